@@ -1,0 +1,93 @@
+//! What a decoder yields: one crawl record, borrowed from the chunk it was read from.
+
+use std::borrow::Cow;
+
+/// Seconds since 1970-01-01T00:00:00Z.
+pub type Time = i64;
+
+/// One fetch of one page, as read: URLs are raw, links may be relative and may repeat.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// The page's URL (or, for graphs, its opaque name), as written.
+    pub url: Cow<'a, [u8]>,
+    /// What relative links are joined to, itself joined to `url`; `None`: `url`.
+    pub base: Option<Cow<'a, [u8]>>,
+    /// When the page was fetched, if the record says so.
+    pub fetched_at: Option<Time>,
+    /// HTTP status, if the record says so. Negative: the crawler's own code for a failure.
+    pub status: Option<i32>,
+    /// Where a 3xx answer points. It is then the page's only link.
+    pub redirect: Option<Cow<'a, [u8]>>,
+    /// The links in document order.
+    pub links: Vec<Link<'a>>,
+    /// The page was found unchanged (`revisit`, or status 304): its links are unknown, not none.
+    pub revisit: bool,
+}
+
+/// One link as read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link<'a> {
+    /// The target as written: absolute or relative, perhaps with a fragment.
+    pub url: Cow<'a, [u8]>,
+}
+
+/// Why a record was not applied. Each is counted apart and named in the summary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Reason {
+    /// Not what the format asks for: broken JSON, a missing field, a wrong type.
+    Malformed,
+    /// The bytes are not UTF-8 where the format asks for it.
+    InvalidUtf8,
+    /// The record has no usable URL of its own.
+    BadUrl,
+    /// The time field holds no time.
+    BadTime,
+    /// Longer than `--limit-line`.
+    TooLong,
+    /// Its own URL is longer than `--limit-url`.
+    UrlTooLong,
+    /// More links than `--limit-links`.
+    TooManyLinks,
+    /// The input ended inside the record.
+    CutShort,
+}
+
+impl Reason {
+    /// All reasons, in the order they are reported.
+    pub const ALL: [Reason; 8] = [
+        Reason::Malformed,
+        Reason::InvalidUtf8,
+        Reason::BadUrl,
+        Reason::BadTime,
+        Reason::TooLong,
+        Reason::UrlTooLong,
+        Reason::TooManyLinks,
+        Reason::CutShort,
+    ];
+
+    /// The name used in `--json` output and in the summary.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Malformed => "malformed",
+            Reason::InvalidUtf8 => "invalid-utf8",
+            Reason::BadUrl => "bad-url",
+            Reason::BadTime => "bad-time",
+            Reason::TooLong => "too-long",
+            Reason::UrlTooLong => "url-too-long",
+            Reason::TooManyLinks => "too-many-links",
+            Reason::CutShort => "cut-short",
+        }
+    }
+}
+
+/// What a decoder found in one record's bytes.
+#[derive(Debug)]
+pub enum Parsed<'r, 'a> {
+    /// A crawl record.
+    Record(&'r Record<'a>),
+    /// A record that cannot be read; `detail` is for people, one line, without position.
+    Bad { reason: Reason, detail: String },
+    /// Rightly no crawl record: a comment, a blank line, a WARC `request`. `kind` names it.
+    Other { kind: &'static str },
+}

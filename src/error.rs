@@ -1,0 +1,71 @@
+//! The errors of the library. Each names where (file, record, byte), what was expected and
+//! found, and what to do.
+
+use std::path::PathBuf;
+
+/// All that can go wrong. The binary maps each kind to an exit code (see README).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file operation of the system failed.
+    #[error("{path}: cannot {action}: {source}", path = path.display())]
+    Io {
+        path: PathBuf,
+        action: &'static str,
+        source: std::io::Error,
+    },
+    /// An input is truncated, fails its checksum, or is not what its first bytes promise.
+    #[error("{input}: {what} (record {record}, byte {offset} of the decompressed data)")]
+    Corrupt {
+        input: String,
+        /// Records read before the damage.
+        record: u64,
+        /// Offset in the decompressed input.
+        offset: u64,
+        what: String,
+    },
+    /// `--strict`: a record that would have been skipped.
+    #[error("{input}: record {record} at byte {offset}: {reason}: {detail}")]
+    BadRecord {
+        input: String,
+        record: u64,
+        offset: u64,
+        reason: &'static str,
+        detail: String,
+    },
+    /// A file of the store is damaged.
+    #[error("{path}: damaged: {what}", path = path.display())]
+    Damaged { path: PathBuf, what: String },
+    /// Another process has the store open for writing.
+    #[error("{path}: in use by another process; wait for it to end, or name another --store", path = path.display())]
+    Busy { path: PathBuf },
+    /// The request does not fit the store or the input; the text says what to do.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// `Result` with this crate's [`enum@Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// For `map_err` on file operations.
+    pub(crate) fn io(
+        path: impl Into<PathBuf>,
+        action: &'static str,
+    ) -> impl FnOnce(std::io::Error) -> Error {
+        let path = path.into();
+        move |source| Error::Io {
+            path,
+            action,
+            source,
+        }
+    }
+
+    /// A damaged store file.
+    pub(crate) fn damaged(path: impl Into<PathBuf>, what: impl Into<String>) -> Error {
+        Error::Damaged {
+            path: path.into(),
+            what: what.into(),
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Every limit on input, by name. Each has an option of the same name
+//! (`--limit-line`, ...); a record over a limit is skipped and counted, never
+//! cut short.
+
+/// Limits on what an input may ask of this process. All sizes are bytes unless
+/// named otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest record: a line, a WAT record, or an `edges` group.
+    pub line_bytes: u64,
+    /// Longest URL or node name, as read and in canonical form.
+    pub url_bytes: u64,
+    /// Most links of one record, as read (repeats included).
+    pub links: u64,
+    /// Largest gzip member or zstd frame (decompressed) that is held back until
+    /// its checksum is verified. Larger ones are applied as they stream.
+    pub held_bytes: u64,
+    /// Most bytes that one gzip member or zstd frame may expand to.
+    pub expansion_bytes: u64,
+    /// Largest zstd window, as a power of two (`zstd --long=N`).
+    pub zstd_window_log: u32,
+    /// Most pages the store may know; at most 2^34 - 1.
+    pub pages: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            line_bytes: 64 << 20,
+            url_bytes: 8192,
+            links: 1_000_000,
+            held_bytes: 64 << 20,
+            expansion_bytes: 1 << 40,
+            zstd_window_log: 27,
+            pages: (1 << 34) - 1,
+        }
+    }
+}
