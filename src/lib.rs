@@ -1,8 +1,11 @@
 //! cashrank
+pub mod batch;
 pub mod decode;
+pub mod engine;
 mod error;
 mod limits;
 pub mod source;
+pub mod store;
 pub mod url;
 
 pub use error::{Error, Result};

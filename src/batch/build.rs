@@ -1,0 +1,296 @@
+//! Building batches from what decoders yield.
+
+use std::borrow::Cow;
+
+use super::names::{HashKey, Names};
+use super::{Batch, Entry, LinkCounts, What};
+use crate::decode::{Decoder, Link, Names as Naming, Parsed, Reason, Record};
+use crate::engine::SelfLinks;
+use crate::limits::Limits;
+use crate::url::{self, Base, Form, Reject};
+
+/// Text that ends a batch early: relative links can be far shorter than what they stand for.
+const TEXT_BYTES: usize = 32 << 20;
+/// Complaints kept a batch; further ones are counted only.
+const COMPLAINTS: usize = 16;
+
+/// What records are held to.
+#[derive(Clone)]
+pub struct Rules {
+    /// Limits on names, links and a record's text.
+    pub limits: Limits,
+    /// Links from a page to itself.
+    pub self_links: SelfLinks,
+    /// Key of the fingerprints.
+    pub key: HashKey,
+}
+
+/// Turns chunks into batches. Keeps its tables from one batch to the next, never their content.
+pub struct Builder {
+    rules: Rules,
+    naming: Naming,
+    batch: Batch,
+    names: Names,
+    /// For each name, the last entry that linked to it, + 1.
+    linked_by: Vec<u32>,
+    scratch: Vec<u8>,
+}
+
+/// A record that turns out to be unusable.
+struct Unusable(Reason, String);
+
+impl Builder {
+    /// A builder for one format's names.
+    pub fn new(rules: Rules, naming: Naming) -> Builder {
+        Builder {
+            names: Names::new(rules.key),
+            rules,
+            naming,
+            batch: Batch::default(),
+            linked_by: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Decodes `chunk` and hands out its batches, in order. `emit` takes a full batch and gives an
+    /// empty one for the next; it returns `None` to stop.
+    pub fn run(
+        &mut self,
+        decoder: &dyn Decoder,
+        chunk: &[u8],
+        mut emit: impl FnMut(Batch) -> Option<Batch>,
+    ) {
+        let mut start = 0;
+        while start < chunk.len() {
+            let mut end = chunk.len();
+            decoder.decode(&chunk[start..], &mut |at, parsed| {
+                end = start + at;
+                self.push(end as u64, parsed);
+                !self.is_full()
+            });
+            // A decoder that stops early would otherwise loop here for ever.
+            start = if end > start { end } else { chunk.len() };
+            match emit(self.take()) {
+                Some(mut next) => {
+                    next.clear();
+                    self.batch = next;
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// A batch of one record.
+    pub fn single(&mut self, parsed: Parsed<'_, '_>) -> Batch {
+        self.push(0, parsed);
+        self.take()
+    }
+
+    fn take(&mut self) -> Batch {
+        self.names.clear();
+        self.linked_by.clear();
+        std::mem::take(&mut self.batch)
+    }
+
+    fn is_full(&self) -> bool {
+        self.batch.text.len() + self.names.raw_len() > TEXT_BYTES
+    }
+
+    fn push(&mut self, end: u64, parsed: Parsed<'_, '_>) {
+        let names = self.batch.fingerprints.len() as u32;
+        let links = self.batch.links.len() as u32;
+        let entry = match parsed {
+            Parsed::Other { .. } => Ok(self.entry(What::Other, links)),
+            Parsed::Bad { reason, detail } => Err(Unusable(reason, detail)),
+            Parsed::Record(record) => self.record(record, links),
+        };
+        let entry = entry.unwrap_or_else(|Unusable(reason, detail)| {
+            if self.batch.fingerprints.len() as u32 > names {
+                self.names.cut(&mut self.batch, names);
+                self.linked_by.truncate(names as usize);
+            }
+            self.batch.links.truncate(links as usize);
+            if self.batch.complaints.len() < COMPLAINTS {
+                let at = self.batch.entries.len() as u32;
+                self.batch.complaints.push((at, detail));
+            }
+            self.entry(What::Skipped(reason), links)
+        });
+        self.batch.entries.push(Entry { end, ..entry });
+    }
+
+    fn entry(&self, what: What, links_start: u32) -> Entry {
+        Entry {
+            end: 0,
+            what,
+            source: 0,
+            names_end: self.batch.fingerprints.len() as u32,
+            links_start,
+            links_end: self.batch.links.len() as u32,
+            fetched_at: None,
+            counts: LinkCounts::default(),
+        }
+    }
+
+    fn record(&mut self, record: &Record<'_>, links_start: u32) -> Result<Entry, Unusable> {
+        let source = self.source(&record.url)?;
+        let what = meaning(record);
+        let redirect;
+        let links: &[Link<'_>] = match (&record.redirect, record.status) {
+            _ if what != What::Visit => &[],
+            (Some(target), Some(300..=399)) => {
+                redirect = [Link {
+                    url: Cow::Borrowed(target),
+                }];
+                &redirect
+            }
+            _ => &record.links,
+        };
+        if links.len() as u64 > self.rules.limits.links {
+            return Err(Unusable(
+                Reason::TooManyLinks,
+                format!(
+                    "{} links, more than --limit-links {}",
+                    links.len(),
+                    self.rules.limits.links
+                ),
+            ));
+        }
+        let counts = self.links(source, record, links)?;
+        Ok(Entry {
+            source,
+            fetched_at: record.fetched_at,
+            counts,
+            ..self.entry(what, links_start)
+        })
+    }
+
+    fn source(&mut self, raw: &[u8]) -> Result<u32, Unusable> {
+        let shown = || String::from_utf8_lossy(&raw[..raw.len().min(200)]).into_owned();
+        self.name(raw, None).map_err(|reject| match reject {
+            Reject::TooLong => Unusable(
+                Reason::UrlTooLong,
+                format!(
+                    "a URL of {} bytes, more than --limit-url {}",
+                    raw.len(),
+                    self.rules.limits.url_bytes
+                ),
+            ),
+            reject => Unusable(Reason::BadUrl, format!("{:?}: {reject}", shown())),
+        })
+    }
+
+    fn links(
+        &mut self,
+        source: u32,
+        record: &Record<'_>,
+        links: &[Link<'_>],
+    ) -> Result<LinkCounts, Unusable> {
+        let mut counts = LinkCounts {
+            read: links.len() as u32,
+            ..LinkCounts::default()
+        };
+        let base = Base::new(&record.url, record.base.as_deref());
+        let stamp = self.batch.entries.len() as u32 + 1;
+        let text_before = self.batch.text.len();
+        for link in links {
+            let target = match self.name(&link.url, Some(&base)) {
+                Ok(target) => target,
+                Err(reject) => {
+                    match reject {
+                        Reject::Scheme => counts.scheme += 1,
+                        Reject::TooLong => counts.too_long += 1,
+                        _ => counts.invalid += 1,
+                    }
+                    continue;
+                }
+            };
+            if target == source && self.rules.self_links == SelfLinks::Drop {
+                counts.own += 1;
+                continue;
+            }
+            if self.linked_by.len() <= target as usize {
+                self.linked_by.resize(target as usize + 1, 0);
+            }
+            if self.linked_by[target as usize] == stamp {
+                counts.repeated += 1;
+                continue;
+            }
+            self.linked_by[target as usize] = stamp;
+            self.batch.links.push(target);
+            let text = (self.batch.text.len() - text_before) as u64;
+            if text > self.rules.limits.line_bytes {
+                return Err(Unusable(
+                    Reason::TooLong,
+                    format!(
+                        "its links, made absolute, take more than --limit-line {} bytes",
+                        self.rules.limits.line_bytes
+                    ),
+                ));
+            }
+        }
+        Ok(counts)
+    }
+
+    /// The number of the name that `raw` spells.
+    fn name(&mut self, raw: &[u8], base: Option<&Base<'_>>) -> Result<u32, Reject> {
+        let limit = self.rules.limits.url_bytes as usize;
+        if self.naming == Naming::Opaque {
+            if raw.is_empty() {
+                return Err(Reject::Empty);
+            }
+            if raw.len() > limit {
+                return Err(Reject::TooLong);
+            }
+            let hash = self.names.hash(raw);
+            return Ok(self.known_or_new(raw, hash));
+        }
+        // An absolute URL means the same wherever it stands; a relative one does not.
+        let absolute = raw.starts_with(b"http") && raw.len() <= limit;
+        let raw_hash = if absolute { self.names.hash(raw) } else { 0 };
+        if absolute && let Some(name) = self.names.get(&self.batch, raw, raw_hash) {
+            return Ok(name);
+        }
+        self.scratch.clear();
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let form = url::canonical(raw, base, limit, &mut scratch);
+        let name = form.map(|form| match form {
+            Form::AsIs if absolute => self.names.add(&mut self.batch, raw, raw_hash),
+            form => {
+                let text = form.text(raw, &scratch);
+                let hash = self.names.hash(text);
+                let name = self.known_or_new(text, hash);
+                if absolute && is_absolute(raw) {
+                    self.names.alias(raw, raw_hash, name);
+                }
+                name
+            }
+        });
+        self.scratch = scratch;
+        name
+    }
+
+    fn known_or_new(&mut self, text: &[u8], hash: u64) -> u32 {
+        match self.names.get(&self.batch, text, hash) {
+            Some(name) => name,
+            None => self.names.add(&mut self.batch, text, hash),
+        }
+    }
+}
+
+/// Whether `raw` says the same with any base: `http:page` does not.
+fn is_absolute(raw: &[u8]) -> bool {
+    raw.starts_with(b"http://") || raw.starts_with(b"https://")
+}
+
+/// What a status means. Missing, 2xx and 3xx: a visit. 404 and 410: gone. 304 and `revisit`:
+/// unchanged. All else tells nothing of the page.
+fn meaning(record: &Record<'_>) -> What {
+    match record.status {
+        _ if record.revisit => What::Unchanged,
+        Some(304) => What::Unchanged,
+        None | Some(200..=399) => What::Visit,
+        Some(404 | 410) => What::Gone,
+        Some(_) => What::Failed,
+    }
+}

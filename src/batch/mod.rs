@@ -1,0 +1,110 @@
+//! Records as the engine takes them: many at a time, in one arena, with every distinct name
+//! found, put in canonical form and hashed once.
+//!
+//! Web links repeat (navigation), so looking at a name once a batch instead of once a link is most
+//! of the speed. Batches are cut from chunks by any number of threads; because names are numbered
+//! in order of first appearance and admitted record by record, results don't depend on where
+//! batches begin and end.
+
+mod build;
+mod names;
+
+use crate::decode::{Reason, Time};
+use crate::engine::Fingerprint;
+
+pub use build::{Builder, Rules};
+pub use names::HashKey;
+
+/// What a record means to the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// The page was fetched, and its links are known.
+    Visit,
+    /// The page is gone (404, 410): a visit without links.
+    Gone,
+    /// The page is unchanged (304, `revisit`): its links are unknown.
+    Unchanged,
+    /// The fetch failed (5xx, 403 and other statuses that tell nothing of the page).
+    Failed,
+    /// The record cannot be used.
+    Skipped(Reason),
+    /// The bytes rightly hold no crawl record.
+    Other,
+}
+
+/// What became of a record's links.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LinkCounts {
+    /// Links as read.
+    pub read: u32,
+    /// To something that is no page: `mailto:`, `javascript:` and the like.
+    pub scheme: u32,
+    /// Not a URL.
+    pub invalid: u32,
+    /// Longer than `--limit-url`.
+    pub too_long: u32,
+    /// To the page itself, and dropped for it.
+    pub own: u32,
+    /// To a target that the record has named before.
+    pub repeated: u32,
+}
+
+/// One record of a batch.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    /// Offset in the chunk at which the record ends.
+    pub end: u64,
+    /// What it means.
+    pub what: What,
+    /// Name of the page. Without meaning for [`What::Skipped`] and [`What::Other`].
+    pub source: u32,
+    /// Names `..names_end` appear in the batch up to here.
+    pub names_end: u32,
+    /// Its distinct targets are `links[links_start..links_end]`.
+    pub links_start: u32,
+    pub links_end: u32,
+    /// Time of the fetch, if given.
+    pub fetched_at: Option<Time>,
+    pub counts: LinkCounts,
+}
+
+/// Some records of one chunk, in stream order.
+#[derive(Default)]
+pub struct Batch {
+    /// The records.
+    pub entries: Vec<Entry>,
+    /// Targets, as names.
+    pub links: Vec<u32>,
+    /// Distinct names in order of first appearance: their fingerprints,
+    pub fingerprints: Vec<Fingerprint>,
+    /// where each one's text ends in `text` (it starts where the one before ends),
+    pub text_ends: Vec<u32>,
+    /// and their text.
+    pub text: Vec<u8>,
+    /// For people: what was wrong, with the entry's number.
+    pub complaints: Vec<(u32, String)>,
+}
+
+impl Batch {
+    /// The text of a name.
+    pub fn name(&self, name: u32) -> &[u8] {
+        let at = name as usize;
+        let start = at.checked_sub(1).map_or(0, |b| self.text_ends[b] as usize);
+        &self.text[start..self.text_ends[at] as usize]
+    }
+
+    /// An entry's targets.
+    pub fn targets(&self, entry: &Entry) -> &[u32] {
+        &self.links[entry.links_start as usize..entry.links_end as usize]
+    }
+
+    /// Empties it, keeping its memory.
+    pub fn clear(&mut self) {
+        self.entries.clear();
+        self.links.clear();
+        self.fingerprints.clear();
+        self.text_ends.clear();
+        self.text.clear();
+        self.complaints.clear();
+    }
+}

@@ -1,0 +1,347 @@
+//! The ledger: every page's cash, in integers, so that the books balance to the last unit.
+//!
+//! After S. Abiteboul, M. Preda, G. Cobena, "Adaptive On-Line Page Importance Computation" (WWW
+//! 2003), section 2. A visited page hands its cash to the pages it links to; the virtual page
+//! (section 1) takes the teleport part, all rounding and all that dangling pages cannot hand on,
+//! and pays it out to all pages alike.
+//!
+//! Departures from the paper: money is whole units, not fractions of 1; a page brings
+//! [`ENDOWMENT`] units with it when it is admitted, so that the supply grows with the graph; and
+//! pages that nobody fetches are emptied at the end of every *round* ([`Ledger::end_round`]),
+//! because the cash they hoard would stop the clock G.
+//!
+//! One cell a page: `cash(i) = cells[i] + paid`, wrapping, where `paid` is what every page has
+//! received from the virtual page since the start. Paying all pages is one addition.
+//!
+//! **Law** (Lemma 2.2): after every record, the sum of all cash + `virtual_cash` = pages x
+//! [`ENDOWMENT`], exactly.
+
+use serde::{Deserialize, Serialize};
+
+use super::cells::Cells;
+use super::page::PageId;
+use crate::{Error, Result};
+
+/// Units minted when a page is admitted.
+pub const ENDOWMENT: u64 = 1 << 30;
+
+/// Pages a cash chunk holds: 1 MiB of cells. Chunks are what a checkpoint writes.
+pub const CHUNK_PAGES: u64 = 1 << 17;
+
+/// Shortest round, in records.
+pub const ROUND_MIN: u64 = 1024;
+
+/// How long ago a page was visited, in four bits.
+pub mod age {
+    /// Never visited.
+    pub const NEVER: u8 = 0;
+    /// Visited in the running round; 2: in the one before; and so on up to [`OLDEST`].
+    pub const NOW: u8 = 1;
+    /// That many rounds ago or more.
+    pub const OLDEST: u8 = 13;
+    /// Known as a link target only, and visited as dangling at the end of every pass.
+    pub const COMPLETED: u8 = 14;
+    /// The last visit found the page gone (404, 410).
+    pub const GONE: u8 = 15;
+}
+
+/// The sums of the ledger. Plain values: the manifest stores them, marks keep copies.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Pages admitted.
+    pub pages: u64,
+    /// A: what every page has received from the virtual page, wrapping.
+    pub paid: u64,
+    /// V: what the virtual page holds.
+    pub virtual_cash: u64,
+    /// W: all the virtual page ever received.
+    pub virtual_received: u128,
+    /// G: all cash ever distributed. The clock.
+    pub clock: u128,
+    /// Links followed: distinct targets, over all visits.
+    pub followed: u128,
+    /// Visits, recyclings not counted.
+    pub visits: u64,
+    /// Rounds ended.
+    pub rounds: u64,
+    /// Records of the running round so far.
+    pub round_records: u64,
+    /// Records after which the running round ends.
+    pub round_length: u64,
+}
+
+impl Totals {
+    /// Before the first record.
+    pub fn start() -> Totals {
+        Totals {
+            round_length: ROUND_MIN,
+            ..Totals::default()
+        }
+    }
+
+    /// All units minted: pages x [`ENDOWMENT`].
+    pub fn supply(&self) -> u128 {
+        u128::from(self.pages) * u128::from(ENDOWMENT)
+    }
+}
+
+/// What a visit leaves for the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Paid {
+    /// Cash distributed: C.
+    pub cash: u64,
+    /// G right after.
+    pub clock: u128,
+}
+
+/// The money of all pages. See the module's head.
+pub struct Ledger {
+    cells: Cells<u64>,
+    /// Two pages a byte, the even one in the low half.
+    ages: Cells<u8>,
+    totals: Totals,
+    /// Damping x 2^32.
+    damping: u64,
+    /// Rounds without a visit after which a page's cash is recycled; 0: never.
+    recycle_after: u8,
+    /// A bit for each chunk changed since the last [`Ledger::clean`].
+    dirty: Vec<u64>,
+}
+
+/// Damping as the ledger uses it: `floor(damping x 2^32)`.
+pub fn damping_units(damping: f64) -> u64 {
+    (damping * 2f64.powi(32)) as u64
+}
+
+impl Ledger {
+    /// An empty ledger with room for `limit` pages (address space only).
+    /// `damping` is in 1/2^32 ([`damping_units`]); `recycle_after` at most 12.
+    pub fn new(damping: u64, recycle_after: u8, limit: u64) -> Result<Ledger> {
+        let limit = limit.min(PageId::LIMIT) as usize;
+        Ok(Ledger {
+            cells: Cells::reserve(limit)?,
+            ages: Cells::reserve(limit.div_ceil(2))?,
+            totals: Totals::start(),
+            damping,
+            recycle_after,
+            dirty: Vec::new(),
+        })
+    }
+
+    /// Takes up where a checkpoint left off: `load` fills cells and ages of `totals.pages` pages.
+    pub(crate) fn restore(
+        &mut self,
+        totals: Totals,
+        load: impl FnOnce(&mut [u64], &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let pages = totals.pages as usize;
+        if pages > self.cells.len() {
+            return Err(Error::Refused(format!(
+                "the store knows {pages} pages, more than --limit-pages {}; raise it",
+                self.cells.len()
+            )));
+        }
+        self.totals = totals;
+        self.cells.in_use(pages.next_power_of_two());
+        load(
+            &mut self.cells[..pages],
+            &mut self.ages[..pages.div_ceil(2)],
+        )?;
+        self.dirty = vec![0; pages.div_ceil(CHUNK_PAGES as usize).div_ceil(64)];
+        Ok(())
+    }
+
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// The cells of all pages. See the module's head for what they mean.
+    pub fn cells(&self) -> &[u64] {
+        &self.cells[..self.totals.pages as usize]
+    }
+
+    /// The ages of all pages, two a byte ([`age`]).
+    pub fn ages(&self) -> &[u8] {
+        &self.ages[..(self.totals.pages as usize).div_ceil(2)]
+    }
+
+    /// A page's cash.
+    pub fn cash(&self, page: PageId) -> u64 {
+        self.cells[page.index()].wrapping_add(self.totals.paid)
+    }
+
+    /// A page's age ([`age`]).
+    pub fn age(&self, page: PageId) -> u8 {
+        age_at(&self.ages, page.0)
+    }
+
+    fn set_age(&mut self, page: PageId, value: u8) {
+        let byte = &mut self.ages[page.index() / 2];
+        let shift = (page.0 & 1) * 4;
+        *byte = (*byte & !(15 << shift)) | (value << shift);
+    }
+
+    /// Admits the next page with its endowment.
+    pub fn admit(&mut self) -> Result<PageId> {
+        let page = PageId(self.totals.pages);
+        if page.index() >= self.cells.len() {
+            return Err(Error::Refused(format!(
+                "more than {} pages: raise --limit-pages (at most {})",
+                self.cells.len(),
+                PageId::LIMIT
+            )));
+        }
+        self.totals.pages += 1;
+        if self.totals.pages.is_power_of_two() {
+            self.cells.in_use(self.totals.pages as usize);
+        }
+        self.cells[page.index()] = ENDOWMENT.wrapping_sub(self.totals.paid);
+        self.touch(page);
+        Ok(page)
+    }
+
+    /// Visits `page`, whose distinct targets are `targets`: distributes its cash, then lets the
+    /// virtual page pay. `age` is what the visit makes of it: now, completed or gone.
+    ///
+    /// Section 2's inner loop; `share = floor(cash x d / m)`, the rest goes to the virtual page.
+    pub fn visit(&mut self, page: PageId, targets: &[PageId], age: u8) -> Paid {
+        let cash = self.empty(page);
+        let mut kept = cash;
+        if !targets.is_empty() {
+            let links = targets.len() as u64;
+            let damped = ((u128::from(cash) * u128::from(self.damping)) >> 32) as u64;
+            let share = damped / links;
+            for &target in targets {
+                let cell = &mut self.cells[target.index()];
+                *cell = cell.wrapping_add(share);
+                self.touch(target);
+            }
+            kept -= links * share;
+        }
+        self.totals.followed += targets.len() as u128;
+        self.totals.visits += 1;
+        self.set_age(page, age);
+        self.touch(page);
+        self.receive(kept);
+        self.pay();
+        Paid {
+            cash,
+            clock: self.totals.clock,
+        }
+    }
+
+    /// Takes a page's cash and counts it as distributed.
+    fn empty(&mut self, page: PageId) -> u64 {
+        let cash = self.cash(page);
+        self.cells[page.index()] = 0u64.wrapping_sub(self.totals.paid);
+        self.totals.clock += u128::from(cash);
+        cash
+    }
+
+    fn receive(&mut self, units: u64) {
+        self.totals.virtual_cash += units;
+        self.totals.virtual_received += u128::from(units);
+    }
+
+    /// The virtual page pays all pages alike, as far as whole units go.
+    fn pay(&mut self) {
+        let each = self.totals.virtual_cash / self.totals.pages;
+        self.totals.paid = self.totals.paid.wrapping_add(each);
+        self.totals.virtual_cash -= each * self.totals.pages;
+    }
+
+    /// Counts one applied record; true if it fills the round.
+    pub fn count_record(&mut self) -> bool {
+        self.totals.round_records += 1;
+        self.totals.round_records >= self.totals.round_length
+    }
+
+    /// Ends the round: every page that never was visited, is gone, or was not visited in the last
+    /// `recycle_after` rounds is visited as a dangling page, in bulk, followed by one payment.
+    /// `log` is told each page and its cash (never 0), in page order.
+    pub fn end_round(&mut self, mut log: impl FnMut(PageId, Paid)) {
+        for page in 0..self.totals.pages {
+            let id = PageId(page);
+            let was = self.age(id);
+            if is_recycled(was, self.recycle_after) && self.cash(id) != 0 {
+                let cash = self.empty(id);
+                self.touch(id);
+                self.receive(cash);
+                log(
+                    id,
+                    Paid {
+                        cash,
+                        clock: self.totals.clock,
+                    },
+                );
+            }
+            if (age::NOW..age::OLDEST).contains(&was) {
+                self.set_age(id, was + 1);
+                self.touch(id);
+            }
+        }
+        if self.totals.pages > 0 {
+            self.pay();
+        }
+        self.totals.rounds += 1;
+        self.totals.round_records = 0;
+        self.totals.round_length = self.totals.pages.max(ROUND_MIN);
+    }
+
+    fn touch(&mut self, page: PageId) {
+        let chunk = page.index() / CHUNK_PAGES as usize;
+        if chunk / 64 >= self.dirty.len() {
+            self.dirty.resize(chunk / 64 + 1, 0);
+        }
+        self.dirty[chunk / 64] |= 1 << (chunk % 64);
+    }
+
+    /// The chunks changed since the last [`Ledger::clean`], in order.
+    pub(crate) fn dirty_chunks(&self) -> impl Iterator<Item = u64> + '_ {
+        let chunks = self.totals.pages.div_ceil(CHUNK_PAGES);
+        (0..chunks).filter(|&c| self.dirty[c as usize / 64] >> (c % 64) & 1 == 1)
+    }
+
+    /// Forgets which chunks changed: they are on disk.
+    pub(crate) fn clean(&mut self) {
+        self.dirty.fill(0);
+    }
+
+    /// Checks the law over all pages; the error says by how much it fails.
+    pub fn check_law(&self) -> Result<(), String> {
+        let paid = self.totals.paid;
+        let cash: u128 = self
+            .cells()
+            .iter()
+            .map(|&cell| u128::from(cell.wrapping_add(paid)))
+            .sum();
+        check_law(cash, &self.totals)
+    }
+}
+
+/// The law, given the sum of all cash.
+pub fn check_law(cash: u128, totals: &Totals) -> Result<(), String> {
+    let found = cash + u128::from(totals.virtual_cash);
+    let expected = totals.supply();
+    if found == expected {
+        return Ok(());
+    }
+    Err(format!(
+        "the books do not balance: all cash is {found} units, but {} pages were endowed with {expected}",
+        totals.pages
+    ))
+}
+
+/// Whether a page of this age is recycled at the end of a round.
+pub fn is_recycled(age: u8, recycle_after: u8) -> bool {
+    match age {
+        age::NEVER | age::GONE => true,
+        age::COMPLETED => false,
+        rounds => recycle_after > 0 && rounds > recycle_after,
+    }
+}
+
+/// The age of page `page` in ages packed two a byte.
+pub fn age_at(ages: &[u8], page: u64) -> u8 {
+    ages[page as usize / 2] >> ((page & 1) * 4) & 15
+}

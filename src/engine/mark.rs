@@ -1,0 +1,79 @@
+//! Marks: the moments that windows can begin at.
+//!
+//! A mark is a retained copy of the ledger's cells, with the totals of the time. One is made at the
+//! end of every round and after a pass; the start of the stream is mark 0 and costs nothing. Marks
+//! are thinned so that their ages, in rounds, grow geometrically.
+
+use serde::{Deserialize, Serialize};
+
+use super::ledger::Totals;
+
+/// A mark's particulars; its copy of the cells is kept by the archive, under `number`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// 1 for the first mark ever made, and so on; 0 is the start of the stream.
+    pub number: u64,
+    /// The ledger's totals at the mark.
+    pub totals: Totals,
+}
+
+/// Which of `marks` (oldest first, the newest just made) to give up so that at most `limit`
+/// remain. Never one of the newest two, unless `limit` is below 2.
+///
+/// The mark given up is the one whose neighbours' ages are closest in proportion.
+pub(crate) fn superfluous(marks: &[Mark], limit: usize) -> Option<usize> {
+    if marks.len() <= limit {
+        return None;
+    }
+    let now = marks.last()?.totals.rounds;
+    let age = |mark: &Mark| u128::from(now - mark.totals.rounds);
+    let mut best: Option<(usize, u128, u128)> = None;
+    for at in 0..marks.len().saturating_sub(2) {
+        let older = if at == 0 {
+            u128::from(now)
+        } else {
+            age(&marks[at - 1])
+        };
+        let newer = age(&marks[at + 1]);
+        if best.is_none_or(|(_, o, n)| older * n < o * newer) {
+            best = Some((at, older, newer));
+        }
+    }
+    Some(best.map_or(0, |(at, _, _)| at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After any number of rounds, the gap between two marks is at most a fixed factor of ages.
+    #[test]
+    fn ages_grow_geometrically() {
+        let mut marks: Vec<Mark> = Vec::new();
+        for round in 1..=5_000u64 {
+            let mut mark = Mark {
+                number: round,
+                ..Mark::default()
+            };
+            mark.totals.rounds = round;
+            marks.push(mark);
+            if let Some(at) = superfluous(&marks, 6) {
+                marks.remove(at);
+            }
+            assert!(marks.len() <= 6);
+            let ages: Vec<u64> = marks.iter().map(|m| round - m.totals.rounds).collect();
+            if round >= 2 {
+                assert_eq!(ages[ages.len() - 2..], [1, 0], "the newest two are kept");
+            }
+            // Six marks over R rounds: equal ratios would be R^(1/5); thinning one at a time stays
+            // within a factor of 8 of that.
+            let even = (round as f64).powf(0.2);
+            let mut older = round;
+            for &age in &ages[..ages.len() - 1] {
+                let ratio = older as f64 / age as f64;
+                assert!(ratio <= 8.0 * even, "round {round}: ages {ages:?}");
+                older = age;
+            }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! An archive in memory: the engine as a library, and for tests.
+
+use super::estimate::{Estimation, Past, Window};
+use super::history::{Admission, Admissions, Row, Rows, fold, merge, mergeable};
+use super::ledger::Totals;
+use super::mark::Mark;
+use super::{Archive, Config, Engine, Fingerprint, PageId};
+use crate::batch::{Batch, Builder, HashKey, Rules};
+use crate::decode::{Names, Parsed, Record, Time};
+use crate::limits::Limits;
+use crate::{Error, Result};
+
+/// Names, history and marks in memory.
+#[derive(Default)]
+pub struct InMemory {
+    names: Vec<u8>,
+    name_ends: Vec<usize>,
+    admissions: Vec<Admission>,
+    runs: Vec<(u64, Vec<Row>)>,
+    marks: Vec<(u64, Vec<u64>)>,
+}
+
+impl Archive for InMemory {
+    fn page(&mut self, _fingerprint: Fingerprint, name: &[u8]) -> Result<()> {
+        self.names.extend_from_slice(name);
+        self.name_ends.push(self.names.len());
+        Ok(())
+    }
+
+    fn admission(&mut self, admission: Admission) -> Result<()> {
+        self.admissions.push(admission);
+        Ok(())
+    }
+
+    fn run(&mut self, interval: u64, rows: Vec<Row>) -> Result<()> {
+        self.runs.push((interval, rows));
+        Ok(())
+    }
+
+    fn keep_mark(&mut self, mark: &Mark, cells: &[u64]) -> Result<()> {
+        self.marks.push((mark.number, cells.to_vec()));
+        Ok(())
+    }
+
+    fn drop_mark(&mut self, number: u64) -> Result<()> {
+        self.marks.retain(|(kept, _)| *kept != number);
+        Ok(())
+    }
+}
+
+/// One page of a ranking.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RankedPage {
+    /// The page's number, in order of first appearance.
+    pub page: PageId,
+    /// Its URL in canonical form, or its opaque name.
+    pub url: String,
+    /// Its importance; all pages sum to 1.
+    pub importance: f64,
+    /// 1 + pages of strictly greater importance.
+    pub rank: u64,
+    /// Visits.
+    pub visits: u64,
+    /// Time of the last fetch, in seconds since 1970.
+    pub last_fetch: Option<Time>,
+}
+
+/// A ranking of all pages, with the window it was read from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ranking {
+    /// The window, and the certificate.
+    pub window: Window,
+    /// All pages, in number order.
+    pub pages: Vec<RankedPage>,
+}
+
+impl Ranking {
+    /// The `n` pages of best rank; ties in order of first appearance.
+    pub fn top(&self, n: usize) -> Vec<&RankedPage> {
+        let mut pages: Vec<&RankedPage> = self.pages.iter().collect();
+        pages.sort_by_key(|page| (page.rank, page.page));
+        pages.truncate(n);
+        pages
+    }
+}
+
+impl Engine<InMemory> {
+    /// An empty engine that keeps everything in memory.
+    pub fn new(config: Config) -> Result<Engine<InMemory>> {
+        Engine::with_archive(config, Limits::default().pages, InMemory::default())
+    }
+
+    /// Reads records: `names` says whether their names are URLs or opaque.
+    pub fn reader(&self, names: Names) -> Result<Reader> {
+        let rules = Rules {
+            limits: Limits::default(),
+            self_links: self.config().self_links,
+            key: HashKey::random()?,
+        };
+        Ok(Reader {
+            builder: Builder::new(rules, names),
+        })
+    }
+
+    /// Estimates the importance of all pages now.
+    pub fn ranking(&mut self) -> Result<Ranking> {
+        self.flush_log()?;
+        self.merge_runs()?;
+        let mut pages = Vec::new();
+        let engine = &*self;
+        let estimation = Estimation::begin(engine, engine.config())?;
+        estimation.blocks(|first, block| {
+            for (at, page) in block.iter().enumerate() {
+                let page_id = first + at as u64;
+                pages.push(RankedPage {
+                    page: PageId(page_id),
+                    url: engine.archive().name(page_id),
+                    importance: page.importance,
+                    rank: 0,
+                    visits: page.visits,
+                    last_fetch: page.last_fetch,
+                });
+            }
+            Ok(())
+        })?;
+        let importance: Vec<f64> = pages.iter().map(|page| page.importance).collect();
+        for (page, rank) in pages.iter_mut().zip(ranks(&importance)) {
+            page.rank = rank;
+        }
+        Ok(Ranking {
+            window: estimation.window().clone(),
+            pages,
+        })
+    }
+}
+
+impl Engine<InMemory> {
+    fn merge_runs(&mut self) -> Result<()> {
+        let policy = self.config().window;
+        loop {
+            let runs = &self.archive().runs;
+            let sizes: Vec<(u64, usize)> = runs.iter().map(|(i, rows)| (*i, rows.len())).collect();
+            let Some(at) = mergeable(&sizes, Engine::marks(self)) else {
+                return Ok(());
+            };
+            let parts: Vec<Rows<'_>> = runs[at..at + 2]
+                .iter()
+                .map(|(_, rows)| Box::new(rows.iter().map(|row| Ok(*row))) as Rows<'_>)
+                .collect();
+            let merged = if at == 0 {
+                fold(policy, parts, self.admissions()?)
+            } else {
+                merge(policy, parts)
+            };
+            let merged = merged.collect::<Result<Vec<Row>>>()?;
+            let interval = runs[at].0;
+            self.archive_mut()
+                .runs
+                .splice(at..at + 2, [(interval, merged)]);
+        }
+    }
+}
+
+/// 1 + values strictly greater, for each value.
+pub(crate) fn ranks(values: &[f64]) -> Vec<u64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(|a, b| b.total_cmp(a));
+    values
+        .iter()
+        .map(|value| sorted.partition_point(|other| other > value) as u64 + 1)
+        .collect()
+}
+
+impl InMemory {
+    fn name(&self, page: u64) -> String {
+        let at = page as usize;
+        let start = at.checked_sub(1).map_or(0, |before| self.name_ends[before]);
+        String::from_utf8_lossy(&self.names[start..self.name_ends[at]]).into_owned()
+    }
+}
+
+/// Feeds records to an engine one at a time.
+pub struct Reader {
+    builder: Builder,
+}
+
+impl Reader {
+    /// Applies one record. One that cannot be used is counted, and its reason given.
+    pub fn apply(&mut self, engine: &mut Engine<InMemory>, record: &Record<'_>) -> Result<()> {
+        let batch: Batch = self.builder.single(Parsed::Record(record));
+        engine.begin();
+        for entry in &batch.entries {
+            engine.apply(&batch, entry)?;
+            if let crate::batch::What::Skipped(reason) = entry.what {
+                let detail = batch.complaints.first().map_or("", |(_, text)| text);
+                return Err(Error::BadRecord {
+                    input: "record".into(),
+                    record: engine.counters().records + engine.counters().skipped_total(),
+                    offset: 0,
+                    reason: reason.name(),
+                    detail: detail.into(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Past for Engine<InMemory> {
+    fn totals(&self) -> &Totals {
+        self.ledger().totals()
+    }
+
+    fn marks(&self) -> &[Mark] {
+        Engine::marks(self)
+    }
+
+    fn chunk(&self, first: u64, cells: &mut [u64], ages: &mut [u8]) -> Result<()> {
+        let ledger = self.ledger();
+        cells.copy_from_slice(&ledger.cells()[first as usize..][..cells.len()]);
+        ages.copy_from_slice(&ledger.ages()[first as usize / 2..][..ages.len()]);
+        Ok(())
+    }
+
+    fn mark_cells(&self, mark: u64, first: u64, out: &mut [u64]) -> Result<()> {
+        let kept = self.archive().marks.iter().find(|(kept, _)| *kept == mark);
+        let (_, cells) = kept.ok_or_else(|| Error::Refused(format!("mark {mark} is not kept")))?;
+        out.copy_from_slice(&cells[first as usize..][..out.len()]);
+        Ok(())
+    }
+
+    fn admissions(&self) -> Result<Admissions<'_>> {
+        Ok(Box::new(self.archive().admissions.iter().copied().map(Ok)))
+    }
+
+    fn rows(&self, since: u64) -> Result<Rows<'_>> {
+        let runs = self.archive().runs.iter().map(|(interval, rows)| {
+            let counted = *interval >= since;
+            Box::new(rows.iter().map(move |row| Ok(row.counted(counted)))) as Rows<'_>
+        });
+        Ok(fold(
+            self.config().window,
+            runs.collect(),
+            self.admissions()?,
+        ))
+    }
+}

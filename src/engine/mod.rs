@@ -1,0 +1,392 @@
+//! The engine: Adaptive OPIC over a stream of records. No clock, no files, no threads.
+//!
+//! [`Engine::apply`] takes records in stream order. It admits pages to the [`index`], moves cash in
+//! the [`Ledger`], and leaves rows for the history. What must be kept outside the engine's own
+//! arrays (names, history runs, marks) goes to an [`Archive`]: [`InMemory`] for library use and
+//! tests, the store for real runs. The ledger conserves, the history forgets: two modules.
+
+mod cells;
+mod config;
+mod estimate;
+mod history;
+mod index;
+mod ledger;
+mod mark;
+mod memory;
+mod page;
+mod window;
+
+use serde::{Deserialize, Serialize};
+
+use crate::batch::{Batch, Entry, LinkCounts, What};
+use crate::decode::{Reason, Time};
+use crate::{Error, Result};
+use history::Log;
+use index::Index;
+
+pub use config::{Config, SelfLinks};
+pub(crate) use estimate::Sweep;
+pub use estimate::{Certificate, Estimation, Estimator, PageEstimate, Past, Window};
+pub use history::{Admission, Admissions, Row, Rows};
+pub(crate) use history::{fold, merge, mergeable};
+pub use index::Fingerprint;
+pub use ledger::{CHUNK_PAGES, ENDOWMENT, Ledger, ROUND_MIN, Totals, age, check_law};
+pub use mark::Mark;
+pub(crate) use memory::ranks;
+pub use memory::{InMemory, RankedPage, Ranking, Reader};
+pub use page::PageId;
+pub use window::WindowPolicy;
+
+/// Expected pairs of distinct URLs among `pages` that the index takes for one page.
+pub fn expected_wrong_merges(pages: u64) -> f64 {
+    Index::expected_wrong_merges(pages)
+}
+
+/// Where the engine puts what it does not keep. Calls come in stream order.
+pub trait Archive {
+    /// A page was admitted; its number is the count of calls before.
+    fn page(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()>;
+    /// A record admitted pages from `admission.first` on.
+    fn admission(&mut self, admission: Admission) -> Result<()>;
+    /// A sorted run of the history, all of it after mark `interval` and before the next.
+    fn run(&mut self, interval: u64, rows: Vec<Row>) -> Result<()>;
+    /// A mark was made: keep a copy of `cells` under its number.
+    fn keep_mark(&mut self, mark: &Mark, cells: &[u64]) -> Result<()>;
+    /// A mark is no longer needed. Runs after it now belong to the mark before.
+    fn drop_mark(&mut self, number: u64) -> Result<()>;
+}
+
+/// What was read and what became of it. All are counts since the store was made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Records applied, gone pages and failed fetches included.
+    pub records: u64,
+    /// Of those: pages gone (404, 410).
+    pub gone: u64,
+    /// Of those: pages unchanged, their links unknown.
+    pub unchanged: u64,
+    /// Of those: failed fetches.
+    pub failed: u64,
+    /// Records that could not be used, by reason ([`Reason::ALL`]'s order).
+    pub skipped: [u64; Reason::ALL.len()],
+    /// Pieces of input that rightly are no crawl records.
+    pub other: u64,
+    /// Links as read from applied records.
+    pub links: u64,
+    /// Of those: to something that is no page (`mailto:` ...).
+    pub links_scheme: u64,
+    /// Of those: not a URL.
+    pub links_invalid: u64,
+    /// Of those: longer than `--limit-url`.
+    pub links_too_long: u64,
+    /// Of those: from a page to itself, dropped.
+    pub links_own: u64,
+    /// Of those: repeats of a target the record named before.
+    pub links_repeated: u64,
+    /// Pages visited at least once.
+    pub visited: u64,
+}
+
+impl Counters {
+    /// Records skipped, for all reasons.
+    pub fn skipped_total(&self) -> u64 {
+        self.skipped.iter().sum()
+    }
+
+    fn take_links(&mut self, counts: &LinkCounts) {
+        self.links += u64::from(counts.read);
+        self.links_scheme += u64::from(counts.scheme);
+        self.links_invalid += u64::from(counts.invalid);
+        self.links_too_long += u64::from(counts.too_long);
+        self.links_own += u64::from(counts.own);
+        self.links_repeated += u64::from(counts.repeated);
+    }
+}
+
+/// All of the engine that is not an array: what a checkpoint's manifest holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineState {
+    /// The ledger's totals.
+    pub totals: Totals,
+    /// The retained marks, oldest first.
+    pub marks: Vec<Mark>,
+    /// Marks ever made.
+    pub marks_made: u64,
+    /// What was read.
+    pub counters: Counters,
+    /// Running maximum of the records' times.
+    pub time: Option<Time>,
+}
+
+impl EngineState {
+    /// Before the first record.
+    pub fn start() -> EngineState {
+        EngineState {
+            totals: Totals::start(),
+            ..EngineState::default()
+        }
+    }
+}
+
+/// The engine. See the module's head.
+pub struct Engine<A = InMemory> {
+    config: Config,
+    index: Index,
+    ledger: Ledger,
+    log: Log,
+    marks: Vec<Mark>,
+    marks_made: u64,
+    counters: Counters,
+    time: Option<Time>,
+    archive: A,
+    /// The page of each name of the running batch, as far as resolved.
+    ids: Vec<PageId>,
+    targets: Vec<PageId>,
+}
+
+impl<A: Archive> Engine<A> {
+    /// An empty engine. `page_limit` bounds the pages it may ever know.
+    pub fn with_archive(config: Config, page_limit: u64, archive: A) -> Result<Engine<A>> {
+        config.check()?;
+        let ledger = Ledger::new(config.damping_units(), config.recycle_after, page_limit)?;
+        Ok(Engine {
+            index: Index::new()?,
+            ledger,
+            log: Log::new(config.window),
+            marks: Vec::new(),
+            marks_made: 0,
+            counters: Counters::default(),
+            time: None,
+            archive,
+            ids: Vec::new(),
+            targets: Vec::new(),
+            config,
+        })
+    }
+
+    /// Takes up where a checkpoint left off. `load` fills cells and ages; `fingerprints` are those
+    /// of all pages, in number order. The law is checked.
+    pub(crate) fn restore(
+        &mut self,
+        state: EngineState,
+        load: impl FnOnce(&mut [u64], &mut [u8]) -> Result<()>,
+        fingerprints: impl Iterator<Item = Result<Fingerprint>>,
+    ) -> Result<()> {
+        self.ledger.restore(state.totals, load)?;
+        self.ledger.check_law().map_err(Error::Refused)?;
+        self.index = Index::with_room(state.totals.pages)?;
+        for fingerprint in fingerprints {
+            self.index.admit(fingerprint?)?;
+        }
+        if self.index.pages() != state.totals.pages {
+            return Err(Error::Refused(format!(
+                "{} distinct fingerprints for {} pages",
+                self.index.pages(),
+                state.totals.pages
+            )));
+        }
+        self.marks = state.marks;
+        self.marks_made = state.marks_made;
+        self.counters = state.counters;
+        self.time = state.time;
+        Ok(())
+    }
+
+    /// All that is not an array.
+    pub fn state(&self) -> EngineState {
+        EngineState {
+            totals: *self.ledger.totals(),
+            marks: self.marks.clone(),
+            marks_made: self.marks_made,
+            counters: self.counters.clone(),
+            time: self.time,
+        }
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The money.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The retained marks, oldest first.
+    pub fn marks(&self) -> &[Mark] {
+        &self.marks
+    }
+
+    /// What was read so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Bytes of memory in use by the index.
+    pub fn index_bytes(&self) -> u64 {
+        self.index.bytes()
+    }
+
+    pub(crate) fn ledger_mut(&mut self) -> &mut Ledger {
+        &mut self.ledger
+    }
+
+    pub(crate) fn archive_mut(&mut self) -> &mut A {
+        &mut self.archive
+    }
+
+    pub(crate) fn archive(&self) -> &A {
+        &self.archive
+    }
+
+    /// The page with this fingerprint, if known.
+    pub fn page(&self, fingerprint: Fingerprint) -> Option<PageId> {
+        self.index.get(fingerprint)
+    }
+
+    /// Begins a batch: names of an earlier one are forgotten.
+    pub fn begin(&mut self) {
+        self.ids.clear();
+    }
+
+    /// Applies one entry of the batch begun last. Entries come in order, without gaps.
+    pub fn apply(&mut self, batch: &Batch, entry: &Entry) -> Result<()> {
+        match entry.what {
+            What::Other => self.counters.other += 1,
+            What::Skipped(reason) => self.counters.skipped[reason as usize] += 1,
+            _ => self.apply_record(batch, entry)?,
+        }
+        Ok(())
+    }
+
+    fn apply_record(&mut self, batch: &Batch, entry: &Entry) -> Result<()> {
+        self.admit_names(batch, entry.names_end)?;
+        let page = self.ids[entry.source as usize];
+        self.time = self.time.max(entry.fetched_at);
+        self.counters.records += 1;
+        self.counters.take_links(&entry.counts);
+        match entry.what {
+            What::Visit => {
+                let mut targets = std::mem::take(&mut self.targets);
+                targets.clear();
+                let names = batch.targets(entry).iter();
+                targets.extend(names.map(|&name| self.ids[name as usize]));
+                self.visit(page, &targets, age::NOW);
+                self.targets = targets;
+            }
+            What::Gone => {
+                self.counters.gone += 1;
+                self.visit(page, &[], age::GONE);
+            }
+            What::Unchanged => {
+                self.counters.unchanged += 1;
+                self.log.seen(page, self.time);
+            }
+            What::Failed | What::Skipped(_) | What::Other => self.counters.failed += 1,
+        }
+        self.end_record()
+    }
+
+    fn visit(&mut self, page: PageId, targets: &[PageId], age: u8) {
+        if self.ledger.age(page) == age::NEVER {
+            self.counters.visited += 1;
+        }
+        let paid = self.ledger.visit(page, targets, age);
+        let pages = self.ledger.totals().pages;
+        self.log.measure(page, paid, 1, self.time, pages);
+    }
+
+    fn admit_names(&mut self, batch: &Batch, names_end: u32) -> Result<()> {
+        let before = *self.ledger.totals();
+        for name in self.ids.len() as u32..names_end {
+            let fingerprint = batch.fingerprints[name as usize];
+            let (page, new) = self.index.admit(fingerprint)?;
+            if new {
+                self.ledger.admit()?;
+                self.archive.page(fingerprint, batch.name(name))?;
+            }
+            self.ids.push(page);
+        }
+        if self.ledger.totals().pages > before.pages {
+            self.archive.admission(Admission {
+                first: before.pages,
+                paid: before.paid,
+                clock: if self.config.window.is_timed() {
+                    before.clock
+                } else {
+                    0
+                },
+            })?;
+        }
+        Ok(())
+    }
+
+    fn end_record(&mut self) -> Result<()> {
+        if self.ledger.count_record() {
+            return self.end_round();
+        }
+        if self.log.len() >= history::LOG_ROWS {
+            self.flush_log()?;
+        }
+        Ok(())
+    }
+
+    /// Visits every page that is known as a link target only, as if the input ended with a line
+    /// for each, in order of first appearance.
+    pub fn complete_pass(&mut self) -> Result<()> {
+        for page in 0..self.ledger.totals().pages {
+            let page = PageId(page);
+            if matches!(self.ledger.age(page), age::NEVER | age::COMPLETED) {
+                self.counters.records += 1;
+                self.visit(page, &[], age::COMPLETED);
+                self.end_record()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Another pass over the same records begins: the running round ends, unless it is empty.
+    pub fn begin_pass(&mut self) -> Result<()> {
+        if self.ledger.totals().round_records > 0 {
+            self.end_round()?;
+        }
+        Ok(())
+    }
+
+    fn end_round(&mut self) -> Result<()> {
+        let pages = self.ledger.totals().pages;
+        let log = &mut self.log;
+        self.ledger
+            .end_round(|page, paid| log.measure(page, paid, 0, None, pages));
+        self.make_mark()
+    }
+
+    fn make_mark(&mut self) -> Result<()> {
+        if !self.config.window.uses_marks() || self.config.marks == 0 {
+            return Ok(());
+        }
+        self.flush_log()?;
+        self.marks_made += 1;
+        let mark = Mark {
+            number: self.marks_made,
+            totals: *self.ledger.totals(),
+        };
+        self.archive.keep_mark(&mark, self.ledger.cells())?;
+        self.marks.push(mark);
+        if let Some(at) = mark::superfluous(&self.marks, usize::from(self.config.marks)) {
+            let dropped = self.marks.remove(at);
+            self.archive.drop_mark(dropped.number)?;
+        }
+        Ok(())
+    }
+
+    /// Hands the log to the archive as a run.
+    pub(crate) fn flush_log(&mut self) -> Result<()> {
+        if self.log.len() == 0 {
+            return Ok(());
+        }
+        let rows = self.log.take_run();
+        self.archive.run(self.marks_made, rows)
+    }
+}

@@ -1,0 +1,215 @@
+//! History rows and admissions as packed, checksummed, write-once blocks: the values of
+//! `store.redb`.
+//!
+//! ```text
+//! block        XXH3-64 u64 | entry*       at most 4,080 bytes, so that it fills one 4 KiB page
+//! row          page - page before | flags | visits | cash | last fetch - the one before (zigzag),
+//!              if flag 1 | clock, pages, if flag 2                          (flag 4: folded)
+//! admission    first - first before | A - A before (wrapping) | clock
+//! ```
+//! All numbers are varints. "Before" is 0 at a block's start.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::varint::{put, take, unzigzag, zigzag};
+use crate::engine::{Admission, Row};
+
+/// Longest block, checksum included. A value of 4,096 bytes would take two pages.
+pub(crate) const BLOCK_BYTES: usize = 4080;
+/// Longest entry: 128-bit varints take 19 bytes, 64-bit ones 10.
+const ENTRY_MAX: usize = 10 + 1 + 10 + 19 + 10 + 19 + 10;
+
+const FETCHED: u8 = 1;
+const TIMED: u8 = 2;
+const FOLDED: u8 = 4;
+
+/// Packs entries into blocks.
+pub(crate) struct Packer<T: Entry> {
+    block: Vec<u8>,
+    before: T,
+}
+
+/// What blocks hold.
+pub(crate) trait Entry: Copy + Default {
+    fn put(&self, before: &Self, out: &mut Vec<u8>);
+    fn take(before: &Self, from: &mut &[u8]) -> Option<Self>;
+}
+
+impl<T: Entry> Packer<T> {
+    pub fn new() -> Packer<T> {
+        Packer {
+            block: vec![0; 8],
+            before: T::default(),
+        }
+    }
+
+    /// Adds an entry; a block that has become full is returned.
+    pub fn add(&mut self, entry: T) -> Option<Vec<u8>> {
+        entry.put(&self.before, &mut self.block);
+        self.before = entry;
+        (self.block.len() + ENTRY_MAX > BLOCK_BYTES)
+            .then(|| self.finish())
+            .flatten()
+    }
+
+    /// The block begun, if it holds anything.
+    pub fn finish(&mut self) -> Option<Vec<u8>> {
+        if self.block.len() == 8 {
+            return None;
+        }
+        self.before = T::default();
+        Some(seal(std::mem::replace(&mut self.block, vec![0; 8])))
+    }
+}
+
+/// Writes the checksum of `value[8..]` into `value[..8]`.
+pub(crate) fn seal(mut value: Vec<u8>) -> Vec<u8> {
+    let sum = xxh3_64(&value[8..]);
+    value[..8].copy_from_slice(&sum.to_le_bytes());
+    value
+}
+
+/// The content of a sealed value, if its checksum matches.
+pub(crate) fn unseal(value: &[u8]) -> Option<&[u8]> {
+    let (sum, content) = value.split_first_chunk::<8>()?;
+    (u64::from_le_bytes(*sum) == xxh3_64(content)).then_some(content)
+}
+
+/// All entries of a block; `None` if it is damaged.
+pub(crate) fn unpack<T: Entry>(block: &[u8]) -> Option<Vec<T>> {
+    let mut rest = unseal(block)?;
+    let mut entries = Vec::new();
+    let mut before = T::default();
+    while !rest.is_empty() {
+        before = T::take(&before, &mut rest)?;
+        entries.push(before);
+    }
+    Some(entries)
+}
+
+fn take_u64(from: &mut &[u8]) -> Option<u64> {
+    u64::try_from(take(from)?).ok()
+}
+
+impl Entry for Row {
+    fn put(&self, before: &Row, out: &mut Vec<u8>) {
+        put(out, u128::from(self.page - before.page));
+        let timed = self.clock != 0;
+        let mut flags = 0;
+        for (bit, set) in [
+            (FETCHED, self.last_fetch.is_some()),
+            (TIMED, timed),
+            (FOLDED, self.folded),
+        ] {
+            flags |= if set { bit } else { 0 };
+        }
+        out.push(flags);
+        put(out, u128::from(self.visits));
+        put(out, self.cash);
+        if let Some(fetched) = self.last_fetch {
+            let since = fetched.wrapping_sub(before.last_fetch.unwrap_or(0));
+            put(out, u128::from(zigzag(since)));
+        }
+        if timed {
+            put(out, self.clock);
+            put(out, u128::from(self.pages));
+        }
+    }
+
+    fn take(before: &Row, from: &mut &[u8]) -> Option<Row> {
+        let page = before.page.checked_add(take_u64(from)?)?;
+        let (&flags, rest) = from.split_first()?;
+        *from = rest;
+        let mut row = Row {
+            page,
+            visits: take_u64(from)?,
+            cash: take(from)?,
+            folded: flags & FOLDED != 0,
+            ..Row::default()
+        };
+        if flags & FETCHED != 0 {
+            let since = unzigzag(take_u64(from)?);
+            row.last_fetch = Some(before.last_fetch.unwrap_or(0).wrapping_add(since));
+        }
+        if flags & TIMED != 0 {
+            row.clock = take(from)?;
+            row.pages = take_u64(from)?;
+        }
+        Some(row)
+    }
+}
+
+impl Entry for Admission {
+    fn put(&self, before: &Admission, out: &mut Vec<u8>) {
+        put(out, u128::from(self.first - before.first));
+        put(out, u128::from(self.paid.wrapping_sub(before.paid)));
+        put(out, self.clock);
+    }
+
+    fn take(before: &Admission, from: &mut &[u8]) -> Option<Admission> {
+        Some(Admission {
+            first: before.first.checked_add(take_u64(from)?)?,
+            paid: before.paid.wrapping_add(take_u64(from)?),
+            clock: take(from)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn row() -> impl Strategy<Value = Row> {
+        (
+            0u64..1 << 34,
+            any::<u128>(),
+            any::<u64>(),
+            any::<Option<i64>>(),
+            any::<Option<(u128, u64)>>(),
+            any::<bool>(),
+        )
+            .prop_map(|(page, cash, visits, last_fetch, at, folded)| {
+                let (clock, pages) = at.filter(|(clock, _)| *clock != 0).unwrap_or_default();
+                Row {
+                    page,
+                    cash,
+                    visits,
+                    last_fetch,
+                    clock,
+                    pages,
+                    folded,
+                }
+            })
+    }
+
+    proptest! {
+        #[test]
+        fn rows_come_back(mut rows in proptest::collection::vec(row(), 0..400)) {
+            rows.sort_by_key(|row| row.page);
+            let mut packer = Packer::new();
+            let mut blocks: Vec<Vec<u8>> = rows.iter().filter_map(|row| packer.add(*row)).collect();
+            blocks.extend(packer.finish());
+            let mut back = Vec::new();
+            for block in &blocks {
+                prop_assert!(block.len() <= BLOCK_BYTES);
+                back.extend(unpack::<Row>(block).unwrap());
+            }
+            prop_assert_eq!(back, rows);
+        }
+
+        #[test]
+        fn a_flipped_bit_is_noticed(rows in proptest::collection::vec(row(), 1..20), at in any::<proptest::sample::Index>(), bit in 0..8) {
+            let mut packer = Packer::new();
+            let mut before = 0;
+            for row in rows {
+                before += row.page;
+                packer.add(Row { page: before, ..row });
+            }
+            let mut block = packer.finish().unwrap();
+            let at = at.index(block.len());
+            block[at] ^= 1 << bit;
+            prop_assert!(unpack::<Row>(&block).is_none());
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! All disk access of the store, as one small trait.
+//!
+//! The store holds no other file handles and calls no other file functions, so that faults can be
+//! put under the very code that users run.
+
+use std::fmt::Debug;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+/// A directory tree.
+pub trait Disk: Send + Sync {
+    /// Opens a file for reading and writing; creates it if `create`.
+    fn open(&self, path: &Path, create: bool) -> io::Result<Box<dyn DiskFile>>;
+    /// Opens a file for reading only.
+    fn read(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+    /// Makes one directory.
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
+    /// Renames a file or directory, replacing what is there (a directory only if empty).
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Makes a directory's entries durable.
+    fn sync_dir(&self, path: &Path) -> io::Result<()>;
+    /// The names in a directory, sorted.
+    fn list(&self, path: &Path) -> io::Result<Vec<String>>;
+}
+
+/// An open file. Reads and writes name their offset; there is no position.
+pub trait DiskFile: Send + Sync + Debug {
+    /// Fills `buf` from `offset`; too short a file is `UnexpectedEof`.
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
+    /// Writes all of `data` at `offset`, making the file longer if need be.
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()>;
+    /// Length in bytes.
+    fn len(&self) -> io::Result<u64>;
+    /// Cuts or extends (with zeros).
+    fn set_len(&self, len: u64) -> io::Result<()>;
+    /// Makes all written data, and the length, durable.
+    fn sync(&self) -> io::Result<()>;
+    /// Takes the exclusive lock; false if another process has it.
+    fn try_lock(&self) -> io::Result<bool>;
+}
+
+/// The system's files.
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn open(&self, path: &Path, create: bool) -> io::Result<Box<dyn DiskFile>> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(create)
+            .truncate(false)
+            .open(path)?;
+        Ok(Box::new(RealFile(file)))
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        Ok(Box::new(RealFile(File::open(path)?)))
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        std::fs::create_dir(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        let mut names = std::fs::read_dir(path)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect::<io::Result<Vec<_>>>()?;
+        names.sort();
+        Ok(names)
+    }
+}
+
+#[derive(Debug)]
+struct RealFile(File);
+
+impl DiskFile for RealFile {
+    #[cfg(unix)]
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(&self.0, buf, offset)
+    }
+
+    #[cfg(unix)]
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        std::os::unix::fs::FileExt::write_all_at(&self.0, data, offset)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        match self.0.try_lock() {
+            Ok(()) => Ok(true),
+            Err(std::fs::TryLockError::WouldBlock) => Ok(false),
+            Err(std::fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+/// Writes a small file whole: aside, synced, renamed over `path`, directory synced.
+pub(crate) fn write_whole(disk: &dyn Disk, path: &Path, data: &[u8]) -> io::Result<()> {
+    let aside = path.with_extension("tmp");
+    let file = disk.open(&aside, true)?;
+    file.set_len(0)?;
+    file.write_at(data, 0)?;
+    file.sync()?;
+    drop(file);
+    disk.rename(&aside, path)?;
+    match path.parent() {
+        Some(parent) => disk.sync_dir(parent),
+        None => Ok(()),
+    }
+}
+
+/// Reads a small file whole.
+pub(crate) fn read_whole(disk: &dyn Disk, path: &Path) -> io::Result<Vec<u8>> {
+    let file = disk.read(path)?;
+    let mut data = vec![0; file.len()? as usize];
+    file.read_at(&mut data, 0)?;
+    Ok(data)
+}

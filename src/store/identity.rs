@@ -1,0 +1,122 @@
+//! What a store is, fixed when it is made: `identity.json`.
+//!
+//! It names the store's version, all settings that change results, and the key of its fingerprints.
+//! The manifest holds the file's hash, so that the parts of two stores cannot be mixed.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::disk::{Disk, read_whole, write_whole};
+use crate::batch::HashKey;
+use crate::engine::Config;
+use crate::limits::Limits;
+use crate::{Error, Result};
+
+/// Version of the store's layout.
+pub const VERSION: u32 = 1;
+const FILE: &str = "identity.json";
+
+/// Everything that changes results. Threads, checkpoints and memory are not among it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// The engine's.
+    pub config: Config,
+    /// `--limit-line`, `--limit-url`, `--limit-links`: they decide which records are skipped.
+    pub line_bytes: u64,
+    pub url_bytes: u64,
+    pub links: u64,
+}
+
+impl Settings {
+    /// The settings of `config` and `limits`.
+    pub fn new(config: Config, limits: &Limits) -> Settings {
+        Settings {
+            config,
+            line_bytes: limits.line_bytes,
+            url_bytes: limits.url_bytes,
+            links: limits.links,
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct File {
+    cashrank_store: u32,
+    settings: Settings,
+    key: String,
+}
+
+/// A store's identity.
+pub(crate) struct Identity {
+    pub settings: Settings,
+    pub key: HashKey,
+    /// XXH3-64 of the file.
+    pub hash: u64,
+}
+
+impl Identity {
+    /// Writes the identity of a new store.
+    pub fn create(
+        disk: &dyn Disk,
+        dir: &Path,
+        settings: Settings,
+        key: HashKey,
+    ) -> Result<Identity> {
+        let file = File {
+            cashrank_store: VERSION,
+            settings: settings.clone(),
+            key: format!("{:016x}{:016x}", key.0[0], key.0[1]),
+        };
+        let mut text =
+            serde_json::to_vec_pretty(&file).map_err(|error| Error::Refused(error.to_string()))?;
+        text.push(b'\n');
+        let path = dir.join(FILE);
+        write_whole(disk, &path, &text).map_err(Error::io(&path, "write"))?;
+        Ok(Identity {
+            settings,
+            key,
+            hash: xxh3_64(&text),
+        })
+    }
+
+    /// Reads the identity of a store.
+    pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Identity> {
+        let path = dir.join(FILE);
+        let text = read_whole(disk, &path).map_err(|error| {
+            if error.kind() == std::io::ErrorKind::NotFound {
+                Error::Refused(format!(
+                    "{}: no cashrank store (it has no {FILE}); `cashrank ingest` makes one",
+                    dir.display()
+                ))
+            } else {
+                Error::io(&path, "read")(error)
+            }
+        })?;
+        let value: serde_json::Value = serde_json::from_slice(&text)
+            .map_err(|error| Error::damaged(&path, error.to_string()))?;
+        let version = value.get("cashrank_store").and_then(|v| v.as_u64());
+        if version.is_some_and(|version| version != u64::from(VERSION)) {
+            return Err(Error::Refused(format!(
+                "{}: a store of version {}; this cashrank reads version {VERSION}: use the \
+                 cashrank that made it, or ingest the inputs into a new store",
+                dir.display(),
+                version.unwrap_or_default()
+            )));
+        }
+        let file: File = serde_json::from_value(value)
+            .map_err(|error| Error::damaged(&path, error.to_string()))?;
+        let half = |range| {
+            file.key
+                .get(range)
+                .and_then(|half| u64::from_str_radix(half, 16).ok())
+                .ok_or_else(|| Error::damaged(&path, "its key is no number"))
+        };
+        Ok(Identity {
+            key: HashKey([half(0..16)?, half(16..32)?]),
+            settings: file.settings,
+            hash: xxh3_64(&text),
+        })
+    }
+}

@@ -1,0 +1,264 @@
+//! An append-only file of checksummed blocks, with an index of where each begins.
+//!
+//! URL text and fingerprints are kept so. Blocks are in page order; a block holds a stretch of
+//! pages. Appending touches only bytes past the committed length, so readers who keep to a
+//! published length are never disturbed, and recovery is a cut.
+//!
+//! ```text
+//! NAME         block*          block: first page u64 | pages u32 | length u32 | XXH3-64 u64 | payload
+//! NAME.index   entry*          entry: first page u64 | offset of its block u64
+//! ```
+//! All little-endian. The checksum covers the header's first 16 bytes and the payload.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::disk::{Disk, DiskFile};
+use crate::{Error, Result};
+
+const HEADER: usize = 24;
+const ENTRY: u64 = 16;
+
+/// Committed lengths of a log, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLengths {
+    pub data: u64,
+    pub index: u64,
+}
+
+/// One block: pages `first .. first + pages`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub first: u64,
+    pub pages: u32,
+    pub payload: Vec<u8>,
+}
+
+/// A log open for reading up to given lengths and, for the writer, for appending.
+pub(crate) struct BlockLog {
+    path: PathBuf,
+    data: Box<dyn DiskFile>,
+    index: Box<dyn DiskFile>,
+    lengths: LogLengths,
+    /// Bytes appended since the last flush.
+    data_tail: Vec<u8>,
+    index_tail: Vec<u8>,
+}
+
+impl BlockLog {
+    /// Opens for writing, creates if need be, and cuts to the committed lengths.
+    pub fn open(disk: &dyn Disk, path: &Path, lengths: LogLengths) -> Result<BlockLog> {
+        let open = |path: &Path| disk.open(path, true).map_err(Error::io(path, "open"));
+        let log = BlockLog {
+            data: open(path)?,
+            index: open(&index_path(path))?,
+            path: path.into(),
+            lengths,
+            data_tail: Vec::new(),
+            index_tail: Vec::new(),
+        };
+        log.cut(&*log.data, lengths.data)?;
+        log.cut(&*log.index, lengths.index)?;
+        Ok(log)
+    }
+
+    fn cut(&self, file: &dyn DiskFile, len: u64) -> Result<()> {
+        let found = file.len().map_err(Error::io(&self.path, "measure"))?;
+        if found < len {
+            return Err(Error::damaged(
+                &self.path,
+                format!("{found} bytes long, but {len} were committed"),
+            ));
+        }
+        if found > len {
+            file.set_len(len).map_err(Error::io(&self.path, "cut"))?;
+        }
+        Ok(())
+    }
+
+    /// Opens for reading the first `lengths` only.
+    pub fn read(disk: &dyn Disk, path: &Path, lengths: LogLengths) -> Result<BlockLog> {
+        let read = |path: &Path| disk.read(path).map_err(Error::io(path, "open"));
+        Ok(BlockLog {
+            data: read(path)?,
+            index: read(&index_path(path))?,
+            path: path.into(),
+            lengths,
+            data_tail: Vec::new(),
+            index_tail: Vec::new(),
+        })
+    }
+
+    /// Appends a block, in memory until [`BlockLog::flush`].
+    pub fn append(&mut self, first: u64, pages: u32, payload: &[u8]) {
+        let offset = self.lengths.data + self.data_tail.len() as u64;
+        self.index_tail.extend_from_slice(&first.to_le_bytes());
+        self.index_tail.extend_from_slice(&offset.to_le_bytes());
+        let mut head = [0; HEADER];
+        head[..8].copy_from_slice(&first.to_le_bytes());
+        head[8..12].copy_from_slice(&pages.to_le_bytes());
+        head[12..16].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+        let sum = checksum(&head[..16], payload);
+        head[16..].copy_from_slice(&sum.to_le_bytes());
+        self.data_tail.extend_from_slice(&head);
+        self.data_tail.extend_from_slice(payload);
+    }
+
+    /// Bytes waiting for [`BlockLog::flush`].
+    pub fn waiting(&self) -> usize {
+        self.data_tail.len()
+    }
+
+    /// Writes what was appended. Durable only after [`BlockLog::sync`].
+    pub fn flush(&mut self) -> Result<()> {
+        let write = Error::io(&self.path, "append");
+        self.data
+            .write_at(&self.data_tail, self.lengths.data)
+            .and_then(|()| self.index.write_at(&self.index_tail, self.lengths.index))
+            .map_err(write)?;
+        self.lengths.data += self.data_tail.len() as u64;
+        self.lengths.index += self.index_tail.len() as u64;
+        self.data_tail.clear();
+        self.index_tail.clear();
+        Ok(())
+    }
+
+    /// Flushes and makes durable; the lengths to commit.
+    pub fn sync(&mut self) -> Result<LogLengths> {
+        self.flush()?;
+        self.data
+            .sync()
+            .and_then(|()| self.index.sync())
+            .map_err(Error::io(&self.path, "sync"))?;
+        Ok(self.lengths)
+    }
+
+    /// The block at `offset`, checked, and the offset of the next.
+    fn block_at(&self, offset: u64) -> Result<(Block, u64)> {
+        let at = |what: &str| Error::damaged(&self.path, format!("block at byte {offset}: {what}"));
+        if offset + HEADER as u64 > self.lengths.data {
+            return Err(at("past the committed length"));
+        }
+        let mut head = [0; HEADER];
+        self.data
+            .read_at(&mut head, offset)
+            .map_err(Error::io(&self.path, "read"))?;
+        let number = |range: std::ops::Range<usize>| {
+            head[range]
+                .iter()
+                .rev()
+                .fold(0u64, |n, &byte| n << 8 | u64::from(byte))
+        };
+        let len = number(12..16);
+        let end = offset + HEADER as u64 + len;
+        if end > self.lengths.data {
+            return Err(at("its length is wrong"));
+        }
+        let mut payload = vec![0; len as usize];
+        self.data
+            .read_at(&mut payload, offset + HEADER as u64)
+            .map_err(Error::io(&self.path, "read"))?;
+        if checksum(&head[..16], &payload) != number(16..24) {
+            return Err(at("its checksum does not match"));
+        }
+        let block = Block {
+            first: number(0..8),
+            pages: number(8..12) as u32,
+            payload,
+        };
+        Ok((block, end))
+    }
+
+    fn entry(&self, at: u64) -> Result<(u64, u64)> {
+        let mut bytes = [[0; 8]; 2];
+        self.index
+            .read_at(bytes.as_flattened_mut(), at * ENTRY)
+            .map_err(Error::io(index_path(&self.path), "read"))?;
+        Ok((u64::from_le_bytes(bytes[0]), u64::from_le_bytes(bytes[1])))
+    }
+
+    /// The block that holds `page`.
+    pub fn find(&self, page: u64) -> Result<Block> {
+        let (mut low, mut high) = (0, self.lengths.index / ENTRY);
+        while low < high {
+            let mid = (low + high) / 2;
+            if self.entry(mid)?.0 <= page {
+                low = mid + 1;
+            } else {
+                high = mid;
+            }
+        }
+        let wrong = || {
+            Error::damaged(
+                index_path(&self.path),
+                format!("it leads to no block with page {page}"),
+            )
+        };
+        let (_, offset) = self.entry(low.checked_sub(1).ok_or_else(wrong)?)?;
+        let (block, _) = self.block_at(offset)?;
+        if (block.first..block.first + u64::from(block.pages)).contains(&page) {
+            Ok(block)
+        } else {
+            Err(wrong())
+        }
+    }
+
+    /// All blocks in order. Checks that pages follow on without a gap.
+    pub fn blocks(&self) -> impl Iterator<Item = Result<Block>> + '_ {
+        let mut offset = 0;
+        let mut page = 0;
+        let mut failed = false;
+        std::iter::from_fn(move || {
+            if failed || offset >= self.lengths.data {
+                return None;
+            }
+            let block = self.block_at(offset).and_then(|(block, end)| {
+                if block.first != page {
+                    return Err(Error::damaged(
+                        &self.path,
+                        format!(
+                            "block at byte {offset} begins with page {}, expected {page}",
+                            block.first
+                        ),
+                    ));
+                }
+                offset = end;
+                page += u64::from(block.pages);
+                Ok(block)
+            });
+            failed = block.is_err();
+            Some(block)
+        })
+    }
+
+    /// Checks that the index leads to every block, and to nothing else.
+    pub fn verify_index(&self) -> Result<()> {
+        let mut offset = 0;
+        let mut at = 0;
+        while offset < self.lengths.data {
+            let (block, end) = self.block_at(offset)?;
+            if at * ENTRY >= self.lengths.index || self.entry(at)? != (block.first, offset) {
+                return Err(Error::damaged(
+                    index_path(&self.path),
+                    format!("entry {at} does not lead to the block at byte {offset}"),
+                ));
+            }
+            offset = end;
+            at += 1;
+        }
+        Ok(())
+    }
+}
+
+fn checksum(head: &[u8], payload: &[u8]) -> u64 {
+    let mut hash = xxhash_rust::xxh3::Xxh3::new();
+    hash.update(head);
+    hash.update(&xxh3_64(payload).to_le_bytes());
+    hash.digest()
+}
+
+fn index_path(path: &Path) -> PathBuf {
+    path.with_extension("index")
+}

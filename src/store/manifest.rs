@@ -1,0 +1,62 @@
+//! What a commit commits: the manifest, coded by bincode. The only place that uses bincode.
+
+use serde::{Deserialize, Serialize};
+
+use super::blocks::{seal, unseal};
+use super::names::NameLengths;
+use super::progress::Progress;
+use crate::engine::EngineState;
+
+/// All of a store that is not an array, a log or the history.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    /// Counts commits.
+    pub generation: u64,
+    /// XXH3-64 of the identity file, so that the two cannot be mixed up.
+    pub identity: u64,
+    /// The engine's totals, marks and counters.
+    pub engine: EngineState,
+    /// Committed lengths of the name logs.
+    pub names: NameLengths,
+    /// The history's runs, oldest first.
+    pub runs: Vec<Run>,
+    /// Number of the next run.
+    pub next_run: u64,
+    /// Blocks of admissions.
+    pub admission_blocks: u64,
+    /// How far the inputs were read.
+    pub progress: Progress,
+}
+
+/// One run of the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Run {
+    /// First part of its blocks' keys.
+    pub number: u64,
+    /// The mark its rows come after.
+    pub interval: u64,
+    pub rows: u64,
+    pub blocks: u64,
+    /// Bytes of its blocks.
+    pub bytes: u64,
+}
+
+impl Manifest {
+    pub fn to_bytes(&self) -> Result<Vec<u8>, String> {
+        let mut bytes = vec![0; 8];
+        bincode::serde::encode_into_std_write(self, &mut bytes, bincode::config::standard())
+            .map_err(|error| error.to_string())?;
+        Ok(seal(bytes))
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Result<Manifest, String> {
+        let content = unseal(bytes).ok_or("the manifest does not match its checksum")?;
+        let (manifest, len) =
+            bincode::serde::decode_from_slice(content, bincode::config::standard())
+                .map_err(|error| format!("the manifest cannot be read: {error}"))?;
+        if len != content.len() {
+            return Err("the manifest is longer than it should be".into());
+        }
+        Ok(manifest)
+    }
+}

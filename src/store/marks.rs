@@ -1,0 +1,131 @@
+//! Retained copies of the cash cells: one file a mark, `marks/NUMBER`.
+//!
+//! ```text
+//! block*       block: up to 2^17 cells of 8 bytes | XXH3-64 of them u64
+//! ```
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::disk::{Disk, DiskFile};
+use crate::engine::{CHUNK_PAGES, Mark};
+use crate::{Error, Result};
+
+const BLOCK_BYTES: u64 = CHUNK_PAGES * 8 + 8;
+
+fn path_of(dir: &Path, number: u64) -> PathBuf {
+    dir.join("marks").join(number.to_string())
+}
+
+/// Writes a mark; not yet durable.
+pub(crate) fn write(
+    disk: &dyn Disk,
+    dir: &Path,
+    mark: &Mark,
+    cells: &[u64],
+) -> Result<Box<dyn DiskFile>> {
+    let path = path_of(dir, mark.number);
+    let file = disk.open(&path, true).map_err(Error::io(&path, "create"))?;
+    let mut at = 0;
+    for block in cells.chunks(CHUNK_PAGES as usize) {
+        let bytes: &[u8] = bytemuck::cast_slice(block);
+        file.write_at(bytes, at)
+            .and_then(|()| {
+                let sum = xxh3_64(bytes).to_le_bytes();
+                file.write_at(&sum, at + bytes.len() as u64)
+            })
+            .map_err(Error::io(&path, "write"))?;
+        at += bytes.len() as u64 + 8;
+    }
+    file.set_len(at).map_err(Error::io(&path, "cut"))?;
+    Ok(file)
+}
+
+/// Removes a mark that no manifest names.
+pub(crate) fn remove(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {
+    let path = path_of(dir, number);
+    disk.remove(&path).map_err(Error::io(&path, "remove"))
+}
+
+/// Removes the files of `marks/` that are none of `keep`.
+pub(crate) fn remove_others(disk: &dyn Disk, dir: &Path, keep: &[Mark]) -> Result<()> {
+    let marks = dir.join("marks");
+    for name in disk.list(&marks).map_err(Error::io(&marks, "list"))? {
+        if !keep.iter().any(|mark| mark.number.to_string() == name) {
+            let path = marks.join(&name);
+            disk.remove(&path).map_err(Error::io(&path, "remove"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Marks open for reading. Open files stay readable even when the writer drops the mark.
+pub(crate) struct MarkFiles {
+    dir: PathBuf,
+    files: HashMap<u64, (Mark, Box<dyn DiskFile>)>,
+}
+
+impl MarkFiles {
+    pub fn open(disk: &dyn Disk, dir: &Path, marks: &[Mark]) -> Result<MarkFiles> {
+        let mut files = HashMap::new();
+        for mark in marks {
+            let path = path_of(dir, mark.number);
+            let file = disk.read(&path).map_err(Error::io(&path, "open"))?;
+            files.insert(mark.number, (*mark, file));
+        }
+        Ok(MarkFiles {
+            dir: dir.into(),
+            files,
+        })
+    }
+
+    /// Fills `out` with the cells from page `first` on, which must begin a block.
+    pub fn cells(&self, number: u64, first: u64, out: &mut [u64]) -> Result<()> {
+        let path = || path_of(&self.dir, number);
+        let (mark, file) = self
+            .files
+            .get(&number)
+            .ok_or_else(|| Error::damaged(path(), "no such mark"))?;
+        let block = first / CHUNK_PAGES;
+        let len = CHUNK_PAGES.min(mark.totals.pages - block * CHUNK_PAGES) as usize;
+        if !first.is_multiple_of(CHUNK_PAGES) || len != out.len() {
+            return Err(Error::damaged(path(), "asked for part of a block"));
+        }
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(out);
+        let at = block * BLOCK_BYTES;
+        let mut sum = [0; 8];
+        let read = file
+            .read_at(bytes, at)
+            .and_then(|()| file.read_at(&mut sum, at + bytes.len() as u64));
+        read.map_err(|error| {
+            if error.kind() == std::io::ErrorKind::UnexpectedEof {
+                Error::damaged(path(), format!("it ends inside block {block}"))
+            } else {
+                Error::io(path(), "read")(error)
+            }
+        })?;
+        if u64::from_le_bytes(sum) == xxh3_64(bytes) {
+            return Ok(());
+        }
+        Err(Error::damaged(
+            path(),
+            format!("block {block} does not match its checksum"),
+        ))
+    }
+
+    /// Reads and checks every block.
+    pub fn verify(&self) -> Result<()> {
+        let mut cells = Vec::new();
+        for (mark, _) in self.files.values() {
+            let mut first = 0;
+            while first < mark.totals.pages {
+                cells.resize(CHUNK_PAGES.min(mark.totals.pages - first) as usize, 0);
+                self.cells(mark.number, first, &mut cells)?;
+                first += cells.len() as u64;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,507 @@
+//! The store: a directory that outlives the process. One writer, locked; any number of readers.
+//!
+//! | part | what | module |
+//! |---|---|---|
+//! | `identity.json` | version, settings, key | `identity` |
+//! | `lock` | locked by the writer | here |
+//! | `store.redb` | manifest, chunk slots, history: **the only commit point** | `tables`, `manifest`, `blocks` |
+//! | `cash` | cells and ages, two slots a chunk | `cash` |
+//! | `urls`, `fingerprints` (and `.index`) | names in page order, append-only | `names`, `log` |
+//! | `marks/` | retained copies of the cells | `marks` |
+//! | `snapshots/` | published rankings, immutable; `latest.json` | [`crate::snapshot`] |
+//!
+//! **A checkpoint**, at a record boundary: logs appended and synced; new marks synced; changed
+//! chunks written to their other slots, synced; then one redb transaction with history and
+//! manifest. Only after it are the old slots and dropped marks given up.
+//!
+//! **Recovery** is opening: redb gives the last commit, logs are cut to its lengths, chunks are
+//! loaded and checked, the law is checked, the index is rebuilt, marks of no commit are removed.
+//!
+//! Any failure of an operation is final for the process: a store that failed once refuses all
+//! further writes, because after a failed sync nobody knows what the disk holds.
+
+mod blocks;
+mod cash;
+mod disk;
+mod identity;
+mod log;
+mod manifest;
+mod marks;
+mod names;
+mod progress;
+mod tables;
+mod varint;
+mod view;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::batch::HashKey;
+use crate::engine::{
+    Admission, Archive, CHUNK_PAGES, Engine, EngineState, Fingerprint, Mark, Row, WindowPolicy,
+    fold, merge, mergeable,
+};
+use crate::limits::Limits;
+use crate::{Error, Result};
+use blocks::Packer;
+use cash::{CashFile, Slot};
+use identity::Identity;
+use manifest::{Manifest, Run};
+use names::NameLogs;
+use tables::{Tables, Writing};
+
+pub use disk::{Disk, DiskFile, RealDisk};
+pub(crate) use disk::{read_whole, write_whole};
+pub use identity::{Settings, VERSION};
+pub use names::NameLengths;
+pub(crate) use names::NameReader;
+pub use progress::{Input, Place, Progress, Unverified};
+pub use view::{Report, View};
+
+/// Names of the parts of a store directory.
+pub(crate) const SNAPSHOTS: &str = "snapshots";
+
+/// An open store, the writer's side: the archive of a durable [`Engine`].
+pub struct Store {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    /// Holds the lock for as long as the store is open.
+    _lock: Box<dyn DiskFile>,
+    identity: Identity,
+    tables: Arc<Tables>,
+    writing: Option<Writing>,
+    cash: CashFile,
+    names: NameLogs,
+    slots: Vec<Slot>,
+    manifest: Manifest,
+    admissions: Packer<Admission>,
+    /// Marks written since the last checkpoint.
+    new_marks: Vec<Box<dyn DiskFile>>,
+    /// Marks dropped since then; their files go after the next commit.
+    dropped_marks: Vec<u64>,
+    failed: bool,
+}
+
+/// What opening a store found.
+pub struct Opened {
+    /// The engine at the last checkpoint, its archive the store.
+    pub engine: Engine<Store>,
+    /// How far the inputs were read.
+    pub progress: Progress,
+    /// The store was just made.
+    pub new: bool,
+}
+
+impl Store {
+    /// Opens the store in `dir` for writing; makes it if there is none. `settings` must agree with
+    /// the store's; [`settings_of`] reads them.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        settings: &Settings,
+        limits: &Limits,
+    ) -> Result<Opened> {
+        let new = !is_store(&*disk, dir)?;
+        if new {
+            create(&*disk, dir, settings)?;
+        }
+        let lock = take_lock(&*disk, dir)?;
+        let identity = Identity::read(&*disk, dir)?;
+        check_settings(dir, &identity.settings, settings)?;
+        let tables = Tables::open(&*disk, dir, false)?;
+        let reading = tables.read()?;
+        let manifest = reading.manifest()?;
+        if manifest.identity != identity.hash {
+            return Err(Error::damaged(
+                dir.join("identity.json"),
+                "it is not the file this store was made with",
+            ));
+        }
+        let pages = manifest.engine.totals.pages;
+        let slots = reading.slots(pages.div_ceil(CHUNK_PAGES))?;
+        drop(reading);
+        marks::remove_others(&*disk, dir, &manifest.engine.marks)?;
+        let store = Store {
+            cash: CashFile::open(&*disk, dir, true)?,
+            names: NameLogs::open(&*disk, dir, manifest.names, pages)?,
+            tables: Arc::new(tables),
+            writing: None,
+            slots,
+            admissions: Packer::new(),
+            new_marks: Vec::new(),
+            dropped_marks: Vec::new(),
+            failed: false,
+            _lock: lock,
+            dir: dir.into(),
+            identity,
+            manifest,
+            disk,
+        };
+        let progress = store.manifest.progress.clone();
+        let engine = store.into_engine(limits.pages)?;
+        Ok(Opened {
+            engine,
+            progress,
+            new,
+        })
+    }
+
+    fn into_engine(self, page_limit: u64) -> Result<Engine<Store>> {
+        let state = self.manifest.engine.clone();
+        let pages = state.totals.pages;
+        let cash = CashFile::open(&*self.disk, &self.dir, false)?;
+        let slots = self.slots.clone();
+        let names = NameReader::open(&*self.disk, &self.dir, self.manifest.names)?;
+        let config = self.identity.settings.config.clone();
+        let dir = self.dir.clone();
+        let mut engine = Engine::with_archive(config, page_limit, self)?;
+        let load = |cells: &mut [u64], ages: &mut [u8]| {
+            for (chunk, slot) in slots.iter().enumerate() {
+                let at = chunk * CHUNK_PAGES as usize;
+                let len = (cells.len() - at).min(CHUNK_PAGES as usize);
+                let ages = &mut ages[at / 2..at / 2 + len.div_ceil(2)];
+                cash.read(chunk as u64, pages, *slot, &mut cells[at..at + len], ages)?;
+            }
+            Ok(())
+        };
+        engine
+            .restore(state, load, names.fingerprints())
+            .map_err(|error| match error {
+                Error::Refused(what) if !what.contains("--limit-pages") => {
+                    Error::damaged(dir, what)
+                }
+                other => other,
+            })?;
+        Ok(engine)
+    }
+
+    /// The key of its fingerprints.
+    pub fn key(&self) -> HashKey {
+        self.identity.key
+    }
+
+    /// Its directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Its disk.
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    /// Number of the last commit.
+    pub fn generation(&self) -> u64 {
+        self.manifest.generation
+    }
+
+    fn policy(&self) -> WindowPolicy {
+        self.identity.settings.config.window
+    }
+
+    fn writing(&mut self) -> Result<&Writing> {
+        if self.writing.is_none() {
+            self.writing = Some(self.tables.begin()?);
+        }
+        self.writing
+            .as_ref()
+            .ok_or_else(|| Error::Refused("no transaction".into()))
+    }
+
+    /// The last committed state, for reading while this store goes on.
+    pub fn view(&self) -> Result<View> {
+        View::new(&*self.disk, &self.dir, self.tables.clone(), &self.identity)
+    }
+
+    fn merge_runs(&mut self) -> Result<()> {
+        let policy = self.policy();
+        loop {
+            let runs = &self.manifest.runs;
+            let sizes: Vec<(u64, usize)> = runs
+                .iter()
+                .map(|run| (run.interval, run.rows as usize))
+                .collect();
+            let Some(at) = mergeable(&sizes, &self.manifest.engine.marks) else {
+                return Ok(());
+            };
+            let pair = [runs[at], runs[at + 1]];
+            let number = self.manifest.next_run;
+            self.manifest.next_run += 1;
+            let merged = self
+                .writing()?
+                .merge_runs(pair, number, |rows, admissions| {
+                    if at == 0 {
+                        fold(policy, rows, admissions)
+                    } else {
+                        merge(policy, rows)
+                    }
+                })?;
+            self.manifest.runs.splice(at..at + 2, [merged]);
+        }
+    }
+}
+
+/// Makes the engine's state durable, with how far the inputs were read.
+pub fn checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()> {
+    if engine.archive().failed {
+        return Err(Error::Refused(
+            "an earlier write failed; start again from the last checkpoint".into(),
+        ));
+    }
+    let result = try_checkpoint(engine, progress);
+    engine.archive_mut().failed = result.is_err();
+    result
+}
+
+fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()> {
+    engine.flush_log()?;
+    engine
+        .ledger()
+        .check_law()
+        .map_err(|what| Error::damaged("memory", what))?;
+    let state = engine.state();
+    let changed: Vec<u64> = engine.ledger().dirty_chunks().collect();
+    let store = engine.archive_mut();
+    store.manifest.engine = state;
+    store.manifest.progress = progress.clone();
+    store.manifest.generation += 1;
+    store.manifest.names = store.names.sync()?;
+    store.sync_marks()?;
+
+    let store = engine.archive();
+    let ledger = engine.ledger();
+    store.cash.make_room(ledger.totals().pages)?;
+    let mut written = Vec::with_capacity(changed.len());
+    for chunk in changed {
+        let slot = store.slots.get(chunk as usize).map_or(0, |s| 1 - s.slot);
+        written.push((chunk, store.cash.write(ledger, chunk, slot)?));
+    }
+    if !written.is_empty() {
+        store.cash.sync()?;
+    }
+
+    engine.archive_mut().commit(&written)?;
+    engine.ledger_mut().clean();
+    Ok(())
+}
+
+impl Store {
+    fn sync_marks(&mut self) -> Result<()> {
+        if self.new_marks.is_empty() {
+            return Ok(());
+        }
+        let marks = self.dir.join("marks");
+        for file in self.new_marks.drain(..) {
+            file.sync().map_err(Error::io(&marks, "sync"))?;
+        }
+        self.disk
+            .sync_dir(&marks)
+            .map_err(Error::io(&marks, "sync"))
+    }
+
+    fn commit(&mut self, written: &[(u64, Slot)]) -> Result<()> {
+        if let Some(block) = self.admissions.finish() {
+            self.put_admissions(&block)?;
+        }
+        self.merge_runs()?;
+        self.writing()?.put_slots(written)?;
+        if let Some(writing) = self.writing.take() {
+            writing.commit(&self.manifest)?;
+        }
+        for &(chunk, slot) in written {
+            match self.slots.get_mut(chunk as usize) {
+                Some(current) => *current = slot,
+                None => self.slots.push(slot),
+            }
+        }
+        for number in std::mem::take(&mut self.dropped_marks) {
+            marks::remove(&*self.disk, &self.dir, number)?;
+        }
+        Ok(())
+    }
+
+    fn put_admissions(&mut self, block: &[u8]) -> Result<()> {
+        let number = self.manifest.admission_blocks;
+        self.manifest.admission_blocks += 1;
+        self.writing()?.put_admissions(number, block)
+    }
+}
+
+impl Archive for Store {
+    fn page(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()> {
+        self.names.append(fingerprint, name)
+    }
+
+    fn admission(&mut self, admission: Admission) -> Result<()> {
+        match self.admissions.add(admission) {
+            Some(block) => self.put_admissions(&block),
+            None => Ok(()),
+        }
+    }
+
+    fn run(&mut self, interval: u64, rows: Vec<Row>) -> Result<()> {
+        let mut run = Run {
+            number: self.manifest.next_run,
+            interval,
+            rows: rows.len() as u64,
+            blocks: 0,
+            bytes: 0,
+        };
+        self.manifest.next_run += 1;
+        let writing = self.writing()?;
+        let mut packer = Packer::new();
+        let mut put = |block: Vec<u8>| {
+            writing.put_rows(run.number, run.blocks, &block)?;
+            run.blocks += 1;
+            run.bytes += block.len() as u64;
+            Ok(())
+        };
+        for row in rows {
+            if let Some(block) = packer.add(row) {
+                put(block)?;
+            }
+        }
+        if let Some(block) = packer.finish() {
+            put(block)?;
+        }
+        self.manifest.runs.push(run);
+        Ok(())
+    }
+
+    fn keep_mark(&mut self, mark: &Mark, cells: &[u64]) -> Result<()> {
+        let file = marks::write(&*self.disk, &self.dir, mark, cells)?;
+        self.new_marks.push(file);
+        Ok(())
+    }
+
+    fn drop_mark(&mut self, number: u64) -> Result<()> {
+        self.dropped_marks.push(number);
+        Ok(())
+    }
+}
+
+/// Whether `dir` holds a store. A directory that holds anything else is refused.
+fn is_store(disk: &dyn Disk, dir: &Path) -> Result<bool> {
+    match disk.list(dir) {
+        Ok(names) if names.iter().any(|name| name == "identity.json") => Ok(true),
+        Ok(names) if names.is_empty() => Ok(false),
+        Ok(_) => Err(Error::Refused(format!(
+            "{}: neither a store nor an empty directory; name another --store",
+            dir.display()
+        ))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::io(dir, "list")(error)),
+    }
+}
+
+/// Makes a store aside and renames it into place, so that a cut leaves a whole store or none.
+fn create(disk: &dyn Disk, dir: &Path, settings: &Settings) -> Result<()> {
+    let key = HashKey::random()?;
+    let mut aside = dir.as_os_str().to_owned();
+    aside.push(format!(".new-{:016x}", HashKey::random()?.0[0]));
+    let aside = PathBuf::from(aside);
+    let make = |path: &Path| disk.create_dir(path).map_err(Error::io(path, "create"));
+    make(&aside)?;
+    make(&aside.join("marks"))?;
+    make(&aside.join(SNAPSHOTS))?;
+    let identity = Identity::create(disk, &aside, settings.clone(), key)?;
+    let lock = aside.join("lock");
+    disk.open(&lock, true).map_err(Error::io(&lock, "create"))?;
+    let mut names = NameLogs::open(disk, &aside, NameLengths::default(), 0)?;
+    names.sync()?;
+    CashFile::open(disk, &aside, true)?.sync()?;
+    let tables = Tables::open(disk, &aside, true)?;
+    tables.begin()?.commit(&Manifest {
+        identity: identity.hash,
+        engine: EngineState::start(),
+        ..Manifest::default()
+    })?;
+    drop(tables);
+    let sync = |path: &Path| disk.sync_dir(path).map_err(Error::io(path, "sync"));
+    sync(&aside)?;
+    disk.rename(&aside, dir).map_err(Error::io(dir, "create"))?;
+    match dir.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => sync(Path::new(".")),
+        Some(parent) => sync(parent),
+        None => Ok(()),
+    }
+}
+
+fn take_lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn DiskFile>> {
+    let path = dir.join("lock");
+    let lock = disk.open(&path, true).map_err(Error::io(&path, "open"))?;
+    match lock.try_lock().map_err(Error::io(&path, "lock"))? {
+        true => Ok(lock),
+        false => Err(Error::Busy { path: dir.into() }),
+    }
+}
+
+/// The settings of the store in `dir`; `None` if there is none yet.
+pub fn settings_of(disk: &dyn Disk, dir: &Path) -> Result<Option<Settings>> {
+    if !is_store(disk, dir)? {
+        return Ok(None);
+    }
+    Ok(Some(Identity::read(disk, dir)?.settings))
+}
+
+/// The key of the fingerprints of the store in `dir`.
+pub(crate) fn key_of(disk: &dyn Disk, dir: &Path) -> Result<HashKey> {
+    Ok(Identity::read(disk, dir)?.key)
+}
+
+fn check_settings(dir: &Path, found: &Settings, asked: &Settings) -> Result<()> {
+    if found == asked {
+        return Ok(());
+    }
+    let differences: Vec<String> = [
+        (
+            "--damping",
+            found.config.damping().to_string(),
+            asked.config.damping().to_string(),
+        ),
+        (
+            "--window",
+            found.config.window.to_string(),
+            asked.config.window.to_string(),
+        ),
+        (
+            "--self-links",
+            format!("{:?}", found.config.self_links).to_lowercase(),
+            format!("{:?}", asked.config.self_links).to_lowercase(),
+        ),
+        (
+            "--marks",
+            found.config.marks.to_string(),
+            asked.config.marks.to_string(),
+        ),
+        (
+            "--recycle-after",
+            found.config.recycle_after.to_string(),
+            asked.config.recycle_after.to_string(),
+        ),
+        (
+            "--limit-line",
+            found.line_bytes.to_string(),
+            asked.line_bytes.to_string(),
+        ),
+        (
+            "--limit-url",
+            found.url_bytes.to_string(),
+            asked.url_bytes.to_string(),
+        ),
+        (
+            "--limit-links",
+            found.links.to_string(),
+            asked.links.to_string(),
+        ),
+    ]
+    .into_iter()
+    .filter(|(_, found, asked)| found != asked)
+    .map(|(option, found, asked)| format!("{option} {found}, not {asked}"))
+    .collect();
+    Err(Error::Refused(format!(
+        "{}: this store was made with {}; leave the option out, or name another --store",
+        dir.display(),
+        differences.join(" and ")
+    )))
+}

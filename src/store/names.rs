@@ -1,0 +1,212 @@
+//! The two logs of names: URL text and fingerprints.
+//!
+//! A URL block is zstd over front-coded names: for each, the length it shares with the one before,
+//! the length of the rest, and the rest. A fingerprint block is 16 bytes a page, little-endian.
+
+use std::path::Path;
+
+use super::disk::Disk;
+use super::log::{Block, BlockLog, LogLengths};
+use super::varint;
+use crate::engine::Fingerprint;
+use crate::{Error, Result};
+
+/// Raw text after which a URL block is closed.
+const URL_BLOCK_BYTES: usize = 64 << 10;
+/// Fingerprints a block holds at most.
+const FINGERPRINT_BLOCK: usize = 4096;
+const ZSTD_LEVEL: i32 = 3;
+
+/// Appends names in page order.
+pub(crate) struct NameLogs {
+    pub urls: BlockLog,
+    pub fingerprints: BlockLog,
+    pages: u64,
+    coded: Vec<u8>,
+    coded_names: u32,
+    last: Vec<u8>,
+    prints: Vec<u8>,
+}
+
+/// Committed lengths of both logs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct NameLengths {
+    pub urls: LogLengths,
+    pub fingerprints: LogLengths,
+}
+
+impl NameLogs {
+    /// Opens for writing after `pages` pages.
+    pub fn open(disk: &dyn Disk, dir: &Path, lengths: NameLengths, pages: u64) -> Result<NameLogs> {
+        Ok(NameLogs {
+            urls: BlockLog::open(disk, &dir.join("urls"), lengths.urls)?,
+            fingerprints: BlockLog::open(disk, &dir.join("fingerprints"), lengths.fingerprints)?,
+            pages,
+            coded: Vec::new(),
+            coded_names: 0,
+            last: Vec::new(),
+            prints: Vec::new(),
+        })
+    }
+
+    /// Appends the next page's name.
+    pub fn append(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()> {
+        let shared = self
+            .last
+            .iter()
+            .zip(name)
+            .take_while(|(before, now)| before == now)
+            .count();
+        varint::put(&mut self.coded, shared as u128);
+        varint::put(&mut self.coded, (name.len() - shared) as u128);
+        self.coded.extend_from_slice(&name[shared..]);
+        self.last.truncate(shared);
+        self.last.extend_from_slice(&name[shared..]);
+        self.coded_names += 1;
+        self.prints.extend_from_slice(&fingerprint.to_le_bytes());
+        self.pages += 1;
+        if self.coded.len() >= URL_BLOCK_BYTES {
+            self.close_urls()?;
+        }
+        if self.prints.len() >= FINGERPRINT_BLOCK * 16 {
+            self.close_prints();
+        }
+        if self.urls.waiting() + self.fingerprints.waiting() > 4 << 20 {
+            self.urls.flush()?;
+            self.fingerprints.flush()?;
+        }
+        Ok(())
+    }
+
+    fn close_urls(&mut self) -> Result<()> {
+        if self.coded_names == 0 {
+            return Ok(());
+        }
+        let packed =
+            zstd::bulk::compress(&self.coded, ZSTD_LEVEL).map_err(Error::io("urls", "compress"))?;
+        let first = self.pages - u64::from(self.coded_names);
+        self.urls.append(first, self.coded_names, &packed);
+        self.coded.clear();
+        self.coded_names = 0;
+        self.last.clear();
+        Ok(())
+    }
+
+    fn close_prints(&mut self) {
+        let count = self.prints.len() / 16;
+        if count > 0 {
+            let first = self.pages - count as u64;
+            self.fingerprints.append(first, count as u32, &self.prints);
+            self.prints.clear();
+        }
+    }
+
+    /// Closes the open blocks and makes all durable; the lengths to commit.
+    pub fn sync(&mut self) -> Result<NameLengths> {
+        self.close_urls()?;
+        self.close_prints();
+        Ok(NameLengths {
+            urls: self.urls.sync()?,
+            fingerprints: self.fingerprints.sync()?,
+        })
+    }
+}
+
+/// Reads names by page.
+pub(crate) struct NameReader {
+    path: std::path::PathBuf,
+    urls: BlockLog,
+    fingerprints: BlockLog,
+}
+
+impl NameReader {
+    /// Opens for reading the committed `lengths`.
+    pub fn open(disk: &dyn Disk, dir: &Path, lengths: NameLengths) -> Result<NameReader> {
+        Ok(NameReader {
+            path: dir.join("urls"),
+            urls: BlockLog::read(disk, &dir.join("urls"), lengths.urls)?,
+            fingerprints: BlockLog::read(disk, &dir.join("fingerprints"), lengths.fingerprints)?,
+        })
+    }
+
+    /// The name of one page.
+    pub fn name(&self, page: u64) -> Result<String> {
+        let block = self.urls.find(page)?;
+        let names = self.unpack(&block)?;
+        Ok(names[(page - block.first) as usize].clone())
+    }
+
+    /// All names in page order.
+    pub fn names(&self) -> impl Iterator<Item = Result<String>> + '_ {
+        self.urls.blocks().flat_map(|block| {
+            let names = block.and_then(|block| self.unpack(&block));
+            let (names, error) = match names {
+                Ok(names) => (names, None),
+                Err(error) => (Vec::new(), Some(Err(error))),
+            };
+            names.into_iter().map(Ok).chain(error)
+        })
+    }
+
+    /// All fingerprints in page order.
+    pub fn fingerprints(&self) -> impl Iterator<Item = Result<Fingerprint>> + '_ {
+        self.fingerprints.blocks().flat_map(|block| {
+            let (bytes, error) = match block {
+                Ok(block) if block.payload.len() == block.pages as usize * 16 => {
+                    (block.payload, None)
+                }
+                Ok(_) => (
+                    Vec::new(),
+                    Some(Err(Error::damaged(
+                        "fingerprints",
+                        "a block of wrong length",
+                    ))),
+                ),
+                Err(error) => (Vec::new(), Some(Err(error))),
+            };
+            let (prints, _) = bytes.as_chunks::<16>();
+            prints
+                .iter()
+                .map(|print| Ok(Fingerprint::from_le_bytes(*print)))
+                .collect::<Vec<_>>()
+                .into_iter()
+                .chain(error)
+        })
+    }
+
+    /// Checks both logs' indexes.
+    pub fn verify_indexes(&self) -> Result<()> {
+        self.urls.verify_index()?;
+        self.fingerprints.verify_index()
+    }
+
+    fn unpack(&self, block: &Block) -> Result<Vec<String>> {
+        let damaged = |what: &str| {
+            Error::damaged(&self.path, format!("block of page {}: {what}", block.first))
+        };
+        // A block holds 64 KiB of coded text and at most one more name.
+        let raw = zstd::stream::decode_all(&block.payload[..])
+            .map_err(|error| damaged(&error.to_string()))?;
+        let mut rest = &raw[..];
+        let mut last: Vec<u8> = Vec::new();
+        let mut names = Vec::with_capacity(block.pages as usize);
+        for _ in 0..block.pages {
+            let shared = varint::take(&mut rest).ok_or_else(|| damaged("it ends early"))?;
+            let len = varint::take(&mut rest).ok_or_else(|| damaged("it ends early"))?;
+            if shared > last.len() as u128 || len > rest.len() as u128 {
+                return Err(damaged("a length is wrong"));
+            }
+            let (text, after) = rest.split_at(len as usize);
+            rest = after;
+            last.truncate(shared as usize);
+            last.extend_from_slice(text);
+            let name = String::from_utf8(last.clone()).map_err(|_| damaged("no UTF-8"))?;
+            names.push(name);
+        }
+        if rest.is_empty() {
+            Ok(names)
+        } else {
+            Err(damaged("more text than names"))
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! How far a store has read its inputs. Plain data; `ingest` gives it meaning.
+
+use serde::{Deserialize, Serialize};
+
+/// The inputs of a store, and the place reached in them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Inputs begun, in the order of the first pass. The last may be unfinished in pass 1.
+    pub inputs: Vec<Input>,
+    /// Passes asked for by the last command.
+    pub repeat: u32,
+    /// The running pass, from 1. Larger than `repeat`: all are done.
+    pub pass: u32,
+    /// The input being read in this pass, an index into `inputs` (or one past: not begun).
+    pub input: u64,
+    /// The place in it.
+    pub place: Place,
+    /// Nodes known as targets only are visited at the end of each pass.
+    pub complete: bool,
+    /// All that the last command asked for is done.
+    pub finished: bool,
+    /// Records were applied that could not be verified, and no snapshot may be published yet.
+    pub unverified: Option<Unverified>,
+}
+
+/// One input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Input {
+    /// As given on the command line; `-` is standard input. For messages only.
+    pub name: String,
+    /// Its format's name.
+    pub format: String,
+    /// Its end, once reached.
+    pub end: Option<Place>,
+}
+
+/// A place in an input: a record boundary.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Bytes of decompressed data before it.
+    pub offset: u64,
+    /// XXH3-128 of those bytes.
+    pub prefix: u128,
+    /// Records before it, of any kind (skipped and other ones too).
+    pub records: u64,
+}
+
+/// From where on nothing is sure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unverified {
+    /// The input.
+    pub input: String,
+    /// Its first record that was applied unverified, from 1.
+    pub from_record: u64,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Progress {
+            inputs: Vec::new(),
+            repeat: 1,
+            pass: 1,
+            input: 0,
+            place: Place::start(),
+            complete: false,
+            finished: false,
+            unverified: None,
+        }
+    }
+}
+
+impl Place {
+    /// Before the first record: no bytes, and their hash.
+    pub fn start() -> Place {
+        Place {
+            offset: 0,
+            prefix: xxhash_rust::xxh3::xxh3_128(&[]),
+            records: 0,
+        }
+    }
+}

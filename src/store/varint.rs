@@ -1,0 +1,70 @@
+//! Variable-length integers: seven bits a byte, low bits first, the high bit says "more follows".
+
+/// Appends `value`.
+pub(crate) fn put(out: &mut Vec<u8>, mut value: u128) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Takes a value from the front; `None` if the bytes end inside it or it overflows 128 bits.
+pub(crate) fn take(from: &mut &[u8]) -> Option<u128> {
+    let mut value = 0u128;
+    for shift in (0..128).step_by(7) {
+        let (&byte, rest) = from.split_first()?;
+        *from = rest;
+        let bits = u128::from(byte & 0x7f);
+        if bits << shift >> shift != bits {
+            return None;
+        }
+        value |= bits << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// Maps signed to unsigned so that small magnitudes stay small.
+pub(crate) fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
+}
+
+/// The inverse of [`zigzag`].
+pub(crate) fn unzigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn values_come_back(values in proptest::collection::vec(any::<u128>(), 0..20), shift in 0u32..128) {
+            let mut out = Vec::new();
+            for &value in &values {
+                put(&mut out, value >> shift);
+            }
+            let mut rest = &out[..];
+            for &value in &values {
+                prop_assert_eq!(take(&mut rest), Some(value >> shift));
+            }
+            prop_assert!(rest.is_empty());
+        }
+
+        #[test]
+        fn signs_come_back(value in any::<i64>()) {
+            prop_assert_eq!(unzigzag(zigzag(value)), value);
+        }
+
+        #[test]
+        fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let mut rest = &bytes[..];
+            while take(&mut rest).is_some() {}
+        }
+    }
+}
