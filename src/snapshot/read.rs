@@ -1,0 +1,304 @@
+//! Reading a snapshot. Every column is checked against its checksum when it is read.
+
+use std::collections::BinaryHeap;
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{COLUMNS, Column, ENTRY, Info, Latest, MAGIC, SNAPSHOTS, TRAILER, column};
+use crate::decode::Time;
+use crate::engine::{CHUNK_PAGES, PageId};
+use crate::store::{self, Disk, DiskFile, NameReader};
+use crate::{Error, Result};
+
+/// A published snapshot, with the names of its pages.
+pub struct Snapshot {
+    path: PathBuf,
+    file: Box<dyn DiskFile>,
+    info: Info,
+    directory: Vec<u8>,
+    names: NameReader,
+    store: PathBuf,
+}
+
+/// One page of a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ranked {
+    /// The page's number.
+    pub page: PageId,
+    /// Its importance; all pages sum to 1.
+    pub importance: f64,
+    /// The distributed estimate.
+    pub distributed: f64,
+    /// 1 + pages of strictly greater importance.
+    pub rank: u64,
+    /// Visits.
+    pub visits: u64,
+    /// Last fetch, in seconds since 1970.
+    pub last_fetch: Option<Time>,
+    /// Cash, in units.
+    pub cash: u64,
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |n, &byte| n << 8 | u64::from(byte))
+}
+
+impl Snapshot {
+    /// Opens the current snapshot of a store. Works while a writer runs.
+    pub fn latest(disk: &dyn Disk, store: &Path) -> Result<Snapshot> {
+        store::settings_of(disk, store)?.ok_or_else(|| {
+            Error::Refused(format!(
+                "{}: no cashrank store; `cashrank ingest` makes one",
+                store.display()
+            ))
+        })?;
+        let latest = Latest::read(disk, store)?.ok_or_else(|| {
+            Error::Refused(format!(
+                "{}: no snapshot published yet; `cashrank ingest` publishes one at its end \
+                 and at every --snapshot-every",
+                store.display()
+            ))
+        })?;
+        Self::open_with(disk, &store.join(SNAPSHOTS).join(&latest.snapshot), store, &latest)
+    }
+
+    /// Opens a snapshot by its path, which must be inside its store: names are kept there.
+    pub fn open(disk: &dyn Disk, path: &Path) -> Result<Snapshot> {
+        let outside = || {
+            Error::Refused(format!(
+                "{}: a snapshot is read inside its store, where the names are; export it to take \
+                 it elsewhere",
+                path.display()
+            ))
+        };
+        let store = path.parent().and_then(Path::parent).ok_or_else(outside)?;
+        let store = if store.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            store
+        };
+        let latest = Latest::read(disk, store)?.ok_or_else(outside)?;
+        Self::open_with(disk, path, store, &latest)
+    }
+
+    fn open_with(disk: &dyn Disk, path: &Path, store: &Path, latest: &Latest) -> Result<Snapshot> {
+        let file = disk.read(path).map_err(Error::io(path, "open"))?;
+        let (info, directory) = read_tail(&*file, path)?;
+        Ok(Snapshot {
+            names: NameReader::open(disk, store, latest.names)?,
+            path: path.into(),
+            store: store.into(),
+            file,
+            info,
+            directory,
+        })
+    }
+
+    /// Whether the file at `path` begins like a snapshot.
+    pub fn is_snapshot(disk: &dyn Disk, path: &Path) -> bool {
+        let mut magic = [0; 8];
+        disk.read(path)
+            .and_then(|file| file.read_at(&mut magic, 0))
+            .is_ok_and(|()| magic == *MAGIC)
+    }
+
+    /// What it says of the run.
+    pub fn info(&self) -> &Info {
+        &self.info
+    }
+
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The store it belongs to.
+    pub fn store(&self) -> &Path {
+        &self.store
+    }
+
+    fn blocks(&self) -> u64 {
+        self.info.pages.div_ceil(CHUNK_PAGES)
+    }
+
+    fn damaged(&self, what: impl Into<String>) -> Error {
+        Error::damaged(&self.path, what)
+    }
+
+    fn column(&self, block: u64, which: Column) -> Result<Vec<u64>> {
+        let at = (block as usize * COLUMNS + which as usize) * ENTRY;
+        let entry = &self.directory[at..at + ENTRY];
+        let (offset, len) = (number(&entry[..8]), number(&entry[8..12]));
+        let mut packed = vec![0; len as usize];
+        self.file
+            .read_at(&mut packed, offset)
+            .map_err(Error::io(&self.path, "read"))?;
+        let bad = || self.damaged(format!("column {which:?} of block {block} is damaged"));
+        if xxh3_64(&packed) != number(&entry[12..]) {
+            return Err(bad());
+        }
+        let count = CHUNK_PAGES.min(self.info.pages - block * CHUNK_PAGES);
+        column::unpack(&packed, count as usize).ok_or_else(bad)
+    }
+
+    fn block(&self, block: u64) -> Result<Vec<Ranked>> {
+        let [importance, distributed, rank, visits, last_fetch, cash] = [
+            self.column(block, Column::Importance)?,
+            self.column(block, Column::Distributed)?,
+            self.column(block, Column::Rank)?,
+            self.column(block, Column::Visits)?,
+            self.column(block, Column::LastFetch)?,
+            self.column(block, Column::Cash)?,
+        ];
+        let first = block * CHUNK_PAGES;
+        let page = |at: usize| Ranked {
+            page: PageId(first + at as u64),
+            importance: f64::from_bits(importance[at]),
+            distributed: f64::from_bits(distributed[at]),
+            rank: rank[at],
+            visits: visits[at],
+            last_fetch: Some(last_fetch[at] as i64).filter(|&time| time != i64::MIN),
+            cash: cash[at],
+        };
+        Ok((0..importance.len()).map(page).collect())
+    }
+
+    /// All pages, in number order.
+    pub fn pages(&self) -> impl Iterator<Item = Result<Ranked>> + '_ {
+        (0..self.blocks()).flat_map(|block| {
+            let (pages, error) = match self.block(block) {
+                Ok(pages) => (pages, None),
+                Err(error) => (Vec::new(), Some(Err(error))),
+            };
+            pages.into_iter().map(Ok).chain(error)
+        })
+    }
+
+    /// All names, in number order.
+    pub fn names(&self) -> impl Iterator<Item = Result<String>> + '_ {
+        self.names.names().take(self.info.pages as usize)
+    }
+
+    /// One page; `None` if the snapshot has no such page.
+    pub fn page(&self, page: PageId) -> Result<Option<Ranked>> {
+        if page.0 >= self.info.pages {
+            return Ok(None);
+        }
+        let block = self.block(page.0 / CHUNK_PAGES)?;
+        Ok(Some(block[(page.0 % CHUNK_PAGES) as usize]))
+    }
+
+    /// A page's name.
+    pub fn name(&self, page: PageId) -> Result<String> {
+        self.names.name(page.0)
+    }
+
+    /// The pages with these names, in one sweep over the fingerprints (16 bytes a page).
+    pub fn find(&self, disk: &dyn Disk, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
+        let key = store::key_of(disk, &self.store)?;
+        let wanted: Vec<_> = names.iter().map(|name| key.fingerprint(name)).collect();
+        let mut found = vec![None; names.len()];
+        let fingerprints = self.names.fingerprints();
+        for (page, fingerprint) in fingerprints.take(self.info.pages as usize).enumerate() {
+            let fingerprint = fingerprint?;
+            for (at, wanted) in wanted.iter().enumerate() {
+                if *wanted == fingerprint {
+                    found[at] = Some(PageId(page as u64));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The `n` pages of best rank; ties in order of first appearance.
+    pub fn top(&self, n: usize) -> Result<Vec<Ranked>> {
+        let mut best: BinaryHeap<(u64, PageId)> = BinaryHeap::new();
+        for block in 0..self.blocks() {
+            let ranks = self.column(block, Column::Rank)?;
+            for (at, rank) in ranks.into_iter().enumerate() {
+                let candidate = (rank, PageId(block * CHUNK_PAGES + at as u64));
+                if best.len() < n {
+                    best.push(candidate);
+                } else if best.peek().is_some_and(|worst| candidate < *worst) {
+                    best.pop();
+                    best.push(candidate);
+                }
+            }
+        }
+        let mut pages = Vec::with_capacity(best.len());
+        let mut held: Option<(u64, Vec<Ranked>)> = None;
+        let mut wanted: Vec<PageId> = best.iter().map(|&(_, page)| page).collect();
+        wanted.sort_unstable();
+        for page in wanted {
+            let number = page.0 / CHUNK_PAGES;
+            let block = match held.take().filter(|(block, _)| *block == number) {
+                Some((_, block)) => block,
+                None => self.block(number)?,
+            };
+            pages.push(block[(page.0 % CHUNK_PAGES) as usize]);
+            held = Some((number, block));
+        }
+        pages.sort_by_key(|page| (page.rank, page.page));
+        Ok(pages)
+    }
+
+    /// Checks every column, and that the importances sum to 1.
+    pub fn verify(&self) -> Result<()> {
+        let mut sum = 0.0;
+        for page in self.pages() {
+            sum += page?.importance;
+        }
+        // Each value is within 2^-53 of its share, and so is each of the additions.
+        let slack = 1e-15 * (self.info.pages as f64 + 10.0);
+        if self.info.pages > 0 && (sum - 1.0f64).abs() > slack.max(1e-9) {
+            return Err(self.damaged(format!("its importances sum to {sum}, not 1")));
+        }
+        Ok(())
+    }
+}
+
+/// The info and the directory, checked.
+fn read_tail(file: &dyn DiskFile, path: &Path) -> Result<(Info, Vec<u8>)> {
+    let damaged = |what: &str| Error::damaged(path, what);
+    let len = file.len().map_err(Error::io(path, "measure"))?;
+    if len < (MAGIC.len() + TRAILER) as u64 {
+        return Err(damaged("too short for a snapshot"));
+    }
+    let mut trailer = [0; TRAILER];
+    file.read_at(&mut trailer, len - TRAILER as u64)
+        .map_err(Error::io(path, "read"))?;
+    if trailer[32..] != *MAGIC {
+        return Err(damaged("it does not end like a snapshot"));
+    }
+    let (directory, info, pages) = (
+        number(&trailer[..8]),
+        number(&trailer[8..16]),
+        number(&trailer[16..24]),
+    );
+    let blocks = pages.div_ceil(CHUNK_PAGES);
+    let directory_len = blocks.checked_mul((COLUMNS * ENTRY) as u64);
+    if directory.checked_add(directory_len.unwrap_or(u64::MAX)) != Some(info)
+        || info > len - TRAILER as u64
+    {
+        return Err(damaged("its trailer is damaged"));
+    }
+    let mut tail = vec![0; (len - directory) as usize];
+    file.read_at(&mut tail, directory)
+        .map_err(Error::io(path, "read"))?;
+    let summed = tail.len() - 16;
+    if xxh3_64(&tail[..summed]) != number(&trailer[24..32]) {
+        return Err(damaged("its directory does not match its checksum"));
+    }
+    let text = &tail[(info - directory) as usize..tail.len() - TRAILER];
+    let info: Info =
+        serde_json::from_slice(text).map_err(|error| damaged(&format!("its info: {error}")))?;
+    if info.version != super::VERSION || info.pages != pages {
+        return Err(damaged("its info does not fit its trailer"));
+    }
+    tail.truncate((blocks as usize) * COLUMNS * ENTRY);
+    Ok((info, tail))
+}
