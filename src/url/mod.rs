@@ -1,1 +1,141 @@
-//! The canonical form of a URL.
+//! The canonical form of a URL: the name under which a page is known.
+//!
+//! Specified in `formats/url.md`. In short: what the WHATWG URL standard makes of the text,
+//! without its fragment, `http` and `https` only. Most URLs of a crawl have that form already, so
+//! [`canonical`] first proves it by one scan of the bytes (`scan`) and parses only what the scan
+//! cannot prove. Relative links are joined to a [`Base`]; plain ones without parsing either.
+//! The quick ways give the same bytes as the parser, or hand over to it: they decide speed only.
+//!
+//! Nothing here panics, whatever the bytes.
+
+mod host;
+mod join;
+mod parse;
+mod scan;
+#[cfg(test)]
+mod tests;
+
+pub use host::host;
+pub use join::Base;
+pub use scan::is_canonical;
+
+use parse::{Scheme, scheme, trim};
+
+/// Version of the rules in `formats/url.md`. It changes whenever some URL's canonical form does;
+/// names made under different versions must not be mixed.
+pub const RULES: u32 = 1;
+
+/// Where the canonical form of a URL stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// All of the bytes given are the canonical form.
+    AsIs,
+    /// The first so many of the bytes given are; a fragment or blanks follow.
+    Prefix(usize),
+    /// It was appended to `out`.
+    Rewritten,
+}
+
+impl Form {
+    /// The canonical form: `raw` is what [`canonical`] was given, `appended` what it appended.
+    /// Empty if they are not.
+    pub fn text<'t>(self, raw: &'t [u8], appended: &'t [u8]) -> &'t [u8] {
+        match self {
+            Form::AsIs => raw,
+            Form::Prefix(len) => raw.get(..len).unwrap_or_default(),
+            Form::Rewritten => appended,
+        }
+    }
+}
+
+/// Why a URL has no canonical form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
+pub enum Reject {
+    /// Not a link to a page: `mailto:`, `javascript:`, `data:`, `ftp:` and the like.
+    #[error("neither http nor https")]
+    Scheme,
+    /// Nothing but blanks, and no base to stand for.
+    #[error("empty")]
+    Empty,
+    /// Relative, and no base to join it to.
+    #[error("relative, without a base")]
+    Relative,
+    /// Longer than the limit: as read, in canonical form, or the base it is joined to.
+    #[error("longer than the limit")]
+    TooLong,
+    /// The parser finds no URL in it: a bad host, a bad port.
+    #[error("not a URL")]
+    Invalid,
+}
+
+/// Brings `raw` to canonical form.
+///
+/// `raw` is any bytes; `base` is what a relative URL is joined to; `limit` is the most bytes
+/// a URL may have, blanks at its ends aside, as read and in canonical form.
+///
+/// Nothing but [`Form::Rewritten`] touches `out`; that appends. Canonical text is ASCII, and its
+/// own canonical form [`Form::AsIs`].
+///
+/// ```
+/// use cashrank::url::{Base, Form, Reject, canonical};
+///
+/// let mut out = Vec::new();
+/// let form = canonical(b"https://example.org/a?b#top", None, 8192, &mut out);
+/// assert_eq!(form, Ok(Form::Prefix(23)));
+///
+/// let base = Base::new(b"https://example.org/docs/index.html", None);
+/// let form = canonical(b"../about.html", Some(&base), 8192, &mut out);
+/// assert_eq!(form, Ok(Form::Rewritten));
+/// assert_eq!(out, b"https://example.org/about.html");
+///
+/// let form = canonical(b"mailto:me@example.org", Some(&base), 8192, &mut out);
+/// assert_eq!(form, Err(Reject::Scheme));
+/// ```
+pub fn canonical(
+    raw: &[u8],
+    base: Option<&Base<'_>>,
+    limit: usize,
+    out: &mut Vec<u8>,
+) -> Result<Form, Reject> {
+    if let Some(len) = scan::front(raw) {
+        return if raw.len() > limit && trim(raw).len() > limit {
+            Err(Reject::TooLong)
+        } else if len == raw.len() {
+            Ok(Form::AsIs)
+        } else {
+            Ok(Form::Prefix(len))
+        };
+    }
+    let link = trim(raw);
+    let scheme = scheme(link);
+    if scheme == Scheme::Other {
+        return Err(Reject::Scheme);
+    }
+    if link.len() > limit {
+        return Err(Reject::TooLong);
+    }
+    let start = out.len();
+    let written = match (scheme, base) {
+        (Scheme::None, None) if link.is_empty() => Err(Reject::Empty),
+        (Scheme::None, None) => Err(Reject::Relative),
+        (Scheme::None, Some(base)) => base.join(link, limit, out),
+        (Scheme::Bare, Some(base)) => base.join_bare(link, limit, out),
+        _ => parse::append(link, None, out),
+    };
+    let found = written.and(if out.len() - start > limit {
+        Err(Reject::TooLong)
+    } else {
+        Ok(Form::Rewritten)
+    });
+    // What the scan cannot prove may be canonical all the same, say a host in punycode.
+    let same = found.is_ok() && raw.starts_with(&out[start..]);
+    let len = out.len() - start;
+    if found.is_err() || same {
+        out.truncate(start);
+    }
+    match found {
+        Ok(_) if same && len == raw.len() => Ok(Form::AsIs),
+        Ok(_) if same => Ok(Form::Prefix(len)),
+        found => found,
+    }
+}

@@ -1,0 +1,91 @@
+//! Hosts: the scan that proves one canonical, and the host of a canonical URL.
+
+use super::scan::{HOST, run};
+
+/// The host of a URL in canonical form, without user, password and port: what "same host" compares.
+/// IPv6 addresses keep their brackets. Empty if `canonical` is no such URL.
+///
+/// ```
+/// use cashrank::url::host;
+///
+/// assert_eq!(host(b"http://me@example.org:8080/a"), b"example.org");
+/// ```
+pub fn host(canonical: &[u8]) -> &[u8] {
+    let Some(rest) =
+        (canonical.strip_prefix(b"http://")).or_else(|| canonical.strip_prefix(b"https://"))
+    else {
+        return &[];
+    };
+    let authority = upto(rest, |byte| matches!(byte, b'/' | b'?' | b'#'));
+    // An `@` in a user or password is escaped.
+    let host = match memchr::memrchr(b'@', authority) {
+        Some(at) => &authority[at + 1..],
+        None => authority,
+    };
+    match memchr::memchr(b']', host) {
+        Some(bracket) => &host[..=bracket],
+        None => upto(host, |byte| byte == b':'),
+    }
+}
+
+/// The bytes before the first that `stops`.
+fn upto(bytes: &[u8], stops: impl Fn(u8) -> bool) -> &[u8] {
+    let len = bytes.iter().position(|&byte| stops(byte));
+    &bytes[..len.unwrap_or(bytes.len())]
+}
+
+/// Scans the host and port that begin at `from`; the position of the `/` behind them. `None`: not
+/// surely canonical. Users, IPv6 addresses, empty labels, punycode and what may be
+/// an IPv4 address in disguise are left to the parser.
+pub(super) fn authority(raw: &[u8], from: usize, default_port: u16) -> Option<usize> {
+    let mut label = from;
+    loop {
+        let end = run(raw, label, HOST);
+        let text = &raw[label..end];
+        if text.is_empty() || text.starts_with(b"xn--") {
+            return None;
+        }
+        match raw.get(end)? {
+            b'.' => label = end + 1,
+            b'/' | b':' => {
+                // Only a host whose last label begins with a digit can be an IPv4 address.
+                if text[0].is_ascii_digit() && !is_ipv4(&raw[from..end]) {
+                    return None;
+                }
+                return port(raw, end, default_port);
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// Scans the port at `at`, if any; the position of the `/` behind it.
+fn port(raw: &[u8], at: usize, default_port: u16) -> Option<usize> {
+    let Some(rest) = raw[at..].strip_prefix(b":") else {
+        return Some(at);
+    };
+    let digits = upto(rest, |byte| byte == b'/');
+    let canonical = number(digits).is_some_and(|port| port != default_port);
+    let slash = at + 1 + digits.len();
+    (canonical && slash < raw.len()).then_some(slash)
+}
+
+/// Whether these are four decimal numbers up to 255.
+fn is_ipv4(host: &[u8]) -> bool {
+    let mut parts = 0;
+    host.split(|&byte| byte == b'.').all(|part| {
+        parts += 1;
+        number(part).is_some_and(|number| number <= 255)
+    }) && parts == 4
+}
+
+/// A decimal number without needless zeros, up to 65,535.
+fn number(digits: &[u8]) -> Option<u16> {
+    if digits.is_empty() || digits.len() > 5 || (digits[0] == b'0' && digits.len() > 1) {
+        return None;
+    }
+    digits.iter().try_fold(0u16, |number, &digit| {
+        let digit = digit.is_ascii_digit().then(|| u16::from(digit - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })
+}

@@ -1,0 +1,206 @@
+//! Joining relative links to the page they stand on, or to its `<base href>`.
+//!
+//! Most links are plain relative paths. Joining one is then a copy of the base's front and of the link, once
+//! a scan has shown that the parser would keep the link's bytes; all else goes to the parser.
+
+use std::cell::OnceCell;
+
+use ::url::Url;
+
+use super::{Form, Reject, canonical, parse, scan};
+
+/// What relative links are joined to. Costs nothing until the first relative link.
+///
+/// ```
+/// use cashrank::url::{Base, canonical};
+///
+/// let base = Base::new(b"https://example.org/a/b", Some(b"/c/"));
+/// let mut out = Vec::new();
+/// canonical(b"d", Some(&base), 8192, &mut out).unwrap();
+/// assert_eq!(out, b"https://example.org/c/d");
+/// ```
+#[derive(Debug)]
+pub struct Base<'a> {
+    page: &'a [u8],
+    href: Option<&'a [u8]>,
+    joint: OnceCell<Result<Joint, Reject>>,
+}
+
+/// A base in canonical form, cut where links are joined.
+#[derive(Debug)]
+struct Joint {
+    text: Vec<u8>,
+    /// Where the path begins.
+    root: usize,
+    /// Behind the last `/` of the path.
+    dir: usize,
+    /// Where the path ends.
+    query: usize,
+    /// For the parser, made when first needed.
+    url: OnceCell<Option<Url>>,
+}
+
+impl<'a> Base<'a> {
+    /// `page` is the page's own URL, `href` its `<base href>`, itself relative to `page`. As in
+    /// HTML, an `href` that is no URL, or a `data:` or `javascript:` one, counts as absent.
+    /// Where the base is over the limit, of another scheme, or `page` no URL, each relative link is
+    /// rejected for that.
+    ///
+    /// A redirect's target is relative to the page, whatever its `<base href>`.
+    pub fn new(page: &'a [u8], href: Option<&'a [u8]>) -> Base<'a> {
+        Base {
+            page,
+            href,
+            joint: OnceCell::new(),
+        }
+    }
+
+    /// Joins the trimmed `link`, which has no scheme, and appends the canonical form to `out`.
+    pub(super) fn join(&self, link: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), Reject> {
+        let joint = self.joint(limit)?;
+        match joint.join_plain(link, out) {
+            Some(()) => Ok(()),
+            None => joint.join_parsed(link, out),
+        }
+    }
+
+    /// The same for a link of [`Scheme::Bare`](parse::Scheme::Bare).
+    pub(super) fn join_bare(
+        &self,
+        link: &[u8],
+        limit: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Reject> {
+        match self.joint(limit) {
+            Ok(joint) => joint.join_parsed(link, out),
+            // Only a base of the link's own scheme makes it relative.
+            Err(Reject::Scheme) => parse::append(link, None, out),
+            Err(reject) => Err(reject),
+        }
+    }
+
+    /// Whether some link was left to the parser.
+    #[cfg(test)]
+    pub(super) fn is_parsed(&self) -> bool {
+        matches!(self.joint.get(), Some(Ok(joint)) if joint.url.get().is_some())
+    }
+
+    fn joint(&self, limit: usize) -> Result<&Joint, Reject> {
+        self.joint
+            .get_or_init(|| Joint::new(resolve(self.page, self.href, limit)?))
+            .as_ref()
+            .map_err(|&reject| reject)
+    }
+}
+
+/// The canonical form of the base.
+fn resolve(page: &[u8], href: Option<&[u8]>, limit: usize) -> Result<Vec<u8>, Reject> {
+    let mut text = Vec::new();
+    if let Some(href) = href {
+        let page = Base::new(page, None);
+        match canonical(href, Some(&page), limit, &mut text) {
+            Ok(form) => return Ok(finish(form, href, text)),
+            Err(Reject::Invalid) => {}
+            Err(Reject::Scheme) if !parse::is_foreign_base(href) => {}
+            Err(reject) => return Err(reject),
+        }
+    }
+    let form = canonical(page, None, limit, &mut text)?;
+    Ok(finish(form, page, text))
+}
+
+fn finish(form: Form, raw: &[u8], appended: Vec<u8>) -> Vec<u8> {
+    match form {
+        Form::Rewritten => appended,
+        form => form.text(raw, &[]).to_vec(),
+    }
+}
+
+impl Joint {
+    /// `text` is in canonical form.
+    fn new(text: Vec<u8>) -> Result<Joint, Reject> {
+        let host = if text.starts_with(b"https") { 8 } else { 7 };
+        let after = text.get(host..).ok_or(Reject::Invalid)?;
+        let root = host + memchr::memchr(b'/', after).ok_or(Reject::Invalid)?;
+        let query = memchr::memchr(b'?', &text).unwrap_or(text.len());
+        let dir = 1 + memchr::memrchr(b'/', &text[..query]).ok_or(Reject::Invalid)?;
+        Ok(Joint {
+            text,
+            root,
+            dir,
+            query,
+            url: OnceCell::new(),
+        })
+    }
+
+    /// Joins `link` by the parser. On error `out` is as before.
+    fn join_parsed(&self, link: &[u8], out: &mut Vec<u8>) -> Result<(), Reject> {
+        let url = self
+            .url
+            .get_or_init(|| std::str::from_utf8(&self.text).ok()?.parse().ok());
+        parse::append(link, Some(url.as_ref().ok_or(Reject::Invalid)?), out)
+    }
+
+    /// Joins `link`, which has no scheme, if its bytes can be copied. `None`: ask the parser; `out` is as before.
+    fn join_plain(&self, link: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        let (front, tail) = match link {
+            [] | [b'#', ..] => (self.text.len(), &[][..]),
+            [b'?', ..] => (self.query, &link[..scan::query(link, 1)?]),
+            [b'/', b'/', ..] => return self.join_host(link, out),
+            [b'/', ..] => (self.root, &link[..scan::path(link, 1)?]),
+            _ => self.join_path(link)?,
+        };
+        out.extend_from_slice(&self.text[..front]);
+        out.extend_from_slice(tail);
+        Some(())
+    }
+
+    /// `//host/path`: takes the scheme only.
+    fn join_host(&self, link: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        let start = out.len();
+        let colon = memchr::memchr(b':', &self.text)?;
+        out.extend_from_slice(&self.text[..=colon]);
+        out.extend_from_slice(link);
+        let len = scan::front(&out[start..]);
+        out.truncate(start + len.unwrap_or(0));
+        len.map(|_| ())
+    }
+
+    /// Steps over leading `./` and `../`; the length of the base to keep and what follows it.
+    fn join_path<'l>(&self, link: &'l [u8]) -> Option<(usize, &'l [u8])> {
+        let (mut dir, mut at) = (self.dir, 0);
+        loop {
+            let (dots, end) = match &link[at..] {
+                [b'.', b'.', rest @ ..] => (2, rest.first()),
+                [b'.', rest @ ..] => (1, rest.first()),
+                _ => break,
+            };
+            if !matches!(end, None | Some(b'/' | b'?' | b'#')) {
+                break;
+            }
+            if dots == 2 {
+                dir = self.parent(dir)?;
+            }
+            at += dots;
+            if end != Some(&b'/') {
+                break;
+            }
+            at += 1;
+        }
+        let end = scan::path(link, at)?;
+        Some((dir, &link[at..end]))
+    }
+
+    /// The end of the folder above the one that ends at `dir`; the root's is the root.
+    fn parent(&self, dir: usize) -> Option<usize> {
+        if dir == self.root + 1 {
+            return Some(dir);
+        }
+        let above = 1 + self.root + memchr::memrchr(b'/', &self.text[self.root..dir - 1])?;
+        // The parser never steps out of what looks like a Windows drive, `C:`.
+        match self.text[above..dir - 1] {
+            [letter, b':' | b'|'] if letter.is_ascii_alphabetic() => None,
+            _ => Some(above),
+        }
+    }
+}
