@@ -56,6 +56,15 @@ pub(super) fn scheme(link: &[u8]) -> Scheme {
     Scheme::None
 }
 
+/// Whether a link without scheme begins with two slashes of either kind.
+pub(super) fn names_host(link: &[u8]) -> bool {
+    let mut seen = link
+        .iter()
+        .filter(|byte| !matches!(byte, b'\t' | b'\n' | b'\r'));
+    let mut slash = || matches!(seen.next(), Some(b'/' | b'\\'));
+    slash() && slash()
+}
+
 /// Parses `link`, joined to `base`, and appends its canonical form to `out`. On error `out` is
 /// as before.
 pub(super) fn append(link: &[u8], base: Option<&Url>, out: &mut Vec<u8>) -> Result<(), Reject> {

@@ -18,7 +18,14 @@ fn expected(raw: &[u8], base: Option<&Url>) -> Result<String, Reject> {
             std::iter::once(chunk.valid().to_string()).chain(escaped)
         })
         .collect();
+    const THREE: [&str; 4] = ["///", "//\\", "\\\\", "/\\"];
+    let ink = text.trim_matches(|char| char <= ' ');
+    let ink = ink.replace(['\t', '\n', '\r'], "");
     let parsed = match base {
+        // Where `Url::join` departs from the standard, see `formats/url.md`.
+        Some(base) if THREE.iter().any(|slashes| ink.starts_with(slashes)) => {
+            Url::parse(&format!("{}:{ink}", base.scheme()))
+        }
         Some(base) => base.join(&text),
         None => Url::parse(&text),
     };
