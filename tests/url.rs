@@ -229,3 +229,52 @@ fn a_manual() {
     // 2,828 responses and 279,195 links.
     check_crawl("scrapy-httpd/httpd-manual.jsonl.zst", 2_828 + 279_195);
 }
+
+/// Pages and their links as written, most of them relative: a manual crawled by wget, as WAT.
+#[test]
+fn relative_links_of_a_manual() {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/postgresql/pg15-crawl1.wat.gz");
+    let Ok(file) = File::open(&path) else {
+        eprintln!("SKIPPED: {} is absent", path.display());
+        return;
+    };
+    let mut total = 0;
+    for line in BufReader::new(flate2::read::MultiGzDecoder::new(file)).lines() {
+        let line = line.expect("a line");
+        if line.starts_with('{') {
+            total += check_wat(&line);
+        }
+    }
+    assert_eq!(total, 24_971);
+}
+
+/// Joins the links of a WAT record; how many they are.
+fn check_wat(line: &str) -> usize {
+    let record: serde_json::Value = serde_json::from_str(line).expect("JSON");
+    let envelope = &record["Envelope"];
+    let html = &envelope["Payload-Metadata"]["HTTP-Response-Metadata"]["HTML-Metadata"];
+    let links = html["Links"].as_array().into_iter().flatten();
+    let links = links.filter(|link| link["path"] == "A@/href");
+    let page = envelope["WARC-Header-Metadata"]["WARC-Target-URI"].as_str();
+    let page = page.unwrap_or_default().trim_matches(['<', '>']);
+    let base = Base::new(page.as_bytes(), None);
+    let mut count = 0;
+    for link in links {
+        let link = link["url"].as_str().expect("a link");
+        let url = url::Url::parse(page).expect("a URL").join(link).ok();
+        let expected = url
+            .filter(|url| url.scheme().starts_with("http"))
+            .map(|mut url| {
+                url.set_fragment(None);
+                String::from(url).into_bytes()
+            });
+        assert_eq!(
+            found(link.as_bytes(), Some(&base)).ok(),
+            expected,
+            "{link} on {page}"
+        );
+        count += 1;
+    }
+    count
+}
