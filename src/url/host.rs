@@ -1,6 +1,6 @@
 //! Hosts: the scan that proves one canonical, and the host of a canonical URL.
 
-use super::scan::{HOST, run};
+use super::scan::{HOST, short_run};
 
 /// The host of a URL in canonical form, without user, password and port: what "same host" compares.
 /// IPv6 addresses keep their brackets. Empty if `canonical` is no such URL.
@@ -40,7 +40,7 @@ fn upto(bytes: &[u8], stops: impl Fn(u8) -> bool) -> &[u8] {
 pub(super) fn authority(raw: &[u8], from: usize, default_port: u16) -> Option<usize> {
     let mut label = from;
     loop {
-        let end = run(raw, label, HOST);
+        let end = short_run(raw, label, HOST);
         let text = &raw[label..end];
         if text.is_empty() || text.starts_with(b"xn--") {
             return None;

@@ -119,7 +119,7 @@ fn finish(form: Form, raw: &[u8], appended: Vec<u8>) -> Vec<u8> {
 impl Joint {
     /// `text` is in canonical form.
     fn new(text: Vec<u8>) -> Result<Joint, Reject> {
-        let host = if text.starts_with(b"https") { 8 } else { 7 };
+        let host = if text.starts_with(b"https:") { 8 } else { 7 };
         let after = text.get(host..).ok_or(Reject::Invalid)?;
         let root = host + memchr::memchr(b'/', after).ok_or(Reject::Invalid)?;
         let query = memchr::memchr(b'?', &text).unwrap_or(text.len());
@@ -135,10 +135,23 @@ impl Joint {
 
     /// Joins `link` by the parser. On error `out` is as before.
     fn join_parsed(&self, link: &[u8], out: &mut Vec<u8>) -> Result<(), Reject> {
+        if parse::names_host(link) {
+            // Not joined: the parser would find no host behind three slashes.
+            return parse::append(&[self.scheme(), link].concat(), None, out);
+        }
         let url = self
             .url
             .get_or_init(|| std::str::from_utf8(&self.text).ok()?.parse().ok());
         parse::append(link, Some(url.as_ref().ok_or(Reject::Invalid)?), out)
+    }
+
+    /// The scheme with its colon.
+    fn scheme(&self) -> &'static [u8] {
+        if self.text.starts_with(b"https:") {
+            b"https:"
+        } else {
+            b"http:"
+        }
     }
 
     /// Joins `link`, which has no scheme, if its bytes can be copied. `None`: ask the parser; `out` is as before.
@@ -158,8 +171,7 @@ impl Joint {
     /// `//host/path`: takes the scheme only.
     fn join_host(&self, link: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let start = out.len();
-        let colon = memchr::memchr(b':', &self.text)?;
-        out.extend_from_slice(&self.text[..=colon]);
+        out.extend_from_slice(self.scheme());
         out.extend_from_slice(link);
         let len = scan::front(&out[start..]);
         out.truncate(start + len.unwrap_or(0));

@@ -115,27 +115,51 @@ pub fn canonical(
         return Err(Reject::TooLong);
     }
     let start = out.len();
-    let written = match (scheme, base) {
+    let written = append(scheme, link, base, limit, out);
+    let len = out.len() - start;
+    let found = match written {
+        Err(reject) => Err(reject),
+        Ok(()) if len > limit => Err(Reject::TooLong),
+        // What the scan cannot prove may be canonical all the same, say a host in punycode.
+        Ok(()) if raw == &out[start..] => Ok(Form::AsIs),
+        Ok(()) if raw.starts_with(&out[start..]) => Ok(Form::Prefix(len)),
+        Ok(()) => return Ok(Form::Rewritten),
+    };
+    out.truncate(start);
+    found
+}
+
+/// Appends the canonical form of the trimmed `link` to `out`. On error `out` is as before.
+fn append(
+    scheme: Scheme,
+    link: &[u8],
+    base: Option<&Base<'_>>,
+    limit: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), Reject> {
+    match (scheme, base) {
         (Scheme::None, None) if link.is_empty() => Err(Reject::Empty),
         (Scheme::None, None) => Err(Reject::Relative),
         (Scheme::None, Some(base)) => base.join(link, limit, out),
         (Scheme::Bare, Some(base)) => base.join_bare(link, limit, out),
+        (Scheme::Web, _) if append_plain(link, out) => Ok(()),
         _ => parse::append(link, None, out),
-    };
-    let found = written.and(if out.len() - start > limit {
-        Err(Reject::TooLong)
-    } else {
-        Ok(Form::Rewritten)
-    });
-    // What the scan cannot prove may be canonical all the same, say a host in punycode.
-    let same = found.is_ok() && raw.starts_with(&out[start..]);
-    let len = out.len() - start;
-    if found.is_err() || same {
+    }
+}
+
+/// Appends `link`, or `link` and a `/`, up to the fragment, if that is canonical. What the `/` makes
+/// canonical is a bare host, and the parser adds it too. Otherwise `out` is as before.
+fn append_plain(link: &[u8], out: &mut Vec<u8>) -> bool {
+    if let Some(len) = scan::front(link) {
+        out.extend_from_slice(&link[..len]); // Blanks stood before it.
+        return true;
+    }
+    let start = out.len();
+    out.extend_from_slice(link);
+    out.push(b'/');
+    let canonical = is_canonical(&out[start..]);
+    if !canonical {
         out.truncate(start);
     }
-    match found {
-        Ok(_) if same && len == raw.len() => Ok(Form::AsIs),
-        Ok(_) if same => Ok(Form::Prefix(len)),
-        found => found,
-    }
+    canonical
 }

@@ -29,7 +29,8 @@ pub(super) fn trim(raw: &[u8]) -> &[u8] {
 
 /// The scheme at the front of a trimmed link. The parser ignores tabs and line ends inside.
 pub(super) fn scheme(link: &[u8]) -> Scheme {
-    if !link.first().is_some_and(u8::is_ascii_alphabetic) {
+    // Few relative links hold a colon.
+    if memchr::memchr(b':', link).is_none() || !link[0].is_ascii_alphabetic() {
         return Scheme::None;
     }
     // One byte more than `https`, so that longer names differ.
@@ -54,6 +55,15 @@ pub(super) fn scheme(link: &[u8]) -> Scheme {
         }
     }
     Scheme::None
+}
+
+/// Whether a link without scheme begins with two slashes of either kind.
+pub(super) fn names_host(link: &[u8]) -> bool {
+    let mut seen = link
+        .iter()
+        .filter(|byte| !matches!(byte, b'\t' | b'\n' | b'\r'));
+    let mut slash = || matches!(seen.next(), Some(b'/' | b'\\'));
+    slash() && slash()
 }
 
 /// Parses `link`, joined to `base`, and appends its canonical form to `out`. On error `out` is

@@ -8,8 +8,8 @@ use super::host::authority;
 
 /// In a host label: lower-case letters, digits, `-` and `_`.
 pub(super) const HOST: u8 = 1;
-/// In a path segment.
-const SEGMENT: u8 = 2;
+/// In a path, `/` included.
+const PATH: u8 = 2;
 /// In a query, `?` included.
 const QUERY: u8 = 4;
 
@@ -27,9 +27,9 @@ pub(super) const CLASS: [u8; 256] = {
         }
         if !matches!(
             byte,
-            b'/' | b'?' | b'#' | b'\\' | b'"' | b'<' | b'>' | b'`' | b'{' | b'}' | b'^'
+            b'?' | b'#' | b'\\' | b'"' | b'<' | b'>' | b'`' | b'{' | b'}' | b'^'
         ) {
-            parts |= SEGMENT;
+            parts |= PATH;
         }
         if !matches!(byte, b'#' | b'"' | b'<' | b'>' | b'\'') {
             parts |= QUERY;
@@ -59,17 +59,14 @@ pub(super) fn front(raw: &[u8]) -> Option<usize> {
 }
 
 /// Scans on from `at`, where a path segment begins, to the end of the path and the query.
-pub(super) fn path(raw: &[u8], mut at: usize) -> Option<usize> {
-    loop {
-        if is_dots(&raw[at..]) {
-            return None;
-        }
-        at = run(raw, at, SEGMENT);
-        match raw.get(at) {
-            Some(b'/') => at += 1,
-            Some(b'?') => return query(raw, at + 1),
-            _ => return end(raw, at),
-        }
+pub(super) fn path(raw: &[u8], at: usize) -> Option<usize> {
+    let end_of_path = run(raw, at, PATH);
+    if has_dots(&raw[at..end_of_path]) {
+        return None;
+    }
+    match raw.get(end_of_path) {
+        Some(b'?') => query(raw, end_of_path + 1),
+        _ => end(raw, end_of_path),
     }
 }
 
@@ -78,9 +75,22 @@ pub(super) fn query(raw: &[u8], at: usize) -> Option<usize> {
     end(raw, run(raw, at, QUERY))
 }
 
-/// Where the bytes of class `part` that begin at `at` end.
+/// Where the bytes of class `part`, one bit, that begin at `at` end. Eight bytes a branch.
 #[inline]
-pub(super) fn run(raw: &[u8], at: usize, part: u8) -> usize {
+fn run(raw: &[u8], mut at: usize, part: u8) -> usize {
+    while let Some(eight) = raw[at..].first_chunk::<8>() {
+        let class = |byte: &u8| CLASS[usize::from(*byte)];
+        if eight.iter().fold(part, |all, byte| all & class(byte)) == 0 {
+            break;
+        }
+        at += 8;
+    }
+    short_run(raw, at, part)
+}
+
+/// The same byte by byte.
+#[inline]
+pub(super) fn short_run(raw: &[u8], at: usize, part: u8) -> usize {
     let rest = &raw[at..];
     at + rest
         .iter()
@@ -97,22 +107,25 @@ fn end(raw: &[u8], at: usize) -> Option<usize> {
     ends.then_some(at)
 }
 
-/// Whether a segment consists of one or two dots, plain or escaped: the parser acts on those.
+/// Whether some segment of `path` consists of one or two dots, plain or escaped: the parser acts
+/// on those.
 #[inline]
-fn is_dots(rest: &[u8]) -> bool {
-    matches!(rest.first(), Some(b'.' | b'%')) && count_dots(rest).is_some_and(|dots| dots <= 2)
+fn has_dots(path: &[u8]) -> bool {
+    let begins = |byte: u8| (byte == b'.') | (byte == b'%');
+    // Without branches, so that the compiler makes it vector code: most paths have none.
+    let pairs = path.iter().zip(path.iter().skip(1));
+    let inside = pairs.fold(false, |any, (&slash, &byte)| {
+        any | ((slash == b'/') & begins(byte))
+    });
+    let any = inside || path.first().is_some_and(|&byte| begins(byte));
+    any && path.split(|&byte| byte == b'/').any(is_dots)
 }
 
-/// How many dots a segment consists of, if of nothing else.
-fn count_dots(rest: &[u8]) -> Option<usize> {
-    let (mut at, mut dots) = (0, 0);
-    loop {
-        at += match &rest[at..] {
-            [b'.', ..] => 1,
-            [b'%', b'2', b'e' | b'E', ..] => 3,
-            [byte, ..] if CLASS[usize::from(*byte)] & SEGMENT != 0 => return None,
-            _ => return Some(dots),
-        };
+fn is_dots(segment: &[u8]) -> bool {
+    let (mut rest, mut dots) = (segment, 0);
+    while let [b'.', after @ ..] | [b'%', b'2', b'e' | b'E', after @ ..] = rest {
+        rest = after;
         dots += 1;
     }
+    rest.is_empty() && (1..=2).contains(&dots)
 }
