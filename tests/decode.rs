@@ -61,32 +61,44 @@ fn decode_in_pieces(decoder: &dyn Decoder, data: &[u8], piece: usize) -> Vec<Sai
 }
 
 /// All promises of the interface that hold for any bytes.
-fn check_promises(decoder: &dyn Decoder, data: &[u8], pieces: impl Iterator<Item = usize>) {
+fn check_promises(format: Format, data: &[u8], pieces: impl Iterator<Item = usize>) {
+    let decoder = format.decoder();
     let at_once = decode(decoder, data);
     for piece in pieces {
-        assert_eq!(decode_in_pieces(decoder, data, piece), at_once, "pieces of {piece}");
+        assert_eq!(
+            decode_in_pieces(decoder, data, piece),
+            at_once,
+            "pieces of {piece}"
+        );
     }
     let mut done = 0;
     for (at, said) in at_once.iter().enumerate() {
         assert!(said.end >= done && said.end <= data.len());
         if let What::Bad(_, detail) = &said.what {
-            assert!(!detail.is_empty() && detail.len() < 400 && !detail.contains('\n'), "{detail}");
+            assert!(
+                !detail.is_empty() && detail.len() < 400 && !detail.contains('\n'),
+                "{detail}"
+            );
         }
         if said.end > done {
             let mut rest = decode(decoder, &data[said.end..]);
             rest.iter_mut().for_each(|one| one.end += said.end);
             assert_eq!(rest, at_once[at + 1..], "continued from {}", said.end);
-            check_skipper(decoder, &data[done..], said.end - done, &at_once[at].what);
+            check_skipper(format, &data[done..], said.end - done);
         }
         done = said.end;
     }
 }
 
-/// A skipper ends where the decoder says, however the bytes come. A group is ended by the next
-/// source only: the noise behind it goes with it.
-fn check_skipper(decoder: &dyn Decoder, data: &[u8], len: usize, what: &What) {
+/// A skipper ends where the record does, however the bytes come. `data` begins with a record of
+/// `len` bytes.
+fn check_skipper(format: Format, data: &[u8], len: usize) {
+    let expected = match format {
+        Format::Edges => group_end(data),
+        _ => len,
+    };
     for piece in [1, 2, 7, data.len()] {
-        let mut skipper = decoder.skipper();
+        let mut skipper = format.decoder().skipper();
         let (mut start, mut read) = (0, 0);
         let end = loop {
             read = (read + piece).min(data.len());
@@ -99,21 +111,17 @@ fn check_skipper(decoder: &dyn Decoder, data: &[u8], len: usize, what: &What) {
                 }
             }
         };
-        let group = decoder.whole(&data[..len], false) == 0 && matches!(what, What::Record(_));
-        let behind = match group {
-            true => decode(decoder, &data[len..])
-                .iter()
-                .take_while(|said| !matches!(said.what, What::Record(_)))
-                .last()
-                .map_or(0, |said| said.end),
-            false => 0,
-        };
-        let noise = matches!(what, What::Other(_) | What::Bad(..));
-        if end != len && end != len + behind {
-            // In `edges`, a skipper that begins at noise goes on to the end of the group.
-            assert!(noise && end > len, "{end} {len} {behind} {piece}");
-        }
+        assert_eq!(end, expected, "pieces of {piece}");
     }
+}
+
+/// Where the second group begins: noise before and behind the first goes with it.
+fn group_end(data: &[u8]) -> usize {
+    let said = decode(Format::Edges.decoder(), data);
+    let mut records = (0..said.len()).filter(|&at| matches!(said[at].what, What::Record(_)));
+    records
+        .nth(1)
+        .map_or(data.len(), |second| said[second - 1].end)
 }
 
 fn root(path: &str) -> PathBuf {
@@ -127,7 +135,10 @@ fn samples(folder: &str) -> Vec<(Format, PathBuf, Vec<u8>, String)> {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         let expected = PathBuf::from(format!("{}.expected", path.display()));
-        let format = name.split(['-', '.']).next().and_then(|name| name.parse().ok());
+        let format = name
+            .split(['-', '.'])
+            .next()
+            .and_then(|name| name.parse().ok());
         if let (Some(format), true) = (format, expected.exists()) {
             let listing = fs::read_to_string(expected).unwrap();
             found.push((format, path.clone(), fs::read(path).unwrap(), listing));
@@ -179,7 +190,11 @@ fn samples_read_as_expected() {
 fn good_samples_have_nothing_bad_and_are_told_apart() {
     let samples = samples("good");
     for format in Format::ALL {
-        assert!(samples.iter().any(|sample| sample.0 == format), "{}", format.name());
+        assert!(
+            samples.iter().any(|sample| sample.0 == format),
+            "{}",
+            format.name()
+        );
     }
     for (format, path, bytes, expected) in samples {
         assert!(!expected.contains("bad:"), "{}", path.display());
@@ -195,18 +210,32 @@ fn every_reason_has_a_bad_sample_and_is_specified() {
     use Reason::*;
     let samples = samples("bad");
     for (format, reasons) in [
-        (Format::Records, &[Malformed, InvalidUtf8, BadUrl, BadTime, CutShort][..]),
-        (Format::Wat, &[Malformed, InvalidUtf8, BadUrl, BadTime, CutShort]),
+        (
+            Format::Records,
+            &[Malformed, InvalidUtf8, BadUrl, BadTime, CutShort][..],
+        ),
+        (
+            Format::Wat,
+            &[Malformed, InvalidUtf8, BadUrl, BadTime, CutShort],
+        ),
         (Format::Adjacency, &[Malformed, InvalidUtf8]),
         (Format::Edges, &[Malformed, InvalidUtf8]),
     ] {
         let spec = fs::read_to_string(root(&format!("formats/{}.md", format.name()))).unwrap();
         for reason in Reason::ALL {
             let line = format!("bad: {}\n", reason.name());
-            let given = samples.iter().any(|(of, _, _, list)| *of == format && list.contains(&line));
+            let given = samples
+                .iter()
+                .any(|(of, _, _, list)| *of == format && list.contains(&line));
             let row = spec.contains(&format!("| `{}` |", reason.name()));
             let expected = reasons.contains(&reason);
-            assert_eq!((given, row), (expected, expected), "{} {}", format.name(), reason.name());
+            assert_eq!(
+                (given, row),
+                (expected, expected),
+                "{} {}",
+                format.name(),
+                reason.name()
+            );
         }
     }
 }
@@ -215,7 +244,7 @@ fn every_reason_has_a_bad_sample_and_is_specified() {
 fn cuts_change_nothing_at_any_point_of_the_samples() {
     for folder in ["good", "bad"] {
         for (format, _, bytes, _) in samples(folder) {
-            check_promises(format.decoder(), &bytes, 1..=bytes.len());
+            check_promises(format, &bytes, 1..=bytes.len());
         }
     }
 }
@@ -242,7 +271,10 @@ fn mutated(format: Format) -> impl Strategy<Value = Vec<u8>> {
     for (_, _, bytes, _) in samples("good").into_iter().chain(samples("bad")) {
         pool.push(bytes);
     }
-    let own: Vec<_> = samples("good").into_iter().filter(|sample| sample.0 == format).collect();
+    let own: Vec<_> = samples("good")
+        .into_iter()
+        .filter(|sample| sample.0 == format)
+        .collect();
     let own: Vec<_> = own.into_iter().map(|sample| sample.2).collect();
     let odd = prop::sample::select(b"\n\r\t #{}[]\",:\\u<\xEF\xBB\xBF\x00\xFF9-".to_vec());
     let change = (any::<prop::sample::Index>(), 0..3u8, odd);
@@ -268,8 +300,25 @@ fn mutated(format: Format) -> impl Strategy<Value = Vec<u8>> {
 /// Lines that make groups, breaks and noise likely.
 fn graph_lines() -> impl Strategy<Value = Vec<u8>> {
     let line = prop::sample::select(vec![
-        "a\tb\n", "a c\n", "a\td\r\n", "b\ta\n", "b a\n", " a  b \n", "# note\n", "\n", "a\n", "a b c\n",
-        "a\t\n", "\t\n", "a\tb\tc\n", "b\t\tc\n", "\u{FEFF}a\tb\n", "é\tb\n", "é é\n", "#", "a\tb",
+        "a\tb\n",
+        "a c\n",
+        "a\td\r\n",
+        "b\ta\n",
+        "b a\n",
+        " a  b \n",
+        "# note\n",
+        "\n",
+        "a\n",
+        "a b c\n",
+        "a\t\n",
+        "\t\n",
+        "a\tb\tc\n",
+        "b\t\tc\n",
+        "\u{FEFF}a\tb\n",
+        "é\tb\n",
+        "é é\n",
+        "#",
+        "a\tb",
     ]);
     let line = prop_oneof![
         20 => line.prop_map(|line| line.as_bytes().to_vec()),
@@ -284,7 +333,7 @@ proptest! {
     #[test]
     fn random_bytes_keep_the_promises(data in prop::collection::vec(any::<u8>(), 0..300)) {
         for format in Format::ALL {
-            check_promises(format.decoder(), &data, [1, 3, 50].into_iter());
+            check_promises(format, &data, [1, 3, 50].into_iter());
         }
         let _ = cashrank::decode::guess(&data);
     }
@@ -292,7 +341,7 @@ proptest! {
     #[test]
     fn graph_lines_keep_the_promises(data in graph_lines()) {
         for format in Format::ALL {
-            check_promises(format.decoder(), &data, 1..=data.len().max(1));
+            check_promises(format, &data, 1..=data.len().max(1));
         }
         let _ = cashrank::decode::guess(&data);
     }
@@ -303,7 +352,231 @@ proptest! {
             .prop_flat_map(|format| (Just(format), mutated(format))),
         piece in 1..2000usize,
     ) {
-        check_promises(format.decoder(), &data, [piece, piece.min(17)].into_iter());
+        check_promises(format, &data, [piece, piece.min(17)].into_iter());
         let _ = cashrank::decode::guess(&data);
+    }
+}
+
+/// A real input, decompressed; `None`, loudly, where it is absent.
+fn real(path: &str) -> Option<Vec<u8>> {
+    let path = root("../shared/data").join(path);
+    let Ok(file) = fs::File::open(&path) else {
+        eprintln!("SKIPPED: no {}", path.display());
+        return None;
+    };
+    let mut data = Vec::new();
+    if path.extension().is_some_and(|ext| ext == "gz") {
+        flate2::read::MultiGzDecoder::new(file)
+            .read_to_end(&mut data)
+            .unwrap();
+    } else {
+        let mut zstd = zstd::Decoder::new(file).unwrap();
+        zstd.window_log_max(27).unwrap();
+        zstd.read_to_end(&mut data).unwrap();
+    }
+    Some(data)
+}
+
+/// What a real input holds.
+#[derive(Debug, Default, PartialEq)]
+struct Counts {
+    records: usize,
+    links: usize,
+    without_links: usize,
+    revisits: usize,
+    redirects: usize,
+    gone: usize,
+    other: usize,
+    bad: usize,
+}
+
+fn count(format: Format, path: &str) -> Option<(Counts, Vec<u8>)> {
+    let data = real(path)?;
+    let mut counts = Counts::default();
+    format.decoder().decode(&data, &mut |_, parsed| {
+        match parsed {
+            Parsed::Record(record) => {
+                counts.records += 1;
+                counts.links += record.links.len();
+                counts.without_links += usize::from(record.links.is_empty());
+                counts.revisits += usize::from(record.revisit);
+                counts.redirects += usize::from(record.redirect.is_some());
+                counts.gone += usize::from(record.status == Some(404));
+            }
+            Parsed::Bad { .. } => counts.bad += 1,
+            Parsed::Other { .. } => counts.other += 1,
+        }
+        true
+    });
+    Some((counts, data))
+}
+
+/// Cutting a real input by `whole` gives what decoding it at once gives.
+fn check_pieces(format: Format, data: &[u8]) {
+    let at_once = decode(format.decoder(), data);
+    assert!(decode_in_pieces(format.decoder(), data, 1 << 17) == at_once);
+}
+
+// Records, links and 404s: the data's README. Records without links, by a reader in Python:
+// `for l in sys.stdin: none += not json.loads(l).get("links")` over `zstd -dc --long=27`.
+#[test]
+fn real_records() {
+    if let Some((counts, _)) = count(Format::Records, "flink-history/flink.jsonl.zst") {
+        let expected = Counts {
+            records: 54_932,
+            links: 4_353_525,
+            without_links: 4_120,
+            gone: 669,
+            ..Counts::default()
+        };
+        assert_eq!(counts, expected);
+    }
+    if let Some((counts, data)) = count(Format::Records, "scrapy-httpd/httpd-manual.jsonl.zst") {
+        let expected = Counts {
+            records: 2_828,
+            links: 279_195,
+            without_links: 165,
+            gone: 165,
+            ..Counts::default()
+        };
+        assert_eq!(counts, expected);
+        check_pieces(Format::Records, &data);
+    }
+}
+
+// The data's README: 3,216,152 links, 78,056 pages without.
+#[test]
+fn real_graph() {
+    if let Some((counts, data)) = count(Format::Adjacency, "cnr-2000/adjacency.tsv.zst") {
+        let expected = Counts {
+            records: 325_557,
+            links: 3_216_152,
+            without_links: 78_056,
+            ..Counts::default()
+        };
+        assert_eq!(counts, expected);
+        check_pieces(Format::Adjacency, &data);
+
+        // The same graph as edges: a group for each page that has links.
+        let edges = as_edges(&data);
+        let mut counts = Counts::default();
+        Format::Edges.decoder().decode(&edges, &mut |_, parsed| {
+            let Parsed::Record(record) = parsed else {
+                panic!("{parsed:?}")
+            };
+            counts.records += 1;
+            counts.links += record.links.len();
+            true
+        });
+        assert_eq!(
+            (counts.records, counts.links),
+            (325_557 - 78_056, 3_216_152)
+        );
+        check_pieces(Format::Edges, &edges);
+    }
+}
+
+fn as_edges(adjacency: &[u8]) -> Vec<u8> {
+    let mut edges = Vec::new();
+    for line in std::str::from_utf8(adjacency).unwrap().lines() {
+        let mut names = line.split('\t').filter(|name| !name.is_empty());
+        let from = names.next().unwrap();
+        for to in names {
+            edges.extend_from_slice(format!("{from}\t{to}\n").as_bytes());
+        }
+    }
+    edges
+}
+
+// By a reader in Python (gzip, json): frames by Content-Length; of `metadata` records those whose
+// Envelope's WARC-Type is response or revisit and that have HTTP-Response-Metadata; links with path
+// A@/href or AREA@/href and a url, of responses only; redirects: status 3xx but 304 with a
+// Location; revisits: those that are no redirect (one of govuk's 55 is).
+#[test]
+fn real_wat() {
+    for (
+        path,
+        [
+            records,
+            links,
+            without_links,
+            revisits,
+            redirects,
+            gone,
+            other,
+        ],
+    ) in [
+        (
+            "blackbook/blackbook.wat.gz",
+            [261, 38_614, 133, 0, 7, 40, 562],
+        ),
+        (
+            "govuk/BL-20140325121225068-00000-32090~opera~8443.wat.gz",
+            [62, 7_094, 26, 0, 1, 3, 129],
+        ),
+        (
+            "govuk/BL-20140325122341434-00000-32090~opera~8443.wat.gz",
+            [62, 338, 55, 54, 1, 3, 129],
+        ),
+        (
+            "postgresql/pg15-crawl1.wat.gz",
+            [1_173, 24_971, 6, 0, 0, 1, 1_180],
+        ),
+        (
+            "postgresql/pg15-crawl2.wat.gz",
+            [1_175, 25_307, 6, 6, 0, 1, 1_180],
+        ),
+    ] {
+        let Some((counts, data)) = count(Format::Wat, path) else {
+            continue;
+        };
+        let expected = Counts {
+            records,
+            links,
+            without_links,
+            revisits,
+            redirects,
+            gone,
+            other,
+            bad: 0,
+        };
+        assert_eq!(counts, expected, "{path}");
+        check_pieces(Format::Wat, &data);
+        assert_eq!(
+            cashrank::decode::guess(&data[..65_536]).unwrap().0,
+            Format::Wat
+        );
+    }
+}
+
+/// The first page of the manual: its URL without brackets, the time of the fetch and not of the
+/// extraction, links as written. Read off the file with `zcat`.
+#[test]
+fn real_wat_in_detail() {
+    let Some(data) = real("postgresql/pg15-crawl1.wat.gz") else {
+        return;
+    };
+    let said = decode(Format::Wat.decoder(), &data);
+    let first = said.iter().find_map(|said| match &said.what {
+        What::Record(record) => Some(record),
+        _ => None,
+    });
+    let first = first.unwrap();
+    assert_eq!(&*first.url, b"http://127.0.0.1:8801/");
+    // date -u -d 2026-11-20T18:07:16Z +%s
+    assert_eq!(first.fetched_at, Some(1_795_198_036));
+    assert_eq!(first.status, Some(200));
+    assert_eq!(&*first.links[0].url, b"preface.html");
+    assert_eq!(&*first.links[1].url, b"legalnotice.html");
+}
+
+/// A WARC that is no WAT is told apart, and decoding it as one yields no record.
+#[test]
+fn real_warc_is_refused() {
+    if let Some(data) = real("blackbook/blackbook.warc.gz") {
+        let said = cashrank::decode::guess(&data[..65_536])
+            .unwrap_err()
+            .to_string();
+        assert!(said.contains("is a WARC"), "{said}");
     }
 }

@@ -88,7 +88,9 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
         _ => guess_graph(head),
     };
     guessed.map_err(|said| {
-        Error::Refused(format!("cannot tell the input's format: {said}; name it with --format"))
+        Error::Refused(format!(
+            "cannot tell the input's format: {said}; name it with --format"
+        ))
     })
 }
 
@@ -112,7 +114,10 @@ fn guess_warc(head: &[u8]) -> Result<(Format, String), String> {
             ));
         }
         let block = usize::try_from(header.length).unwrap_or(usize::MAX);
-        at = at.saturating_add(header.len).saturating_add(block).min(head.len());
+        at = at
+            .saturating_add(header.len)
+            .saturating_add(block)
+            .min(head.len());
     }
 }
 
@@ -153,7 +158,10 @@ mod tests {
             assert_eq!(format.name().parse::<Format>().unwrap(), format);
         }
         let said = "warc".parse::<Format>().unwrap_err().to_string();
-        assert_eq!(said, "no format \"warc\"; there are: records, wat, adjacency, edges");
+        assert_eq!(
+            said,
+            "no format \"warc\"; there are: records, wat, adjacency, edges"
+        );
     }
 
     #[test]
@@ -164,7 +172,10 @@ mod tests {
                  WARC/1.0\r\nWARC-Type: {kind}\r\nContent-Type: application/json\r\nContent-Length: 9"
             )
         };
-        let (wat, warc) = (warc("metadata") + "000\r\n\r\n{", warc("response") + "\r\n\r\n");
+        let (wat, warc) = (
+            warc("metadata") + "000\r\n\r\n{",
+            warc("response") + "\r\n\r\n",
+        );
         for (head, expected) in [
             ("\u{FEFF}{\"url\":", Some(Format::Records)),
             ("\r\n \n{", Some(Format::Records)),
@@ -190,6 +201,9 @@ mod tests {
             assert_eq!(guessed, expected, "{head:?}");
         }
         let said = guess(warc.as_bytes()).unwrap_err().to_string();
-        assert!(said.contains("is a WARC (with a `response` record), not a WAT"), "{said}");
+        assert!(
+            said.contains("is a WARC (with a `response` record), not a WAT"),
+            "{said}"
+        );
     }
 }

@@ -62,7 +62,10 @@ pub(super) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_>> {
         Err(bad) => {
             let next = memmem::find(record, NEXT_RECORD).map(|lf| start + lf + 1);
             let end = next.or(at_end.then_some(buf.len()))?;
-            return Some(Frame { end, parts: Err(bad) });
+            return Some(Frame {
+                end,
+                parts: Err(bad),
+            });
         }
     };
     let block = usize::try_from(header.length).ok();
@@ -168,7 +171,9 @@ impl Skipper for FrameSkipper {
         }
         let rest = &buf[at..];
         let end = match self {
-            FrameSkipper::Block(left) => usize::try_from(*left).ok().filter(|&left| left <= rest.len()),
+            FrameSkipper::Block(left) => usize::try_from(*left)
+                .ok()
+                .filter(|&left| left <= rest.len()),
             _ => memmem::find(rest, NEXT_RECORD).map(|lf| lf + 1),
         };
         match (end, self) {
@@ -195,7 +200,10 @@ mod tests {
             "WARC/0.18\nwarc-TYPE:metadata\ncontent-type : a/b \n x: y\nCONTENT-LENGTH:2\n\n{}",
         ] {
             let (header, block) = first(text.as_bytes(), false).unwrap().parts.unwrap();
-            assert_eq!((header.kind, header.content_type), (&b"metadata"[..], &b"a/b"[..]));
+            assert_eq!(
+                (header.kind, header.content_type),
+                (&b"metadata"[..], &b"a/b"[..])
+            );
             assert_eq!(block, b"{}");
         }
     }
@@ -205,15 +213,31 @@ mod tests {
         let long = format!("WARC/1.0\nX: {}", "y".repeat(HEADER_MAX));
         for (text, said) in [
             ("WORC/1.0\n", "no WARC record begins here"),
-            ("WARC/1.0\nContent-Length: 1\nContent-Length: 1\n\n", "two Content-Lengths"),
-            ("WARC/1.0\nContent-Length: -1\n\n", "Content-Length is no length"),
-            ("WARC/1.0\nContent-Length:\n\n", "Content-Length is no length"),
-            ("WARC/1.0\nContent-Length: 99999999999999999999\n\n", "Content-Length is no length"),
+            (
+                "WARC/1.0\nContent-Length: 1\nContent-Length: 1\n\n",
+                "two Content-Lengths",
+            ),
+            (
+                "WARC/1.0\nContent-Length: -1\n\n",
+                "Content-Length is no length",
+            ),
+            (
+                "WARC/1.0\nContent-Length:\n\n",
+                "Content-Length is no length",
+            ),
+            (
+                "WARC/1.0\nContent-Length: 99999999999999999999\n\n",
+                "Content-Length is no length",
+            ),
             ("WARC/1.0\nWARC-Type: x\n\n", "no Content-Length"),
             ("WARC/1.0\nWARC/1.0\n", "a WARC header line without a name"),
             (&long, "the WARC header is longer than 64 KiB"),
         ] {
-            assert_eq!(header(text.as_bytes()).unwrap_err(), Bad::malformed(said), "{said}");
+            assert_eq!(
+                header(text.as_bytes()).unwrap_err(),
+                Bad::malformed(said),
+                "{said}"
+            );
         }
     }
 
@@ -223,6 +247,9 @@ mod tests {
         assert_eq!(first(text, false), None);
         let bad = first(text, true).unwrap().parts.unwrap_err();
         assert_eq!(bad.reason, Reason::CutShort);
-        assert_eq!(FrameSkipper::Header.skip(text, false), Skipped::Inside(text.len()));
+        assert_eq!(
+            FrameSkipper::Header.skip(text, false),
+            Skipped::Inside(text.len())
+        );
     }
 }

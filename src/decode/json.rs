@@ -118,7 +118,15 @@ mod tests {
 
     #[test]
     fn odd_ends_do_not_panic() {
-        for text in ["\\", "\\u", "\\ud83", "\\é\\", "\\ud83d\\", "\\ud83d\\ud8", "\\u+d83"] {
+        for text in [
+            "\\",
+            "\\u",
+            "\\ud83",
+            "\\é\\",
+            "\\ud83d\\",
+            "\\ud83d\\ud8",
+            "\\u+d83",
+        ] {
             repair_surrogates(text);
         }
     }

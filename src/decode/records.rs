@@ -320,7 +320,8 @@ impl<'de> Deserialize<'de> for RawTime<'de> {
             }
 
             fn visit_u64<E: Error>(self, seconds: u64) -> Result<Self::Value, E> {
-                Ok(i64::try_from(seconds).map_or(RawTime::Fraction(seconds as f64), RawTime::Seconds))
+                Ok(i64::try_from(seconds)
+                    .map_or(RawTime::Fraction(seconds as f64), RawTime::Seconds))
             }
 
             fn visit_f64<E: Error>(self, seconds: f64) -> Result<Self::Value, E> {
@@ -365,7 +366,10 @@ impl<'de> Deserialize<'de> for Status {
             fn visit_f64<E: Error>(self, status: f64) -> Result<Status, E> {
                 let whole = status as i32;
                 if f64::from(whole) != status {
-                    return Err(E::invalid_value(serde::de::Unexpected::Float(status), &self));
+                    return Err(E::invalid_value(
+                        serde::de::Unexpected::Float(status),
+                        &self,
+                    ));
                 }
                 Ok(Status(whole))
             }
@@ -444,10 +448,26 @@ mod tests {
     #[test]
     fn details_say_what_and_where() {
         for (line, reason, detail) in [
-            ("{\"url\":3}\n", Reason::Malformed, "invalid type: integer `3`, expected a string, at byte 8"),
-            ("[]\n", Reason::Malformed, "invalid type: sequence, expected a crawl record, an object, at byte 0"),
-            ("{\"url\":\"u\"\n", Reason::Malformed, "EOF while parsing an object, at byte 10"),
-            ("{\"url\":\"u\"", Reason::CutShort, "EOF while parsing an object, at byte 10"),
+            (
+                "{\"url\":3}\n",
+                Reason::Malformed,
+                "invalid type: integer `3`, expected a string, at byte 8",
+            ),
+            (
+                "[]\n",
+                Reason::Malformed,
+                "invalid type: sequence, expected a crawl record, an object, at byte 0",
+            ),
+            (
+                "{\"url\":\"u\"\n",
+                Reason::Malformed,
+                "EOF while parsing an object, at byte 10",
+            ),
+            (
+                "{\"url\":\"u\"",
+                Reason::CutShort,
+                "EOF while parsing an object, at byte 10",
+            ),
             ("{\"links\":[]}\n", Reason::BadUrl, "no `url`"),
             ("{\"url\":\"\"}\n", Reason::BadUrl, "`url` is empty"),
             (
@@ -473,10 +493,25 @@ mod tests {
         ] {
             assert_eq!(status(text).unwrap().status, expected, "{text}");
         }
-        for text in ["\"\"", "\"-\"", "\"+5\"", "\"2xx\"", "1.5", "2147483648", "1e99", "[]", "true"] {
+        for text in [
+            "\"\"",
+            "\"-\"",
+            "\"+5\"",
+            "\"2xx\"",
+            "1.5",
+            "2147483648",
+            "1e99",
+            "[]",
+            "true",
+        ] {
             assert_eq!(status(text).unwrap_err().0, Reason::Malformed, "{text}");
         }
-        for (status, kept) in [("301", true), ("null", true), ("200", false), ("304", false)] {
+        for (status, kept) in [
+            ("301", true),
+            ("null", true),
+            ("200", false),
+            ("304", false),
+        ] {
             let line = format!("{{\"url\":\"u\",\"status\":{status},\"redirect\":\"to\"}}");
             assert_eq!(one(&line).unwrap().redirect.is_some(), kept, "{status}");
         }

@@ -43,7 +43,10 @@ pub(super) fn from_archive(text: &str) -> Option<Time> {
     if text.len() == 14 && text.bytes().all(|byte| byte.is_ascii_digit()) {
         let year = digits(0..4)?;
         let (month, day, hour) = (digits(4..6)?, digits(6..8)?, digits(8..10)?);
-        return seconds([year, month, day, hour, digits(10..12)?, digits(12..14)?], 0);
+        return seconds(
+            [year, month, day, hour, digits(10..12)?, digits(12..14)?],
+            0,
+        );
     }
     from_rfc3339(text).or_else(|| from_short(text))
 }
@@ -120,7 +123,8 @@ impl Rest<'_> {
             _ => return None,
         };
         let (hours, minutes) = (self.digits(2)?, self.after(b":", 2)?);
-        (hours < 24 && minutes < 60).then_some(sign * 60 * (i64::from(hours) * 60 + i64::from(minutes)))
+        (hours < 24 && minutes < 60)
+            .then_some(sign * 60 * (i64::from(hours) * 60 + i64::from(minutes)))
     }
 
     fn end(&self) -> Option<()> {
@@ -154,15 +158,35 @@ mod tests {
     #[test]
     fn what_is_no_time() {
         for text in [
-            "", "2015", "2015-04-30", "2015-04-30T10:00:21", "2015-02-29T00:00:00Z",
-            "2015-04-30T24:00:00Z", "2015-04-30T10:60:00Z", "2015-04-30T10:00:61Z",
-            "2015-04-30T10:00:00.Z", "2015-04-30T10:00:00+24:00", "2015-04-30T10:00:00+0100",
-            "2015-04-30T10:00:00Z ", "+015-04-30T10:00:00Z", "0000-01-01T00:00:00+00:01",
-            "9999-12-31T23:59:59-00:01", "20150430100021", "é015-04-30T10:00:00Z",
+            "",
+            "2015",
+            "2015-04-30",
+            "2015-04-30T10:00:21",
+            "2015-02-29T00:00:00Z",
+            "2015-04-30T24:00:00Z",
+            "2015-04-30T10:60:00Z",
+            "2015-04-30T10:00:61Z",
+            "2015-04-30T10:00:00.Z",
+            "2015-04-30T10:00:00+24:00",
+            "2015-04-30T10:00:00+0100",
+            "2015-04-30T10:00:00Z ",
+            "+015-04-30T10:00:00Z",
+            "0000-01-01T00:00:00+00:01",
+            "9999-12-31T23:59:59-00:01",
+            "20150430100021",
+            "é015-04-30T10:00:00Z",
         ] {
             assert_eq!(from_rfc3339(text), None, "{text}");
         }
-        for text in ["", "20081330204825", "2008043020482", "2016-", "2016-13", "2016-01-11T", "2016-01-11T23Z"] {
+        for text in [
+            "",
+            "20081330204825",
+            "2008043020482",
+            "2016-",
+            "2016-13",
+            "2016-01-11T",
+            "2016-01-11T23Z",
+        ] {
             assert_eq!(from_archive(text), None, "{text}");
         }
     }

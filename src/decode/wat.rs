@@ -3,11 +3,11 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::Deserialize;
-use serde::de::{
-    DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
-};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::frame::{self, Frame, FrameSkipper, Header};
 use super::json;
@@ -74,16 +74,16 @@ fn read<'a>(frame: Frame<'a>, record: &mut Record<'a>) -> Result<Option<&'static
     }
     let text = std::str::from_utf8(block).map_err(Bad::utf8)?;
     let malformed = |error| Bad::malformed(json::detail(&error));
-    let error = match serde_json::from_str::<Body<'_>>(text) {
-        Ok(wat) => return wat.envelope.put(record),
+    let error = match serde_json::from_str::<Object<Body<'_>>>(text) {
+        Ok(Object(body)) => return body.envelope.0.put(record),
         Err(error) => error,
     };
     let Some(text) = json::repair_surrogates(text) else {
         return Err(malformed(error));
     };
-    let wat: Body<'_> = serde_json::from_str(&text).map_err(malformed)?;
+    let Object(body): Object<Body<'_>> = serde_json::from_str(&text).map_err(malformed)?;
     let mut repaired = Record::default();
-    let kind = wat.envelope.put(&mut repaired)?;
+    let kind = body.envelope.0.put(&mut repaired)?;
     *record = repaired.into_owned();
     Ok(kind)
 }
@@ -92,35 +92,50 @@ fn read<'a>(frame: Frame<'a>, record: &mut Record<'a>) -> Result<Option<&'static
 #[derive(Deserialize)]
 struct Body<'a> {
     #[serde(rename = "Envelope", borrow)]
-    envelope: Envelope<'a>,
+    envelope: Object<Envelope<'a>>,
 }
 
 #[derive(Deserialize)]
 struct Envelope<'a> {
     /// Type, target, date.
-    #[serde(rename = "WARC-Header-Metadata", default, borrow, deserialize_with = "warc_header")]
+    #[serde(
+        rename = "WARC-Header-Metadata",
+        default,
+        borrow,
+        deserialize_with = "warc_header"
+    )]
     warc: Option<Values<'a, 3>>,
     /// Target, date.
-    #[serde(rename = "ARC-Header-Metadata", default, borrow, deserialize_with = "arc_header")]
+    #[serde(
+        rename = "ARC-Header-Metadata",
+        default,
+        borrow,
+        deserialize_with = "arc_header"
+    )]
     arc: Option<Values<'a, 2>>,
     #[serde(rename = "Payload-Metadata", default, borrow)]
-    payload: Option<Payload<'a>>,
+    payload: Option<Object<Payload<'a>>>,
 }
 
 #[derive(Deserialize)]
 struct Payload<'a> {
     #[serde(rename = "HTTP-Response-Metadata", default, borrow)]
-    response: Option<Response<'a>>,
+    response: Option<Object<Response<'a>>>,
 }
 
 #[derive(Default, Deserialize)]
 struct Response<'a> {
-    #[serde(rename = "Response-Message", default, borrow, deserialize_with = "message")]
+    #[serde(
+        rename = "Response-Message",
+        default,
+        borrow,
+        deserialize_with = "message"
+    )]
     message: Option<Values<'a, 1>>,
     #[serde(rename = "Headers", default, borrow, deserialize_with = "http_headers")]
     headers: Option<Values<'a, 1>>,
     #[serde(rename = "HTML-Metadata", default, borrow)]
-    html: Option<Html<'a>>,
+    html: Option<Object<Html<'a>>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -144,7 +159,7 @@ impl<'a> Envelope<'a> {
         if !revisit && !kind.eq_ignore_ascii_case("response") {
             return Ok(Some(other(&kind)));
         }
-        let response = self.payload.and_then(|payload| payload.response);
+        let response = self.payload.and_then(|Object(payload)| payload.response);
         let lookup = url.as_ref().is_some_and(|url| url.starts_with("dns:"));
         if response.is_none() && (!revisit || lookup) {
             return Ok(Some("no HTTP response"));
@@ -152,7 +167,8 @@ impl<'a> Envelope<'a> {
         record.clear();
         record.url = target(url)?;
         record.fetched_at = date.as_deref().map(read_time).transpose()?;
-        response.unwrap_or_default().put(revisit, record);
+        let Object(response) = response.unwrap_or_default();
+        response.put(revisit, record);
         Ok(None)
     }
 }
@@ -167,7 +183,7 @@ impl<'a> Response<'a> {
         }
         record.revisit = revisit && record.redirect.is_none();
         if !revisit {
-            let html = self.html.unwrap_or_default();
+            let Object(html) = self.html.unwrap_or_default();
             record.links = html.links;
             record.base = html.head.and_then(|[base]| base).map(bytes);
         }
@@ -177,7 +193,9 @@ impl<'a> Response<'a> {
 /// The name of an archived record that is no answer.
 fn other(kind: &str) -> &'static str {
     let known = ["warcinfo", "request", "metadata", "resource", "conversion"];
-    let known = known.into_iter().find(|known| known.eq_ignore_ascii_case(kind));
+    let known = known
+        .into_iter()
+        .find(|known| known.eq_ignore_ascii_case(kind));
     known.unwrap_or("unknown WARC-Type")
 }
 
@@ -208,6 +226,30 @@ fn bytes(text: Cow<'_, str>) -> Cow<'_, [u8]> {
     match text {
         Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
         Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+    }
+}
+
+/// A JSON object only: serde's derived structs would also be read from an array.
+#[derive(Default)]
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        json.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
     }
 }
 
@@ -303,7 +345,10 @@ impl Visitor<'_> for Name<'_> {
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(self.0.iter().position(|known| known.eq_ignore_ascii_case(name)))
+        Ok(self
+            .0
+            .iter()
+            .position(|known| known.eq_ignore_ascii_case(name)))
     }
 }
 
