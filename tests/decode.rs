@@ -265,6 +265,50 @@ fn a_sink_that_wants_no_more_gets_no_more() {
     }
 }
 
+/// A name of many MiB is skipped in pieces without being held, and a group with a long line in
+/// it as one.
+#[test]
+fn long_lines_are_skipped_without_being_held() {
+    let long = "x".repeat(3 * HELD_MAX);
+    for (format, data, len) in [
+        (
+            Format::Records,
+            format!("{long}\n{{\"url\":\"u\"}}\n"),
+            long.len() + 1,
+        ),
+        (Format::Adjacency, format!("a\t{long}\nb\n"), long.len() + 3),
+        (Format::Edges, format!("a\t{long}\nb\tc\n"), long.len() + 3),
+        (
+            Format::Edges,
+            format!("a\tb\n{long}\td\na\tc\nb\tc\n"),
+            long.len() + 11,
+        ),
+        (Format::Wat, format!("{long}\nWARC/1.0\n"), long.len() + 1),
+        (
+            Format::Wat,
+            format!(
+                "WARC/1.0\nContent-Length: {}\n\n{long}\n\nWARC/1.0\n",
+                long.len()
+            ),
+            long.len() + 34,
+        ),
+    ] {
+        for piece in [1 << 16, HELD_MAX, data.len()] {
+            let mut skipper = format.decoder().skipper();
+            let (mut start, mut read) = (0, 0);
+            let end = loop {
+                read = (read + piece).min(data.len());
+                match skipper.skip(&data.as_bytes()[start..read], read == data.len()) {
+                    Skipped::Ended(n) => break start + n,
+                    Skipped::Inside(n) => start += n,
+                }
+                assert!(read - start <= HELD_MAX);
+            };
+            assert_eq!(end, len, "{} {piece}", format.name());
+        }
+    }
+}
+
 /// Samples of a format, one after the other, with some bytes changed, inserted and taken out.
 fn mutated(format: Format) -> impl Strategy<Value = Vec<u8>> {
     let mut pool = Vec::new();

@@ -50,7 +50,13 @@ impl Decoder for Records {
 
 /// Reads one line into `record`.
 fn read<'a>(line: &Line<'a>, record: &mut Record<'a>) -> Result<(), Bad> {
-    let text = std::str::from_utf8(line.text).map_err(Bad::utf8)?;
+    let text = std::str::from_utf8(line.text).map_err(|error| {
+        let cut = error.error_len().is_none() && !line.terminated;
+        match cut {
+            true => Bad::new(Reason::CutShort, "the input ends inside a character"),
+            false => Bad::utf8(error),
+        }
+    })?;
     let Err(error) = parse(text, record) else {
         return Ok(());
     };
@@ -477,6 +483,34 @@ mod tests {
             ),
         ] {
             assert_eq!(one(line), Err((reason, detail.to_owned())), "{line}");
+        }
+    }
+
+    #[test]
+    fn every_cut_of_a_record_is_cut_short() {
+        let line = r#"{"url":"http://a/é","time":-1.5e3,"x":[null,true],"links":["\ud83d\ude00",{"url":"b"}]}"#;
+        assert!(one(line).is_ok());
+        for len in 1..line.len() {
+            let mut reasons = Vec::new();
+            Records.decode(&line.as_bytes()[..len], &mut |_, parsed| {
+                reasons.push(match parsed {
+                    Parsed::Bad { reason, .. } => Some(reason),
+                    _ => None,
+                });
+                true
+            });
+            assert_eq!(reasons, [Some(Reason::CutShort)], "{len} bytes");
+        }
+    }
+
+    /// A page can nest JSON as deep as a line is long: nothing read recurses without bound.
+    #[test]
+    fn deep_nesting_is_no_stack_overflow() {
+        let deep = "[".repeat(1 << 20) + &"]".repeat(1 << 20);
+        assert!(one(&format!("{{\"url\":\"u\",\"x\":{deep}}}\n")).is_ok());
+        for field in ["links", "time", "status", "url"] {
+            let line = format!("{{\"url\":\"u\",\"{field}\":{deep}}}\n");
+            assert_eq!(one(&line).unwrap_err().0, Reason::Malformed, "{field}");
         }
     }
 

@@ -444,3 +444,55 @@ impl<'de> Visitor<'de> for Links {
 }
 
 const LINK: Pick<2> = Pick(["path", "url"]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The one record whose response metadata is `http`.
+    fn one(http: &str) -> Result<Record<'static>, Reason> {
+        let json = format!(
+            r#"{{"Envelope":{{"WARC-Header-Metadata":{{"WARC-Type":"response","WARC-Target-URI":"u"}},
+            "Payload-Metadata":{{"HTTP-Response-Metadata":{http}}}}}}}"#
+        );
+        let head = format!(
+            "WARC/1.0\nWARC-Type: metadata\nContent-Length: {}\n\n",
+            json.len()
+        );
+        let mut found = None;
+        Wat.decode((head + &json).as_bytes(), &mut |_, parsed| {
+            found = Some(match parsed {
+                Parsed::Record(record) => Ok(record.clone().into_owned()),
+                Parsed::Bad { reason, .. } => Err(reason),
+                Parsed::Other { kind } => panic!("{kind}"),
+            });
+            true
+        });
+        found.unwrap()
+    }
+
+    #[test]
+    fn arrays_are_no_objects() {
+        assert!(one("{}").is_ok());
+        for http in [
+            "[]",
+            r#"[null,null,null]"#,
+            r#"{"HTML-Metadata":[]}"#,
+            r#"{"Headers":[]}"#,
+        ] {
+            assert_eq!(one(http), Err(Reason::Malformed), "{http}");
+        }
+    }
+
+    #[test]
+    fn deep_nesting_is_no_stack_overflow() {
+        let deep = "[".repeat(1 << 20) + &"]".repeat(1 << 20);
+        assert!(one(&format!(r#"{{"x":{deep}}}"#)).is_ok());
+        for http in [
+            format!(r#"{{"HTML-Metadata":{{"Links":{deep}}}}}"#),
+            format!(r#"{{"Headers":{{"Location":{deep}}}}}"#),
+        ] {
+            assert_eq!(one(&http), Err(Reason::Malformed));
+        }
+    }
+}
