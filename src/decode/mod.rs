@@ -5,12 +5,26 @@
 //! chunk by itself, on any thread). It opens no file, resolves no URL and keeps no state
 //! between chunks, so results cannot depend on where chunks were cut.
 
+mod adjacency;
+mod edges;
+mod format;
+mod frame;
+mod json;
+mod lines;
 mod record;
+mod records;
+mod time;
+mod wat;
 
+pub use format::{Format, guess};
 pub use record::{Link, Parsed, Reason, Record, Time};
 
 /// Called once for each record of a chunk, in order, with the offset in the chunk at which the
 /// record ends. Return `false` to stop decoding the chunk.
+///
+/// Offsets never fall. One that has not grown (0 for the first of a chunk) belongs to a line
+/// inside the record that comes next: a comment within an `edges` group. Reading may be
+/// continued from an offset only if the call that gave it made it grow.
 pub type Sink<'s> = dyn for<'r, 'a> FnMut(usize, Parsed<'r, 'a>) -> bool + 's;
 
 /// How names are to be read.
@@ -33,8 +47,8 @@ pub trait Decoder: Send + Sync {
     fn whole(&self, buf: &[u8], at_end: bool) -> usize;
 
     /// Finds the end of one record that is over the line limit, so that it can be skipped
-    /// without being held. Call it with each further piece of the stream, beginning with the
-    /// bytes at the record's start; `Some(n)`: the record ends `n` bytes into this piece.
+    /// without being held. Call it with the bytes at the record's start, then as
+    /// [`Skipped`] says.
     fn skipper(&self) -> Box<dyn Skipper>;
 
     /// Parses all records of `chunk` (whole records only) and hands each to `sink`.
@@ -43,6 +57,56 @@ pub trait Decoder: Send + Sync {
 
 /// See [`Decoder::skipper`].
 pub trait Skipper: Send {
-    /// `Some(n)`: the record ends before byte `n` of `piece`; `None`: all of `piece` is inside it.
-    fn skip(&mut self, piece: &[u8]) -> Option<usize>;
+    /// Looks at the next bytes of the stream. With `at_end` nothing follows them, and the answer
+    /// is [`Skipped::Ended`].
+    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped;
+}
+
+/// What [`Skipper::skip`] found. Where a record ends may show only some bytes later (the next
+/// source of an `edges` file), so a skipper may want the last bytes of `buf` once more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Skipped {
+    /// The first `n` bytes are inside the record: drop them, read more behind the others, and
+    /// call again. At most [`HELD_MAX`] bytes are left over; `n` may be 0.
+    Inside(usize),
+    /// The record ends after the first `n` bytes.
+    Ended(usize),
+}
+
+/// Most bytes that a [`Skipper`] asks to see once more: 1 MiB.
+pub const HELD_MAX: usize = 1 << 20;
+
+/// Why a record cannot be used, before it becomes [`Parsed::Bad`].
+#[derive(Debug, PartialEq, Eq)]
+struct Bad {
+    reason: Reason,
+    detail: String,
+}
+
+impl Bad {
+    fn new(reason: Reason, detail: impl Into<String>) -> Bad {
+        Bad {
+            reason,
+            detail: detail.into(),
+        }
+    }
+
+    fn malformed(detail: impl Into<String>) -> Bad {
+        Bad::new(Reason::Malformed, detail)
+    }
+
+    /// For text that must be UTF-8.
+    fn utf8(error: std::str::Utf8Error) -> Bad {
+        let detail = format!("not UTF-8 after {} bytes", error.valid_up_to());
+        Bad::new(Reason::InvalidUtf8, detail)
+    }
+}
+
+impl From<Bad> for Parsed<'_, '_> {
+    fn from(bad: Bad) -> Self {
+        Parsed::Bad {
+            reason: bad.reason,
+            detail: bad.detail,
+        }
+    }
 }

@@ -24,6 +24,40 @@ pub struct Record<'a> {
     pub revisit: bool,
 }
 
+impl<'a> Record<'a> {
+    /// Makes the record empty, keeping the room for links.
+    pub fn clear(&mut self) {
+        let mut links = std::mem::take(&mut self.links);
+        links.clear();
+        *self = Record {
+            links,
+            ..Record::default()
+        };
+    }
+
+    /// The same record, borrowing nothing.
+    pub fn into_owned(self) -> Record<'static> {
+        let owned = |text: Cow<'a, [u8]>| Cow::Owned(text.into_owned());
+        let link = |link: Link<'a>| Link {
+            url: Cow::Owned(link.url.into_owned()),
+        };
+        Record {
+            url: owned(self.url),
+            base: self.base.map(owned),
+            fetched_at: self.fetched_at,
+            status: self.status,
+            redirect: self.redirect.map(owned),
+            links: self.links.into_iter().map(link).collect(),
+            revisit: self.revisit,
+        }
+    }
+}
+
+/// Whether a `Location` given with this status is where the page points. 304 says "unchanged".
+pub(super) fn is_redirect(status: i32) -> bool {
+    (300..400).contains(&status) && status != 304
+}
+
 /// One link as read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link<'a> {

@@ -1,0 +1,64 @@
+//! Adjacency lists: `node TAB successor TAB ...`, one node a line, names opaque. Specified in
+//! `formats/adjacency.md`.
+
+use std::borrow::Cow;
+
+use memchr::memchr_iter;
+
+use super::lines::{self, LineSkipper};
+use super::{Bad, Decoder, Link, Names, Parsed, Record, Sink, Skipper};
+
+/// See the module.
+pub(super) struct Adjacency;
+
+impl Decoder for Adjacency {
+    fn names(&self) -> Names {
+        Names::Opaque
+    }
+
+    fn whole(&self, buf: &[u8], at_end: bool) -> usize {
+        lines::whole(buf, at_end)
+    }
+
+    fn skipper(&self) -> Box<dyn Skipper> {
+        Box::new(LineSkipper)
+    }
+
+    fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
+        let mut record = Record::default();
+        for line in lines::lines(chunk) {
+            let parsed = if line.text.iter().all(|&byte| byte == b' ') {
+                Parsed::Other { kind: "blank line" }
+            } else {
+                match read(line.text, &mut record) {
+                    Ok(()) => Parsed::Record(&record),
+                    Err(bad) => bad.into(),
+                }
+            };
+            if !sink(line.end, parsed) {
+                return;
+            }
+        }
+    }
+}
+
+fn read<'a>(line: &'a [u8], record: &mut Record<'a>) -> Result<(), Bad> {
+    std::str::from_utf8(line).map_err(Bad::utf8)?;
+    // Writers that put a tab after the node leave one behind where there is no successor.
+    let line = line.strip_suffix(b"\t").unwrap_or(line);
+    record.links.clear();
+    let mut start = 0;
+    for tab in memchr_iter(b'\t', line).chain([line.len()]) {
+        let name = &line[start..tab];
+        if name.is_empty() {
+            return Err(Bad::malformed(format!("empty name, at byte {}", start + 1)));
+        }
+        let url = Cow::Borrowed(name);
+        match start {
+            0 => record.url = url,
+            _ => record.links.push(Link { url }),
+        }
+        start = tab + 1;
+    }
+    Ok(())
+}

@@ -1,0 +1,255 @@
+//! WARC framing: a version line, header lines, a blank line, then `Content-Length` bytes.
+//!
+//! A record here begins after any line ends left over from the one before, and ends with its
+//! block. Lines end with LF or CRLF. Where a record should begin and none does, or its header
+//! cannot be read, everything up to the next line that begins with `WARC/` is one bad record.
+
+use memchr::{memchr, memmem};
+
+use super::{Bad, HELD_MAX, Reason, Skipped, Skipper};
+
+/// Longest header: 64 KiB. A longer one is bad, so that none has to be held while its end is
+/// looked for.
+const HEADER_MAX: usize = 64 << 10;
+const _: () = assert!(HEADER_MAX < HELD_MAX);
+
+const VERSION: &[u8] = b"WARC/";
+const NEXT_RECORD: &[u8] = b"\nWARC/";
+
+/// A record's header.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Header<'a> {
+    /// `WARC-Type`; empty: none.
+    pub kind: &'a [u8],
+    /// `Content-Type`; empty: none.
+    pub content_type: &'a [u8],
+    /// `Content-Length`.
+    pub length: u64,
+    /// Length of the header itself, its blank line included.
+    pub len: usize,
+}
+
+/// One record of a buffer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Frame<'a> {
+    /// Offset in the buffer just after the record.
+    pub end: usize,
+    /// Header and block.
+    pub parts: Result<(Header<'a>, &'a [u8]), Bad>,
+}
+
+/// How many line ends `buf` begins with, in bytes.
+pub(super) fn line_ends(buf: &[u8]) -> usize {
+    let line_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
+    buf.iter().take_while(line_end).count()
+}
+
+/// The first record of `buf`. `None`: it is not whole yet, or there is none; at the end of the
+/// input, only the latter.
+pub(super) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_>> {
+    let start = line_ends(buf);
+    let record = &buf[start..];
+    if record.is_empty() {
+        return None;
+    }
+    let cut_short = |said: &str| Frame {
+        end: buf.len(),
+        parts: Err(Bad::new(Reason::CutShort, said)),
+    };
+    let header = match header(record) {
+        Ok(Some(header)) => header,
+        Ok(None) => return at_end.then(|| cut_short("the input ends inside a WARC header")),
+        Err(bad) => {
+            let next = memmem::find(record, NEXT_RECORD).map(|lf| start + lf + 1);
+            let end = next.or(at_end.then_some(buf.len()))?;
+            return Some(Frame {
+                end,
+                parts: Err(bad),
+            });
+        }
+    };
+    let block = usize::try_from(header.length).ok();
+    let end = block.and_then(|block| block.checked_add(header.len));
+    match end.and_then(|end| Some((end, record.get(header.len..end)?))) {
+        Some((end, block)) => Some(Frame {
+            end: start + end,
+            parts: Ok((header, block)),
+        }),
+        None => at_end.then(|| cut_short("the input ends inside a WARC block")),
+    }
+}
+
+/// The header at the start of `record`; `Ok(None)`: not whole yet.
+pub(super) fn header(record: &[u8]) -> Result<Option<Header<'_>>, Bad> {
+    let known = record.len().min(VERSION.len());
+    if record[..known] != VERSION[..known] {
+        return Err(Bad::malformed("no WARC record begins here"));
+    }
+    let mut lines = HeaderLines { record, at: 0 };
+    let mut header = Header::default();
+    let mut length = None;
+    let mut first = true;
+    while let Some(line) = lines.next()? {
+        if line.is_empty() && !first {
+            header.length = length.ok_or_else(|| Bad::malformed("no Content-Length"))?;
+            header.len = lines.at;
+            return Ok(Some(header));
+        }
+        // A header line may be continued on the next, indented; no name read here is.
+        if !std::mem::take(&mut first) && !line.starts_with(b" ") && !line.starts_with(b"\t") {
+            field(line, &mut header, &mut length)?;
+        }
+    }
+    Ok(None)
+}
+
+fn field<'a>(line: &'a [u8], header: &mut Header<'a>, length: &mut Option<u64>) -> Result<(), Bad> {
+    let colon = memchr(b':', line).filter(|&colon| colon > 0);
+    let colon = colon.ok_or_else(|| Bad::malformed("a WARC header line without a name"))?;
+    let (name, value) = (line[..colon].trim_ascii(), line[colon + 1..].trim_ascii());
+    if name.eq_ignore_ascii_case(b"WARC-Type") {
+        header.kind = value;
+    } else if name.eq_ignore_ascii_case(b"Content-Type") {
+        header.content_type = value;
+    } else if name.eq_ignore_ascii_case(b"Content-Length") {
+        let digits = std::str::from_utf8(value).ok();
+        let digits = digits.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+        let number = digits.and_then(|text| text.parse().ok());
+        let number = number.ok_or_else(|| Bad::malformed("Content-Length is no length"))?;
+        if length.replace(number).is_some() {
+            return Err(Bad::malformed("two Content-Lengths"));
+        }
+    }
+    Ok(())
+}
+
+/// Steps through header lines without their ends.
+struct HeaderLines<'a> {
+    record: &'a [u8],
+    at: usize,
+}
+
+impl<'a> HeaderLines<'a> {
+    /// `Ok(None)`: the next line is not whole yet.
+    fn next(&mut self) -> Result<Option<&'a [u8]>, Bad> {
+        let rest = &self.record[self.at..];
+        let lf = memchr(b'\n', rest);
+        if self.at + lf.unwrap_or(rest.len()) >= HEADER_MAX {
+            return Err(Bad::malformed("the WARC header is longer than 64 KiB"));
+        }
+        let Some(lf) = lf else {
+            return Ok(None);
+        };
+        self.at += lf + 1;
+        Ok(Some(rest[..lf].strip_suffix(b"\r").unwrap_or(&rest[..lf])))
+    }
+}
+
+/// Skips a record of any length.
+pub(super) enum FrameSkipper {
+    Header,
+    /// Bytes of the block still to come.
+    Block(u64),
+    /// Up to the next record.
+    Junk,
+}
+
+impl Skipper for FrameSkipper {
+    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
+        let mut at = 0;
+        if matches!(self, FrameSkipper::Header) {
+            at = line_ends(buf);
+            match header(&buf[at..]) {
+                Ok(Some(header)) => {
+                    at += header.len;
+                    *self = FrameSkipper::Block(header.length);
+                }
+                Err(_) => *self = FrameSkipper::Junk,
+                Ok(None) if at_end => return Skipped::Ended(buf.len()),
+                Ok(None) => return Skipped::Inside(at),
+            }
+        }
+        let rest = &buf[at..];
+        let end = match self {
+            FrameSkipper::Block(left) => usize::try_from(*left)
+                .ok()
+                .filter(|&left| left <= rest.len()),
+            _ => memmem::find(rest, NEXT_RECORD).map(|lf| lf + 1),
+        };
+        match (end, self) {
+            (Some(end), _) => Skipped::Ended(at + end),
+            (None, _) if at_end => Skipped::Ended(buf.len()),
+            (None, FrameSkipper::Block(left)) => {
+                *left -= rest.len() as u64;
+                Skipped::Inside(buf.len())
+            }
+            // The first bytes of the next record may be the last of `buf`.
+            (None, _) => Skipped::Inside(at + rest.len().saturating_sub(NEXT_RECORD.len() - 1)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_any_case_and_either_line_end() {
+        for text in [
+            "WARC/1.0\r\nWARC-Type: metadata\r\nContent-Type: a/b\r\nContent-Length: 2\r\n\r\n{}",
+            "WARC/0.18\nwarc-TYPE:metadata\ncontent-type : a/b \n x: y\nCONTENT-LENGTH:2\n\n{}",
+        ] {
+            let (header, block) = first(text.as_bytes(), false).unwrap().parts.unwrap();
+            assert_eq!(
+                (header.kind, header.content_type),
+                (&b"metadata"[..], &b"a/b"[..])
+            );
+            assert_eq!(block, b"{}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_header() {
+        let long = format!("WARC/1.0\nX: {}", "y".repeat(HEADER_MAX));
+        for (text, said) in [
+            ("WORC/1.0\n", "no WARC record begins here"),
+            (
+                "WARC/1.0\nContent-Length: 1\nContent-Length: 1\n\n",
+                "two Content-Lengths",
+            ),
+            (
+                "WARC/1.0\nContent-Length: -1\n\n",
+                "Content-Length is no length",
+            ),
+            (
+                "WARC/1.0\nContent-Length:\n\n",
+                "Content-Length is no length",
+            ),
+            (
+                "WARC/1.0\nContent-Length: 99999999999999999999\n\n",
+                "Content-Length is no length",
+            ),
+            ("WARC/1.0\nWARC-Type: x\n\n", "no Content-Length"),
+            ("WARC/1.0\nWARC/1.0\n", "a WARC header line without a name"),
+            (&long, "the WARC header is longer than 64 KiB"),
+        ] {
+            assert_eq!(
+                header(text.as_bytes()).unwrap_err(),
+                Bad::malformed(said),
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_length_beyond_memory_is_cut_short_not_a_panic() {
+        let text = b"WARC/1.0\nContent-Length: 18446744073709551615\n\n{}";
+        assert_eq!(first(text, false), None);
+        let bad = first(text, true).unwrap().parts.unwrap_err();
+        assert_eq!(bad.reason, Reason::CutShort);
+        assert_eq!(
+            FrameSkipper::Header.skip(text, false),
+            Skipped::Inside(text.len())
+        );
+    }
+}

@@ -1,0 +1,143 @@
+//! What the JSON formats share: text that is borrowed where it can be, errors in one short line,
+//! and the repair of unpaired surrogates.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+
+/// Longest detail kept of an error: serde quotes the offending value in full.
+const DETAIL_MAX: usize = 200;
+
+/// A JSON string, borrowed from the input unless it holds escapes.
+pub(super) struct Text<'a>(pub Cow<'a, [u8]>);
+
+impl<'de> Deserialize<'de> for Text<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Text<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Borrowed(text.as_bytes())))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Owned(text.as_bytes().to_vec())))
+    }
+}
+
+/// What serde says, without the line number (texts here are parsed one by one) and cut to a
+/// length that fits a message.
+pub(super) fn detail(error: &serde_json::Error) -> String {
+    let mut said = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    if said.ends_with(&place) {
+        said.truncate(said.len() - place.len());
+    }
+    if said.len() > DETAIL_MAX {
+        let cut = (0..=DETAIL_MAX).rev().find(|&at| said.is_char_boundary(at));
+        said.truncate(cut.unwrap_or(0));
+        said.push('…');
+    }
+    let said = said.replace(['\n', '\r'], " ");
+    format!("{said}, at byte {}", error.column())
+}
+
+/// Replaces every escape of an unpaired surrogate (`\ud83d` alone) by `\ufffd`, as browsers do
+/// when they take such text for a URL. `None`: there is none.
+///
+/// JSON lets text hold them and some crawlers write them; serde refuses them in what is read.
+pub(super) fn repair_surrogates(text: &str) -> Option<String> {
+    let mut fixed = String::new();
+    let mut copied = 0;
+    let mut at = 0;
+    while let Some(found) = memchr::memchr(b'\\', &text.as_bytes()[at..]) {
+        let escape = at + found;
+        at = match (surrogate(text, escape), surrogate(text, escape + 6)) {
+            (Some(Half::High), Some(Half::Low)) => escape + 12,
+            (Some(_), _) => {
+                fixed.push_str(&text[copied..escape]);
+                fixed.push_str("\\ufffd");
+                copied = escape + 6;
+                copied
+            }
+            // The escaped byte may be a backslash: step over it. Anything beyond ASCII here
+            // is no escape, and the byte after it no backslash.
+            (None, _) => (escape + 2).min(text.len()),
+        };
+    }
+    if copied == 0 {
+        return None;
+    }
+    fixed.push_str(&text[copied..]);
+    Some(fixed)
+}
+
+enum Half {
+    High,
+    Low,
+}
+
+/// Whether `text` has the escape of half a surrogate pair at `at`.
+fn surrogate(text: &str, at: usize) -> Option<Half> {
+    let digits = text.as_bytes().get(at..at + 6)?.strip_prefix(b"\\u")?;
+    let digits = std::str::from_utf8(digits).ok()?;
+    match u16::from_str_radix(digits, 16).ok()? {
+        0xD800..0xDC00 => Some(Half::High),
+        0xDC00..0xE000 => Some(Half::Low),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_unpaired_surrogates_are_replaced() {
+        let fixed = |text| repair_surrogates(text);
+        assert_eq!(fixed(r#""plain \n \u00e9 \\ud83d""#), None);
+        assert_eq!(fixed(r#""\ud83d\ude00""#), None);
+        assert_eq!(fixed(r#""\ud83d""#).unwrap(), r#""\ufffd""#);
+        assert_eq!(fixed(r#""a\ude00b""#).unwrap(), r#""a\ufffdb""#);
+        let two_high = fixed(r#""\uD83D\ud83d\ude00é""#).unwrap();
+        assert_eq!(two_high, r#""\ufffd\ud83d\ude00é""#);
+        let escaped = fixed(r#""\\\ud83d\\ud83d""#).unwrap();
+        assert_eq!(escaped, r#""\\\ufffd\\ud83d""#);
+    }
+
+    #[test]
+    fn odd_ends_do_not_panic() {
+        for text in [
+            "\\",
+            "\\u",
+            "\\ud83",
+            "\\é\\",
+            "\\ud83d\\",
+            "\\ud83d\\ud8",
+            "\\u+d83",
+        ] {
+            repair_surrogates(text);
+        }
+    }
+
+    #[test]
+    fn details_are_one_short_line() {
+        let long = format!("[\"{}\"]", "é\\n".repeat(1000));
+        let error = serde_json::from_str::<Vec<u8>>(&long).unwrap_err();
+        let detail = detail(&error);
+        assert!(detail.len() < 300 && !detail.contains('\n'), "{detail}");
+        let error = serde_json::from_str::<Vec<u8>>("[1,}").unwrap_err();
+        assert_eq!(super::detail(&error), "expected value, at byte 4");
+    }
+}

@@ -1,0 +1,59 @@
+//! Lines, as all line formats here share them: a line ends with LF; one CR before it, or before
+//! the end of the input, is dropped, and so is a byte order mark (U+FEFF) at the line's start.
+
+use memchr::{memchr, memrchr};
+
+use super::{Skipped, Skipper};
+
+/// One line of a chunk.
+pub(super) struct Line<'a> {
+    /// The line without its end and without a byte order mark.
+    pub text: &'a [u8],
+    /// Offset in the chunk just after the line's LF.
+    pub end: usize,
+    /// Whether there was an LF. Only the last line of an input may lack it.
+    pub terminated: bool,
+}
+
+/// The lines of a chunk, in order.
+pub(super) fn lines(chunk: &[u8]) -> impl Iterator<Item = Line<'_>> {
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let rest = chunk.get(start..).filter(|rest| !rest.is_empty())?;
+        let lf = memchr(b'\n', rest);
+        let text = &rest[..lf.unwrap_or(rest.len())];
+        start += lf.map_or(rest.len(), |lf| lf + 1);
+        Some(Line {
+            text: trim(text),
+            end: start,
+            terminated: lf.is_some(),
+        })
+    })
+}
+
+/// A line's text: without CR at its end and byte order mark at its start.
+pub(super) fn trim(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line)
+}
+
+/// [`super::Decoder::whole`] for formats with one record a line.
+pub(super) fn whole(buf: &[u8], at_end: bool) -> usize {
+    if at_end {
+        return buf.len();
+    }
+    memrchr(b'\n', buf).map_or(0, |lf| lf + 1)
+}
+
+/// The skipper for formats with one record a line.
+pub(super) struct LineSkipper;
+
+impl Skipper for LineSkipper {
+    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
+        match memchr(b'\n', buf) {
+            Some(lf) => Skipped::Ended(lf + 1),
+            None if at_end => Skipped::Ended(buf.len()),
+            None => Skipped::Inside(buf.len()),
+        }
+    }
+}

@@ -1,0 +1,560 @@
+//! Crawl records as JSON lines: one object a line. Specified in `formats/records.md`.
+//!
+//! Only the known fields are read, borrowed from the chunk; all others are stepped over.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
+
+use super::json::{self, Text};
+use super::lines::{self, Line, LineSkipper};
+use super::record::is_redirect;
+use super::{Bad, Decoder, Link, Names, Parsed, Reason, Record, Sink, Skipper, Time, time};
+
+/// See the module.
+pub(super) struct Records;
+
+impl Decoder for Records {
+    fn names(&self) -> Names {
+        Names::Url
+    }
+
+    fn whole(&self, buf: &[u8], at_end: bool) -> usize {
+        lines::whole(buf, at_end)
+    }
+
+    fn skipper(&self) -> Box<dyn Skipper> {
+        Box::new(LineSkipper)
+    }
+
+    fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
+        let mut record = Record::default();
+        for line in lines::lines(chunk) {
+            let parsed = if line.text.trim_ascii().is_empty() {
+                Parsed::Other { kind: "blank line" }
+            } else {
+                match read(&line, &mut record) {
+                    Ok(()) => Parsed::Record(&record),
+                    Err(bad) => bad.into(),
+                }
+            };
+            if !sink(line.end, parsed) {
+                return;
+            }
+        }
+    }
+}
+
+/// Reads one line into `record`.
+fn read<'a>(line: &Line<'a>, record: &mut Record<'a>) -> Result<(), Bad> {
+    let text = std::str::from_utf8(line.text).map_err(|error| {
+        let cut = error.error_len().is_none() && !line.terminated;
+        match cut {
+            true => Bad::new(Reason::CutShort, "the input ends inside a character"),
+            false => Bad::utf8(error),
+        }
+    })?;
+    let Err(error) = parse(text, record) else {
+        return Ok(());
+    };
+    if let Some(text) = json::repair_surrogates(text) {
+        let mut repaired = Record::default();
+        parse(&text, &mut repaired).map_err(|failed| failed.bad(line.terminated))?;
+        *record = repaired.into_owned();
+        return Ok(());
+    }
+    Err(error.bad(line.terminated))
+}
+
+enum Failed {
+    Json(serde_json::Error),
+    Said(Bad),
+}
+
+impl Failed {
+    fn bad(self, terminated: bool) -> Bad {
+        match self {
+            Failed::Said(bad) => bad,
+            Failed::Json(error) if error.is_eof() && !terminated => {
+                Bad::new(Reason::CutShort, json::detail(&error))
+            }
+            Failed::Json(error) => Bad::malformed(json::detail(&error)),
+        }
+    }
+}
+
+fn parse<'a>(text: &'a str, record: &mut Record<'a>) -> Result<(), Failed> {
+    record.clear();
+    let mut json = serde_json::Deserializer::from_str(text);
+    let fields = Fields(&mut record.links);
+    let raw = fields.deserialize(&mut json).map_err(Failed::Json)?;
+    json.end().map_err(Failed::Json)?;
+    raw.put(record).map_err(Failed::Said)
+}
+
+/// The fields other than links, as found.
+#[derive(Default)]
+struct Raw<'a> {
+    url: Option<Text<'a>>,
+    /// `fetched_at`, `time`, `timestamp`: the first that is there counts.
+    times: [Option<RawTime<'a>>; 3],
+    status: Option<Status>,
+    redirect: Option<Text<'a>>,
+}
+
+impl<'a> Raw<'a> {
+    fn put(self, record: &mut Record<'a>) -> Result<(), Bad> {
+        record.url = match self.url {
+            Some(Text(url)) if !url.is_empty() => url,
+            Some(_) => return Err(Bad::new(Reason::BadUrl, "`url` is empty")),
+            None => return Err(Bad::new(Reason::BadUrl, "no `url`")),
+        };
+        let time = self.times.into_iter().flatten().next();
+        record.fetched_at = time.map(RawTime::read).transpose()?;
+        record.status = self.status.map(|Status(status)| status);
+        if record.status.is_none_or(is_redirect) {
+            let redirect = self.redirect.map(|Text(redirect)| redirect);
+            record.redirect = redirect.filter(|redirect| !redirect.is_empty());
+        }
+        Ok(())
+    }
+}
+
+/// The names that are read.
+#[derive(Debug, Clone, Copy)]
+enum Field {
+    Url,
+    Links,
+    Outlinks,
+    FetchedAt,
+    Time,
+    Timestamp,
+    Status,
+    Redirect,
+}
+
+const FIELDS: [(&str, Field); 8] = [
+    ("url", Field::Url),
+    ("links", Field::Links),
+    ("outlinks", Field::Outlinks),
+    ("fetched_at", Field::FetchedAt),
+    ("time", Field::Time),
+    ("timestamp", Field::Timestamp),
+    ("status", Field::Status),
+    ("redirect", Field::Redirect),
+];
+
+/// Position in [`FIELDS`]; `None`: a field that is not read.
+struct Key(Option<usize>);
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct KeyVisitor;
+        impl Visitor<'_> for KeyVisitor {
+            type Value = Key;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a field name")
+            }
+
+            fn visit_str<E: Error>(self, name: &str) -> Result<Key, E> {
+                Ok(Key(FIELDS.iter().position(|(known, _)| *known == name)))
+            }
+        }
+        deserializer.deserialize_identifier(KeyVisitor)
+    }
+}
+
+/// Reads one object; links go into the vector, whose room is used again.
+struct Fields<'r, 'a>(&'r mut Vec<Link<'a>>);
+
+impl<'de> DeserializeSeed<'de> for Fields<'_, 'de> {
+    type Value = Raw<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Raw<'de>, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Fields<'_, 'de> {
+    type Value = Raw<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a crawl record, an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Raw<'de>, A::Error> {
+        let mut raw = Raw::default();
+        let mut seen = [false; FIELDS.len()];
+        let mut has_links = false;
+        while let Some(Key(known)) = map.next_key()? {
+            let Some(at) = known else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let (name, field) = FIELDS[at];
+            if std::mem::replace(&mut seen[at], true) {
+                return Err(A::Error::duplicate_field(name));
+            }
+            match field {
+                Field::Url => raw.url = map.next_value()?,
+                Field::FetchedAt => raw.times[0] = map.next_value()?,
+                Field::Time => raw.times[1] = map.next_value()?,
+                Field::Timestamp => raw.times[2] = map.next_value()?,
+                Field::Status => raw.status = map.next_value()?,
+                Field::Redirect => raw.redirect = map.next_value()?,
+                Field::Links => has_links = map.next_value_seed(Links(self.0))?,
+                Field::Outlinks if has_links => drop(map.next_value::<IgnoredAny>()?),
+                Field::Outlinks => drop(map.next_value_seed(Links(self.0))?),
+            }
+        }
+        Ok(raw)
+    }
+}
+
+/// Reads an array of links in place of what the vector holds; the value is `false`, and the
+/// vector untouched, for `null`.
+struct Links<'r, 'a>(&'r mut Vec<Link<'a>>);
+
+impl<'de> DeserializeSeed<'de> for Links<'_, 'de> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Links<'_, 'de> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of links, or null")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
+        self.0.clear();
+        while let Some(LinkUrl(url)) = seq.next_element()? {
+            self.0.push(Link { url });
+        }
+        Ok(true)
+    }
+}
+
+/// A link: its URL, or an object with `url`.
+struct LinkUrl<'a>(Cow<'a, [u8]>);
+
+impl<'de> Deserialize<'de> for LinkUrl<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(LinkVisitor)
+    }
+}
+
+struct LinkVisitor;
+
+impl<'de> Visitor<'de> for LinkVisitor {
+    type Value = LinkUrl<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a link: a string, or an object with `url`")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(LinkUrl(Cow::Borrowed(text.as_bytes())))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(LinkUrl(Cow::Owned(text.as_bytes().to_vec())))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut url = None;
+        while let Some(Key(known)) = map.next_key()? {
+            match known.map(|at| FIELDS[at].1) {
+                Some(Field::Url) if url.is_some() => return Err(A::Error::duplicate_field("url")),
+                Some(Field::Url) => url = Some(map.next_value::<Text<'de>>()?),
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        let Text(url) = url.ok_or_else(|| A::Error::missing_field("url"))?;
+        Ok(LinkUrl(url))
+    }
+}
+
+/// A time as written. Read only if it counts: a strange `timestamp` beside `fetched_at` does
+/// no harm.
+enum RawTime<'a> {
+    Seconds(i64),
+    /// Also whole numbers beyond `i64`.
+    Fraction(f64),
+    Text(Cow<'a, str>),
+}
+
+impl RawTime<'_> {
+    fn read(self) -> Result<Time, Bad> {
+        let (time, said) = match self {
+            RawTime::Seconds(seconds) => (time::from_seconds(seconds), seconds.to_string()),
+            RawTime::Fraction(seconds) => (time::from_fraction(seconds), seconds.to_string()),
+            RawTime::Text(text) => {
+                let said: String = text.chars().take(40).collect();
+                (time::from_rfc3339(&text), format!("{said:?}"))
+            }
+        };
+        let expected = "neither RFC 3339 nor seconds since 1970 (milliseconds?)";
+        time.ok_or_else(|| Bad::new(Reason::BadTime, format!("{said} is {expected}")))
+    }
+}
+
+impl<'de> Deserialize<'de> for RawTime<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TimeVisitor;
+        impl<'de> Visitor<'de> for TimeVisitor {
+            type Value = RawTime<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a time: RFC 3339, or seconds since 1970")
+            }
+
+            fn visit_i64<E: Error>(self, seconds: i64) -> Result<Self::Value, E> {
+                Ok(RawTime::Seconds(seconds))
+            }
+
+            fn visit_u64<E: Error>(self, seconds: u64) -> Result<Self::Value, E> {
+                Ok(i64::try_from(seconds)
+                    .map_or(RawTime::Fraction(seconds as f64), RawTime::Seconds))
+            }
+
+            fn visit_f64<E: Error>(self, seconds: f64) -> Result<Self::Value, E> {
+                Ok(RawTime::Fraction(seconds))
+            }
+
+            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(RawTime::Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(RawTime::Text(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_any(TimeVisitor)
+    }
+}
+
+/// A status: a whole number, also one written as `200.0` or `"200"`.
+struct Status(i32);
+
+impl<'de> Deserialize<'de> for Status {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct StatusVisitor;
+        impl Visitor<'_> for StatusVisitor {
+            type Value = Status;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a status: a whole number of at most 32 bits, or its digits")
+            }
+
+            fn visit_i64<E: Error>(self, status: i64) -> Result<Status, E> {
+                let invalid = |_| E::invalid_value(serde::de::Unexpected::Signed(status), &self);
+                i32::try_from(status).map(Status).map_err(invalid)
+            }
+
+            fn visit_u64<E: Error>(self, status: u64) -> Result<Status, E> {
+                let invalid = |_| E::invalid_value(serde::de::Unexpected::Unsigned(status), &self);
+                i32::try_from(status).map(Status).map_err(invalid)
+            }
+
+            fn visit_f64<E: Error>(self, status: f64) -> Result<Status, E> {
+                let whole = status as i32;
+                if f64::from(whole) != status {
+                    return Err(E::invalid_value(
+                        serde::de::Unexpected::Float(status),
+                        &self,
+                    ));
+                }
+                Ok(Status(whole))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Status, E> {
+                let digits = text.strip_prefix('-').unwrap_or(text);
+                let status = match digits.bytes().all(|byte| byte.is_ascii_digit()) {
+                    true => text.parse().ok(),
+                    false => None,
+                };
+                let invalid = || E::invalid_value(serde::de::Unexpected::Str(text), &self);
+                status.map(Status).ok_or_else(invalid)
+            }
+        }
+        deserializer.deserialize_any(StatusVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the one line says: the record, or the reason and detail.
+    fn one(line: &str) -> Result<Record<'static>, (Reason, String)> {
+        let mut found = Vec::new();
+        Records.decode(line.as_bytes(), &mut |_, parsed| {
+            found.push(match parsed {
+                Parsed::Record(record) => Ok(record.clone().into_owned()),
+                Parsed::Bad { reason, detail } => Err((reason, detail)),
+                Parsed::Other { kind } => panic!("{kind}"),
+            });
+            true
+        });
+        assert_eq!(found.len(), 1);
+        found.remove(0)
+    }
+
+    fn links(record: &Record<'_>) -> Vec<String> {
+        let text = |link: &Link<'_>| String::from_utf8_lossy(&link.url).into_owned();
+        record.links.iter().map(text).collect()
+    }
+
+    #[test]
+    fn plain_strings_are_borrowed() {
+        let line = br#"{"url":"http://a/","links":["x",{"rel":"r","url":"y"},"z\/"]}"#;
+        Records.decode(line, &mut |_, parsed| {
+            let Parsed::Record(record) = parsed else {
+                panic!("{parsed:?}")
+            };
+            assert!(matches!(record.url, Cow::Borrowed(_)));
+            let borrowed = |link: &Link<'_>| matches!(link.url, Cow::Borrowed(_));
+            let borrowed: Vec<_> = record.links.iter().map(borrowed).collect();
+            assert_eq!(borrowed, [true, true, false]);
+            true
+        });
+    }
+
+    #[test]
+    fn aliases_have_an_order_and_null_is_absent() {
+        let both = one(r#"{"url":"u","outlinks":["o"],"links":["l"]}"#).unwrap();
+        assert_eq!(links(&both), ["l"]);
+        let both = one(r#"{"url":"u","links":["l"],"outlinks":["o"]}"#).unwrap();
+        assert_eq!(links(&both), ["l"]);
+        let both = one(r#"{"url":"u","links":[],"outlinks":["o"]}"#).unwrap();
+        assert!(both.links.is_empty());
+        for line in [
+            r#"{"url":"u","links":null,"outlinks":["o"]}"#,
+            r#"{"url":"u","outlinks":["o"],"links":null}"#,
+        ] {
+            assert_eq!(links(&one(line).unwrap()), ["o"]);
+        }
+        let times = one(r#"{"url":"u","timestamp":"odd","time":5,"fetched_at":null}"#).unwrap();
+        assert_eq!(times.fetched_at, Some(5));
+    }
+
+    #[test]
+    fn details_say_what_and_where() {
+        for (line, reason, detail) in [
+            (
+                "{\"url\":3}\n",
+                Reason::Malformed,
+                "invalid type: integer `3`, expected a string, at byte 8",
+            ),
+            (
+                "[]\n",
+                Reason::Malformed,
+                "invalid type: sequence, expected a crawl record, an object, at byte 0",
+            ),
+            (
+                "{\"url\":\"u\"\n",
+                Reason::Malformed,
+                "EOF while parsing an object, at byte 10",
+            ),
+            (
+                "{\"url\":\"u\"",
+                Reason::CutShort,
+                "EOF while parsing an object, at byte 10",
+            ),
+            ("{\"links\":[]}\n", Reason::BadUrl, "no `url`"),
+            ("{\"url\":\"\"}\n", Reason::BadUrl, "`url` is empty"),
+            (
+                "{\"url\":\"u\",\"time\":1430387621000}\n",
+                Reason::BadTime,
+                "1430387621000 is neither RFC 3339 nor seconds since 1970 (milliseconds?)",
+            ),
+        ] {
+            assert_eq!(one(line), Err((reason, detail.to_owned())), "{line}");
+        }
+    }
+
+    #[test]
+    fn every_cut_of_a_record_is_cut_short() {
+        let line = r#"{"url":"http://a/é","time":-1.5e3,"x":[null,true],"links":["\ud83d\ude00",{"url":"b"}]}"#;
+        assert!(one(line).is_ok());
+        for len in 1..line.len() {
+            let mut reasons = Vec::new();
+            Records.decode(&line.as_bytes()[..len], &mut |_, parsed| {
+                reasons.push(match parsed {
+                    Parsed::Bad { reason, .. } => Some(reason),
+                    _ => None,
+                });
+                true
+            });
+            assert_eq!(reasons, [Some(Reason::CutShort)], "{len} bytes");
+        }
+    }
+
+    /// A page can nest JSON as deep as a line is long: nothing read recurses without bound.
+    #[test]
+    fn deep_nesting_is_no_stack_overflow() {
+        let deep = "[".repeat(1 << 20) + &"]".repeat(1 << 20);
+        assert!(one(&format!("{{\"url\":\"u\",\"x\":{deep}}}\n")).is_ok());
+        for field in ["links", "time", "status", "url"] {
+            let line = format!("{{\"url\":\"u\",\"{field}\":{deep}}}\n");
+            assert_eq!(one(&line).unwrap_err().0, Reason::Malformed, "{field}");
+        }
+    }
+
+    #[test]
+    fn status_and_redirect() {
+        let status = |text: &str| one(&format!("{{\"url\":\"u\",\"status\":{text}}}"));
+        for (text, expected) in [
+            ("200", Some(200)),
+            ("\"404\"", Some(404)),
+            ("-9998", Some(-9998)),
+            ("\"-5\"", Some(-5)),
+            ("301.0", Some(301)),
+            ("null", None),
+        ] {
+            assert_eq!(status(text).unwrap().status, expected, "{text}");
+        }
+        for text in [
+            "\"\"",
+            "\"-\"",
+            "\"+5\"",
+            "\"2xx\"",
+            "1.5",
+            "2147483648",
+            "1e99",
+            "[]",
+            "true",
+        ] {
+            assert_eq!(status(text).unwrap_err().0, Reason::Malformed, "{text}");
+        }
+        for (status, kept) in [
+            ("301", true),
+            ("null", true),
+            ("200", false),
+            ("304", false),
+        ] {
+            let line = format!("{{\"url\":\"u\",\"status\":{status},\"redirect\":\"to\"}}");
+            assert_eq!(one(&line).unwrap().redirect.is_some(), kept, "{status}");
+        }
+    }
+
+    #[test]
+    fn an_unpaired_surrogate_becomes_a_replacement_character() {
+        let read = one(r#"{"url":"http://a/\ud83d","links":["\ud83d\ude00","b"]}"#).unwrap();
+        assert_eq!(&*read.url, "http://a/\u{FFFD}".as_bytes());
+        assert_eq!(links(&read), ["\u{1F600}", "b"]);
+    }
+}

@@ -1,0 +1,220 @@
+//! Times as crawlers write them, read as seconds since 1970-01-01T00:00:00Z. All lie within the
+//! years 0000 to 9999: a number beyond is most likely in milliseconds, and refused.
+
+use jiff::civil::{DateTime, datetime};
+
+use super::Time;
+
+const EPOCH: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
+/// 0000-01-01T00:00:00Z.
+pub(super) const EARLIEST: Time = -62_167_219_200;
+/// 9999-12-31T23:59:59Z.
+pub(super) const LATEST: Time = 253_402_300_799;
+
+/// A whole number of seconds.
+pub(super) fn from_seconds(seconds: i64) -> Option<Time> {
+    (EARLIEST..=LATEST).contains(&seconds).then_some(seconds)
+}
+
+/// A number of seconds with a fraction, which is dropped downwards (-0.5 is second -1).
+pub(super) fn from_fraction(seconds: f64) -> Option<Time> {
+    let floor = seconds.floor();
+    // Both ends are exact in an f64; NaN fails both comparisons.
+    (floor >= EARLIEST as f64 && floor <= LATEST as f64).then_some(floor as Time)
+}
+
+/// RFC 3339: `2015-04-30T10:00:21Z`, `t` or a space for the `T`, a fraction (dropped), an offset. Second
+/// 60 is read as 59.
+pub(super) fn from_rfc3339(text: &str) -> Option<Time> {
+    let mut rest = Rest(text.as_bytes());
+    let (year, month, day) = (rest.digits(4)?, rest.after(b"-", 2)?, rest.after(b"-", 2)?);
+    let (hour, minute) = (rest.after(b"Tt ", 2)?, rest.after(b":", 2)?);
+    let second = rest.after(b":", 2)?;
+    rest.fraction()?;
+    let offset = rest.offset()?;
+    rest.end()?;
+    seconds([year, month, day, hour, minute, second], offset)
+}
+
+/// Archive files: 14 digits (`20080430204825`, as in ARC), RFC 3339, or the shorter forms that
+/// WARC 1.1 allows (`2016`, `2016-01`, `2016-01-11`, `2016-01-11T23:24Z`), read as their first second.
+pub(super) fn from_archive(text: &str) -> Option<Time> {
+    let digits = |range| text.get(range).and_then(|part: &str| part.parse().ok());
+    if text.len() == 14 && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        let year = digits(0..4)?;
+        let (month, day, hour) = (digits(4..6)?, digits(6..8)?, digits(8..10)?);
+        return seconds(
+            [year, month, day, hour, digits(10..12)?, digits(12..14)?],
+            0,
+        );
+    }
+    from_rfc3339(text).or_else(|| from_short(text))
+}
+
+fn from_short(text: &str) -> Option<Time> {
+    let mut rest = Rest(text.as_bytes());
+    let mut parts = [rest.digits(4)?, 1, 1, 0, 0, 0];
+    let mut offset = 0;
+    for (at, before) in [(1, b"-"), (2, b"-")] {
+        if rest.0.is_empty() {
+            break;
+        }
+        parts[at] = rest.after(before, 2)?;
+    }
+    if !rest.0.is_empty() {
+        (parts[3], parts[4]) = (rest.after(b"Tt ", 2)?, rest.after(b":", 2)?);
+        offset = rest.offset()?;
+    }
+    rest.end()?;
+    seconds(parts, offset)
+}
+
+/// Year, month, day, hour, minute, second at an offset from UTC in seconds.
+fn seconds(parts: [i16; 6], offset: i64) -> Option<Time> {
+    let [year, rest @ ..] = parts;
+    let [month, day, hour, minute, second] = rest.map(|part| i8::try_from(part).ok());
+    let second = second.map(|second| if second == 60 { 59 } else { second });
+    let local = DateTime::new(year, month?, day?, hour?, minute?, second?, 0).ok()?;
+    let since = local.duration_since(EPOCH).as_secs();
+    from_seconds(since - offset)
+}
+
+/// What is left of a text.
+struct Rest<'a>(&'a [u8]);
+
+impl Rest<'_> {
+    fn digits(&mut self, count: usize) -> Option<i16> {
+        let (digits, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        digits.iter().try_fold(0, |number, digit| {
+            let digit = digit.is_ascii_digit().then(|| i16::from(digit - b'0'))?;
+            Some(number * 10 + digit)
+        })
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        let (&byte, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(byte)
+    }
+
+    /// Digits after one of `before`.
+    fn after(&mut self, before: &[u8], count: usize) -> Option<i16> {
+        before.contains(&self.byte()?).then_some(())?;
+        self.digits(count)
+    }
+
+    /// Steps over `.` and at least one digit, if there is a `.`.
+    fn fraction(&mut self) -> Option<()> {
+        if let Some(rest) = self.0.strip_prefix(b".") {
+            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            self.0 = &rest[digits..];
+            return (digits > 0).then_some(());
+        }
+        Some(())
+    }
+
+    /// `Z` or `+hh:mm`, in seconds.
+    fn offset(&mut self) -> Option<i64> {
+        let sign = match self.byte()? {
+            b'Z' | b'z' => return Some(0),
+            b'+' => 1,
+            b'-' => -1,
+            _ => return None,
+        };
+        let (hours, minutes) = (self.digits(2)?, self.after(b":", 2)?);
+        (hours < 24 && minutes < 60)
+            .then_some(sign * 60 * (i64::from(hours) * 60 + i64::from(minutes)))
+    }
+
+    fn end(&self) -> Option<()> {
+        self.0.is_empty().then_some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Expected values by GNU date: `date -u -d 1996-12-19T16:39:57-08:00 +%s`.
+    #[test]
+    fn rfc3339_as_gnu_date_reads_it() {
+        for (text, expected) in [
+            ("1970-01-01T00:00:00Z", 0),
+            ("1996-12-19T16:39:57-08:00", 851_042_397),
+            ("1985-04-12T23:20:50.52Z", 482_196_050),
+            ("1937-01-01T12:00:27.87+00:20", -1_041_337_173),
+            ("2024-02-29t23:59:59z", 1_709_251_199),
+            ("2015-04-30 10:00:21+00:00", 1_430_388_021),
+            ("1990-12-31T23:59:60Z", 662_687_999),
+            ("0000-01-01T00:00:00Z", EARLIEST),
+            ("9999-12-31T23:59:59Z", LATEST),
+        ] {
+            assert_eq!(from_rfc3339(text), Some(expected), "{text}");
+            assert_eq!(from_archive(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_time() {
+        for text in [
+            "",
+            "2015",
+            "2015-04-30",
+            "2015-04-30T10:00:21",
+            "2015-02-29T00:00:00Z",
+            "2015-04-30T24:00:00Z",
+            "2015-04-30T10:60:00Z",
+            "2015-04-30T10:00:61Z",
+            "2015-04-30T10:00:00.Z",
+            "2015-04-30T10:00:00+24:00",
+            "2015-04-30T10:00:00+0100",
+            "2015-04-30T10:00:00Z ",
+            "+015-04-30T10:00:00Z",
+            "0000-01-01T00:00:00+00:01",
+            "9999-12-31T23:59:59-00:01",
+            "20150430100021",
+            "é015-04-30T10:00:00Z",
+        ] {
+            assert_eq!(from_rfc3339(text), None, "{text}");
+        }
+        for text in [
+            "",
+            "20081330204825",
+            "2008043020482",
+            "2016-",
+            "2016-13",
+            "2016-01-11T",
+            "2016-01-11T23Z",
+        ] {
+            assert_eq!(from_archive(text), None, "{text}");
+        }
+    }
+
+    // `date -u -d '2008-04-30 20:48:25' +%s` and so on.
+    #[test]
+    fn archive_times() {
+        for (text, expected) in [
+            ("20080430204825", 1_209_588_505),
+            ("2016", 1_451_606_400),
+            ("2016-03", 1_456_790_400),
+            ("2016-01-11", 1_452_470_400),
+            ("2016-01-11T23:24Z", 1_452_554_640),
+        ] {
+            assert_eq!(from_archive(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_floored_and_bounded() {
+        assert_eq!(from_fraction(1.9), Some(1));
+        assert_eq!(from_fraction(-0.5), Some(-1));
+        assert_eq!(from_fraction(LATEST as f64 + 0.5), Some(LATEST));
+        assert_eq!(from_fraction(LATEST as f64 + 1.0), None);
+        assert_eq!(from_fraction(f64::NAN), None);
+        assert_eq!(from_fraction(f64::INFINITY), None);
+        assert_eq!(from_seconds(EARLIEST), Some(EARLIEST));
+        assert_eq!(from_seconds(EARLIEST - 1), None);
+        assert_eq!(from_seconds(1_430_387_621_000), None);
+    }
+}

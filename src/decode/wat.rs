@@ -1,0 +1,498 @@
+//! Common Crawl WAT: what an extractor found in each record of a WARC or ARC file, as JSON in
+//! WARC `metadata` records. Specified in `formats/wat.md`.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::frame::{self, Frame, FrameSkipper, Header};
+use super::json;
+use super::record::is_redirect;
+use super::{Bad, Decoder, Link, Names, Parsed, Reason, Record, Sink, Skipper, time};
+
+/// See the module.
+pub(super) struct Wat;
+
+impl Decoder for Wat {
+    fn names(&self) -> Names {
+        Names::Url
+    }
+
+    fn whole(&self, buf: &[u8], at_end: bool) -> usize {
+        if at_end {
+            return buf.len();
+        }
+        let mut end = 0;
+        while let Some(frame) = frame::first(&buf[end..], false) {
+            end += frame.end;
+        }
+        end + frame::line_ends(&buf[end..])
+    }
+
+    fn skipper(&self) -> Box<dyn Skipper> {
+        Box::new(FrameSkipper::Header)
+    }
+
+    fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
+        let mut record = Record::default();
+        let mut end = 0;
+        while let Some(frame) = frame::first(&chunk[end..], true) {
+            end += frame.end;
+            let parsed = match read(frame, &mut record) {
+                Ok(None) => Parsed::Record(&record),
+                Ok(Some(kind)) => Parsed::Other { kind },
+                Err(bad) => bad.into(),
+            };
+            if !sink(end, parsed) {
+                return;
+            }
+        }
+    }
+}
+
+/// Whether the record holds an extractor's JSON.
+pub(super) fn is_wat(header: &Header<'_>) -> bool {
+    let json = b"application/json";
+    let front = header.content_type.get(..json.len());
+    header.kind.eq_ignore_ascii_case(b"metadata")
+        && (header.content_type.is_empty()
+            || front.is_some_and(|front| front.eq_ignore_ascii_case(json)))
+}
+
+/// Reads a WARC record into `record`; `Some(kind)`: rightly none.
+fn read<'a>(frame: Frame<'a>, record: &mut Record<'a>) -> Result<Option<&'static str>, Bad> {
+    let (header, block) = frame.parts?;
+    if !is_wat(&header) {
+        return Ok(Some(match header.kind.eq_ignore_ascii_case(b"warcinfo") {
+            true => "warcinfo",
+            false => "no WAT record",
+        }));
+    }
+    let text = std::str::from_utf8(block).map_err(Bad::utf8)?;
+    let malformed = |error| Bad::malformed(json::detail(&error));
+    let error = match serde_json::from_str::<Object<Body<'_>>>(text) {
+        Ok(Object(body)) => return body.envelope.0.put(record),
+        Err(error) => error,
+    };
+    let Some(text) = json::repair_surrogates(text) else {
+        return Err(malformed(error));
+    };
+    let Object(body): Object<Body<'_>> = serde_json::from_str(&text).map_err(malformed)?;
+    let mut repaired = Record::default();
+    let kind = body.envelope.0.put(&mut repaired)?;
+    *record = repaired.into_owned();
+    Ok(kind)
+}
+
+/// The record's JSON, as far as it is read.
+#[derive(Deserialize)]
+struct Body<'a> {
+    #[serde(rename = "Envelope", borrow)]
+    envelope: Object<Envelope<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    /// Type, target, date.
+    #[serde(
+        rename = "WARC-Header-Metadata",
+        default,
+        borrow,
+        deserialize_with = "warc_header"
+    )]
+    warc: Option<Values<'a, 3>>,
+    /// Target, date.
+    #[serde(
+        rename = "ARC-Header-Metadata",
+        default,
+        borrow,
+        deserialize_with = "arc_header"
+    )]
+    arc: Option<Values<'a, 2>>,
+    #[serde(rename = "Payload-Metadata", default, borrow)]
+    payload: Option<Object<Payload<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct Payload<'a> {
+    #[serde(rename = "HTTP-Response-Metadata", default, borrow)]
+    response: Option<Object<Response<'a>>>,
+}
+
+#[derive(Default, Deserialize)]
+struct Response<'a> {
+    #[serde(
+        rename = "Response-Message",
+        default,
+        borrow,
+        deserialize_with = "message"
+    )]
+    message: Option<Values<'a, 1>>,
+    #[serde(rename = "Headers", default, borrow, deserialize_with = "http_headers")]
+    headers: Option<Values<'a, 1>>,
+    #[serde(rename = "HTML-Metadata", default, borrow)]
+    html: Option<Object<Html<'a>>>,
+}
+
+#[derive(Default, Deserialize)]
+struct Html<'a> {
+    #[serde(rename = "Head", default, borrow, deserialize_with = "head")]
+    head: Option<Values<'a, 1>>,
+    #[serde(rename = "Links", default, borrow, deserialize_with = "links")]
+    links: Vec<Link<'a>>,
+}
+
+impl<'a> Envelope<'a> {
+    /// Fills `record`; `Some(kind)`: there is rightly none.
+    fn put(self, record: &mut Record<'a>) -> Result<Option<&'static str>, Bad> {
+        let (kind, url, date) = match (self.warc, self.arc) {
+            (Some([kind, url, date]), _) => (kind, url, date),
+            (None, Some([url, date])) => (Some(Cow::Borrowed("response")), url, date),
+            (None, None) => return Err(Bad::malformed("neither WARC nor ARC header metadata")),
+        };
+        let kind = kind.ok_or_else(|| Bad::malformed("no WARC-Type in the envelope"))?;
+        let revisit = kind.eq_ignore_ascii_case("revisit");
+        if !revisit && !kind.eq_ignore_ascii_case("response") {
+            return Ok(Some(other(&kind)));
+        }
+        let response = self.payload.and_then(|Object(payload)| payload.response);
+        let lookup = url.as_ref().is_some_and(|url| url.starts_with("dns:"));
+        if response.is_none() && (!revisit || lookup) {
+            return Ok(Some("no HTTP response"));
+        }
+        record.clear();
+        record.url = target(url)?;
+        record.fetched_at = date.as_deref().map(read_time).transpose()?;
+        let Object(response) = response.unwrap_or_default();
+        response.put(revisit, record);
+        Ok(None)
+    }
+}
+
+impl<'a> Response<'a> {
+    fn put(self, revisit: bool, record: &mut Record<'a>) {
+        let status = self.message.and_then(|[status]| status);
+        record.status = status.and_then(|status| status.trim().parse().ok());
+        if record.status.is_some_and(is_redirect) {
+            let location = self.headers.and_then(|[location]| location);
+            record.redirect = location.filter(|to| !to.is_empty()).map(bytes);
+        }
+        record.revisit = revisit && record.redirect.is_none();
+        if !revisit {
+            let Object(html) = self.html.unwrap_or_default();
+            record.links = html.links;
+            record.base = html.head.and_then(|[base]| base).map(bytes);
+        }
+    }
+}
+
+/// The name of an archived record that is no answer.
+fn other(kind: &str) -> &'static str {
+    let known = ["warcinfo", "request", "metadata", "resource", "conversion"];
+    let known = known
+        .into_iter()
+        .find(|known| known.eq_ignore_ascii_case(kind));
+    known.unwrap_or("unknown WARC-Type")
+}
+
+/// The page's URL, out of the angle brackets that some writers put around it.
+fn target(url: Option<Cow<'_, str>>) -> Result<Cow<'_, [u8]>, Bad> {
+    let inner = |url: &str| {
+        let inside = url.strip_prefix('<').and_then(|url| url.strip_suffix('>'));
+        inside.unwrap_or(url).len()
+    };
+    match url {
+        None => Err(Bad::new(Reason::BadUrl, "no target URI")),
+        Some(url) if inner(&url) == 0 => Err(Bad::new(Reason::BadUrl, "the target URI is empty")),
+        Some(url) if inner(&url) == url.len() => Ok(bytes(url)),
+        Some(Cow::Borrowed(url)) => Ok(Cow::Borrowed(&url.as_bytes()[1..url.len() - 1])),
+        Some(Cow::Owned(url)) => Ok(Cow::Owned(url.as_bytes()[1..url.len() - 1].to_vec())),
+    }
+}
+
+fn read_time(text: &str) -> Result<super::Time, Bad> {
+    let bad = || {
+        let said: String = text.chars().take(40).collect();
+        Bad::new(Reason::BadTime, format!("{said:?} is no time"))
+    };
+    time::from_archive(text).ok_or_else(bad)
+}
+
+fn bytes(text: Cow<'_, str>) -> Cow<'_, [u8]> {
+    match text {
+        Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+        Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+    }
+}
+
+/// A JSON object only: serde's derived structs would also be read from an array.
+#[derive(Default)]
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        json.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+    }
+}
+
+/// The values of named fields; `None`: not there, or `null`.
+type Values<'a, const N: usize> = [Option<Cow<'a, str>>; N];
+
+fn warc_header<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Values<'de, 3>>, D::Error> {
+    json.deserialize_option(Pick(["WARC-Type", "WARC-Target-URI", "WARC-Date"]))
+}
+
+fn arc_header<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Values<'de, 2>>, D::Error> {
+    json.deserialize_option(Pick(["Target-URI", "Date"]))
+}
+
+fn message<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Values<'de, 1>>, D::Error> {
+    json.deserialize_option(Pick(["Status"]))
+}
+
+fn http_headers<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Values<'de, 1>>, D::Error> {
+    json.deserialize_option(Pick(["Location"]))
+}
+
+fn head<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Values<'de, 1>>, D::Error> {
+    json.deserialize_option(Pick(["Base"]))
+}
+
+fn links<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<Link<'de>>, D::Error> {
+    json.deserialize_any(Links)
+}
+
+/// Reads an object's fields of these names, in any case, and steps over all others.
+#[derive(Clone, Copy)]
+struct Pick<const N: usize>([&'static str; N]);
+
+impl<'de, const N: usize> DeserializeSeed<'de> for Pick<N> {
+    type Value = Option<Values<'de, N>>;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
+        json.deserialize_option(self)
+    }
+}
+
+impl<'de, const N: usize> Visitor<'de> for Pick<N> {
+    type Value = Option<Values<'de, N>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object with `{}`", self.0.join("`, `"))
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
+        json.deserialize_map(self)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut values = [const { None }; N];
+        while let Some(known) = map.next_key_seed(Name(&self.0))? {
+            match known {
+                Some(at) if values[at].is_none() => {
+                    let First(value) = map.next_value()?;
+                    values[at] = value;
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(Some(values))
+    }
+}
+
+/// Finds a field's name among these.
+struct Name<'n>(&'n [&'static str]);
+
+impl<'de> DeserializeSeed<'de> for Name<'_> {
+    type Value = Option<usize>;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
+        json.deserialize_identifier(self)
+    }
+}
+
+impl Visitor<'_> for Name<'_> {
+    type Value = Option<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a field name")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(self
+            .0
+            .iter()
+            .position(|known| known.eq_ignore_ascii_case(name)))
+    }
+}
+
+/// A value that extractors write as text, as a number, or, of a repeated header, as a list of
+/// which the first counts.
+struct First<'a>(Option<Cow<'a, str>>);
+
+impl<'de> Deserialize<'de> for First<'de> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        json.deserialize_any(FirstVisitor)
+    }
+}
+
+struct FirstVisitor;
+
+impl<'de> Visitor<'de> for FirstVisitor {
+    type Value = First<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text, a number, or a list of them")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(First(Some(Cow::Borrowed(text))))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(First(Some(Cow::Owned(text.to_owned()))))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(First(Some(Cow::Owned(number.to_string()))))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(First(Some(Cow::Owned(number.to_string()))))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(First(Some(Cow::Owned(number.to_string()))))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(First(None))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let First(first) = seq.next_element()?.unwrap_or(First(None));
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(First(first))
+    }
+}
+
+/// Reads `Links`: keeps the targets of anchors and image map areas. An only link may stand
+/// without its list.
+struct Links;
+
+impl Links {
+    fn keep<'a>(link: Option<Values<'a, 2>>, links: &mut Vec<Link<'a>>) {
+        let Some([Some(path), Some(url)]) = link else {
+            return;
+        };
+        if path == "A@/href" || path == "AREA@/href" {
+            links.push(Link { url: bytes(url) });
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Links {
+    type Value = Vec<Link<'de>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of links")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(Vec::new())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        let mut links = Vec::new();
+        Links::keep(LINK.visit_map(map)?, &mut links);
+        Ok(links)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut links = Vec::new();
+        while let Some(link) = seq.next_element_seed(LINK)? {
+            Links::keep(link, &mut links);
+        }
+        Ok(links)
+    }
+}
+
+const LINK: Pick<2> = Pick(["path", "url"]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The one record whose response metadata is `http`.
+    fn one(http: &str) -> Result<Record<'static>, Reason> {
+        let json = format!(
+            r#"{{"Envelope":{{"WARC-Header-Metadata":{{"WARC-Type":"response","WARC-Target-URI":"u"}},
+            "Payload-Metadata":{{"HTTP-Response-Metadata":{http}}}}}}}"#
+        );
+        let head = format!(
+            "WARC/1.0\nWARC-Type: metadata\nContent-Length: {}\n\n",
+            json.len()
+        );
+        let mut found = None;
+        Wat.decode((head + &json).as_bytes(), &mut |_, parsed| {
+            found = Some(match parsed {
+                Parsed::Record(record) => Ok(record.clone().into_owned()),
+                Parsed::Bad { reason, .. } => Err(reason),
+                Parsed::Other { kind } => panic!("{kind}"),
+            });
+            true
+        });
+        found.unwrap()
+    }
+
+    #[test]
+    fn arrays_are_no_objects() {
+        assert!(one("{}").is_ok());
+        for http in [
+            "[]",
+            r#"[null,null,null]"#,
+            r#"{"HTML-Metadata":[]}"#,
+            r#"{"Headers":[]}"#,
+        ] {
+            assert_eq!(one(http), Err(Reason::Malformed), "{http}");
+        }
+    }
+
+    #[test]
+    fn deep_nesting_is_no_stack_overflow() {
+        let deep = "[".repeat(1 << 20) + &"]".repeat(1 << 20);
+        assert!(one(&format!(r#"{{"x":{deep}}}"#)).is_ok());
+        for http in [
+            format!(r#"{{"HTML-Metadata":{{"Links":{deep}}}}}"#),
+            format!(r#"{{"Headers":{{"Location":{deep}}}}}"#),
+        ] {
+            assert_eq!(one(&http), Err(Reason::Malformed));
+        }
+    }
+}

@@ -1,0 +1,626 @@
+//! The decoders, through their public interface: golden samples, every cut point, random bytes,
+//! and counts on real crawls.
+//!
+//! A sample `formats/samples/{good,bad}/FORMAT-*` has beside it `*.expected`, written by hand from
+//! the specification: a line for each thing the decoder hands out, in order.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use cashrank::decode::{Decoder, Format, HELD_MAX, Parsed, Reason, Record, Skipped};
+use proptest::prelude::*;
+
+/// What a decoder handed out, and the offset with it.
+#[derive(Debug, Clone, PartialEq)]
+struct Said {
+    end: usize,
+    what: What,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum What {
+    Record(Record<'static>),
+    Bad(Reason, String),
+    Other(&'static str),
+}
+
+fn decode(decoder: &dyn Decoder, chunk: &[u8]) -> Vec<Said> {
+    let mut said = Vec::new();
+    decoder.decode(chunk, &mut |end, parsed| {
+        let what = match parsed {
+            Parsed::Record(record) => What::Record(record.clone().into_owned()),
+            Parsed::Bad { reason, detail } => What::Bad(reason, detail),
+            Parsed::Other { kind } => What::Other(kind),
+        };
+        said.push(Said { end, what });
+        true
+    });
+    said
+}
+
+/// Decodes `data` as a reader does: it reads pieces of `piece` bytes and cuts by `whole`.
+fn decode_in_pieces(decoder: &dyn Decoder, data: &[u8], piece: usize) -> Vec<Said> {
+    let mut said = Vec::new();
+    let (mut start, mut read) = (0, 0);
+    while start < data.len() {
+        read = (read + piece).min(data.len());
+        let at_end = read == data.len();
+        let buf = &data[start..read];
+        let whole = decoder.whole(buf, at_end);
+        assert!(whole <= buf.len());
+        assert!(!at_end || whole == buf.len(), "all is whole at the end");
+        for mut one in decode(decoder, &buf[..whole]) {
+            assert!(one.end <= whole);
+            one.end += start;
+            said.push(one);
+        }
+        start += whole;
+    }
+    said
+}
+
+/// All promises of the interface that hold for any bytes.
+fn check_promises(format: Format, data: &[u8], pieces: impl Iterator<Item = usize>) {
+    let decoder = format.decoder();
+    let at_once = decode(decoder, data);
+    for piece in pieces {
+        assert_eq!(
+            decode_in_pieces(decoder, data, piece),
+            at_once,
+            "pieces of {piece}"
+        );
+    }
+    let mut done = 0;
+    for (at, said) in at_once.iter().enumerate() {
+        assert!(said.end >= done && said.end <= data.len());
+        if let What::Bad(_, detail) = &said.what {
+            assert!(
+                !detail.is_empty() && detail.len() < 400 && !detail.contains('\n'),
+                "{detail}"
+            );
+        }
+        if said.end > done {
+            let mut rest = decode(decoder, &data[said.end..]);
+            rest.iter_mut().for_each(|one| one.end += said.end);
+            assert_eq!(rest, at_once[at + 1..], "continued from {}", said.end);
+            check_skipper(format, &data[done..], said.end - done);
+        }
+        done = said.end;
+    }
+}
+
+/// A skipper ends where the record does, however the bytes come. `data` begins with a record of
+/// `len` bytes.
+fn check_skipper(format: Format, data: &[u8], len: usize) {
+    let expected = match format {
+        Format::Edges => group_end(data),
+        _ => len,
+    };
+    for piece in [1, 2, 7, data.len()] {
+        let mut skipper = format.decoder().skipper();
+        let (mut start, mut read) = (0, 0);
+        let end = loop {
+            read = (read + piece).min(data.len());
+            match skipper.skip(&data[start..read], read == data.len()) {
+                Skipped::Ended(n) => break start + n,
+                Skipped::Inside(n) => {
+                    assert!(read < data.len(), "at the end, a record ends");
+                    assert!(read - start - n <= HELD_MAX);
+                    start += n;
+                }
+            }
+        };
+        assert_eq!(end, expected, "pieces of {piece}");
+    }
+}
+
+/// Where the second group begins: noise before and behind the first goes with it.
+fn group_end(data: &[u8]) -> usize {
+    let said = decode(Format::Edges.decoder(), data);
+    let mut records = (0..said.len()).filter(|&at| matches!(said[at].what, What::Record(_)));
+    records
+        .nth(1)
+        .map_or(data.len(), |second| said[second - 1].end)
+}
+
+fn root(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// The samples of a folder: format, path, bytes, and the expected listing.
+fn samples(folder: &str) -> Vec<(Format, PathBuf, Vec<u8>, String)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root("formats/samples").join(folder)).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let expected = PathBuf::from(format!("{}.expected", path.display()));
+        let format = name
+            .split(['-', '.'])
+            .next()
+            .and_then(|name| name.parse().ok());
+        if let (Some(format), true) = (format, expected.exists()) {
+            let listing = fs::read_to_string(expected).unwrap();
+            found.push((format, path.clone(), fs::read(path).unwrap(), listing));
+        }
+    }
+    found
+}
+
+fn listing(said: &[Said]) -> String {
+    let text = |bytes: &[u8]| format!("{:?}", std::str::from_utf8(bytes).unwrap());
+    let line = |said: &Said| match &said.what {
+        What::Other(kind) => format!("other: {kind}\n"),
+        What::Bad(reason, _) => format!("bad: {}\n", reason.name()),
+        What::Record(record) => {
+            let mut line = format!("record: {}", text(&record.url));
+            if let Some(time) = record.fetched_at {
+                line += &format!(" at {time}");
+            }
+            if let Some(status) = record.status {
+                line += &format!(" status {status}");
+            }
+            if let Some(base) = &record.base {
+                line += &format!(" base {}", text(base));
+            }
+            if let Some(redirect) = &record.redirect {
+                line += &format!(" redirect {}", text(redirect));
+            }
+            if record.revisit {
+                line += " revisit";
+            }
+            let links: Vec<_> = record.links.iter().map(|link| text(&link.url)).collect();
+            format!("{line} [{}]\n", links.join(", "))
+        }
+    };
+    said.iter().map(line).collect()
+}
+
+#[test]
+fn samples_read_as_expected() {
+    for folder in ["good", "bad"] {
+        for (format, path, bytes, expected) in samples(folder) {
+            let said = decode(format.decoder(), &bytes);
+            assert_eq!(listing(&said), expected, "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn good_samples_have_nothing_bad_and_are_told_apart() {
+    let samples = samples("good");
+    for format in Format::ALL {
+        assert!(
+            samples.iter().any(|sample| sample.0 == format),
+            "{}",
+            format.name()
+        );
+    }
+    for (format, path, bytes, expected) in samples {
+        assert!(!expected.contains("bad:"), "{}", path.display());
+        let (guessed, _) = cashrank::decode::guess(&bytes).unwrap();
+        assert_eq!(guessed, format, "{}", path.display());
+    }
+}
+
+/// Every reason that a decoder gives has a bad sample, for each format that can give it, and stands in
+/// that format's specification.
+#[test]
+fn every_reason_has_a_bad_sample_and_is_specified() {
+    use Reason::*;
+    let samples = samples("bad");
+    for (format, reasons) in [
+        (
+            Format::Records,
+            &[Malformed, InvalidUtf8, BadUrl, BadTime, CutShort][..],
+        ),
+        (
+            Format::Wat,
+            &[Malformed, InvalidUtf8, BadUrl, BadTime, CutShort],
+        ),
+        (Format::Adjacency, &[Malformed, InvalidUtf8]),
+        (Format::Edges, &[Malformed, InvalidUtf8]),
+    ] {
+        let spec = fs::read_to_string(root(&format!("formats/{}.md", format.name()))).unwrap();
+        for reason in Reason::ALL {
+            let line = format!("bad: {}\n", reason.name());
+            let given = samples
+                .iter()
+                .any(|(of, _, _, list)| *of == format && list.contains(&line));
+            let row = spec.contains(&format!("| `{}` |", reason.name()));
+            let expected = reasons.contains(&reason);
+            assert_eq!(
+                (given, row),
+                (expected, expected),
+                "{} {}",
+                format.name(),
+                reason.name()
+            );
+        }
+    }
+}
+
+#[test]
+fn cuts_change_nothing_at_any_point_of_the_samples() {
+    for folder in ["good", "bad"] {
+        for (format, _, bytes, _) in samples(folder) {
+            check_promises(format, &bytes, 1..=bytes.len());
+        }
+    }
+}
+
+#[test]
+fn a_sink_that_wants_no_more_gets_no_more() {
+    for folder in ["good", "bad"] {
+        for (format, path, bytes, _) in samples(folder) {
+            for stop in 1..=decode(format.decoder(), &bytes).len() {
+                let mut calls = 0;
+                format.decoder().decode(&bytes, &mut |_, _| {
+                    calls += 1;
+                    calls < stop
+                });
+                assert_eq!(calls, stop, "{}", path.display());
+            }
+        }
+    }
+}
+
+/// A name of many MiB is skipped in pieces without being held, and a group with a long line in
+/// it as one.
+#[test]
+fn long_lines_are_skipped_without_being_held() {
+    let long = "x".repeat(3 * HELD_MAX);
+    for (format, data, len) in [
+        (
+            Format::Records,
+            format!("{long}\n{{\"url\":\"u\"}}\n"),
+            long.len() + 1,
+        ),
+        (Format::Adjacency, format!("a\t{long}\nb\n"), long.len() + 3),
+        (Format::Edges, format!("a\t{long}\nb\tc\n"), long.len() + 3),
+        (
+            Format::Edges,
+            format!("a\tb\n{long}\td\na\tc\nb\tc\n"),
+            long.len() + 11,
+        ),
+        (Format::Wat, format!("{long}\nWARC/1.0\n"), long.len() + 1),
+        (
+            Format::Wat,
+            format!(
+                "WARC/1.0\nContent-Length: {}\n\n{long}\n\nWARC/1.0\n",
+                long.len()
+            ),
+            long.len() + 34,
+        ),
+    ] {
+        for piece in [1 << 16, HELD_MAX, data.len()] {
+            let mut skipper = format.decoder().skipper();
+            let (mut start, mut read) = (0, 0);
+            let end = loop {
+                read = (read + piece).min(data.len());
+                match skipper.skip(&data.as_bytes()[start..read], read == data.len()) {
+                    Skipped::Ended(n) => break start + n,
+                    Skipped::Inside(n) => start += n,
+                }
+                assert!(read - start <= HELD_MAX);
+            };
+            assert_eq!(end, len, "{} {piece}", format.name());
+        }
+    }
+}
+
+/// Samples of a format, one after the other, with some bytes changed, inserted and taken out.
+fn mutated(format: Format) -> impl Strategy<Value = Vec<u8>> {
+    let mut pool = Vec::new();
+    for (_, _, bytes, _) in samples("good").into_iter().chain(samples("bad")) {
+        pool.push(bytes);
+    }
+    let own: Vec<_> = samples("good")
+        .into_iter()
+        .filter(|sample| sample.0 == format)
+        .collect();
+    let own: Vec<_> = own.into_iter().map(|sample| sample.2).collect();
+    let odd = prop::sample::select(b"\n\r\t #{}[]\",:\\u<\xEF\xBB\xBF\x00\xFF9-".to_vec());
+    let change = (any::<prop::sample::Index>(), 0..3u8, odd);
+    (
+        prop::sample::select(own),
+        prop::sample::select(pool),
+        prop::collection::vec(change, 0..12),
+    )
+        .prop_map(|(mut bytes, more, changes)| {
+            bytes.extend_from_slice(&more);
+            for (at, how, byte) in changes {
+                let at = at.index(bytes.len());
+                match how {
+                    0 => bytes[at] = byte,
+                    1 => bytes.insert(at, byte),
+                    _ => drop(bytes.remove(at)),
+                }
+            }
+            bytes
+        })
+}
+
+/// Lines that make groups, breaks and noise likely.
+fn graph_lines() -> impl Strategy<Value = Vec<u8>> {
+    let line = prop::sample::select(vec![
+        "a\tb\n",
+        "a c\n",
+        "a\td\r\n",
+        "b\ta\n",
+        "b a\n",
+        " a  b \n",
+        "# note\n",
+        "\n",
+        "a\n",
+        "a b c\n",
+        "a\t\n",
+        "\t\n",
+        "a\tb\tc\n",
+        "b\t\tc\n",
+        "\u{FEFF}a\tb\n",
+        "é\tb\n",
+        "é é\n",
+        "#",
+        "a\tb",
+    ]);
+    let line = prop_oneof![
+        20 => line.prop_map(|line| line.as_bytes().to_vec()),
+        1 => Just(b"a\t\xFF\n".to_vec()),
+    ];
+    prop::collection::vec(line, 0..30).prop_map(|lines| lines.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_bytes_keep_the_promises(data in prop::collection::vec(any::<u8>(), 0..300)) {
+        for format in Format::ALL {
+            check_promises(format, &data, [1, 3, 50].into_iter());
+        }
+        let _ = cashrank::decode::guess(&data);
+    }
+
+    #[test]
+    fn graph_lines_keep_the_promises(data in graph_lines()) {
+        for format in Format::ALL {
+            check_promises(format, &data, 1..=data.len().max(1));
+        }
+        let _ = cashrank::decode::guess(&data);
+    }
+
+    #[test]
+    fn mutated_samples_keep_the_promises(
+        (format, data) in prop::sample::select(&Format::ALL[..])
+            .prop_flat_map(|format| (Just(format), mutated(format))),
+        piece in 1..2000usize,
+    ) {
+        check_promises(format, &data, [piece, piece.min(17)].into_iter());
+        let _ = cashrank::decode::guess(&data);
+    }
+}
+
+/// A real input, decompressed; `None`, loudly, where it is absent.
+fn real(path: &str) -> Option<Vec<u8>> {
+    let path = root("../shared/data").join(path);
+    let Ok(file) = fs::File::open(&path) else {
+        eprintln!("SKIPPED: no {}", path.display());
+        return None;
+    };
+    let mut data = Vec::new();
+    if path.extension().is_some_and(|ext| ext == "gz") {
+        flate2::read::MultiGzDecoder::new(file)
+            .read_to_end(&mut data)
+            .unwrap();
+    } else {
+        let mut zstd = zstd::Decoder::new(file).unwrap();
+        zstd.window_log_max(27).unwrap();
+        zstd.read_to_end(&mut data).unwrap();
+    }
+    Some(data)
+}
+
+/// What a real input holds.
+#[derive(Debug, Default, PartialEq)]
+struct Counts {
+    records: usize,
+    links: usize,
+    without_links: usize,
+    revisits: usize,
+    redirects: usize,
+    gone: usize,
+    other: usize,
+    bad: usize,
+}
+
+fn count(format: Format, path: &str) -> Option<(Counts, Vec<u8>)> {
+    let data = real(path)?;
+    let mut counts = Counts::default();
+    format.decoder().decode(&data, &mut |_, parsed| {
+        match parsed {
+            Parsed::Record(record) => {
+                counts.records += 1;
+                counts.links += record.links.len();
+                counts.without_links += usize::from(record.links.is_empty());
+                counts.revisits += usize::from(record.revisit);
+                counts.redirects += usize::from(record.redirect.is_some());
+                counts.gone += usize::from(record.status == Some(404));
+            }
+            Parsed::Bad { .. } => counts.bad += 1,
+            Parsed::Other { .. } => counts.other += 1,
+        }
+        true
+    });
+    Some((counts, data))
+}
+
+/// Cutting a real input by `whole` gives what decoding it at once gives.
+fn check_pieces(format: Format, data: &[u8]) {
+    let at_once = decode(format.decoder(), data);
+    assert!(decode_in_pieces(format.decoder(), data, 1 << 17) == at_once);
+}
+
+// Records, links and 404s: the data's README. Records without links, by a reader in Python:
+// `for l in sys.stdin: none += not json.loads(l).get("links")` over `zstd -dc --long=27`.
+#[test]
+fn real_records() {
+    if let Some((counts, _)) = count(Format::Records, "flink-history/flink.jsonl.zst") {
+        let expected = Counts {
+            records: 54_932,
+            links: 4_353_525,
+            without_links: 4_120,
+            gone: 669,
+            ..Counts::default()
+        };
+        assert_eq!(counts, expected);
+    }
+    if let Some((counts, data)) = count(Format::Records, "scrapy-httpd/httpd-manual.jsonl.zst") {
+        let expected = Counts {
+            records: 2_828,
+            links: 279_195,
+            without_links: 165,
+            gone: 165,
+            ..Counts::default()
+        };
+        assert_eq!(counts, expected);
+        check_pieces(Format::Records, &data);
+    }
+}
+
+// The data's README: 3,216,152 links, 78,056 pages without.
+#[test]
+fn real_graph() {
+    if let Some((counts, data)) = count(Format::Adjacency, "cnr-2000/adjacency.tsv.zst") {
+        let expected = Counts {
+            records: 325_557,
+            links: 3_216_152,
+            without_links: 78_056,
+            ..Counts::default()
+        };
+        assert_eq!(counts, expected);
+        check_pieces(Format::Adjacency, &data);
+
+        // The same graph as edges: a group for each page that has links.
+        let edges = as_edges(&data);
+        let mut counts = Counts::default();
+        Format::Edges.decoder().decode(&edges, &mut |_, parsed| {
+            let Parsed::Record(record) = parsed else {
+                panic!("{parsed:?}")
+            };
+            counts.records += 1;
+            counts.links += record.links.len();
+            true
+        });
+        assert_eq!(
+            (counts.records, counts.links),
+            (325_557 - 78_056, 3_216_152)
+        );
+        check_pieces(Format::Edges, &edges);
+    }
+}
+
+fn as_edges(adjacency: &[u8]) -> Vec<u8> {
+    let mut edges = Vec::new();
+    for line in std::str::from_utf8(adjacency).unwrap().lines() {
+        let mut names = line.split('\t').filter(|name| !name.is_empty());
+        let from = names.next().unwrap();
+        for to in names {
+            edges.extend_from_slice(format!("{from}\t{to}\n").as_bytes());
+        }
+    }
+    edges
+}
+
+// By a reader in Python (gzip, json): frames by Content-Length; of `metadata` records those whose
+// Envelope's WARC-Type is response or revisit and that have HTTP-Response-Metadata; links with path
+// A@/href or AREA@/href and a url, of responses only; redirects: status 3xx but 304 with a
+// Location; revisits: those that are no redirect (one of govuk's 55 is).
+#[test]
+fn real_wat() {
+    for (
+        path,
+        [
+            records,
+            links,
+            without_links,
+            revisits,
+            redirects,
+            gone,
+            other,
+        ],
+    ) in [
+        (
+            "blackbook/blackbook.wat.gz",
+            [261, 38_614, 133, 0, 7, 40, 562],
+        ),
+        (
+            "govuk/BL-20140325121225068-00000-32090~opera~8443.wat.gz",
+            [62, 7_094, 26, 0, 1, 3, 129],
+        ),
+        (
+            "govuk/BL-20140325122341434-00000-32090~opera~8443.wat.gz",
+            [62, 338, 55, 54, 1, 3, 129],
+        ),
+        (
+            "postgresql/pg15-crawl1.wat.gz",
+            [1_173, 24_971, 6, 0, 0, 1, 1_180],
+        ),
+        (
+            "postgresql/pg15-crawl2.wat.gz",
+            [1_175, 25_307, 6, 6, 0, 1, 1_180],
+        ),
+    ] {
+        let Some((counts, data)) = count(Format::Wat, path) else {
+            continue;
+        };
+        let expected = Counts {
+            records,
+            links,
+            without_links,
+            revisits,
+            redirects,
+            gone,
+            other,
+            bad: 0,
+        };
+        assert_eq!(counts, expected, "{path}");
+        check_pieces(Format::Wat, &data);
+        assert_eq!(
+            cashrank::decode::guess(&data[..65_536]).unwrap().0,
+            Format::Wat
+        );
+    }
+}
+
+/// The first page of the manual: its URL without brackets, the time of the fetch and not of the
+/// extraction, links as written. Read off the file with `zcat`.
+#[test]
+fn real_wat_in_detail() {
+    let Some(data) = real("postgresql/pg15-crawl1.wat.gz") else {
+        return;
+    };
+    let said = decode(Format::Wat.decoder(), &data);
+    let first = said.iter().find_map(|said| match &said.what {
+        What::Record(record) => Some(record),
+        _ => None,
+    });
+    let first = first.unwrap();
+    assert_eq!(&*first.url, b"http://127.0.0.1:8801/");
+    // date -u -d 2026-11-20T18:07:16Z +%s
+    assert_eq!(first.fetched_at, Some(1_795_198_036));
+    assert_eq!(first.status, Some(200));
+    assert_eq!(&*first.links[0].url, b"preface.html");
+    assert_eq!(&*first.links[1].url, b"legalnotice.html");
+}
+
+/// A WARC that is no WAT is told apart, and decoding it as one yields no record.
+#[test]
+fn real_warc_is_refused() {
+    if let Some(data) = real("blackbook/blackbook.warc.gz") {
+        let said = cashrank::decode::guess(&data[..65_536])
+            .unwrap_err()
+            .to_string();
+        assert!(said.contains("is a WARC"), "{said}");
+    }
+}
