@@ -73,6 +73,8 @@ pub struct Outcome {
     pub bytes: Vec<u8>,
     /// Of them, those handed out as verified.
     pub verified: Vec<u8>,
+    /// The same, with the offsets of the chunks.
+    pub verified_at: Vec<(usize, Vec<u8>)>,
     /// (offset, length) of dropped records.
     pub dropped: Vec<(u64, u64)>,
     pub error: Option<Error>,
@@ -169,6 +171,7 @@ pub fn drain(mut source: Source) -> Outcome {
     let mut outcome = Outcome {
         bytes: Vec::new(),
         verified: Vec::new(),
+        verified_at: Vec::new(),
         dropped: Vec::new(),
         error: None,
         summary: source.end(),
@@ -191,6 +194,8 @@ pub fn drain(mut source: Source) -> Outcome {
         outcome.bytes.extend_from_slice(&chunk.bytes);
         if chunk.verified {
             outcome.verified.extend_from_slice(&chunk.bytes);
+            let at = usize::try_from(chunk.offset).unwrap();
+            outcome.verified_at.push((at, chunk.bytes.clone()));
         }
         offset += chunk.bytes.len() as u64;
         if chunk.oversize > 0 {

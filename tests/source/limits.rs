@@ -157,7 +157,7 @@ fn expansion_is_limited_to_the_byte() {
     for compress in [gzip as fn(&[u8]) -> Vec<u8>, zstd_checked] {
         let data = members(&text, &[first], compress).data;
         for held in [100, 1 << 20] {
-            let mut how = How::default().held(held);
+            let mut how = How::default().held(held as u64);
             how.limits.expansion_bytes = (size - first) as u64;
             assert_eq!(how.read(&data).sound(), text);
             how.limits.expansion_bytes -= 1;
@@ -165,7 +165,9 @@ fn expansion_is_limited_to_the_byte() {
                 let outcome = how.read(&data);
                 assert_eq!(outcome.damage().kind, DamageKind::Expansion);
                 assert_eq!(outcome.damage().unverified_from, first as u64);
-                assert_eq!(outcome.verified, &text[..first]);
+                if held > first {
+                    assert_eq!(outcome.verified, &text[..first]);
+                }
                 let to = if held == 100 { size - 1 } else { first };
                 assert_eq!(outcome.bytes, whole_lines(&text[..to]));
             }

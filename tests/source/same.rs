@@ -9,7 +9,7 @@ fn wrappings(text: &[u8]) -> Vec<(&'static str, Vec<u8>, Compression, u64, u64)>
     use Compression::*;
     let lines: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
     let count = lines.len() as u64;
-    let (left, right) = text.split_at(text.len() / 2 + 3);
+    let (left, right) = text.split_at((text.len() / 2 + 3).min(text.len()));
     let unchecked = |data: &[u8]| zstd_frame(data, false);
     let mut sized = zstd::bulk::Compressor::new(1).unwrap();
     let padding = [0u8; 700];
