@@ -58,7 +58,7 @@ pub(super) fn open_file(path: &Path) -> Result<(File, Option<u64>)> {
         let source = io::Error::from(ErrorKind::IsADirectory);
         return Err(Error::io(path, "read")(source));
     }
-    let length = metadata.is_file().then(|| metadata.len());
+    let length = metadata.is_file().then_some(metadata.len());
     Ok((file, length))
 }
 

@@ -38,7 +38,7 @@ fn truncation_at_every_byte() {
             let done = input.ends.iter().rev().find(|end| end.0 <= cut).copied();
             let (member_at, verified) = done.unwrap_or((0, 0));
             for held in [0, 120, 1 << 20] {
-                for how in How::default().held(held).variants() {
+                for how in How::default().held(held).variants().into_iter().step_by(4) {
                     let outcome = how.read(data);
                     if cut == member_at {
                         // Looks like a sound end.
@@ -52,7 +52,7 @@ fn truncation_at_every_byte() {
                     if held == 1 << 20 {
                         assert_eq!(outcome.verified, whole_lines(&text[..verified]));
                     }
-                    // A streamed member may count as verified from where it is.
+                    // Less, where members stream.
                     assert!(outcome.verified.len() <= verified);
                     let damage = outcome.damage();
                     assert_eq!(damage.kind, DamageKind::Truncated, "cut at {cut}");
