@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use crate::source::Damage;
+
 /// All that can go wrong. The binary maps each kind to an exit code (see README).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -14,15 +16,14 @@ pub enum Error {
         action: &'static str,
         source: std::io::Error,
     },
-    /// An input is truncated, fails its checksum, or is not what its first bytes promise.
-    #[error("{input}: {what} (record {record}, byte {offset} of the decompressed data)")]
+    /// A compressed input is truncated, fails its checksum, or is not what its first bytes
+    /// promise.
+    #[error("{input}: {damage}{}", after(*.record))]
     Corrupt {
         input: String,
-        /// Records read before the damage.
-        record: u64,
-        /// Offset in the decompressed input.
-        offset: u64,
-        what: String,
+        /// Records handed out before the damage; `None`: not counted.
+        record: Option<u64>,
+        damage: Box<Damage>,
     },
     /// `--strict`: a record that would have been skipped.
     #[error("{input}: record {record} at byte {offset}: {reason}: {detail}")]
@@ -47,7 +48,24 @@ pub enum Error {
 /// `Result` with this crate's [`enum@Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+fn after(record: Option<u64>) -> String {
+    record.map_or(String::new(), |record| format!(" (after record {record})"))
+}
+
 impl Error {
+    /// Adds to [`Error::Corrupt`] how many records were read before the damage: the source that
+    /// reports the damage does not count them.
+    pub fn after_record(self, records: u64) -> Error {
+        match self {
+            Error::Corrupt { input, damage, .. } => Error::Corrupt {
+                input,
+                record: Some(records),
+                damage,
+            },
+            other => other,
+        }
+    }
+
     /// For `map_err` on file operations.
     pub(crate) fn io(
         path: impl Into<PathBuf>,

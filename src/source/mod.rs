@@ -1,12 +1,40 @@
 //! Inputs: opening, recognising and decompressing them, and cutting the bytes into chunks of
 //! whole records.
+//!
+//! ```text
+//! input (Raw) -> decompress (Unpacker) -> cut (Cutter) -> hold (Hold) -> Chunk
+//! ```
+//!
+//! Promises:
+//! - The records handed out, their offsets and the prefix hashes depend on the decompressed bytes
+//!   only: not on the compression, the sizes of reads, or the size of chunks.
+//! - No record is ever torn: one that the input cuts short is not handed out. Only at the sound end
+//!   of an input may the last record lack its line end.
+//! - Nothing is handed out as verified before its checksum was (see [`SourceOptions`]).
+//! - Memory stays within [`Limits`](crate::Limits): `held_bytes` and `line_bytes` (each perhaps
+//!   twice, while a buffer grows or is half used), the zstd window, and a few chunks.
+
+mod chunk;
+mod damage;
+mod decompress;
+mod hold;
+mod input;
+mod position;
+mod sniff;
+mod stream;
 
 use xxhash_rust::xxh3::Xxh3;
+
+pub use damage::{Damage, DamageKind, Member};
+pub use input::InputName;
+pub use sniff::Compression;
+pub use stream::Source;
 
 /// A run of whole records, in stream order.
 #[derive(Clone)]
 pub struct Chunk {
-    /// Whole records, decompressed.
+    /// Whole records, decompressed. None of them is over the line limit. Empty only where
+    /// `oversize` is not 0.
     pub bytes: Vec<u8>,
     /// Offset of `bytes` in the decompressed input.
     pub offset: u64,
@@ -17,6 +45,46 @@ pub struct Chunk {
     /// Compressed bytes read so far (an upper bound of what `bytes` needed).
     pub compressed: u64,
     /// Whether the checksum of the gzip member or zstd frame was verified before this chunk was
-    /// handed out. Plain inputs and frames without a checksum count as verified.
+    /// handed out. Plain inputs and frames without a checksum count as verified; the latter at
+    /// their end.
     pub verified: bool,
+}
+
+/// How an input is to be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceOptions {
+    /// Hand out the whole records before damage even where nothing of a member would be.
+    pub accept_unverified: bool,
+    /// Read a file twice: first verify all of it, then hand it out, all as verified.
+    pub preverify: bool,
+    /// Usual size of a chunk in bytes, 1 MiB by default. Longer ones hold one long record, and
+    /// perhaps some before it. Little above `line_bytes` at most.
+    pub chunk_bytes: usize,
+}
+
+impl Default for SourceOptions {
+    fn default() -> Self {
+        SourceOptions {
+            accept_unverified: false,
+            preverify: false,
+            chunk_bytes: 1 << 20,
+        }
+    }
+}
+
+/// What was read of an input; see [`Source::end`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// Decompressed bytes handed out, or dropped as records over the line limit.
+    pub bytes: u64,
+    /// Compressed bytes read.
+    pub compressed: u64,
+    /// Hash (XXH3-128, seed 0) of the first `bytes` of the decompressed input.
+    pub prefix: u128,
+    /// gzip members and zstd frames that ended well.
+    pub members: u64,
+    /// Those of them without a checksum: nothing of them could be verified.
+    pub unchecked: u64,
+    /// Damage that ended the input, if any.
+    pub damage: Option<Damage>,
 }

@@ -1,0 +1,333 @@
+//! Cuts the decompressed stream into chunks of whole records and drops over-long ones.
+//!
+//! Bytes are decompressed into one open buffer that starts at a record boundary. When it is full,
+//! its whole records become a chunk and the rest is copied to the front of the next buffer. Where
+//! the last part of it is not verified yet, the records that are go into a chunk of their own. Cut
+//! chunks queue here until the [`Hold`] lets them go.
+//!
+//! A record is over the limit if it takes more than `line_bytes` bytes, its line end included. No
+//! chunk holds such a record: it is dropped piece by piece, so that the buffer never needs to grow
+//! far beyond the limit.
+
+use std::collections::VecDeque;
+use std::mem;
+
+use super::Chunk;
+use super::hold::Hold;
+use super::position::Position;
+use crate::decode::{Decoder, Skipper};
+
+/// Least size of a buffer where the line limit is small: smaller ones cost more than they save.
+const BUFFER_MIN: usize = 4 << 10;
+
+pub(super) struct Cutter {
+    /// Usual size of a chunk.
+    target: usize,
+    line_bytes: usize,
+    open: Vec<u8>,
+    /// Where `open` begins.
+    at: Position,
+    /// Length of `open` at which it is cut.
+    goal: usize,
+    skip: Option<Skip>,
+    queue: VecDeque<Chunk>,
+    /// Empty buffers to use again.
+    pool: Vec<Vec<u8>>,
+    pool_max: usize,
+}
+
+/// An over-long record that is being dropped.
+struct Skip {
+    skipper: Box<dyn Skipper>,
+    /// Where the record begins.
+    from: Position,
+}
+
+impl Cutter {
+    /// `chunk_bytes`: usual size of a chunk; `held_bytes`: how much may queue up.
+    pub fn new(chunk_bytes: usize, line_bytes: u64, held_bytes: u64) -> Cutter {
+        let line_bytes = usize::try_from(line_bytes).unwrap_or(usize::MAX);
+        // A chunk is not much longer than the line limit, so that dropping one record never
+        // means to move many times its length.
+        let target = chunk_bytes.clamp(1, line_bytes.saturating_add(1).max(BUFFER_MIN));
+        let held_bytes = usize::try_from(held_bytes).unwrap_or(usize::MAX);
+        Cutter {
+            target,
+            line_bytes,
+            open: Vec::new(),
+            at: Position::start(),
+            goal: target,
+            skip: None,
+            queue: VecDeque::new(),
+            pool: Vec::new(),
+            pool_max: (held_bytes / target).saturating_add(4),
+        }
+    }
+
+    /// Takes back a buffer for use in a later chunk.
+    pub fn recycle(&mut self, mut buffer: Vec<u8>) {
+        let fits = (self.target..=2 * self.target).contains(&buffer.capacity());
+        if fits && self.pool.len() < self.pool_max {
+            buffer.clear();
+            self.pool.push(buffer);
+        }
+    }
+
+    /// Whether the open buffer is due to be cut.
+    pub fn is_full(&self) -> bool {
+        self.open.len() >= self.goal
+    }
+
+    /// Asks for at least `len` bytes before the next cut.
+    pub fn want(&mut self, len: usize) {
+        self.goal = self.goal.max(len);
+    }
+
+    /// The open buffer, with room in its capacity: decompressed bytes are appended here. Not to be
+    /// called when it is full.
+    pub fn room(&mut self) -> &mut Vec<u8> {
+        if self.open.capacity() < self.goal {
+            self.open.reserve_exact(self.goal - self.open.len());
+        }
+        &mut self.open
+    }
+
+    /// Bytes since the last cut.
+    pub fn open(&self) -> &[u8] {
+        &self.open
+    }
+
+    /// Offset of the end of the open buffer in the decompressed input.
+    pub fn produced(&self) -> u64 {
+        self.at.offset + self.open.len() as u64
+    }
+
+    /// Drops the last `n` bytes.
+    pub fn retract(&mut self, n: u64) {
+        let n = usize::try_from(n).unwrap_or(usize::MAX);
+        self.open.truncate(self.open.len().saturating_sub(n));
+    }
+
+    /// Where the next chunk to be handed out begins.
+    pub fn position(&self) -> Position {
+        match (self.queue.front(), &self.skip) {
+            (Some(chunk), _) => Position {
+                offset: chunk.offset,
+                prefix: chunk.prefix.clone(),
+            },
+            (None, Some(skip)) => skip.from.clone(),
+            (None, None) => self.at.clone(),
+        }
+    }
+
+    /// End of the last chunk that was cut, handed out or queued.
+    pub fn queued_to(&self) -> u64 {
+        match &self.skip {
+            Some(skip) => skip.from.offset,
+            None => self.at.offset,
+        }
+    }
+
+    /// The next chunk, if there is one that `hold` lets go.
+    pub fn pop(&mut self, hold: &Hold) -> Option<Chunk> {
+        let chunk = self.queue.front()?;
+        let verified = hold.permits(end_of(chunk))?;
+        let mut chunk = self.queue.pop_front()?;
+        chunk.verified = verified;
+        Some(chunk)
+    }
+
+    /// Passes over the first `n` bytes of the open buffer without handing them out.
+    pub fn pass(&mut self, n: usize) {
+        let passed = self.split(n);
+        self.recycle(passed);
+    }
+
+    /// Cuts what can be cut. Returns whether anything was; if not, more bytes are needed.
+    pub fn cut(&mut self, decoder: &dyn Decoder, verified_to: u64, compressed: u64) -> bool {
+        if self.skip.is_some() {
+            return self.skip_on(compressed);
+        }
+        let all = self.open.len();
+        let verified = verified_to.saturating_sub(self.at.offset);
+        let verified = usize::try_from(verified).unwrap_or(all).min(all);
+        let whole_of = |front: usize| decoder.whole(&self.open[..front], false).min(front);
+        let whole = match whole_of(verified) {
+            0 if verified < all => whole_of(all),
+            whole => whole,
+        };
+        if whole > 0 {
+            self.push(decoder, whole, compressed);
+            true
+        } else if all > self.line_bytes {
+            self.start_skip(decoder);
+            self.skip_on(compressed);
+            true
+        } else {
+            self.grow();
+            false
+        }
+    }
+
+    /// Cuts all that is left at a sound end of the input: the last record needs no line end.
+    pub fn finish(&mut self, decoder: &dyn Decoder, compressed: u64) {
+        while !self.open.is_empty() {
+            if self.skip.is_some() {
+                self.skip_on(compressed);
+                continue;
+            }
+            let all = self.open.len();
+            match decoder.whole(&self.open, true).min(all) {
+                0 => self.push(decoder, all, compressed),
+                whole => self.push(decoder, whole, compressed),
+            }
+        }
+        if let Some(skip) = self.skip.take() {
+            self.push_oversize(skip, compressed);
+        }
+    }
+
+    /// Cuts the whole records before damage and drops the rest. What lies beyond `limit`, where
+    /// there is one, is dropped first.
+    pub fn finish_damaged(
+        &mut self,
+        decoder: &dyn Decoder,
+        limit: Option<u64>,
+        verified_to: u64,
+        compressed: u64,
+    ) {
+        if let Some(limit) = limit {
+            self.drop_beyond(limit);
+        }
+        while !self.open.is_empty() && self.cut(decoder, verified_to, compressed) {}
+        if let Some(skip) = self.skip.take() {
+            self.at = skip.from;
+        }
+        self.open = Vec::new();
+        self.pool = Vec::new();
+    }
+
+    fn drop_beyond(&mut self, limit: u64) {
+        let kept = self.queue.partition_point(|chunk| end_of(chunk) <= limit);
+        if let Some(first) = self.queue.drain(kept..).next() {
+            self.at = Position {
+                offset: first.offset,
+                prefix: first.prefix,
+            };
+            self.skip = None;
+            self.open.clear();
+        }
+        self.retract(self.produced().saturating_sub(limit));
+    }
+
+    /// Queues the first `whole` bytes of the open buffer, but no record over the line limit.
+    fn push(&mut self, decoder: &dyn Decoder, whole: usize, compressed: u64) {
+        let within = self.within_limit(decoder, whole);
+        if within == 0 {
+            self.start_skip(decoder);
+            self.skip_on(compressed);
+            return;
+        }
+        let from = self.at.clone();
+        let bytes = self.split(within);
+        self.queue_chunk(from, bytes, 0, compressed);
+    }
+
+    /// Length of the records within the first `whole` bytes that come before one over the limit.
+    fn within_limit(&self, decoder: &dyn Decoder, whole: usize) -> usize {
+        if whole <= self.line_bytes {
+            return whole;
+        }
+        let mut at = 0;
+        while at < whole {
+            let rest = &self.open[at..whole];
+            let end = decoder.skipper().skip(rest).unwrap_or(rest.len());
+            let record = end.clamp(1, rest.len());
+            if record > self.line_bytes {
+                break;
+            }
+            at += record;
+        }
+        at
+    }
+
+    fn start_skip(&mut self, decoder: &dyn Decoder) {
+        self.skip = Some(Skip {
+            skipper: decoder.skipper(),
+            from: self.at.clone(),
+        });
+    }
+
+    /// Drops the open bytes that belong to the over-long record. Returns whether it ended.
+    fn skip_on(&mut self, compressed: u64) -> bool {
+        let Some(mut skip) = self.skip.take() else {
+            return false;
+        };
+        match skip.skipper.skip(&self.open) {
+            Some(end) => {
+                let first = skip.from.offset == self.at.offset;
+                self.pass(end.clamp(usize::from(first), self.open.len()));
+                self.push_oversize(skip, compressed);
+                true
+            }
+            None => {
+                self.pass(self.open.len());
+                self.skip = Some(skip);
+                false
+            }
+        }
+    }
+
+    fn push_oversize(&mut self, skip: Skip, compressed: u64) {
+        let length = self.at.offset - skip.from.offset;
+        self.queue_chunk(skip.from, Vec::new(), length, compressed);
+    }
+
+    fn queue_chunk(&mut self, from: Position, mut bytes: Vec<u8>, oversize: u64, compressed: u64) {
+        if bytes.len() < bytes.capacity() / 2 && !self.queue.is_empty() {
+            // Much may queue up: it should take no more memory than it must.
+            bytes.shrink_to_fit();
+        }
+        self.queue.push_back(Chunk {
+            bytes,
+            offset: from.offset,
+            prefix: from.prefix,
+            oversize,
+            compressed,
+            verified: false,
+        });
+    }
+
+    /// Takes the first `n` open bytes; the others move to the front of another buffer.
+    fn split(&mut self, n: usize) -> Vec<u8> {
+        let tail = &self.open[n..];
+        let mut next = self.pool.pop().unwrap_or_default();
+        next.reserve_exact(tail.len().max(self.target));
+        next.extend_from_slice(tail);
+        let mut front = mem::replace(&mut self.open, next);
+        front.truncate(n);
+        self.at.advance(&front);
+        self.goal = self.target;
+        front
+    }
+
+    /// Makes room for a record that is longer than the open buffer, at most to just over the
+    /// limit.
+    fn grow(&mut self) {
+        let len = self.open.len();
+        let most = self.line_bytes.saturating_add(1);
+        let more = len.saturating_mul(2).min(most).max(len + 1);
+        self.goal = self.goal.max(more);
+    }
+
+    /// Bytes of memory held.
+    pub fn memory(&self) -> usize {
+        let queued = self.queue.iter().map(|chunk| chunk.bytes.capacity());
+        let pooled = self.pool.iter().map(Vec::capacity);
+        self.open.capacity() + queued.sum::<usize>() + pooled.sum::<usize>()
+    }
+}
+
+fn end_of(chunk: &Chunk) -> u64 {
+    chunk.offset + chunk.bytes.len() as u64 + chunk.oversize
+}

@@ -1,0 +1,84 @@
+//! Decompression in steps, each appending to a buffer of the caller's.
+//!
+//! A step reports where members (gzip) and frames (zstd) begin and end, so that the caller can tell
+//! what is verified. Up to the first fault the bytes yielded do not depend on how the reader cuts
+//! its input or how much room each step is given.
+
+mod gzip;
+mod zstd;
+
+use std::io;
+
+use super::damage::DamageKind;
+use super::input::Raw;
+use super::sniff::{Compression, sniff};
+
+/// What one step did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// A member or frame begins; its first byte is at this offset of the compressed input.
+    Begin(u64),
+    /// Bytes were appended, perhaps none. Not an end: step again.
+    Data,
+    /// The member or frame ended well. `checked`: it carried a checksum, and that agreed.
+    End { checked: bool },
+    /// The input ended where it may.
+    Finished,
+}
+
+/// Why a step failed. Bytes that it appended before are good to the same degree as those of
+/// earlier steps.
+#[derive(Debug)]
+pub(super) enum Fault {
+    Io(io::Error),
+    Damage(DamageKind, String),
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Fault {
+        Fault::Io(error)
+    }
+}
+
+fn damage<T>(kind: DamageKind, what: impl Into<String>) -> Result<T, Fault> {
+    Err(Fault::Damage(kind, what.into()))
+}
+
+/// A decompressor of one input.
+pub(super) enum Unpacker {
+    Plain,
+    Gzip(gzip::Gzip),
+    Zstd(Box<zstd::Zstd>),
+}
+
+impl Unpacker {
+    /// Looks at the first bytes of `raw` and takes the decompressor that fits.
+    pub fn sniff(raw: &mut Raw, zstd_window_log: u32) -> io::Result<Unpacker> {
+        Ok(match sniff(raw.peek(4)?) {
+            Compression::Plain => Unpacker::Plain,
+            Compression::Gzip => Unpacker::Gzip(gzip::Gzip::new()),
+            Compression::Zstd => Unpacker::Zstd(Box::new(zstd::Zstd::new(zstd_window_log)?)),
+        })
+    }
+
+    pub fn compression(&self) -> Compression {
+        match self {
+            Unpacker::Plain => Compression::Plain,
+            Unpacker::Gzip(_) => Compression::Gzip,
+            Unpacker::Zstd(_) => Compression::Zstd,
+        }
+    }
+
+    /// Appends decompressed bytes to `out`, within its capacity, of which some must be free.
+    pub fn step(&mut self, raw: &mut Raw, out: &mut Vec<u8>) -> Result<Step, Fault> {
+        debug_assert!(out.len() < out.capacity());
+        match self {
+            Unpacker::Plain => Ok(match raw.read_into(out)? {
+                0 => Step::Finished,
+                _ => Step::Data,
+            }),
+            Unpacker::Gzip(gzip) => gzip.step(raw, out),
+            Unpacker::Zstd(zstd) => zstd.step(raw, out),
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! zstd (RFC 8878): frames one after another, skippable ones among them.
+//!
+//! Frame headers are looked at here first, to know whether a frame has a checksum and to refuse
+//! by name what the library would refuse with a general error. The library is then fed one block a
+//! call: on an error it forgets what the same call had decompressed before.
+
+use std::io;
+
+use zstd::zstd_safe::{
+    DCtx, DParameter, InBuffer, OutBuffer, ResetDirective, get_error_name,
+    zstd_sys::ZSTD_ErrorCode::{ZSTD_error_checksum_wrong, ZSTD_error_memory_allocation},
+};
+
+use super::{Fault, Step, damage};
+use crate::source::damage::DamageKind::{
+    ChecksumFailed, InvalidData, Trailing, Truncated, Unsupported,
+};
+use crate::source::input::Raw;
+use crate::source::sniff::{ZSTD_MAGIC, is_skippable};
+
+/// Most compressed bytes a call may ask for: the largest block and the next block's header.
+const PIECE_MAX: usize = (128 << 10) + 3;
+/// Window logs that the library accepts.
+const WINDOW_LOGS: std::ops::RangeInclusive<u32> = 10..=31;
+
+#[derive(Clone, Copy)]
+enum State {
+    Between,
+    Header,
+    Body {
+        /// Compressed bytes up to the end of the current block (and the next one's header).
+        wanted: usize,
+        /// The last call filled its output: what it held back has to be fetched first.
+        held_back: bool,
+    },
+}
+
+pub(in crate::source) struct Zstd {
+    context: DCtx<'static>,
+    window_max: u64,
+    state: State,
+    /// Offset of the current frame in the compressed input.
+    start: u64,
+    /// Whether the current frame has a checksum.
+    checked: bool,
+}
+
+impl Zstd {
+    /// `window_log` is brought into the range that the library knows, 10 to 31.
+    pub fn new(window_log: u32) -> io::Result<Zstd> {
+        let window_log = window_log.clamp(*WINDOW_LOGS.start(), *WINDOW_LOGS.end());
+        let mut context = DCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)?;
+        context
+            .set_parameter(DParameter::WindowLogMax(window_log))
+            .map_err(|code| io::Error::other(get_error_name(code)))?;
+        Ok(Zstd {
+            context,
+            window_max: 1 << window_log,
+            state: State::Between,
+            start: 0,
+            checked: false,
+        })
+    }
+
+    pub fn step(&mut self, raw: &mut Raw, out: &mut Vec<u8>) -> Result<Step, Fault> {
+        match self.state {
+            State::Between => self.between(raw),
+            State::Header => self.header(raw),
+            State::Body { wanted, held_back } => self.body(raw, out, wanted, held_back),
+        }
+    }
+
+    /// Skippable frames, then another frame or the end of the input.
+    fn between(&mut self, raw: &mut Raw) -> Result<Step, Fault> {
+        loop {
+            self.start = raw.consumed();
+            let head = raw.peek(4)?;
+            if head.is_empty() {
+                return Ok(Step::Finished);
+            } else if is_skippable(head) {
+                self.skip_frame(raw)?;
+            } else if head.starts_with(&ZSTD_MAGIC) || ZSTD_MAGIC.starts_with(head) {
+                self.state = State::Header;
+                return Ok(Step::Begin(self.start));
+            } else {
+                let what = format!(
+                    "what follows at compressed byte {} is no zstd frame",
+                    self.start
+                );
+                return damage(Trailing, what);
+            }
+        }
+    }
+
+    fn skip_frame(&self, raw: &mut Raw) -> Result<(), Fault> {
+        let Some(&[_, _, _, _, a, b, c, d]) = raw.peek(8)?.first_chunk::<8>() else {
+            return self.truncated();
+        };
+        raw.consume(8);
+        let mut left = u32::from_le_bytes([a, b, c, d]) as usize;
+        while left > 0 {
+            let piece = raw.peek(1)?.len().min(left);
+            if piece == 0 {
+                return self.truncated();
+            }
+            raw.consume(piece);
+            left -= piece;
+        }
+        Ok(())
+    }
+
+    /// Judges the header; the library then reads it again.
+    fn header(&mut self, raw: &mut Raw) -> Result<Step, Fault> {
+        let Some(length) = Header::length(raw.peek(ZSTD_MAGIC.len() + 1)?) else {
+            return self.truncated();
+        };
+        let Some(header) = Header::parse(raw.peek(length)?) else {
+            return self.truncated();
+        };
+        if header.dictionary != 0 {
+            let what = format!(
+                "the zstd frame at compressed byte {} needs dictionary {}, and dictionaries are not \
+                 supported: decompress it with zstd -D first",
+                self.start, header.dictionary
+            );
+            return damage(Unsupported, what);
+        }
+        if header.window > self.window_max {
+            let log = u64::BITS - (header.window - 1).leading_zeros();
+            let advice = if WINDOW_LOGS.contains(&log) {
+                format!("raise --limit-zstd-window to {log}")
+            } else {
+                "zstd cannot read it as a stream".into()
+            };
+            let what = format!(
+                "the zstd frame at compressed byte {} needs a window of {} bytes, over the limit of \
+                 {}: {advice}",
+                self.start, header.window, self.window_max
+            );
+            return damage(Unsupported, what);
+        }
+        self.checked = header.checked;
+        self.context
+            .reset(ResetDirective::SessionOnly)
+            .map_err(|code| self.fault(code))?;
+        self.state = State::Body {
+            wanted: ZSTD_MAGIC.len(),
+            held_back: false,
+        };
+        Ok(Step::Data)
+    }
+
+    fn body(
+        &mut self,
+        raw: &mut Raw,
+        out: &mut Vec<u8>,
+        wanted: usize,
+        held_back: bool,
+    ) -> Result<Step, Fault> {
+        let piece: &[u8] = if held_back {
+            &[]
+        } else {
+            let at_hand = raw.peek(wanted)?;
+            if at_hand.is_empty() {
+                return self.truncated();
+            }
+            &at_hand[..at_hand.len().min(wanted)]
+        };
+        let mut input = InBuffer::around(piece);
+        let from = out.len();
+        let mut output = OutBuffer::around_pos(out, from);
+        let result = self.context.decompress_stream(&mut output, &mut input);
+        let consumed = input.pos;
+        let hint = result.map_err(|code| self.fault(code))?;
+        raw.consume(consumed);
+        if hint == 0 {
+            self.state = State::Between;
+            return Ok(Step::End {
+                checked: self.checked,
+            });
+        }
+        self.state = State::Body {
+            wanted: hint.clamp(1, PIECE_MAX),
+            held_back: out.len() == out.capacity(),
+        };
+        Ok(Step::Data)
+    }
+
+    fn fault(&self, code: usize) -> Fault {
+        // The library returns error numbers negated.
+        let number = code.wrapping_neg();
+        if number == ZSTD_error_memory_allocation as usize {
+            return Fault::Io(io::ErrorKind::OutOfMemory.into());
+        }
+        let start = self.start;
+        if number == ZSTD_error_checksum_wrong as usize {
+            let what = format!("the zstd frame at compressed byte {start} fails its checksum");
+            return Fault::Damage(ChecksumFailed, what);
+        }
+        let name = get_error_name(code);
+        let what = format!("the zstd frame at compressed byte {start} holds invalid data: {name}");
+        Fault::Damage(InvalidData, what)
+    }
+
+    fn truncated<T>(&self) -> Result<T, Fault> {
+        let what = format!(
+            "the input ends inside the zstd frame that starts at compressed byte {}",
+            self.start
+        );
+        damage(Truncated, what)
+    }
+}
+
+/// What a frame header says (RFC 8878 section 3.1.1.1).
+#[derive(Debug, PartialEq, Eq)]
+struct Header {
+    checked: bool,
+    /// 0: none.
+    dictionary: u32,
+    /// Bytes of history that the frame may refer to.
+    window: u64,
+}
+
+impl Header {
+    /// Length of the header whose magic and descriptor `bytes` begins with, both included.
+    fn length(bytes: &[u8]) -> Option<usize> {
+        let &descriptor = bytes.get(ZSTD_MAGIC.len())?;
+        let window = usize::from(!single_segment(descriptor));
+        let fields = window + dictionary_bytes(descriptor) + size_bytes(descriptor);
+        Some(ZSTD_MAGIC.len() + 1 + fields)
+    }
+
+    /// `None`: `bytes` ends inside the header.
+    fn parse(bytes: &[u8]) -> Option<Header> {
+        let (&descriptor, rest) = bytes.get(ZSTD_MAGIC.len()..)?.split_first()?;
+        let single_segment = single_segment(descriptor);
+        let (window, rest) = if single_segment {
+            (0, rest)
+        } else {
+            let (&byte, rest) = rest.split_first()?;
+            let base = 1u64 << (10 + (byte >> 3));
+            (base + base / 8 * u64::from(byte & 7), rest)
+        };
+        let (dictionary, rest) = rest.split_at_checked(dictionary_bytes(descriptor))?;
+        let size_bytes = size_bytes(descriptor);
+        let size = little_endian(rest.get(..size_bytes)?);
+        // Sizes of two bytes count from 256.
+        let size = if size_bytes == 2 { size + 256 } else { size };
+        Some(Header {
+            checked: descriptor & 4 != 0,
+            dictionary: little_endian(dictionary) as u32,
+            window: if single_segment { size } else { window },
+        })
+    }
+}
+
+fn single_segment(descriptor: u8) -> bool {
+    descriptor & 0x20 != 0
+}
+
+fn dictionary_bytes(descriptor: u8) -> usize {
+    [0, 1, 2, 4][usize::from(descriptor & 3)]
+}
+
+fn size_bytes(descriptor: u8) -> usize {
+    match descriptor >> 6 {
+        0 => usize::from(single_segment(descriptor)),
+        log => 1 << log,
+    }
+}
+
+/// At most eight bytes as a number.
+fn little_endian(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frame_headers() {
+        // Built by hand from RFC 8878, section 3.1.1.1.
+        let parse = |tail: &[u8]| Header::parse(&[&ZSTD_MAGIC[..], tail].concat());
+        let header = |checked, dictionary, window| {
+            Some(Header {
+                checked,
+                dictionary,
+                window,
+            })
+        };
+        // Window: exponent 17 (log 27), mantissa 0; then mantissa 1.
+        assert_eq!(parse(&[0x00, 17 << 3]), header(false, 0, 1 << 27));
+        assert_eq!(
+            parse(&[0x04, 17 << 3 | 1]),
+            header(true, 0, (1 << 27) + (1 << 24))
+        );
+        // Single segment with a size of one byte, of two bytes (plus 256), of four, of eight.
+        assert_eq!(parse(&[0x24, 200]), header(true, 0, 200));
+        assert_eq!(parse(&[0x60, 1, 1]), header(false, 0, 257 + 256));
+        assert_eq!(parse(&[0xa0, 0, 0, 0, 1]), header(false, 0, 1 << 24));
+        assert_eq!(
+            parse(&[0xe0, 0, 0, 0, 0, 0, 0, 0, 1]),
+            header(false, 0, 1 << 56)
+        );
+        // A dictionary id of two bytes.
+        assert_eq!(parse(&[0x22, 0x39, 0x30, 9]), header(false, 12345, 9));
+        // Cut short.
+        assert_eq!(parse(&[]), None);
+        assert_eq!(parse(&[0x00]), None);
+        assert_eq!(parse(&[0x60, 1]), None);
+        assert_eq!(parse(&[0x22, 0x39]), None);
+    }
+}

@@ -1,0 +1,188 @@
+//! The rule of what may be handed out, and as verified or not.
+//!
+//! A gzip member or zstd frame ("member" here) carries its checksum at its end.
+//!
+//! | member | handed out |
+//! |---|---|
+//! | at most `held_bytes` decompressed | once it ended well, as verified |
+//! | larger | as it streams, as not verified |
+//! | cut short | up to the cut, as not verified |
+//! | damaged, at most `held_bytes` up to the damage | not at all; with `accept_unverified` up to the damage, as not verified |
+//! | damaged, larger | up to the damage, as not verified |
+//!
+//! Plain input counts as verified, and so does a member without a checksum once it ended well
+//! (such are counted). After a first pass that verified a whole file, all of it does.
+
+use super::damage::{DamageKind, Member};
+
+pub(super) struct Hold {
+    held_bytes: u64,
+    expansion_bytes: u64,
+    accept_unverified: bool,
+    /// Nothing needs to be held: plain, or verified by a first pass.
+    trusted: bool,
+    /// The member that is being read.
+    member: Option<Member>,
+    /// Decompressed bytes so far.
+    produced: u64,
+    /// All decompressed bytes before this offset are verified.
+    verified_to: u64,
+    /// The input ended in damage, and what could not be verified may go out all the same.
+    released: bool,
+    /// Members that ended well.
+    pub members: u64,
+    /// Of them, those without a checksum.
+    pub unchecked: u64,
+}
+
+impl Hold {
+    pub fn new(
+        held_bytes: u64,
+        expansion_bytes: u64,
+        accept_unverified: bool,
+        trusted: bool,
+    ) -> Hold {
+        Hold {
+            held_bytes,
+            expansion_bytes,
+            accept_unverified,
+            trusted,
+            member: None,
+            produced: 0,
+            verified_to: 0,
+            released: false,
+            members: 0,
+            unchecked: 0,
+        }
+    }
+
+    pub fn member(&self) -> Option<Member> {
+        self.member
+    }
+
+    /// All before this offset of the decompressed input is verified.
+    pub fn verified_to(&self) -> u64 {
+        if self.trusted {
+            self.produced
+        } else {
+            self.verified_to
+        }
+    }
+
+    pub fn begin(&mut self, compressed: u64) {
+        self.member = Some(Member {
+            compressed,
+            decompressed: self.produced,
+        });
+    }
+
+    /// Notes that the decompressed data reaches to `offset`. Returns the bytes of it that are over
+    /// the limit on expansion.
+    pub fn reach(&mut self, offset: u64) -> u64 {
+        self.produced = offset;
+        let Some(member) = self.member else {
+            return 0;
+        };
+        let over = (offset - member.decompressed).saturating_sub(self.expansion_bytes);
+        self.produced -= over;
+        over
+    }
+
+    /// The member ended well.
+    pub fn end(&mut self, checked: bool) {
+        self.member = None;
+        self.members += 1;
+        self.unchecked += u64::from(!checked);
+        self.verified_to = self.produced;
+    }
+
+    /// The input is damaged here. Returns whether what could not be verified may be handed out.
+    pub fn damaged(&mut self, kind: DamageKind) -> bool {
+        self.released = kind == DamageKind::Truncated || self.accept_unverified || self.streaming();
+        self.released
+    }
+
+    /// Whether the member is too large to be held.
+    fn streaming(&self) -> bool {
+        self.member
+            .is_some_and(|member| self.produced - member.decompressed > self.held_bytes)
+    }
+
+    /// Whether data up to `offset` may be handed out now: `Some(verified)`.
+    pub fn permits(&self, offset: u64) -> Option<bool> {
+        if offset <= self.verified_to() {
+            Some(true)
+        } else if self.released || self.streaming() {
+            Some(false)
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use DamageKind::*;
+
+    /// A hold of 10 bytes and 100 of expansion, with one verified member of 5 and a second one
+    /// begun.
+    fn second_member(accept_unverified: bool) -> Hold {
+        let mut hold = Hold::new(10, 100, accept_unverified, false);
+        hold.begin(0);
+        assert_eq!(hold.reach(5), 0);
+        assert_eq!(hold.permits(5), None);
+        hold.end(true);
+        assert_eq!(hold.permits(5), Some(true));
+        hold.begin(7);
+        hold
+    }
+
+    #[test]
+    fn a_member_of_the_limit_is_held_and_a_larger_one_streams() {
+        let mut hold = second_member(false);
+        hold.reach(15);
+        assert_eq!(hold.permits(15), None);
+        assert_eq!(hold.permits(5), Some(true));
+        hold.reach(16);
+        assert_eq!(hold.permits(15), Some(false));
+        hold.end(false);
+        assert_eq!(hold.permits(16), Some(true));
+        assert_eq!((hold.members, hold.unchecked), (2, 1));
+    }
+
+    #[test]
+    fn only_a_cut_or_consent_releases_what_was_held() {
+        for (kind, accept, released) in [
+            (Truncated, false, true),
+            (ChecksumFailed, false, false),
+            (InvalidData, false, false),
+            (Expansion, false, false),
+            (ChecksumFailed, true, true),
+        ] {
+            let mut hold = second_member(accept);
+            hold.reach(15);
+            assert_eq!(hold.damaged(kind), released, "{kind:?}");
+            assert_eq!(hold.permits(15), released.then_some(false), "{kind:?}");
+            assert_eq!(hold.permits(5), Some(true));
+        }
+        let mut hold = second_member(false);
+        hold.reach(16);
+        assert!(hold.damaged(ChecksumFailed));
+    }
+
+    #[test]
+    fn expansion_counts_from_the_member() {
+        let mut hold = second_member(false);
+        assert_eq!(hold.reach(105), 0);
+        assert_eq!(hold.reach(107), 2);
+    }
+
+    #[test]
+    fn trusted_data_is_never_held() {
+        let mut hold = Hold::new(10, 100, false, true);
+        hold.begin(0);
+        hold.reach(5);
+        assert_eq!(hold.permits(5), Some(true));
+    }
+}

@@ -1,0 +1,194 @@
+//! Where compressed bytes come from: a file, standard input, or any reader.
+//!
+//! [`Raw`] is a reader with a look-ahead. It retries interrupted reads, counts what was consumed,
+//! and never reads again after the reader said it ended.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+
+/// Size of the look-ahead: several of the largest zstd blocks (128 KiB), so that a block is
+/// seldom moved to make room for its end.
+const LOOK_AHEAD: usize = 512 << 10;
+
+/// What an input is called on the command line.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum InputName {
+    /// Standard input, written `-`.
+    Stdin,
+    /// A file.
+    File(PathBuf),
+}
+
+impl InputName {
+    /// Reads a command-line argument: `-` is standard input, all else a path.
+    pub fn parse(argument: &OsStr) -> InputName {
+        if argument == "-" {
+            InputName::Stdin
+        } else {
+            InputName::File(PathBuf::from(argument))
+        }
+    }
+
+    /// The name as a path, for errors of the system.
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            InputName::Stdin => Path::new("-"),
+            InputName::File(path) => path,
+        }
+    }
+}
+
+impl fmt::Display for InputName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path().display().fmt(f)
+    }
+}
+
+/// Opens a file for reading; a directory is an error here, not at the first read. The length is
+/// known for regular files only.
+pub(super) fn open_file(path: &Path) -> Result<(File, Option<u64>)> {
+    let file = File::open(path).map_err(Error::io(path, "open"))?;
+    let metadata = file.metadata().map_err(Error::io(path, "open"))?;
+    if metadata.is_dir() {
+        let source = io::Error::from(ErrorKind::IsADirectory);
+        return Err(Error::io(path, "read")(source));
+    }
+    let length = metadata.is_file().then_some(metadata.len());
+    Ok((file, length))
+}
+
+/// A reader with a look-ahead.
+pub(super) struct Raw {
+    reader: Box<dyn Read + Send>,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    ended: bool,
+    consumed: u64,
+}
+
+impl Raw {
+    pub fn new(reader: Box<dyn Read + Send>) -> Raw {
+        Raw {
+            reader,
+            buffer: vec![0; LOOK_AHEAD],
+            start: 0,
+            end: 0,
+            ended: false,
+            consumed: 0,
+        }
+    }
+
+    /// Bytes consumed so far.
+    pub fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
+    /// All bytes at hand, at least `n` (which is at most the look-ahead) unless the input ends
+    /// before.
+    pub fn peek(&mut self, n: usize) -> io::Result<&[u8]> {
+        debug_assert!(n <= self.buffer.len());
+        while self.end - self.start < n && !self.ended {
+            if self.start == self.end {
+                (self.start, self.end) = (0, 0);
+            } else if self.start + n > self.buffer.len() {
+                self.buffer.copy_within(self.start..self.end, 0);
+                (self.start, self.end) = (0, self.end - self.start);
+            }
+            match self.reader.read(&mut self.buffer[self.end..]) {
+                Ok(0) => self.ended = true,
+                Ok(read) => self.end += read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(&self.buffer[self.start..self.end])
+    }
+
+    /// Drops `n` bytes that [`Raw::peek`] showed.
+    pub fn consume(&mut self, n: usize) {
+        assert!(n <= self.end - self.start, "consumed more than was shown");
+        self.start += n;
+        self.consumed += n as u64;
+    }
+
+    /// Fills the capacity of `out`, or reads to the end of the input. Returns the bytes added; 0
+    /// (with room in `out`) means the end.
+    pub fn read_into(&mut self, out: &mut Vec<u8>) -> io::Result<usize> {
+        let room = out.capacity() - out.len();
+        let at_hand = &self.buffer[self.start..self.end];
+        let mut added = at_hand.len().min(room);
+        out.extend_from_slice(&at_hand[..added]);
+        self.consume(added);
+        if added < room && !self.ended {
+            let left = room - added;
+            // Retries interrupted reads and writes to the spare capacity without clearing it.
+            let read = (&mut self.reader).take(left as u64).read_to_end(out)?;
+            self.ended = read < left;
+            self.consumed += read as u64;
+            added += read;
+        }
+        Ok(added)
+    }
+
+    /// Bytes of memory held.
+    pub fn memory(&self) -> usize {
+        self.buffer.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives one byte at a time, with an interruption before each, and an end that a second read
+    /// after it would contradict.
+    struct Trickle(Vec<u8>, bool, bool);
+
+    impl Read for Trickle {
+        fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+            assert!(!self.2, "read again after the end");
+            self.1 = !self.1;
+            if self.1 {
+                return Err(ErrorKind::Interrupted.into());
+            }
+            if self.0.is_empty() {
+                self.2 = true;
+                return Ok(0);
+            }
+            buf[0] = self.0.remove(0);
+            Ok(1)
+        }
+    }
+
+    #[test]
+    fn interrupted_reads_are_retried_and_the_end_is_final() {
+        let mut raw = Raw::new(Box::new(Trickle(b"abcdef".to_vec(), false, false)));
+        assert_eq!(raw.peek(2).unwrap(), b"ab");
+        raw.consume(1);
+        let mut out = Vec::with_capacity(3);
+        assert_eq!(raw.read_into(&mut out).unwrap(), 3);
+        assert_eq!(out, b"bcd");
+        assert_eq!(raw.peek(9).unwrap(), b"ef");
+        assert_eq!(raw.consumed(), 4);
+        let mut out = Vec::with_capacity(9);
+        assert_eq!(raw.read_into(&mut out).unwrap(), 2);
+        assert_eq!(raw.read_into(&mut out).unwrap(), 0);
+        assert_eq!(raw.peek(1).unwrap(), b"");
+        assert_eq!(raw.consumed(), 6);
+    }
+
+    #[test]
+    fn names() {
+        assert_eq!(InputName::parse(OsStr::new("-")), InputName::Stdin);
+        assert_eq!(InputName::Stdin.to_string(), "-");
+        let file = InputName::parse(OsStr::new("a/b.gz"));
+        assert_eq!(file, InputName::File("a/b.gz".into()));
+        assert_eq!(file.to_string(), "a/b.gz");
+    }
+}

@@ -1,0 +1,353 @@
+//! One opened input, read as chunks of whole records.
+
+use std::io::{Read, Seek};
+
+use super::chunk::Cutter;
+use super::damage::{Damage, DamageKind};
+use super::decompress::{Fault, Step, Unpacker};
+use super::hold::Hold;
+use super::input::{InputName, Raw, open_file};
+use super::sniff::Compression;
+use super::{Chunk, SourceOptions, Summary};
+use crate::decode::Decoder;
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+
+/// Most bytes that [`Source::head`] shows.
+const HEAD_BYTES: usize = 64 << 10;
+
+/// One input, opened.
+///
+/// Call [`head`](Source::head) if the format is to be guessed, [`skip_to`](Source::skip_to) to
+/// continue after an earlier run, and then [`next_chunk`](Source::next_chunk) up to the end.
+pub struct Source {
+    name: InputName,
+    length: Option<u64>,
+    raw: Raw,
+    unpacker: Unpacker,
+    hold: Hold,
+    cutter: Cutter,
+    ending: Option<Ending>,
+}
+
+/// How the input ended.
+enum Ending {
+    /// Soundly; the last records may still be uncut.
+    Sound { cut: bool },
+    /// In damage of this kind; the whole records before it are still uncut.
+    Damaged(DamageKind, String),
+    /// In damage; all that may be handed out is queued.
+    Reported(Damage),
+    /// The system failed to read: what follows is unknown.
+    Failed,
+}
+
+impl Source {
+    /// Opens an input and recognises its compression.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] for a file that cannot be opened or read, or is a directory. With
+    /// `preverify`, [`Error::Corrupt`] for a file that is damaged anywhere, and
+    /// [`Error::Refused`] for what cannot be read twice.
+    pub fn open(name: &InputName, limits: &Limits, options: &SourceOptions) -> Result<Source> {
+        let path = match name {
+            InputName::File(path) => path,
+            InputName::Stdin if options.preverify => return Err(cannot_read_twice(name)),
+            InputName::Stdin => {
+                let reader = Box::new(std::io::stdin());
+                return Source::from_reader(name.clone(), reader, limits, options);
+            }
+        };
+        let (mut file, length) = open_file(path)?;
+        if options.preverify {
+            if length.is_none() {
+                return Err(cannot_read_twice(name));
+            }
+            let first = file.try_clone().map_err(Error::io(path, "open"))?;
+            Source::new(name.clone(), Box::new(first), limits, options, false)?.verify()?;
+            file.rewind().map_err(Error::io(path, "rewind"))?;
+        }
+        let trusted = options.preverify;
+        let mut source = Source::new(name.clone(), Box::new(file), limits, options, trusted)?;
+        source.length = length;
+        Ok(source)
+    }
+
+    /// Reads from any reader. `name` is used in messages only. Interrupted reads are retried.
+    ///
+    /// # Errors
+    ///
+    /// As [`Source::open`]; `preverify` is refused.
+    pub fn from_reader(
+        name: InputName,
+        reader: Box<dyn Read + Send>,
+        limits: &Limits,
+        options: &SourceOptions,
+    ) -> Result<Source> {
+        if options.preverify {
+            return Err(cannot_read_twice(&name));
+        }
+        Source::new(name, reader, limits, options, false)
+    }
+
+    fn new(
+        name: InputName,
+        reader: Box<dyn Read + Send>,
+        limits: &Limits,
+        options: &SourceOptions,
+        trusted: bool,
+    ) -> Result<Source> {
+        let mut raw = Raw::new(reader);
+        let unpacker = Unpacker::sniff(&mut raw, limits.zstd_window_log)
+            .map_err(Error::io(name.path(), "read"))?;
+        let plain = unpacker.compression() == Compression::Plain;
+        Ok(Source {
+            name,
+            length: None,
+            raw,
+            unpacker,
+            hold: Hold::new(
+                limits.held_bytes,
+                limits.expansion_bytes,
+                options.accept_unverified,
+                trusted || plain,
+            ),
+            cutter: Cutter::new(options.chunk_bytes, limits.line_bytes, limits.held_bytes),
+            ending: None,
+        })
+    }
+
+    /// The input's name.
+    pub fn name(&self) -> &InputName {
+        &self.name
+    }
+
+    /// The input's compression.
+    pub fn compression(&self) -> Compression {
+        self.unpacker.compression()
+    }
+
+    /// Length of the file in bytes as it lies on disk; `None` where it is not known.
+    pub fn compressed_len(&self) -> Option<u64> {
+        self.length
+    }
+
+    /// Compressed bytes read so far.
+    pub fn compressed(&self) -> u64 {
+        self.raw.consumed()
+    }
+
+    /// Bytes of memory held for the input, without the decompressor's own (zstd: its window).
+    pub fn memory(&self) -> usize {
+        self.raw.memory() + self.cutter.memory()
+    }
+
+    /// The next decompressed bytes, not consumed: 64 KiB, or fewer where the input or its sound
+    /// part ends. For guessing formats: nothing of it is verified, nor need it end at a record.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`]. Damage is left to [`Source::next_chunk`].
+    pub fn head(&mut self) -> Result<&[u8]> {
+        self.cutter.want(HEAD_BYTES);
+        while self.cutter.open().len() < HEAD_BYTES && self.ending.is_none() {
+            self.fill()?;
+        }
+        let open = self.cutter.open();
+        Ok(&open[..open.len().min(HEAD_BYTES)])
+    }
+
+    /// Continues where an earlier run stopped: passes over the first `offset` decompressed bytes,
+    /// which must be a record's end, and compares their hash. To be called before the first
+    /// chunk is taken.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if the input is shorter or its first bytes are others,
+    /// [`Error::Corrupt`] if it is damaged before `offset`, [`Error::Io`].
+    pub fn skip_to(&mut self, offset: u64, expected_prefix: u128) -> Result<()> {
+        loop {
+            let open = self.cutter.open().len();
+            let left = offset.saturating_sub(self.cutter.position().offset);
+            let passed = usize::try_from(left).unwrap_or(open).min(open);
+            self.cutter.pass(passed);
+            if passed as u64 == left {
+                break;
+            }
+            match &self.ending {
+                None => self.fill()?,
+                Some(Ending::Sound { .. }) => return Err(self.too_short(offset)),
+                Some(_) => return Err(self.damaged()),
+            }
+        }
+        let found = self.cutter.position();
+        if found.offset == offset && found.prefix.digest128() == expected_prefix {
+            return Ok(());
+        }
+        Err(Error::Refused(format!(
+            "{}: its first {offset} bytes (decompressed) are not those that were read before: their \
+             hash is {:032x}, the recorded one {expected_prefix:032x}; give the same input again",
+            self.name,
+            found.prefix.digest128()
+        )))
+    }
+
+    /// The next chunk of whole records; `None` after the last. `buffer` is one that is no longer
+    /// needed, best that of an earlier chunk: its memory is used again. All calls take the same
+    /// decoder.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`]. [`Error::Corrupt`] after all whole records before the damage that may be
+    /// handed out. The error stays: further calls return one again.
+    pub fn next_chunk(&mut self, decoder: &dyn Decoder, buffer: Vec<u8>) -> Result<Option<Chunk>> {
+        self.cutter.recycle(buffer);
+        loop {
+            if let Some(chunk) = self.cutter.pop(&self.hold) {
+                return Ok(Some(chunk));
+            }
+            let compressed = self.raw.consumed();
+            match &mut self.ending {
+                None if self.cutter.is_full() => {
+                    let verified_to = self.hold.verified_to();
+                    self.cutter.cut(decoder, verified_to, compressed);
+                }
+                None => self.fill()?,
+                Some(Ending::Sound { cut: true }) => return Ok(None),
+                Some(Ending::Sound { cut }) => {
+                    *cut = true;
+                    self.cutter.finish(decoder, compressed);
+                }
+                Some(Ending::Damaged(kind, what)) => {
+                    let (kind, what) = (*kind, std::mem::take(what));
+                    self.cut_before_damage(decoder, kind, what);
+                }
+                Some(Ending::Reported(_) | Ending::Failed) => return Err(self.damaged()),
+            }
+        }
+    }
+
+    /// What was read so far; complete once [`Source::next_chunk`] returned `None` or an error.
+    pub fn end(&self) -> Summary {
+        let position = self.cutter.position();
+        Summary {
+            bytes: position.offset,
+            compressed: self.raw.consumed(),
+            prefix: position.prefix.digest128(),
+            members: self.hold.members,
+            unchecked: self.hold.unchecked,
+            damage: match &self.ending {
+                Some(Ending::Damaged(kind, what)) => Some(self.damage(*kind, what.clone())),
+                Some(Ending::Reported(damage)) => Some(damage.clone()),
+                _ => None,
+            },
+        }
+    }
+
+    /// Decompresses one step into the open buffer, which is not full, and notes what it shows.
+    fn fill(&mut self) -> Result<()> {
+        let step = self.unpacker.step(&mut self.raw, self.cutter.room());
+        let over = self.hold.reach(self.cutter.produced());
+        if over > 0 {
+            self.cutter.retract(over);
+            self.ending = Some(self.too_large());
+            return Ok(());
+        }
+        match step {
+            Ok(Step::Data) => {}
+            Ok(Step::Begin(compressed)) => self.hold.begin(compressed),
+            Ok(Step::End { checked }) => self.hold.end(checked),
+            Ok(Step::Finished) => self.ending = Some(Ending::Sound { cut: false }),
+            Err(Fault::Damage(kind, what)) => self.ending = Some(Ending::Damaged(kind, what)),
+            Err(Fault::Io(error)) => {
+                self.ending = Some(Ending::Failed);
+                return Err(Error::io(self.name.path(), "read")(error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Queues the whole records before damage, as far as the rule allows.
+    fn cut_before_damage(&mut self, decoder: &dyn Decoder, kind: DamageKind, what: String) {
+        let verified_to = self.hold.verified_to();
+        let released = self.hold.damaged(kind);
+        let limit = (!released).then_some(verified_to);
+        self.cutter
+            .finish_damaged(decoder, limit, verified_to, self.raw.consumed());
+        let mut damage = self.damage(kind, what);
+        damage.handed_out_to = self.cutter.queued_to();
+        self.ending = Some(Ending::Reported(damage));
+    }
+
+    fn damage(&self, kind: DamageKind, what: String) -> Damage {
+        Damage {
+            kind,
+            what,
+            member: self.hold.member(),
+            unverified_from: self.hold.verified_to(),
+            handed_out_to: self.cutter.position().offset,
+        }
+    }
+
+    fn too_large(&self) -> Ending {
+        let what = match self.hold.member() {
+            Some(member) => format!(
+                "the {} data that starts at compressed byte {} expands beyond --limit-expansion",
+                self.compression(),
+                member.compressed
+            ),
+            None => "the input expands beyond --limit-expansion".into(),
+        };
+        Ending::Damaged(DamageKind::Expansion, what)
+    }
+
+    /// The error for an input that ended in damage.
+    fn damaged(&self) -> Error {
+        match self.end().damage {
+            Some(damage) => Error::Corrupt {
+                input: self.name.to_string(),
+                record: None,
+                damage: Box::new(damage),
+            },
+            None => {
+                let source = std::io::Error::other("an earlier read failed");
+                Error::io(self.name.path(), "read")(source)
+            }
+        }
+    }
+
+    fn too_short(&self, offset: u64) -> Error {
+        Error::Refused(format!(
+            "{}: ends at byte {} of the decompressed data, but {offset} bytes of it were read before; \
+             give the same input again",
+            self.name,
+            self.cutter.produced()
+        ))
+    }
+
+    /// Reads to the end and hands out nothing.
+    fn verify(mut self) -> Result<()> {
+        loop {
+            self.cutter.pass(self.cutter.open().len());
+            match &self.ending {
+                None => self.fill()?,
+                Some(Ending::Sound { .. }) => return Ok(()),
+                Some(_) => {
+                    let mut error = self.damaged();
+                    if let Error::Corrupt { damage, .. } = &mut error {
+                        damage.handed_out_to = 0;
+                    }
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+fn cannot_read_twice(name: &InputName) -> Error {
+    Error::Refused(format!(
+        "{name}: only files can be verified before they are read; leave out --preverify, or save the \
+         input to a file first"
+    ))
+}

@@ -1,0 +1,150 @@
+//! Opening, errors of the system, and reading twice.
+
+use std::fs;
+use std::io::{self, Cursor, Read};
+
+use super::common::*;
+use cashrank::source::{Compression, DamageKind, InputName, Source, SourceOptions};
+use cashrank::{Error, Limits};
+
+fn open(path: &std::path::Path, options: &SourceOptions) -> Result<Source, Error> {
+    Source::open(&InputName::File(path.into()), &Limits::default(), options)
+}
+
+fn preverify() -> SourceOptions {
+    SourceOptions {
+        preverify: true,
+        ..SourceOptions::default()
+    }
+}
+
+/// The error, which a source has no words for.
+fn error(result: Result<Source, Error>) -> Error {
+    match result {
+        Ok(_) => panic!("opened"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a-name-that-says-nothing.txt");
+    let data = gzip(b"a\nb\n");
+    fs::write(&path, &data).unwrap();
+    let source = open(&path, &SourceOptions::default()).unwrap();
+    assert_eq!(source.compression(), Compression::Gzip);
+    assert_eq!(source.compressed_len(), Some(data.len() as u64));
+    assert_eq!(source.name().to_string(), path.display().to_string());
+    assert_eq!(drain(source).sound(), b"a\nb\n");
+}
+
+#[test]
+fn missing_files_and_directories() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = error(open(&folder.path().join("none"), &SourceOptions::default()));
+    let directory = error(open(folder.path(), &preverify()));
+    for (error, kind, words) in [
+        (missing, io::ErrorKind::NotFound, "none: cannot open: "),
+        (
+            directory,
+            io::ErrorKind::IsADirectory,
+            ": cannot read: is a directory",
+        ),
+    ] {
+        assert!(error.to_string().contains(words), "{error}");
+        match error {
+            Error::Io { source, .. } => assert_eq!(source.kind(), kind),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_failing_read_is_not_damage() {
+    struct Failing;
+    impl Read for Failing {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::other("the disk is on fire"))
+        }
+    }
+    let text = text(500);
+    for data in [text.clone(), gzip(&text), zstd_checked(&text)] {
+        for at in [4, data.len() / 2, data.len()] {
+            let reader = Cursor::new(data[..at].to_vec()).chain(Failing);
+            let name = InputName::Stdin;
+            let options = SourceOptions::default();
+            let source =
+                Source::from_reader(name, Box::new(reader), &Limits::default(), &options).unwrap();
+            match drain(source).error {
+                Some(Error::Io { path, source, .. }) => {
+                    assert_eq!(path.to_str(), Some("-"));
+                    assert_eq!(source.to_string(), "the disk is on fire");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn preverify_reads_twice_and_hands_out_all_as_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("input");
+    let text = text(2000);
+    let limits = Limits {
+        held_bytes: 10,
+        ..Limits::default()
+    };
+    for data in [text.clone(), gzip(&text), zstd_checked(&text)] {
+        fs::write(&path, &data).unwrap();
+        let name = InputName::File(path.clone());
+        let outcome = drain(Source::open(&name, &limits, &preverify()).unwrap());
+        assert_eq!(outcome.verified, text);
+        assert_eq!(outcome.sound(), text);
+    }
+}
+
+#[test]
+fn preverify_finds_damage_before_anything_is_handed_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("input");
+    let (left, right) = (gzip(&text(2000)), gzip(&text(1000)));
+    let mut flipped = [&left[..], &right].concat();
+    *flipped.last_mut().unwrap() ^= 1;
+    let cut = [&left[..], &right[..right.len() - 1]].concat();
+    for (data, kind) in [
+        (flipped, DamageKind::ChecksumFailed),
+        (cut, DamageKind::Truncated),
+    ] {
+        fs::write(&path, data).unwrap();
+        match error(open(&path, &preverify())) {
+            Error::Corrupt { damage, .. } => {
+                assert_eq!(damage.kind, kind);
+                assert_eq!(damage.unverified_from, text(2000).len() as u64);
+                assert_eq!(damage.handed_out_to, 0);
+                assert!(damage.to_string().ends_with("nothing of it was used"));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn preverify_needs_a_file() {
+    let limits = Limits::default();
+    let stdin = Source::open(&InputName::Stdin, &limits, &preverify());
+    let reader = Box::new(io::empty());
+    let any = Source::from_reader(InputName::Stdin, reader, &limits, &preverify());
+    for result in [stdin, any] {
+        assert!(matches!(error(result), Error::Refused(_)));
+    }
+}
+
+/// A source may be read on a thread of its own.
+#[test]
+fn sources_move_between_threads() {
+    let source = How::default().source(&gzip(b"a\n"));
+    let outcome = std::thread::spawn(|| drain(source).sound()).join().unwrap();
+    assert_eq!(outcome, b"a\n");
+}
