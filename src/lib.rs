@@ -2,6 +2,9 @@
 pub mod decode;
 mod error;
 mod limits;
+pub mod metrics;
+pub mod sim;
+// pub mod snapshot;
 pub mod source;
 pub mod url;
 

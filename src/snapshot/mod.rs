@@ -1,0 +1,3 @@
+//! Published rankings.
+
+pub mod export;
