@@ -4,7 +4,7 @@ mod error;
 mod limits;
 pub mod metrics;
 pub mod sim;
-// pub mod snapshot;
+pub mod snapshot;
 pub mod source;
 pub mod url;
 

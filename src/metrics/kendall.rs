@@ -38,12 +38,19 @@ pub fn tau_b(mut pairs: Vec<(f64, f64)>) -> Option<f64> {
 
 fn choose_two(n: u64) -> u64 {
     // One of the two factors is even; halving it first keeps the product in range up to 2^32.
-    if n.is_multiple_of(2) { n / 2 * n.saturating_sub(1) } else { (n - 1) / 2 * n }
+    if n.is_multiple_of(2) {
+        n / 2 * n.saturating_sub(1)
+    } else {
+        (n - 1) / 2 * n
+    }
 }
 
 /// The number of pairs that are equal, where equal ones stand together.
 fn ties<T>(sorted: &[T], same: impl FnMut(&T, &T) -> bool) -> u64 {
-    sorted.chunk_by(same).map(|run| choose_two(run.len() as u64)).sum()
+    sorted
+        .chunk_by(same)
+        .map(|run| choose_two(run.len() as u64))
+        .sum()
 }
 
 /// Sorts and returns the number of pairs that stood in strictly descending order.
@@ -159,7 +166,10 @@ mod tests {
     #[test]
     fn pairs_of_four_billion_are_counted() {
         let n = u64::from(u32::MAX);
-        assert_eq!(u128::from(choose_two(n)), u128::from(n) * u128::from(n - 1) / 2);
+        assert_eq!(
+            u128::from(choose_two(n)),
+            u128::from(n) * u128::from(n - 1) / 2
+        );
         assert_eq!(choose_two(0), 0);
         assert_eq!(choose_two(1), 0);
     }

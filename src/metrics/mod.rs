@@ -190,7 +190,10 @@ impl fmt::Display for Comparison {
         writeln!(f, "union_pages\t{}", self.union_pages)?;
         writeln!(f, "l1\t{:?}", self.l1)?;
         writeln!(f, "linf\t{:?}", self.linf)?;
-        let (all, top) = (self.relative_error_percent, self.relative_error_top_tenth_percent);
+        let (all, top) = (
+            self.relative_error_percent,
+            self.relative_error_top_tenth_percent,
+        );
         writeln!(f, "relative_error_percent\t{all:?}")?;
         writeln!(f, "relative_error_pages\t{}", self.relative_error_pages)?;
         writeln!(f, "relative_error_top_tenth_percent\t{top:?}")?;

@@ -64,7 +64,12 @@ impl Overlap {
         let mut levels = Vec::new();
         for &k in ks.iter().rev() {
             if let (Some(last_left), Some(last_right)) = (cut(left, k), cut(right, k)) {
-                levels.push(Level { k: k as u64, last_left, last_right, common: 0 });
+                levels.push(Level {
+                    k: k as u64,
+                    last_left,
+                    last_right,
+                    common: 0,
+                });
             }
             (left, right) = (&mut left[..k], &mut right[..k]);
         }
@@ -76,7 +81,8 @@ impl Overlap {
     pub(super) fn add(&mut self, left: &Row, right: &Row) {
         // Most pages are outside the largest k, and those inside one are inside all larger.
         for level in self.0.iter_mut().rev() {
-            if by_rank(left, &level.last_left).is_gt() || by_rank(right, &level.last_right).is_gt() {
+            if by_rank(left, &level.last_left).is_gt() || by_rank(right, &level.last_right).is_gt()
+            {
                 break;
             }
             level.common += 1;

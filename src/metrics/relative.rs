@@ -46,7 +46,10 @@ impl Relative {
         };
         let error = (left - right).abs() / right;
         self.all.add(error);
-        if self.last.is_some_and(|last| by_rank(row, &last) != Ordering::Greater) {
+        if self
+            .last
+            .is_some_and(|last| by_rank(row, &last) != Ordering::Greater)
+        {
             self.top.add(error);
         }
     }

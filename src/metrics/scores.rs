@@ -36,7 +36,9 @@ impl Scores {
     pub fn push(&mut self, name: &[u8], score: f64) -> Result<()> {
         if let Some(what) = unfit(score) {
             let name = String::from_utf8_lossy(name);
-            return Err(Error::Refused(format!("{name:?}: the score {score} {what}")));
+            return Err(Error::Refused(format!(
+                "{name:?}: the score {score} {what}"
+            )));
         }
         let hash = xxh3_128(name);
         self.rows.push(Row {
@@ -110,7 +112,11 @@ enum Form {
 
 impl Form {
     fn of(line: &[u8]) -> Form {
-        if line.contains(&b'\t') { Form::Named } else { Form::Bare }
+        if line.contains(&b'\t') {
+            Form::Named
+        } else {
+            Form::Bare
+        }
     }
 
     /// Name (if lines have one) and score of a line.
@@ -239,7 +245,11 @@ mod tests {
             scores.push(name, *score).unwrap();
         }
         let pairs = |scores: Scores| -> Vec<_> {
-            scores.rows.iter().map(|row| (row.name, row.score.to_bits())).collect()
+            scores
+                .rows
+                .iter()
+                .map(|row| (row.name, row.score.to_bits()))
+                .collect()
         };
         assert_eq!(pairs(read(text).unwrap()), pairs(scores));
     }
@@ -249,7 +259,10 @@ mod tests {
         let expected: &[(&[u8], f64)] = &[(b"a", 0.25), (b"b c", 1e-7), (b"\xFF", 3.0)];
         assert_same(b"a\t0.25\nb c\t1e-7\n\xFF\t3", expected);
         assert_same(b"name\tscore\na\t0.25\nb c\t1E-7\n\xFF\t3\n", expected);
-        assert_same(b"\xEF\xBB\xBFa\t0.25\r\nb c\t1e-7\r\n\xFF\t 3 \r\n", expected);
+        assert_same(
+            b"\xEF\xBB\xBFa\t0.25\r\nb c\t1e-7\r\n\xFF\t 3 \r\n",
+            expected,
+        );
         assert_same(
             b"url\timportance\trank\tvisits\tlast_fetch\na\t0.25\t2\t1\t\nb c\t1e-7\t3\t1\t\n\xFF\t3.0\t1\t2\t2014-03-25T12:12:25Z\n",
             expected,
@@ -287,7 +300,12 @@ mod tests {
         for (text, line, byte, what) in cases {
             let shown = String::from_utf8_lossy(text);
             match read(text) {
-                Err(Error::BadRecord { record, offset, detail, .. }) => {
+                Err(Error::BadRecord {
+                    record,
+                    offset,
+                    detail,
+                    ..
+                }) => {
                     assert_eq!((record, offset), (*line, *byte), "{shown:?}");
                     assert!(detail.contains(what), "{shown:?}: {detail}");
                 }
@@ -298,7 +316,10 @@ mod tests {
 
     #[test]
     fn long_lines_are_refused() {
-        let limits = Limits { line_bytes: 8, ..Limits::default() };
+        let limits = Limits {
+            line_bytes: 8,
+            ..Limits::default()
+        };
         let read = |text: &str| read_scores(text.as_bytes(), "x", &limits);
         assert!(read("abcde\t1\n").is_ok()); // 7 bytes and the line's end.
         assert!(read("abcdef\t1\n").is_ok());

@@ -27,11 +27,17 @@ fn by_hand() {
     let left = scores(&[("a", 2.0), ("b", 1.0), ("c", 1.0)]);
     let right = scores(&[("b", 4.0), ("c", 3.0), ("d", 1.0), ("e", 0.0)]);
     let c = compare(left, right).unwrap();
-    assert_eq!((c.left_pages, c.right_pages, c.common_pages, c.union_pages), (3, 4, 2, 5));
+    assert_eq!(
+        (c.left_pages, c.right_pages, c.common_pages, c.union_pages),
+        (3, 4, 2, 5)
+    );
     close(c.l1, 0.5 + 0.25 + 0.125 + 0.125);
     close(c.linf, 0.5);
     // b: (1/4)/(1/2), c: (1/8)/(3/8), d: all of it; a and e have no reference.
-    close(c.relative_error_percent, 100.0 * (0.5 + 1.0 / 3.0 + 1.0) / 3.0);
+    close(
+        c.relative_error_percent,
+        100.0 * (0.5 + 1.0 / 3.0 + 1.0) / 3.0,
+    );
     assert_eq!((c.relative_error_pages, c.reference_zero_pages), (3, 2));
     // A tenth of 3, rounded up: b.
     close(c.relative_error_top_tenth_percent, 50.0);
@@ -59,7 +65,11 @@ fn top_k_overlap() {
     let mut right = left.clone();
     right.rotate_right(5);
     let c = compare(numbered(&left), numbered(&right)).unwrap();
-    let found: Vec<_> = c.top.iter().map(|top| (top.k, top.common, top.overlap)).collect();
+    let found: Vec<_> = c
+        .top
+        .iter()
+        .map(|top| (top.k, top.common, top.overlap))
+        .collect();
     assert_eq!(found, [(10, 5, 0.5), (100, 95, 0.95), (1000, 1000, 1.0)]);
 }
 

@@ -184,7 +184,10 @@ mod tests {
 
     #[test]
     fn rows_follow_the_link_rules() {
-        for (rule, first) in [(SelfLinks::Drop, vec![1, 3]), (SelfLinks::Keep, vec![0, 1, 3])] {
+        for (rule, first) in [
+            (SelfLinks::Drop, vec![1, 3]),
+            (SelfLinks::Keep, vec![0, 1, 3]),
+        ] {
             let mut builder = GraphBuilder::new(rule);
             builder.row(2, [0, 1]);
             builder.row(0, [3, 1, 0, 3, 1]);
@@ -205,7 +208,10 @@ mod tests {
 
     #[test]
     fn page_numbers_are_checked() {
-        assert_eq!(GraphBuilder::node(u64::from(u32::MAX) - 1).unwrap(), u32::MAX - 1);
+        assert_eq!(
+            GraphBuilder::node(u64::from(u32::MAX) - 1).unwrap(),
+            u32::MAX - 1
+        );
         assert!(GraphBuilder::node(u64::from(u32::MAX)).is_err());
         assert!(GraphBuilder::node(1 << 32).is_err());
     }
@@ -221,8 +227,9 @@ mod tests {
             }
         }
         for (node, row) in builder.build().rows().take(10).enumerate() {
-            let expected: BTreeSet<u32> =
-                (0..1000).map(|t| 10 + (t * 7 + 299 + node as u32) % 5000).collect();
+            let expected: BTreeSet<u32> = (0..1000)
+                .map(|t| 10 + (t * 7 + 299 + node as u32) % 5000)
+                .collect();
             assert!(row.iter().copied().eq(expected));
         }
     }

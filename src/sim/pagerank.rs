@@ -178,13 +178,20 @@ mod tests {
 
     /// Holds the result to the expected vector (scaled to sum 1), within the bound it claims.
     fn check_scores(graph: &Graph, expected: &[f64]) {
-        let options = Options { residual: 1e-14, ..Options::default() };
+        let options = Options {
+            residual: 1e-14,
+            ..Options::default()
+        };
         let result = pagerank(graph, options).unwrap();
         assert!(result.converged && result.bound < 1e-12, "{result:?}");
         let sum: f64 = expected.iter().sum();
         let expected: Vec<f64> = expected.iter().map(|x| x / sum).collect();
         let error = distance(&result.scores, &expected);
-        assert!(error <= result.bound + 1e-15, "{error:e} > {:e}", result.bound);
+        assert!(
+            error <= result.bound + 1e-15,
+            "{error:e} > {:e}",
+            result.bound
+        );
     }
 
     #[test]
@@ -232,9 +239,7 @@ mod tests {
     #[test]
     fn clique_with_a_tail() {
         let m = 6u32;
-        let mut links: Vec<_> = (0..m)
-            .flat_map(|i| (0..m).map(move |j| (i, j)))
-            .collect();
+        let mut links: Vec<_> = (0..m).flat_map(|i| (0..m).map(move |j| (i, j))).collect();
         links.extend([(0, m), (m, m + 1)]);
         let k = f64::from(m);
         let c = (1.0 + D / k) / (1.0 - D * D / k - D * (k - 2.0) / (k - 1.0));
@@ -261,14 +266,27 @@ mod tests {
     fn edges_of_the_options() {
         let cycle = graph(3, &[(0, 1), (1, 0)], SelfLinks::Drop);
         let run = |damping, residual| pagerank(&cycle, Options { damping, residual });
-        for (damping, residual) in [(1.0, 0.1), (-0.1, 0.1), (f64::NAN, 0.1), (0.5, 0.0), (0.5, f64::NAN)] {
+        for (damping, residual) in [
+            (1.0, 0.1),
+            (-0.1, 0.1),
+            (f64::NAN, 0.1),
+            (0.5, 0.0),
+            (0.5, f64::NAN),
+        ] {
             assert!(run(damping, residual).is_err(), "{damping} {residual}");
         }
         let flat = run(0.0, 1e-15).unwrap();
         assert_eq!(flat.scores, [1.0 / 3.0; 3]);
         // Less than 64-bit numbers resolve, perhaps: it ends, and says the truth.
-        let star = graph(4, &[(1, 0), (2, 0), (3, 0), (0, 1), (0, 2)], SelfLinks::Drop);
-        let options = Options { damping: 0.85, residual: 1e-300 };
+        let star = graph(
+            4,
+            &[(1, 0), (2, 0), (3, 0), (0, 1), (0, 2)],
+            SelfLinks::Drop,
+        );
+        let options = Options {
+            damping: 0.85,
+            residual: 1e-300,
+        };
         let result = pagerank(&star, options).unwrap();
         assert_eq!(result.converged, result.residual <= 1e-300);
         assert!(result.residual < 1e-14);
