@@ -129,3 +129,6 @@ impl Latest {
         write_whole(disk, &path, &text).map_err(Error::io(&path, "write"))
     }
 }
+//! Published rankings.
+
+pub mod export;

@@ -1,0 +1,100 @@
+//! The overlap of two top k.
+//!
+//! No rank is stored: a page is in the top k if it stands no lower than the k-th row, and
+//! that row is found by selection in linear time.
+
+use std::cmp::Ordering;
+
+use serde::Serialize;
+
+use super::scores::Row;
+
+/// The overlap of the two sides' k best pages.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct TopK {
+    /// Pages taken from each side.
+    pub k: u64,
+    /// Pages among the k best of both sides.
+    pub common: u64,
+    /// `common / k`.
+    pub overlap: f64,
+}
+
+/// The order of ranks: higher scores first, ties in the order of the names' hashes.
+pub(super) fn by_rank(a: &Row, b: &Row) -> Ordering {
+    b.score.total_cmp(&a.score).then(a.name.cmp(&b.name))
+}
+
+/// The row at rank `k`, counted from 1; `None` if there is none. Moves the `k` best to the front.
+pub(super) fn cut(rows: &mut [Row], k: usize) -> Option<Row> {
+    if k == 0 || k > rows.len() {
+        return None;
+    }
+    Some(*rows.select_nth_unstable_by(k - 1, by_rank).1)
+}
+
+/// The names of the `k` best rows (or of all, if there are fewer), best first.
+pub(super) fn best(rows: &mut [Row], k: usize) -> Vec<[u64; 2]> {
+    let k = k.min(rows.len());
+    cut(rows, k);
+    rows[..k].sort_unstable_by(by_rank);
+    rows[..k].iter().map(|row| row.name).collect()
+}
+
+/// Counts overlaps for k = 10, 100, ... up to the shorter side.
+#[derive(Debug)]
+pub(super) struct Overlap(Vec<Level>);
+
+#[derive(Debug)]
+struct Level {
+    k: u64,
+    last_left: Row,
+    last_right: Row,
+    common: u64,
+}
+
+impl Overlap {
+    /// Finds the k-th rows. Reorders both sides.
+    pub(super) fn new(left: &mut [Row], right: &mut [Row]) -> Overlap {
+        let powers = (1..).map_while(|exponent| 10usize.checked_pow(exponent));
+        let shorter = left.len().min(right.len());
+        let ks: Vec<usize> = powers.take_while(|&k| k <= shorter).collect();
+        // From the largest k down: each selection works on the front that the last one left.
+        let (mut left, mut right) = (left, right);
+        let mut levels = Vec::new();
+        for &k in ks.iter().rev() {
+            if let (Some(last_left), Some(last_right)) = (cut(left, k), cut(right, k)) {
+                levels.push(Level {
+                    k: k as u64,
+                    last_left,
+                    last_right,
+                    common: 0,
+                });
+            }
+            (left, right) = (&mut left[..k], &mut right[..k]);
+        }
+        levels.reverse();
+        Overlap(levels)
+    }
+
+    /// One page that both sides have.
+    pub(super) fn add(&mut self, left: &Row, right: &Row) {
+        // Most pages are outside the largest k, and those inside one are inside all larger.
+        for level in self.0.iter_mut().rev() {
+            if by_rank(left, &level.last_left).is_gt() || by_rank(right, &level.last_right).is_gt()
+            {
+                break;
+            }
+            level.common += 1;
+        }
+    }
+
+    pub(super) fn finish(self) -> Vec<TopK> {
+        let top = |level: Level| TopK {
+            k: level.k,
+            common: level.common,
+            overlap: level.common as f64 / level.k as f64,
+        };
+        self.0.into_iter().map(top).collect()
+    }
+}

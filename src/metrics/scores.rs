@@ -1,0 +1,339 @@
+//! Scores by name: collected one by one, or read from text.
+//!
+//! Of a name only its 128-bit hash (XXH3) is kept: 24 bytes a page. Among 100 million names
+//! the chance that any two share a hash is about 1e-23.
+
+use std::io::{BufRead, Read};
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::{Error, Limits, Result};
+
+/// One page: the hash of its name, and its score: finite, not negative, not -0.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row {
+    pub(super) name: [u64; 2],
+    pub(super) score: f64,
+}
+
+/// The scores of one side of a comparison, in any order. Each name may occur once;
+/// [`compare`](super::compare) checks it.
+#[derive(Debug, Clone, Default)]
+pub struct Scores {
+    pub(super) rows: Vec<Row>,
+}
+
+impl Scores {
+    /// No pages yet.
+    pub fn new() -> Scores {
+        Scores::default()
+    }
+
+    /// Adds a page.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if the score is negative, infinite or not a number.
+    pub fn push(&mut self, name: &[u8], score: f64) -> Result<()> {
+        if let Some(what) = unfit(score) {
+            let name = String::from_utf8_lossy(name);
+            return Err(Error::Refused(format!(
+                "{name:?}: the score {score} {what}"
+            )));
+        }
+        let hash = xxh3_128(name);
+        self.rows.push(Row {
+            name: [(hash >> 64) as u64, hash as u64],
+            score: score + 0.0, // -0 becomes 0.
+        });
+        Ok(())
+    }
+
+    /// Number of pages.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are no pages.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+}
+
+/// What is wrong with a score.
+fn unfit(score: f64) -> Option<&'static str> {
+    if score.is_nan() {
+        Some("is not a number")
+    } else if score.is_infinite() {
+        Some("is not finite")
+    } else if score < 0.0 {
+        Some("is negative")
+    } else {
+        None
+    }
+}
+
+/// Reads scores from decompressed text, in one of two forms, told apart by the first line:
+///
+/// - `name<TAB>score`, further columns ignored. Names are bytes, taken as they stand.
+/// - one bare number a line: the names are `0`, `1`, ... in the order of the lines, headers not counted.
+///
+/// The first line may be a header: its score's first character is then no digit, sign or point, and it
+/// is no number. A byte order mark and carriage returns at line ends are dropped, and so are spaces around a number.
+/// `label` names the input in errors. A line may have at most `limits.line_bytes`.
+///
+/// # Errors
+/// [`Error::BadRecord`] names the first line (counted from 1; blank ones are none of the forms) that cannot be
+/// read and the byte it starts at. [`Error::Io`] if reading fails.
+pub fn read_scores(input: impl BufRead, label: &str, limits: &Limits) -> Result<Scores> {
+    let mut lines = Lines::new(input, label, limits.line_bytes);
+    let mut scores = Scores::new();
+    let mut form = None;
+    while lines.advance()? {
+        let line = lines.line();
+        let form = match form {
+            Some(form) => form,
+            None if lines.number == 1 && is_header(line) => continue,
+            None => *form.insert(Form::of(line)),
+        };
+        match form.split(line) {
+            Ok((Some(name), score)) => scores.push(name, score)?,
+            Ok((None, score)) => scores.push(scores.len().to_string().as_bytes(), score)?,
+            Err(detail) => return Err(lines.bad(detail)),
+        }
+    }
+    Ok(scores)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Form {
+    Named,
+    Bare,
+}
+
+impl Form {
+    fn of(line: &[u8]) -> Form {
+        if line.contains(&b'\t') {
+            Form::Named
+        } else {
+            Form::Bare
+        }
+    }
+
+    /// Name (if lines have one) and score of a line.
+    fn split(self, line: &[u8]) -> Result<(Option<&[u8]>, f64), String> {
+        if line.is_empty() {
+            return Err("the line is blank".into());
+        }
+        match (self, Form::of(line)) {
+            (Form::Named, Form::Bare) => Err("no tab between name and score".into()),
+            (Form::Bare, Form::Named) => Err("a tab, where lines before are bare numbers".into()),
+            (Form::Bare, Form::Bare) => Ok((None, number(line)?)),
+            (Form::Named, Form::Named) => {
+                let mut columns = line.split(|&byte| byte == b'\t');
+                let name = columns.next().unwrap_or_default();
+                if name.is_empty() {
+                    return Err("the name is empty".into());
+                }
+                Ok((Some(name), number(columns.next().unwrap_or_default())?))
+            }
+        }
+    }
+}
+
+fn number(field: &[u8]) -> Result<f64, String> {
+    let text = std::str::from_utf8(field.trim_ascii()).ok();
+    let Some(score) = text.and_then(|text| text.parse().ok()) else {
+        let field = String::from_utf8_lossy(&field[..field.len().min(60)]);
+        return Err(format!("{field:?} is no number"));
+    };
+    match unfit(score) {
+        Some(what) => Err(format!("the score {score} {what}")),
+        None => Ok(score),
+    }
+}
+
+/// Whether the first line's score can't have been meant as a number.
+fn is_header(line: &[u8]) -> bool {
+    let field = match Form::of(line) {
+        Form::Named => line.split(|&byte| byte == b'\t').nth(1).unwrap_or_default(),
+        Form::Bare => line,
+    };
+    let text = std::str::from_utf8(field.trim_ascii()).unwrap_or_default();
+    match text.as_bytes().first() {
+        None | Some(b'0'..=b'9' | b'+' | b'-' | b'.') => false,
+        Some(_) => text.parse::<f64>().is_err(), // "nan" and "inf" are numbers.
+    }
+}
+
+/// Lines with their number and place.
+struct Lines<'a, R> {
+    input: R,
+    label: &'a str,
+    limit: u64,
+    buffer: Vec<u8>,
+    /// Number of the current line, from 1.
+    number: u64,
+    /// Where it starts, and where it ends.
+    start: u64,
+    end: u64,
+}
+
+impl<'a, R: BufRead> Lines<'a, R> {
+    fn new(input: R, label: &'a str, limit: u64) -> Lines<'a, R> {
+        Lines {
+            input,
+            label,
+            limit,
+            buffer: Vec::new(),
+            number: 0,
+            start: 0,
+            end: 0,
+        }
+    }
+
+    /// Goes to the next line; false at the end.
+    fn advance(&mut self) -> Result<bool> {
+        self.buffer.clear();
+        let mut input = self.input.by_ref().take(self.limit.saturating_add(1));
+        let read = input
+            .read_until(b'\n', &mut self.buffer)
+            .map_err(Error::io(self.label, "read"))?;
+        if read == 0 {
+            return Ok(false);
+        }
+        self.number += 1;
+        self.start = self.end;
+        self.end += read as u64;
+        if self.buffer.last() != Some(&b'\n') && read as u64 > self.limit {
+            return Err(self.bad(format!("the line is longer than {} bytes", self.limit)));
+        }
+        Ok(true)
+    }
+
+    /// The current line without its end, and without the byte order mark.
+    fn line(&self) -> &[u8] {
+        let line = self.buffer.strip_suffix(b"\n").unwrap_or(&self.buffer);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        match self.number {
+            1 => line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line),
+            _ => line,
+        }
+    }
+
+    fn bad(&self, detail: String) -> Error {
+        Error::BadRecord {
+            input: self.label.to_owned(),
+            record: self.number,
+            offset: self.start,
+            reason: "malformed",
+            detail,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: impl AsRef<[u8]>) -> Result<Scores> {
+        read_scores(text.as_ref(), "scores.tsv", &Limits::default())
+    }
+
+    fn assert_same(text: impl AsRef<[u8]>, expected: &[(&[u8], f64)]) {
+        let mut scores = Scores::new();
+        for (name, score) in expected {
+            scores.push(name, *score).unwrap();
+        }
+        let pairs = |scores: Scores| -> Vec<_> {
+            scores
+                .rows
+                .iter()
+                .map(|row| (row.name, row.score.to_bits()))
+                .collect()
+        };
+        assert_eq!(pairs(read(text).unwrap()), pairs(scores));
+    }
+
+    #[test]
+    fn two_columns() {
+        let expected: &[(&[u8], f64)] = &[(b"a", 0.25), (b"b c", 1e-7), (b"\xFF", 3.0)];
+        assert_same(b"a\t0.25\nb c\t1e-7\n\xFF\t3", expected);
+        assert_same(b"name\tscore\na\t0.25\nb c\t1E-7\n\xFF\t3\n", expected);
+        assert_same(
+            b"\xEF\xBB\xBFa\t0.25\r\nb c\t1e-7\r\n\xFF\t 3 \r\n",
+            expected,
+        );
+        assert_same(
+            b"url\timportance\trank\tvisits\tlast_fetch\na\t0.25\t2\t1\t\nb c\t1e-7\t3\t1\t\n\xFF\t3.0\t1\t2\t2014-03-25T12:12:25Z\n",
+            expected,
+        );
+    }
+
+    #[test]
+    fn bare_numbers() {
+        let expected: &[(&[u8], f64)] = &[(b"0", 0.5), (b"1", 0.0), (b"2", 2.5e-8)];
+        assert_same("0.5\n-0\n2.5e-8\n", expected);
+        assert_same("score\n0.5\n0\n2.5e-8", expected);
+        assert_same("", &[]);
+        assert_same("url\timportance\n", &[]);
+    }
+
+    #[test]
+    fn malformed_lines_are_named() {
+        let cases: &[(&[u8], u64, u64, &str)] = &[
+            (b"a\t1\nb\n", 2, 4, "no tab"),
+            (b"a\t1\nb\tx\n", 2, 4, "\"x\" is no number"),
+            (b"a\t1\n\nb\t2\n", 2, 4, "blank"),
+            (b"a\t1\nb\t\n", 2, 4, "\"\" is no number"),
+            (b"h\tscore\nh\tscore\n", 2, 8, "\"score\" is no number"),
+            (b"a\t0.1x\n", 1, 0, "\"0.1x\" is no number"),
+            (b"a\t-1\n", 1, 0, "negative"),
+            (b"a\tNaN\n", 1, 0, "not a number"),
+            (b"a\t1e999\n", 1, 0, "not finite"),
+            (b"a\tinf\n", 1, 0, "not finite"),
+            (b"\t1\n", 1, 0, "name is empty"),
+            (b"a\t\xFF\nb\t\xFF\n", 1, 0, "is no number"),
+            (b"1\n2\nx\n", 3, 4, "\"x\" is no number"),
+            (b"1\n2\t3\n", 2, 2, "a tab"),
+            (b"\n", 1, 0, "blank"),
+        ];
+        for (text, line, byte, what) in cases {
+            let shown = String::from_utf8_lossy(text);
+            match read(text) {
+                Err(Error::BadRecord {
+                    record,
+                    offset,
+                    detail,
+                    ..
+                }) => {
+                    assert_eq!((record, offset), (*line, *byte), "{shown:?}");
+                    assert!(detail.contains(what), "{shown:?}: {detail}");
+                }
+                other => panic!("{shown:?}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn long_lines_are_refused() {
+        let limits = Limits {
+            line_bytes: 8,
+            ..Limits::default()
+        };
+        let read = |text: &str| read_scores(text.as_bytes(), "x", &limits);
+        assert!(read("abcde\t1\n").is_ok()); // 7 bytes and the line's end.
+        assert!(read("abcdef\t1\n").is_ok());
+        assert!(read("abcdef\t1").is_ok());
+        assert!(read("abcdefg\t1\n").is_err());
+        assert!(read("abcdefg\t1").is_err());
+    }
+
+    #[test]
+    fn unfit_scores_are_refused() {
+        let mut scores = Scores::new();
+        for score in [-1e-300, f64::NAN, f64::INFINITY] {
+            assert!(scores.push(b"a", score).is_err());
+        }
+        assert!(scores.is_empty());
+    }
+}

@@ -1,0 +1,60 @@
+//! A compensated sum (Neumaier's variant of Kahan's): the error is about one rounding of the
+//! result, however many terms. The same terms in the same order give the same bits.
+
+/// A running sum.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sum {
+    sum: f64,
+    lost: f64,
+}
+
+impl Sum {
+    pub(crate) fn add(&mut self, term: f64) {
+        let sum = self.sum + term;
+        // The smaller of the two loses digits; this is what it loses.
+        self.lost += if self.sum.abs() >= term.abs() {
+            (self.sum - sum) + term
+        } else {
+            (term - sum) + self.sum
+        };
+        self.sum = sum;
+    }
+
+    /// The sum. Infinite once it passed the range of `f64`.
+    pub(crate) fn value(self) -> f64 {
+        if self.sum.is_finite() {
+            self.sum + self.lost
+        } else {
+            self.sum
+        }
+    }
+}
+
+impl FromIterator<f64> for Sum {
+    fn from_iter<I: IntoIterator<Item = f64>>(terms: I) -> Sum {
+        let mut sum = Sum::default();
+        terms.into_iter().for_each(|term| sum.add(term));
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Sum;
+
+    #[test]
+    fn keeps_what_a_plain_sum_loses() {
+        // Neumaier's example: exactly 2, a plain sum gives 0.
+        let sum: Sum = [1.0, 1e100, 1.0, -1e100].into_iter().collect();
+        assert_eq!(sum.value(), 2.0);
+        // 0.1 is 0.1000000000000000055...: ten million of them are 1e6 to within half a unit.
+        let sum: Sum = std::iter::repeat_n(0.1, 10_000_000).collect();
+        assert_eq!(sum.value(), 1e6);
+    }
+
+    #[test]
+    fn overflow_is_infinite() {
+        let sum: Sum = [f64::MAX, f64::MAX].into_iter().collect();
+        assert_eq!(sum.value(), f64::INFINITY);
+    }
+}

@@ -1,0 +1,45 @@
+//! JSON lines: one object a page, keys in the order of the columns, `last_fetch` a string or null.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::{Exporter, Lines, Output, RankedPage, importance, last_fetch};
+use crate::{Error, Result};
+
+#[derive(Serialize)]
+struct Row<'a> {
+    url: &'a str,
+    importance: f64,
+    rank: u64,
+    visits: u64,
+    last_fetch: Option<String>,
+}
+
+pub(super) struct Jsonl<W>(Lines<W>);
+
+impl<W: Write> Jsonl<W> {
+    pub(super) fn new(out: Output<W>) -> Jsonl<W> {
+        Jsonl(Lines::new(out))
+    }
+}
+
+impl<W: Write> Exporter for Jsonl<W> {
+    fn row(&mut self, page: &RankedPage<'_>) -> Result<()> {
+        let row = Row {
+            url: &page.url,
+            importance: importance(page)?,
+            rank: page.rank,
+            visits: page.visits,
+            last_fetch: last_fetch(page)?.map(|time| time.to_string()),
+        };
+        serde_json::to_writer(&mut self.0.buffer, &row)
+            .map_err(|e| Error::io(&self.0.out.path, "write")(io::Error::from(e)))?;
+        self.0.buffer.push(b'\n');
+        self.0.line_done()
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        self.0.finish()
+    }
+}

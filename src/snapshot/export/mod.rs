@@ -1,0 +1,233 @@
+//! Rankings as files for other programs: TSV, JSON lines, Parquet.
+//!
+//! All hold the same five columns, in this order:
+//!
+//! | column | content |
+//! |---|---|
+//! | `url` | the page's canonical URL, or its opaque name |
+//! | `importance` | all pages sum to 1; the shortest digits that read back to the same `f64` |
+//! | `rank` | 1 + pages of strictly greater importance |
+//! | `visits` | visits so far |
+//! | `last_fetch` | RFC 3339 in UTC, `2014-03-25T12:12:25Z`; Parquet: a UTC timestamp in milliseconds. Empty or null if unknown |
+//!
+//! The same rows give the same bytes. Rows are written as they come, in bounded memory.
+
+mod jsonl;
+mod parquet;
+mod tsv;
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use crate::decode::Time;
+use crate::{Error, Result};
+
+/// One page of a ranking.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RankedPage<'a> {
+    /// The page's number; it names the page in errors and is not written.
+    pub page: u64,
+    /// The canonical URL, or the opaque name.
+    pub url: Cow<'a, str>,
+    /// Importance, finite; all pages sum to 1.
+    pub importance: f64,
+    /// 1 + pages of strictly greater importance.
+    pub rank: u64,
+    /// Visits.
+    pub visits: u64,
+    /// Time of the last fetch, in seconds since 1970; `None`: unknown.
+    pub last_fetch: Option<Time>,
+}
+
+/// A file format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Tab-separated, with a header line.
+    Tsv,
+    /// One JSON object a line.
+    Jsonl,
+    /// Apache Parquet.
+    Parquet,
+}
+
+impl Format {
+    /// All formats.
+    pub const ALL: [Format; 3] = [Format::Tsv, Format::Jsonl, Format::Parquet];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Tsv => "tsv",
+            Format::Jsonl => "jsonl",
+            Format::Parquet => "parquet",
+        }
+    }
+}
+
+impl FromStr for Format {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Format> {
+        let format = Format::ALL.into_iter().find(|format| format.name() == name);
+        format.ok_or_else(|| {
+            Error::Refused(format!(
+                "{name:?} is no export format; choose tsv, jsonl or parquet"
+            ))
+        })
+    }
+}
+
+/// Writes rows to one file. Any error is final: what was written is no whole file.
+pub trait Exporter {
+    /// Writes one row.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] for a row that the format can't hold, [`Error::Io`] if writing fails.
+    fn row(&mut self, page: &RankedPage<'_>) -> Result<()>;
+
+    /// Writes what is still to come and flushes. Without it the file is not whole.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if writing fails.
+    fn finish(self: Box<Self>) -> Result<()>;
+}
+
+/// Starts a file. `path` names `out` in errors. Output is buffered here.
+///
+/// # Errors
+/// [`Error::Io`] if writing fails.
+pub fn exporter<'w>(
+    format: Format,
+    out: impl Write + Send + 'w,
+    path: &Path,
+) -> Result<Box<dyn Exporter + 'w>> {
+    let out = Output {
+        out,
+        path: path.to_owned(),
+        failed: false,
+    };
+    Ok(match format {
+        Format::Tsv => Box::new(tsv::Tsv::new(out)?),
+        Format::Jsonl => Box::new(jsonl::Jsonl::new(out)),
+        Format::Parquet => Box::new(parquet::Parquet::new(out)?),
+    })
+}
+
+/// Writes a whole file; returns the number of rows.
+///
+/// # Errors
+/// The first error of `rows`, and those of [`Exporter`].
+pub fn export<'a>(
+    format: Format,
+    out: impl Write + Send,
+    path: &Path,
+    rows: impl IntoIterator<Item = Result<RankedPage<'a>>>,
+) -> Result<u64> {
+    let mut exporter = exporter(format, out, path)?;
+    let mut count = 0;
+    for row in rows {
+        exporter.row(&row?)?;
+        count += 1;
+    }
+    exporter.finish()?;
+    Ok(count)
+}
+
+/// Where a file goes. After a failed write it refuses all further ones, so that buffers
+/// that are dropped don't write behind the failure.
+struct Output<W> {
+    out: W,
+    path: PathBuf,
+    failed: bool,
+}
+
+impl<W: Write> Output<W> {
+    fn guarded<T>(&mut self, io: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<T> {
+        if self.failed {
+            return Err(io::Error::other("an earlier write failed"));
+        }
+        let result = io(&mut self.out);
+        // An interrupted call is tried again by its caller.
+        self.failed = matches!(&result, Err(e) if e.kind() != io::ErrorKind::Interrupted);
+        result
+    }
+}
+
+impl<W: Write> Write for Output<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.guarded(|out| out.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.guarded(W::flush)
+    }
+}
+
+/// Text formats: bytes are gathered and written in pieces of this size.
+const PIECE: usize = 1 << 16;
+
+/// Lines on their way to an [`Output`].
+struct Lines<W> {
+    out: Output<W>,
+    buffer: Vec<u8>,
+}
+
+impl<W: Write> Lines<W> {
+    fn new(out: Output<W>) -> Lines<W> {
+        Lines {
+            out,
+            buffer: Vec::with_capacity(2 * PIECE),
+        }
+    }
+
+    /// Writes the buffer once it is full.
+    fn line_done(&mut self) -> Result<()> {
+        if self.buffer.len() >= PIECE {
+            self.write()?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self) -> Result<()> {
+        let written = self.out.write_all(&self.buffer);
+        self.buffer.clear();
+        written.map_err(|e| Error::io(&self.out.path, "write")(e))
+    }
+
+    fn finish(mut self) -> Result<()> {
+        self.write()?;
+        let flushed = self.out.flush();
+        flushed.map_err(Error::io(&self.out.path, "write"))
+    }
+}
+
+/// The importance, if it is one.
+fn importance(page: &RankedPage<'_>) -> Result<f64> {
+    if page.importance.is_finite() {
+        return Ok(page.importance);
+    }
+    Err(Error::Refused(format!(
+        "page {}: its importance is {}, which is no number to export",
+        page.page, page.importance
+    )))
+}
+
+/// The last fetch as a timestamp.
+fn last_fetch(page: &RankedPage<'_>) -> Result<Option<jiff::Timestamp>> {
+    let Some(seconds) = page.last_fetch else {
+        return Ok(None);
+    };
+    jiff::Timestamp::from_second(seconds)
+        .map(Some)
+        .map_err(|_| {
+            Error::Refused(format!(
+                "page {}: its last fetch, {seconds} s from 1970, is outside the years -9999 to 9999",
+                page.page
+            ))
+        })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! Apache Parquet.
+//!
+//! ```text
+//! url         BYTE_ARRAY (STRING)                 required
+//! importance  DOUBLE                              required
+//! rank        INT64                               required
+//! visits      INT64                               required
+//! last_fetch  INT64 (TIMESTAMP(MILLIS, UTC))      optional
+//! ```
+//!
+//! Snappy, statistics by column chunk and page. A row group holds at most 131,072 rows and about 64 MiB of URLs, which
+//! bounds memory here and in readers. URLs are all distinct, so they get no dictionary. Signed
+//! integers, since not every reader knows unsigned ones.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use parquet::basic::Compression;
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::ColumnPath;
+
+use super::{Exporter, Output, RankedPage, importance, last_fetch};
+use crate::{Error, Result};
+
+const SCHEMA: &str = "message ranking {
+    REQUIRED BYTE_ARRAY url (STRING);
+    REQUIRED DOUBLE importance;
+    REQUIRED INT64 rank;
+    REQUIRED INT64 visits;
+    OPTIONAL INT64 last_fetch (TIMESTAMP(MILLIS, true));
+}";
+
+/// Most rows of a row group.
+pub(super) const GROUP_ROWS: usize = 1 << 17;
+/// A row group ends once its URLs reach this many bytes.
+pub(super) const GROUP_URL_BYTES: usize = 64 << 20;
+
+/// One row group's columns.
+#[derive(Default)]
+struct Columns {
+    url: Vec<ByteArray>,
+    importance: Vec<f64>,
+    rank: Vec<i64>,
+    visits: Vec<i64>,
+    /// Milliseconds since 1970, where known; and for every row whether it is (1) or not (0).
+    last_fetch: Vec<i64>,
+    last_fetch_known: Vec<i16>,
+    url_bytes: usize,
+}
+
+pub(super) struct Parquet<W: Write + Send> {
+    writer: SerializedFileWriter<Output<W>>,
+    columns: Columns,
+}
+
+impl<W: Write + Send> Parquet<W> {
+    pub(super) fn new(out: Output<W>) -> Result<Parquet<W>> {
+        let path = out.path.clone();
+        let start = || {
+            let schema = Arc::new(parse_message_type(SCHEMA)?);
+            let properties = WriterProperties::builder()
+                .set_compression(Compression::SNAPPY)
+                .set_statistics_enabled(EnabledStatistics::Page)
+                .set_column_dictionary_enabled(ColumnPath::from("url"), false)
+                .set_created_by(concat!("cashrank ", env!("CARGO_PKG_VERSION")).to_owned())
+                .build();
+            SerializedFileWriter::new(out, schema, Arc::new(properties))
+        };
+        let writer = start().map_err(|e| Error::io(path, "write")(into_io(e)))?;
+        Ok(Parquet {
+            writer,
+            columns: Columns::default(),
+        })
+    }
+
+    fn write_group(&mut self) -> Result<()> {
+        if self.columns.url.is_empty() {
+            return Ok(());
+        }
+        let columns = std::mem::take(&mut self.columns);
+        let written = write_group(&mut self.writer, &columns);
+        written.map_err(|e| self.failed(e))
+    }
+
+    fn failed(&self, error: ParquetError) -> Error {
+        Error::io(&self.writer.inner().path, "write")(into_io(error))
+    }
+}
+
+impl<W: Write + Send> Exporter for Parquet<W> {
+    fn row(&mut self, page: &RankedPage<'_>) -> Result<()> {
+        let importance = importance(page)?;
+        let (rank, visits) = (signed(page, page.rank)?, signed(page, page.visits)?);
+        let fetched = last_fetch(page)?;
+
+        let columns = &mut self.columns;
+        columns
+            .url
+            .push(ByteArray::from(page.url.as_bytes().to_vec()));
+        columns.url_bytes += page.url.len();
+        columns.importance.push(importance);
+        columns.rank.push(rank);
+        columns.visits.push(visits);
+        columns.last_fetch_known.push(fetched.is_some().into());
+        columns
+            .last_fetch
+            .extend(fetched.map(|time| time.as_millisecond()));
+        if columns.url.len() >= GROUP_ROWS || columns.url_bytes >= GROUP_URL_BYTES {
+            self.write_group()?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<()> {
+        self.write_group()?;
+        let finished = self.writer.finish();
+        finished.map_err(|e| self.failed(e))?;
+        Ok(())
+    }
+}
+
+fn signed(page: &RankedPage<'_>, number: u64) -> Result<i64> {
+    i64::try_from(number).map_err(|_| {
+        Error::Refused(format!(
+            "page {}: {number} is above 2^63 - 1, the largest integer of this export",
+            page.page
+        ))
+    })
+}
+
+fn write_group<W: Write + Send>(
+    writer: &mut SerializedFileWriter<W>,
+    columns: &Columns,
+) -> Result<(), ParquetError> {
+    let mut group = writer.next_row_group()?;
+    write_column::<ByteArrayType, _>(&mut group, &columns.url, None)?;
+    write_column::<DoubleType, _>(&mut group, &columns.importance, None)?;
+    write_column::<Int64Type, _>(&mut group, &columns.rank, None)?;
+    write_column::<Int64Type, _>(&mut group, &columns.visits, None)?;
+    let known = Some(columns.last_fetch_known.as_slice());
+    write_column::<Int64Type, _>(&mut group, &columns.last_fetch, known)?;
+    group.close()?;
+    Ok(())
+}
+
+/// Writes the next column; `known` holds 1 for a value and 0 for a null.
+fn write_column<T: DataType, W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    values: &[T::T],
+    known: Option<&[i16]>,
+) -> Result<(), ParquetError> {
+    let Some(mut column) = group.next_column()? else {
+        return Err(ParquetError::General("the schema has fewer columns".into()));
+    };
+    column.typed::<T>().write_batch(values, known, None)?;
+    column.close()
+}
+
+/// The system's error, if there is one inside.
+fn into_io(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(inner) => io::Error::other(inner),
+        },
+        error => io::Error::other(error),
+    }
+}

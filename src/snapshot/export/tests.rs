@@ -1,0 +1,293 @@
+use std::fs::File;
+use std::sync::{Arc, Mutex};
+
+use ::parquet::basic::{Compression, LogicalType, Type};
+use ::parquet::file::reader::{FileReader, SerializedFileReader};
+use ::parquet::record::{Field, RowAccessor};
+use proptest::prelude::*;
+
+use super::parquet::{GROUP_ROWS, GROUP_URL_BYTES};
+use super::*;
+
+fn page(url: &str, importance: f64, last_fetch: Option<Time>) -> RankedPage<'_> {
+    RankedPage {
+        page: 7,
+        url: url.into(),
+        importance,
+        rank: 3,
+        visits: 2,
+        last_fetch,
+    }
+}
+
+fn written(format: Format, pages: &[RankedPage<'_>]) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    let rows = pages.iter().cloned().map(Ok);
+    let count = export(format, &mut out, Path::new("out"), rows)?;
+    assert_eq!(count, pages.len() as u64);
+    Ok(out)
+}
+
+fn text(format: Format, pages: &[RankedPage<'_>]) -> String {
+    String::from_utf8(written(format, pages).unwrap()).unwrap()
+}
+
+/// Parquet's reader wants a file.
+fn open(bytes: &[u8]) -> SerializedFileReader<File> {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(bytes).unwrap();
+    SerializedFileReader::new(file).unwrap()
+}
+
+/// 1395749545 is 2014-03-25T12:12:25Z (`date -u -d @1395749545`), -1 a second before 1970.
+fn samples() -> Vec<RankedPage<'static>> {
+    vec![
+        page("http://a.example/", 0.25, Some(1_395_749_545)),
+        page(
+            "tab\there \"quoted\" \u{1} \\ \u{2028} é",
+            1.3813131542535304e-6,
+            None,
+        ),
+        page("", 1e-5, Some(-1)),
+    ]
+}
+
+#[test]
+fn tsv() {
+    let mut pages = samples();
+    pages.remove(1);
+    assert_eq!(
+        text(Format::Tsv, &pages),
+        "url\timportance\trank\tvisits\tlast_fetch\n\
+         http://a.example/\t0.25\t3\t2\t2014-03-25T12:12:25Z\n\
+         \t1e-5\t3\t2\t1969-12-31T23:59:59Z\n"
+    );
+    assert_eq!(
+        text(Format::Tsv, &[]),
+        "url\timportance\trank\tvisits\tlast_fetch\n"
+    );
+    for name in ["a\tb", "a\nb", "a\r"] {
+        let error = written(Format::Tsv, &[page(name, 0.5, None)]).unwrap_err();
+        assert!(error.to_string().starts_with("page 7"), "{error}");
+    }
+}
+
+#[test]
+fn jsonl() {
+    let pages = samples();
+    let text = text(Format::Jsonl, &pages);
+    assert_eq!(text.lines().count(), 3);
+    assert_eq!(
+        text.lines().next().unwrap(),
+        r#"{"url":"http://a.example/","importance":0.25,"rank":3,"visits":2,"last_fetch":"2014-03-25T12:12:25Z"}"#
+    );
+    for (line, page) in text.lines().zip(&pages) {
+        let value: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(value["url"], *page.url);
+        assert_eq!(value["last_fetch"].is_null(), page.last_fetch.is_none());
+    }
+}
+
+#[test]
+fn parquet_rows_and_types() {
+    let pages = samples();
+    let bytes = written(Format::Parquet, &pages).unwrap();
+    let reader = open(&bytes);
+    let schema = reader.metadata().file_metadata().schema_descr();
+    let columns: Vec<_> = schema
+        .columns()
+        .iter()
+        .map(|c| (c.name(), c.physical_type(), c.max_def_level()))
+        .collect();
+    let expected = [
+        ("url", Type::BYTE_ARRAY, 0),
+        ("importance", Type::DOUBLE, 0),
+        ("rank", Type::INT64, 0),
+        ("visits", Type::INT64, 0),
+        ("last_fetch", Type::INT64, 1),
+    ];
+    assert_eq!(columns, expected);
+    assert_eq!(
+        schema.column(0).logical_type_ref(),
+        Some(&LogicalType::String)
+    );
+
+    for (row, page) in reader.get_row_iter(None).unwrap().zip(&pages) {
+        let row = row.unwrap();
+        assert_eq!(row.get_string(0).unwrap(), &*page.url);
+        assert_eq!(
+            row.get_double(1).unwrap().to_bits(),
+            page.importance.to_bits()
+        );
+        assert_eq!((row.get_long(2).unwrap(), row.get_long(3).unwrap()), (3, 2));
+        let expected = page
+            .last_fetch
+            .map_or(Field::Null, |s| Field::TimestampMillis(s * 1000));
+        assert_eq!(row.get_column_iter().nth(4).unwrap().1, &expected);
+    }
+    assert_eq!(reader.metadata().file_metadata().num_rows(), 3);
+}
+
+#[test]
+fn parquet_groups_are_bounded_packed_and_counted() {
+    let rows = 2 * GROUP_ROWS + 5;
+    let pages = (0..rows as u64).map(|i| {
+        Ok(RankedPage {
+            page: i,
+            url: format!("http://example/{i:07}").into(),
+            importance: i as f64,
+            rank: i + 1,
+            visits: 1,
+            last_fetch: (i % 2 == 0).then_some(i as i64),
+        })
+    });
+    let mut out = Vec::new();
+    export(Format::Parquet, &mut out, Path::new("out"), pages).unwrap();
+    let reader = open(&out);
+    let groups = reader.metadata().row_groups();
+    let sizes: Vec<_> = groups.iter().map(|group| group.num_rows()).collect();
+    assert_eq!(sizes, [GROUP_ROWS as i64, GROUP_ROWS as i64, 5]);
+    for column in groups.iter().flat_map(|group| group.columns()) {
+        assert_eq!(column.compression(), Compression::SNAPPY);
+        assert!(column.statistics().is_some());
+    }
+    let last = groups[2].column(0).statistics().unwrap();
+    assert_eq!(last.min_bytes_opt().unwrap(), b"http://example/0262144");
+    assert_eq!(last.max_bytes_opt().unwrap(), b"http://example/0262148");
+    let nulls: Option<u64> = groups
+        .iter()
+        .map(|g| g.column(4).statistics()?.null_count_opt())
+        .sum();
+    assert_eq!(nulls, Some(rows as u64 / 2));
+
+    // Long URLs end a group before its rows do.
+    let long = "x".repeat(1 << 20);
+    let pages = vec![page(&long, 0.5, None); (GROUP_URL_BYTES >> 20) + 1];
+    let bytes = written(Format::Parquet, &pages).unwrap();
+    let reader = open(&bytes);
+    let sizes: Vec<_> = reader
+        .metadata()
+        .row_groups()
+        .iter()
+        .map(|g| g.num_rows())
+        .collect();
+    assert_eq!(sizes, [64, 1]);
+}
+
+#[test]
+fn empty_parquet_is_whole() {
+    let bytes = written(Format::Parquet, &[]).unwrap();
+    let reader = open(&bytes);
+    assert_eq!(reader.get_row_iter(None).unwrap().count(), 0);
+}
+
+#[test]
+fn what_no_format_holds_is_refused() {
+    for format in Format::ALL {
+        for bad in [
+            page("a", f64::NAN, None),
+            page("a", f64::INFINITY, None),
+            page("a", 0.5, Some(i64::MAX)),
+            page("a", 0.5, Some(i64::MIN)),
+        ] {
+            let error = written(format, &[bad]).unwrap_err();
+            assert!(error.to_string().starts_with("page 7"), "{error}");
+        }
+        // An error among the rows comes through.
+        let rows = [Err(Error::Refused("no more".into()))];
+        let error = export(format, &mut Vec::new(), Path::new("out"), rows).unwrap_err();
+        assert_eq!(error.to_string(), "no more");
+    }
+    let mut many = page("a", 0.5, None);
+    many.visits = 1 << 63;
+    assert!(written(Format::Parquet, &[many]).is_err());
+}
+
+#[test]
+fn formats_are_known_by_name() {
+    for format in Format::ALL {
+        assert_eq!(format.name().parse::<Format>().unwrap(), format);
+    }
+    assert!("csv".parse::<Format>().is_err());
+}
+
+/// Takes `room` bytes, then is a closed pipe; counts what comes after.
+struct Pipe {
+    room: usize,
+    refused: Arc<Mutex<u32>>,
+}
+
+impl Write for Pipe {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.room == 0 {
+            *self.refused.lock().unwrap() += 1;
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let taken = bytes.len().min(self.room);
+        self.room -= taken;
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A closed pipe is told as such, whatever the format, and nothing is written behind it.
+#[test]
+fn write_errors_come_through_once() {
+    let url = "http://example/".repeat(100);
+    let pages = vec![page(&url, 0.5, None); 1000];
+    for format in Format::ALL {
+        let whole = written(format, &pages).unwrap().len();
+        for room in [0, 1, 3, 100, whole / 2, whole - 1] {
+            let refused = Arc::new(Mutex::new(0));
+            let pipe = Pipe {
+                room,
+                refused: refused.clone(),
+            };
+            let rows = pages.iter().cloned().map(Ok);
+            match export(format, pipe, Path::new("pipe"), rows) {
+                Err(Error::Io { source, path, .. }) => {
+                    assert_eq!(
+                        source.kind(),
+                        io::ErrorKind::BrokenPipe,
+                        "{format:?} {room}"
+                    );
+                    assert_eq!(path, Path::new("pipe"));
+                }
+                other => panic!("{format:?} {room}: {other:?}"),
+            }
+            assert_eq!(*refused.lock().unwrap(), 1, "{format:?} {room}");
+        }
+    }
+}
+
+proptest! {
+    /// Any name and importance reads back the same, from JSON and from TSV.
+    #[test]
+    fn reads_back(url in any::<String>(), bits in any::<u64>(), seconds in -300_000_000_000i64..250_000_000_000) {
+        let importance = f64::from_bits(bits);
+        prop_assume!(importance.is_finite());
+        let row = page(&url, importance, Some(seconds));
+        let line = text(Format::Jsonl, std::slice::from_ref(&row));
+        let value: serde_json::Value = serde_json::from_str(&line).unwrap();
+        prop_assert_eq!(value["url"].as_str().unwrap(), &url);
+        let time: jiff::Timestamp = value["last_fetch"].as_str().unwrap().parse().unwrap();
+        prop_assert_eq!(time.as_second(), seconds);
+        // The last such key is the object's own: no string comes between it and the number.
+        let (_, rest) = line.rsplit_once("\"importance\":").unwrap();
+        let digits = rest.split(',').next().unwrap();
+        prop_assert_eq!(digits.parse::<f64>().unwrap().to_bits(), importance.to_bits());
+        match written(Format::Tsv, &[row]) {
+            Ok(bytes) => {
+                let text = String::from_utf8(bytes).unwrap();
+                let columns: Vec<&str> = text.trim_end_matches('\n').rsplit_once('\n').unwrap().1.split('\t').collect();
+                prop_assert_eq!(columns.len(), 5);
+                prop_assert_eq!(columns[0], &url);
+                prop_assert_eq!(columns[1].parse::<f64>().unwrap().to_bits(), importance.to_bits());
+            }
+            Err(_) => prop_assert!(url.contains(['\t', '\n', '\r'])),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Tab-separated values: a header line, no quoting, lines end with a line feed. Importance below 1e-5 is in
+//! scientific notation (`1.5e-6`).
+//!
+//! A name that holds a tab, a line feed or a carriage return can't be written without a
+//! convention that readers don't share, so it is refused; canonical URLs never hold any.
+
+use std::io::Write;
+
+use memchr::memchr3;
+
+use super::{Exporter, Lines, Output, RankedPage, importance, last_fetch};
+use crate::{Error, Result};
+
+pub(super) struct Tsv<W>(Lines<W>);
+
+impl<W: Write> Tsv<W> {
+    pub(super) fn new(out: Output<W>) -> Result<Tsv<W>> {
+        let mut lines = Lines::new(out);
+        lines
+            .buffer
+            .extend_from_slice(b"url\timportance\trank\tvisits\tlast_fetch\n");
+        Ok(Tsv(lines))
+    }
+}
+
+impl<W: Write> Exporter for Tsv<W> {
+    fn row(&mut self, page: &RankedPage<'_>) -> Result<()> {
+        if memchr3(b'\t', b'\n', b'\r', page.url.as_bytes()).is_some() {
+            return Err(Error::Refused(format!(
+                "page {}: its name, {:?}, holds a tab or a line end, which TSV cannot; export jsonl or parquet",
+                page.page, page.url
+            )));
+        }
+        let importance = importance(page)?;
+        let fetched = last_fetch(page)?
+            .map(|time| time.to_string())
+            .unwrap_or_default();
+        let (url, rank, visits) = (&page.url, page.rank, page.visits);
+        writeln!(
+            self.0.buffer,
+            "{url}\t{importance:?}\t{rank}\t{visits}\t{fetched}"
+        )
+        .map_err(|e| Error::io(&self.0.out.path, "write")(e))?;
+        self.0.line_done()
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        self.0.finish()
+    }
+}
