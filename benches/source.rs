@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use cashrank::Limits;
-use cashrank::decode::{Decoder, Names, Sink, Skipper};
+use cashrank::decode::{Decoder, Names, Sink, Skipped, Skipper};
 use cashrank::source::{InputName, Source, SourceOptions, Summary};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -35,8 +35,11 @@ impl Decoder for Lines {
 }
 
 impl Skipper for Lines {
-    fn skip(&mut self, piece: &[u8]) -> Option<usize> {
-        memchr::memchr(b'\n', piece).map(|at| at + 1)
+    fn skip(&mut self, buf: &[u8], _: bool) -> Skipped {
+        match memchr::memchr(b'\n', buf) {
+            Some(at) => Skipped::Ended(at + 1),
+            None => Skipped::Ended(buf.len()),
+        }
     }
 }
 

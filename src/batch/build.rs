@@ -52,30 +52,36 @@ impl Builder {
         }
     }
 
-    /// Decodes `chunk` and hands out its batches, in order. `emit` takes a full batch and gives an
-    /// empty one for the next; it returns `None` to stop.
+    /// Decodes `chunk` and hands out its batches, in order; at least one. `emit` takes a batch and
+    /// whether it is the chunk's last, and gives an empty one for the next; `None` stops.
     pub fn run(
         &mut self,
         decoder: &dyn Decoder,
         chunk: &[u8],
-        mut emit: impl FnMut(Batch) -> Option<Batch>,
+        mut emit: impl FnMut(Batch, bool) -> Option<Batch>,
     ) {
         let mut start = 0;
-        while start < chunk.len() {
-            let mut end = chunk.len();
+        loop {
+            let mut end = start;
+            let mut cut = false;
             decoder.decode(&chunk[start..], &mut |at, parsed| {
+                // Only from where the offset grew may decoding go on later.
+                let grew = start + at > end;
                 end = start + at;
                 self.push(end as u64, parsed);
-                !self.is_full()
+                cut = grew && self.is_full() && end < chunk.len();
+                !cut
             });
-            // A decoder that stops early would otherwise loop here for ever.
-            start = if end > start { end } else { chunk.len() };
-            match emit(self.take()) {
+            start = end;
+            match emit(self.take(), !cut) {
                 Some(mut next) => {
                     next.clear();
                     self.batch = next;
                 }
                 None => return,
+            }
+            if !cut {
+                return;
             }
         }
     }

@@ -129,6 +129,3 @@ impl Latest {
         write_whole(disk, &path, &text).map_err(Error::io(&path, "write"))
     }
 }
-//! Published rankings.
-
-pub mod export;

@@ -15,7 +15,7 @@ use std::mem;
 use super::Chunk;
 use super::hold::Hold;
 use super::position::Position;
-use crate::decode::{Decoder, Skipper};
+use crate::decode::{Decoder, Skipped, Skipper};
 
 /// Least size of a buffer where the line limit is small: smaller ones cost more than they save.
 const BUFFER_MIN: usize = 4 << 10;
@@ -146,7 +146,7 @@ impl Cutter {
     /// Cuts what can be cut. Returns whether anything was; if not, more bytes are needed.
     pub fn cut(&mut self, decoder: &dyn Decoder, verified_to: u64, compressed: u64) -> bool {
         if self.skip.is_some() {
-            return self.skip_on(compressed);
+            return self.skip_on(compressed, false);
         }
         let all = self.open.len();
         let verified = verified_to.saturating_sub(self.at.offset);
@@ -161,7 +161,7 @@ impl Cutter {
             true
         } else if all > self.line_bytes {
             self.start_skip(decoder);
-            self.skip_on(compressed);
+            self.skip_on(compressed, false);
             true
         } else {
             self.grow();
@@ -173,7 +173,7 @@ impl Cutter {
     pub fn finish(&mut self, decoder: &dyn Decoder, compressed: u64) {
         while !self.open.is_empty() {
             if self.skip.is_some() {
-                self.skip_on(compressed);
+                self.skip_on(compressed, true);
                 continue;
             }
             let all = self.open.len();
@@ -225,7 +225,7 @@ impl Cutter {
         let within = self.within_limit(decoder, whole);
         if within == 0 {
             self.start_skip(decoder);
-            self.skip_on(compressed);
+            self.skip_on(compressed, false);
             return;
         }
         let from = self.at.clone();
@@ -241,7 +241,10 @@ impl Cutter {
         let mut at = 0;
         while at < whole {
             let rest = &self.open[at..whole];
-            let end = decoder.skipper().skip(rest).unwrap_or(rest.len());
+            let end = match decoder.skipper().skip(rest, true) {
+                Skipped::Ended(end) => end,
+                Skipped::Inside(_) => rest.len(),
+            };
             let record = end.clamp(1, rest.len());
             if record > self.line_bytes {
                 break;
@@ -259,19 +262,20 @@ impl Cutter {
     }
 
     /// Drops the open bytes that belong to the over-long record. Returns whether it ended.
-    fn skip_on(&mut self, compressed: u64) -> bool {
+    fn skip_on(&mut self, compressed: u64, at_end: bool) -> bool {
         let Some(mut skip) = self.skip.take() else {
             return false;
         };
-        match skip.skipper.skip(&self.open) {
-            Some(end) => {
+        match skip.skipper.skip(&self.open, at_end) {
+            Skipped::Ended(end) => {
                 let first = skip.from.offset == self.at.offset;
                 self.pass(end.clamp(usize::from(first), self.open.len()));
                 self.push_oversize(skip, compressed);
                 true
             }
-            None => {
-                self.pass(self.open.len());
+            Skipped::Inside(inside) => {
+                self.pass(inside.min(self.open.len()));
+                self.want(self.open.len() + self.target);
                 self.skip = Some(skip);
                 false
             }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Cursor, Read, Write};
 
-use cashrank::decode::{Decoder, Names, Parsed, Record, Sink, Skipper};
+use cashrank::decode::{Decoder, Names, Parsed, Record, Sink, Skipped, Skipper};
 use cashrank::source::{Chunk, Damage, InputName, Source, SourceOptions, Summary};
 use cashrank::{Error, Limits};
 use xxhash_rust::xxh3::xxh3_128;
@@ -44,8 +44,12 @@ impl Decoder for Lines {
 struct LineSkipper;
 
 impl Skipper for LineSkipper {
-    fn skip(&mut self, piece: &[u8]) -> Option<usize> {
-        memchr::memchr(b'\n', piece).map(|at| at + 1)
+    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
+        match memchr::memchr(b'\n', buf) {
+            Some(at) => Skipped::Ended(at + 1),
+            None if at_end => Skipped::Ended(buf.len()),
+            None => Skipped::Inside(buf.len()),
+        }
     }
 }
 

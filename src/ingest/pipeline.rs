@@ -1,0 +1,176 @@
+//! The threads of one input: one reads and decompresses, some decode, the caller applies.
+//!
+//! Chunk k goes to decoder k mod n and comes back from it, so order is kept without a queue of
+//! early arrivals. All channels are bounded; buffers go round.
+
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+
+use crate::batch::{Batch, Builder, Rules};
+use crate::decode::Decoder;
+use crate::source::{Chunk, Source, Summary};
+use crate::{Error, Result};
+
+/// Chunks or batches waiting between two threads.
+const DEPTH: usize = 3;
+/// How long the caller waits before it looks up from an idle input.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// A batch, and the chunk it came from.
+pub(super) struct Piece {
+    pub chunk: Arc<Chunk>,
+    pub batch: Batch,
+    /// No more batches of this chunk follow.
+    pub last: bool,
+}
+
+/// What [`Pipeline::next`] found.
+pub(super) enum Next {
+    Piece(Piece),
+    /// Nothing yet; the input is idle.
+    Idle,
+    /// The input's end.
+    End(Summary),
+}
+
+type Decoded = Result<Piece>;
+
+/// A running pipeline. Dropped early, its threads end by themselves.
+pub(super) struct Pipeline {
+    decoded: Vec<Receiver<Decoded>>,
+    turn: usize,
+    buffers: Sender<Vec<u8>>,
+    batches: Sender<Batch>,
+    reader: Option<JoinHandle<Summary>>,
+}
+
+impl Pipeline {
+    /// Starts reading `source` with `threads` decoders.
+    pub fn start(
+        source: Source,
+        decoder: &'static dyn Decoder,
+        rules: &Rules,
+        threads: usize,
+    ) -> Result<Pipeline> {
+        let (buffers, spent_buffers) = bounded(DEPTH * (threads + 2));
+        let (batches, spent_batches) = bounded(DEPTH * (threads + 2));
+        let mut chunks = Vec::new();
+        let mut decoded = Vec::new();
+        for _ in 0..threads.max(1) {
+            let (give_chunk, take_chunk) = bounded(DEPTH);
+            let (give_piece, take_piece) = bounded(DEPTH);
+            let builder = Builder::new(rules.clone(), decoder.names());
+            let spent = spent_batches.clone();
+            spawn("decode", move || {
+                decode(builder, decoder, take_chunk, give_piece, spent);
+            })?;
+            chunks.push(give_chunk);
+            decoded.push(take_piece);
+        }
+        let reader = spawn("read", move || read(source, decoder, &chunks, &spent_buffers))?;
+        Ok(Pipeline {
+            decoded,
+            turn: 0,
+            buffers,
+            batches,
+            reader: Some(reader),
+        })
+    }
+
+    /// The next piece in order.
+    pub fn next(&mut self) -> Result<Next> {
+        let from = &self.decoded[self.turn % self.decoded.len()];
+        match from.recv_timeout(PATIENCE) {
+            Ok(piece) => {
+                let piece = piece?;
+                self.turn += usize::from(piece.last);
+                Ok(Next::Piece(piece))
+            }
+            Err(RecvTimeoutError::Timeout) => Ok(Next::Idle),
+            Err(RecvTimeoutError::Disconnected) => self.end().map(Next::End),
+        }
+    }
+
+    /// Takes back a piece's memory.
+    pub fn recycle(&self, piece: Piece) {
+        let _ = self.batches.try_send(piece.batch);
+        if let Ok(chunk) = Arc::try_unwrap(piece.chunk) {
+            let _ = self.buffers.try_send(chunk.bytes);
+        }
+    }
+
+    fn end(&mut self) -> Result<Summary> {
+        let reader = self.reader.take();
+        let summary = reader.and_then(|reader| reader.join().ok());
+        summary.ok_or_else(|| Error::Refused("a reading thread failed; please report it".into()))
+    }
+}
+
+fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>> {
+    thread::Builder::new()
+        .name(name.into())
+        .spawn(work)
+        .map_err(Error::io("thread", "start"))
+}
+
+fn read(
+    mut source: Source,
+    decoder: &dyn Decoder,
+    chunks: &[Sender<Result<Chunk>>],
+    spent: &Receiver<Vec<u8>>,
+) -> Summary {
+    for turn in 0.. {
+        let to = &chunks[turn % chunks.len()];
+        let buffer = spent.try_recv().unwrap_or_default();
+        match source.next_chunk(decoder, buffer) {
+            Ok(None) => break,
+            Ok(Some(chunk)) => {
+                if to.send(Ok(chunk)).is_err() {
+                    break;
+                }
+            }
+            Err(error) => {
+                let _ = to.send(Err(error));
+                break;
+            }
+        }
+    }
+    source.end()
+}
+
+fn decode(
+    mut builder: Builder,
+    decoder: &dyn Decoder,
+    chunks: Receiver<Result<Chunk>>,
+    pieces: Sender<Decoded>,
+    spent: Receiver<Batch>,
+) {
+    for chunk in chunks {
+        let chunk = match chunk {
+            Ok(chunk) => Arc::new(chunk),
+            Err(error) => {
+                let _ = pieces.send(Err(error));
+                return;
+            }
+        };
+        let mut alive = true;
+        builder.run(decoder, &chunk.bytes, |batch, last| {
+            let piece = Piece {
+                chunk: chunk.clone(),
+                batch,
+                last,
+            };
+            alive = pieces.send(Ok(piece)).is_ok();
+            alive.then(|| spent.try_recv().unwrap_or_default())
+        });
+        if !alive {
+            return;
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What a command line means to a store that has read something before.
+//!
+//! The same command on an unfinished plan resumes, on a finished one does nothing. A longer list of
+//! files or a higher `--repeat` goes on; the inputs read before must come first, and are known by
+//! the hash of what was read, never by name, size or time. After standard input ended, the next
+//! one is a new stream.
+
+use super::{Job, Note, Observer, Stream};
+use crate::source::{InputName, Source};
+use crate::store::{Place, Progress};
+use crate::{Error, Result};
+
+/// What is to be read.
+pub(super) struct Plan {
+    pub progress: Progress,
+    /// One for each input of a pass; those before `first` are done and not opened again.
+    pub inputs: Vec<InputName>,
+    /// All was read before.
+    pub finished: bool,
+}
+
+fn refused<T>(what: impl Into<String>) -> Result<T> {
+    Err(Error::Refused(what.into()))
+}
+
+/// Fits the job to what the store has read. `new`: the store was just made.
+pub(super) fn plan(job: &Job, mut progress: Progress, observer: &mut dyn Observer) -> Result<Plan> {
+    check_job(job)?;
+    if progress.inputs.is_empty() {
+        progress.repeat = job.repeat;
+        progress.complete = job.complete;
+        return Ok(Plan {
+            progress,
+            inputs: job.inputs.clone(),
+            finished: false,
+        });
+    }
+    if job.inputs == [InputName::Stdin] {
+        return stream(job, progress);
+    }
+    files(job, progress, observer)
+}
+
+/// What can be refused without looking at the store.
+fn check_job(job: &Job) -> Result<()> {
+    if job.inputs.is_empty() {
+        return refused("no input: name files, or `-` for standard input");
+    }
+    if job.repeat == 0 {
+        return refused("--repeat 0: at least one pass");
+    }
+    let streams = job.inputs.iter().filter(|i| **i == InputName::Stdin).count();
+    if streams > 1 {
+        return refused("`-` is given twice; standard input can be read once");
+    }
+    if streams == 1 && job.repeat > 1 {
+        return refused("--repeat needs files: standard input cannot be read again");
+    }
+    for input in &job.inputs {
+        if let InputName::File(path) = input {
+            let found = std::fs::metadata(path).map_err(Error::io(path, "open"))?;
+            if found.is_dir() {
+                return refused(format!(
+                    "{}: is a directory; name the files in it, in the order they are to be read",
+                    path.display()
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `ingest -` on a store that has read something.
+fn stream(job: &Job, mut progress: Progress) -> Result<Plan> {
+    let begun = progress.inputs.len();
+    let last_is_stream = progress.inputs[begun - 1].name == "-";
+    if progress.pass > 2 || progress.repeat > 1 {
+        return refused(
+            "this store replays files (--repeat): a stream cannot follow; use another --store",
+        );
+    }
+    if progress.complete {
+        return refused("this store was completed (--complete): a stream cannot follow");
+    }
+    if !progress.finished && !last_is_stream {
+        return refused(format!(
+            "{} was not read to its end; run its command again first",
+            progress.inputs[begun - 1].name
+        ));
+    }
+    let again = match job.stream {
+        Stream::Auto => !progress.finished,
+        Stream::New => false,
+        Stream::Again if !last_is_stream => {
+            return refused("--resume: the last input was no stream");
+        }
+        Stream::Again => true,
+    };
+    let last = &mut progress.inputs[begun - 1];
+    if again {
+        if let Some(end) = last.end.take() {
+            progress.place = end;
+        }
+        progress.input = begun as u64 - 1;
+    } else {
+        // A stream given up counts as ended where it stopped.
+        last.end.get_or_insert(progress.place);
+        progress.place = Place::start();
+        progress.input = begun as u64;
+    }
+    progress.pass = 1;
+    progress.finished = false;
+    // The inputs before are done: only their number matters.
+    let mut inputs = vec![InputName::Stdin; progress.input as usize];
+    inputs.push(InputName::Stdin);
+    Ok(Plan {
+        progress,
+        inputs,
+        finished: false,
+    })
+}
+
+/// Files, perhaps with a stream among them, on a store that has read something.
+fn files(job: &Job, mut progress: Progress, observer: &mut dyn Observer) -> Result<Plan> {
+    let begun = progress.inputs.len();
+    if job.inputs.len() < begun {
+        return refused(format!(
+            "this store has read {begun} inputs, and the command names {}: name those read before \
+             first ({}), or pipe new ones: `... | cashrank ingest -`",
+            job.inputs.len(),
+            names(&progress)
+        ));
+    }
+    if job.complete != progress.complete {
+        return refused("--complete must be given as it was when the store was made");
+    }
+    for (at, input) in job.inputs.iter().take(begun).enumerate() {
+        let is_stream = *input == InputName::Stdin;
+        if is_stream != (progress.inputs[at].name == "-") {
+            return refused(format!(
+                "input {} was {}, and the command names {input}; name the inputs read before first \
+                 ({})",
+                at + 1,
+                progress.inputs[at].name,
+                names(&progress)
+            ));
+        }
+        if let (false, Some(end)) = (is_stream, progress.inputs[at].end) {
+            observer.note(Note::Checking { input });
+            check_read(job, input, end)?;
+        }
+    }
+    let more = job.inputs.len() > begun;
+    let done = progress.finished;
+    if more && done {
+        if progress.repeat > 1 || progress.complete {
+            return refused(
+                "a plan with --repeat or --complete has finished: its list of inputs cannot grow; \
+                 use another --store",
+            );
+        }
+        progress.pass = 1;
+        progress.input = begun as u64;
+        progress.place = Place::start();
+    } else if more && progress.pass > 1 {
+        return refused("pass 1 is over: the list of inputs cannot grow; use another --store");
+    }
+    progress.repeat = progress.repeat.max(job.repeat);
+    progress.finished = progress.pass > progress.repeat;
+    Ok(Plan {
+        finished: progress.finished,
+        progress,
+        inputs: job.inputs.clone(),
+    })
+}
+
+fn names(progress: &Progress) -> String {
+    let names: Vec<&str> = progress.inputs.iter().map(|i| i.name.as_str()).collect();
+    match names.len() {
+        0..=4 => names.join(" "),
+        more => format!("{} ... {}", names[0], names[more - 1]),
+    }
+}
+
+/// Checks that a file still holds what was read from it, and nothing more.
+fn check_read(job: &Job, input: &InputName, end: Place) -> Result<()> {
+    let mut source = Source::open(input, &job.limits, &job.source)?;
+    source.skip_to(end.offset, end.prefix)?;
+    if source.head()?.is_empty() {
+        return Ok(());
+    }
+    refused(format!(
+        "{input}: has grown since it was read to its end; put what is new into a file of its own, \
+         or pipe it: `... | cashrank ingest -`"
+    ))
+}

@@ -1,0 +1,556 @@
+//! The run: inputs one after the other, pass after pass, with checkpoints and snapshots between.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use xxhash_rust::xxh3::Xxh3;
+
+use super::pipeline::{Next, Piece, Pipeline};
+use super::plan::{Plan, plan};
+use super::{Every, Job, Note, Observer, Outcome, Standing};
+use crate::batch::{Batch, Entry, LinkCounts, Rules, What};
+use crate::decode::{Format, Reason, guess};
+use crate::engine::{Engine, age};
+use crate::snapshot::{self, Info};
+use crate::source::{Chunk, DamageKind, InputName, Source, Summary};
+use crate::store::{Disk, Input, Opened, Place, Progress, Store, Unverified, checkpoint};
+use crate::{Error, Result};
+
+/// Runs a job to its end, or to where something stops it. Whatever stops it, the store holds its
+/// last checkpoint, and after bad input or a stop from outside a fresh one.
+pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Result<Outcome> {
+    let opened = Store::open(disk.clone(), &job.store, &job.settings, &job.limits)?;
+    if opened.new {
+        observer.note(Note::Created { store: &job.store });
+    }
+    let Opened {
+        engine, progress, ..
+    } = opened;
+    let Plan {
+        progress,
+        inputs,
+        finished,
+    } = plan(job, progress, observer)?;
+    let mut run = Run {
+        before: (engine.counters().clone(), engine.ledger().totals().pages),
+        job,
+        disk,
+        observer,
+        inputs,
+        progress,
+        checkpointed: Instant::now(),
+        snapshotted: Instant::now(),
+        publishing: None,
+        published: None,
+        published_at: None,
+        ungrouped: 0,
+        engine,
+    };
+    if finished && !run.owes_snapshot() {
+        return Ok(run.outcome(true, false));
+    }
+    run.go()
+}
+
+struct Run<'a> {
+    job: &'a Job,
+    disk: Arc<dyn Disk>,
+    observer: &'a mut dyn Observer,
+    engine: Engine<Store>,
+    inputs: Vec<InputName>,
+    progress: Progress,
+    before: (crate::engine::Counters, u64),
+    checkpointed: Instant,
+    snapshotted: Instant,
+    publishing: Option<Publishing>,
+    published: Option<(PathBuf, Info)>,
+    /// Records at the last snapshot of this run.
+    published_at: Option<u64>,
+    ungrouped: u64,
+}
+
+/// A snapshot being made in the background, from the commit of `generation`.
+struct Publishing {
+    generation: u64,
+    thread: JoinHandle<Result<(PathBuf, Info)>>,
+}
+
+/// Why reading an input ended.
+enum Ended {
+    Whole,
+    Stopped,
+}
+
+impl Run<'_> {
+    fn go(mut self) -> Result<Outcome> {
+        while self.progress.pass <= self.progress.repeat {
+            if self.progress.pass > 1 && self.progress.input == 0 && self.progress.place.offset == 0
+            {
+                self.engine.begin_pass()?;
+            }
+            while (self.progress.input as usize) < self.inputs.len() {
+                let input = self.inputs[self.progress.input as usize].clone();
+                match self.input(&input) {
+                    Ok(Ended::Whole) => {}
+                    Ok(Ended::Stopped) => {
+                        self.checkpoint()?;
+                        self.finish_publishing()?;
+                        return Ok(self.outcome(false, true));
+                    }
+                    Err(error) => return Err(self.bad_end(error)),
+                }
+            }
+            if self.progress.complete {
+                self.engine.complete_pass()?;
+            }
+            self.progress.pass += 1;
+            self.progress.input = 0;
+            self.progress.place = Place::start();
+        }
+        self.progress.finished = true;
+        self.checkpoint()?;
+        self.final_snapshot()?;
+        Ok(self.outcome(false, false))
+    }
+
+    /// After bad input: keeps what was applied before it, and publishes if that was sound.
+    fn bad_end(mut self, error: Error) -> Error {
+        let keep = match &error {
+            Error::Corrupt { damage, input, .. } => {
+                let failed = matches!(
+                    damage.kind,
+                    DamageKind::ChecksumFailed | DamageKind::InvalidData
+                );
+                if failed && damage.unverified_records() && !self.job.source.accept_unverified {
+                    self.progress.unverified.get_or_insert(Unverified {
+                        input: input.clone(),
+                        from_record: 0,
+                    });
+                } else {
+                    self.progress.unverified = None;
+                }
+                true
+            }
+            Error::BadRecord { .. } => true,
+            _ => false,
+        };
+        if !keep {
+            return error;
+        }
+        let kept = self.checkpoint().and_then(|()| self.final_snapshot());
+        kept.err().unwrap_or(error)
+    }
+
+    fn outcome(&self, nothing_to_do: bool, stopped: bool) -> Outcome {
+        Outcome {
+            nothing_to_do,
+            stopped,
+            before: self.before.0.clone(),
+            counters: self.engine.counters().clone(),
+            pages: self.engine.ledger().totals().pages,
+            pages_before: self.before.1,
+            snapshot: self.published.clone(),
+            unverified: self.progress.unverified.clone(),
+        }
+    }
+
+    /// Reads one input from the current place on.
+    fn input(&mut self, name: &InputName) -> Result<Ended> {
+        let mut source = Source::open(name, &self.job.limits, &self.job.source)?;
+        let at = self.progress.input as usize;
+        let format = self.format(name, &mut source)?;
+        let place = self.progress.place;
+        if place.offset > 0 {
+            self.observer.note(Note::Resuming {
+                input: name,
+                pass: self.progress.pass,
+                records: place.records,
+                offset: place.offset,
+            });
+            source.skip_to(place.offset, place.prefix)?;
+        }
+        if at == self.progress.inputs.len() {
+            self.progress.inputs.push(Input {
+                name: name.to_string(),
+                format: format.name().into(),
+                end: None,
+            });
+        }
+        let rules = Rules {
+            limits: self.job.limits.clone(),
+            self_links: self.engine.config().self_links,
+            key: self.engine.archive().key(),
+        };
+        let compressed_len = source.compressed_len();
+        let mut reading = Reading {
+            input: name,
+            format,
+            compressed_len,
+            hash: None,
+            oversize: 0,
+            end: place.offset,
+        };
+        let mut pipeline =
+            Pipeline::start(source, format.decoder(), &rules, self.job.threads)?;
+        loop {
+            match pipeline
+                .next()
+                .map_err(|error| error.after_record(self.progress.place.records))?
+            {
+                Next::Piece(piece) => {
+                    let stopped = self.piece(&mut reading, &piece)?;
+                    pipeline.recycle(piece);
+                    if stopped {
+                        return Ok(Ended::Stopped);
+                    }
+                }
+                Next::Idle => {
+                    if self.stop_asked() {
+                        return Ok(Ended::Stopped);
+                    }
+                }
+                Next::End(summary) => {
+                    self.end_input(&mut reading, &summary)?;
+                    return Ok(Ended::Whole);
+                }
+            }
+            self.on_time(&mut reading)?;
+        }
+    }
+
+    fn format(&mut self, name: &InputName, source: &mut Source) -> Result<Format> {
+        let begun = self.progress.inputs.get(self.progress.input as usize);
+        if let Some(begun) = begun {
+            let format: Format = begun.format.parse()?;
+            if let Some(asked) = self.job.format.filter(|asked| *asked != format) {
+                return Err(Error::Refused(format!(
+                    "{name}: was read as {}, not {}; leave --format out or give it as before",
+                    format.name(),
+                    asked.name()
+                )));
+            }
+            return Ok(format);
+        }
+        if let Some(format) = self.job.format {
+            return Ok(format);
+        }
+        let head = source.head()?;
+        if head.is_empty() {
+            self.observer.note(Note::Empty { input: name });
+            return Ok(Format::Records);
+        }
+        let (format, why) =
+            guess(head).map_err(|error| Error::Refused(format!("{name}: {error}")))?;
+        self.observer.note(Note::Guessed {
+            input: name,
+            format,
+            why: &why,
+        });
+        Ok(format)
+    }
+
+    /// Applies a batch. True: stopped from outside.
+    fn piece(&mut self, reading: &mut Reading<'_>, piece: &Piece) -> Result<bool> {
+        let chunk = &*piece.chunk;
+        self.oversize_before(reading, chunk)?;
+        reading.hash.get_or_insert_with(|| (chunk.prefix.clone(), 0));
+        self.engine.begin();
+        let mut complaints = piece.batch.complaints.iter().peekable();
+        for (at, entry) in piece.batch.entries.iter().enumerate() {
+            let complaint = complaints.next_if(|(of, _)| *of as usize == at);
+            self.entry(reading, piece, entry, complaint.map(|(_, text)| text.as_str()))?;
+            let end = chunk.offset + entry.end;
+            if end <= reading.end {
+                // A line inside the record that comes next: no place to stop at.
+                continue;
+            }
+            reading.end = end;
+            self.progress.place.offset = end;
+            if self.is_due() {
+                self.settle(reading, chunk);
+                self.on_records()?;
+            }
+        }
+        if piece.last {
+            self.settle(reading, chunk);
+            reading.hash = None;
+            reading.oversize = chunk.oversize;
+        }
+        self.observer.progress(&Standing {
+            input: reading.input,
+            compressed: chunk.compressed,
+            compressed_len: reading.compressed_len,
+            input_index: self.progress.input as usize,
+            inputs: self.inputs.len(),
+            pass: self.progress.pass,
+            repeat: self.progress.repeat,
+            counters: self.engine.counters(),
+            pages: self.engine.ledger().totals().pages,
+        });
+        let stopped = self.stop_asked();
+        if stopped {
+            self.settle(reading, chunk);
+        }
+        Ok(stopped)
+    }
+
+    /// Hashes the chunk up to the place reached.
+    fn settle(&mut self, reading: &mut Reading<'_>, chunk: &Chunk) {
+        let Some((hash, hashed)) = &mut reading.hash else {
+            return;
+        };
+        let upto = (self.progress.place.offset - chunk.offset) as usize;
+        if upto > *hashed {
+            hash.update(&chunk.bytes[*hashed..upto]);
+            *hashed = upto;
+        }
+        self.progress.place.prefix = hash.digest128();
+    }
+
+    fn entry(
+        &mut self,
+        reading: &Reading<'_>,
+        piece: &Piece,
+        entry: &Entry,
+        complaint: Option<&str>,
+    ) -> Result<()> {
+        let place = self.progress.place;
+        if let What::Skipped(reason) = entry.what {
+            self.skipped(reading, place.records + 1, place.offset, reason, complaint)?;
+        }
+        if !piece.chunk.verified && self.progress.unverified.is_none() {
+            self.progress.unverified = Some(Unverified {
+                input: reading.input.to_string(),
+                from_record: place.records + 1,
+            });
+        } else if piece.chunk.verified {
+            self.progress.unverified = None;
+        }
+        self.engine.apply(&piece.batch, entry)?;
+        self.progress.place.records += 1;
+        Ok(())
+    }
+
+    fn skipped(
+        &mut self,
+        reading: &Reading<'_>,
+        record: u64,
+        offset: u64,
+        reason: Reason,
+        detail: Option<&str>,
+    ) -> Result<()> {
+        if self.job.strict {
+            return Err(Error::BadRecord {
+                input: reading.input.to_string(),
+                record,
+                offset,
+                reason: reason.name(),
+                detail: detail.unwrap_or_default().into(),
+            });
+        }
+        if let Some(detail) = detail {
+            self.observer.note(Note::Skipped {
+                input: reading.input,
+                record,
+                offset,
+                reason,
+                detail,
+            });
+        }
+        Ok(())
+    }
+
+    /// Counts an over-long record that was dropped before `chunk`: only now its end is known.
+    fn oversize_before(&mut self, reading: &mut Reading<'_>, chunk: &Chunk) -> Result<()> {
+        if reading.hash.is_none() && reading.oversize > 0 {
+            self.oversize(reading, chunk.offset, chunk.prefix.digest128())?;
+        }
+        Ok(())
+    }
+
+    fn oversize(&mut self, reading: &mut Reading<'_>, end: u64, prefix: u128) -> Result<()> {
+        let place = self.progress.place;
+        let detail = format!(
+            "a record of {} bytes, more than --limit-line {}",
+            reading.oversize, self.job.limits.line_bytes
+        );
+        self.skipped(
+            reading,
+            place.records + 1,
+            place.offset,
+            Reason::TooLong,
+            Some(&detail),
+        )?;
+        let entry = Entry {
+            end: 0,
+            what: What::Skipped(Reason::TooLong),
+            source: 0,
+            names_end: 0,
+            links_start: 0,
+            links_end: 0,
+            fetched_at: None,
+            counts: LinkCounts::default(),
+        };
+        self.engine.apply(&Batch::default(), &entry)?;
+        reading.oversize = 0;
+        reading.end = end;
+        self.progress.place = Place {
+            offset: end,
+            prefix,
+            records: place.records + 1,
+        };
+        Ok(())
+    }
+
+    fn end_input(&mut self, reading: &mut Reading<'_>, summary: &Summary) -> Result<()> {
+        if reading.oversize > 0 {
+            self.oversize(reading, summary.bytes, summary.prefix)?;
+        }
+        if summary.unchecked > 0 {
+            self.observer.note(Note::Unchecked {
+                input: reading.input,
+                members: summary.unchecked,
+            });
+        }
+        if std::mem::take(&mut self.ungrouped) > 0 {}
+        let end = Place {
+            offset: summary.bytes,
+            prefix: summary.prefix,
+            records: self.progress.place.records,
+        };
+        let input = &mut self.progress.inputs[self.progress.input as usize];
+        match input.end {
+            None => input.end = Some(end),
+            Some(before) if before == end => {}
+            Some(before) => {
+                return Err(Error::Refused(format!(
+                    "{}: has changed since pass 1: {} bytes in {} records then, {} bytes in {} now; \
+                     put it back, or use another --store",
+                    reading.input, before.offset, before.records, end.offset, end.records
+                )));
+            }
+        }
+        self.progress.unverified = None;
+        self.progress.input += 1;
+        self.progress.place = Place::start();
+        Ok(())
+    }
+
+    fn stop_asked(&self) -> bool {
+        self.job.stop.load(Ordering::Relaxed)
+    }
+
+    /// Whether the number of records asks for a checkpoint or a snapshot.
+    fn is_due(&self) -> bool {
+        self.due(self.job.checkpoint_every) || self.due(self.job.snapshot_every)
+    }
+
+    fn due(&self, every: Every) -> bool {
+        match every {
+            Every::Records(n) => self.engine.counters().records.is_multiple_of(n.max(1)),
+            Every::Time(_) | Every::Never => false,
+        }
+    }
+
+    fn on_records(&mut self) -> Result<()> {
+        self.checkpoint()?;
+        if self.due(self.job.snapshot_every) {
+            self.begin_snapshot()?;
+        }
+        Ok(())
+    }
+
+    fn on_time(&mut self, _reading: &mut Reading<'_>) -> Result<()> {
+        let over = |every, since: Instant| matches!(every, Every::Time(t) if since.elapsed() >= t);
+        let snapshot = over(self.job.snapshot_every, self.snapshotted);
+        if snapshot || over(self.job.checkpoint_every, self.checkpointed) {
+            self.checkpoint()?;
+        }
+        if snapshot {
+            self.begin_snapshot()?;
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
+        // The slots of the commit that a snapshot is made from are written over two commits later.
+        let generation = self.engine.archive().generation();
+        if let Some(publishing) = &self.publishing
+            && (publishing.thread.is_finished() || publishing.generation < generation)
+        {
+            self.finish_publishing()?;
+        }
+        checkpoint(&mut self.engine, &self.progress)?;
+        self.checkpointed = Instant::now();
+        Ok(())
+    }
+
+    /// Starts making a snapshot of the last commit.
+    fn begin_snapshot(&mut self) -> Result<()> {
+        self.finish_publishing()?;
+        let records = self.engine.counters().records;
+        self.snapshotted = Instant::now();
+        if self.published_at == Some(records) {
+            return Ok(());
+        }
+        let view = self.engine.archive().view()?;
+        let disk = self.disk.clone();
+        let keep = self.job.keep_snapshots;
+        let thread = std::thread::Builder::new()
+            .name("snapshot".into())
+            .spawn(move || snapshot::publish(&*disk, &view, keep))
+            .map_err(Error::io("thread", "start"))?;
+        self.publishing = Some(Publishing {
+            generation: self.engine.archive().generation(),
+            thread,
+        });
+        self.published_at = Some(records);
+        Ok(())
+    }
+
+    fn finish_publishing(&mut self) -> Result<()> {
+        let Some(publishing) = self.publishing.take() else {
+            return Ok(());
+        };
+        let (path, info) = publishing
+            .thread
+            .join()
+            .map_err(|_| Error::Refused("the snapshot thread failed; please report it".into()))??;
+        self.observer.note(Note::Published {
+            path: &path,
+            info: &info,
+        });
+        self.published = Some((path, info));
+        Ok(())
+    }
+
+    /// The snapshot at the end, unless something unverified forbids it.
+    fn final_snapshot(&mut self) -> Result<()> {
+        if self.progress.unverified.is_none() {
+            self.begin_snapshot()?;
+        }
+        self.finish_publishing()
+    }
+
+    /// A finished plan whose last snapshot is missing (the process was killed before it).
+    fn owes_snapshot(&self) -> bool {
+        let records = self.engine.counters().records;
+        snapshot::latest_records(&*self.disk, &self.job.store) != Some(records)
+    }
+}
+
+/// One input being read.
+struct Reading<'a> {
+    input: &'a InputName,
+    format: Format,
+    compressed_len: Option<u64>,
+    /// Hash of the input up to so many bytes into the running chunk.
+    hash: Option<(Xxh3, usize)>,
+    /// An over-long record that follows the last chunk, not counted yet.
+    oversize: u64,
+    /// Where the last record that may be stopped at ended.
+    end: u64,
+}
