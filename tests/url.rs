@@ -85,7 +85,7 @@ fn text(cell: &str) -> Option<Vec<u8>> {
                 other => panic!("escape {}: {cell}", other.escape_ascii()),
             });
         } else {
-            bytes.extend_from_slice(rest[..len].as_bytes());
+            bytes.extend_from_slice(&rest.as_bytes()[..len]);
         }
         rest = &rest[len..];
     }
