@@ -312,11 +312,12 @@ mod tests {
         }
         // Columns are diagonally dominant: no pivoting is needed.
         for k in 0..n {
-            for i in k + 1..n {
-                let factor = a[i][k] / a[k][k];
-                for j in k..=n {
-                    a[i][j] -= factor * a[k][j];
-                }
+            let (done, below) = a.split_at_mut(k + 1);
+            for line in below {
+                let factor = line[k] / done[k][k];
+                line.iter_mut()
+                    .zip(&done[k])
+                    .for_each(|(x, y)| *x -= factor * y);
             }
         }
         let mut x = vec![0.0; n];

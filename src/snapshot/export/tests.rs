@@ -195,7 +195,7 @@ fn what_no_format_holds_is_refused() {
         }
         // An error among the rows comes through.
         let rows = [Err(Error::Refused("no more".into()))];
-        let error = export(format, &mut Vec::new(), Path::new("out"), rows).unwrap_err();
+        let error = export(format, Vec::new(), Path::new("out"), rows).unwrap_err();
         assert_eq!(error.to_string(), "no more");
     }
     let mut many = page("a", 0.5, None);
