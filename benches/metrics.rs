@@ -3,8 +3,9 @@
 
 use std::hint::black_box;
 
+use cashrank::engine::SelfLinks;
 use cashrank::metrics::{Scores, compare, kendall};
-use cashrank::sim::graph::{Graph, GraphBuilder, SelfLinks};
+use cashrank::sim::graph::{Graph, GraphBuilder};
 use cashrank::sim::pagerank::{Options, pagerank};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 

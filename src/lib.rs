@@ -3,6 +3,7 @@ pub mod batch;
 pub mod decode;
 pub mod engine;
 mod error;
+pub mod ingest;
 mod limits;
 pub mod metrics;
 pub mod sim;

@@ -5,8 +5,9 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use cashrank::Limits;
+use cashrank::engine::SelfLinks;
 use cashrank::metrics::{Scores, compare, read_scores};
-use cashrank::sim::graph::{Graph, GraphBuilder, SelfLinks};
+use cashrank::sim::graph::{Graph, GraphBuilder};
 use cashrank::sim::pagerank::{Options, pagerank};
 
 fn data() -> Option<PathBuf> {

@@ -196,7 +196,9 @@ impl Builder {
             read: links.len() as u32,
             ..LinkCounts::default()
         };
-        let base = Base::new(&record.url, record.base.as_deref());
+        // A redirect is relative to the page, whatever base its text names.
+        let base = record.base.as_deref().filter(|_| record.redirect.is_none());
+        let base = Base::new(&record.url, base);
         let stamp = self.batch.entries.len() as u32 + 1;
         let text_before = self.batch.text.len();
         for link in links {

@@ -1,5 +1,7 @@
 //! An archive in memory: the engine as a library, and for tests.
 
+use std::borrow::Cow;
+
 use super::estimate::{Estimation, Past, Window};
 use super::history::{Admission, Admissions, Row, Rows, fold, merge, mergeable};
 use super::ledger::Totals;
@@ -50,11 +52,11 @@ impl Archive for InMemory {
 
 /// One page of a ranking.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RankedPage {
+pub struct RankedPage<'a> {
     /// The page's number, in order of first appearance.
     pub page: PageId,
     /// Its URL in canonical form, or its opaque name.
-    pub url: String,
+    pub url: Cow<'a, str>,
     /// Its importance; all pages sum to 1.
     pub importance: f64,
     /// 1 + pages of strictly greater importance.
@@ -71,13 +73,13 @@ pub struct Ranking {
     /// The window, and the certificate.
     pub window: Window,
     /// All pages, in number order.
-    pub pages: Vec<RankedPage>,
+    pub pages: Vec<RankedPage<'static>>,
 }
 
 impl Ranking {
     /// The `n` pages of best rank; ties in order of first appearance.
-    pub fn top(&self, n: usize) -> Vec<&RankedPage> {
-        let mut pages: Vec<&RankedPage> = self.pages.iter().collect();
+    pub fn top(&self, n: usize) -> Vec<&RankedPage<'static>> {
+        let mut pages: Vec<&RankedPage<'static>> = self.pages.iter().collect();
         pages.sort_by_key(|page| (page.rank, page.page));
         pages.truncate(n);
         pages
@@ -114,7 +116,7 @@ impl Engine<InMemory> {
                 let page_id = first + at as u64;
                 pages.push(RankedPage {
                     page: PageId(page_id),
-                    url: engine.archive().name(page_id),
+                    url: Cow::Owned(engine.archive().name(page_id)),
                     importance: page.importance,
                     rank: 0,
                     visits: page.visits,

@@ -4,7 +4,7 @@
 //! input in order, and stops for checkpoints and snapshots at record boundaries, so results depend
 //! on the records alone.
 
-mod pipeline;
+pub(crate) mod pipeline;
 mod plan;
 mod run;
 
@@ -111,21 +111,39 @@ pub enum Note<'a> {
     /// The store was made.
     Created { store: &'a std::path::Path },
     /// Reading goes on where a checkpoint left off.
-    Resuming { input: &'a InputName, pass: u32, records: u64, offset: u64 },
+    Resuming {
+        input: &'a InputName,
+        pass: u32,
+        records: u64,
+        offset: u64,
+    },
     /// An input read before is checked against what was read.
     Checking { input: &'a InputName },
     /// The format was guessed.
-    Guessed { input: &'a InputName, format: Format, why: &'a str },
+    Guessed {
+        input: &'a InputName,
+        format: Format,
+        why: &'a str,
+    },
     /// The input holds nothing.
     Empty { input: &'a InputName },
     /// A record was skipped.
-    Skipped { input: &'a InputName, record: u64, offset: u64, reason: Reason, detail: &'a str },
+    Skipped {
+        input: &'a InputName,
+        record: u64,
+        offset: u64,
+        reason: Reason,
+        detail: &'a str,
+    },
     /// Sources of an `edges` input came back after others in the first pass.
     Ungrouped { input: &'a InputName, sources: u64 },
     /// Members or frames of an input had no checksum.
     Unchecked { input: &'a InputName, members: u64 },
     /// A snapshot was published.
-    Published { path: &'a std::path::Path, info: &'a Info },
+    Published {
+        path: &'a std::path::Path,
+        info: &'a Info,
+    },
 }
 
 /// Where things stand.

@@ -20,7 +20,7 @@ const DEPTH: usize = 3;
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A batch, and the chunk it came from.
-pub(super) struct Piece {
+pub(crate) struct Piece {
     pub chunk: Arc<Chunk>,
     pub batch: Batch,
     /// No more batches of this chunk follow.
@@ -28,7 +28,7 @@ pub(super) struct Piece {
 }
 
 /// What [`Pipeline::next`] found.
-pub(super) enum Next {
+pub(crate) enum Next {
     Piece(Piece),
     /// Nothing yet; the input is idle.
     Idle,
@@ -39,7 +39,7 @@ pub(super) enum Next {
 type Decoded = Result<Piece>;
 
 /// A running pipeline. Dropped early, its threads end by themselves.
-pub(super) struct Pipeline {
+pub(crate) struct Pipeline {
     decoded: Vec<Receiver<Decoded>>,
     turn: usize,
     buffers: Sender<Vec<u8>>,
@@ -70,7 +70,9 @@ impl Pipeline {
             chunks.push(give_chunk);
             decoded.push(take_piece);
         }
-        let reader = spawn("read", move || read(source, decoder, &chunks, &spent_buffers))?;
+        let reader = spawn("read", move || {
+            read(source, decoder, &chunks, &spent_buffers)
+        })?;
         Ok(Pipeline {
             decoded,
             turn: 0,

@@ -49,7 +49,11 @@ fn check_job(job: &Job) -> Result<()> {
     if job.repeat == 0 {
         return refused("--repeat 0: at least one pass");
     }
-    let streams = job.inputs.iter().filter(|i| **i == InputName::Stdin).count();
+    let streams = job
+        .inputs
+        .iter()
+        .filter(|i| **i == InputName::Stdin)
+        .count();
     if streams > 1 {
         return refused("`-` is given twice; standard input can be read once");
     }

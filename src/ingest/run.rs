@@ -34,7 +34,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         inputs,
         finished,
     } = plan(job, progress, observer)?;
-    let mut run = Run {
+    let run = Run {
         before: (engine.counters().clone(), engine.ledger().totals().pages),
         job,
         disk,
@@ -193,8 +193,7 @@ impl Run<'_> {
             oversize: 0,
             end: place.offset,
         };
-        let mut pipeline =
-            Pipeline::start(source, format.decoder(), &rules, self.job.threads)?;
+        let mut pipeline = Pipeline::start(source, format.decoder(), &rules, self.job.threads)?;
         loop {
             match pipeline
                 .next()
@@ -256,12 +255,19 @@ impl Run<'_> {
     fn piece(&mut self, reading: &mut Reading<'_>, piece: &Piece) -> Result<bool> {
         let chunk = &*piece.chunk;
         self.oversize_before(reading, chunk)?;
-        reading.hash.get_or_insert_with(|| (chunk.prefix.clone(), 0));
+        reading
+            .hash
+            .get_or_insert_with(|| (chunk.prefix.clone(), 0));
         self.engine.begin();
         let mut complaints = piece.batch.complaints.iter().peekable();
         for (at, entry) in piece.batch.entries.iter().enumerate() {
             let complaint = complaints.next_if(|(of, _)| *of as usize == at);
-            self.entry(reading, piece, entry, complaint.map(|(_, text)| text.as_str()))?;
+            self.entry(
+                reading,
+                piece,
+                entry,
+                complaint.map(|(_, text)| text.as_str()),
+            )?;
             let end = chunk.offset + entry.end;
             if end <= reading.end {
                 // A line inside the record that comes next: no place to stop at.
@@ -329,9 +335,21 @@ impl Run<'_> {
         } else if piece.chunk.verified {
             self.progress.unverified = None;
         }
+        if reading.format == Format::Edges && self.comes_back(&piece.batch, entry) {
+            self.ungrouped += 1;
+        }
         self.engine.apply(&piece.batch, entry)?;
         self.progress.place.records += 1;
         Ok(())
+    }
+
+    /// Whether an edge list's source was visited before in its first pass.
+    fn comes_back(&self, batch: &Batch, entry: &Entry) -> bool {
+        if entry.what != What::Visit || self.progress.pass > 1 {
+            return false;
+        }
+        let page = self.engine.page(batch.fingerprints[entry.source as usize]);
+        page.is_some_and(|page| self.engine.ledger().age(page) != age::NEVER)
     }
 
     fn skipped(
@@ -415,7 +433,13 @@ impl Run<'_> {
                 members: summary.unchecked,
             });
         }
-        if std::mem::take(&mut self.ungrouped) > 0 {}
+        let sources = std::mem::take(&mut self.ungrouped);
+        if sources > 0 {
+            self.observer.note(Note::Ungrouped {
+                input: reading.input,
+                sources,
+            });
+        }
         let end = Place {
             offset: summary.bytes,
             prefix: summary.prefix,

@@ -7,17 +7,8 @@
 
 use std::ops::Range;
 
+use crate::engine::SelfLinks;
 use crate::{Error, Result};
-
-/// What becomes of links from a page to itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SelfLinks {
-    /// They are dropped: a page cannot vote for itself.
-    #[default]
-    Drop,
-    /// They count as other links do.
-    Keep,
-}
 
 /// A directed graph. Nodes are numbered 0 to `nodes() - 1`.
 #[derive(Debug, Clone, PartialEq, Eq)]

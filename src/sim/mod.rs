@@ -1,4 +1,9 @@
 //! Graphs held in memory and their exact PageRank: the reference that rankings are held to.
 
 pub mod graph;
+mod load;
 pub mod pagerank;
+
+pub use graph::{Graph, GraphBuilder};
+pub use load::{Loaded, Page, load};
+pub use pagerank::{Options, PageRank, pagerank};

@@ -65,6 +65,13 @@ pub struct PageRank {
     pub converged: bool,
 }
 
+impl PageRank {
+    /// 1 + nodes of strictly greater importance, by node.
+    pub fn ranks(&self) -> Vec<u64> {
+        crate::engine::ranks(&self.scores)
+    }
+}
+
 /// Computes PageRank from a uniform start. See the module's head.
 ///
 /// # Errors
@@ -159,8 +166,9 @@ fn rounding(graph: &Graph, scores: &[f64], residual: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::graph::{GraphBuilder, SelfLinks};
+    use super::super::graph::GraphBuilder;
     use super::*;
+    use crate::engine::SelfLinks;
     use proptest::prelude::*;
 
     /// 0.85 as used: floor(0.85 x 2^32) = 3,650,722,201.

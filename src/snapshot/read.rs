@@ -63,7 +63,12 @@ impl Snapshot {
                 store.display()
             ))
         })?;
-        Self::open_with(disk, &store.join(SNAPSHOTS).join(&latest.snapshot), store, &latest)
+        Self::open_with(
+            disk,
+            &store.join(SNAPSHOTS).join(&latest.snapshot),
+            store,
+            &latest,
+        )
     }
 
     /// Opens a snapshot by its path, which must be inside its store: names are kept there.

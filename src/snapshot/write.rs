@@ -10,8 +10,9 @@ use crate::store::{Disk, DiskFile, SNAPSHOTS, View};
 use crate::{Error, Result};
 
 /// Computes the estimates of a committed state and publishes them as the store's current snapshot:
-/// written aside, synced, renamed; `latest.json` moves last. Memory: 8 bytes a page, for the ranks.
-pub fn publish(disk: &dyn Disk, view: &View) -> Result<(PathBuf, Info)> {
+/// written aside, synced, renamed; `latest.json` moves last. Of the older ones only the newest
+/// `keep - 1` stay; `keep` 0: all. Memory: 16 bytes a page, for the ranks.
+pub fn publish(disk: &dyn Disk, view: &View, keep: usize) -> Result<(PathBuf, Info)> {
     let dir = view.dir().join(SNAPSHOTS);
     let name = format!("{:012}.snapshot", view.counters().records);
     let path = dir.join(&name);
@@ -30,7 +31,24 @@ pub fn publish(disk: &dyn Disk, view: &View) -> Result<(PathBuf, Info)> {
         names: view.name_lengths(),
     };
     latest.write(disk, view.dir())?;
+    if keep > 0 {
+        remove_older(disk, &dir, keep)?;
+    }
     Ok((path, info))
+}
+
+/// Removes all snapshots but the newest `keep`. A reader that has one open may go on reading it.
+fn remove_older(disk: &dyn Disk, dir: &Path, keep: usize) -> Result<()> {
+    let names = disk.list(dir).map_err(Error::io(dir, "list"))?;
+    let snapshots: Vec<&String> = names
+        .iter()
+        .filter(|name| name.ends_with(".snapshot"))
+        .collect();
+    for name in &snapshots[..snapshots.len().saturating_sub(keep)] {
+        let path = dir.join(name);
+        disk.remove(&path).map_err(Error::io(&path, "remove"))?;
+    }
+    Ok(())
 }
 
 /// Where a packed column is, and what it must hash to.

@@ -19,6 +19,7 @@ mod damage;
 mod decompress;
 mod hold;
 mod input;
+mod plain;
 mod position;
 mod sniff;
 mod stream;
@@ -27,6 +28,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 pub use damage::{Damage, DamageKind, Member};
 pub use input::InputName;
+pub use plain::{Plain, open_plain};
 pub use sniff::Compression;
 pub use stream::Source;
 

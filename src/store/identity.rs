@@ -27,6 +27,8 @@ pub struct Settings {
     pub line_bytes: u64,
     pub url_bytes: u64,
     pub links: u64,
+    /// Version of the canonical form of URLs ([`crate::url::RULES`]).
+    pub url_rules: u32,
 }
 
 impl Settings {
@@ -37,6 +39,7 @@ impl Settings {
             line_bytes: limits.line_bytes,
             url_bytes: limits.url_bytes,
             links: limits.links,
+            url_rules: crate::url::RULES,
         }
     }
 }

@@ -1,11 +1,15 @@
 //! What a commit commits: the manifest, coded by bincode. The only place that uses bincode.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use super::blocks::{seal, unseal};
+use super::identity::Identity;
 use super::names::NameLengths;
 use super::progress::Progress;
 use crate::engine::EngineState;
+use crate::{Error, Result};
 
 /// All of a store that is not an array, a log or the history.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -42,14 +46,25 @@ pub(crate) struct Run {
 }
 
 impl Manifest {
-    pub fn to_bytes(&self) -> Result<Vec<u8>, String> {
+    pub fn to_bytes(&self) -> std::result::Result<Vec<u8>, String> {
         let mut bytes = vec![0; 8];
         bincode::serde::encode_into_std_write(self, &mut bytes, bincode::config::standard())
             .map_err(|error| error.to_string())?;
         Ok(seal(bytes))
     }
 
-    pub fn from_bytes(bytes: &[u8]) -> Result<Manifest, String> {
+    /// Checks that the identity file is the one the store was made with.
+    pub fn check_identity(&self, dir: &Path, identity: &Identity) -> Result<()> {
+        if self.identity == identity.hash {
+            return Ok(());
+        }
+        Err(Error::damaged(
+            dir.join("identity.json"),
+            "it is not the file this store was made with",
+        ))
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> std::result::Result<Manifest, String> {
         let content = unseal(bytes).ok_or("the manifest does not match its checksum")?;
         let (manifest, len) =
             bincode::serde::decode_from_slice(content, bincode::config::standard())

@@ -111,12 +111,7 @@ impl Store {
         let tables = Tables::open(&*disk, dir, false)?;
         let reading = tables.read()?;
         let manifest = reading.manifest()?;
-        if manifest.identity != identity.hash {
-            return Err(Error::damaged(
-                dir.join("identity.json"),
-                "it is not the file this store was made with",
-            ));
-        }
+        manifest.check_identity(dir, &identity)?;
         let pages = manifest.engine.totals.pages;
         let slots = reading.slots(pages.div_ceil(CHUNK_PAGES))?;
         drop(reading);
@@ -210,7 +205,13 @@ impl Store {
 
     /// The last committed state, for reading while this store goes on.
     pub fn view(&self) -> Result<View> {
-        View::new(&*self.disk, &self.dir, self.tables.clone(), &self.identity)
+        View::new(
+            &*self.disk,
+            &self.dir,
+            self.tables.clone(),
+            &self.identity,
+            None,
+        )
     }
 
     fn merge_runs(&mut self) -> Result<()> {
@@ -436,6 +437,15 @@ fn take_lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn DiskFile>> {
     }
 }
 
+/// The last committed state of the store in `dir`, for checking it. Takes the writer's lock for as
+/// long as the view lives, so it is [`Error::Busy`] while an ingest runs.
+pub fn open_view(disk: &dyn Disk, dir: &Path) -> Result<View> {
+    let identity = Identity::read(disk, dir)?;
+    let lock = take_lock(disk, dir)?;
+    let tables = Arc::new(Tables::open(disk, dir, false)?);
+    View::new(disk, dir, tables, &identity, Some(lock))
+}
+
 /// The settings of the store in `dir`; `None` if there is none yet.
 pub fn settings_of(disk: &dyn Disk, dir: &Path) -> Result<Option<Settings>> {
     if !is_store(disk, dir)? {
@@ -493,6 +503,11 @@ fn check_settings(dir: &Path, found: &Settings, asked: &Settings) -> Result<()> 
             "--limit-links",
             found.links.to_string(),
             asked.links.to_string(),
+        ),
+        (
+            "version of the URL rules",
+            found.url_rules.to_string(),
+            asked.url_rules.to_string(),
         ),
     ]
     .into_iter()

@@ -218,7 +218,7 @@ impl Writing {
             bytes: 0,
         };
         let mut packer = super::blocks::Packer::new();
-        let mut put = |merged: &mut Run, value: Vec<u8>| {
+        let put = |merged: &mut Run, value: Vec<u8>| {
             merged.bytes += value.len() as u64;
             table
                 .borrow_mut()

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::cash::{CashFile, Slot};
-use super::disk::Disk;
+use super::disk::{Disk, DiskFile};
 use super::identity::{Identity, Settings};
 use super::manifest::Manifest;
 use super::marks::MarkFiles;
@@ -29,6 +29,8 @@ pub struct View {
     names: NameReader,
     /// Keeps the database open.
     tables: Arc<Tables>,
+    /// Keeps writers away, if the view is nobody's.
+    lock: Option<Box<dyn DiskFile>>,
 }
 
 /// What [`View::verify`] checked.
@@ -50,9 +52,11 @@ impl View {
         dir: &Path,
         tables: Arc<Tables>,
         identity: &Identity,
+        lock: Option<Box<dyn DiskFile>>,
     ) -> Result<View> {
         let reading = tables.read()?;
         let manifest = reading.manifest()?;
+        manifest.check_identity(dir, identity)?;
         let chunks = manifest.engine.totals.pages.div_ceil(CHUNK_PAGES);
         Ok(View {
             slots: reading.slots(chunks)?,
@@ -64,6 +68,7 @@ impl View {
             reading,
             manifest,
             tables,
+            lock,
         })
     }
 
@@ -204,7 +209,10 @@ impl View {
     /// Checks redb's own structure. Only possible when nobody else uses the view's store.
     pub fn check_database(self) -> Result<()> {
         let View {
-            tables, reading, ..
+            tables,
+            reading,
+            lock: _lock,
+            ..
         } = self;
         drop(reading);
         match Arc::into_inner(tables) {

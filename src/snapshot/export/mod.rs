@@ -16,30 +16,13 @@ mod jsonl;
 mod parquet;
 mod tsv;
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::decode::Time;
 use crate::{Error, Result};
 
-/// One page of a ranking.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RankedPage<'a> {
-    /// The page's number; it names the page in errors and is not written.
-    pub page: u64,
-    /// The canonical URL, or the opaque name.
-    pub url: Cow<'a, str>,
-    /// Importance, finite; all pages sum to 1.
-    pub importance: f64,
-    /// 1 + pages of strictly greater importance.
-    pub rank: u64,
-    /// Visits.
-    pub visits: u64,
-    /// Time of the last fetch, in seconds since 1970; `None`: unknown.
-    pub last_fetch: Option<Time>,
-}
+pub use crate::engine::RankedPage;
 
 /// A file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -210,7 +193,7 @@ fn importance(page: &RankedPage<'_>) -> Result<f64> {
     }
     Err(Error::Refused(format!(
         "page {}: its importance is {}, which is no number to export",
-        page.page, page.importance
+        page.page.0, page.importance
     )))
 }
 
@@ -224,7 +207,7 @@ fn last_fetch(page: &RankedPage<'_>) -> Result<Option<jiff::Timestamp>> {
         .map_err(|_| {
             Error::Refused(format!(
                 "page {}: its last fetch, {seconds} s from 1970, is outside the years -9999 to 9999",
-                page.page
+                page.page.0
             ))
         })
 }

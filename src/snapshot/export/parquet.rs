@@ -127,7 +127,7 @@ fn signed(page: &RankedPage<'_>, number: u64) -> Result<i64> {
     i64::try_from(number).map_err(|_| {
         Error::Refused(format!(
             "page {}: {number} is above 2^63 - 1, the largest integer of this export",
-            page.page
+            page.page.0
         ))
     })
 }

@@ -8,10 +8,11 @@ use proptest::prelude::*;
 
 use super::parquet::{GROUP_ROWS, GROUP_URL_BYTES};
 use super::*;
+use crate::engine::PageId;
 
 fn page(url: &str, importance: f64, last_fetch: Option<Time>) -> RankedPage<'_> {
     RankedPage {
-        page: 7,
+        page: PageId(7),
         url: url.into(),
         importance,
         rank: 3,
@@ -133,7 +134,7 @@ fn parquet_groups_are_bounded_packed_and_counted() {
     let rows = 2 * GROUP_ROWS + 5;
     let pages = (0..rows as u64).map(|i| {
         Ok(RankedPage {
-            page: i,
+            page: PageId(i),
             url: format!("http://example/{i:07}").into(),
             importance: i as f64,
             rank: i + 1,

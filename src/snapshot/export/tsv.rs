@@ -28,7 +28,7 @@ impl<W: Write> Exporter for Tsv<W> {
         if memchr3(b'\t', b'\n', b'\r', page.url.as_bytes()).is_some() {
             return Err(Error::Refused(format!(
                 "page {}: its name, {:?}, holds a tab or a line end, which TSV cannot; export jsonl or parquet",
-                page.page, page.url
+                page.page.0, page.url
             )));
         }
         let importance = importance(page)?;

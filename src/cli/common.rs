@@ -1,0 +1,185 @@
+//! What subcommands share: exit codes, output, the store option, small formats.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::str::FromStr;
+
+use cashrank::Error;
+use cashrank::decode::Time;
+use cashrank::engine::SelfLinks;
+
+/// How the process ends; see the README.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    Done = 0,
+    Unknown = 1,
+    Refused = 2,
+    Skipped = 3,
+    Corrupt = 4,
+    Damaged = 5,
+    Busy = 6,
+    Io = 7,
+    Stopped = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// The exit code an error asks for.
+pub fn exit_of(error: &anyhow::Error) -> Exit {
+    match error.downcast_ref::<Error>() {
+        Some(Error::Corrupt { .. } | Error::BadRecord { .. }) => Exit::Corrupt,
+        Some(Error::Damaged { .. }) => Exit::Damaged,
+        Some(Error::Busy { .. }) => Exit::Busy,
+        Some(Error::Io { .. }) => Exit::Io,
+        Some(_) => Exit::Refused,
+        None if error.downcast_ref::<io::Error>().is_some() => Exit::Io,
+        None => Exit::Refused,
+    }
+}
+
+/// Whether the reader of our output went away: that is success.
+pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let io = match error.downcast_ref::<Error>() {
+        Some(Error::Io { source, .. }) => Some(source),
+        _ => error.downcast_ref::<io::Error>(),
+    };
+    io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Writes to standard output, buffered.
+pub fn print(write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<Exit> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    write(&mut out)?;
+    out.flush()?;
+    Ok(Exit::Done)
+}
+
+/// Prints a value as one line of JSON.
+pub fn print_json(value: &impl serde::Serialize) -> anyhow::Result<Exit> {
+    print(|out| {
+        serde_json::to_writer(&mut *out, value)?;
+        out.write_all(b"\n")?;
+        Ok(())
+    })
+}
+
+/// Runs `write` on the file at `path`, written aside and renamed when whole; `None` or `-`: standard
+/// output.
+pub fn to_file(
+    path: Option<&Path>,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let Some(path) = path.filter(|path| path.as_os_str() != "-") else {
+        let mut out = BufWriter::new(io::stdout());
+        write(&mut out)?;
+        return Ok(out.flush()?);
+    };
+    let failed = |action| {
+        let path = path.to_owned();
+        move |source| Error::Io {
+            path,
+            action,
+            source,
+        }
+    };
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".tmp");
+    let aside = PathBuf::from(aside);
+    let mut out = BufWriter::new(File::create(&aside).map_err(failed("create"))?);
+    let written = write(&mut out)
+        .and_then(|()| Ok(out.flush().map_err(failed("write"))?))
+        .and_then(|()| Ok(std::fs::rename(&aside, path).map_err(failed("rename"))?));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&aside);
+    }
+    written
+}
+
+/// The store option of read-only commands.
+#[derive(clap::Args)]
+pub struct StoreArg {
+    /// The store's directory.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+}
+
+/// RFC 3339 in UTC; empty if unknown.
+pub fn time(at: Option<Time>) -> String {
+    at.and_then(|at| jiff::Timestamp::from_second(at).ok())
+        .map_or(String::new(), |at| at.to_string())
+}
+
+/// A number with its thousands apart.
+pub fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A bound as people read it.
+pub fn bound(l1: Option<f64>) -> String {
+    l1.map_or("none".into(), |l1| format!("{l1:.3e}"))
+}
+
+/// A number of bytes: `8192`, `64K`, `64MiB`, `1G`, `1T` (powers of 1,024).
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let (number, unit) = text.split_at(
+        text.find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len()),
+    );
+    let shift = match unit.trim_end_matches("iB").trim_end_matches('B') {
+        "" => 0,
+        "K" | "k" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => {
+            return Err(format!(
+                "{text:?}: a number of bytes, like 8192, 64K, 64M or 1G"
+            ));
+        }
+    };
+    number
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(1 << shift))
+        .ok_or_else(|| format!("{text:?}: a number of bytes, like 8192, 64K, 64M or 1G"))
+}
+
+/// A value that can be parsed by the library, for clap.
+pub fn parsed<T: FromStr>(text: &str) -> Result<T, String>
+where
+    T::Err: ToString,
+{
+    text.parse::<T>().map_err(|error| error.to_string())
+}
+
+/// [`SelfLinks`] by name.
+pub fn self_links(text: &str) -> Result<SelfLinks, String> {
+    match text {
+        "drop" => Ok(SelfLinks::Drop),
+        "keep" => Ok(SelfLinks::Keep),
+        _ => Err(format!("{text:?}: keep or drop")),
+    }
+}
+
+/// A limit of at least 1.
+pub fn positive(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err(format!("{text:?}: a whole number of at least 1")),
+        Ok(n) => Ok(n),
+    }
+}

@@ -1,0 +1,64 @@
+//! `cashrank export`: the whole ranking as a file.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use cashrank::Error;
+use cashrank::snapshot::Snapshot;
+use cashrank::snapshot::export::{Format, RankedPage, export};
+use cashrank::store::RealDisk;
+
+use super::common::{Exit, StoreArg, parsed, thousands, to_file};
+
+/// Write the current snapshot for other programs: url, importance, rank, visits, last_fetch.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  cashrank export --to parquet -o ranks.parquet --store ranks
+  cashrank export --to tsv --sort rank --store ranks | head")]
+pub struct Args {
+    #[command(flatten)]
+    store: StoreArg,
+    /// tsv, jsonl or parquet.
+    #[arg(long, value_name = "FORMAT", value_parser = parsed::<Format>)]
+    to: Format,
+    /// The file; `-` or none: standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// id (order of first appearance) or rank. Sorting by rank holds all names in memory.
+    #[arg(long, value_name = "ORDER", default_value = "id", value_parser = ["id", "rank"])]
+    sort: String,
+}
+
+impl Args {
+    pub fn run(self) -> anyhow::Result<Exit> {
+        let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
+        let path = self.output.as_deref().unwrap_or(Path::new("-"));
+        let rows = snapshot.pages().zip(snapshot.names()).map(|(page, name)| {
+            let page = page?;
+            Ok(RankedPage {
+                page: page.page,
+                url: Cow::Owned(name?),
+                importance: page.importance,
+                rank: page.rank,
+                visits: page.visits,
+                last_fetch: page.last_fetch,
+            })
+        });
+        let mut count = 0;
+        to_file(self.output.as_deref(), |out| {
+            count = if self.sort == "rank" {
+                let mut rows = rows.collect::<Result<Vec<_>, Error>>()?;
+                rows.sort_by_key(|row| (row.rank, row.page));
+                export(self.to, out, path, rows.into_iter().map(Ok))?
+            } else {
+                export(self.to, out, path, rows)?
+            };
+            Ok(())
+        })?;
+        if self.output.is_some() {
+            eprintln!("{}: {} pages", path.display(), thousands(count));
+        }
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,512 @@
+//! `cashrank ingest`: crawl records in, ranking snapshots out.
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use cashrank::Limits;
+use cashrank::decode::{Format, Reason};
+use cashrank::engine::{Config, Counters, SelfLinks, WindowPolicy};
+use cashrank::ingest::{Every, Job, Note, Observer, Outcome, Standing, Stream, ingest};
+use cashrank::snapshot::Info;
+use cashrank::source::{InputName, SourceOptions};
+use cashrank::store::{RealDisk, Settings, settings_of};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::common::{Exit, bound, bytes, parsed, positive, self_links, thousands};
+
+const EXAMPLES: &str = "\
+Examples:
+  cashrank ingest crawl.jsonl.zst --store ranks
+  crawler --log - | cashrank ingest - --store ranks --snapshot-every 60s
+  cashrank ingest graph.tsv.gz --store ranks --format adjacency --repeat 20
+The same command again goes on where the last one was stopped; a longer list of files or a higher
+--repeat goes on from there. Settings not given are those of the store.";
+
+/// Read crawl records into a store, and publish ranking snapshots.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Files, or `-` for standard input; plain, gzip or zstd, told by their content.
+    #[arg(value_name = "INPUT", required = true)]
+    inputs: Vec<OsString>,
+    /// The store's directory; made if there is none.
+    #[arg(long, value_name = "DIR")]
+    store: PathBuf,
+    /// auto, records, wat, adjacency or edges (see formats/).
+    #[arg(long, default_value = "auto", value_parser = format)]
+    format: FormatArg,
+    /// Share of a page's cash that its links hand on [default: 0.85].
+    #[arg(long, value_name = "D")]
+    damping: Option<f64>,
+    /// The history to read importance from: auto, whole or interpolation:T (T in turnovers)
+    /// [default: auto].
+    #[arg(long, value_name = "WINDOW", value_parser = parsed::<WindowPolicy>)]
+    window: Option<WindowPolicy>,
+    /// Links from a page to itself: keep or drop [default: drop].
+    #[arg(long, value_name = "HOW", value_parser = self_links)]
+    self_links: Option<SelfLinks>,
+    /// Copies of the cash array kept for windows to begin at [default: 6].
+    #[arg(long, value_name = "N")]
+    marks: Option<u8>,
+    /// Rounds without a visit after which a page's cash is recycled; 0: never [default: 4].
+    #[arg(long, value_name = "ROUNDS")]
+    recycle_after: Option<u8>,
+    /// Read the inputs so many times.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    repeat: u32,
+    /// Visit nodes known as link targets only, as dangling pages, at the end of each pass.
+    #[arg(long)]
+    complete: bool,
+    /// Make the state durable after so many records, or so much time: 50000 or 60s.
+    #[arg(long, value_name = "EVERY", default_value = "30s", value_parser = every)]
+    checkpoint_every: Every,
+    /// Publish a snapshot after so many records or so much time, besides the one at the end.
+    #[arg(long, value_name = "EVERY", value_parser = every)]
+    snapshot_every: Option<Every>,
+    /// Keep only the newest N snapshots; 0: all.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    keep_snapshots: usize,
+    /// Threads that decode [default: the number of processors].
+    #[arg(long, value_name = "N", value_parser = positive)]
+    threads: Option<u64>,
+    /// Stop at the first record that cannot be used.
+    #[arg(long)]
+    strict: bool,
+    /// Take standard input for a new stream, though the last one did not end.
+    #[arg(long, conflicts_with = "resume")]
+    new_stream: bool,
+    /// Take standard input for the last stream again, from its start, though it had ended.
+    #[arg(long)]
+    resume: bool,
+    /// Use what could not be verified: whole records before damage; publish snapshots of them.
+    #[arg(long)]
+    accept_unverified: bool,
+    /// Read files twice: verify all of a file before its first record is used.
+    #[arg(long, conflicts_with = "accept_unverified")]
+    preverify: bool,
+    /// Print the summary as one line of JSON on standard output.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+/// Limits on input. Sizes take K, M, G and T.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Limits")]
+struct LimitArgs {
+    /// Longest record: a line, a WAT record, an edges group [default: 64M].
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    limit_line: Option<u64>,
+    /// Longest URL or node name [default: 8K].
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    limit_url: Option<u64>,
+    /// Most links of a record [default: 1000000].
+    #[arg(long, value_name = "N", value_parser = positive)]
+    limit_links: Option<u64>,
+    /// Largest gzip member or zstd frame that is held back until it is verified [default: 64M].
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    limit_held: Option<u64>,
+    /// Most that a gzip member or zstd frame may expand to [default: 1T].
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    limit_expansion: Option<u64>,
+    /// Largest zstd window, as a power of two, 10 to 31 [default: 27].
+    #[arg(long, value_name = "LOG", value_parser = clap::value_parser!(u32).range(10..=31))]
+    limit_zstd_window: Option<u32>,
+    /// Most pages the store may know [default: 17179869183].
+    #[arg(long, value_name = "N", value_parser = positive)]
+    limit_pages: Option<u64>,
+}
+
+impl LimitArgs {
+    /// The limits given; those that change results are the store's where not given.
+    fn resolve(&self, store: Option<&Settings>) -> Limits {
+        let default = Limits::default();
+        let kept = |of: fn(&Settings) -> u64, default| store.map_or(default, of);
+        Limits {
+            line_bytes: self
+                .limit_line
+                .unwrap_or(kept(|s| s.line_bytes, default.line_bytes)),
+            url_bytes: self
+                .limit_url
+                .unwrap_or(kept(|s| s.url_bytes, default.url_bytes)),
+            links: self.limit_links.unwrap_or(kept(|s| s.links, default.links)),
+            held_bytes: self.limit_held.unwrap_or(default.held_bytes),
+            expansion_bytes: self.limit_expansion.unwrap_or(default.expansion_bytes),
+            zstd_window_log: self.limit_zstd_window.unwrap_or(default.zstd_window_log),
+            pages: self.limit_pages.unwrap_or(default.pages),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct FormatArg(Option<Format>);
+
+fn format(text: &str) -> Result<FormatArg, String> {
+    if text == "auto" {
+        return Ok(FormatArg(None));
+    }
+    parsed::<Format>(text).map(|format| FormatArg(Some(format)))
+}
+
+fn every(text: &str) -> Result<Every, String> {
+    let wrong =
+        || format!("{text:?}: a number of records like 50000, or a time like 60s, 5m or 1h");
+    let (number, seconds) = match text.strip_suffix(['s', 'm', 'h']) {
+        None => (text, None),
+        Some(number) => {
+            let unit = match text.as_bytes()[text.len() - 1] {
+                b's' => 1,
+                b'm' => 60,
+                _ => 3600,
+            };
+            (number, Some(unit))
+        }
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    match (number, seconds) {
+        (0, _) => Err(wrong()),
+        (number, None) => Ok(Every::Records(number)),
+        (number, Some(unit)) => Ok(Every::Time(Duration::from_secs(
+            number.saturating_mul(unit),
+        ))),
+    }
+}
+
+impl Args {
+    pub fn run(self) -> anyhow::Result<Exit> {
+        let disk = Arc::new(RealDisk);
+        let found = settings_of(&*disk, &self.store)?;
+        let job = self.job(found.as_ref())?;
+        let stop = job.stop.clone();
+        ctrlc::set_handler(move || {
+            // The second time there is no more waiting.
+            if stop.swap(true, Ordering::Relaxed) {
+                std::process::exit(Exit::Stopped as i32);
+            }
+        })?;
+        let mut talk = Talk::new(&job);
+        let done = ingest(&job, disk, &mut talk);
+        talk.clear();
+        talk.tell_hidden();
+        let outcome = done?;
+        let seconds = talk.started.elapsed().as_secs_f64();
+        if self.json {
+            super::common::print_json(&summary_json(&outcome, seconds))?;
+        } else {
+            summary(&outcome, seconds);
+        }
+        Ok(match &outcome {
+            outcome if outcome.stopped => Exit::Stopped,
+            outcome if outcome.counters.skipped_total() > outcome.before.skipped_total() => {
+                Exit::Skipped
+            }
+            _ => Exit::Done,
+        })
+    }
+
+    fn job(&self, found: Option<&Settings>) -> anyhow::Result<Job> {
+        let mut config = found.map_or_else(Config::default, |s| s.config.clone());
+        if let Some(damping) = self.damping {
+            config.set_damping(damping)?;
+        }
+        config.window = self.window.unwrap_or(config.window);
+        config.self_links = self.self_links.unwrap_or(config.self_links);
+        config.marks = self.marks.unwrap_or(config.marks);
+        config.recycle_after = self.recycle_after.unwrap_or(config.recycle_after);
+        config.check()?;
+        let limits = self.limits.resolve(found);
+        let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
+        Ok(Job {
+            store: self.store.clone(),
+            settings: Settings::new(config, &limits),
+            inputs: self.inputs.iter().map(|i| InputName::parse(i)).collect(),
+            format: self.format.0,
+            repeat: self.repeat,
+            complete: self.complete,
+            strict: self.strict,
+            stream: match (self.new_stream, self.resume) {
+                (true, _) => Stream::New,
+                (_, true) => Stream::Again,
+                _ => Stream::Auto,
+            },
+            checkpoint_every: self.checkpoint_every,
+            snapshot_every: self.snapshot_every.unwrap_or(Every::Never),
+            keep_snapshots: self.keep_snapshots,
+            threads: self.threads.map_or(processors, |n| n.min(1024) as usize),
+            limits,
+            source: SourceOptions {
+                accept_unverified: self.accept_unverified,
+                preverify: self.preverify,
+                ..SourceOptions::default()
+            },
+            stop: Arc::new(AtomicBool::new(false)),
+        })
+    }
+}
+
+/// Skipped records shown in full, for each reason; further ones are counted only.
+const SHOWN: u64 = 5;
+
+/// Tells people on standard error what happens.
+struct Talk {
+    started: Instant,
+    bar: Option<ProgressBar>,
+    /// Bytes of all inputs of all passes, if they are known, and of those done.
+    total: Option<u64>,
+    done: u64,
+    current: (u32, usize, u64),
+    first: Option<(u64, u64)>,
+    last_drawn: Instant,
+    shown: [u64; Reason::ALL.len()],
+}
+
+impl Talk {
+    fn new(job: &Job) -> Talk {
+        let sizes: Option<Vec<u64>> = job
+            .inputs
+            .iter()
+            .map(|input| match input {
+                InputName::Stdin => None,
+                InputName::File(path) => std::fs::metadata(path)
+                    .ok()
+                    .filter(|found| found.is_file())
+                    .map(|found| found.len()),
+            })
+            .collect();
+        let total = sizes.map(|sizes| sizes.iter().sum::<u64>() * u64::from(job.repeat));
+        let bar = std::io::stderr().is_terminal().then(|| match total {
+            Some(total) => ProgressBar::new(total)
+                .with_style(style("{bar:24} {percent:>3}%  {msg}  ETA {eta}")),
+            None => ProgressBar::new_spinner().with_style(style("{spinner} {msg}")),
+        });
+        Talk {
+            started: Instant::now(),
+            bar,
+            total,
+            done: 0,
+            current: (1, 0, 0),
+            first: None,
+            last_drawn: Instant::now(),
+            shown: [0; Reason::ALL.len()],
+        }
+    }
+
+    fn say(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| eprintln!("{text}")),
+            None => eprintln!("{text}"),
+        }
+    }
+
+    fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn tell_hidden(&self) {
+        for (reason, shown) in Reason::ALL.iter().zip(self.shown) {
+            if shown > SHOWN {
+                eprintln!("{}: more were skipped; see the counts", reason.name());
+            }
+        }
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+impl Observer for Talk {
+    fn note(&mut self, note: Note<'_>) {
+        let text = match note {
+            Note::Created { store } => format!("new store {}", store.display()),
+            Note::Resuming {
+                input,
+                pass,
+                records,
+                offset,
+            } => format!(
+                "{input}: going on after record {} (byte {offset}) of pass {pass}",
+                thousands(records)
+            ),
+            Note::Checking { input } => {
+                format!("{input}: checking that it is what was read before")
+            }
+            Note::Guessed { input, format, why } => {
+                format!("{input}: read as {} ({why})", format.name())
+            }
+            Note::Empty { input } => format!("{input}: is empty"),
+            Note::Skipped {
+                input,
+                record,
+                offset,
+                reason,
+                detail,
+            } => {
+                let shown = &mut self.shown[reason as usize];
+                *shown += 1;
+                if *shown > SHOWN {
+                    return;
+                }
+                format!(
+                    "{input}: record {record} at byte {offset} skipped: {}: {detail}",
+                    reason.name()
+                )
+            }
+            Note::Ungrouped { input, sources } => format!(
+                "{input}: {} lines name a source that was left before: each group counts as a visit \
+                 of its own. If the file is not grouped by source, sort it first (sort -s -k1,1)",
+                thousands(sources)
+            ),
+            Note::Unchecked { input, members } => format!(
+                "{input}: {} frame(s) without a checksum: what they hold could not be verified",
+                thousands(members)
+            ),
+            Note::Published { path, info } => format!(
+                "snapshot {} ({} pages, bound {})",
+                path.display(),
+                thousands(info.pages),
+                bound(info.bound_l1())
+            ),
+            _ => return,
+        };
+        self.say(&text);
+    }
+
+    fn progress(&mut self, standing: &Standing<'_>) {
+        let Some(bar) = &self.bar else {
+            return;
+        };
+        let (pass, input, length) = self.current;
+        if (pass, input) != (standing.pass, standing.input_index) {
+            self.done += length;
+            self.current = (standing.pass, standing.input_index, 0);
+        }
+        self.current.2 = standing.compressed_len.unwrap_or(0);
+        let counters = standing.counters;
+        let (records, links) = *self.first.get_or_insert((counters.records, counters.links));
+        if self.last_drawn.elapsed() < Duration::from_millis(200) {
+            return;
+        }
+        self.last_drawn = Instant::now();
+        let seconds = self.started.elapsed().as_secs_f64().max(0.001);
+        let rate = |n: u64| thousands((n as f64 / seconds) as u64);
+        bar.set_message(format!(
+            "{} records/s  {} links/s  {} pages",
+            rate(counters.records - records),
+            rate(counters.links - links),
+            thousands(standing.pages)
+        ));
+        if self.total.is_some() {
+            bar.set_position(self.done + standing.compressed);
+        } else {
+            bar.tick();
+        }
+    }
+}
+
+fn skipped_list(counters: &Counters, before: &Counters) -> Vec<(&'static str, u64)> {
+    Reason::ALL
+        .iter()
+        .map(|&reason| {
+            let count = counters.skipped[reason as usize] - before.skipped[reason as usize];
+            (reason.name(), count)
+        })
+        .filter(|(_, count)| *count > 0)
+        .collect()
+}
+
+fn summary(outcome: &Outcome, seconds: f64) {
+    let (now, before) = (&outcome.counters, &outcome.before);
+    if outcome.nothing_to_do {
+        eprintln!("all inputs were read before: nothing to do");
+        return;
+    }
+    let records = now.records - before.records;
+    let links = now.links - before.links;
+    eprintln!(
+        "{} records ({} gone, {} unchanged, {} failed), {} links, {} new pages in {seconds:.1} s \
+         ({} links/s)",
+        thousands(records),
+        thousands(now.gone - before.gone),
+        thousands(now.unchanged - before.unchanged),
+        thousands(now.failed - before.failed),
+        thousands(links),
+        thousands(outcome.pages - outcome.pages_before),
+        thousands((links as f64 / seconds.max(1e-3)) as u64),
+    );
+    let skipped: Vec<String> = skipped_list(now, before)
+        .into_iter()
+        .map(|(reason, count)| format!("{} {reason}", thousands(count)))
+        .collect();
+    if !skipped.is_empty() {
+        eprintln!("skipped records: {}", skipped.join(", "));
+    }
+    let dropped: Vec<String> = [
+        ("to no page", now.links_scheme - before.links_scheme),
+        ("invalid", now.links_invalid - before.links_invalid),
+        ("too long", now.links_too_long - before.links_too_long),
+        ("to the page itself", now.links_own - before.links_own),
+        ("repeated", now.links_repeated - before.links_repeated),
+    ]
+    .into_iter()
+    .filter(|(_, count)| *count > 0)
+    .map(|(what, count)| format!("{} {what}", thousands(count)))
+    .collect();
+    if !dropped.is_empty() {
+        eprintln!("links not followed: {}", dropped.join(", "));
+    }
+    if let Some((_, info)) = &outcome.snapshot {
+        tell_state(info);
+    }
+    if outcome.stopped {
+        eprintln!("stopped at a checkpoint; the same command goes on");
+    }
+    if let Some(unverified) = &outcome.unverified {
+        eprintln!(
+            "no snapshot published: {} could not be verified from record {} on; \
+             --accept-unverified publishes all the same",
+            unverified.input, unverified.from_record
+        );
+    }
+}
+
+fn tell_state(info: &Info) {
+    eprintln!(
+        "G = {:.3} turnovers, {} pages, {} visited; all cash accounted for; bound on the L1 error: {}",
+        info.turnovers,
+        thousands(info.pages),
+        thousands(info.counters.visited),
+        bound(info.bound_l1())
+    );
+}
+
+fn summary_json(outcome: &Outcome, seconds: f64) -> serde_json::Value {
+    let (now, before) = (&outcome.counters, &outcome.before);
+    let skipped: serde_json::Map<String, serde_json::Value> = skipped_list(now, before)
+        .into_iter()
+        .map(|(reason, count)| (reason.to_owned(), count.into()))
+        .collect();
+    let snapshot = outcome.snapshot.as_ref();
+    serde_json::json!({
+        "nothing_to_do": outcome.nothing_to_do,
+        "stopped": outcome.stopped,
+        "records": now.records - before.records,
+        "links": now.links - before.links,
+        "new_pages": outcome.pages - outcome.pages_before,
+        "skipped": skipped,
+        "seconds": seconds,
+        "total_records": now.records,
+        "total_links": now.links,
+        "pages": outcome.pages,
+        "turnovers": snapshot.map(|(_, info)| info.turnovers),
+        "bound_l1": snapshot.and_then(|(_, info)| info.bound_l1()),
+        "snapshot": snapshot.map(|(path, _)| path.display().to_string()),
+    })
+}

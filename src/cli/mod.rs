@@ -1,0 +1,86 @@
+//! The command line: one file a subcommand. Data goes to standard output, talk to standard error.
+
+mod common;
+mod compare;
+mod export;
+mod ingest;
+mod pagerank;
+mod rank;
+mod stat;
+mod top;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use common::Exit;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done
+  1    rank: a URL is not known
+  2    wrong usage, or a request that does not fit the store; the message says what to do
+  3    done, but records were skipped (counted by reason)
+  4    an input is corrupt, or --strict met a bad record; what came before it was applied
+  5    a file of the store is damaged
+  6    the store is in use by another process
+  7    reading or writing a file failed
+  130  stopped by a signal, at a checkpoint; the same command goes on";
+
+/// Importance of web pages, computed on-line while they are crawled (Adaptive OPIC).
+#[derive(Parser)]
+#[command(name = "cashrank", version, after_help = EXIT_CODES, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Ingest(Box<ingest::Args>),
+    Top(top::Args),
+    Rank(rank::Args),
+    Export(export::Args),
+    Compare(compare::Args),
+    Pagerank(pagerank::Args),
+    Stat(stat::Args),
+    Verify(verify::Args),
+    Completions(Completions),
+}
+
+/// Print a shell's completion script.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example:\n  cashrank completions bash > ~/.local/share/bash-completion/completions/cashrank"
+)]
+struct Completions {
+    /// The shell.
+    shell: clap_complete::Shell,
+}
+
+pub fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Ingest(args) => args.run(),
+        Command::Top(args) => args.run(),
+        Command::Rank(args) => args.run(),
+        Command::Export(args) => args.run(),
+        Command::Compare(args) => args.run(),
+        Command::Pagerank(args) => args.run(),
+        Command::Stat(args) => args.run(),
+        Command::Verify(args) => args.run(),
+        Command::Completions(args) => {
+            let mut script = Vec::new();
+            clap_complete::generate(args.shell, &mut Cli::command(), "cashrank", &mut script);
+            common::print(|out| Ok(out.write_all(&script)?))
+        }
+    };
+    match done {
+        Ok(exit) => exit.into(),
+        Err(error) if common::is_closed_pipe(&error) => Exit::Done.into(),
+        Err(error) => {
+            eprintln!("cashrank: {error:#}");
+            common::exit_of(&error).into()
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `cashrank rank`: what is known of some pages.
+
+use std::io::Write;
+
+use cashrank::snapshot::{Ranked, Snapshot};
+use cashrank::store::RealDisk;
+use cashrank::url;
+
+use super::common::{Exit, StoreArg, print, time};
+
+/// Show importance, rank, percentile, visits and last fetch of pages.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  cashrank rank https://example.org/ https://example.org/about --store ranks
+The percentile is the share of pages, in percent, that do not rank higher.")]
+pub struct Args {
+    /// URLs (put in canonical form first) or opaque names.
+    #[arg(value_name = "URL", required = true)]
+    urls: Vec<String>,
+    #[command(flatten)]
+    store: StoreArg,
+    /// A JSON object a line, for programs.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(serde::Serialize)]
+struct Answer<'a> {
+    url: &'a str,
+    known: bool,
+    importance: Option<f64>,
+    rank: Option<u64>,
+    percentile: Option<f64>,
+    visits: Option<u64>,
+    last_fetch: Option<String>,
+}
+
+impl Args {
+    pub fn run(self) -> anyhow::Result<Exit> {
+        let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
+        // A name may be a URL in any form, or an opaque name that looks like one.
+        let canonical: Vec<Vec<u8>> = self.urls.iter().map(|url| canonical(url)).collect();
+        let names: Vec<&[u8]> = canonical
+            .iter()
+            .map(Vec::as_slice)
+            .chain(self.urls.iter().map(String::as_bytes))
+            .collect();
+        let found = snapshot.find(&RealDisk, &names)?;
+        let (as_urls, as_names) = found.split_at(self.urls.len());
+        let mut answers = Vec::new();
+        for ((url, as_url), as_name) in self.urls.iter().zip(as_urls).zip(as_names) {
+            let page = match as_url.or(*as_name) {
+                Some(page) => snapshot.page(page)?,
+                None => None,
+            };
+            answers.push(answer(url, page, snapshot.info().pages));
+        }
+        let unknown = answers.iter().any(|answer| !answer.known);
+        print(|out| {
+            for answer in &answers {
+                if self.json {
+                    serde_json::to_writer(&mut *out, answer)?;
+                    out.write_all(b"\n")?;
+                } else {
+                    write_plain(out, answer)?;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(if unknown { Exit::Unknown } else { Exit::Done })
+    }
+}
+
+fn canonical(url: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    match url::canonical(url.as_bytes(), None, usize::MAX, &mut out) {
+        Ok(form) => form.text(url.as_bytes(), &out).to_vec(),
+        Err(_) => url.as_bytes().to_vec(),
+    }
+}
+
+fn answer(url: &str, page: Option<Ranked>, pages: u64) -> Answer<'_> {
+    let percentile = |rank: u64| 100.0 * (1.0 - (rank - 1) as f64 / pages as f64);
+    Answer {
+        url,
+        known: page.is_some(),
+        importance: page.map(|page| page.importance),
+        rank: page.map(|page| page.rank),
+        percentile: page.map(|page| percentile(page.rank)),
+        visits: page.map(|page| page.visits),
+        last_fetch: page
+            .and_then(|page| page.last_fetch)
+            .map(|at| time(Some(at))),
+    }
+}
+
+fn write_plain(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
+    let (Some(importance), Some(rank), Some(percentile), Some(visits)) = (
+        answer.importance,
+        answer.rank,
+        answer.percentile,
+        answer.visits,
+    ) else {
+        return Ok(writeln!(out, "{}\n  not known", answer.url)?);
+    };
+    writeln!(out, "{}", answer.url)?;
+    writeln!(out, "  importance  {importance:.6e}")?;
+    writeln!(out, "  rank        {rank}")?;
+    writeln!(out, "  percentile  {percentile:.3}")?;
+    writeln!(out, "  visits      {visits}")?;
+    let fetched = answer.last_fetch.as_deref().unwrap_or("unknown");
+    Ok(writeln!(out, "  last fetch  {fetched}")?)
+}

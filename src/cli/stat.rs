@@ -1,0 +1,171 @@
+//! `cashrank stat`: what a store holds.
+
+use std::io::Write;
+use std::path::Path;
+
+use cashrank::snapshot::Snapshot;
+use cashrank::store::RealDisk;
+
+use super::common::{Exit, StoreArg, bound, print, print_json, thousands, time};
+
+/// Show what a store holds: counts, the clock, the bound, disk space.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  cashrank stat --store ranks --json
+Counts are those of the current snapshot, so the command works while an ingest is running.")]
+pub struct Args {
+    #[command(flatten)]
+    store: StoreArg,
+    /// One JSON object, for programs.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(serde::Serialize)]
+struct Stat {
+    records: u64,
+    gone: u64,
+    unchanged: u64,
+    failed: u64,
+    skipped: u64,
+    links: u64,
+    pages: u64,
+    visited: u64,
+    visits: u64,
+    rounds: u64,
+    turnovers: f64,
+    clock: String,
+    last_fetch: Option<String>,
+    window: String,
+    window_mark: u64,
+    window_turnovers: f64,
+    bound_l1: Option<f64>,
+    damping: f64,
+    snapshot: String,
+    disk_bytes: Disk,
+}
+
+/// Bytes on disk, by part.
+#[derive(serde::Serialize)]
+struct Disk {
+    cash: u64,
+    urls: u64,
+    fingerprints: u64,
+    database: u64,
+    marks: u64,
+    snapshots: u64,
+    total: u64,
+}
+
+impl Args {
+    pub fn run(self) -> anyhow::Result<Exit> {
+        let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
+        let stat = stat(&snapshot, disk(&self.store.store)?);
+        if self.json {
+            return print_json(&stat);
+        }
+        print(|out| write_plain(out, &stat))
+    }
+}
+
+fn stat(snapshot: &Snapshot, disk_bytes: Disk) -> Stat {
+    let info = snapshot.info();
+    let counters = &info.counters;
+    Stat {
+        records: counters.records,
+        gone: counters.gone,
+        unchanged: counters.unchanged,
+        failed: counters.failed,
+        skipped: counters.skipped_total(),
+        links: counters.links,
+        pages: info.pages,
+        visited: counters.visited,
+        visits: info.visits,
+        rounds: info.rounds,
+        turnovers: info.turnovers,
+        clock: info.clock.clone(),
+        last_fetch: info.time.map(|at| time(Some(at))),
+        window: info.window.policy.to_string(),
+        window_mark: info.window.mark,
+        window_turnovers: info.window.turnovers,
+        bound_l1: info.bound_l1(),
+        damping: info.settings.config.damping(),
+        snapshot: snapshot.path().display().to_string(),
+        disk_bytes,
+    }
+}
+
+fn disk(store: &Path) -> anyhow::Result<Disk> {
+    let file = |name: &str| std::fs::metadata(store.join(name)).map_or(0, |found| found.len());
+    let folder = |name: &str| -> anyhow::Result<u64> {
+        let mut sum = 0;
+        for entry in std::fs::read_dir(store.join(name))? {
+            // A file may go while we look.
+            sum += entry?.metadata().map_or(0, |found| found.len());
+        }
+        Ok(sum)
+    };
+    let mut disk = Disk {
+        cash: file("cash"),
+        urls: file("urls") + file("urls.index"),
+        fingerprints: file("fingerprints") + file("fingerprints.index"),
+        database: file("store.redb"),
+        marks: folder("marks")?,
+        snapshots: folder("snapshots")?,
+        total: 0,
+    };
+    disk.total =
+        disk.cash + disk.urls + disk.fingerprints + disk.database + disk.marks + disk.snapshots;
+    Ok(disk)
+}
+
+fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
+    let mut line = |name: &str, value: String| writeln!(out, "{name:<14} {value}");
+    line("records", thousands(stat.records))?;
+    line(
+        "  of these",
+        format!(
+            "{} gone, {} unchanged, {} failed",
+            thousands(stat.gone),
+            thousands(stat.unchanged),
+            thousands(stat.failed)
+        ),
+    )?;
+    line("skipped", thousands(stat.skipped))?;
+    line("links", thousands(stat.links))?;
+    line("pages", thousands(stat.pages))?;
+    line("visited", thousands(stat.visited))?;
+    line("visits", thousands(stat.visits))?;
+    line("rounds", thousands(stat.rounds))?;
+    line("turnovers", format!("{:.3}", stat.turnovers))?;
+    line(
+        "last fetch",
+        stat.last_fetch.clone().unwrap_or("unknown".into()),
+    )?;
+    line(
+        "window",
+        format!(
+            "{} ({:.3} turnovers, from mark {})",
+            stat.window, stat.window_turnovers, stat.window_mark
+        ),
+    )?;
+    line("bound_l1", bound(stat.bound_l1))?;
+    line("damping", format!("{:.6}", stat.damping))?;
+    line("snapshot", stat.snapshot.clone())?;
+    let disk = &stat.disk_bytes;
+    line(
+        "disk bytes",
+        format!(
+            "{} (cash {}, urls {}, fingerprints {}, database {}, marks {}, snapshots {})",
+            thousands(disk.total),
+            thousands(disk.cash),
+            thousands(disk.urls),
+            thousands(disk.fingerprints),
+            thousands(disk.database),
+            thousands(disk.marks),
+            thousands(disk.snapshots)
+        ),
+    )?;
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! `cashrank top`: the most important pages.
+
+use std::io::Write;
+
+use cashrank::engine::PageId;
+use cashrank::snapshot::Snapshot;
+use cashrank::store::RealDisk;
+
+use super::common::{Exit, StoreArg, bound, print, print_json, thousands, time};
+
+/// Show the most important pages of the current snapshot.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  cashrank top -n 10 --store ranks")]
+pub struct Args {
+    #[command(flatten)]
+    store: StoreArg,
+    /// How many.
+    #[arg(short, long, value_name = "N", default_value_t = 20)]
+    n: usize,
+    /// One JSON object, for programs.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(serde::Serialize)]
+struct Page {
+    rank: u64,
+    importance: f64,
+    visits: u64,
+    last_fetch: Option<String>,
+    url: String,
+}
+
+impl Args {
+    pub fn run(self) -> anyhow::Result<Exit> {
+        let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
+        let info = snapshot.info();
+        let pages = snapshot
+            .top(self.n)?
+            .into_iter()
+            .map(|page| {
+                Ok(Page {
+                    rank: page.rank,
+                    importance: page.importance,
+                    visits: page.visits,
+                    last_fetch: page.last_fetch.map(|at| time(Some(at))),
+                    url: snapshot.name(PageId(page.page.0))?,
+                })
+            })
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        if self.json {
+            return print_json(&serde_json::json!({
+                "records": info.counters.records,
+                "pages": info.pages,
+                "bound_l1": info.bound_l1(),
+                "top": pages,
+            }));
+        }
+        print(|out| {
+            writeln!(
+                out,
+                "{:>6}  {:>11}  {:>6}  url",
+                "rank", "importance", "visits"
+            )?;
+            for page in &pages {
+                writeln!(
+                    out,
+                    "{:>6}  {:>11.4e}  {:>6}  {}",
+                    page.rank, page.importance, page.visits, page.url
+                )?;
+            }
+            writeln!(
+                out,
+                "{} pages, {} records; bound on the L1 error: {}",
+                thousands(info.pages),
+                thousands(info.counters.records),
+                bound(info.bound_l1())
+            )?;
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,93 @@
+//! `cashrank verify`: checks a store.
+
+use std::io::Write;
+
+use cashrank::Error;
+use cashrank::snapshot::Snapshot;
+use cashrank::store::{RealDisk, Report, open_view};
+
+use super::common::{Exit, StoreArg, print, print_json, thousands};
+
+/// Check a store: checksums, the conservation law, counts.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  cashrank verify --store ranks
+While an ingest is running only the published snapshot is checked, and the names it uses; that is said.")]
+pub struct Args {
+    #[command(flatten)]
+    store: StoreArg,
+    /// One JSON object, for programs.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(serde::Serialize)]
+struct Verified {
+    /// The checkpoint was checked; false: an ingest is running.
+    checkpoint: bool,
+    #[serde(flatten)]
+    report: Option<Report>,
+    snapshot: Option<String>,
+}
+
+impl Args {
+    pub fn run(self) -> anyhow::Result<Exit> {
+        let store = &self.store.store;
+        let report = match open_view(&RealDisk, store) {
+            Ok(view) => {
+                let report = view.verify()?;
+                view.check_database()?;
+                Some(report)
+            }
+            Err(Error::Busy { .. }) => {
+                eprintln!("an ingest is running: only the published snapshot is checked");
+                None
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let snapshot = match Snapshot::latest(&RealDisk, store) {
+            Ok(snapshot) => {
+                snapshot.verify()?;
+                Some(snapshot.path().display().to_string())
+            }
+            Err(Error::Refused(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let verified = Verified {
+            checkpoint: report.is_some(),
+            report,
+            snapshot,
+        };
+        if self.json {
+            return print_json(&verified);
+        }
+        print(|out| write_plain(out, &verified))
+    }
+}
+
+fn write_plain(out: &mut dyn Write, verified: &Verified) -> anyhow::Result<()> {
+    if let Some(report) = &verified.report {
+        writeln!(
+            out,
+            "checkpoint  sound: {} pages in {} cash chunks, all cash accounted for; {} names, {} history \
+             rows, {} admissions, {} marks",
+            thousands(report.pages),
+            thousands(report.cash_chunks),
+            thousands(report.names),
+            thousands(report.history_rows),
+            thousands(report.admissions),
+            thousands(report.marks)
+        )?;
+        writeln!(
+            out,
+            "index       {:.1e} pairs of URLs expected to be taken for one page",
+            report.expected_wrong_merges
+        )?;
+    }
+    match &verified.snapshot {
+        Some(path) => writeln!(out, "snapshot    sound: {path}")?,
+        None => writeln!(out, "snapshot    none published")?,
+    }
+    Ok(())
+}

@@ -1,0 +1,139 @@
+//! Reading a whole crawl into a graph, by the link rules of the engine.
+
+use std::collections::HashMap;
+
+use super::graph::{Graph, GraphBuilder};
+use crate::batch::{Batch, Entry, HashKey, Rules, What};
+use crate::decode::{Format, Time, guess};
+use crate::engine::{Fingerprint, SelfLinks};
+use crate::ingest::pipeline::{Next, Pipeline};
+use crate::limits::Limits;
+use crate::source::{InputName, Source, SourceOptions};
+use crate::{Error, Result};
+
+/// A graph and what is known of its nodes, which are numbered in order of first appearance.
+pub struct Loaded {
+    pub graph: Graph,
+    /// By node.
+    pub pages: Vec<Page>,
+    /// Records that could not be used.
+    pub skipped: u64,
+}
+
+/// One node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Canonical URL or opaque name.
+    pub name: String,
+    pub visits: u64,
+    pub last_fetch: Option<Time>,
+}
+
+/// Reads `inputs` into a graph. What is a visit, and which links count, is decided as by the engine;
+/// of several visits of a page the last one counts, and a page gone has no links.
+///
+/// # Errors
+/// Those of [`Source`]; [`Error::Refused`] if a format cannot be guessed or there are too many nodes.
+pub fn load(
+    inputs: &[InputName],
+    format: Option<Format>,
+    self_links: SelfLinks,
+    limits: &Limits,
+) -> Result<Loaded> {
+    let rules = Rules {
+        limits: limits.clone(),
+        self_links,
+        key: HashKey::random()?,
+    };
+    let mut loading = Loading {
+        builder: GraphBuilder::new(self_links),
+        nodes: HashMap::new(),
+        pages: Vec::new(),
+        skipped: 0,
+        ids: Vec::new(),
+    };
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    for input in inputs {
+        let mut source = Source::open(input, limits, &SourceOptions::default())?;
+        let format = match format {
+            Some(format) => format,
+            None if source.head()?.is_empty() => continue,
+            None => {
+                let guessed = guess(source.head()?);
+                guessed
+                    .map_err(|error| Error::Refused(format!("{input}: {error}")))?
+                    .0
+            }
+        };
+        let mut pipeline = Pipeline::start(source, format.decoder(), &rules, threads)?;
+        loop {
+            match pipeline.next()? {
+                Next::Idle => {}
+                Next::End(_) => break,
+                Next::Piece(piece) => {
+                    loading.batch(&piece.batch)?;
+                    loading.skipped += u64::from(piece.last && piece.chunk.oversize > 0);
+                    pipeline.recycle(piece);
+                }
+            }
+        }
+    }
+    loading.builder.grow(loading.pages.len());
+    Ok(Loaded {
+        graph: loading.builder.build(),
+        pages: loading.pages,
+        skipped: loading.skipped,
+    })
+}
+
+struct Loading {
+    builder: GraphBuilder,
+    nodes: HashMap<Fingerprint, u32>,
+    pages: Vec<Page>,
+    skipped: u64,
+    ids: Vec<u32>,
+}
+
+impl Loading {
+    fn batch(&mut self, batch: &Batch) -> Result<()> {
+        self.ids.clear();
+        for (name, fingerprint) in batch.fingerprints.iter().enumerate() {
+            let next = GraphBuilder::node(self.pages.len() as u64)?;
+            let node = *self.nodes.entry(*fingerprint).or_insert(next);
+            if node == next {
+                let name = String::from_utf8_lossy(batch.name(name as u32)).into_owned();
+                self.pages.push(Page {
+                    name,
+                    ..Page::default()
+                });
+            }
+            self.ids.push(node);
+        }
+        for entry in &batch.entries {
+            self.entry(batch, entry);
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, batch: &Batch, entry: &Entry) {
+        match entry.what {
+            What::Skipped(_) => self.skipped += 1,
+            What::Other | What::Failed => {}
+            What::Unchanged => self.fetched(entry),
+            What::Visit | What::Gone => {
+                let source = self.ids[entry.source as usize];
+                self.fetched(entry);
+                self.pages[source as usize].visits += 1;
+                let targets = batch.targets(entry).iter();
+                let targets = targets.map(|&name| self.ids[name as usize]);
+                self.builder.row(source, targets);
+            }
+        }
+    }
+
+    fn fetched(&mut self, entry: &Entry) {
+        let source = self.ids[entry.source as usize] as usize;
+        let page = &mut self.pages[source];
+        page.last_fetch = page.last_fetch.max(entry.fetched_at);
+    }
+}

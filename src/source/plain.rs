@@ -1,0 +1,54 @@
+//! A file of lines as a plain reader, whatever its compression.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use super::{InputName, Source, SourceOptions};
+use crate::decode::Format;
+use crate::limits::Limits;
+use crate::{Error, Result};
+
+/// See [`open_plain`].
+pub struct Plain {
+    source: Source,
+    chunk: Vec<u8>,
+    at: usize,
+}
+
+/// Opens a file of lines (plain, gzip or zstd) for reading its decompressed bytes.
+///
+/// # Errors
+/// As [`Source::open`]. While reading, an [`enum@Error`] comes wrapped in an [`io::Error`]; a line over
+/// `--limit-line` is one too.
+pub fn open_plain(path: &Path, limits: &Limits) -> Result<Plain> {
+    let name = InputName::File(path.into());
+    Ok(Plain {
+        source: Source::open(&name, limits, &SourceOptions::default())?,
+        chunk: Vec::new(),
+        at: 0,
+    })
+}
+
+impl Read for Plain {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.chunk.len() {
+            // Any decoder of lines cuts where lines end.
+            let lines = Format::Adjacency.decoder();
+            let buffer = std::mem::take(&mut self.chunk);
+            self.at = 0;
+            match self.source.next_chunk(lines, buffer) {
+                Ok(None) => return Ok(0),
+                Ok(Some(chunk)) if chunk.oversize > 0 => {
+                    let what = format!("a line of {} bytes is over the limit", chunk.oversize);
+                    return Err(io::Error::other(Error::Refused(what)));
+                }
+                Ok(Some(chunk)) => self.chunk = chunk.bytes,
+                Err(error) => return Err(io::Error::other(error)),
+            }
+        }
+        let len = out.len().min(self.chunk.len() - self.at);
+        out[..len].copy_from_slice(&self.chunk[self.at..self.at + len]);
+        self.at += len;
+        Ok(len)
+    }
+}
