@@ -1,0 +1,80 @@
+//! Keyed hashes, keyed permutations and roots: all that the generator draws on.
+//!
+//! Only integers and the floating-point operations that IEEE 754 rounds exactly (`+ - * /` and the
+//! square root) are used, so the same arguments give the same bytes on every machine.
+
+/// A 64-bit hash of `value` under `key`: two multiplications folded to their middle.
+pub fn mix(key: u64, value: u64) -> u64 {
+    let fold = |a: u64, b: u64| {
+        let product = u128::from(a) * u128::from(b);
+        (product >> 64) as u64 ^ product as u64
+    };
+    let first = fold(value ^ 0x9e37_79b9_7f4a_7c15, key ^ 0xd1b5_4a32_d192_ed03);
+    fold(first ^ key, 0xaef1_7502_108e_f2d9)
+}
+
+/// `floor(fraction * n / 2^64)`: a 64-bit fraction scaled to `0..n`.
+pub fn scale(fraction: u64, n: u64) -> u64 {
+    ((u128::from(fraction) * u128::from(n)) >> 64) as u64
+}
+
+/// The positive `n`-th root of `x` in `(0, 1]`, by halving; exact to the last few bits.
+pub fn root(x: f64, n: u32) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..60 {
+        let middle = (low + high) / 2.0;
+        let power = (0..n).fold(1.0, |product, _| product * middle);
+        if power < x {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
+}
+
+/// A keyed permutation of `0..n`: a Feistel network over the next power of two, walked until the
+/// value falls inside (fewer than two steps on average).
+pub struct Permutation {
+    key: u64,
+    n: u64,
+    low_bits: u32,
+    low_mask: u64,
+    high_mask: u64,
+}
+
+impl Permutation {
+    const ROUNDS: u64 = 3;
+
+    /// `n` is at least 1 and at most 2^62.
+    pub fn new(key: u64, n: u64) -> Self {
+        let bits = n.next_power_of_two().trailing_zeros().max(2);
+        let low_bits = bits / 2;
+        Permutation {
+            key,
+            n,
+            low_bits,
+            low_mask: (1 << low_bits) - 1,
+            high_mask: (1 << (bits - low_bits)) - 1,
+        }
+    }
+
+    /// Where `index`, below `n`, goes.
+    pub fn apply(&self, index: u64) -> u64 {
+        let mut x = self.network(index);
+        while x >= self.n {
+            x = self.network(x);
+        }
+        x
+    }
+
+    fn network(&self, x: u64) -> u64 {
+        let (mut high, mut low) = (x >> self.low_bits, x & self.low_mask);
+        for round in 0..Self::ROUNDS {
+            let key = self.key.wrapping_add(round << 60);
+            high ^= mix(key, low) & self.high_mask;
+            low ^= mix(!key, high) & self.low_mask;
+        }
+        high << self.low_bits | low
+    }
+}
