@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memchr2, memrchr};
+use memchr::{memchr, memrchr};
 
 use super::lines;
 use super::{Bad, Decoder, HELD_MAX, Link, Names, Parsed, Record, Sink, Skipped, Skipper};
@@ -102,12 +102,13 @@ fn read(line: &[u8]) -> Line<'_> {
     let malformed = |said: &str| Line::Noise(Noise::Bad(Bad::malformed(said)));
     let end = line.len() - line.iter().rev().take_while(|byte| blank(byte)).count();
     let line = &line[start..end];
-    let Some(gap) = memchr2(b'\t', b' ', line) else {
+    // Names are short: plain loops beat a search that has to be set up.
+    let Some(gap) = line.iter().position(blank) else {
         return malformed("one name only, expected `from` TAB `to`");
     };
     let (from, rest) = line.split_at(gap);
     let to = &rest[rest.iter().take_while(|byte| blank(byte)).count()..];
-    if memchr2(b'\t', b' ', to).is_some() {
+    if to.iter().any(blank) {
         return malformed("more than two fields, expected `from` TAB `to`");
     }
     Line::Edge(from, to)
