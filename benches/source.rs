@@ -6,6 +6,7 @@
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use cashrank::Limits;
 use cashrank::decode::{Decoder, Names, Sink, Skipped, Skipper};
@@ -120,6 +121,8 @@ fn bench(criterion: &mut Criterion) {
         );
         let mut group = criterion.benchmark_group(name);
         group.sample_size(10);
+        group.warm_up_time(Duration::from_millis(500));
+        group.measurement_time(Duration::from_secs(3));
         group.throughput(Throughput::Bytes(summary.bytes));
         group.bench_function("held", |bench| bench.iter(|| read(&path, 64 << 20)));
         group.bench_function("streamed", |bench| bench.iter(|| read(&path, 1 << 20)));

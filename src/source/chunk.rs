@@ -320,7 +320,7 @@ impl Cutter {
     fn grow(&mut self) {
         let len = self.open.len();
         let most = self.line_bytes.saturating_add(1);
-        let more = len.saturating_mul(2).min(most).max(len + 1);
+        let more = len.saturating_mul(2).min(most);
         self.goal = self.goal.max(more);
     }
 

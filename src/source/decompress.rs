@@ -18,6 +18,8 @@ use super::sniff::{Compression, sniff};
 pub(super) enum Step {
     /// A member or frame begins; its first byte is at this offset of the compressed input.
     Begin(u64),
+    /// The member or frame says that it decompresses to so many bytes; one that does not is damaged.
+    Size(u64),
     /// Bytes were appended, perhaps none. Not an end: step again.
     Data,
     /// The member or frame ended well. `checked`: it carried a checksum, and that agreed.

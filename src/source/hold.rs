@@ -10,6 +10,7 @@
 //! | damaged, at most `held_bytes` up to the damage | not at all; with `accept_unverified` up to the damage, as not verified |
 //! | damaged, larger | up to the damage, as not verified |
 //!
+//! A member that says so in its header counts as larger from its start, others once they are.
 //! Plain input counts as verified, and so does a member without a checksum once it ended well
 //! (such are counted). After a first pass that verified a whole file, all of it does.
 
@@ -23,6 +24,8 @@ pub(super) struct Hold {
     trusted: bool,
     /// The member that is being read.
     member: Option<Member>,
+    /// What the member says it decompresses to.
+    size: Option<u64>,
     /// Decompressed bytes so far.
     produced: u64,
     /// All decompressed bytes before this offset are verified.
@@ -48,6 +51,7 @@ impl Hold {
             accept_unverified,
             trusted,
             member: None,
+            size: None,
             produced: 0,
             verified_to: 0,
             released: false,
@@ -74,6 +78,12 @@ impl Hold {
             compressed,
             decompressed: self.produced,
         });
+        self.size = None;
+    }
+
+    /// The member says that it decompresses to `size` bytes.
+    pub fn declare(&mut self, size: u64) {
+        self.size = Some(size);
     }
 
     /// Notes that the decompressed data reaches to `offset`. Returns the bytes of it that are over
@@ -102,10 +112,12 @@ impl Hold {
         self.released
     }
 
-    /// Whether the member is too large to be held.
+    /// Whether the member is too large to be held, as far as is known.
     fn streaming(&self) -> bool {
-        self.member
-            .is_some_and(|member| self.produced - member.decompressed > self.held_bytes)
+        self.member.is_some_and(|member| {
+            let so_far = self.produced - member.decompressed;
+            self.size.unwrap_or(0).max(so_far) > self.held_bytes
+        })
     }
 
     /// Whether data up to `offset` may be handed out now: `Some(verified)`.
@@ -149,6 +161,20 @@ mod tests {
         hold.end(false);
         assert_eq!(hold.permits(16), Some(true));
         assert_eq!((hold.members, hold.unchecked), (2, 1));
+    }
+
+    #[test]
+    fn a_member_that_says_it_is_large_streams_at_once() {
+        let mut hold = second_member(false);
+        hold.declare(10);
+        hold.reach(6);
+        assert_eq!(hold.permits(6), None);
+        hold.declare(11);
+        assert_eq!(hold.permits(6), Some(false));
+        hold.end(true);
+        hold.begin(20);
+        hold.reach(7);
+        assert_eq!(hold.permits(7), None);
     }
 
     #[test]

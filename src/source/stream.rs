@@ -257,6 +257,7 @@ impl Source {
         match step {
             Ok(Step::Data) => {}
             Ok(Step::Begin(compressed)) => self.hold.begin(compressed),
+            Ok(Step::Size(size)) => self.hold.declare(size),
             Ok(Step::End { checked }) => self.hold.end(checked),
             Ok(Step::Finished) => self.ending = Some(Ending::Sound { cut: false }),
             Err(Fault::Damage(kind, what)) => self.ending = Some(Ending::Damaged(kind, what)),

@@ -195,6 +195,26 @@ fn a_sound_member_on_both_sides_of_the_held_limit() {
     }
 }
 
+/// Nothing is gained by holding the front of a frame that says it is too large.
+#[test]
+fn a_frame_that_declares_its_size_streams_from_its_start() {
+    let text = text(1 << 20);
+    let size = text.len() as u64;
+    let data = zstd::bulk::compress(&text, 1).unwrap();
+    let held = How::default().held(size).chunk(1 << 16).read(&data);
+    assert!(held.memory > text.len());
+    assert!(held.verified == text);
+    let streamed = How::default().held(size - 1).chunk(1 << 16).read(&data);
+    // The look-ahead of 512 KiB and four chunks.
+    assert!(
+        streamed.memory <= (512 << 10) + (4 << 16),
+        "{}",
+        streamed.memory
+    );
+    assert!(streamed.verified.len() < text.len());
+    assert!(streamed.sound() == text);
+}
+
 #[test]
 fn invalid_data_in_a_streamed_member_keeps_what_came_before() {
     let text = text(1 << 20);

@@ -147,7 +147,7 @@ impl Zstd {
             wanted: ZSTD_MAGIC.len(),
             held_back: false,
         };
-        Ok(Step::Data)
+        Ok(header.size.map_or(Step::Data, Step::Size))
     }
 
     fn body(
@@ -219,6 +219,8 @@ struct Header {
     dictionary: u32,
     /// Bytes of history that the frame may refer to.
     window: u64,
+    /// Decompressed size, if the header has it.
+    size: Option<u64>,
 }
 
 impl Header {
@@ -250,6 +252,7 @@ impl Header {
             checked: descriptor & 4 != 0,
             dictionary: little_endian(dictionary) as u32,
             window: if single_segment { size } else { window },
+            size: (size_bytes > 0).then_some(size),
         })
     }
 }
@@ -290,6 +293,15 @@ mod tests {
                 checked,
                 dictionary,
                 window,
+                size: None,
+            })
+        };
+        let single = |checked, dictionary, size| {
+            Some(Header {
+                checked,
+                dictionary,
+                window: size,
+                size: Some(size),
             })
         };
         // Window: exponent 17 (log 27), mantissa 0; then mantissa 1.
@@ -299,15 +311,15 @@ mod tests {
             header(true, 0, (1 << 27) + (1 << 24))
         );
         // Single segment with a size of one byte, of two bytes (plus 256), of four, of eight.
-        assert_eq!(parse(&[0x24, 200]), header(true, 0, 200));
-        assert_eq!(parse(&[0x60, 1, 1]), header(false, 0, 257 + 256));
-        assert_eq!(parse(&[0xa0, 0, 0, 0, 1]), header(false, 0, 1 << 24));
+        assert_eq!(parse(&[0x24, 200]), single(true, 0, 200));
+        assert_eq!(parse(&[0x60, 1, 1]), single(false, 0, 257 + 256));
+        assert_eq!(parse(&[0xa0, 0, 0, 0, 1]), single(false, 0, 1 << 24));
         assert_eq!(
             parse(&[0xe0, 0, 0, 0, 0, 0, 0, 0, 1]),
-            header(false, 0, 1 << 56)
+            single(false, 0, 1 << 56)
         );
         // A dictionary id of two bytes.
-        assert_eq!(parse(&[0x22, 0x39, 0x30, 9]), header(false, 12345, 9));
+        assert_eq!(parse(&[0x22, 0x39, 0x30, 9]), single(false, 12345, 9));
         // Cut short.
         assert_eq!(parse(&[]), None);
         assert_eq!(parse(&[0x00]), None);
