@@ -1,7 +1,5 @@
 //! `cashrank top`: the most important pages.
 
-use std::io::Write;
-
 use cashrank::engine::PageId;
 use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;

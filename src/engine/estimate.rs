@@ -417,6 +417,9 @@ fn up(x: f64) -> f64 {
     x * (1.0 + 1e-14) + 1e-14
 }
 
+/// A chunk's first page, its cells, and its ages two a byte.
+pub(crate) type Swept<'s> = (u64, &'s [u64], &'s [u8]);
+
 /// Walks over cells and ages, a chunk at a time.
 pub(crate) struct Sweep<'p> {
     past: &'p dyn Past,
@@ -435,9 +438,9 @@ impl<'p> Sweep<'p> {
         }
     }
 
-    /// (first page, cells, ages) of the next chunk.
+    /// The next chunk.
     #[allow(clippy::should_implement_trait)] // It lends.
-    pub fn next(&mut self) -> Result<Option<(u64, &[u64], &[u8])>> {
+    pub fn next(&mut self) -> Result<Option<Swept<'_>>> {
         let first = self.at;
         let len = CHUNK_PAGES.min(self.past.totals().pages - first) as usize;
         if len == 0 {

@@ -269,7 +269,7 @@ impl Snapshot {
 /// The info and the directory, checked.
 fn read_tail(file: &dyn DiskFile, path: &Path) -> Result<(Info, Vec<u8>)> {
     let damaged = |what: &str| Error::damaged(path, what);
-    let len = file.len().map_err(Error::io(path, "measure"))?;
+    let len = file.size().map_err(Error::io(path, "measure"))?;
     if len < (MAGIC.len() + TRAILER) as u64 {
         return Err(damaged("too short for a snapshot"));
     }

@@ -199,7 +199,7 @@ mod tests {
         }
 
         #[test]
-        fn a_flipped_bit_is_noticed(rows in proptest::collection::vec(row(), 1..20), at in any::<proptest::sample::Index>(), bit in 0..8) {
+        fn a_flipped_bit_is_noticed(rows in proptest::collection::vec(row(), 1..20), at in any::<proptest::sample::Index>(), bit in 0u8..8) {
             let mut packer = Packer::new();
             let mut before = 0;
             for row in rows {
@@ -208,7 +208,7 @@ mod tests {
             }
             let mut block = packer.finish().unwrap();
             let at = at.index(block.len());
-            block[at] ^= 1 << bit;
+            block[at] ^= 1u8 << bit;
             prop_assert!(unpack::<Row>(&block).is_none());
         }
     }

@@ -65,7 +65,7 @@ impl CashFile {
     /// Makes the file long enough for `pages`.
     pub fn make_room(&self, pages: u64) -> Result<()> {
         let len = pages.div_ceil(CHUNK_PAGES) * 2 * SLOT_BYTES as u64;
-        let found = self.file.len().map_err(Error::io(&self.path, "measure"))?;
+        let found = self.file.size().map_err(Error::io(&self.path, "measure"))?;
         if found < len {
             self.file
                 .set_len(len)

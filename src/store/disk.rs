@@ -33,7 +33,7 @@ pub trait DiskFile: Send + Sync + Debug {
     /// Writes all of `data` at `offset`, making the file longer if need be.
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()>;
     /// Length in bytes.
-    fn len(&self) -> io::Result<u64>;
+    fn size(&self) -> io::Result<u64>;
     /// Cuts or extends (with zeros).
     fn set_len(&self, len: u64) -> io::Result<()>;
     /// Makes all written data, and the length, durable.
@@ -99,7 +99,7 @@ impl DiskFile for RealFile {
         std::os::unix::fs::FileExt::write_all_at(&self.0, data, offset)
     }
 
-    fn len(&self) -> io::Result<u64> {
+    fn size(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
     }
 
@@ -138,7 +138,7 @@ pub(crate) fn write_whole(disk: &dyn Disk, path: &Path, data: &[u8]) -> io::Resu
 /// Reads a small file whole.
 pub(crate) fn read_whole(disk: &dyn Disk, path: &Path) -> io::Result<Vec<u8>> {
     let file = disk.read(path)?;
-    let mut data = vec![0; file.len()? as usize];
+    let mut data = vec![0; file.size()? as usize];
     file.read_at(&mut data, 0)?;
     Ok(data)
 }

@@ -65,7 +65,7 @@ impl BlockLog {
     }
 
     fn cut(&self, file: &dyn DiskFile, len: u64) -> Result<()> {
-        let found = file.len().map_err(Error::io(&self.path, "measure"))?;
+        let found = file.size().map_err(Error::io(&self.path, "measure"))?;
         if found < len {
             return Err(Error::damaged(
                 &self.path,

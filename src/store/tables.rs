@@ -36,7 +36,7 @@ struct Backend(Box<dyn DiskFile>);
 
 impl StorageBackend for Backend {
     fn len(&self) -> std::io::Result<u64> {
-        self.0.len()
+        self.0.size()
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> std::io::Result<()> {
@@ -93,7 +93,7 @@ impl Tables {
     pub fn open(disk: &dyn Disk, dir: &Path, create: bool) -> Result<Tables> {
         let path = dir.join("store.redb");
         let file = disk.open(&path, create).map_err(Error::io(&path, "open"))?;
-        let len = file.len().map_err(Error::io(&path, "measure"))?;
+        let len = file.size().map_err(Error::io(&path, "measure"))?;
         if !create && len == 0 {
             return Err(Error::damaged(&path, "it is empty"));
         }

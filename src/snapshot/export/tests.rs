@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::parquet::{GROUP_ROWS, GROUP_URL_BYTES};
 use super::*;
+use crate::decode::Time;
 use crate::engine::PageId;
 
 fn page(url: &str, importance: f64, last_fetch: Option<Time>) -> RankedPage<'_> {
