@@ -196,7 +196,10 @@ impl Ledger {
             self.cells.in_use(self.totals.pages as usize);
         }
         self.cells[page.index()] = ENDOWMENT.wrapping_sub(self.totals.paid);
-        self.touch(page);
+        if page.0.is_multiple_of(64 * CHUNK_PAGES) {
+            self.dirty.push(0);
+        }
+        touch(&mut self.dirty, page);
         Ok(page)
     }
 
@@ -211,17 +214,18 @@ impl Ledger {
             let links = targets.len() as u64;
             let damped = ((u128::from(cash) * u128::from(self.damping)) >> 32) as u64;
             let share = damped / links;
+            let cells: &mut [u64] = &mut self.cells;
             for &target in targets {
-                let cell = &mut self.cells[target.index()];
+                let cell = &mut cells[target.index()];
                 *cell = cell.wrapping_add(share);
-                self.touch(target);
+                touch(&mut self.dirty, target);
             }
             kept -= links * share;
         }
         self.totals.followed += targets.len() as u128;
         self.totals.visits += 1;
         self.set_age(page, age);
-        self.touch(page);
+        touch(&mut self.dirty, page);
         self.receive(kept);
         self.pay();
         Paid {
@@ -265,7 +269,7 @@ impl Ledger {
             let was = self.age(id);
             if is_recycled(was, self.recycle_after) && self.cash(id) != 0 {
                 let cash = self.empty(id);
-                self.touch(id);
+                touch(&mut self.dirty, id);
                 self.receive(cash);
                 log(
                     id,
@@ -277,7 +281,7 @@ impl Ledger {
             }
             if (age::NOW..age::OLDEST).contains(&was) {
                 self.set_age(id, was + 1);
-                self.touch(id);
+                touch(&mut self.dirty, id);
             }
         }
         if self.totals.pages > 0 {
@@ -286,14 +290,6 @@ impl Ledger {
         self.totals.rounds += 1;
         self.totals.round_records = 0;
         self.totals.round_length = self.totals.pages.max(ROUND_MIN);
-    }
-
-    fn touch(&mut self, page: PageId) {
-        let chunk = page.index() / CHUNK_PAGES as usize;
-        if chunk / 64 >= self.dirty.len() {
-            self.dirty.resize(chunk / 64 + 1, 0);
-        }
-        self.dirty[chunk / 64] |= 1 << (chunk % 64);
     }
 
     /// The chunks changed since the last [`Ledger::clean`], in order.
@@ -317,6 +313,12 @@ impl Ledger {
             .sum();
         check_law(cash, &self.totals)
     }
+}
+
+/// Notes that a page's chunk changed. `dirty` has a bit for the chunk of every admitted page.
+fn touch(dirty: &mut [u64], page: PageId) {
+    let chunk = page.index() / CHUNK_PAGES as usize;
+    dirty[chunk / 64] |= 1 << (chunk % 64);
 }
 
 /// The law, given the sum of all cash.

@@ -128,6 +128,9 @@ impl EngineState {
     }
 }
 
+/// Names looked up at a time.
+const TOUCHED: usize = 64;
+
 /// The engine. See the module's head.
 pub struct Engine<A = InMemory> {
     config: Config,
@@ -300,7 +303,12 @@ impl<A: Archive> Engine<A> {
     fn admit_names(&mut self, batch: &Batch, names_end: u32) -> Result<()> {
         let before = *self.ledger.totals();
         for name in self.ids.len() as u32..names_end {
-            let fingerprint = batch.fingerprints[name as usize];
+            let at = name as usize;
+            if at.is_multiple_of(TOUCHED) {
+                let ahead = batch.fingerprints.len().min(at + TOUCHED);
+                self.index.touch(&batch.fingerprints[at..ahead]);
+            }
+            let fingerprint = batch.fingerprints[at];
             let (page, new) = self.index.admit(fingerprint)?;
             if new {
                 self.ledger.admit()?;
