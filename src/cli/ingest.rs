@@ -88,6 +88,9 @@ pub struct Args {
     /// Read files twice: verify all of a file before its first record is used.
     #[arg(long, conflicts_with = "accept_unverified")]
     preverify: bool,
+    /// Show the top N pages of the final snapshot on standard output.
+    #[arg(long, value_name = "N", conflicts_with = "json")]
+    top: Option<usize>,
     /// Print the summary as one line of JSON on standard output.
     #[arg(long)]
     json: bool,
@@ -199,6 +202,9 @@ impl Args {
             super::common::print_json(&summary_json(&outcome, seconds))?;
         } else {
             summary(&outcome, seconds);
+            if let Some(n) = self.top {
+                super::top::show(&self.store, n)?;
+            }
         }
         Ok(match &outcome {
             outcome if outcome.stopped => Exit::Stopped,

@@ -1,6 +1,7 @@
 //! `cashrank top`: the most important pages.
 
-use cashrank::engine::PageId;
+use std::path::Path;
+
 use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
 
@@ -31,50 +32,59 @@ struct Page {
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
+        if !self.json {
+            return show(&self.store.store, self.n);
+        }
         let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
         let info = snapshot.info();
-        let pages = snapshot
-            .top(self.n)?
-            .into_iter()
-            .map(|page| {
-                Ok(Page {
-                    rank: page.rank,
-                    importance: page.importance,
-                    visits: page.visits,
-                    last_fetch: page.last_fetch.map(|at| time(Some(at))),
-                    url: snapshot.name(PageId(page.page.0))?,
-                })
-            })
-            .collect::<anyhow::Result<Vec<_>>>()?;
-        if self.json {
-            return print_json(&serde_json::json!({
-                "records": info.counters.records,
-                "pages": info.pages,
-                "bound_l1": info.bound_l1(),
-                "top": pages,
-            }));
-        }
-        print(|out| {
-            writeln!(
-                out,
-                "{:>6}  {:>11}  {:>6}  url",
-                "rank", "importance", "visits"
-            )?;
-            for page in &pages {
-                writeln!(
-                    out,
-                    "{:>6}  {:>11.4e}  {:>6}  {}",
-                    page.rank, page.importance, page.visits, page.url
-                )?;
-            }
-            writeln!(
-                out,
-                "{} pages, {} records; bound on the L1 error: {}",
-                thousands(info.pages),
-                thousands(info.counters.records),
-                bound(info.bound_l1())
-            )?;
-            Ok(())
-        })
+        print_json(&serde_json::json!({
+            "records": info.counters.records,
+            "pages": info.pages,
+            "bound_l1": info.bound_l1(),
+            "top": pages(&snapshot, self.n)?,
+        }))
     }
+}
+
+fn pages(snapshot: &Snapshot, n: usize) -> anyhow::Result<Vec<Page>> {
+    let top = snapshot.top(n)?.into_iter();
+    top.map(|page| {
+        Ok(Page {
+            rank: page.rank,
+            importance: page.importance,
+            visits: page.visits,
+            last_fetch: page.last_fetch.map(|at| time(Some(at))),
+            url: snapshot.name(page.page)?,
+        })
+    })
+    .collect()
+}
+
+/// Prints the `n` most important pages of a store's current snapshot, and the bound.
+pub fn show(store: &Path, n: usize) -> anyhow::Result<Exit> {
+    let snapshot = Snapshot::latest(&RealDisk, store)?;
+    let info = snapshot.info();
+    let pages = pages(&snapshot, n)?;
+    print(|out| {
+        writeln!(
+            out,
+            "{:>6}  {:>11}  {:>6}  url",
+            "rank", "importance", "visits"
+        )?;
+        for page in &pages {
+            writeln!(
+                out,
+                "{:>6}  {:>11.4e}  {:>6}  {}",
+                page.rank, page.importance, page.visits, page.url
+            )?;
+        }
+        writeln!(
+            out,
+            "{} pages, {} records; bound on the L1 error: {}",
+            thousands(info.pages),
+            thousands(info.counters.records),
+            bound(info.bound_l1())
+        )?;
+        Ok(())
+    })
 }

@@ -13,7 +13,7 @@ use super::plan::{Plan, plan};
 use super::{Every, Job, Note, Observer, Outcome, Standing};
 use crate::batch::{Batch, Entry, LinkCounts, Rules, What};
 use crate::decode::{Format, Reason, guess};
-use crate::engine::{Engine, age};
+use crate::engine::{Counters, Engine, age};
 use crate::snapshot::{self, Info};
 use crate::source::{Chunk, DamageKind, InputName, Source, Summary};
 use crate::store::{Disk, Input, Opened, Place, Progress, Store, Unverified, checkpoint};
@@ -37,7 +37,6 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
     let run = Run {
         before: (engine.counters().clone(), engine.ledger().totals().pages),
         job,
-        disk,
         observer,
         inputs,
         progress,
@@ -45,9 +44,10 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         snapshotted: Instant::now(),
         publishing: None,
         published: None,
-        published_at: None,
+        published_at: snapshot::latest_counters(&*disk, &job.store),
         ungrouped: 0,
         engine,
+        disk,
     };
     if finished && !run.owes_snapshot() {
         return Ok(run.outcome(true, false));
@@ -62,13 +62,13 @@ struct Run<'a> {
     engine: Engine<Store>,
     inputs: Vec<InputName>,
     progress: Progress,
-    before: (crate::engine::Counters, u64),
+    before: (Counters, u64),
     checkpointed: Instant,
     snapshotted: Instant,
     publishing: Option<Publishing>,
     published: Option<(PathBuf, Info)>,
-    /// Records at the last snapshot of this run.
-    published_at: Option<u64>,
+    /// What had been read at the last snapshot.
+    published_at: Option<Counters>,
     ungrouped: u64,
 }
 
@@ -489,7 +489,8 @@ impl Run<'_> {
 
     fn on_time(&mut self, _reading: &mut Reading<'_>) -> Result<()> {
         let over = |every, since: Instant| matches!(every, Every::Time(t) if since.elapsed() >= t);
-        let snapshot = over(self.job.snapshot_every, self.snapshotted);
+        let snapshot = over(self.job.snapshot_every, self.snapshotted)
+            && self.engine.counters().records > self.published_at.as_ref().map_or(0, |c| c.records);
         if snapshot || over(self.job.checkpoint_every, self.checkpointed) {
             self.checkpoint()?;
         }
@@ -515,9 +516,8 @@ impl Run<'_> {
     /// Starts making a snapshot of the last commit.
     fn begin_snapshot(&mut self) -> Result<()> {
         self.finish_publishing()?;
-        let records = self.engine.counters().records;
         self.snapshotted = Instant::now();
-        if self.published_at == Some(records) {
+        if !self.owes_snapshot() {
             return Ok(());
         }
         let view = self.engine.archive().view()?;
@@ -531,7 +531,7 @@ impl Run<'_> {
             generation: self.engine.archive().generation(),
             thread,
         });
-        self.published_at = Some(records);
+        self.published_at = Some(self.engine.counters().clone());
         Ok(())
     }
 
@@ -559,10 +559,9 @@ impl Run<'_> {
         self.finish_publishing()
     }
 
-    /// A finished plan whose last snapshot is missing (the process was killed before it).
+    /// Whether something was read since the last snapshot.
     fn owes_snapshot(&self) -> bool {
-        let records = self.engine.counters().records;
-        snapshot::latest_records(&*self.disk, &self.job.store) != Some(records)
+        self.published_at.as_ref() != Some(self.engine.counters())
     }
 }
 

@@ -70,6 +70,8 @@ pub(super) struct Raw {
     end: usize,
     ended: bool,
     consumed: u64,
+    /// What comes may come slowly: a pipe from a crawler at work.
+    live: bool,
 }
 
 impl Raw {
@@ -81,7 +83,18 @@ impl Raw {
             end: 0,
             ended: false,
             consumed: 0,
+            live: false,
         }
+    }
+
+    /// Says that the reader may be slow to give.
+    pub fn set_live(&mut self) {
+        self.live = true;
+    }
+
+    /// Whether it may.
+    pub fn is_live(&self) -> bool {
+        self.live
     }
 
     /// Bytes consumed so far.
@@ -117,9 +130,12 @@ impl Raw {
         self.consumed += n as u64;
     }
 
-    /// Fills the capacity of `out`, or reads to the end of the input. Returns the bytes added; 0
-    /// (with room in `out`) means the end.
+    /// Fills the capacity of `out`, or reads to the end of the input; a live one: what one read
+    /// gives. Returns the bytes added; 0 (with room in `out`) means the end.
     pub fn read_into(&mut self, out: &mut Vec<u8>) -> io::Result<usize> {
+        if self.live {
+            return self.read_some(out);
+        }
         let room = out.capacity() - out.len();
         let at_hand = &self.buffer[self.start..self.end];
         let mut added = at_hand.len().min(room);
@@ -133,6 +149,16 @@ impl Raw {
             self.consumed += read as u64;
             added += read;
         }
+        Ok(added)
+    }
+
+    /// Takes what one read gives.
+    fn read_some(&mut self, out: &mut Vec<u8>) -> io::Result<usize> {
+        let room = out.capacity() - out.len();
+        let at_hand = self.peek(1)?;
+        let added = at_hand.len().min(room);
+        out.extend_from_slice(&at_hand[..added]);
+        self.consume(added);
         Ok(added)
     }
 

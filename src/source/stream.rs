@@ -1,6 +1,7 @@
 //! One opened input, read as chunks of whole records.
 
 use std::io::{Read, Seek};
+use std::time::{Duration, Instant};
 
 use super::chunk::Cutter;
 use super::damage::{Damage, DamageKind};
@@ -28,7 +29,13 @@ pub struct Source {
     hold: Hold,
     cutter: Cutter,
     ending: Option<Ending>,
+    /// When the last chunk was handed out.
+    handed: Option<Instant>,
 }
+
+/// After so long without a chunk, a live input's whole records go out in a small one. A matter of
+/// delay alone: results never depend on how an input is cut.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// How the input ended.
 enum Ending {
@@ -56,7 +63,9 @@ impl Source {
             InputName::Stdin if options.preverify => return Err(cannot_read_twice(name)),
             InputName::Stdin => {
                 let reader = Box::new(std::io::stdin());
-                return Source::from_reader(name.clone(), reader, limits, options);
+                let mut source = Source::from_reader(name.clone(), reader, limits, options)?;
+                source.raw.set_live();
+                return Ok(source);
             }
         };
         let (mut file, length) = open_file(path)?;
@@ -71,6 +80,9 @@ impl Source {
         let trusted = options.preverify;
         let mut source = Source::new(name.clone(), Box::new(file), limits, options, trusted)?;
         source.length = length;
+        if length.is_none() {
+            source.raw.set_live();
+        }
         Ok(source)
     }
 
@@ -115,6 +127,7 @@ impl Source {
             ),
             cutter: Cutter::new(options.chunk_bytes, limits.line_bytes, limits.held_bytes),
             ending: None,
+            handed: None,
         })
     }
 
@@ -205,11 +218,13 @@ impl Source {
         self.cutter.recycle(buffer);
         loop {
             if let Some(chunk) = self.cutter.pop(&self.hold) {
+                self.handed = Some(Instant::now());
                 return Ok(Some(chunk));
             }
             let compressed = self.raw.consumed();
+            let due = self.cutter.is_full() || self.is_overdue(decoder);
             match &mut self.ending {
-                None if self.cutter.is_full() => {
+                None if due => {
                     let verified_to = self.hold.verified_to();
                     self.cutter.cut(decoder, verified_to, compressed);
                 }
@@ -226,6 +241,14 @@ impl Source {
                 Some(Ending::Reported(_) | Ending::Failed) => return Err(self.damaged()),
             }
         }
+    }
+
+    /// Whether records of a live input have waited long enough.
+    fn is_overdue(&self, decoder: &dyn Decoder) -> bool {
+        self.raw.is_live()
+            && self.compression() == Compression::Plain
+            && self.handed.is_none_or(|at| at.elapsed() >= PATIENCE)
+            && decoder.whole(self.cutter.open(), false) > 0
     }
 
     /// What was read so far; complete once [`Source::next_chunk`] returned `None` or an error.
