@@ -1,4 +1,60 @@
-//! cashrank
+//! Importance of web pages, computed on-line while they are crawled: Adaptive OPIC (S. Abiteboul,
+//! M. Preda, G. Cobena, WWW 2003), without ever storing the link matrix.
+//!
+//! Every page holds *cash*. When a page is visited, its cash is written into its *history* and handed
+//! out over its links. The cash that flows through a page in the long run is its importance: PageRank.
+//!
+//! ```
+//! use std::borrow::Cow;
+//!
+//! use cashrank::decode::{Link, Names, Record};
+//! use cashrank::engine::{Config, Engine};
+//!
+//! # fn main() -> cashrank::Result<()> {
+//! let mut engine = Engine::new(Config::default())?;
+//! let mut reader = engine.reader(Names::Url)?;
+//! let crawl = [
+//!     ("http://a.example/", ["http://b.example/", "http://c.example/"]),
+//!     ("http://b.example/", ["http://c.example/", "http://c.example/#part"]),
+//!     ("http://c.example/", ["http://a.example/", "mailto:c@example.org"]),
+//! ];
+//! for _ in 0..50 {
+//!     engine.begin_pass()?;
+//!     for (url, links) in &crawl {
+//!         let links = links.iter().map(|link| Link {
+//!             url: Cow::Borrowed(link.as_bytes()),
+//!         });
+//!         let record = Record {
+//!             url: Cow::Borrowed(url.as_bytes()),
+//!             links: links.collect(),
+//!             ..Record::default()
+//!         };
+//!         reader.apply(&mut engine, &record)?;
+//!     }
+//! }
+//! let ranking = engine.ranking()?;
+//! assert_eq!(ranking.top(1)[0].url, "http://c.example/");
+//! // PageRank: a = 0.05 + 0.85 c, b = 0.05 + 0.85 a/2, c = 0.05 + 0.85 (a/2 + b).
+//! let a = (0.05 + 0.85 * 0.0925) / (1.0 - 0.85 * 0.85 * 0.925);
+//! assert!((ranking.pages[0].importance - a).abs() < 1e-6);
+//! let bound = ranking.window.certificate.and_then(|c| c.received_l1);
+//! assert!(bound.is_some_and(|bound| bound < 1e-6));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`source`] | inputs: decompression, verification, chunks of whole records |
+//! | [`decode`] | one pure parser a format |
+//! | [`url`] | the canonical form of a URL |
+//! | [`batch`] | records with their distinct names, hashed once |
+//! | [`engine`] | index, ledger, history, estimates: no clock, no files, no threads |
+//! | [`store`] | what outlives the process: checkpoint and recovery |
+//! | [`snapshot`] | published rankings, and exports |
+//! | [`ingest`] | all of these together: the `ingest` command |
+//! | [`metrics`], [`sim`] | comparing rankings; exact PageRank, the reference |
+
 pub mod batch;
 pub mod decode;
 pub mod engine;
