@@ -216,7 +216,7 @@ impl Run<'_> {
                     return Ok(Ended::Whole);
                 }
             }
-            self.on_time(&mut reading)?;
+            self.on_time()?;
         }
     }
 
@@ -259,6 +259,30 @@ impl Run<'_> {
             .hash
             .get_or_insert_with(|| (chunk.prefix.clone(), 0));
         self.engine.begin();
+        let applied = self.entries(reading, piece);
+        // Whatever ended it: the next checkpoint, after bad input too, needs the place's hash.
+        self.settle(reading, chunk);
+        applied?;
+        if piece.last {
+            reading.hash = None;
+            reading.oversize = chunk.oversize;
+        }
+        self.observer.progress(&Standing {
+            input: reading.input,
+            compressed: chunk.compressed,
+            compressed_len: reading.compressed_len,
+            input_index: self.progress.input as usize,
+            inputs: self.inputs.len(),
+            pass: self.progress.pass,
+            repeat: self.progress.repeat,
+            counters: self.engine.counters(),
+            pages: self.engine.ledger().totals().pages,
+        });
+        Ok(self.stop_asked())
+    }
+
+    fn entries(&mut self, reading: &mut Reading<'_>, piece: &Piece) -> Result<()> {
+        let chunk = &*piece.chunk;
         let mut complaints = piece.batch.complaints.iter().peekable();
         for (at, entry) in piece.batch.entries.iter().enumerate() {
             let complaint = complaints.next_if(|(of, _)| *of as usize == at);
@@ -280,27 +304,7 @@ impl Run<'_> {
                 self.on_records()?;
             }
         }
-        if piece.last {
-            self.settle(reading, chunk);
-            reading.hash = None;
-            reading.oversize = chunk.oversize;
-        }
-        self.observer.progress(&Standing {
-            input: reading.input,
-            compressed: chunk.compressed,
-            compressed_len: reading.compressed_len,
-            input_index: self.progress.input as usize,
-            inputs: self.inputs.len(),
-            pass: self.progress.pass,
-            repeat: self.progress.repeat,
-            counters: self.engine.counters(),
-            pages: self.engine.ledger().totals().pages,
-        });
-        let stopped = self.stop_asked();
-        if stopped {
-            self.settle(reading, chunk);
-        }
-        Ok(stopped)
+        Ok(())
     }
 
     /// Hashes the chunk up to the place reached.
@@ -487,7 +491,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn on_time(&mut self, _reading: &mut Reading<'_>) -> Result<()> {
+    fn on_time(&mut self) -> Result<()> {
         let over = |every, since: Instant| matches!(every, Every::Time(t) if since.elapsed() >= t);
         let snapshot = over(self.job.snapshot_every, self.snapshotted);
         if snapshot || over(self.job.checkpoint_every, self.checkpointed) {
