@@ -46,6 +46,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         publishing: None,
         published: None,
         published_at: None,
+        due_at: engine.counters().records,
         ungrouped: 0,
         engine,
     };
@@ -69,6 +70,8 @@ struct Run<'a> {
     published: Option<(PathBuf, Info)>,
     /// Records at the last snapshot of this run.
     published_at: Option<u64>,
+    /// Records when a checkpoint or snapshot was last due by their number.
+    due_at: u64,
     ungrouped: u64,
 }
 
@@ -471,9 +474,11 @@ impl Run<'_> {
         self.job.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether the number of records asks for a checkpoint or a snapshot.
+    /// Whether the number of records asks for a checkpoint or a snapshot. Once for each number:
+    /// input that is no record does not ask again.
     fn is_due(&self) -> bool {
-        self.due(self.job.checkpoint_every) || self.due(self.job.snapshot_every)
+        self.engine.counters().records > self.due_at
+            && (self.due(self.job.checkpoint_every) || self.due(self.job.snapshot_every))
     }
 
     fn due(&self, every: Every) -> bool {
@@ -484,6 +489,7 @@ impl Run<'_> {
     }
 
     fn on_records(&mut self) -> Result<()> {
+        self.due_at = self.engine.counters().records;
         self.checkpoint()?;
         if self.due(self.job.snapshot_every) {
             self.begin_snapshot()?;
