@@ -13,7 +13,7 @@ use super::plan::{Plan, plan};
 use super::{Every, Job, Note, Observer, Outcome, Standing};
 use crate::batch::{Batch, Entry, LinkCounts, Rules, What};
 use crate::decode::{Format, Reason, guess};
-use crate::engine::{Engine, age};
+use crate::engine::{Engine, EngineState, age};
 use crate::snapshot::{self, Info};
 use crate::source::{Chunk, DamageKind, InputName, Source, Summary};
 use crate::store::{Disk, Input, Opened, Place, Progress, Store, Unverified, checkpoint};
@@ -68,8 +68,8 @@ struct Run<'a> {
     snapshotted: Instant,
     publishing: Option<Publishing>,
     published: Option<(PathBuf, Info)>,
-    /// Records at the last snapshot of this run.
-    published_at: Option<u64>,
+    /// The engine's state at the last snapshot of this run.
+    published_at: Option<EngineState>,
     /// Records when a checkpoint or snapshot was last due by their number.
     due_at: u64,
     ungrouped: u64,
@@ -525,9 +525,9 @@ impl Run<'_> {
     /// Starts making a snapshot of the last commit.
     fn begin_snapshot(&mut self) -> Result<()> {
         self.finish_publishing()?;
-        let records = self.engine.counters().records;
+        let state = self.engine.state();
         self.snapshotted = Instant::now();
-        if self.published_at == Some(records) {
+        if self.published_at.as_ref() == Some(&state) {
             return Ok(());
         }
         let view = self.engine.archive().view()?;
@@ -541,7 +541,7 @@ impl Run<'_> {
             generation: self.engine.archive().generation(),
             thread,
         });
-        self.published_at = Some(records);
+        self.published_at = Some(state);
         Ok(())
     }
 
@@ -570,9 +570,10 @@ impl Run<'_> {
     }
 
     /// A finished plan whose last snapshot is missing (the process was killed before it).
+    /// One that cannot be read is made again.
     fn owes_snapshot(&self) -> bool {
-        let records = self.engine.counters().records;
-        snapshot::latest_records(&*self.disk, &self.job.store) != Some(records)
+        let latest = snapshot::latest_counters(&*self.disk, &self.job.store);
+        latest.as_ref() != Some(self.engine.counters())
     }
 }
 

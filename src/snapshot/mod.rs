@@ -104,10 +104,10 @@ pub(crate) struct Latest {
     pub names: NameLengths,
 }
 
-/// Records applied at the current snapshot of the store in `dir`, if it has one.
-pub(crate) fn latest_records(disk: &dyn Disk, dir: &Path) -> Option<u64> {
-    let latest = Latest::read(disk, dir).ok()??;
-    latest.snapshot.strip_suffix(".snapshot")?.parse().ok()
+/// What had been read at the current snapshot of the store in `dir`, if it has a sound one.
+pub(crate) fn latest_counters(disk: &dyn Disk, dir: &Path) -> Option<Counters> {
+    let snapshot = Snapshot::latest(disk, dir).ok()?;
+    Some(snapshot.info().counters.clone())
 }
 
 impl Latest {
