@@ -33,6 +33,7 @@ mod tables;
 mod varint;
 mod view;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -65,8 +66,6 @@ pub(crate) const SNAPSHOTS: &str = "snapshots";
 pub struct Store {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
-    /// Holds the lock for as long as the store is open.
-    _lock: Box<dyn DiskFile>,
     identity: Identity,
     tables: Arc<Tables>,
     writing: Option<Writing>,
@@ -75,11 +74,14 @@ pub struct Store {
     slots: Vec<Slot>,
     manifest: Manifest,
     admissions: Packer<Admission>,
-    /// Marks written since the last checkpoint.
-    new_marks: Vec<Box<dyn DiskFile>>,
-    /// Marks dropped since then; their files go after the next commit.
+    /// Marks written since the last checkpoint and still kept, by number.
+    new_marks: BTreeMap<u64, Box<dyn DiskFile>>,
+    /// Marks of the last checkpoint dropped since; their files go after the next commit.
     dropped_marks: Vec<u64>,
     failed: bool,
+    /// Holds the lock for as long as the store is open. The last field, so that it is given up
+    /// last: redb still writes when it is closed.
+    _lock: Box<dyn DiskFile>,
 }
 
 /// What opening a store found.
@@ -123,7 +125,7 @@ impl Store {
             writing: None,
             slots,
             admissions: Packer::new(),
-            new_marks: Vec::new(),
+            new_marks: BTreeMap::new(),
             dropped_marks: Vec::new(),
             failed: false,
             _lock: lock,
@@ -292,7 +294,7 @@ impl Store {
             return Ok(());
         }
         let marks = self.dir.join("marks");
-        for file in self.new_marks.drain(..) {
+        for file in std::mem::take(&mut self.new_marks).into_values() {
             file.sync().map_err(Error::io(&marks, "sync"))?;
         }
         self.disk
@@ -371,11 +373,16 @@ impl Archive for Store {
 
     fn keep_mark(&mut self, mark: &Mark, cells: &[u64]) -> Result<()> {
         let file = marks::write(&*self.disk, &self.dir, mark, cells)?;
-        self.new_marks.push(file);
+        self.new_marks.insert(mark.number, file);
         Ok(())
     }
 
     fn drop_mark(&mut self, number: u64) -> Result<()> {
+        // No checkpoint names a mark made since the last: it can go at once, and with it an open
+        // file. Short rounds make thousands of marks between two checkpoints.
+        if self.new_marks.remove(&number).is_some() {
+            return marks::remove(&*self.disk, &self.dir, number);
+        }
         self.dropped_marks.push(number);
         Ok(())
     }
