@@ -60,13 +60,14 @@ struct Run<'a> {
     job: &'a Job,
     disk: Arc<dyn Disk>,
     observer: &'a mut dyn Observer,
+    /// Before the engine, whose store holds the lock: it is waited for, whatever ends the run.
+    publishing: Option<Publishing>,
     engine: Engine<Store>,
     inputs: Vec<InputName>,
     progress: Progress,
     before: (crate::engine::Counters, u64),
     checkpointed: Instant,
     snapshotted: Instant,
-    publishing: Option<Publishing>,
     published: Option<(PathBuf, Info)>,
     /// The engine's state at the last snapshot of this run.
     published_at: Option<EngineState>,
@@ -78,7 +79,24 @@ struct Run<'a> {
 /// A snapshot being made in the background, from the commit of `generation`.
 struct Publishing {
     generation: u64,
-    thread: JoinHandle<Result<(PathBuf, Info)>>,
+    /// Absent once it was waited for.
+    thread: Option<JoinHandle<Result<(PathBuf, Info)>>>,
+}
+
+impl Publishing {
+    fn is_finished(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    fn wait(&mut self) -> Option<std::thread::Result<Result<(PathBuf, Info)>>> {
+        self.thread.take().map(JoinHandle::join)
+    }
+}
+
+impl Drop for Publishing {
+    fn drop(&mut self) {
+        self.wait();
+    }
 }
 
 /// Why reading an input ended.
@@ -513,7 +531,7 @@ impl Run<'_> {
         // The slots of the commit that a snapshot is made from are written over two commits later.
         let generation = self.engine.archive().generation();
         if let Some(publishing) = &self.publishing
-            && (publishing.thread.is_finished() || publishing.generation < generation)
+            && (publishing.is_finished() || publishing.generation < generation)
         {
             self.finish_publishing()?;
         }
@@ -539,19 +557,17 @@ impl Run<'_> {
             .map_err(Error::io("thread", "start"))?;
         self.publishing = Some(Publishing {
             generation: self.engine.archive().generation(),
-            thread,
+            thread: Some(thread),
         });
         self.published_at = Some(state);
         Ok(())
     }
 
     fn finish_publishing(&mut self) -> Result<()> {
-        let Some(publishing) = self.publishing.take() else {
+        let Some(done) = self.publishing.take().and_then(|mut p| p.wait()) else {
             return Ok(());
         };
-        let (path, info) = publishing
-            .thread
-            .join()
+        let (path, info) = done
             .map_err(|_| Error::Refused("the snapshot thread failed; please report it".into()))??;
         self.observer.note(Note::Published {
             path: &path,
