@@ -258,8 +258,12 @@ impl Ledger {
 
     /// Ends the round: every page that never was visited, is gone, or was not visited in the last
     /// `recycle_after` rounds is visited as a dangling page, in bulk, followed by one payment.
-    /// `log` is told each page and its cash (never 0), in page order.
-    pub fn end_round(&mut self, mut log: impl FnMut(PageId, Paid)) {
+    /// `log` is told each page and its cash (never 0), in page order; its errors end the round
+    /// half-way.
+    pub fn end_round<E>(
+        &mut self,
+        mut log: impl FnMut(PageId, Paid) -> Result<(), E>,
+    ) -> Result<(), E> {
         for page in 0..self.totals.pages {
             let id = PageId(page);
             let was = self.age(id);
@@ -273,7 +277,7 @@ impl Ledger {
                         cash,
                         clock: self.totals.clock,
                     },
-                );
+                )?;
             }
             if (age::NOW..age::OLDEST).contains(&was) {
                 self.set_age(id, was + 1);
@@ -286,6 +290,7 @@ impl Ledger {
         self.totals.rounds += 1;
         self.totals.round_records = 0;
         self.totals.round_length = self.totals.pages.max(ROUND_MIN);
+        Ok(())
     }
 
     fn touch(&mut self, page: PageId) {
