@@ -9,7 +9,7 @@ use std::time::Instant;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::pipeline::{Next, Piece, Pipeline};
-use super::plan::{Plan, plan};
+use super::plan::{Plan, check_job, plan};
 use super::{Every, Job, Note, Observer, Outcome, Standing};
 use crate::batch::{Batch, Entry, LinkCounts, Rules, What};
 use crate::decode::{Format, Reason, guess};
@@ -22,6 +22,7 @@ use crate::{Error, Result};
 /// Runs a job to its end, or to where something stops it. Whatever stops it, the store holds its
 /// last checkpoint, and after bad input or a stop from outside a fresh one.
 pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Result<Outcome> {
+    check_job(job)?;
     let opened = Store::open(disk.clone(), &job.store, &job.settings, &job.limits)?;
     if opened.new {
         observer.note(Note::Created { store: &job.store });

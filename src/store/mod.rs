@@ -405,9 +405,18 @@ fn is_store(disk: &dyn Disk, dir: &Path) -> Result<bool> {
 /// Makes a store aside and renames it into place, so that a cut leaves a whole store or none.
 fn create(disk: &dyn Disk, dir: &Path, settings: &Settings) -> Result<()> {
     let key = HashKey::random()?;
-    let mut aside = dir.as_os_str().to_owned();
+    // Without a slash at the end, which would put it inside.
+    let dir: &Path = &dir.components().collect::<PathBuf>();
+    let Some(name) = dir.file_name() else {
+        return Err(Error::Refused(format!(
+            "{}: a store is made under a name of its own; name a directory in it, or \
+             its full path",
+            dir.display()
+        )));
+    };
+    let mut aside = name.to_owned();
     aside.push(format!(".new-{:016x}", HashKey::random()?.0[0]));
-    let aside = PathBuf::from(aside);
+    let aside = dir.with_file_name(aside);
     let make = |path: &Path| disk.create_dir(path).map_err(Error::io(path, "create"));
     make(&aside)?;
     make(&aside.join("marks"))?;
