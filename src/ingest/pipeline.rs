@@ -45,6 +45,7 @@ pub(crate) struct Pipeline {
     buffers: Sender<Vec<u8>>,
     batches: Sender<Batch>,
     reader: Option<JoinHandle<Summary>>,
+    decoders: Vec<JoinHandle<()>>,
 }
 
 impl Pipeline {
@@ -59,14 +60,15 @@ impl Pipeline {
         let (batches, spent_batches) = bounded(DEPTH * (threads + 2));
         let mut chunks = Vec::new();
         let mut decoded = Vec::new();
+        let mut decoders = Vec::new();
         for _ in 0..threads.max(1) {
             let (give_chunk, take_chunk) = bounded(DEPTH);
             let (give_piece, take_piece) = bounded(DEPTH);
             let builder = Builder::new(rules.clone(), decoder.names());
             let spent = spent_batches.clone();
-            spawn("decode", move || {
+            decoders.push(spawn("decode", move || {
                 decode(builder, decoder, take_chunk, give_piece, spent);
-            })?;
+            })?);
             chunks.push(give_chunk);
             decoded.push(take_piece);
         }
@@ -79,6 +81,7 @@ impl Pipeline {
             buffers,
             batches,
             reader: Some(reader),
+            decoders,
         })
     }
 
@@ -104,10 +107,18 @@ impl Pipeline {
         }
     }
 
+    /// All threads must have ended well: one that failed looks like the input's end.
     fn end(&mut self) -> Result<Summary> {
+        self.decoded.clear();
         let reader = self.reader.take();
         let summary = reader.and_then(|reader| reader.join().ok());
-        summary.ok_or_else(|| Error::Refused("a reading thread failed; please report it".into()))
+        let decoded = self
+            .decoders
+            .drain(..)
+            .all(|decoder| decoder.join().is_ok());
+        summary
+            .filter(|_| decoded)
+            .ok_or_else(|| Error::Refused("a reading thread failed; please report it".into()))
     }
 }
 
