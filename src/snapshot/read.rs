@@ -141,7 +141,7 @@ impl Snapshot {
         let mut packed = vec![0; len as usize];
         self.file
             .read_at(&mut packed, offset)
-            .map_err(Error::io(&self.path, "read"))?;
+            .map_err(Error::reading(&self.path))?;
         let bad = || self.damaged(format!("column {which:?} of block {block} is damaged"));
         if xxh3_64(&packed) != number(&entry[12..]) {
             return Err(bad());
@@ -275,7 +275,7 @@ fn read_tail(file: &dyn DiskFile, path: &Path) -> Result<(Info, Vec<u8>)> {
     }
     let mut trailer = [0; TRAILER];
     file.read_at(&mut trailer, len - TRAILER as u64)
-        .map_err(Error::io(path, "read"))?;
+        .map_err(Error::reading(path))?;
     if trailer[32..] != *MAGIC {
         return Err(damaged("it does not end like a snapshot"));
     }
@@ -293,7 +293,7 @@ fn read_tail(file: &dyn DiskFile, path: &Path) -> Result<(Info, Vec<u8>)> {
     }
     let mut tail = vec![0; (len - directory) as usize];
     file.read_at(&mut tail, directory)
-        .map_err(Error::io(path, "read"))?;
+        .map_err(Error::reading(path))?;
     let summed = tail.len() - 16;
     if xxh3_64(&tail[..summed]) != number(&trailer[24..32]) {
         return Err(damaged("its directory does not match its checksum"));

@@ -144,7 +144,7 @@ impl BlockLog {
         let mut head = [0; HEADER];
         self.data
             .read_at(&mut head, offset)
-            .map_err(Error::io(&self.path, "read"))?;
+            .map_err(Error::reading(&self.path))?;
         let number = |range: std::ops::Range<usize>| {
             head[range]
                 .iter()
@@ -159,7 +159,7 @@ impl BlockLog {
         let mut payload = vec![0; len as usize];
         self.data
             .read_at(&mut payload, offset + HEADER as u64)
-            .map_err(Error::io(&self.path, "read"))?;
+            .map_err(Error::reading(&self.path))?;
         if checksum(&head[..16], &payload) != number(16..24) {
             return Err(at("its checksum does not match"));
         }
@@ -175,7 +175,7 @@ impl BlockLog {
         let mut bytes = [[0; 8]; 2];
         self.index
             .read_at(bytes.as_flattened_mut(), at * ENTRY)
-            .map_err(Error::io(index_path(&self.path), "read"))?;
+            .map_err(Error::reading(index_path(&self.path)))?;
         Ok((u64::from_le_bytes(bytes[0]), u64::from_le_bytes(bytes[1])))
     }
 
@@ -248,7 +248,13 @@ impl BlockLog {
             offset = end;
             at += 1;
         }
-        Ok(())
+        if at * ENTRY == self.lengths.index {
+            return Ok(());
+        }
+        Err(Error::damaged(
+            index_path(&self.path),
+            format!("{} bytes for {at} blocks of {ENTRY}", self.lengths.index),
+        ))
     }
 }
 
