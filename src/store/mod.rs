@@ -15,7 +15,8 @@
 //! manifest. Only after it are the old slots and dropped marks given up.
 //!
 //! **Recovery** is opening: redb gives the last commit, logs are cut to its lengths, chunks are
-//! loaded and checked, the law is checked, the index is rebuilt, marks of no commit are removed.
+//! loaded and checked, the law is checked, the index is rebuilt, marks of no commit and snapshots
+//! never published are removed.
 //!
 //! Any failure of an operation is final for the process: a store that failed once refuses all
 //! further writes, because after a failed sync nobody knows what the disk holds.
@@ -118,6 +119,7 @@ impl Store {
         let slots = reading.slots(pages.div_ceil(CHUNK_PAGES))?;
         drop(reading);
         marks::remove_others(&*disk, dir, &manifest.engine.marks)?;
+        remove_unpublished(&*disk, dir)?;
         let store = Store {
             cash: CashFile::open(&*disk, dir, true)?,
             names: NameLogs::open(&*disk, dir, manifest.names, pages)?,
@@ -442,6 +444,19 @@ fn create(disk: &dyn Disk, dir: &Path, settings: &Settings) -> Result<()> {
         Some(parent) => sync(parent),
         None => Ok(()),
     }
+}
+
+/// Removes what a killed writer left of snapshots it did not publish.
+fn remove_unpublished(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    let snapshots = dir.join(SNAPSHOTS);
+    let names = disk.list(&snapshots);
+    for name in names.map_err(Error::io(&snapshots, "list"))? {
+        if name.ends_with(".tmp") {
+            let path = snapshots.join(name);
+            disk.remove(&path).map_err(Error::io(&path, "remove"))?;
+        }
+    }
+    Ok(())
 }
 
 fn take_lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn DiskFile>> {
