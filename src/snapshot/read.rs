@@ -56,19 +56,16 @@ impl Snapshot {
                 store.display()
             ))
         })?;
-        let latest = Latest::read(disk, store)?.ok_or_else(|| {
-            Error::Refused(format!(
-                "{}: no snapshot published yet; `cashrank ingest` publishes one at its end \
-                 and at every --snapshot-every",
-                store.display()
-            ))
-        })?;
-        Self::open_with(
-            disk,
-            &store.join(SNAPSHOTS).join(&latest.snapshot),
-            store,
-            &latest,
-        )
+        let mut latest = Latest::current(disk, store)?;
+        loop {
+            let path = store.join(SNAPSHOTS).join(&latest.snapshot);
+            let opened = Self::open_with(disk, &path, store, &latest);
+            // A writer with --keep-snapshots may have removed it since: then there is a newer one.
+            match (opened, Latest::current(disk, store)?) {
+                (Err(_), now) if now != latest => latest = now,
+                (opened, _) => return opened,
+            }
+        }
     }
 
     /// Opens a snapshot by its path, which must be inside its store: names are kept there.
