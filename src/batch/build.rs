@@ -139,7 +139,6 @@ impl Builder {
     }
 
     fn record(&mut self, record: &Record<'_>, links_start: u32) -> Result<Entry, Unusable> {
-        let source = self.source(&record.url)?;
         let what = meaning(record);
         let redirect;
         let links: &[Link<'_>] = match (&record.redirect, record.status) {
@@ -162,6 +161,7 @@ impl Builder {
                 ),
             ));
         }
+        let source = self.source(&record.url)?;
         let counts = self.links(source, record, links)?;
         Ok(Entry {
             source,

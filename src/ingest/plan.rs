@@ -42,6 +42,7 @@ pub(super) fn plan(job: &Job, mut progress: Progress, observer: &mut dyn Observe
 
 /// Refuses what can be refused without looking at the store, so that none is made for it.
 pub(super) fn check_job(job: &Job) -> Result<()> {
+    job.limits.check()?;
     if job.inputs.is_empty() {
         return refused("no input: name files, or `-` for standard input");
     }
