@@ -291,6 +291,12 @@ fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
 }
 
 impl Store {
+    /// Notes a failure: nothing may be written after it.
+    fn noting<T>(&mut self, result: Result<T>) -> Result<T> {
+        self.failed |= result.is_err();
+        result
+    }
+
     fn sync_marks(&mut self) -> Result<()> {
         if self.new_marks.is_empty() {
             return Ok(());
@@ -325,26 +331,7 @@ impl Store {
         Ok(())
     }
 
-    fn put_admissions(&mut self, block: &[u8]) -> Result<()> {
-        let number = self.manifest.admission_blocks;
-        self.manifest.admission_blocks += 1;
-        self.writing()?.put_admissions(number, block)
-    }
-}
-
-impl Archive for Store {
-    fn page(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()> {
-        self.names.append(fingerprint, name)
-    }
-
-    fn admission(&mut self, admission: Admission) -> Result<()> {
-        match self.admissions.add(admission) {
-            Some(block) => self.put_admissions(&block),
-            None => Ok(()),
-        }
-    }
-
-    fn run(&mut self, interval: u64, rows: Vec<Row>) -> Result<()> {
+    fn put_run(&mut self, interval: u64, rows: Vec<Row>) -> Result<()> {
         let mut run = Run {
             number: self.manifest.next_run,
             interval,
@@ -373,8 +360,37 @@ impl Archive for Store {
         Ok(())
     }
 
+    fn put_admissions(&mut self, block: &[u8]) -> Result<()> {
+        let number = self.manifest.admission_blocks;
+        self.manifest.admission_blocks += 1;
+        self.writing()?.put_admissions(number, block)
+    }
+}
+
+impl Archive for Store {
+    fn page(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()> {
+        let appended = self.names.append(fingerprint, name);
+        self.noting(appended)
+    }
+
+    fn admission(&mut self, admission: Admission) -> Result<()> {
+        match self.admissions.add(admission) {
+            Some(block) => {
+                let put = self.put_admissions(&block);
+                self.noting(put)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn run(&mut self, interval: u64, rows: Vec<Row>) -> Result<()> {
+        let put = self.put_run(interval, rows);
+        self.noting(put)
+    }
+
     fn keep_mark(&mut self, mark: &Mark, cells: &[u64]) -> Result<()> {
-        let file = marks::write(&*self.disk, &self.dir, mark, cells)?;
+        let written = marks::write(&*self.disk, &self.dir, mark, cells);
+        let file = self.noting(written)?;
         self.new_marks.insert(mark.number, file);
         Ok(())
     }
@@ -383,7 +399,8 @@ impl Archive for Store {
         // No checkpoint names a mark made since the last: it can go at once, and with it an open
         // file. Short rounds make thousands of marks between two checkpoints.
         if self.new_marks.remove(&number).is_some() {
-            return marks::remove(&*self.disk, &self.dir, number);
+            let removed = marks::remove(&*self.disk, &self.dir, number);
+            return self.noting(removed);
         }
         self.dropped_marks.push(number);
         Ok(())
