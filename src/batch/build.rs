@@ -10,7 +10,7 @@ use crate::limits::Limits;
 use crate::url::{self, Base, Form, Reject};
 
 /// Text that ends a batch early: relative links can be far shorter than what they stand for.
-const TEXT_BYTES: usize = 32 << 20;
+pub(super) const TEXT_BYTES: usize = 8 << 20;
 /// Complaints kept a batch; further ones are counted only.
 const COMPLAINTS: usize = 16;
 

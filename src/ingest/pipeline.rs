@@ -14,8 +14,11 @@ use crate::decode::Decoder;
 use crate::source::{Chunk, Source, Summary};
 use crate::{Error, Result};
 
-/// Chunks or batches waiting between two threads.
+/// Chunks waiting between two threads.
 const DEPTH: usize = 3;
+/// Batches waiting for the caller, for each decoder. One may be far larger than its chunk, where
+/// relative links are made absolute, so few wait.
+const PIECES: usize = 1;
 /// How long the caller waits before it looks up from an idle input.
 const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -63,7 +66,7 @@ impl Pipeline {
         let mut decoders = Vec::new();
         for _ in 0..threads.max(1) {
             let (give_chunk, take_chunk) = bounded(DEPTH);
-            let (give_piece, take_piece) = bounded(DEPTH);
+            let (give_piece, take_piece) = bounded(PIECES);
             let builder = Builder::new(rules.clone(), decoder.names());
             let spent = spent_batches.clone();
             decoders.push(spawn("decode", move || {
@@ -101,7 +104,9 @@ impl Pipeline {
 
     /// Takes back a piece's memory.
     pub fn recycle(&self, piece: Piece) {
-        let _ = self.batches.try_send(piece.batch);
+        if piece.batch.is_ordinary() {
+            let _ = self.batches.try_send(piece.batch);
+        }
         if let Ok(chunk) = Arc::try_unwrap(piece.chunk) {
             let _ = self.buffers.try_send(chunk.bytes);
         }
