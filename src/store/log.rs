@@ -59,23 +59,9 @@ impl BlockLog {
             data_tail: Vec::new(),
             index_tail: Vec::new(),
         };
-        log.cut(&*log.data, lengths.data)?;
-        log.cut(&*log.index, lengths.index)?;
+        cut(path, &*log.data, lengths.data)?;
+        cut(&index_path(path), &*log.index, lengths.index)?;
         Ok(log)
-    }
-
-    fn cut(&self, file: &dyn DiskFile, len: u64) -> Result<()> {
-        let found = file.size().map_err(Error::io(&self.path, "measure"))?;
-        if found < len {
-            return Err(Error::damaged(
-                &self.path,
-                format!("{found} bytes long, but {len} were committed"),
-            ));
-        }
-        if found > len {
-            file.set_len(len).map_err(Error::io(&self.path, "cut"))?;
-        }
-        Ok(())
     }
 
     /// Opens for reading the first `lengths` only.
@@ -256,6 +242,20 @@ impl BlockLog {
             format!("{} bytes for {at} blocks of {ENTRY}", self.lengths.index),
         ))
     }
+}
+
+fn cut(path: &Path, file: &dyn DiskFile, len: u64) -> Result<()> {
+    let found = file.size().map_err(Error::io(path, "measure"))?;
+    if found < len {
+        return Err(Error::damaged(
+            path,
+            format!("{found} bytes long, but {len} were committed"),
+        ));
+    }
+    if found > len {
+        file.set_len(len).map_err(Error::io(path, "cut"))?;
+    }
+    Ok(())
 }
 
 fn checksum(head: &[u8], payload: &[u8]) -> u64 {
