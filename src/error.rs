@@ -79,6 +79,15 @@ impl Error {
         }
     }
 
+    /// For `map_err` on reads of store files: one that ends too early is damaged.
+    pub(crate) fn reading(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
+        let path = path.into();
+        move |source| match source.kind() {
+            std::io::ErrorKind::UnexpectedEof => Error::damaged(path, "it ends too early"),
+            _ => Error::io(path, "read")(source),
+        }
+    }
+
     /// A damaged store file.
     pub(crate) fn damaged(path: impl Into<PathBuf>, what: impl Into<String>) -> Error {
         Error::Damaged {

@@ -2,6 +2,8 @@
 //! (`--limit-line`, ...); a record over a limit is skipped and counted, never
 //! cut short.
 
+use crate::{Error, Result};
+
 /// Limits on what an input may ask of this process. All sizes are bytes unless
 /// named otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +23,26 @@ pub struct Limits {
     pub zstd_window_log: u32,
     /// Most pages the store may know; at most 2^34 - 1.
     pub pages: u64,
+}
+
+/// Largest `line_bytes` and `url_bytes`: a batch counts its bytes in 32 bits.
+const BYTES_MAX: u64 = 1 << 30;
+
+impl Limits {
+    /// Refuses limits that no input could meet, or that are beyond what can be counted.
+    pub fn check(&self) -> Result<()> {
+        for (option, bytes) in [
+            ("--limit-line", self.line_bytes),
+            ("--limit-url", self.url_bytes),
+        ] {
+            if !(1..=BYTES_MAX).contains(&bytes) {
+                return Err(Error::Refused(format!(
+                    "{option} {bytes}: from 1 to {BYTES_MAX} bytes"
+                )));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Default for Limits {

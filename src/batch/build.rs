@@ -10,7 +10,7 @@ use crate::limits::Limits;
 use crate::url::{self, Base, Form, Reject};
 
 /// Text that ends a batch early: relative links can be far shorter than what they stand for.
-const TEXT_BYTES: usize = 32 << 20;
+pub(super) const TEXT_BYTES: usize = 8 << 20;
 /// Complaints kept a batch; further ones are counted only.
 const COMPLAINTS: usize = 16;
 
@@ -139,7 +139,6 @@ impl Builder {
     }
 
     fn record(&mut self, record: &Record<'_>, links_start: u32) -> Result<Entry, Unusable> {
-        let source = self.source(&record.url)?;
         let what = meaning(record);
         let redirect;
         let links: &[Link<'_>] = match (&record.redirect, record.status) {
@@ -162,6 +161,7 @@ impl Builder {
                 ),
             ));
         }
+        let source = self.source(&record.url)?;
         let counts = self.links(source, record, links)?;
         Ok(Entry {
             source,

@@ -98,6 +98,11 @@ impl Batch {
         &self.links[entry.links_start as usize..entry.links_end as usize]
     }
 
+    /// Whether its memory is worth keeping: one huge record must not make all batches huge.
+    pub(crate) fn is_ordinary(&self) -> bool {
+        self.text.capacity() <= 2 * build::TEXT_BYTES
+    }
+
     /// Empties it, keeping its memory.
     pub fn clear(&mut self) {
         self.entries.clear();

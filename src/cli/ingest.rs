@@ -284,7 +284,10 @@ impl Talk {
                     .map(|found| found.len()),
             })
             .collect();
-        let total = sizes.map(|sizes| sizes.iter().sum::<u64>() * u64::from(job.repeat));
+        let total = sizes.map(|sizes| {
+            let once = sizes.iter().sum::<u64>();
+            once.saturating_mul(u64::from(job.repeat))
+        });
         let bar = std::io::stderr().is_terminal().then(|| match total {
             Some(total) => ProgressBar::new(total)
                 .with_style(style("{bar:24} {percent:>3}%  {msg}  ETA {eta}")),

@@ -79,7 +79,8 @@ pub fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(error) if common::is_closed_pipe(&error) => Exit::Done.into(),
         Err(error) => {
-            eprintln!("cashrank: {error:#}");
+            // Our errors say their cause themselves: the chain (`{:#}`) would say it twice.
+            eprintln!("cashrank: {error}");
             common::exit_of(&error).into()
         }
     }

@@ -219,7 +219,11 @@ impl<'p> Estimation<'p> {
                     known += 1;
                     sum += row.cash;
                 }
-                sum += u128::from(totals.pages - known) * default;
+                sum += u128::from(totals.pages.saturating_sub(known)) * default;
+                if sum == 0 {
+                    // A window far shorter than a visit's step of G leaves nothing.
+                    return Ok(Scale::Even { each: 1.0 / pages });
+                }
                 Scale::Interpolated {
                     sum: sum as f64,
                     default,
@@ -247,7 +251,7 @@ struct Flow {
 }
 
 enum Scale {
-    /// Nothing distributed yet: all pages alike.
+    /// Nothing to tell pages apart by: all alike.
     Even {
         each: f64,
     },

@@ -70,7 +70,6 @@ enum Place {
 impl Segment {
     fn with_homes(homes: usize) -> Result<Segment> {
         let slots = Cells::reserve(homes + SPILL)?;
-        slots.in_use(0);
         if homes >= SMALL * 16 {
             slots.advise_huge();
         }

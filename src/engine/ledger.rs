@@ -115,7 +115,7 @@ pub fn damping_units(damping: f64) -> u64 {
 
 impl Ledger {
     /// An empty ledger with room for `limit` pages (address space only).
-    /// `damping` is in 1/2^32 ([`damping_units`]); `recycle_after` at most 12.
+    /// `damping` is in 1/2^32 ([`Config::damping_units`](super::Config::damping_units)); `recycle_after` at most 12.
     pub fn new(damping: u64, recycle_after: u8, limit: u64) -> Result<Ledger> {
         let limit = limit.min(PageId::LIMIT) as usize;
         Ok(Ledger {
@@ -262,8 +262,12 @@ impl Ledger {
 
     /// Ends the round: every page that never was visited, is gone, or was not visited in the last
     /// `recycle_after` rounds is visited as a dangling page, in bulk, followed by one payment.
-    /// `log` is told each page and its cash (never 0), in page order.
-    pub fn end_round(&mut self, mut log: impl FnMut(PageId, Paid)) {
+    /// `log` is told each page and its cash (never 0), in page order; its errors end the round
+    /// half-way.
+    pub fn end_round<E>(
+        &mut self,
+        mut log: impl FnMut(PageId, Paid) -> Result<(), E>,
+    ) -> Result<(), E> {
         for page in 0..self.totals.pages {
             let id = PageId(page);
             let was = self.age(id);
@@ -277,7 +281,7 @@ impl Ledger {
                         cash,
                         clock: self.totals.clock,
                     },
-                );
+                )?;
             }
             if (age::NOW..age::OLDEST).contains(&was) {
                 self.set_age(id, was + 1);
@@ -290,6 +294,7 @@ impl Ledger {
         self.totals.rounds += 1;
         self.totals.round_records = 0;
         self.totals.round_length = self.totals.pages.max(ROUND_MIN);
+        Ok(())
     }
 
     /// The chunks changed since the last [`Ledger::clean`], in order.

@@ -366,9 +366,16 @@ impl<A: Archive> Engine<A> {
 
     fn end_round(&mut self) -> Result<()> {
         let pages = self.ledger.totals().pages;
-        let log = &mut self.log;
-        self.ledger
-            .end_round(|page, paid| log.measure(page, paid, 0, None, pages));
+        let (log, archive) = (&mut self.log, &mut self.archive);
+        let interval = self.marks_made;
+        self.ledger.end_round(|page, paid| {
+            log.measure(page, paid, 0, None, pages);
+            // A round may recycle most pages there are.
+            if log.len() >= history::LOG_ROWS {
+                archive.run(interval, log.take_run())?;
+            }
+            Ok::<(), Error>(())
+        })?;
         self.make_mark()
     }
 

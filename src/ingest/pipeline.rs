@@ -14,8 +14,11 @@ use crate::decode::Decoder;
 use crate::source::{Chunk, Source, Summary};
 use crate::{Error, Result};
 
-/// Chunks or batches waiting between two threads.
+/// Chunks waiting between two threads.
 const DEPTH: usize = 3;
+/// Batches waiting for the caller, for each decoder. One may be far larger than its chunk, where
+/// relative links are made absolute, so few wait.
+const PIECES: usize = 1;
 /// How long the caller waits before it looks up from an idle input.
 const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -45,6 +48,7 @@ pub(crate) struct Pipeline {
     buffers: Sender<Vec<u8>>,
     batches: Sender<Batch>,
     reader: Option<JoinHandle<Summary>>,
+    decoders: Vec<JoinHandle<()>>,
 }
 
 impl Pipeline {
@@ -59,14 +63,15 @@ impl Pipeline {
         let (batches, spent_batches) = bounded(DEPTH * (threads + 2));
         let mut chunks = Vec::new();
         let mut decoded = Vec::new();
+        let mut decoders = Vec::new();
         for _ in 0..threads.max(1) {
             let (give_chunk, take_chunk) = bounded(DEPTH);
-            let (give_piece, take_piece) = bounded(DEPTH);
+            let (give_piece, take_piece) = bounded(PIECES);
             let builder = Builder::new(rules.clone(), decoder.names());
             let spent = spent_batches.clone();
-            spawn("decode", move || {
+            decoders.push(spawn("decode", move || {
                 decode(builder, decoder, take_chunk, give_piece, spent);
-            })?;
+            })?);
             chunks.push(give_chunk);
             decoded.push(take_piece);
         }
@@ -79,6 +84,7 @@ impl Pipeline {
             buffers,
             batches,
             reader: Some(reader),
+            decoders,
         })
     }
 
@@ -98,16 +104,26 @@ impl Pipeline {
 
     /// Takes back a piece's memory.
     pub fn recycle(&self, piece: Piece) {
-        let _ = self.batches.try_send(piece.batch);
+        if piece.batch.is_ordinary() {
+            let _ = self.batches.try_send(piece.batch);
+        }
         if let Ok(chunk) = Arc::try_unwrap(piece.chunk) {
             let _ = self.buffers.try_send(chunk.bytes);
         }
     }
 
+    /// All threads must have ended well: one that failed looks like the input's end.
     fn end(&mut self) -> Result<Summary> {
+        self.decoded.clear();
         let reader = self.reader.take();
         let summary = reader.and_then(|reader| reader.join().ok());
-        summary.ok_or_else(|| Error::Refused("a reading thread failed; please report it".into()))
+        let decoded = self
+            .decoders
+            .drain(..)
+            .all(|decoder| decoder.join().is_ok());
+        summary
+            .filter(|_| decoded)
+            .ok_or_else(|| Error::Refused("a reading thread failed; please report it".into()))
     }
 }
 

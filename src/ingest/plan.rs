@@ -23,9 +23,8 @@ fn refused<T>(what: impl Into<String>) -> Result<T> {
     Err(Error::Refused(what.into()))
 }
 
-/// Fits the job to what the store has read. `new`: the store was just made.
+/// Fits the job, checked before, to what the store has read.
 pub(super) fn plan(job: &Job, mut progress: Progress, observer: &mut dyn Observer) -> Result<Plan> {
-    check_job(job)?;
     if progress.inputs.is_empty() {
         progress.repeat = job.repeat;
         progress.complete = job.complete;
@@ -41,8 +40,9 @@ pub(super) fn plan(job: &Job, mut progress: Progress, observer: &mut dyn Observe
     files(job, progress, observer)
 }
 
-/// What can be refused without looking at the store.
-fn check_job(job: &Job) -> Result<()> {
+/// Refuses what can be refused without looking at the store, so that none is made for it.
+pub(super) fn check_job(job: &Job) -> Result<()> {
+    job.limits.check()?;
     if job.inputs.is_empty() {
         return refused("no input: name files, or `-` for standard input");
     }
@@ -83,7 +83,10 @@ fn stream(job: &Job, mut progress: Progress) -> Result<Plan> {
             "this store replays files (--repeat): a stream cannot follow; use another --store",
         );
     }
-    if progress.complete {
+    if job.complete != progress.complete {
+        return refused("--complete must be given as it was when the store was made");
+    }
+    if progress.complete && progress.finished {
         return refused("this store was completed (--complete): a stream cannot follow");
     }
     if !progress.finished && !last_is_stream {

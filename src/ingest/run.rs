@@ -9,7 +9,7 @@ use std::time::Instant;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::pipeline::{Next, Piece, Pipeline};
-use super::plan::{Plan, plan};
+use super::plan::{Plan, check_job, plan};
 use super::{Every, Job, Note, Observer, Outcome, Standing};
 use crate::batch::{Batch, Entry, LinkCounts, Rules, What};
 use crate::decode::{Format, Reason, guess};
@@ -22,6 +22,7 @@ use crate::{Error, Result};
 /// Runs a job to its end, or to where something stops it. Whatever stops it, the store holds its
 /// last checkpoint, and after bad input or a stop from outside a fresh one.
 pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Result<Outcome> {
+    check_job(job)?;
     let opened = Store::open(disk.clone(), &job.store, &job.settings, &job.limits)?;
     if opened.new {
         observer.note(Note::Created { store: &job.store });
@@ -45,6 +46,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         publishing: None,
         published: None,
         published_at: snapshot::latest_counters(&*disk, &job.store),
+        due_at: engine.counters().records,
         ungrouped: 0,
         engine,
         disk,
@@ -59,23 +61,43 @@ struct Run<'a> {
     job: &'a Job,
     disk: Arc<dyn Disk>,
     observer: &'a mut dyn Observer,
+    /// Before the engine, whose store holds the lock: it is waited for, whatever ends the run.
+    publishing: Option<Publishing>,
     engine: Engine<Store>,
     inputs: Vec<InputName>,
     progress: Progress,
     before: (Counters, u64),
     checkpointed: Instant,
     snapshotted: Instant,
-    publishing: Option<Publishing>,
     published: Option<(PathBuf, Info)>,
     /// What had been read at the last snapshot.
     published_at: Option<Counters>,
+    /// Records when a checkpoint or snapshot was last due by their number.
+    due_at: u64,
     ungrouped: u64,
 }
 
 /// A snapshot being made in the background, from the commit of `generation`.
 struct Publishing {
     generation: u64,
-    thread: JoinHandle<Result<(PathBuf, Info)>>,
+    /// Absent once it was waited for.
+    thread: Option<JoinHandle<Result<(PathBuf, Info)>>>,
+}
+
+impl Publishing {
+    fn is_finished(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    fn wait(&mut self) -> Option<std::thread::Result<Result<(PathBuf, Info)>>> {
+        self.thread.take().map(JoinHandle::join)
+    }
+}
+
+impl Drop for Publishing {
+    fn drop(&mut self) {
+        self.wait();
+    }
 }
 
 /// Why reading an input ended.
@@ -216,7 +238,7 @@ impl Run<'_> {
                     return Ok(Ended::Whole);
                 }
             }
-            self.on_time(&mut reading)?;
+            self.on_time()?;
         }
     }
 
@@ -259,6 +281,30 @@ impl Run<'_> {
             .hash
             .get_or_insert_with(|| (chunk.prefix.clone(), 0));
         self.engine.begin();
+        let applied = self.entries(reading, piece);
+        // Whatever ended it: the next checkpoint, after bad input too, needs the place's hash.
+        self.settle(reading, chunk);
+        applied?;
+        if piece.last {
+            reading.hash = None;
+            reading.oversize = chunk.oversize;
+        }
+        self.observer.progress(&Standing {
+            input: reading.input,
+            compressed: chunk.compressed,
+            compressed_len: reading.compressed_len,
+            input_index: self.progress.input as usize,
+            inputs: self.inputs.len(),
+            pass: self.progress.pass,
+            repeat: self.progress.repeat,
+            counters: self.engine.counters(),
+            pages: self.engine.ledger().totals().pages,
+        });
+        Ok(self.stop_asked())
+    }
+
+    fn entries(&mut self, reading: &mut Reading<'_>, piece: &Piece) -> Result<()> {
+        let chunk = &*piece.chunk;
         let mut complaints = piece.batch.complaints.iter().peekable();
         for (at, entry) in piece.batch.entries.iter().enumerate() {
             let complaint = complaints.next_if(|(of, _)| *of as usize == at);
@@ -280,27 +326,7 @@ impl Run<'_> {
                 self.on_records()?;
             }
         }
-        if piece.last {
-            self.settle(reading, chunk);
-            reading.hash = None;
-            reading.oversize = chunk.oversize;
-        }
-        self.observer.progress(&Standing {
-            input: reading.input,
-            compressed: chunk.compressed,
-            compressed_len: reading.compressed_len,
-            input_index: self.progress.input as usize,
-            inputs: self.inputs.len(),
-            pass: self.progress.pass,
-            repeat: self.progress.repeat,
-            counters: self.engine.counters(),
-            pages: self.engine.ledger().totals().pages,
-        });
-        let stopped = self.stop_asked();
-        if stopped {
-            self.settle(reading, chunk);
-        }
-        Ok(stopped)
+        Ok(())
     }
 
     /// Hashes the chunk up to the place reached.
@@ -467,9 +493,11 @@ impl Run<'_> {
         self.job.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether the number of records asks for a checkpoint or a snapshot.
+    /// Whether the number of records asks for a checkpoint or a snapshot. Once for each number:
+    /// input that is no record does not ask again.
     fn is_due(&self) -> bool {
-        self.due(self.job.checkpoint_every) || self.due(self.job.snapshot_every)
+        self.engine.counters().records > self.due_at
+            && (self.due(self.job.checkpoint_every) || self.due(self.job.snapshot_every))
     }
 
     fn due(&self, every: Every) -> bool {
@@ -480,6 +508,7 @@ impl Run<'_> {
     }
 
     fn on_records(&mut self) -> Result<()> {
+        self.due_at = self.engine.counters().records;
         self.checkpoint()?;
         if self.due(self.job.snapshot_every) {
             self.begin_snapshot()?;
@@ -487,7 +516,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn on_time(&mut self, _reading: &mut Reading<'_>) -> Result<()> {
+    fn on_time(&mut self) -> Result<()> {
         let over = |every, since: Instant| matches!(every, Every::Time(t) if since.elapsed() >= t);
         let snapshot = over(self.job.snapshot_every, self.snapshotted)
             && self.engine.counters().records > self.published_at.as_ref().map_or(0, |c| c.records);
@@ -504,7 +533,7 @@ impl Run<'_> {
         // The slots of the commit that a snapshot is made from are written over two commits later.
         let generation = self.engine.archive().generation();
         if let Some(publishing) = &self.publishing
-            && (publishing.thread.is_finished() || publishing.generation < generation)
+            && (publishing.is_finished() || publishing.generation < generation)
         {
             self.finish_publishing()?;
         }
@@ -529,19 +558,17 @@ impl Run<'_> {
             .map_err(Error::io("thread", "start"))?;
         self.publishing = Some(Publishing {
             generation: self.engine.archive().generation(),
-            thread,
+            thread: Some(thread),
         });
         self.published_at = Some(self.engine.counters().clone());
         Ok(())
     }
 
     fn finish_publishing(&mut self) -> Result<()> {
-        let Some(publishing) = self.publishing.take() else {
+        let Some(done) = self.publishing.take().and_then(|mut p| p.wait()) else {
             return Ok(());
         };
-        let (path, info) = publishing
-            .thread
-            .join()
+        let (path, info) = done
             .map_err(|_| Error::Refused("the snapshot thread failed; please report it".into()))??;
         self.observer.note(Note::Published {
             path: &path,

@@ -127,6 +127,17 @@ impl Latest {
         }
     }
 
+    /// As [`Latest::read`], but there must be one.
+    fn current(disk: &dyn Disk, dir: &Path) -> Result<Latest> {
+        Latest::read(disk, dir)?.ok_or_else(|| {
+            Error::Refused(format!(
+                "{}: no snapshot published yet; `cashrank ingest` publishes one at its end \
+                 and at every --snapshot-every",
+                dir.display()
+            ))
+        })
+    }
+
     fn write(&self, disk: &dyn Disk, dir: &Path) -> Result<()> {
         let path = Self::path(dir);
         let mut text =

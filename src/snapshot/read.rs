@@ -56,19 +56,16 @@ impl Snapshot {
                 store.display()
             ))
         })?;
-        let latest = Latest::read(disk, store)?.ok_or_else(|| {
-            Error::Refused(format!(
-                "{}: no snapshot published yet; `cashrank ingest` publishes one at its end \
-                 and at every --snapshot-every",
-                store.display()
-            ))
-        })?;
-        Self::open_with(
-            disk,
-            &store.join(SNAPSHOTS).join(&latest.snapshot),
-            store,
-            &latest,
-        )
+        let mut latest = Latest::current(disk, store)?;
+        loop {
+            let path = store.join(SNAPSHOTS).join(&latest.snapshot);
+            let opened = Self::open_with(disk, &path, store, &latest);
+            // A writer with --keep-snapshots may have removed it since: then there is a newer one.
+            match (opened, Latest::current(disk, store)?) {
+                (Err(_), now) if now != latest => latest = now,
+                (opened, _) => return opened,
+            }
+        }
     }
 
     /// Opens a snapshot by its path, which must be inside its store: names are kept there.
@@ -141,7 +138,7 @@ impl Snapshot {
         let mut packed = vec![0; len as usize];
         self.file
             .read_at(&mut packed, offset)
-            .map_err(Error::io(&self.path, "read"))?;
+            .map_err(Error::reading(&self.path))?;
         let bad = || self.damaged(format!("column {which:?} of block {block} is damaged"));
         if xxh3_64(&packed) != number(&entry[12..]) {
             return Err(bad());
@@ -275,7 +272,7 @@ fn read_tail(file: &dyn DiskFile, path: &Path) -> Result<(Info, Vec<u8>)> {
     }
     let mut trailer = [0; TRAILER];
     file.read_at(&mut trailer, len - TRAILER as u64)
-        .map_err(Error::io(path, "read"))?;
+        .map_err(Error::reading(path))?;
     if trailer[32..] != *MAGIC {
         return Err(damaged("it does not end like a snapshot"));
     }
@@ -293,7 +290,7 @@ fn read_tail(file: &dyn DiskFile, path: &Path) -> Result<(Info, Vec<u8>)> {
     }
     let mut tail = vec![0; (len - directory) as usize];
     file.read_at(&mut tail, directory)
-        .map_err(Error::io(path, "read"))?;
+        .map_err(Error::reading(path))?;
     let summed = tail.len() - 16;
     if xxh3_64(&tail[..summed]) != number(&trailer[24..32]) {
         return Err(damaged("its directory does not match its checksum"));

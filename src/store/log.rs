@@ -59,23 +59,9 @@ impl BlockLog {
             data_tail: Vec::new(),
             index_tail: Vec::new(),
         };
-        log.cut(&*log.data, lengths.data)?;
-        log.cut(&*log.index, lengths.index)?;
+        cut(path, &*log.data, lengths.data)?;
+        cut(&index_path(path), &*log.index, lengths.index)?;
         Ok(log)
-    }
-
-    fn cut(&self, file: &dyn DiskFile, len: u64) -> Result<()> {
-        let found = file.size().map_err(Error::io(&self.path, "measure"))?;
-        if found < len {
-            return Err(Error::damaged(
-                &self.path,
-                format!("{found} bytes long, but {len} were committed"),
-            ));
-        }
-        if found > len {
-            file.set_len(len).map_err(Error::io(&self.path, "cut"))?;
-        }
-        Ok(())
     }
 
     /// Opens for reading the first `lengths` only.
@@ -144,7 +130,7 @@ impl BlockLog {
         let mut head = [0; HEADER];
         self.data
             .read_at(&mut head, offset)
-            .map_err(Error::io(&self.path, "read"))?;
+            .map_err(Error::reading(&self.path))?;
         let number = |range: std::ops::Range<usize>| {
             head[range]
                 .iter()
@@ -159,7 +145,7 @@ impl BlockLog {
         let mut payload = vec![0; len as usize];
         self.data
             .read_at(&mut payload, offset + HEADER as u64)
-            .map_err(Error::io(&self.path, "read"))?;
+            .map_err(Error::reading(&self.path))?;
         if checksum(&head[..16], &payload) != number(16..24) {
             return Err(at("its checksum does not match"));
         }
@@ -175,7 +161,7 @@ impl BlockLog {
         let mut bytes = [[0; 8]; 2];
         self.index
             .read_at(bytes.as_flattened_mut(), at * ENTRY)
-            .map_err(Error::io(index_path(&self.path), "read"))?;
+            .map_err(Error::reading(index_path(&self.path)))?;
         Ok((u64::from_le_bytes(bytes[0]), u64::from_le_bytes(bytes[1])))
     }
 
@@ -248,8 +234,28 @@ impl BlockLog {
             offset = end;
             at += 1;
         }
-        Ok(())
+        if at * ENTRY == self.lengths.index {
+            return Ok(());
+        }
+        Err(Error::damaged(
+            index_path(&self.path),
+            format!("{} bytes for {at} blocks of {ENTRY}", self.lengths.index),
+        ))
     }
+}
+
+fn cut(path: &Path, file: &dyn DiskFile, len: u64) -> Result<()> {
+    let found = file.size().map_err(Error::io(path, "measure"))?;
+    if found < len {
+        return Err(Error::damaged(
+            path,
+            format!("{found} bytes long, but {len} were committed"),
+        ));
+    }
+    if found > len {
+        file.set_len(len).map_err(Error::io(path, "cut"))?;
+    }
+    Ok(())
 }
 
 fn checksum(head: &[u8], payload: &[u8]) -> u64 {

@@ -15,7 +15,8 @@
 //! manifest. Only after it are the old slots and dropped marks given up.
 //!
 //! **Recovery** is opening: redb gives the last commit, logs are cut to its lengths, chunks are
-//! loaded and checked, the law is checked, the index is rebuilt, marks of no commit are removed.
+//! loaded and checked, the law is checked, the index is rebuilt, marks of no commit and snapshots
+//! never published are removed.
 //!
 //! Any failure of an operation is final for the process: a store that failed once refuses all
 //! further writes, because after a failed sync nobody knows what the disk holds.
@@ -33,6 +34,7 @@ mod tables;
 mod varint;
 mod view;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -65,8 +67,6 @@ pub(crate) const SNAPSHOTS: &str = "snapshots";
 pub struct Store {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
-    /// Holds the lock for as long as the store is open.
-    _lock: Box<dyn DiskFile>,
     identity: Identity,
     tables: Arc<Tables>,
     writing: Option<Writing>,
@@ -75,11 +75,14 @@ pub struct Store {
     slots: Vec<Slot>,
     manifest: Manifest,
     admissions: Packer<Admission>,
-    /// Marks written since the last checkpoint.
-    new_marks: Vec<Box<dyn DiskFile>>,
-    /// Marks dropped since then; their files go after the next commit.
+    /// Marks written since the last checkpoint and still kept, by number.
+    new_marks: BTreeMap<u64, Box<dyn DiskFile>>,
+    /// Marks of the last checkpoint dropped since; their files go after the next commit.
     dropped_marks: Vec<u64>,
     failed: bool,
+    /// Holds the lock for as long as the store is open. The last field, so that it is given up
+    /// last: redb still writes when it is closed.
+    _lock: Box<dyn DiskFile>,
 }
 
 /// What opening a store found.
@@ -116,6 +119,7 @@ impl Store {
         let slots = reading.slots(pages.div_ceil(CHUNK_PAGES))?;
         drop(reading);
         marks::remove_others(&*disk, dir, &manifest.engine.marks)?;
+        remove_unpublished(&*disk, dir)?;
         let store = Store {
             cash: CashFile::open(&*disk, dir, true)?,
             names: NameLogs::open(&*disk, dir, manifest.names, pages)?,
@@ -123,7 +127,7 @@ impl Store {
             writing: None,
             slots,
             admissions: Packer::new(),
-            new_marks: Vec::new(),
+            new_marks: BTreeMap::new(),
             dropped_marks: Vec::new(),
             failed: false,
             _lock: lock,
@@ -287,12 +291,18 @@ fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
 }
 
 impl Store {
+    /// Notes a failure: nothing may be written after it.
+    fn noting<T>(&mut self, result: Result<T>) -> Result<T> {
+        self.failed |= result.is_err();
+        result
+    }
+
     fn sync_marks(&mut self) -> Result<()> {
         if self.new_marks.is_empty() {
             return Ok(());
         }
         let marks = self.dir.join("marks");
-        for file in self.new_marks.drain(..) {
+        for file in std::mem::take(&mut self.new_marks).into_values() {
             file.sync().map_err(Error::io(&marks, "sync"))?;
         }
         self.disk
@@ -321,26 +331,7 @@ impl Store {
         Ok(())
     }
 
-    fn put_admissions(&mut self, block: &[u8]) -> Result<()> {
-        let number = self.manifest.admission_blocks;
-        self.manifest.admission_blocks += 1;
-        self.writing()?.put_admissions(number, block)
-    }
-}
-
-impl Archive for Store {
-    fn page(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()> {
-        self.names.append(fingerprint, name)
-    }
-
-    fn admission(&mut self, admission: Admission) -> Result<()> {
-        match self.admissions.add(admission) {
-            Some(block) => self.put_admissions(&block),
-            None => Ok(()),
-        }
-    }
-
-    fn run(&mut self, interval: u64, rows: Vec<Row>) -> Result<()> {
+    fn put_run(&mut self, interval: u64, rows: Vec<Row>) -> Result<()> {
         let mut run = Run {
             number: self.manifest.next_run,
             interval,
@@ -369,13 +360,48 @@ impl Archive for Store {
         Ok(())
     }
 
+    fn put_admissions(&mut self, block: &[u8]) -> Result<()> {
+        let number = self.manifest.admission_blocks;
+        self.manifest.admission_blocks += 1;
+        self.writing()?.put_admissions(number, block)
+    }
+}
+
+impl Archive for Store {
+    fn page(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()> {
+        let appended = self.names.append(fingerprint, name);
+        self.noting(appended)
+    }
+
+    fn admission(&mut self, admission: Admission) -> Result<()> {
+        match self.admissions.add(admission) {
+            Some(block) => {
+                let put = self.put_admissions(&block);
+                self.noting(put)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn run(&mut self, interval: u64, rows: Vec<Row>) -> Result<()> {
+        let put = self.put_run(interval, rows);
+        self.noting(put)
+    }
+
     fn keep_mark(&mut self, mark: &Mark, cells: &[u64]) -> Result<()> {
-        let file = marks::write(&*self.disk, &self.dir, mark, cells)?;
-        self.new_marks.push(file);
+        let written = marks::write(&*self.disk, &self.dir, mark, cells);
+        let file = self.noting(written)?;
+        self.new_marks.insert(mark.number, file);
         Ok(())
     }
 
     fn drop_mark(&mut self, number: u64) -> Result<()> {
+        // No checkpoint names a mark made since the last: it can go at once, and with it an open
+        // file. Short rounds make thousands of marks between two checkpoints.
+        if self.new_marks.remove(&number).is_some() {
+            let removed = marks::remove(&*self.disk, &self.dir, number);
+            return self.noting(removed);
+        }
         self.dropped_marks.push(number);
         Ok(())
     }
@@ -398,9 +424,18 @@ fn is_store(disk: &dyn Disk, dir: &Path) -> Result<bool> {
 /// Makes a store aside and renames it into place, so that a cut leaves a whole store or none.
 fn create(disk: &dyn Disk, dir: &Path, settings: &Settings) -> Result<()> {
     let key = HashKey::random()?;
-    let mut aside = dir.as_os_str().to_owned();
+    // Without a slash at the end, which would put it inside.
+    let dir: &Path = &dir.components().collect::<PathBuf>();
+    let Some(name) = dir.file_name() else {
+        return Err(Error::Refused(format!(
+            "{}: a store is made under a name of its own; name a directory in it, or \
+             its full path",
+            dir.display()
+        )));
+    };
+    let mut aside = name.to_owned();
     aside.push(format!(".new-{:016x}", HashKey::random()?.0[0]));
-    let aside = PathBuf::from(aside);
+    let aside = dir.with_file_name(aside);
     let make = |path: &Path| disk.create_dir(path).map_err(Error::io(path, "create"));
     make(&aside)?;
     make(&aside.join("marks"))?;
@@ -426,6 +461,19 @@ fn create(disk: &dyn Disk, dir: &Path, settings: &Settings) -> Result<()> {
         Some(parent) => sync(parent),
         None => Ok(()),
     }
+}
+
+/// Removes what a killed writer left of snapshots it did not publish.
+fn remove_unpublished(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    let snapshots = dir.join(SNAPSHOTS);
+    let names = disk.list(&snapshots);
+    for name in names.map_err(Error::io(&snapshots, "list"))? {
+        if name.ends_with(".tmp") {
+            let path = snapshots.join(name);
+            disk.remove(&path).map_err(Error::io(&path, "remove"))?;
+        }
+    }
+    Ok(())
 }
 
 fn take_lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn DiskFile>> {

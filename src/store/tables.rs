@@ -64,6 +64,9 @@ impl Failed<'_> {
     fn map<E: Into<redb::Error>>(&self, action: &'static str) -> impl FnOnce(E) -> Error {
         let path: PathBuf = self.0.into();
         move |error| match error.into() {
+            redb::Error::Io(source) if source.kind() == std::io::ErrorKind::UnexpectedEof => {
+                Error::damaged(path, "it refers to what is past its end")
+            }
             redb::Error::Io(source) => Error::Io {
                 path,
                 action,
