@@ -138,13 +138,13 @@ impl BlockLog {
     /// The block at `offset`, checked, and the offset of the next.
     fn block_at(&self, offset: u64) -> Result<(Block, u64)> {
         let at = |what: &str| Error::damaged(&self.path, format!("block at byte {offset}: {what}"));
-        if offset + HEADER as u64 > self.lengths.data {
+        let head_end = offset.checked_add(HEADER as u64);
+        if head_end.is_none_or(|end| end > self.lengths.data) {
             return Err(at("past the committed length"));
         }
         let mut head = [0; HEADER];
-        self.data
-            .read_at(&mut head, offset)
-            .map_err(Error::io(&self.path, "read"))?;
+        let read = self.data.read_at(&mut head, offset);
+        read.map_err(|error| reading(&self.path, error))?;
         let number = |range: std::ops::Range<usize>| {
             head[range]
                 .iter()
@@ -157,9 +157,8 @@ impl BlockLog {
             return Err(at("its length is wrong"));
         }
         let mut payload = vec![0; len as usize];
-        self.data
-            .read_at(&mut payload, offset + HEADER as u64)
-            .map_err(Error::io(&self.path, "read"))?;
+        let read = self.data.read_at(&mut payload, offset + HEADER as u64);
+        read.map_err(|error| reading(&self.path, error))?;
         if checksum(&head[..16], &payload) != number(16..24) {
             return Err(at("its checksum does not match"));
         }
@@ -173,9 +172,8 @@ impl BlockLog {
 
     fn entry(&self, at: u64) -> Result<(u64, u64)> {
         let mut bytes = [[0; 8]; 2];
-        self.index
-            .read_at(bytes.as_flattened_mut(), at * ENTRY)
-            .map_err(Error::io(index_path(&self.path), "read"))?;
+        let read = self.index.read_at(bytes.as_flattened_mut(), at * ENTRY);
+        read.map_err(|error| reading(&index_path(&self.path), error))?;
         Ok((u64::from_le_bytes(bytes[0]), u64::from_le_bytes(bytes[1])))
     }
 
@@ -248,7 +246,23 @@ impl BlockLog {
             offset = end;
             at += 1;
         }
+        if at * ENTRY != self.lengths.index {
+            let entries = self.lengths.index / ENTRY;
+            return Err(Error::damaged(
+                index_path(&self.path),
+                format!("{entries} entries for {at} blocks"),
+            ));
+        }
         Ok(())
+    }
+}
+
+/// A file shorter than what was committed is damaged; other failures are the system's.
+fn reading(path: &Path, error: std::io::Error) -> Error {
+    if error.kind() == std::io::ErrorKind::UnexpectedEof {
+        Error::damaged(path, "shorter than what was committed")
+    } else {
+        Error::io(path, "read")(error)
     }
 }
 
