@@ -142,7 +142,10 @@ impl Snapshot {
         let entry = &self.directory[at..at + ENTRY];
         let (offset, len) = (number(&entry[..8]), number(&entry[8..12]));
         let bad = || self.damaged(format!("column {which:?} of block {block} is damaged"));
-        if offset.checked_add(len).is_none_or(|end| end > self.columns_end) {
+        if offset
+            .checked_add(len)
+            .is_none_or(|end| end > self.columns_end)
+        {
             return Err(self.damaged(format!(
                 "its directory puts column {which:?} of block {block} outside of the columns"
             )));
@@ -211,7 +214,9 @@ impl Snapshot {
                 Some(item)
             }
             None if found < pages => {
-                let error = self.damaged(format!("the store has {found} {what} for its {pages} pages"));
+                let error = self.damaged(format!(
+                    "the store has {found} {what} for its {pages} pages"
+                ));
                 found = pages;
                 Some(Err(error))
             }
@@ -312,7 +317,10 @@ fn check_magic(first: &[u8], last: &[u8], path: &Path) -> Result<()> {
     if first == last && first[..6] == MAGIC[..6] && first[6..].iter().all(u8::is_ascii_digit) {
         return Err(other_version(path, &String::from_utf8_lossy(&first[6..])));
     }
-    Err(Error::damaged(path, "it does not begin and end like a snapshot"))
+    Err(Error::damaged(
+        path,
+        "it does not begin and end like a snapshot",
+    ))
 }
 
 fn other_version(path: &Path, found: &str) -> Error {

@@ -12,7 +12,10 @@ fn check(graph: &[(&str, &[&str])], expected: impl Fn(f64) -> Vec<f64>) {
         let mut config = Config::default();
         config.set_damping(damping).unwrap();
         let expected = expected(config.damping());
-        assert!((expected.iter().sum::<f64>() - 1.0).abs() < 1e-12, "the formula");
+        assert!(
+            (expected.iter().sum::<f64>() - 1.0).abs() < 1e-12,
+            "the formula"
+        );
         let mut run = Run::new(&config);
         for _ in 0..400 {
             run.engine.begin_pass().unwrap();
@@ -24,8 +27,14 @@ fn check(graph: &[(&str, &[&str])], expected: impl Fn(f64) -> Vec<f64>) {
         let certificate = ranking.window.certificate.unwrap();
         let distance = l1(&run.importance(), &expected);
         let bound = certificate.received_l1.unwrap_or(2.0);
-        assert!(distance <= bound + 1e-14, "damping {damping}: {distance} > {bound}");
-        assert!(distance <= 1e-6 && bound <= 1e-6, "damping {damping}: {distance}, {bound}");
+        assert!(
+            distance <= bound + 1e-14,
+            "damping {damping}: {distance} > {bound}"
+        );
+        assert!(
+            distance <= 1e-6 && bound <= 1e-6,
+            "damping {damping}: {distance}, {bound}"
+        );
         run.engine.ledger().check_law().unwrap();
     }
 }
@@ -49,7 +58,12 @@ fn a_cycle_is_uniform() {
 #[test]
 fn a_star() {
     check(
-        &[("hub", &["x", "y", "z"]), ("x", &["hub"]), ("y", &["hub"]), ("z", &["hub"])],
+        &[
+            ("hub", &["x", "y", "z"]),
+            ("x", &["hub"]),
+            ("y", &["hub"]),
+            ("z", &["hub"]),
+        ],
         |d| {
             let hub = ((1.0 - d) / 4.0 + d) / (1.0 + d);
             let leaf = (1.0 - hub) / 3.0;
@@ -110,6 +124,12 @@ fn the_small_graphs_formula_is_a_fixpoint() {
     let pi = common::clique_with_tail(d);
     let [a, b, c, s, t] = pi[..] else { panic!() };
     let z = (1.0 - d + d * t) / 5.0;
-    let next = [z + d * (b / 2.0 + c / 3.0), z + d * (a / 2.0 + c / 3.0), z + d * (a + b) / 2.0, z + d * c / 3.0, z + d * s];
+    let next = [
+        z + d * (b / 2.0 + c / 3.0),
+        z + d * (a / 2.0 + c / 3.0),
+        z + d * (a + b) / 2.0,
+        z + d * c / 3.0,
+        z + d * s,
+    ];
     assert!(l1(&pi, &next) < 1e-15);
 }

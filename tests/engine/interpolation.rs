@@ -15,7 +15,11 @@ fn histories(reference: &Reference, turnovers: f64) -> Vec<f64> {
     let mut history = vec![turnovers * ENDOWMENT; reference.cash.len()];
     let mut measured = reference.admitted.clone();
     // Recycling an empty page leaves no measure.
-    for row in reference.rows.iter().filter(|row| row.visit || row.cash > 0) {
+    for row in reference
+        .rows
+        .iter()
+        .filter(|row| row.visit || row.cash > 0)
+    {
         let t = turnovers * ENDOWMENT * row.pages as f64;
         let since = (row.clock - measured[row.page]) as f64;
         let h = &mut history[row.page];

@@ -229,8 +229,17 @@ impl Reference {
             pages,
             visit: false,
         });
-        let rows: Vec<Row> = self.rows[start.rows..].iter().cloned().chain(waiting).collect();
-        Window::of(&rows, pages, self.damping, self.now.followed - start.followed)
+        let rows: Vec<Row> = self.rows[start.rows..]
+            .iter()
+            .cloned()
+            .chain(waiting)
+            .collect();
+        Window::of(
+            &rows,
+            pages,
+            self.damping,
+            self.now.followed - start.followed,
+        )
     }
 }
 
@@ -277,12 +286,18 @@ impl Window {
         let matrix = weights.into_iter().map(|row| {
             let sum: f64 = row.iter().sum();
             let uniform = 1.0 / pages as f64;
-            row.iter().map(|w| if sum > 0.0 { w / sum } else { uniform }).collect()
+            row.iter()
+                .map(|w| if sum > 0.0 { w / sum } else { uniform })
+                .collect()
         });
         Window {
             clock,
             matrix: matrix.collect(),
-            residual: received.iter().zip(&distributed).map(|(y, x)| (y - x).abs()).sum(),
+            residual: received
+                .iter()
+                .zip(&distributed)
+                .map(|(y, x)| (y - x).abs())
+                .sum(),
             rounding: share(2.0 * followed as f64),
             distributed,
             received,

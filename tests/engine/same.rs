@@ -21,7 +21,10 @@ fn agree(run: &Run, reference: &Reference) -> Result<(), TestCaseError> {
     for (page, &cash) in reference.cash.iter().enumerate() {
         let id = PageId(page as u64);
         prop_assert_eq!(u128::from(ledger.cash(id)), cash);
-        prop_assert_eq!(ledger.cells()[page], (cash as u64).wrapping_sub(totals.paid));
+        prop_assert_eq!(
+            ledger.cells()[page],
+            (cash as u64).wrapping_sub(totals.paid)
+        );
         let expected = match reference.last[page] {
             Last::Never => age::NEVER,
             Last::Completed => age::COMPLETED,
@@ -30,7 +33,11 @@ fn agree(run: &Run, reference: &Reference) -> Result<(), TestCaseError> {
         };
         prop_assert_eq!(ledger.age(id), expected);
     }
-    let visited = reference.visits.iter().filter(|&&visits| visits > 0).count();
+    let visited = reference
+        .visits
+        .iter()
+        .filter(|&&visits| visits > 0)
+        .count();
     prop_assert_eq!(run.engine.counters().visited, visited as u64);
     Ok(())
 }

@@ -36,7 +36,21 @@ fn time() -> impl Strategy<Value = Option<i64>> {
 }
 
 fn status() -> impl Strategy<Value = Option<i32>> {
-    let others = [404, 410, 304, 500, 503, 403, 301, 302, 307, -1, 100, 999, i32::MIN];
+    let others = [
+        404,
+        410,
+        304,
+        500,
+        503,
+        403,
+        301,
+        302,
+        307,
+        -1,
+        100,
+        999,
+        i32::MIN,
+    ];
     prop_oneof![
         6 => Just(None),
         6 => Just(Some(200)),
@@ -49,9 +63,15 @@ fn status() -> impl Strategy<Value = Option<i32>> {
 pub fn fetch(pages: u32) -> impl Strategy<Value = Fetch> {
     let links = proptest::collection::vec(0..pages, 0..6);
     let redirect = proptest::option::weighted(0.3, 0..pages);
-    (0..pages, status(), redirect, links, time()).prop_map(|(page, status, redirect, links, time)| {
-        Fetch { page, status, redirect, links, time }
-    })
+    (0..pages, status(), redirect, links, time()).prop_map(
+        |(page, status, redirect, links, time)| Fetch {
+            page,
+            status,
+            redirect,
+            links,
+            time,
+        },
+    )
 }
 
 /// Any event, 12 in 14 of them records.
@@ -76,7 +96,11 @@ pub fn config(window: WindowPolicy) -> impl Strategy<Value = Config> {
         config.window = window;
         config.marks = marks;
         config.recycle_after = recycle;
-        config.self_links = if keep { SelfLinks::Keep } else { SelfLinks::Drop };
+        config.self_links = if keep {
+            SelfLinks::Keep
+        } else {
+            SelfLinks::Drop
+        };
         config.set_damping(damping).unwrap();
         config
     })
@@ -114,7 +138,11 @@ impl Run {
                     url: name(fetch.page),
                     status: fetch.status,
                     redirect: fetch.redirect.map(name),
-                    links: fetch.links.iter().map(|&page| Link { url: name(page) }).collect(),
+                    links: fetch
+                        .links
+                        .iter()
+                        .map(|&page| Link { url: name(page) })
+                        .collect(),
                     fetched_at: fetch.time,
                     ..Record::default()
                 });

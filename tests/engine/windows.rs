@@ -17,14 +17,20 @@ fn ages_of_marks_grow_geometrically() {
         run.record(&record("a", ["b"]));
         run.engine.begin_pass().unwrap();
         let marks = run.engine.marks();
-        let ages: Vec<u64> = marks.iter().map(|mark| round - mark.totals.rounds).collect();
+        let ages: Vec<u64> = marks
+            .iter()
+            .map(|mark| round - mark.totals.rounds)
+            .collect();
         assert_eq!(marks.len() as u64, round.min(6));
         assert_eq!(ages.last(), Some(&0));
         assert!(ages.windows(2).all(|pair| pair[0] > pair[1]));
         let step = 8.0 * (round as f64).powf(0.2);
         let mut older = round;
         for &age in ages.iter().filter(|age| **age > 0) {
-            assert!(older as f64 / age as f64 <= step, "round {round}: ages {ages:?}");
+            assert!(
+                older as f64 / age as f64 <= step,
+                "round {round}: ages {ages:?}"
+            );
             older = age;
         }
         if round > 1 {
@@ -48,7 +54,10 @@ fn ties_share_a_rank_and_the_next_rank_is_skipped() {
     let mut ranks: Vec<u64> = ranking.pages.iter().map(|page| page.rank).collect();
     ranks.sort_unstable();
     let tied = rank("b") as usize;
-    assert!(ranks.len() == 4 && ranks[tied - 1] == ranks[tied], "{ranks:?}");
+    assert!(
+        ranks.len() == 4 && ranks[tied - 1] == ranks[tied],
+        "{ranks:?}"
+    );
     assert!(!ranks.contains(&(tied as u64 + 1)), "{ranks:?}");
 }
 
