@@ -192,7 +192,8 @@ fn a_reader_made_from_the_store_tables_reads_stores() {
         let paid = |at: usize| pages[at].1.cash.wrapping_sub(cell(at));
         (1..5).all(|at| paid(at) == paid(0))
     });
-    assert_eq!(sound.count(), 1, "one slot is current");
+    // The other slot may hold the same cash: a replay that has converged repeats itself.
+    assert!(sound.count() >= 1, "no slot holds the snapshot's cash");
     let held: u64 = pages.iter().map(|(_, page)| page.cash).sum();
     assert!(
         (0..5).contains(&(5 * ENDOWMENT - held)),

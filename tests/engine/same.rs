@@ -91,7 +91,7 @@ proptest! {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
-            ((state >> 32) * u64::from(below) >> 32) as u32
+            (((state >> 32) * u64::from(below)) >> 32) as u32
         };
         let mut run = Run::new(&config);
         let mut reference = Run::reference(&config);
