@@ -76,7 +76,6 @@ fn readers_find_flips_or_read_the_same() {
         for len in 0..good.len() {
             fs::write(&path, &good[..len]).unwrap();
             match read_all(temp.path()) {
-                // The index is for look-ups of single names.
                 Ok(found) => assert!(found == expected, "{part}, {len} bytes"),
                 Err(error) => assert!(is_named(&error), "{part}, {len} bytes: {error}"),
             }
@@ -84,6 +83,22 @@ fn readers_find_flips_or_read_the_same() {
         fs::write(&path, &good).unwrap();
     }
     eprintln!("{flips} flips, {harmless} without effect");
+}
+
+/// Its story: an index has no checksum, and an offset near 2^64 in it overflowed when a header's
+/// length was added.
+#[test]
+fn an_index_that_leads_nowhere_is_damaged() {
+    let temp = tempfile::tempdir().unwrap();
+    copy_parts(&samples("good").join("store"), temp.path());
+    let path = temp.path().join("urls.index");
+    for offset in [u64::MAX, u64::MAX - 23, 1 << 63, 67, 44, 1] {
+        let mut entry = 0u64.to_le_bytes().to_vec();
+        entry.extend(offset.to_le_bytes());
+        fs::write(&path, entry).unwrap();
+        let error = read_all(temp.path()).expect_err("it led somewhere");
+        assert!(matches!(error, Error::Damaged { .. }), "{offset}: {error}");
+    }
 }
 
 /// A whole check of a store: `cashrank verify`.

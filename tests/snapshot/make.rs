@@ -78,6 +78,11 @@ pub fn read_all(store: &Path) -> Result<Vec<(String, Ranked)>> {
     snapshot
         .pages()
         .zip(snapshot.names())
-        .map(|(page, name)| Ok((name?, page?)))
+        .map(|(page, name)| {
+            let (name, page) = (name?, page?);
+            // The same name through the index.
+            assert_eq!(snapshot.name(page.page)?, name);
+            Ok((name, page))
+        })
         .collect()
 }
