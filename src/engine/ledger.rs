@@ -115,7 +115,7 @@ pub fn damping_units(damping: f64) -> u64 {
 
 impl Ledger {
     /// An empty ledger with room for `limit` pages (address space only).
-    /// `damping` is in 1/2^32 ([`damping_units`]); `recycle_after` at most 12.
+    /// `damping` is in 1/2^32 (`damping_units`); `recycle_after` at most 12.
     pub fn new(damping: u64, recycle_after: u8, limit: u64) -> Result<Ledger> {
         let limit = limit.min(PageId::LIMIT) as usize;
         Ok(Ledger {

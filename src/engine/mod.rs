@@ -1,6 +1,6 @@
 //! The engine: Adaptive OPIC over a stream of records. No clock, no files, no threads.
 //!
-//! [`Engine::apply`] takes records in stream order. It admits pages to the [`index`], moves cash in
+//! [`Engine::apply`] takes records in stream order. It admits pages to the `index`, moves cash in
 //! the [`Ledger`], and leaves rows for the history. What must be kept outside the engine's own
 //! arrays (names, history runs, marks) goes to an [`Archive`]: [`InMemory`] for library use and
 //! tests, the store for real runs. The ledger conserves, the history forgets: two modules.
