@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Counters, EngineState, Totals, Window};
-use crate::store::{Disk, NameLengths, SNAPSHOTS, Settings, read_whole, write_whole};
+use crate::store::{
+    Disk, NameLengths, SNAPSHOTS, Settings, from_text, read_whole, to_text, write_whole,
+};
 use crate::{Error, Result};
 
 pub use read::{Ranked, Snapshot};
@@ -21,8 +23,9 @@ pub use write::publish;
 
 /// Version of the format.
 pub const VERSION: u32 = 1;
-/// First and last bytes of a snapshot.
+/// First and last bytes of a snapshot: six letters, and the version in two digits.
 const MAGIC: &[u8; 8] = b"CRSNAP01";
+const _: () = assert!(VERSION == ((MAGIC[6] - b'0') * 10 + MAGIC[7] - b'0') as u32);
 /// Length of the trailer: see `formats/snapshot.md`.
 const TRAILER: usize = 40;
 /// Bytes of a directory entry: offset, length, checksum.
@@ -119,9 +122,9 @@ impl Latest {
     pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<Latest>> {
         let path = Self::path(dir);
         match read_whole(disk, &path) {
-            Ok(text) => serde_json::from_slice(&text)
+            Ok(text) => from_text(&text)
                 .map(Some)
-                .map_err(|error| Error::damaged(path, error.to_string())),
+                .map_err(|what| Error::damaged(path, what)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::io(path, "read")(error)),
         }
@@ -140,9 +143,7 @@ impl Latest {
 
     fn write(&self, disk: &dyn Disk, dir: &Path) -> Result<()> {
         let path = Self::path(dir);
-        let mut text =
-            serde_json::to_vec(self).map_err(|error| Error::Refused(error.to_string()))?;
-        text.push(b'\n');
+        let text = to_text(self).map_err(|error| Error::Refused(error.to_string()))?;
         write_whole(disk, &path, &text).map_err(Error::io(&path, "write"))
     }
 }

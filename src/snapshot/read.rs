@@ -17,6 +17,8 @@ pub struct Snapshot {
     file: Box<dyn DiskFile>,
     info: Info,
     directory: Vec<u8>,
+    /// Where the directory begins: columns end before it.
+    columns_end: u64,
     names: NameReader,
     store: PathBuf,
 }
@@ -89,7 +91,7 @@ impl Snapshot {
 
     fn open_with(disk: &dyn Disk, path: &Path, store: &Path, latest: &Latest) -> Result<Snapshot> {
         let file = disk.read(path).map_err(Error::io(path, "open"))?;
-        let (info, directory) = read_tail(&*file, path)?;
+        let (info, directory, columns_end) = read_tail(&*file, path)?;
         Ok(Snapshot {
             names: NameReader::open(disk, store, latest.names)?,
             path: path.into(),
@@ -97,6 +99,7 @@ impl Snapshot {
             file,
             info,
             directory,
+            columns_end,
         })
     }
 
@@ -135,11 +138,19 @@ impl Snapshot {
         let at = (block as usize * COLUMNS + which as usize) * ENTRY;
         let entry = &self.directory[at..at + ENTRY];
         let (offset, len) = (number(&entry[..8]), number(&entry[8..12]));
+        let bad = || self.damaged(format!("column {which:?} of block {block} is damaged"));
+        if offset
+            .checked_add(len)
+            .is_none_or(|end| end > self.columns_end)
+        {
+            return Err(self.damaged(format!(
+                "its directory puts column {which:?} of block {block} outside of the columns"
+            )));
+        }
         let mut packed = vec![0; len as usize];
         self.file
             .read_at(&mut packed, offset)
             .map_err(Error::reading(&self.path))?;
-        let bad = || self.damaged(format!("column {which:?} of block {block} is damaged"));
         if xxh3_64(&packed) != number(&entry[12..]) {
             return Err(bad());
         }
@@ -182,7 +193,32 @@ impl Snapshot {
 
     /// All names, in number order.
     pub fn names(&self) -> impl Iterator<Item = Result<String>> + '_ {
-        self.names.names().take(self.info.pages as usize)
+        self.all_pages("names", self.names.names())
+    }
+
+    /// The first items of `from`, one a page; an error where there are fewer.
+    fn all_pages<T>(
+        &self,
+        what: &'static str,
+        from: impl Iterator<Item = Result<T>>,
+    ) -> impl Iterator<Item = Result<T>> {
+        let pages = self.info.pages;
+        let mut from = from.take(pages as usize);
+        let mut found = 0;
+        std::iter::from_fn(move || match from.next() {
+            Some(item) => {
+                found += 1;
+                Some(item)
+            }
+            None if found < pages => {
+                let error = self.damaged(format!(
+                    "the store has {found} {what} for its {pages} pages"
+                ));
+                found = pages;
+                Some(Err(error))
+            }
+            None => None,
+        })
     }
 
     /// One page; `None` if the snapshot has no such page.
@@ -204,8 +240,8 @@ impl Snapshot {
         let key = store::key_of(disk, &self.store)?;
         let wanted: Vec<_> = names.iter().map(|name| key.fingerprint(name)).collect();
         let mut found = vec![None; names.len()];
-        let fingerprints = self.names.fingerprints();
-        for (page, fingerprint) in fingerprints.take(self.info.pages as usize).enumerate() {
+        let fingerprints = self.all_pages("fingerprints", self.names.fingerprints());
+        for (page, fingerprint) in fingerprints.enumerate() {
             let fingerprint = fingerprint?;
             for (at, wanted) in wanted.iter().enumerate() {
                 if *wanted == fingerprint {
@@ -248,7 +284,7 @@ impl Snapshot {
         Ok(pages)
     }
 
-    /// Checks every column, and that the importances sum to 1.
+    /// Checks every column, that the importances sum to 1, and that every page has its name.
     pub fn verify(&self) -> Result<()> {
         let mut sum = 0.0;
         for page in self.pages() {
@@ -256,15 +292,63 @@ impl Snapshot {
         }
         // Each value is within 2^-53 of its share, and so is each of the additions.
         let slack = 1e-15 * (self.info.pages as f64 + 10.0);
-        if self.info.pages > 0 && (sum - 1.0f64).abs() > slack.max(1e-9) {
+        let sound = (sum - 1.0f64).abs() <= slack.max(1e-9);
+        if self.info.pages > 0 && !sound {
             return Err(self.damaged(format!("its importances sum to {sum}, not 1")));
+        }
+        for name in self.names() {
+            name?;
+        }
+        for fingerprint in self.all_pages("fingerprints", self.names.fingerprints()) {
+            fingerprint?;
         }
         Ok(())
     }
 }
 
-/// The info and the directory, checked.
-fn read_tail(file: &dyn DiskFile, path: &Path) -> Result<(Info, Vec<u8>)> {
+/// Checks the file's first and last bytes.
+fn check_magic(first: &[u8], last: &[u8], path: &Path) -> Result<()> {
+    if first == MAGIC && last == MAGIC {
+        return Ok(());
+    }
+    if first == last && first[..6] == MAGIC[..6] && first[6..].iter().all(u8::is_ascii_digit) {
+        return Err(other_version(path, &String::from_utf8_lossy(&first[6..])));
+    }
+    Err(Error::damaged(
+        path,
+        "it does not begin and end like a snapshot",
+    ))
+}
+
+fn other_version(path: &Path, found: &str) -> Error {
+    Error::Refused(format!(
+        "{}: a snapshot of version {found}; this cashrank reads version {}: use the cashrank that \
+         made it, or ingest the inputs into a new store",
+        path.display(),
+        super::VERSION
+    ))
+}
+
+/// Parses the info. Its version is looked at first: another version may have other fields.
+fn parse_info(text: &[u8], pages: u64, path: &Path) -> Result<Info> {
+    #[derive(serde::Deserialize)]
+    struct Version {
+        version: u32,
+    }
+    let damaged = |error: serde_json::Error| Error::damaged(path, format!("its info: {error}"));
+    let Version { version } = serde_json::from_slice(text).map_err(damaged)?;
+    if version != super::VERSION {
+        return Err(other_version(path, &version.to_string()));
+    }
+    let info: Info = serde_json::from_slice(text).map_err(damaged)?;
+    if info.pages != pages {
+        return Err(Error::damaged(path, "its info does not fit its trailer"));
+    }
+    Ok(info)
+}
+
+/// The info and the directory, checked, and where the directory begins.
+fn read_tail(file: &dyn DiskFile, path: &Path) -> Result<(Info, Vec<u8>, u64)> {
     let damaged = |what: &str| Error::damaged(path, what);
     let len = file.size().map_err(Error::io(path, "measure"))?;
     if len < (MAGIC.len() + TRAILER) as u64 {
@@ -273,9 +357,9 @@ fn read_tail(file: &dyn DiskFile, path: &Path) -> Result<(Info, Vec<u8>)> {
     let mut trailer = [0; TRAILER];
     file.read_at(&mut trailer, len - TRAILER as u64)
         .map_err(Error::reading(path))?;
-    if trailer[32..] != *MAGIC {
-        return Err(damaged("it does not end like a snapshot"));
-    }
+    let mut magic = [0; MAGIC.len()];
+    file.read_at(&mut magic, 0).map_err(Error::reading(path))?;
+    check_magic(&magic, &trailer[32..], path)?;
     let (directory, info, pages) = (
         number(&trailer[..8]),
         number(&trailer[8..16]),
@@ -296,11 +380,7 @@ fn read_tail(file: &dyn DiskFile, path: &Path) -> Result<(Info, Vec<u8>)> {
         return Err(damaged("its directory does not match its checksum"));
     }
     let text = &tail[(info - directory) as usize..tail.len() - TRAILER];
-    let info: Info =
-        serde_json::from_slice(text).map_err(|error| damaged(&format!("its info: {error}")))?;
-    if info.version != super::VERSION || info.pages != pages {
-        return Err(damaged("its info does not fit its trailer"));
-    }
+    let info = parse_info(text, pages, path)?;
     tail.truncate((blocks as usize) * COLUMNS * ENTRY);
-    Ok((info, tail))
+    Ok((info, tail, directory))
 }

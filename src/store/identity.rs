@@ -1,7 +1,8 @@
 //! What a store is, fixed when it is made: `identity.json`.
 //!
 //! It names the store's version, all settings that change results, and the key of its fingerprints.
-//! The manifest holds the file's hash, so that the parts of two stores cannot be mixed.
+//! The manifest holds the file's hash, so that the parts of two stores cannot be mixed. The file holds
+//! a checksum too, for readers that never see the manifest: with a wrong key no URL would be found.
 
 use std::path::Path;
 
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::disk::{Disk, read_whole, write_whole};
+use super::sealed;
 use crate::batch::HashKey;
 use crate::engine::Config;
 use crate::limits::Limits;
@@ -72,9 +74,7 @@ impl Identity {
             settings: settings.clone(),
             key: format!("{:016x}{:016x}", key.0[0], key.0[1]),
         };
-        let mut text =
-            serde_json::to_vec_pretty(&file).map_err(|error| Error::Refused(error.to_string()))?;
-        text.push(b'\n');
+        let text = sealed::to_text(&file).map_err(|error| Error::Refused(error.to_string()))?;
         let path = dir.join(FILE);
         write_whole(disk, &path, &text).map_err(Error::io(&path, "write"))?;
         Ok(Identity {
@@ -108,8 +108,7 @@ impl Identity {
                 version.unwrap_or_default()
             )));
         }
-        let file: File = serde_json::from_value(value)
-            .map_err(|error| Error::damaged(&path, error.to_string()))?;
+        let file: File = sealed::from_text(&text).map_err(|what| Error::damaged(&path, what))?;
         let half = |range| {
             file.key
                 .get(range)

@@ -124,7 +124,8 @@ impl BlockLog {
     /// The block at `offset`, checked, and the offset of the next.
     fn block_at(&self, offset: u64) -> Result<(Block, u64)> {
         let at = |what: &str| Error::damaged(&self.path, format!("block at byte {offset}: {what}"));
-        if offset + HEADER as u64 > self.lengths.data {
+        let head_end = offset.checked_add(HEADER as u64);
+        if head_end.is_none_or(|end| end > self.lengths.data) {
             return Err(at("past the committed length"));
         }
         let mut head = [0; HEADER];

@@ -30,6 +30,7 @@ mod manifest;
 mod marks;
 mod names;
 mod progress;
+mod sealed;
 mod tables;
 mod varint;
 mod view;
@@ -58,6 +59,7 @@ pub use identity::{Settings, VERSION};
 pub use names::NameLengths;
 pub(crate) use names::NameReader;
 pub use progress::{Input, Place, Progress, Unverified};
+pub(crate) use sealed::{from_text, to_text};
 pub use view::{Report, View};
 
 /// Names of the parts of a store directory.

@@ -158,7 +158,7 @@ impl NameReader {
                 Ok(_) => (
                     Vec::new(),
                     Some(Err(Error::damaged(
-                        "fingerprints",
+                        self.path.with_file_name("fingerprints"),
                         "a block of wrong length",
                     ))),
                 ),

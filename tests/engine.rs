@@ -1,0 +1,20 @@
+//! The engine through the public library: closed forms, the conservation law, the certificate,
+//! windows and ranks. Expected values come from formulas (derived in comments) or from
+//! `reference.rs`, a second engine written from the definitions alone.
+
+mod common;
+
+#[path = "engine/certificate.rs"]
+mod certificate;
+#[path = "engine/closed_form.rs"]
+mod closed_form;
+#[path = "engine/interpolation.rs"]
+mod interpolation;
+#[path = "engine/reference.rs"]
+mod reference;
+#[path = "engine/same.rs"]
+mod same;
+#[path = "engine/stream.rs"]
+mod stream;
+#[path = "engine/windows.rs"]
+mod windows;

@@ -1,0 +1,83 @@
+//! Marks, and ranks.
+
+use cashrank::engine::Config;
+use proptest::prelude::*;
+
+use crate::common::record;
+use crate::stream::{Run, config, events};
+use cashrank::engine::WindowPolicy;
+
+/// However long the stream, a handful of marks covers it: newest and last but one are always
+/// there, and neighbours' ages stay in proportion. Six marks over R rounds with even ratios would
+/// step by R^(1/5); giving up one at a time stays within 8 times that.
+#[test]
+fn ages_of_marks_grow_geometrically() {
+    let mut run = Run::new(&Config::default());
+    for round in 1..=3_000u64 {
+        run.record(&record("a", ["b"]));
+        run.engine.begin_pass().unwrap();
+        let marks = run.engine.marks();
+        let ages: Vec<u64> = marks
+            .iter()
+            .map(|mark| round - mark.totals.rounds)
+            .collect();
+        assert_eq!(marks.len() as u64, round.min(6));
+        assert_eq!(ages.last(), Some(&0));
+        assert!(ages.windows(2).all(|pair| pair[0] > pair[1]));
+        let step = 8.0 * (round as f64).powf(0.2);
+        let mut older = round;
+        for &age in ages.iter().filter(|age| **age > 0) {
+            assert!(
+                older as f64 / age as f64 <= step,
+                "round {round}: ages {ages:?}"
+            );
+            older = age;
+        }
+        if round > 1 {
+            assert_eq!(older, 1, "round {round}: ages {ages:?}");
+        }
+    }
+}
+
+/// b and c are known from one page's links and nothing else tells them apart.
+#[test]
+fn ties_share_a_rank_and_the_next_rank_is_skipped() {
+    let mut run = Run::new(&Config::default());
+    run.record(&record("a", ["b", "c", "d"]));
+    run.record(&record("d", ["a"]));
+    let ranking = run.engine.ranking().unwrap();
+    let rank = |name: &str| {
+        let page = ranking.pages.iter().find(|page| page.url == name);
+        page.unwrap().rank
+    };
+    assert_eq!(rank("b"), rank("c"));
+    let mut ranks: Vec<u64> = ranking.pages.iter().map(|page| page.rank).collect();
+    ranks.sort_unstable();
+    let tied = rank("b") as usize;
+    assert!(
+        ranks.len() == 4 && ranks[tied - 1] == ranks[tied],
+        "{ranks:?}"
+    );
+    assert!(!ranks.contains(&(tied as u64 + 1)), "{ranks:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn a_rank_is_one_plus_the_pages_strictly_above(
+        config in config(WindowPolicy::Auto),
+        events in events(0..40),
+    ) {
+        let mut run = Run::new(&config);
+        events.iter().for_each(|event| run.apply(event));
+        let ranking = run.engine.ranking().unwrap();
+        for page in &ranking.pages {
+            let above = ranking.pages.iter().filter(|other| other.importance > page.importance);
+            prop_assert_eq!(page.rank, above.count() as u64 + 1);
+        }
+        let top = ranking.top(3);
+        prop_assert_eq!(top.len(), ranking.pages.len().min(3));
+        prop_assert!(top.windows(2).all(|two| (two[0].rank, two[0].page) < (two[1].rank, two[1].page)));
+    }
+}

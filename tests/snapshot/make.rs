@@ -1,0 +1,88 @@
+//! Making small stores, and reading all of a snapshot.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use cashrank::Result;
+use cashrank::engine::Config;
+use cashrank::ingest::{Every, Job, Note, Observer, Standing, Stream, ingest};
+use cashrank::snapshot::{Ranked, Snapshot};
+use cashrank::source::{InputName, SourceOptions};
+use cashrank::store::{RealDisk, Settings};
+use cashrank::{Limits, decode::Format};
+
+pub fn samples(kind: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    root.join("formats/samples").join(kind).join("snapshot")
+}
+
+/// Parts of a store that a reader of snapshots needs.
+pub const READ_PARTS: [&str; 7] = [
+    "identity.json",
+    "urls",
+    "urls.index",
+    "fingerprints",
+    "fingerprints.index",
+    "snapshots/latest.json",
+    "snapshots/000000000300.snapshot",
+];
+pub const SNAPSHOT: &str = READ_PARTS[6];
+
+struct Quiet;
+
+impl Observer for Quiet {
+    fn note(&mut self, _: Note<'_>) {}
+    fn progress(&mut self, _: &Standing<'_>) {}
+}
+
+/// Reads the sample's five records 60 times into a new store.
+pub fn make_store(store: &Path) {
+    let limits = Limits::default();
+    let job = Job {
+        store: store.into(),
+        settings: Settings::new(Config::default(), &limits),
+        inputs: vec![InputName::parse(
+            samples("good").join("records.jsonl").as_ref(),
+        )],
+        format: Some(Format::Records),
+        repeat: 60,
+        complete: false,
+        strict: true,
+        stream: Stream::Auto,
+        checkpoint_every: Every::Records(50),
+        snapshot_every: Every::Never,
+        keep_snapshots: 0,
+        threads: 1,
+        limits,
+        source: SourceOptions::default(),
+        stop: Arc::new(AtomicBool::new(false)),
+    };
+    let outcome = ingest(&job, Arc::new(RealDisk), &mut Quiet).unwrap();
+    assert_eq!(outcome.counters.records, 300);
+}
+
+/// Copies what a reader needs.
+pub fn copy_parts(from: &Path, to: &Path) {
+    fs::create_dir_all(to.join("snapshots")).unwrap();
+    for part in READ_PARTS {
+        fs::copy(from.join(part), to.join(part)).unwrap();
+    }
+}
+
+/// All that the current snapshot says, checked.
+pub fn read_all(store: &Path) -> Result<Vec<(String, Ranked)>> {
+    let snapshot = Snapshot::latest(&RealDisk, store)?;
+    snapshot.verify()?;
+    snapshot
+        .pages()
+        .zip(snapshot.names())
+        .map(|(page, name)| {
+            let (name, page) = (name?, page?);
+            // The same name through the index.
+            assert_eq!(snapshot.name(page.page)?, name);
+            Ok((name, page))
+        })
+        .collect()
+}
