@@ -44,6 +44,14 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
     }
 }
 
+/// Says on standard error what went wrong. The library's errors name their cause themselves.
+pub fn complain(error: &anyhow::Error) {
+    match error.downcast_ref::<Error>() {
+        Some(own) => eprintln!("cashrank: {own}"),
+        None => eprintln!("cashrank: {error:#}"),
+    }
+}
+
 /// Whether the reader of our output went away: that is success.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let io = match error.downcast_ref::<Error>() {

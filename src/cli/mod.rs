@@ -79,7 +79,7 @@ pub fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(error) if common::is_closed_pipe(&error) => Exit::Done.into(),
         Err(error) => {
-            eprintln!("cashrank: {error:#}");
+            common::complain(&error);
             common::exit_of(&error).into()
         }
     }

@@ -25,7 +25,6 @@ fn refused<T>(what: impl Into<String>) -> Result<T> {
 
 /// Fits the job to what the store has read. `new`: the store was just made.
 pub(super) fn plan(job: &Job, mut progress: Progress, observer: &mut dyn Observer) -> Result<Plan> {
-    check_job(job)?;
     if progress.inputs.is_empty() {
         progress.repeat = job.repeat;
         progress.complete = job.complete;
@@ -42,7 +41,7 @@ pub(super) fn plan(job: &Job, mut progress: Progress, observer: &mut dyn Observe
 }
 
 /// What can be refused without looking at the store.
-fn check_job(job: &Job) -> Result<()> {
+pub(super) fn check_job(job: &Job) -> Result<()> {
     if job.inputs.is_empty() {
         return refused("no input: name files, or `-` for standard input");
     }

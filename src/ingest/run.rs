@@ -9,11 +9,11 @@ use std::time::Instant;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::pipeline::{Next, Piece, Pipeline};
-use super::plan::{Plan, plan};
+use super::plan::{Plan, check_job, plan};
 use super::{Every, Job, Note, Observer, Outcome, Standing};
 use crate::batch::{Batch, Entry, LinkCounts, Rules, What};
 use crate::decode::{Format, Reason, guess};
-use crate::engine::{Engine, age};
+use crate::engine::{Counters, Engine, age};
 use crate::snapshot::{self, Info};
 use crate::source::{Chunk, DamageKind, InputName, Source, Summary};
 use crate::store::{Disk, Input, Opened, Place, Progress, Store, Unverified, checkpoint};
@@ -22,6 +22,8 @@ use crate::{Error, Result};
 /// Runs a job to its end, or to where something stops it. Whatever stops it, the store holds its
 /// last checkpoint, and after bad input or a stop from outside a fresh one.
 pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Result<Outcome> {
+    // A mistyped name leaves no store behind.
+    check_job(job)?;
     let opened = Store::open(disk.clone(), &job.store, &job.settings, &job.limits)?;
     if opened.new {
         observer.note(Note::Created { store: &job.store });
@@ -62,13 +64,13 @@ struct Run<'a> {
     engine: Engine<Store>,
     inputs: Vec<InputName>,
     progress: Progress,
-    before: (crate::engine::Counters, u64),
+    before: (Counters, u64),
     checkpointed: Instant,
     snapshotted: Instant,
     publishing: Option<Publishing>,
     published: Option<(PathBuf, Info)>,
-    /// Records at the last snapshot of this run.
-    published_at: Option<u64>,
+    /// Counts at the last snapshot of this run. Skipped lines count too: they are in a snapshot.
+    published_at: Option<Counters>,
     ungrouped: u64,
 }
 
@@ -262,12 +264,12 @@ impl Run<'_> {
         let mut complaints = piece.batch.complaints.iter().peekable();
         for (at, entry) in piece.batch.entries.iter().enumerate() {
             let complaint = complaints.next_if(|(of, _)| *of as usize == at);
-            self.entry(
-                reading,
-                piece,
-                entry,
-                complaint.map(|(_, text)| text.as_str()),
-            )?;
+            let complaint = complaint.map(|(_, text)| text.as_str());
+            let records = self.engine.counters().records;
+            if let Err(error) = self.entry(reading, piece, entry, complaint) {
+                self.settle(reading, chunk);
+                return Err(error);
+            }
             let end = chunk.offset + entry.end;
             if end <= reading.end {
                 // A line inside the record that comes next: no place to stop at.
@@ -275,13 +277,15 @@ impl Run<'_> {
             }
             reading.end = end;
             self.progress.place.offset = end;
-            if self.is_due() {
+            let applied = self.engine.counters().records > records;
+            if applied && self.is_due() {
                 self.settle(reading, chunk);
                 self.on_records()?;
             }
         }
+        // A checkpoint may come before the next piece, for time or a stop.
+        self.settle(reading, chunk);
         if piece.last {
-            self.settle(reading, chunk);
             reading.hash = None;
             reading.oversize = chunk.oversize;
         }
@@ -296,11 +300,7 @@ impl Run<'_> {
             counters: self.engine.counters(),
             pages: self.engine.ledger().totals().pages,
         });
-        let stopped = self.stop_asked();
-        if stopped {
-            self.settle(reading, chunk);
-        }
-        Ok(stopped)
+        Ok(self.stop_asked())
     }
 
     /// Hashes the chunk up to the place reached.
@@ -515,9 +515,8 @@ impl Run<'_> {
     /// Starts making a snapshot of the last commit.
     fn begin_snapshot(&mut self) -> Result<()> {
         self.finish_publishing()?;
-        let records = self.engine.counters().records;
         self.snapshotted = Instant::now();
-        if self.published_at == Some(records) {
+        if self.published_at.as_ref() == Some(self.engine.counters()) {
             return Ok(());
         }
         let view = self.engine.archive().view()?;
@@ -531,7 +530,7 @@ impl Run<'_> {
             generation: self.engine.archive().generation(),
             thread,
         });
-        self.published_at = Some(records);
+        self.published_at = Some(self.engine.counters().clone());
         Ok(())
     }
 
@@ -561,8 +560,8 @@ impl Run<'_> {
 
     /// A finished plan whose last snapshot is missing (the process was killed before it).
     fn owes_snapshot(&self) -> bool {
-        let records = self.engine.counters().records;
-        snapshot::latest_records(&*self.disk, &self.job.store) != Some(records)
+        let latest = snapshot::Snapshot::latest(&*self.disk, &self.job.store);
+        !latest.is_ok_and(|latest| latest.info().counters == *self.engine.counters())
     }
 }
 

@@ -104,12 +104,6 @@ pub(crate) struct Latest {
     pub names: NameLengths,
 }
 
-/// Records applied at the current snapshot of the store in `dir`, if it has one.
-pub(crate) fn latest_records(disk: &dyn Disk, dir: &Path) -> Option<u64> {
-    let latest = Latest::read(disk, dir).ok()??;
-    latest.snapshot.strip_suffix(".snapshot")?.parse().ok()
-}
-
 impl Latest {
     fn path(dir: &Path) -> PathBuf {
         dir.join(SNAPSHOTS).join("latest.json")

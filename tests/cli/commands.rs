@@ -94,7 +94,10 @@ fn the_three_export_formats_agree() {
     for ((line, page), time) in json.lines().zip(&pages).zip(&times) {
         let row: serde_json::Value = serde_json::from_str(line).unwrap();
         assert_eq!(row["url"], page.url);
-        assert_eq!(row["importance"].as_f64(), Some(page.importance));
+        // serde_json's own reading of numbers may be off by the last bit.
+        let (_, importance) = line.split_once("\"importance\":").unwrap();
+        let importance = importance.split([',', '}']).next().unwrap();
+        assert_eq!(importance.parse(), Ok(page.importance));
         assert_eq!(row["rank"], page.rank);
         assert_eq!(row["visits"], page.visits);
         assert_eq!(row["last_fetch"].as_str().unwrap_or(""), *time);
@@ -167,7 +170,8 @@ fn rank_knows_pages_in_any_spelling() {
     for line in found.lines() {
         let row: serde_json::Value = serde_json::from_str(line).unwrap();
         assert_eq!(row["rank"], page.rank);
-        assert_eq!(row["importance"].as_f64(), Some(page.importance));
+        let importance = row["importance"].as_f64().unwrap();
+        assert!((importance - page.importance).abs() < 1e-15);
         assert_eq!(row["visits"], page.visits);
         let below = pages.len() as u64 + 1 - page.rank;
         let percentile = 100.0 * below as f64 / pages.len() as f64;
@@ -248,7 +252,8 @@ fn scores(tsv: &str) -> HashMap<String, f64> {
         .collect()
 }
 
-/// PageRank with damping d = 0.85 in closed form, by name.
+/// PageRank with damping d = 0.85 in closed form, by name. `cashrank` takes the nearest multiple of
+/// 2^-32 for d: that moves the scores by less than 1e-9.
 fn closed_forms() -> Vec<(&'static str, String, Vec<(&'static str, f64)>)> {
     let d = 0.85;
     // A hub and k leaves that link back: (1 + dk) / (n (1 + d)).
@@ -288,7 +293,7 @@ fn exact_ranks_are_those_of_closed_forms() {
         let found = scores(&done.out);
         for (node, score) in expected {
             assert!(
-                (found[node] - score).abs() < 1e-11,
+                (found[node] - score).abs() < 1e-9,
                 "{name} {node}: {found:?}"
             );
         }

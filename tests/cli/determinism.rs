@@ -67,12 +67,12 @@ fn windows_differ_and_order_matters() {
     let mut records = crawl(12, 2_000);
     lab.file("a", records.concat());
     records.reverse();
-    lab.file("reversed", records.concat());
+    lab.file("b", records.concat());
     lab.run("ingest a --store auto").exits(0);
     lab.run("ingest a --store whole --window whole").exits(0);
     lab.run("ingest a --store inter --window interpolation:1.5")
         .exits(0);
-    lab.run("ingest reversed --store reversed").exits(0);
+    lab.run("ingest b --store reversed").exits(0);
     let exports = ["auto", "whole", "inter", "reversed"].map(|store| lab.export(store));
     for (at, export) in exports.iter().enumerate() {
         assert!(!exports[..at].contains(export), "{at}");
@@ -126,8 +126,8 @@ fn snapshots_in_between_change_nothing() {
         .exits(0);
     assert!(lab.snapshot("plain") == lab.snapshot("often"));
     // The one in between is that of the records so far.
-    lab.file("head", crawl(14, 1_200)[..500].concat());
-    lab.run("ingest head --store head").exits(0);
+    lab.file("b", crawl(14, 1_200)[..500].concat());
+    lab.run("ingest b --store head").exits(0);
     let between = lab.path("often/snapshots/000000000500.snapshot");
     assert!(std::fs::read(between).unwrap() == lab.snapshot("head"));
 }

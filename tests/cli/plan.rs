@@ -120,8 +120,8 @@ fn after_its_end_a_stream_is_followed_by_a_new_one() {
     let (first, second) = (records[..90].concat(), records[90..].concat());
     lab.feed("ingest - --store s", first.as_bytes()).exits(0);
     lab.feed("ingest - --store s", second.as_bytes()).exits(0);
-    lab.file("whole", records.concat());
-    lab.run("ingest whole --store whole").exits(0);
+    lab.file("w", records.concat());
+    lab.run("ingest w --store whole").exits(0);
     assert!(lab.snapshot("s") == lab.snapshot("whole"));
 }
 
@@ -136,8 +136,8 @@ fn new_stream_gives_an_unfinished_one_up() {
     assert!(running.kill());
     lab.feed("ingest - --store s --new-stream", second.as_bytes())
         .exits(0);
-    lab.file("whole", records.concat());
-    lab.run("ingest whole --store whole").exits(0);
+    lab.file("w", records.concat());
+    lab.run("ingest w --store whole").exits(0);
     assert!(lab.snapshot("s") == lab.snapshot("whole"));
 }
 
@@ -150,15 +150,15 @@ fn resume_reads_an_ended_stream_on() {
     let whole = records.concat();
     lab.feed("ingest - --store s --resume", whole.as_bytes())
         .exits(0);
-    lab.file("whole", &whole);
-    lab.run("ingest whole --store whole").exits(0);
+    lab.file("w", &whole);
+    lab.run("ingest w --store whole").exits(0);
     assert!(lab.snapshot("s") == lab.snapshot("whole"));
     lab.feed(
         "ingest - --store s --resume",
         crawl(35, 200).concat().as_bytes(),
     )
     .exits(2);
-    lab.run("ingest whole --store f").exits(0);
+    lab.run("ingest w --store f").exits(0);
     lab.feed("ingest - --store f --resume", b"")
         .exits(2)
         .says(&["no stream"]);

@@ -68,8 +68,8 @@ fn one_writes_others_read() {
         .says(&["an ingest is running"]);
 
     // What was read meanwhile is what a run of its own gives.
-    lab.file("head", records[..100].concat());
-    lab.run("ingest head --store head").exits(0);
+    lab.file("h", records[..100].concat());
+    lab.run("ingest h --store head").exits(0);
     assert!(tsv == lab.export("head"));
 
     running.write(records[150..].concat().as_bytes());
