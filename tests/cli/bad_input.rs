@@ -246,7 +246,7 @@ fn a_large_frame_with_a_bad_checksum_publishes_nothing_unless_told_to() {
         let line = format!("ingest {name} --store {name}-s --limit-held 64K");
         lab.run(&line).exits(4).says(&[
             name,
-            "checksum",
+            "fails its check",
             "could not be verified",
             "--accept-unverified",
         ]);
