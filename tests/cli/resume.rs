@@ -112,3 +112,44 @@ fn a_signal_stops_a_file_too() {
     lab.run(line).exits(0).says(&["going on after record"]);
     assert!(lab.snapshot("cut") == lab.snapshot("whole"));
 }
+
+/// A stream that sent nothing yet, or a part of a line, must not keep a signal from being heard.
+#[test]
+fn signals_are_heard_while_a_stream_is_silent() {
+    let lab = Lab::new();
+    let whole = crawl(26, 20).concat();
+    for (at, sent) in ["", "{\"url\":\"http://h.exa"].iter().enumerate() {
+        let line = format!("ingest - --store s{at}");
+        let mut running = lab.start(&line);
+        running.write(sent.as_bytes());
+        await_that("the store is made", || lab.path(&format!("s{at}")).exists());
+        running.signal("INT");
+        running.join().exits(130);
+        lab.feed(&line, whole.as_bytes()).exits(0);
+        assert_eq!(lab.stat(&format!("s{at}"))["records"], 20);
+    }
+}
+
+/// The same stream in drips and at once, with its format guessed and named.
+#[test]
+fn pauses_of_a_stream_change_nothing() {
+    let lab = Lab::new();
+    let records = crawl(27, 60);
+    lab.feed("ingest - --store once", records.concat().as_bytes())
+        .exits(0);
+    for (store, option) in [("guessed", ""), ("named", "--format records")] {
+        let mut running = lab.start(&format!(
+            "ingest - --store {store} --snapshot-every 10 {option}"
+        ));
+        for (at, record) in records.iter().enumerate() {
+            let (front, back) = record.split_at(record.len() / 2);
+            running.write(front.as_bytes());
+            running.write(back.as_bytes());
+            if at % 10 == 9 {
+                lab.await_snapshot(store, at as u64 + 1);
+            }
+        }
+        running.end().exits(0);
+        assert!(lab.snapshot(store) == lab.snapshot("once"), "{store}");
+    }
+}
