@@ -252,9 +252,12 @@ fn scores(tsv: &str) -> HashMap<String, f64> {
         .collect()
 }
 
+/// Scores by name.
+type Scores = Vec<(&'static str, f64)>;
+
 /// PageRank with damping d = 0.85 in closed form, by name. `cashrank` takes the nearest multiple of
 /// 2^-32 for d: that moves the scores by less than 1e-9.
-fn closed_forms() -> Vec<(&'static str, String, Vec<(&'static str, f64)>)> {
+fn closed_forms() -> Vec<(&'static str, &'static str, Scores)> {
     let d = 0.85;
     // A hub and k leaves that link back: (1 + dk) / (n (1 + d)).
     let hub = (1.0 + 4.0 * d) / (5.0 * (1.0 + d));
@@ -263,22 +266,22 @@ fn closed_forms() -> Vec<(&'static str, String, Vec<(&'static str, f64)>)> {
     vec![
         (
             "cycle",
-            "a\tb\nb\tc\nc\td\nd\ta\n".into(),
+            "a\tb\nb\tc\nc\td\nd\ta\n",
             vec![("a", 0.25), ("d", 0.25)],
         ),
         (
             "star",
-            "h\tw\tx\ty\tz\nw\th\nx\th\ny\th\nz\th\n".into(),
+            "h\tw\tx\ty\tz\nw\th\nx\th\ny\th\nz\th\n",
             vec![("h", hub), ("z", (1.0 - hub) / 4.0)],
         ),
         (
             "dangling",
-            "a\tb\nb\n".into(),
+            "a\tb\nb\n",
             vec![("a", a), ("b", a * (1.0 + d))],
         ),
         (
             "two components",
-            "a\tb\nb\ta\nc\td\te\nd\tc\te\ne\tc\td\n".into(),
+            "a\tb\nb\ta\nc\td\te\nd\tc\te\ne\tc\td\n",
             vec![("a", 0.2), ("c", 0.2), ("e", 0.2)],
         ),
     ]
