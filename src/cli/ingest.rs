@@ -13,7 +13,7 @@ use cashrank::engine::{Config, Counters, SelfLinks, WindowPolicy};
 use cashrank::ingest::{Every, Job, Note, Observer, Outcome, Standing, Stream, ingest};
 use cashrank::snapshot::Info;
 use cashrank::source::{InputName, SourceOptions};
-use cashrank::store::{RealDisk, Settings, settings_of};
+use cashrank::store::{RealDisk, Settings, Unverified, settings_of};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::common::{Exit, bound, bytes, parsed, positive, self_links, thousands};
@@ -377,6 +377,7 @@ impl Observer for Talk {
                 "{input}: {} frame(s) without a checksum: what they hold could not be verified",
                 thousands(members)
             ),
+            Note::Withheld { unverified } => withheld(unverified),
             Note::Published { path, info } => format!(
                 "snapshot {} ({} pages, bound {})",
                 path.display(),
@@ -478,12 +479,16 @@ fn summary(outcome: &Outcome, seconds: f64) {
         eprintln!("stopped at a checkpoint; the same command goes on");
     }
     if let Some(unverified) = &outcome.unverified {
-        eprintln!(
-            "no snapshot published: {} could not be verified from record {} on; \
-             --accept-unverified publishes all the same",
-            unverified.input, unverified.from_record
-        );
+        eprintln!("{}", withheld(unverified));
     }
+}
+
+fn withheld(unverified: &Unverified) -> String {
+    format!(
+        "no snapshot published: {} could not be verified from record {} on; --accept-unverified \
+         publishes all the same",
+        unverified.input, unverified.from_record
+    )
 }
 
 fn tell_state(info: &Info) {

@@ -94,6 +94,12 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
     })
 }
 
+/// Whether the first bytes alone decide what [`guess`] says: more of them change nothing.
+pub fn is_decided(head: &[u8]) -> bool {
+    let start = lines::trim(head).trim_ascii_start();
+    start.first() == Some(&b'{')
+}
+
 /// A WAT shows by its first record of `metadata` in JSON, a WARC by any answer or request.
 fn guess_warc(head: &[u8]) -> Result<(Format, String), String> {
     let mut at = 0;

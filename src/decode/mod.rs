@@ -16,7 +16,7 @@ mod records;
 mod time;
 mod wat;
 
-pub use format::{Format, guess};
+pub use format::{Format, guess, is_decided};
 pub use record::{Link, Parsed, Reason, Record, Time};
 
 /// Called once for each record of a chunk, in order, with the offset in the chunk at which the

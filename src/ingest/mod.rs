@@ -139,6 +139,10 @@ pub enum Note<'a> {
     Ungrouped { input: &'a InputName, sources: u64 },
     /// Members or frames of an input had no checksum.
     Unchecked { input: &'a InputName, members: u64 },
+    /// No snapshot was published at the end, since some of what was applied is not verified.
+    Withheld {
+        unverified: &'a crate::store::Unverified,
+    },
     /// A snapshot was published.
     Published {
         path: &'a std::path::Path,

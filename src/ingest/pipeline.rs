@@ -20,7 +20,7 @@ const DEPTH: usize = 3;
 /// relative links are made absolute, so few wait.
 const PIECES: usize = 1;
 /// How long the caller waits before it looks up from an idle input.
-const PATIENCE: Duration = Duration::from_millis(100);
+pub(super) const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A batch, and the chunk it came from.
 pub(crate) struct Piece {
@@ -127,7 +127,7 @@ impl Pipeline {
     }
 }
 
-fn spawn<T: Send + 'static>(
+pub(super) fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>> {

@@ -6,13 +6,14 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use crossbeam_channel::{RecvTimeoutError, bounded};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::pipeline::{Next, Piece, Pipeline};
+use super::pipeline::{Next, PATIENCE, Piece, Pipeline, spawn};
 use super::plan::{Plan, check_job, plan};
 use super::{Every, Job, Note, Observer, Outcome, Standing};
 use crate::batch::{Batch, Entry, LinkCounts, Rules, What};
-use crate::decode::{Format, Reason, guess};
+use crate::decode::{Format, Reason, guess, is_decided};
 use crate::engine::{Counters, Engine, age};
 use crate::snapshot::{self, Info};
 use crate::source::{Chunk, DamageKind, InputName, Source, Summary};
@@ -163,6 +164,9 @@ impl Run<'_> {
             return error;
         }
         let kept = self.checkpoint().and_then(|()| self.final_snapshot());
+        if let Some(unverified) = &self.progress.unverified {
+            self.observer.note(Note::Withheld { unverified });
+        }
         kept.err().unwrap_or(error)
     }
 
@@ -181,8 +185,10 @@ impl Run<'_> {
 
     /// Reads one input from the current place on.
     fn input(&mut self, name: &InputName) -> Result<Ended> {
-        let mut source = Source::open(name, &self.job.limits, &self.job.source)?;
         let at = self.progress.input as usize;
+        let Some(mut source) = self.open(name)? else {
+            return Ok(Ended::Stopped);
+        };
         let format = self.format(name, &mut source)?;
         let place = self.progress.place;
         if place.offset > 0 {
@@ -192,7 +198,11 @@ impl Run<'_> {
                 records: place.records,
                 offset: place.offset,
             });
-            source.skip_to(place.offset, place.prefix)?;
+            let skip = move || source.skip_to(place.offset, place.prefix).map(|()| source);
+            match self.patiently(skip)? {
+                Some(skipped) => source = skipped,
+                None => return Ok(Ended::Stopped),
+            }
         }
         if at == self.progress.inputs.len() {
             self.progress.inputs.push(Input {
@@ -242,6 +252,47 @@ impl Run<'_> {
         }
     }
 
+    /// Opens an input, and waits for its first bytes if its format is to be guessed. `None`:
+    /// stopped from outside.
+    fn open(&self, name: &InputName) -> Result<Option<Source>> {
+        let known = self.job.format.is_some()
+            || (self.progress.input as usize) < self.progress.inputs.len();
+        let (name, limits, options) = (
+            name.clone(),
+            self.job.limits.clone(),
+            self.job.source.clone(),
+        );
+        self.patiently(move || {
+            let mut source = Source::open(&name, &limits, &options)?;
+            if !known {
+                source.head_until(is_decided)?;
+            }
+            Ok(source)
+        })
+    }
+
+    /// Does what may wait for an input on a thread of its own, so that a stop is heard meanwhile.
+    /// `None`: stopped from outside.
+    fn patiently<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<Option<T>> {
+        let (give, take) = bounded(1);
+        spawn("open", move || drop(give.send(work())))?;
+        loop {
+            match take.recv_timeout(PATIENCE) {
+                Ok(done) => return done.map(Some),
+                Err(RecvTimeoutError::Timeout) if self.stop_asked() => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Error::Refused(
+                        "a reading thread failed; please report it".into(),
+                    ));
+                }
+            }
+        }
+    }
+
     fn format(&mut self, name: &InputName, source: &mut Source) -> Result<Format> {
         let begun = self.progress.inputs.get(self.progress.input as usize);
         if let Some(begun) = begun {
@@ -258,7 +309,7 @@ impl Run<'_> {
         if let Some(format) = self.job.format {
             return Ok(format);
         }
-        let head = source.head()?;
+        let head = source.head_until(is_decided)?;
         if head.is_empty() {
             self.observer.note(Note::Empty { input: name });
             return Ok(Format::Records);
@@ -308,12 +359,8 @@ impl Run<'_> {
         let mut complaints = piece.batch.complaints.iter().peekable();
         for (at, entry) in piece.batch.entries.iter().enumerate() {
             let complaint = complaints.next_if(|(of, _)| *of as usize == at);
-            self.entry(
-                reading,
-                piece,
-                entry,
-                complaint.map(|(_, text)| text.as_str()),
-            )?;
+            let complaint = complaint.map(|(_, text)| text.as_str());
+            self.entry(reading, piece, entry, complaint)?;
             let end = chunk.offset + entry.end;
             if end <= reading.end {
                 // A line inside the record that comes next: no place to stop at.

@@ -15,6 +15,9 @@ use crate::error::{Error, Result};
 /// seldom moved to make room for its end.
 const LOOK_AHEAD: usize = 512 << 10;
 
+/// A pipe usually holds so much: a read that gives less has emptied it.
+const PIPE_BYTES: usize = 64 << 10;
+
 /// What an input is called on the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum InputName {
@@ -70,8 +73,10 @@ pub(super) struct Raw {
     end: usize,
     ended: bool,
     consumed: u64,
-    /// What comes may come slowly: a pipe from a crawler at work.
+    /// The writer may pause: what is there is not kept waiting for more.
     live: bool,
+    /// A live reader has nothing more for now.
+    lull: bool,
 }
 
 impl Raw {
@@ -84,17 +89,24 @@ impl Raw {
             ended: false,
             consumed: 0,
             live: false,
+            lull: false,
         }
     }
 
-    /// Says that the reader may be slow to give.
-    pub fn set_live(&mut self) {
+    /// Makes it a live reader, such as a pipe from a crawler.
+    pub fn live(mut self) -> Raw {
         self.live = true;
+        self
     }
 
-    /// Whether it may.
-    pub fn is_live(&self) -> bool {
-        self.live
+    /// Whether a live reader had nothing more at the last [`Raw::read_into`].
+    pub fn is_lull(&self) -> bool {
+        self.lull
+    }
+
+    /// [`Raw::is_lull`], once for each lull.
+    pub fn take_lull(&mut self) -> bool {
+        std::mem::take(&mut self.lull)
     }
 
     /// Bytes consumed so far.
@@ -130,13 +142,19 @@ impl Raw {
         self.consumed += n as u64;
     }
 
-    /// Fills the capacity of `out`, or reads to the end of the input; a live one: what one read
-    /// gives. Returns the bytes added; 0 (with room in `out`) means the end.
+    /// Fills the capacity of `out`, or reads to the end of the input. Returns the bytes added; 0
+    /// (with room in `out`) means the end. A live reader gives what it has.
     pub fn read_into(&mut self, out: &mut Vec<u8>) -> io::Result<usize> {
-        if self.live {
-            return self.read_some(out);
-        }
         let room = out.capacity() - out.len();
+        if self.live {
+            let at_hand = self.peek(1)?;
+            let added = at_hand.len().min(room);
+            out.extend_from_slice(&at_hand[..added]);
+            let lull = added == at_hand.len() && added < PIPE_BYTES;
+            self.consume(added);
+            self.lull = lull;
+            return Ok(added);
+        }
         let at_hand = &self.buffer[self.start..self.end];
         let mut added = at_hand.len().min(room);
         out.extend_from_slice(&at_hand[..added]);
@@ -149,16 +167,6 @@ impl Raw {
             self.consumed += read as u64;
             added += read;
         }
-        Ok(added)
-    }
-
-    /// Takes what one read gives.
-    fn read_some(&mut self, out: &mut Vec<u8>) -> io::Result<usize> {
-        let room = out.capacity() - out.len();
-        let at_hand = self.peek(1)?;
-        let added = at_hand.len().min(room);
-        out.extend_from_slice(&at_hand[..added]);
-        self.consume(added);
         Ok(added)
     }
 

@@ -1,7 +1,6 @@
 //! One opened input, read as chunks of whole records.
 
 use std::io::{Read, Seek};
-use std::time::{Duration, Instant};
 
 use super::chunk::Cutter;
 use super::damage::{Damage, DamageKind};
@@ -29,13 +28,7 @@ pub struct Source {
     hold: Hold,
     cutter: Cutter,
     ending: Option<Ending>,
-    /// When the last chunk was handed out.
-    handed: Option<Instant>,
 }
-
-/// After so long without a chunk, a live input's whole records go out in a small one. A matter of
-/// delay alone: results never depend on how an input is cut.
-const PATIENCE: Duration = Duration::from_millis(100);
 
 /// How the input ended.
 enum Ending {
@@ -62,10 +55,8 @@ impl Source {
             InputName::File(path) => path,
             InputName::Stdin if options.preverify => return Err(cannot_read_twice(name)),
             InputName::Stdin => {
-                let reader = Box::new(std::io::stdin());
-                let mut source = Source::from_reader(name.clone(), reader, limits, options)?;
-                source.raw.set_live();
-                return Ok(source);
+                let raw = Raw::new(Box::new(std::io::stdin())).live();
+                return Source::new(name.clone(), raw, limits, options, false);
             }
         };
         let (mut file, length) = open_file(path)?;
@@ -74,15 +65,25 @@ impl Source {
                 return Err(cannot_read_twice(name));
             }
             let first = file.try_clone().map_err(Error::io(path, "open"))?;
-            Source::new(name.clone(), Box::new(first), limits, options, false)?.verify()?;
+            Source::new(
+                name.clone(),
+                Raw::new(Box::new(first)),
+                limits,
+                options,
+                false,
+            )?
+            .verify()?;
             file.rewind().map_err(Error::io(path, "rewind"))?;
         }
         let trusted = options.preverify;
-        let mut source = Source::new(name.clone(), Box::new(file), limits, options, trusted)?;
+        let mut source = Source::new(
+            name.clone(),
+            Raw::new(Box::new(file)),
+            limits,
+            options,
+            trusted,
+        )?;
         source.length = length;
-        if length.is_none() {
-            source.raw.set_live();
-        }
         Ok(source)
     }
 
@@ -100,17 +101,16 @@ impl Source {
         if options.preverify {
             return Err(cannot_read_twice(&name));
         }
-        Source::new(name, reader, limits, options, false)
+        Source::new(name, Raw::new(reader), limits, options, false)
     }
 
     fn new(
         name: InputName,
-        reader: Box<dyn Read + Send>,
+        mut raw: Raw,
         limits: &Limits,
         options: &SourceOptions,
         trusted: bool,
     ) -> Result<Source> {
-        let mut raw = Raw::new(reader);
         let unpacker = Unpacker::sniff(&mut raw, limits.zstd_window_log)
             .map_err(Error::io(name.path(), "read"))?;
         let plain = unpacker.compression() == Compression::Plain;
@@ -127,7 +127,6 @@ impl Source {
             ),
             cutter: Cutter::new(options.chunk_bytes, limits.line_bytes, limits.held_bytes),
             ending: None,
-            handed: None,
         })
     }
 
@@ -163,8 +162,21 @@ impl Source {
     ///
     /// [`Error::Io`]. Damage is left to [`Source::next_chunk`].
     pub fn head(&mut self) -> Result<&[u8]> {
+        self.head_until(|_| false)
+    }
+
+    /// As [`Source::head`], but does not wait for a stream that pauses after bytes that are
+    /// `enough`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Source::head`].
+    pub fn head_until(&mut self, enough: impl Fn(&[u8]) -> bool) -> Result<&[u8]> {
         self.cutter.want(HEAD_BYTES);
-        while self.cutter.open().len() < HEAD_BYTES && self.ending.is_none() {
+        while self.cutter.open().len() < HEAD_BYTES
+            && self.ending.is_none()
+            && !(self.raw.is_lull() && enough(self.cutter.open()))
+        {
             self.fill()?;
         }
         let open = self.cutter.open();
@@ -200,9 +212,10 @@ impl Source {
         }
         Err(Error::Refused(format!(
             "{}: its first {offset} bytes (decompressed) are not those that were read before: their \
-             hash is {:032x}, the recorded one {expected_prefix:032x}; give the same input again",
+             hash is {:032x}, the recorded one {expected_prefix:032x}; {}",
             self.name,
-            found.prefix.digest128()
+            found.prefix.digest128(),
+            self.what_to_do()
         )))
     }
 
@@ -218,13 +231,12 @@ impl Source {
         self.cutter.recycle(buffer);
         loop {
             if let Some(chunk) = self.cutter.pop(&self.hold) {
-                self.handed = Some(Instant::now());
                 return Ok(Some(chunk));
             }
             let compressed = self.raw.consumed();
-            let due = self.cutter.is_full() || self.is_overdue(decoder);
             match &mut self.ending {
-                None if due => {
+                // Records of a slow stream are not kept waiting for those that come after them.
+                None if self.cutter.is_full() || self.raw.take_lull() => {
                     let verified_to = self.hold.verified_to();
                     self.cutter.cut(decoder, verified_to, compressed);
                 }
@@ -241,14 +253,6 @@ impl Source {
                 Some(Ending::Reported(_) | Ending::Failed) => return Err(self.damaged()),
             }
         }
-    }
-
-    /// Whether records of a live input have waited long enough.
-    fn is_overdue(&self, decoder: &dyn Decoder) -> bool {
-        self.raw.is_live()
-            && self.compression() == Compression::Plain
-            && self.handed.is_none_or(|at| at.elapsed() >= PATIENCE)
-            && decoder.whole(self.cutter.open(), false) > 0
     }
 
     /// What was read so far; complete once [`Source::next_chunk`] returned `None` or an error.
@@ -344,10 +348,21 @@ impl Source {
     fn too_short(&self, offset: u64) -> Error {
         Error::Refused(format!(
             "{}: ends at byte {} of the decompressed data, but {offset} bytes of it were read before; \
-             give the same input again",
+             {}",
             self.name,
-            self.cutter.produced()
+            self.cutter.produced(),
+            self.what_to_do()
         ))
+    }
+
+    /// What to do about an input that is not the one read before.
+    fn what_to_do(&self) -> &'static str {
+        match self.name {
+            InputName::Stdin => {
+                "send the same stream again from its start, or say --new-stream if it is another"
+            }
+            InputName::File(_) => "give the same input again",
+        }
     }
 
     /// Reads to the end and hands out nothing.

@@ -1,0 +1,18 @@
+//! The real binary, driven from outside as a user would: exit codes, messages, files.
+
+#[path = "cli/bad_input.rs"]
+mod bad_input;
+#[path = "cli/commands.rs"]
+mod commands;
+#[path = "cli/determinism.rs"]
+mod determinism;
+#[path = "cli/plan.rs"]
+mod plan;
+#[path = "cli/real.rs"]
+mod real;
+#[path = "cli/resume.rs"]
+mod resume;
+#[path = "cli/store.rs"]
+mod store;
+#[path = "cli/support.rs"]
+mod support;

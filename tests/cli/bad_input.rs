@@ -1,0 +1,293 @@
+//! Bad records and damaged inputs: what is said, what is applied, and how it goes on.
+
+use crate::support::{Lab, crawl, gzip, in_pieces, zstandard};
+
+const RECORDS: usize = 120;
+
+fn text(records: &[String]) -> Vec<u8> {
+    records.concat().into_bytes()
+}
+
+/// What a store holds that read just these records.
+fn export_of(lab: &Lab, records: &[String]) -> String {
+    let store = format!("of-{}", records.len());
+    if !lab.path(&store).exists() {
+        lab.file("of", text(records));
+        lab.run(&format!("ingest of --store {store} --format records"))
+            .exits(0);
+    }
+    lab.export(&store)
+}
+
+/// A record after 50 good ones, what is said of it, and the option that makes it bad.
+fn bad_records() -> Vec<(&'static str, Vec<u8>, &'static str)> {
+    let long = format!("{{\"url\":\"http://h.example/{}\"}}\n", "x".repeat(3_000));
+    let links = vec!["\"http://h.example/q\""; 60].join(",");
+    let many = format!("{{\"url\":\"http://h.example/\",\"links\":[{links}]}}\n");
+    vec![
+        (
+            "malformed",
+            b"{\"url\":\"http://a.example/\",}\n".to_vec(),
+            "",
+        ),
+        (
+            "invalid-utf8",
+            b"{\"url\":\"http://a.example/\xff\"}\n".to_vec(),
+            "",
+        ),
+        ("bad-url", b"{\"url\":\"\"}\n".to_vec(), ""),
+        (
+            "bad-time",
+            b"{\"url\":\"http://a.example/\",\"time\":\"soon\"}\n".to_vec(),
+            "",
+        ),
+        ("too-long", long.clone().into_bytes(), "--limit-line 2000"),
+        ("url-too-long", long.into_bytes(), "--limit-url 2000"),
+        ("too-many-links", many.into_bytes(), "--limit-links 50"),
+    ]
+}
+
+#[test]
+fn a_bad_record_is_skipped_counted_and_named() {
+    let lab = Lab::new();
+    let records = crawl(41, RECORDS as u64);
+    let expected = export_of(&lab, &records);
+    let before = text(&records[..50]);
+    let place = format!("bad: record 51 at byte {}", before.len());
+    for (at, (reason, line, option)) in bad_records().into_iter().enumerate() {
+        lab.file("bad", [before.clone(), line, text(&records[50..])].concat());
+        let store = format!("s{at}");
+        lab.run(&format!("ingest bad --store {store} {option}"))
+            .exits(3)
+            .says(&[&place, reason, &format!("1 {reason}")]);
+        assert!(lab.export(&store) == expected, "{reason}");
+        assert_eq!(lab.stat(&store)["skipped"], 1, "{reason}");
+        assert_eq!(lab.stat(&store)["records"], RECORDS, "{reason}");
+
+        lab.run(&format!(
+            "ingest bad --store strict-{store} --strict {option}"
+        ))
+        .exits(4)
+        .says(&[&place, reason]);
+        let found = lab.export(&format!("strict-{store}"));
+        assert!(found == export_of(&lab, &records[..50]), "{reason}");
+    }
+}
+
+#[test]
+fn strict_goes_on_once_the_record_is_mended() {
+    let lab = Lab::new();
+    let records = crawl(42, RECORDS as u64);
+    lab.file("in", [text(&records[..50]), b"{\n".to_vec()].concat());
+    lab.run("ingest in --store s --strict").exits(4);
+    lab.run("ingest in --store s --strict")
+        .exits(4)
+        .says(&["record 51"]);
+    lab.file("in", text(&records));
+    lab.run("ingest in --store s --strict").exits(0);
+    lab.run("ingest in --store whole").exits(0);
+    assert!(lab.snapshot("s") == lab.snapshot("whole"));
+}
+
+#[test]
+fn a_plain_file_cut_short_is_told() {
+    let lab = Lab::new();
+    let records = crawl(43, RECORDS as u64);
+    let whole = text(&records);
+    lab.file("in", &whole[..whole.len() - 9]);
+    lab.run("ingest in --store s")
+        .exits(3)
+        .says(&["in: record 120 at byte", "cut-short"]);
+    assert!(lab.export("s") == export_of(&lab, &records[..RECORDS - 1]));
+}
+
+#[test]
+fn empty_missing_and_directory() {
+    let lab = Lab::new();
+    lab.file("empty", "");
+    lab.run("ingest empty --store e")
+        .exits(0)
+        .says(&["empty: is empty"]);
+    assert_eq!(lab.stat("e")["records"], 0);
+    lab.run("ingest missing --store m")
+        .exits(7)
+        .says(&["missing", "No such file"]);
+    std::fs::create_dir(lab.path("folder")).unwrap();
+    lab.run("ingest folder --store d")
+        .exits(2)
+        .says(&["folder: is a directory"]);
+    // A mistyped name leaves nothing behind.
+    assert!(!lab.path("m").exists());
+    assert!(!lab.path("d").exists());
+    // One that is missing is found before the first is read.
+    lab.file("a", text(&crawl(44, 20)));
+    lab.run("ingest a missing --store s").exits(7);
+    assert!(!lab.path("s").exists());
+    lab.file("what", "no format that is known\n");
+    lab.run("ingest what --store w")
+        .exits(2)
+        .says(&["what", "--format"]);
+}
+
+/// The number behind `(after record `.
+fn told_records(err: &str) -> usize {
+    let (_, rest) = err
+        .split_once("(after record ")
+        .unwrap_or_else(|| panic!("{err}"));
+    rest.split(')')
+        .next()
+        .unwrap()
+        .replace(',', "")
+        .parse()
+        .unwrap()
+}
+
+#[test]
+fn truncated_inputs_go_on_to_the_same_bytes() {
+    let lab = Lab::new();
+    let records = crawl(45, RECORDS as u64);
+    let whole = text(&records);
+    lab.file("plain", &whole);
+    lab.run("ingest plain --store whole").exits(0);
+    let packings = [
+        ("one.gz", gzip(&whole)),
+        ("many.gz", in_pieces(&whole, 4_000, gzip)),
+        ("one.zst", zstandard(&whole)),
+        ("many.zst", in_pieces(&whole, 4_000, zstandard)),
+    ];
+    for (name, packed) in packings {
+        let mut most = 0;
+        for tenth in [1, 4, 7, 9] {
+            let store = format!("{name}-{tenth}");
+            lab.file(name, &packed[..packed.len() * tenth / 10]);
+            let line = format!("ingest {name} --store {store} --format records");
+            let done = lab.run(&line).exits(4).says(&[name, "byte"]);
+            let applied = told_records(&done.err);
+            assert_eq!(lab.stat(&store)["records"], applied, "{store}");
+            assert!(
+                lab.export(&store) == export_of(&lab, &records[..applied]),
+                "{store}"
+            );
+            most = most.max(applied);
+
+            lab.file(name, &packed);
+            lab.run(&line).exits(0);
+            assert!(lab.snapshot(&store) == lab.snapshot("whole"), "{store}");
+        }
+        if name != "one.zst" {
+            // A small zstd frame is one block: nothing of it can be read before its end.
+            assert!(most > 0 && most < RECORDS, "{name}: {most}");
+        }
+    }
+}
+
+/// Offset of the checksum that the last gzip member or zstd frame ends with.
+fn checksum_at(name: &str, packed: &[u8]) -> usize {
+    // gzip: CRC-32, then the length; zstd: the checksum last.
+    packed.len() - if name == "gz" { 8 } else { 4 }
+}
+
+fn broken(name: &str, mut packed: Vec<u8>) -> Vec<u8> {
+    let at = checksum_at(name, &packed);
+    packed[at] ^= 1;
+    packed
+}
+
+#[test]
+fn what_fails_its_checksum_is_not_used_unless_told_to() {
+    let lab = Lab::new();
+    let records = crawl(46, RECORDS as u64);
+    lab.file("plain", text(&records));
+    lab.run("ingest plain --store whole").exits(0);
+    for (name, compress) in [("gz", gzip as fn(&[u8]) -> Vec<u8>), ("zst", zstandard)] {
+        let good = [text(&records[..50]), text(&records[50..])].map(|part| compress(&part));
+        let good = good.concat();
+        lab.file(name, broken(name, good.clone()));
+
+        let line = format!("ingest {name} --store {name}-s");
+        lab.run(&line)
+            .exits(4)
+            .says(&[name, "(after record 50)", "byte"]);
+        assert!(lab.export(&format!("{name}-s")) == export_of(&lab, &records[..50]));
+
+        let line = format!("ingest {name} --store {name}-all --accept-unverified");
+        lab.run(&line)
+            .exits(4)
+            .says(&["(after record 120)", "could not be verified"]);
+        assert!(lab.export(&format!("{name}-all")) == export_of(&lab, &records));
+
+        let line = format!("ingest {name} --store {name}-twice --preverify");
+        lab.run(&line).exits(4).says(&[name, "fails its check"]);
+        let twice = lab.run(&format!("stat --json --store {name}-twice"));
+        assert!(
+            twice.code == Some(2) || twice.json()["records"] == 0,
+            "{twice:?}"
+        );
+
+        lab.file(name, good);
+        for store in ["s", "all", "twice"] {
+            let option = if store == "twice" { "--preverify" } else { "" };
+            lab.run(&format!("ingest {name} --store {name}-{store} {option}"))
+                .exits(0);
+            let snapshot = lab.snapshot(&format!("{name}-{store}"));
+            assert!(snapshot == lab.snapshot("whole"), "{name} {store}");
+        }
+    }
+}
+
+/// A frame too large to be held is applied as it streams; its checksum comes last.
+#[test]
+fn a_large_frame_with_a_bad_checksum_publishes_nothing_unless_told_to() {
+    let lab = Lab::new();
+    let records = crawl(47, 4_000);
+    let whole = text(&records);
+    for (name, compress) in [("gz", gzip as fn(&[u8]) -> Vec<u8>), ("zst", zstandard)] {
+        lab.file(name, broken(name, compress(&whole)));
+        let line = format!("ingest {name} --store {name}-s --limit-held 64K");
+        lab.run(&line).exits(4).says(&[
+            name,
+            "fails its check",
+            "could not be verified",
+            "--accept-unverified",
+        ]);
+        let snapshots = std::fs::read_dir(lab.path(&format!("{name}-s/snapshots"))).unwrap();
+        assert_eq!(snapshots.count(), 0, "{name}");
+        lab.run(&format!("top --store {name}-s"))
+            .exits(2)
+            .says(&["no snapshot"]);
+
+        lab.run(&format!("{line} --accept-unverified"));
+        assert_eq!(lab.stat(&format!("{name}-s"))["records"], 4_000, "{name}");
+        assert!(lab.export(&format!("{name}-s")) == export_of(&lab, &records));
+
+        lab.file(name, compress(&whole));
+        lab.run(&line).exits(0);
+        lab.run(&format!("ingest {name} --store {name}-whole"))
+            .exits(0);
+        let snapshot = lab.snapshot(&format!("{name}-s"));
+        assert!(snapshot == lab.snapshot(&format!("{name}-whole")), "{name}");
+    }
+}
+
+/// Damage in the middle of the compressed data, not at its end.
+#[test]
+fn garbage_inside_is_found() {
+    let lab = Lab::new();
+    let records = crawl(48, RECORDS as u64);
+    for (name, compress) in [("gz", gzip as fn(&[u8]) -> Vec<u8>), ("zst", zstandard)] {
+        let mut packed = compress(&text(&records));
+        let middle = packed.len() / 2;
+        packed[middle..middle + 40].fill(0xff);
+        lab.file(name, packed);
+        lab.run(&format!("ingest {name} --store {name}-s"))
+            .exits(4)
+            .says(&[name, "byte"]);
+        assert_eq!(lab.stat(&format!("{name}-s"))["records"], 0);
+        let trailing = [compress(&text(&records)), b"garbage".to_vec()].concat();
+        lab.file(name, trailing);
+        lab.run(&format!("ingest {name} --store {name}-t"))
+            .exits(4)
+            .says(&[name, "(after record 120)"]);
+        assert!(lab.export(&format!("{name}-t")) == export_of(&lab, &records));
+    }
+}

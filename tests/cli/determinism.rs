@@ -1,0 +1,161 @@
+//! The same records in the same order give the same bytes, however they come and are worked on.
+
+use crate::support::{Lab, crawl, gzip, in_pieces, sample, zstandard};
+
+/// Ways to read the same bytes: threads, checkpoints, file, through a pipe.
+const WAYS: &[(u32, &str, &str, bool)] = &[
+    (1, "1h", "plain", false),
+    (2, "1", "plain", false),
+    (4, "7", "gz", false),
+    (1, "1000", "zst", false),
+    (2, "7", "plain", true),
+    (4, "1h", "zst", true),
+];
+
+fn check(records: &[String], windows: &[&str]) {
+    let lab = Lab::new();
+    let text = records.concat();
+    lab.file("plain", &text);
+    lab.file("gz", in_pieces(text.as_bytes(), 5_003, gzip));
+    lab.file("zst", in_pieces(text.as_bytes(), 70_001, zstandard));
+    for window in windows {
+        let mut first = None;
+        for (at, (threads, every, file, piped)) in WAYS.iter().enumerate() {
+            let store = format!("{}-{at}", window.replace(':', "-"));
+            let input = if *piped { "-" } else { file };
+            let line = format!(
+                "ingest {input} --store {store} --window {window} --threads {threads} \
+                 --checkpoint-every {every}"
+            );
+            let stdin = std::fs::read(lab.path(file)).unwrap();
+            let stdin = if *piped { &stdin[..] } else { b"" };
+            lab.feed(&line, stdin).exits(0);
+            let exports = ["tsv", "jsonl"].map(|format| {
+                lab.run(&format!("export --to {format} --store {store}"))
+                    .exits(0)
+                    .out
+            });
+            lab.run(&format!(
+                "export --to parquet -o {store}.parquet --store {store}"
+            ))
+            .exits(0);
+            let parquet = std::fs::read(lab.path(&format!("{store}.parquet"))).unwrap();
+            let found = (lab.snapshot(&store), exports, parquet);
+            assert_eq!(lab.stat(&store)["records"], records.len());
+            let expected = first.get_or_insert_with(|| found.clone());
+            assert!(found.0 == expected.0, "other snapshot: {line}");
+            assert!(found.1 == expected.1, "other exports: {line}");
+            assert!(found.2 == expected.2, "other parquet: {line}");
+        }
+    }
+}
+
+#[test]
+fn a_real_crawl_gives_the_same_bytes_however_it_is_read() {
+    check(&sample(600), &["auto"]);
+}
+
+#[test]
+fn a_random_crawl_gives_the_same_bytes_however_it_is_read() {
+    check(&crawl(11, 400), &["auto", "whole", "interpolation:1.5"]);
+}
+
+/// Also tells the windows apart: an option without effect would pass the tests above.
+#[test]
+fn windows_differ_and_order_matters() {
+    let lab = Lab::new();
+    let mut records = crawl(12, 300);
+    lab.file("a", records.concat());
+    records.reverse();
+    lab.file("b", records.concat());
+    lab.run("ingest a --repeat 5 --store auto").exits(0);
+    lab.run("ingest a --repeat 5 --store whole --window whole")
+        .exits(0);
+    lab.run("ingest a --repeat 5 --store inter --window interpolation:1.5")
+        .exits(0);
+    lab.run("ingest b --repeat 5 --store reversed").exits(0);
+    let exports = ["auto", "whole", "inter", "reversed"].map(|store| lab.export(store));
+    for (at, export) in exports.iter().enumerate() {
+        assert!(!exports[..at].contains(export), "{at}");
+    }
+}
+
+#[test]
+fn passes_and_lists_may_be_taken_in_steps() {
+    let lab = Lab::new();
+    let records = crawl(13, 300);
+    lab.file("a", records[..170].concat());
+    lab.file("b", gzip(records[170..].concat().as_bytes()));
+    for (at, window) in ["auto", "whole", "interpolation:1.5"].iter().enumerate() {
+        let [steps, once, again, five] =
+            ["steps", "once", "again", "five"].map(|s| format!("{s}{at}"));
+        let with = format!("--window {window}");
+        lab.run(&format!("ingest a --store {steps} {with}"))
+            .exits(0);
+        lab.run(&format!("ingest a b --store {steps}")).exits(0);
+        lab.run(&format!("ingest a b --store {once} {with}"))
+            .exits(0);
+        assert!(
+            lab.snapshot(&steps) == lab.snapshot(&once),
+            "list, {window}"
+        );
+
+        lab.run(&format!("ingest a b --repeat 2 --store {again} {with}"))
+            .exits(0);
+        lab.run(&format!(
+            "ingest a b --repeat 5 --store {again} --threads 4"
+        ))
+        .exits(0);
+        lab.run(&format!(
+            "ingest a b --repeat 5 --store {five} {with} --checkpoint-every 7"
+        ))
+        .exits(0);
+        assert!(
+            lab.snapshot(&again) == lab.snapshot(&five),
+            "passes, {window}"
+        );
+        assert_eq!(lab.stat(&five)["records"], 1_500);
+    }
+}
+
+#[test]
+fn snapshots_in_between_change_nothing() {
+    let lab = Lab::new();
+    lab.file("a", crawl(14, 1_200).concat());
+    lab.run("ingest a --store plain").exits(0);
+    lab.run("ingest a --store often --snapshot-every 500")
+        .exits(0);
+    assert!(lab.snapshot("plain") == lab.snapshot("often"));
+    // The one in between is that of the records so far.
+    lab.file("b", crawl(14, 1_200)[..500].concat());
+    lab.run("ingest b --store head").exits(0);
+    let between = lab.path("often/snapshots/000000000500.snapshot");
+    assert!(std::fs::read(between).unwrap() == lab.snapshot("head"));
+}
+
+/// Lines that are skipped change the counts after the last applied record. A snapshot made at
+/// that record does not hold them, so it cannot stand for the last one.
+#[test]
+fn a_snapshot_in_between_does_not_stand_for_the_last_one() {
+    let lab = Lab::new();
+    lab.file("a", format!("{}malformed\n", crawl(15, 100).concat()));
+    lab.run("ingest a --store plain").exits(3);
+    lab.run("ingest a --store often --snapshot-every 50")
+        .exits(3);
+    assert_eq!(lab.stat("often")["skipped"], 1);
+    assert!(lab.snapshot("plain") == lab.snapshot("often"));
+}
+
+/// The same for `--complete`: its visits come after the last record of the input.
+#[test]
+fn completing_comes_after_the_last_record() {
+    let lab = Lab::new();
+    lab.file("a", "x\ty\nx\tz\ny\tw\n");
+    lab.run("ingest a --format edges --complete --store plain")
+        .exits(0);
+    lab.run(
+        "ingest a --format edges --complete --store often --snapshot-every 2 --checkpoint-every 1",
+    )
+    .exits(0);
+    assert!(lab.snapshot("plain") == lab.snapshot("often"));
+}

@@ -1,0 +1,167 @@
+//! What a command line means the second time.
+
+use std::fs;
+
+use crate::support::{Lab, crawl};
+
+fn two_files(lab: &Lab) -> Vec<String> {
+    let records = crawl(31, 120);
+    lab.file("a", records[..70].concat());
+    lab.file("b", records[70..].concat());
+    records
+}
+
+#[test]
+fn a_finished_plan_says_so_and_does_nothing() {
+    let lab = Lab::new();
+    two_files(&lab);
+    lab.run("ingest a b --repeat 2 --store s").exits(0);
+    let (snapshot, stat) = (lab.snapshot("s"), lab.stat("s"));
+    lab.run("ingest a b --repeat 2 --store s")
+        .exits(0)
+        .says(&["nothing to do"]);
+    // Fewer passes were done, too.
+    lab.run("ingest a b --store s")
+        .exits(0)
+        .says(&["nothing to do"]);
+    assert!(lab.snapshot("s") == snapshot);
+    assert_eq!(lab.stat("s")["records"], stat["records"]);
+}
+
+/// A snapshot that was lost with the process is made good.
+#[test]
+fn a_finished_plan_without_its_snapshot_publishes_it() {
+    let lab = Lab::new();
+    two_files(&lab);
+    lab.run("ingest a b --store s").exits(0);
+    let snapshot = lab.snapshot("s");
+    fs::remove_dir_all(lab.path("s/snapshots")).unwrap();
+    fs::create_dir(lab.path("s/snapshots")).unwrap();
+    lab.run("ingest a b --store s").exits(0);
+    assert!(lab.snapshot("s") == snapshot);
+}
+
+#[test]
+fn other_inputs_are_refused() {
+    let lab = Lab::new();
+    let records = two_files(&lab);
+    lab.run("ingest a b --store s").exits(0);
+    let snapshot = lab.snapshot("s");
+    lab.run("ingest a --store s").exits(2).says(&[
+        "2 inputs",
+        "name those read before first",
+        "a b",
+    ]);
+    lab.run("ingest b a --store s")
+        .exits(2)
+        .says(&["b: ends at byte", "give the same input again"]);
+    lab.file("a", records[..71].concat());
+    lab.run("ingest a b --store s")
+        .exits(2)
+        .says(&["a: has grown", "a file of its own"]);
+    lab.file("a", records[..69].concat());
+    lab.run("ingest a b --store s")
+        .exits(2)
+        .says(&["a: ends at byte"]);
+    let other = records[..70]
+        .concat()
+        .replacen("h1.example", "h2.example", 1);
+    lab.file("a", other);
+    lab.run("ingest a b --store s")
+        .exits(2)
+        .says(&["a: its first", "not those that were read before"]);
+    // A file is known by what it holds, not by how it is packed or called.
+    lab.file(
+        "packed",
+        crate::support::gzip(records[..70].concat().as_bytes()),
+    );
+    lab.run("ingest packed b --store s")
+        .exits(0)
+        .says(&["nothing to do"]);
+    assert!(lab.snapshot("s") == snapshot);
+}
+
+#[test]
+fn a_list_cannot_grow_under_repeat_or_complete() {
+    let lab = Lab::new();
+    two_files(&lab);
+    lab.run("ingest a --repeat 2 --store s").exits(0);
+    lab.run("ingest a b --repeat 2 --store s")
+        .exits(2)
+        .says(&["--repeat", "another --store"]);
+    lab.feed("ingest - --store s", b"")
+        .exits(2)
+        .says(&["--repeat", "another --store"]);
+    lab.feed("ingest - --repeat 2 --store t", b"")
+        .exits(2)
+        .says(&["--repeat needs files"]);
+    lab.file("e", "x\ty\n");
+    lab.run("ingest e --format edges --complete --store c")
+        .exits(0);
+    lab.run("ingest e --format edges --store c")
+        .exits(2)
+        .says(&["--complete"]);
+}
+
+#[test]
+fn a_file_changed_between_passes_is_refused() {
+    let lab = Lab::new();
+    let records = two_files(&lab);
+    lab.run("ingest a --store s").exits(0);
+    let cut = records[..60].concat();
+    lab.file("a", &cut);
+    lab.run("ingest a --repeat 2 --store s")
+        .exits(2)
+        .says(&["a"]);
+}
+
+#[test]
+fn after_its_end_a_stream_is_followed_by_a_new_one() {
+    let lab = Lab::new();
+    let records = crawl(32, 200);
+    let (first, second) = (records[..90].concat(), records[90..].concat());
+    lab.feed("ingest - --store s", first.as_bytes()).exits(0);
+    lab.feed("ingest - --store s", second.as_bytes()).exits(0);
+    lab.file("w", records.concat());
+    lab.run("ingest w --store whole").exits(0);
+    assert!(lab.snapshot("s") == lab.snapshot("whole"));
+}
+
+#[test]
+fn new_stream_gives_an_unfinished_one_up() {
+    let lab = Lab::new();
+    let records = crawl(33, 200);
+    let (first, second) = (records[..100].concat(), records[100..].concat());
+    let mut running = lab.start("ingest - --store s --snapshot-every 100");
+    running.write(first.as_bytes());
+    lab.await_snapshot("s", 100);
+    assert!(running.kill());
+    lab.feed("ingest - --store s --new-stream", second.as_bytes())
+        .exits(0);
+    lab.file("w", records.concat());
+    lab.run("ingest w --store whole").exits(0);
+    assert!(lab.snapshot("s") == lab.snapshot("whole"));
+}
+
+#[test]
+fn resume_reads_an_ended_stream_on() {
+    let lab = Lab::new();
+    let records = crawl(34, 200);
+    lab.feed("ingest - --store s", records[..90].concat().as_bytes())
+        .exits(0);
+    let whole = records.concat();
+    lab.feed("ingest - --store s --resume", whole.as_bytes())
+        .exits(0);
+    lab.file("w", &whole);
+    lab.run("ingest w --store whole").exits(0);
+    assert!(lab.snapshot("s") == lab.snapshot("whole"));
+    lab.feed(
+        "ingest - --store s --resume",
+        crawl(35, 200).concat().as_bytes(),
+    )
+    .exits(2);
+    lab.run("ingest w --store f").exits(0);
+    lab.feed("ingest - --store f --resume", b"")
+        .exits(2)
+        .says(&["no stream"]);
+}

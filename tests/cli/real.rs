@@ -1,0 +1,68 @@
+//! Real crawls, and the ranks that other programs computed of them.
+
+use std::fs::File;
+use std::io::Read;
+
+use crate::support::{Lab, data};
+
+/// A project site's history, read once through a pipe: re-fetches, deletions, and 93 % of the
+/// known pages never fetched. Counts are those of an independent reader.
+#[test]
+fn a_site_history_through_a_pipe() {
+    let Some(path) = data("flink-history/flink.jsonl.zst") else {
+        return;
+    };
+    let mut decoder = zstd::Decoder::new(File::open(path).unwrap()).unwrap();
+    decoder.window_log_max(27).unwrap();
+    let lab = Lab::new();
+    let mut running = lab.start("ingest - --store s");
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        let len = decoder.read(&mut buffer).unwrap();
+        if len == 0 {
+            break;
+        }
+        running.write(&buffer[..len]);
+    }
+    running.end().exits(0);
+    let stat = lab.stat("s");
+    assert_eq!(stat["records"], 54_932);
+    assert_eq!(stat["gone"], 669);
+    assert_eq!(stat["visited"], 889);
+    assert_eq!(stat["links"], 4_353_525);
+    assert!(stat["rounds"].as_u64().unwrap() >= 4, "{stat}");
+    assert!(stat["bound_l1"].as_f64().unwrap() <= 0.5, "{stat}");
+    let verified = lab.run("verify --json --store s").exits(0).json();
+    assert_eq!(verified["checkpoint"], true);
+    assert_eq!(verified["pages"], stat["pages"]);
+}
+
+/// WebGraph's exact PageRank of a crawl of cnr.it, self-links dropped.
+#[test]
+fn cnr_2000_converges_and_its_bounds_hold() {
+    let (Some(graph), Some(exact)) = (
+        data("cnr-2000/adjacency.tsv.zst"),
+        data("cnr-2000/pagerank-0.85.txt.gz"),
+    ) else {
+        return;
+    };
+    let lab = Lab::new();
+    let (graph, exact) = (graph.display(), exact.display());
+    for passes in [1, 2, 5, 10, 20] {
+        lab.run(&format!("ingest {graph} --store s --repeat {passes}"))
+            .exits(0);
+        let found = lab
+            .run(&format!("compare s {exact} --json"))
+            .exits(0)
+            .json();
+        assert_eq!(found["common_pages"], 325_557);
+        let l1 = found["l1"].as_f64().unwrap();
+        // No bound is published before rounds have ended; no distance is above 2.
+        let bound = lab.stat("s")["bound_l1"].as_f64().unwrap_or(2.0);
+        eprintln!("{passes} passes: L1 {l1:.3e}, bound {bound:.3e}");
+        assert!(l1 <= bound, "{l1} > {bound} after {passes} passes");
+        if passes == 20 {
+            assert!(bound < 2.0 && l1 <= 0.0005, "{l1}, bound {bound}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The store: who may open it, and with which settings.
+
+use crate::support::{Lab, crawl};
+
+#[test]
+fn other_settings_are_refused_and_named() {
+    let lab = Lab::new();
+    lab.file("a", crawl(51, 60).concat());
+    lab.run("ingest a --store s").exits(0);
+    for (option, name) in [
+        ("--damping 0.9", "--damping"),
+        ("--window whole", "--window"),
+        ("--self-links keep", "--self-links"),
+        ("--marks 3", "--marks"),
+        ("--recycle-after 2", "--recycle-after"),
+        ("--limit-line 1M", "--limit-line"),
+        ("--limit-url 1K", "--limit-url"),
+        ("--limit-links 7", "--limit-links"),
+    ] {
+        lab.run(&format!("ingest a --store s {option}"))
+            .exits(2)
+            .says(&[name]);
+    }
+    // Those that change no result may change, and the store's own may be repeated.
+    lab.run("ingest a --store s --threads 3 --checkpoint-every 9 --limit-held 1K --damping 0.85")
+        .exits(0);
+}
+
+/// A store keeps the settings it was made with when later commands leave them out.
+#[test]
+fn settings_left_out_are_those_of_the_store() {
+    let lab = Lab::new();
+    lab.file("a", crawl(52, 60).concat());
+    let with = "--damping 0.7 --window whole --self-links keep";
+    lab.run(&format!("ingest a --store s {with}")).exits(0);
+    lab.run("ingest a --repeat 3 --store s").exits(0);
+    lab.run(&format!("ingest a --repeat 3 --store t {with}"))
+        .exits(0);
+    assert!(lab.snapshot("s") == lab.snapshot("t"));
+    assert_eq!(lab.stat("s")["window"], "whole");
+}
+
+#[test]
+fn one_writes_others_read() {
+    let lab = Lab::new();
+    let records = crawl(53, 300);
+    lab.file("a", records.concat());
+    let mut running = lab.start("ingest - --store s --snapshot-every 100");
+    running.write(records[..150].concat().as_bytes());
+    lab.await_snapshot("s", 100);
+    crate::support::await_that("the first snapshot is current", || {
+        lab.path("s/snapshots/latest.json").exists()
+    });
+
+    lab.run("ingest a --store s").exits(6).says(&["s: in use"]);
+    assert_eq!(lab.stat("s")["records"], 100);
+    assert_eq!(
+        lab.run("top -n 3 --json --store s").exits(0).json()["records"],
+        100
+    );
+    let tsv = lab.export("s");
+    let url = tsv.lines().nth(1).unwrap().split('\t').next().unwrap();
+    lab.run(&format!("rank {url} --store s")).exits(0);
+    lab.run("compare s s/snapshots/000000000100.snapshot")
+        .exits(0);
+    lab.run("verify --store s")
+        .exits(0)
+        .says(&["an ingest is running"]);
+
+    // What was read meanwhile is what a run of its own gives.
+    lab.file("h", records[..100].concat());
+    lab.run("ingest h --store head").exits(0);
+    assert!(tsv == lab.export("head"));
+
+    running.write(records[150..].concat().as_bytes());
+    running.end().exits(0);
+    lab.run("ingest a --store whole").exits(0);
+    assert!(lab.snapshot("s") == lab.snapshot("whole"));
+    lab.run("verify --store s").exits(0);
+}
+
+#[test]
+fn a_store_of_another_version_is_refused() {
+    let lab = Lab::new();
+    lab.file("a", crawl(54, 20).concat());
+    lab.run("ingest a --store s").exits(0);
+    let path = lab.path("s/identity.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let other = text.replace("\"cashrank_store\": 1", "\"cashrank_store\": 2");
+    assert_ne!(text, other);
+    std::fs::write(path, other).unwrap();
+    for line in ["ingest a", "top", "stat", "verify", "export --to tsv"] {
+        lab.run(&format!("{line} --store s")).exits(2).says(&[
+            "version 2",
+            "version 1",
+            "new store",
+        ]);
+    }
+}
+
+#[test]
+fn what_is_no_store_is_refused() {
+    let lab = Lab::new();
+    lab.file("a", crawl(55, 20).concat());
+    std::fs::create_dir(lab.path("folder")).unwrap();
+    lab.file("folder/mine", "keep me");
+    for line in ["top", "stat", "verify", "rank x", "export --to tsv"] {
+        for store in ["folder", "nowhere"] {
+            lab.run(&format!("{line} --store {store}"))
+                .exits(2)
+                .says(&[store, "store"]);
+        }
+    }
+    lab.run("ingest a --store folder")
+        .exits(2)
+        .says(&["folder"]);
+    assert_eq!(std::fs::read(lab.path("folder/mine")).unwrap(), b"keep me");
+    assert_eq!(std::fs::read_dir(lab.path("folder")).unwrap().count(), 1);
+    lab.run("ingest a --store a")
+        .exits(7)
+        .says(&["a: cannot", "Not a directory"]);
+    // An empty folder may become one.
+    std::fs::create_dir(lab.path("empty")).unwrap();
+    lab.run("ingest a --store empty").exits(0);
+}
+
+#[test]
+fn damage_is_found_and_has_its_own_exit_code() {
+    let lab = Lab::new();
+    lab.file("a", crawl(56, 60).concat());
+    for (part, line) in [
+        ("urls", "export --to tsv"),
+        ("fingerprints", "verify"),
+        ("cash", "verify"),
+        ("snapshots/000000000060.snapshot", "top"),
+    ] {
+        let store = part.replace('/', "-");
+        lab.run(&format!("ingest a --store {store}")).exits(0);
+        let path = lab.path(&store).join(part);
+        let mut bytes = std::fs::read(&path).unwrap();
+        // The first slot of `cash` may be the one not in use: break both.
+        let half = if part == "cash" {
+            bytes.len() / 2
+        } else {
+            bytes.len()
+        };
+        for at in [40, half + 40] {
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte ^= 0x10;
+            }
+        }
+        std::fs::write(&path, bytes).unwrap();
+        lab.run(&format!("{line} --store {store}"))
+            .exits(5)
+            .says(&[part, "damaged"]);
+    }
+}

@@ -1,0 +1,290 @@
+//! What the tests share: running the binary, making crawls, looking into a store.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// How a run of the binary ended.
+#[derive(Debug)]
+pub struct Done {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Done {
+    /// Checks the exit code; a panic of the binary is never right.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Done {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        assert!(!self.err.contains("panicked"), "{self:#?}");
+        self
+    }
+
+    /// Checks that standard error says all of this.
+    #[track_caller]
+    pub fn says(self, words: &[&str]) -> Done {
+        for word in words {
+            assert!(self.err.contains(word), "{word:?} is not in {self:#?}");
+        }
+        self
+    }
+
+    /// Standard output as JSON.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap()
+    }
+}
+
+/// A folder of its own for a test's files and stores.
+pub struct Lab(TempDir);
+
+impl Lab {
+    pub fn new() -> Lab {
+        Lab(TempDir::new().unwrap())
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// Runs `cashrank` in this folder; words of `line` are split at spaces.
+    pub fn run(&self, line: &str) -> Done {
+        self.feed(line, b"")
+    }
+
+    /// The same, with standard input.
+    pub fn feed(&self, line: &str, stdin: &[u8]) -> Done {
+        let output = assert_cmd::Command::new(env!("CARGO_BIN_EXE_cashrank"))
+            .args(line.split_whitespace())
+            .current_dir(self.0.path())
+            .write_stdin(stdin)
+            .timeout(Duration::from_secs(300))
+            .output()
+            .unwrap();
+        Done {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Starts `cashrank`, with pipes.
+    pub fn start(&self, line: &str) -> Running {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_cashrank"))
+            .args(line.split_whitespace())
+            .current_dir(self.0.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Running {
+            stdin: child.stdin.take(),
+            child,
+        }
+    }
+
+    /// The bytes of a store's current snapshot.
+    #[track_caller]
+    pub fn snapshot(&self, store: &str) -> Vec<u8> {
+        let folder = self.path(store).join("snapshots");
+        let latest = fs::read(folder.join("latest.json")).unwrap();
+        let latest: Value = serde_json::from_slice(&latest).unwrap();
+        fs::read(folder.join(latest["snapshot"].as_str().unwrap())).unwrap()
+    }
+
+    /// The export of a store.
+    #[track_caller]
+    pub fn export(&self, store: &str) -> String {
+        self.run(&format!("export --to tsv --store {store}"))
+            .exits(0)
+            .out
+    }
+
+    /// `stat --json` of a store.
+    #[track_caller]
+    pub fn stat(&self, store: &str) -> Value {
+        self.run(&format!("stat --json --store {store}"))
+            .exits(0)
+            .json()
+    }
+
+    /// Waits until a store has published its snapshot after `records`.
+    pub fn await_snapshot(&self, store: &str, records: u64) {
+        let name = format!("snapshots/{records:012}.snapshot");
+        let path = self.path(store).join(name);
+        await_that(&format!("{} appears", path.display()), || path.exists());
+    }
+}
+
+/// A running `cashrank`; killed when dropped.
+pub struct Running {
+    pub child: Child,
+    pub stdin: Option<ChildStdin>,
+}
+
+impl Running {
+    pub fn write(&mut self, bytes: &[u8]) {
+        let stdin = self.stdin.as_mut().unwrap();
+        stdin.write_all(bytes).unwrap();
+        stdin.flush().unwrap();
+    }
+
+    /// Sends a signal by its name.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill")
+            .args(["-s", name, &self.child.id().to_string()])
+            .status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Kills it; false: it had ended before.
+    pub fn kill(mut self) -> bool {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap().code().is_none()
+    }
+
+    /// Closes its input and waits for its end.
+    pub fn end(mut self) -> Done {
+        self.stdin.take();
+        self.join()
+    }
+
+    /// Waits for its end with its input open. What it writes must fit the pipes.
+    pub fn join(&mut self) -> Done {
+        await_that("the process ends", || {
+            self.child.try_wait().unwrap().is_some()
+        });
+        let text = |pipe: Option<&mut dyn std::io::Read>| {
+            let mut text = String::new();
+            pipe.unwrap().read_to_string(&mut text).unwrap();
+            text
+        };
+        Done {
+            code: self.child.wait().unwrap().code(),
+            out: text(self.child.stdout.as_mut().map(|p| p as _)),
+            err: text(self.child.stderr.as_mut().map(|p| p as _)),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Polls until `true`; fails after a minute.
+pub fn await_that(what: &str, mut condition: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < Duration::from_secs(30), "never: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Numbers from a seed (SplitMix64).
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % sides
+    }
+}
+
+/// A crawl of `records` with recrawls, gone and unchanged pages, failures, redirects, self-links,
+/// repeated links and times; one line a record.
+pub fn crawl(seed: u64, records: u64) -> Vec<String> {
+    let mut dice = Dice(seed);
+    let pages = records / 3 + 2;
+    let url = |n: u64| format!("http://h{}.example/p{n}", n % 7);
+    (0..records)
+        .map(|at| {
+            let mut record =
+                json!({"url": url(dice.roll(pages)), "fetched_at": 1_400_000_000 + at / 3});
+            let links: Vec<String> = (0..dice.roll(12))
+                .map(|_| url(dice.roll(2 * pages)))
+                .collect();
+            match dice.roll(20) {
+                0 => record["status"] = json!(404),
+                1 => record["status"] = json!(410),
+                2 => record["status"] = json!(304),
+                3 => record["status"] = json!(503),
+                4 => {
+                    record["status"] = json!(301);
+                    record["redirect"] = json!(url(dice.roll(pages)));
+                }
+                5 => {}
+                _ => {
+                    record["status"] = json!(200);
+                    record["links"] = json!(links);
+                }
+            }
+            format!("{record}\n")
+        })
+        .collect()
+}
+
+/// Lines of the sample crawl in the repository.
+pub fn sample(records: usize) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/samples/crawl.jsonl.zst");
+    let bytes = zstd::decode_all(fs::File::open(path).unwrap()).unwrap();
+    let text = String::from_utf8(bytes).unwrap();
+    let lines: Vec<String> = text
+        .split_inclusive('\n')
+        .take(records)
+        .map(String::from)
+        .collect();
+    assert_eq!(lines.len(), records);
+    lines
+}
+
+/// One gzip member.
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+    out.write_all(bytes).unwrap();
+    out.finish().unwrap()
+}
+
+/// One zstd frame with a checksum.
+pub fn zstandard(bytes: &[u8]) -> Vec<u8> {
+    let mut out = zstd::Encoder::new(Vec::new(), 3).unwrap();
+    out.include_checksum(true).unwrap();
+    out.write_all(bytes).unwrap();
+    out.finish().unwrap()
+}
+
+/// Compresses a text in pieces of `size` bytes, put one after the other.
+pub fn in_pieces(bytes: &[u8], size: usize, compress: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
+    bytes.chunks(size).flat_map(compress).collect()
+}
+
+/// A file of the data folder beside the project, if it is there.
+pub fn data(name: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../shared/data")
+        .join(name);
+    if path.exists() {
+        return Some(path);
+    }
+    eprintln!("SKIPPED: {} is not here", path.display());
+    None
+}
