@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use cashrank::snapshot::Snapshot;
+use cashrank::engine::PageId;
+use cashrank::snapshot::{Ranked, Snapshot};
 use cashrank::store::RealDisk;
 
 use super::common::{Exit, StoreArg, bound, print, print_json, thousands, time};
@@ -47,17 +48,17 @@ impl Args {
 }
 
 fn pages(snapshot: &Snapshot, n: usize) -> anyhow::Result<Vec<Page>> {
-    let top = snapshot.top(n)?.into_iter();
-    top.map(|page| {
-        Ok(Page {
-            rank: page.rank,
-            importance: page.importance,
-            visits: page.visits,
-            last_fetch: page.last_fetch.map(|at| time(Some(at))),
-            url: snapshot.name(page.page)?,
-        })
-    })
-    .collect()
+    let top = snapshot.top(n)?;
+    let ids: Vec<PageId> = top.iter().map(|page| page.page).collect();
+    let named = top.into_iter().zip(snapshot.names_of(&ids)?);
+    let page = |(page, url): (Ranked, String)| Page {
+        rank: page.rank,
+        importance: page.importance,
+        visits: page.visits,
+        last_fetch: page.last_fetch.map(|at| time(Some(at))),
+        url,
+    };
+    Ok(named.map(page).collect())
 }
 
 /// Prints the `n` most important pages of a store's current snapshot, and the bound.

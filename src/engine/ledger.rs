@@ -128,19 +128,14 @@ impl Ledger {
         })
     }
 
-    /// Takes up where a checkpoint left off: `load` fills cells and ages of `totals.pages` pages.
+    /// Takes up where a checkpoint left off: `load` fills cells and ages of `totals.pages` pages, at
+    /// most the limit.
     pub(crate) fn restore(
         &mut self,
         totals: Totals,
         load: impl FnOnce(&mut [u64], &mut [u8]) -> Result<()>,
     ) -> Result<()> {
         let pages = totals.pages as usize;
-        if pages > self.cells.len() {
-            return Err(Error::Refused(format!(
-                "the store knows {pages} pages, more than --limit-pages {}; raise it",
-                self.cells.len()
-            )));
-        }
         self.totals = totals;
         self.cells.in_use(pages.next_power_of_two());
         load(

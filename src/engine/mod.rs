@@ -255,7 +255,8 @@ impl<A: Archive> Engine<A> {
         self.ids.clear();
     }
 
-    /// Applies one entry of the batch begun last. Entries come in order, without gaps.
+    /// Applies one entry of the batch begun last. Entries come in order, without gaps. After an error
+    /// the engine must not be used further: the record may have been applied in part.
     pub fn apply(&mut self, batch: &Batch, entry: &Entry) -> Result<()> {
         match entry.what {
             What::Other => self.counters.other += 1,
@@ -277,12 +278,12 @@ impl<A: Archive> Engine<A> {
                 targets.clear();
                 let names = batch.targets(entry).iter();
                 targets.extend(names.map(|&name| self.ids[name as usize]));
-                self.visit(page, &targets, age::NOW);
+                self.visit(page, &targets, age::NOW, self.time);
                 self.targets = targets;
             }
             What::Gone => {
                 self.counters.gone += 1;
-                self.visit(page, &[], age::GONE);
+                self.visit(page, &[], age::GONE, self.time);
             }
             What::Unchanged => {
                 self.counters.unchanged += 1;
@@ -293,13 +294,13 @@ impl<A: Archive> Engine<A> {
         self.end_record()
     }
 
-    fn visit(&mut self, page: PageId, targets: &[PageId], age: u8) {
+    fn visit(&mut self, page: PageId, targets: &[PageId], age: u8, fetched: Option<Time>) {
         if self.ledger.age(page) == age::NEVER {
             self.counters.visited += 1;
         }
         let paid = self.ledger.visit(page, targets, age);
         let pages = self.ledger.totals().pages;
-        self.log.measure(page, paid, 1, self.time, pages);
+        self.log.measure(page, paid, 1, fetched, pages);
     }
 
     fn admit_names(&mut self, batch: &Batch, names_end: u32) -> Result<()> {
@@ -349,7 +350,7 @@ impl<A: Archive> Engine<A> {
             let page = PageId(page);
             if matches!(self.ledger.age(page), age::NEVER | age::COMPLETED) {
                 self.counters.records += 1;
-                self.visit(page, &[], age::COMPLETED);
+                self.visit(page, &[], age::COMPLETED, None);
                 self.end_record()?;
             }
         }

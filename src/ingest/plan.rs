@@ -172,7 +172,16 @@ fn files(job: &Job, mut progress: Progress, observer: &mut dyn Observer) -> Resu
     } else if more && progress.pass > 1 {
         return refused("pass 1 is over: the list of inputs cannot grow; use another --store");
     }
-    progress.repeat = progress.repeat.max(job.repeat);
+    if !done && job.repeat < progress.pass {
+        return refused(format!(
+            "pass {} is under way: give --repeat {} or more",
+            progress.pass, progress.pass
+        ));
+    }
+    progress.repeat = match done {
+        true => progress.repeat.max(job.repeat),
+        false => job.repeat,
+    };
     progress.finished = progress.pass > progress.repeat;
     Ok(Plan {
         finished: progress.finished,

@@ -43,6 +43,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         inputs,
         progress,
         checkpointed: Instant::now(),
+        checkpointed_at: None,
         snapshotted: Instant::now(),
         publishing: None,
         published: None,
@@ -69,6 +70,8 @@ struct Run<'a> {
     progress: Progress,
     before: (Counters, u64),
     checkpointed: Instant,
+    /// Pass, input and place of the last checkpoint: an idle stream needs no other.
+    checkpointed_at: Option<(u32, u64, Place)>,
     snapshotted: Instant,
     published: Option<(PathBuf, Info)>,
     /// What had been read at the last snapshot.
@@ -224,6 +227,7 @@ impl Run<'_> {
             hash: None,
             oversize: 0,
             end: place.offset,
+            known: self.engine.ledger().totals().pages,
         };
         let mut pipeline = Pipeline::start(source, format.decoder(), &rules, self.job.threads)?;
         loop {
@@ -408,7 +412,7 @@ impl Run<'_> {
         } else if piece.chunk.verified {
             self.progress.unverified = None;
         }
-        if reading.format == Format::Edges && self.comes_back(&piece.batch, entry) {
+        if reading.format == Format::Edges && self.comes_back(reading, &piece.batch, entry) {
             self.ungrouped += 1;
         }
         self.engine.apply(&piece.batch, entry)?;
@@ -416,13 +420,16 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether an edge list's source was visited before in its first pass.
-    fn comes_back(&self, batch: &Batch, entry: &Entry) -> bool {
+    /// Whether an edge list's source was visited before in the first pass over the list. Pages known
+    /// from other inputs cannot be judged.
+    fn comes_back(&self, reading: &Reading<'_>, batch: &Batch, entry: &Entry) -> bool {
         if entry.what != What::Visit || self.progress.pass > 1 {
             return false;
         }
         let page = self.engine.page(batch.fingerprints[entry.source as usize]);
-        page.is_some_and(|page| self.engine.ledger().age(page) != age::NEVER)
+        page.is_some_and(|page| {
+            page.0 >= reading.known && self.engine.ledger().age(page) != age::NEVER
+        })
     }
 
     fn skipped(
@@ -567,7 +574,10 @@ impl Run<'_> {
         let over = |every, since: Instant| matches!(every, Every::Time(t) if since.elapsed() >= t);
         let snapshot = over(self.job.snapshot_every, self.snapshotted)
             && self.engine.counters().records > self.published_at.as_ref().map_or(0, |c| c.records);
-        if snapshot || over(self.job.checkpoint_every, self.checkpointed) {
+        let checkpoint = over(self.job.checkpoint_every, self.checkpointed)
+            && self.checkpointed_at
+                != Some((self.progress.pass, self.progress.input, self.progress.place));
+        if snapshot || checkpoint {
             self.checkpoint()?;
         }
         if snapshot {
@@ -586,6 +596,7 @@ impl Run<'_> {
         }
         checkpoint(&mut self.engine, &self.progress)?;
         self.checkpointed = Instant::now();
+        self.checkpointed_at = Some((self.progress.pass, self.progress.input, self.progress.place));
         Ok(())
     }
 
@@ -650,4 +661,6 @@ struct Reading<'a> {
     oversize: u64,
     /// Where the last record that may be stopped at ended.
     end: u64,
+    /// Pages known before the first of its records that this run applies.
+    known: u64,
 }

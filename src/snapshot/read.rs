@@ -1,13 +1,13 @@
 //! Reading a snapshot. Every column is checked against its checksum when it is read.
 
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{COLUMNS, Column, ENTRY, Info, Latest, MAGIC, SNAPSHOTS, TRAILER, column};
 use crate::decode::Time;
-use crate::engine::{CHUNK_PAGES, PageId};
+use crate::engine::{CHUNK_PAGES, Fingerprint, PageId};
 use crate::store::{self, Disk, DiskFile, NameReader};
 use crate::{Error, Result};
 
@@ -230,23 +230,31 @@ impl Snapshot {
         Ok(Some(block[(page.0 % CHUNK_PAGES) as usize]))
     }
 
-    /// A page's name.
-    pub fn name(&self, page: PageId) -> Result<String> {
-        self.names.name(page.0)
+    /// The names of some pages, in the order given. Each block of names is read once.
+    pub fn names_of(&self, pages: &[PageId]) -> Result<Vec<String>> {
+        let mut sorted: Vec<usize> = (0..pages.len()).collect();
+        sorted.sort_unstable_by_key(|&at| pages[at]);
+        let mut names = vec![String::new(); pages.len()];
+        let mut held = None;
+        for at in sorted {
+            names[at] = self.names.name(pages[at].0, &mut held)?;
+        }
+        Ok(names)
     }
 
     /// The pages with these names, in one sweep over the fingerprints (16 bytes a page).
     pub fn find(&self, disk: &dyn Disk, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
         let key = store::key_of(disk, &self.store)?;
-        let wanted: Vec<_> = names.iter().map(|name| key.fingerprint(name)).collect();
+        let mut wanted: HashMap<Fingerprint, Vec<usize>> = HashMap::new();
+        for (at, name) in names.iter().enumerate() {
+            wanted.entry(key.fingerprint(name)).or_default().push(at);
+        }
         let mut found = vec![None; names.len()];
         let fingerprints = self.all_pages("fingerprints", self.names.fingerprints());
         for (page, fingerprint) in fingerprints.enumerate() {
             let fingerprint = fingerprint?;
-            for (at, wanted) in wanted.iter().enumerate() {
-                if *wanted == fingerprint {
-                    found[at] = Some(PageId(page as u64));
-                }
+            for &at in wanted.get(&fingerprint).into_iter().flatten() {
+                found[at] = Some(PageId(page as u64));
             }
         }
         Ok(found)

@@ -150,6 +150,12 @@ impl Store {
     fn into_engine(self, page_limit: u64) -> Result<Engine<Store>> {
         let state = self.manifest.engine.clone();
         let pages = state.totals.pages;
+        if pages > page_limit {
+            return Err(Error::Refused(format!(
+                "{}: knows {pages} pages, more than --limit-pages {page_limit}; raise it",
+                self.dir.display()
+            )));
+        }
         let cash = CashFile::open(&*self.disk, &self.dir, false)?;
         let slots = self.slots.clone();
         let names = NameReader::open(&*self.disk, &self.dir, self.manifest.names)?;
@@ -168,9 +174,7 @@ impl Store {
         engine
             .restore(state, load, names.fingerprints())
             .map_err(|error| match error {
-                Error::Refused(what) if !what.contains("--limit-pages") => {
-                    Error::damaged(dir, what)
-                }
+                Error::Refused(what) => Error::damaged(dir, what),
                 other => other,
             })?;
         Ok(engine)

@@ -129,11 +129,22 @@ impl NameReader {
         })
     }
 
-    /// The name of one page.
-    pub fn name(&self, page: u64) -> Result<String> {
-        let block = self.urls.find(page)?;
-        let names = self.unpack(&block)?;
-        Ok(names[(page - block.first) as usize].clone())
+    /// The name of one page. `held` is the last block read (its first page and its names), and is
+    /// used again if it has the page.
+    pub fn name(&self, page: u64, held: &mut Option<(u64, Vec<String>)>) -> Result<String> {
+        let has = |(first, names): &&(u64, Vec<String>)| {
+            (*first..*first + names.len() as u64).contains(&page)
+        };
+        if held.as_ref().filter(has).is_none() {
+            let block = self.urls.find(page)?;
+            *held = Some((block.first, self.unpack(&block)?));
+        }
+        let found = held
+            .as_ref()
+            .and_then(|(first, names)| names.get((page - first) as usize));
+        found
+            .cloned()
+            .ok_or_else(|| Error::damaged(&self.path, format!("no name for page {page}")))
     }
 
     /// All names in page order.

@@ -140,9 +140,12 @@ impl Reference {
     }
 
     fn visit(&mut self, page: usize, targets: Vec<usize>, last: Last) {
+        // A target visited to complete a pass was not fetched.
+        if !matches!(last, Last::Completed) {
+            self.last_fetch[page] = self.time.max(self.last_fetch[page]);
+        }
         self.last[page] = last;
         self.visits[page] += 1;
-        self.last_fetch[page] = self.time.max(self.last_fetch[page]);
         self.now.followed += targets.len() as u128;
         self.distribute(page, targets, true);
         self.pay();

@@ -81,7 +81,7 @@ pub fn read_all(store: &Path) -> Result<Vec<(String, Ranked)>> {
         .map(|(page, name)| {
             let (name, page) = (name?, page?);
             // The same name through the index.
-            assert_eq!(snapshot.name(page.page)?, name);
+            assert_eq!(snapshot.names_of(&[page.page])?[0], name);
             Ok((name, page))
         })
         .collect()
