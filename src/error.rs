@@ -12,34 +12,52 @@ pub enum Error {
     /// A file operation of the system failed.
     #[error("{path}: cannot {action}: {source}", path = path.display())]
     Io {
+        /// The file or directory.
         path: PathBuf,
+        /// What was to be done, as a verb.
         action: &'static str,
+        /// What the system said.
         source: std::io::Error,
     },
     /// A compressed input is truncated, fails its checksum, or is not what its first bytes
     /// promise.
     #[error("{input}: {damage}{}", after(*.record))]
     Corrupt {
+        /// The input, as it was named.
         input: String,
         /// Records handed out before the damage; `None`: not counted.
         record: Option<u64>,
+        /// What is wrong, where, and what was done about it.
         damage: Box<Damage>,
     },
     /// `--strict`: a record that would have been skipped.
     #[error("{input}: record {record} at byte {offset}: {reason}: {detail}")]
     BadRecord {
+        /// The input, as it was named.
         input: String,
+        /// The record's number in it, from 1.
         record: u64,
+        /// Offset of its first byte in the decompressed input.
         offset: u64,
+        /// The name of the reason.
         reason: &'static str,
+        /// What is wrong.
         detail: String,
     },
     /// A file of the store is damaged.
     #[error("{path}: damaged: {what}", path = path.display())]
-    Damaged { path: PathBuf, what: String },
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
     /// Another process has the store open for writing.
     #[error("{path}: in use by another process; wait for it to end, or name another --store", path = path.display())]
-    Busy { path: PathBuf },
+    Busy {
+        /// The store's directory.
+        path: PathBuf,
+    },
     /// The request does not fit the store or the input; the text says what to do.
     #[error("{0}")]
     Refused(String),

@@ -55,6 +55,8 @@
 //! | [`ingest`] | all of these together: the `ingest` command |
 //! | [`metrics`], [`sim`] | comparing rankings; exact PageRank, the reference |
 
+#![warn(missing_docs)]
+
 pub mod batch;
 pub mod decode;
 pub mod engine;

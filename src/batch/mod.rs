@@ -62,9 +62,11 @@ pub struct Entry {
     pub names_end: u32,
     /// Its distinct targets are `links[links_start..links_end]`.
     pub links_start: u32,
+    /// See `links_start`.
     pub links_end: u32,
     /// Time of the fetch, if given.
     pub fetched_at: Option<Time>,
+    /// What became of its links.
     pub counts: LinkCounts,
 }
 

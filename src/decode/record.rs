@@ -121,7 +121,15 @@ pub enum Parsed<'r, 'a> {
     /// A crawl record.
     Record(&'r Record<'a>),
     /// A record that cannot be read; `detail` is for people, one line, without position.
-    Bad { reason: Reason, detail: String },
+    Bad {
+        /// By which it is counted.
+        reason: Reason,
+        /// What is wrong.
+        detail: String,
+    },
     /// Rightly no crawl record: a comment, a blank line, a WARC `request`. `kind` names it.
-    Other { kind: &'static str },
+    Other {
+        /// What it is.
+        kind: &'static str,
+    },
 }

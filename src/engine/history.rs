@@ -53,6 +53,7 @@ impl Row {
 /// When a stretch of pages was admitted: `first` up to the next admission's `first`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Admission {
+    /// The first page admitted.
     pub first: u64,
     /// A at the time.
     pub paid: u64,

@@ -146,6 +146,7 @@ impl Ledger {
         Ok(())
     }
 
+    /// The sums.
     pub fn totals(&self) -> &Totals {
         &self.totals
     }

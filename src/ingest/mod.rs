@@ -52,13 +52,17 @@ pub struct Job {
     pub strict: bool,
     /// What standard input is, if the store has read from one before.
     pub stream: Stream,
+    /// When the state is made durable.
     pub checkpoint_every: Every,
+    /// When a snapshot is published, besides the one at the end.
     pub snapshot_every: Every,
     /// Snapshots to keep, the newest; 0: all.
     pub keep_snapshots: usize,
     /// Threads that decode, besides the one that reads and the one that applies. At least 1.
     pub threads: usize,
+    /// Limits on input.
     pub limits: Limits,
+    /// How inputs are read.
     pub source: SourceOptions,
     /// Set from outside to stop at the next record, with a checkpoint.
     pub stop: Arc<AtomicBool>,
@@ -87,8 +91,9 @@ pub struct Outcome {
     pub before: Counters,
     /// Counts now.
     pub counters: Counters,
-    /// Pages known now and before.
+    /// Pages known now.
     pub pages: u64,
+    /// Pages known when it began.
     pub pages_before: u64,
     /// The last snapshot published, if any was.
     pub snapshot: Option<(PathBuf, Info)>,
@@ -109,43 +114,77 @@ pub trait Observer {
 #[non_exhaustive]
 pub enum Note<'a> {
     /// The store was made.
-    Created { store: &'a std::path::Path },
+    Created {
+        /// Its directory.
+        store: &'a std::path::Path,
+    },
     /// Reading goes on where a checkpoint left off.
     Resuming {
+        /// The input.
         input: &'a InputName,
+        /// The pass, from 1.
         pass: u32,
+        /// Records of it read before.
         records: u64,
+        /// Decompressed bytes of it read before.
         offset: u64,
     },
     /// An input read before is checked against what was read.
-    Checking { input: &'a InputName },
+    Checking {
+        /// The input.
+        input: &'a InputName,
+    },
     /// The format was guessed.
     Guessed {
+        /// The input.
         input: &'a InputName,
+        /// What it was taken for.
         format: Format,
+        /// What told.
         why: &'a str,
     },
     /// The input holds nothing.
-    Empty { input: &'a InputName },
+    Empty {
+        /// The input.
+        input: &'a InputName,
+    },
     /// A record was skipped.
     Skipped {
+        /// The input.
         input: &'a InputName,
+        /// The record's number in it, from 1.
         record: u64,
+        /// Offset of its first byte in the decompressed input.
         offset: u64,
+        /// By which it is counted.
         reason: Reason,
+        /// What is wrong.
         detail: &'a str,
     },
     /// Sources of an `edges` input came back after others in the first pass.
-    Ungrouped { input: &'a InputName, sources: u64 },
+    Ungrouped {
+        /// The input.
+        input: &'a InputName,
+        /// How often.
+        sources: u64,
+    },
     /// Members or frames of an input had no checksum.
-    Unchecked { input: &'a InputName, members: u64 },
+    Unchecked {
+        /// The input.
+        input: &'a InputName,
+        /// How many.
+        members: u64,
+    },
     /// No snapshot was published at the end, since some of what was applied is not verified.
     Withheld {
+        /// From where on.
         unverified: &'a crate::store::Unverified,
     },
     /// A snapshot was published.
     Published {
+        /// Its file.
         path: &'a std::path::Path,
+        /// What it says of the run.
         info: &'a Info,
     },
 }
@@ -153,15 +192,22 @@ pub enum Note<'a> {
 /// Where things stand.
 #[derive(Debug)]
 pub struct Standing<'a> {
+    /// The input being read.
     pub input: &'a InputName,
-    /// Compressed bytes read of this input, and its length if known.
+    /// Compressed bytes read of it.
     pub compressed: u64,
+    /// Its length, if known.
     pub compressed_len: Option<u64>,
-    /// Index of the input, number of inputs, pass and passes.
+    /// Its index.
     pub input_index: usize,
+    /// Number of inputs.
     pub inputs: usize,
+    /// The running pass, from 1.
     pub pass: u32,
+    /// Passes in all.
     pub repeat: u32,
+    /// What was read so far.
     pub counters: &'a Counters,
+    /// Pages known.
     pub pages: u64,
 }

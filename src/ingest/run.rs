@@ -166,7 +166,12 @@ impl Run<'_> {
         if !keep {
             return error;
         }
-        let kept = self.checkpoint().and_then(|()| self.final_snapshot());
+        let kept = self.checkpoint().and_then(|()| {
+            if self.engine.counters().records == 0 {
+                return Ok(());
+            }
+            self.final_snapshot()
+        });
         if let Some(unverified) = &self.progress.unverified {
             self.observer.note(Note::Withheld { unverified });
         }

@@ -13,6 +13,7 @@ use crate::{Error, Result};
 
 /// A graph and what is known of its nodes, which are numbered in order of first appearance.
 pub struct Loaded {
+    /// The graph.
     pub graph: Graph,
     /// By node.
     pub pages: Vec<Page>,
@@ -25,7 +26,9 @@ pub struct Loaded {
 pub struct Page {
     /// Canonical URL or opaque name.
     pub name: String,
+    /// Visits read.
     pub visits: u64,
+    /// Time of the last fetch, in seconds since 1970.
     pub last_fetch: Option<Time>,
 }
 

@@ -27,7 +27,9 @@ pub struct Settings {
     pub config: Config,
     /// `--limit-line`, `--limit-url`, `--limit-links`: they decide which records are skipped.
     pub line_bytes: u64,
+    /// See `line_bytes`.
     pub url_bytes: u64,
+    /// See `line_bytes`.
     pub links: u64,
     /// Version of the canonical form of URLs ([`crate::url::RULES`]).
     pub url_rules: u32,

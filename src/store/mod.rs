@@ -41,8 +41,8 @@ use std::sync::Arc;
 
 use crate::batch::HashKey;
 use crate::engine::{
-    Admission, Archive, CHUNK_PAGES, Engine, EngineState, Fingerprint, Mark, Row, WindowPolicy,
-    fold, merge, mergeable,
+    Admission, Archive, CHUNK_PAGES, Config, Engine, EngineState, Fingerprint, Mark, Row,
+    WindowPolicy, fold, merge, mergeable,
 };
 use crate::limits::Limits;
 use crate::{Error, Result};
@@ -513,16 +513,18 @@ pub(crate) fn key_of(disk: &dyn Disk, dir: &Path) -> Result<HashKey> {
     Ok(Identity::read(disk, dir)?.key)
 }
 
+/// Damping as it was typed: it is kept in 1/2^32, so eight decimals say it all.
+fn damping(config: &Config) -> String {
+    let text = format!("{:.8}", config.damping());
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 fn check_settings(dir: &Path, found: &Settings, asked: &Settings) -> Result<()> {
     if found == asked {
         return Ok(());
     }
     let differences: Vec<String> = [
-        (
-            "--damping",
-            found.config.damping().to_string(),
-            asked.config.damping().to_string(),
-        ),
+        ("--damping", damping(&found.config), damping(&asked.config)),
         (
             "--window",
             found.config.window.to_string(),

@@ -31,7 +31,9 @@ pub(crate) struct NameLogs {
 /// Committed lengths of both logs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct NameLengths {
+    /// Of the URL log.
     pub urls: LogLengths,
+    /// Of the fingerprint log.
     pub fingerprints: LogLengths,
 }
 

@@ -36,11 +36,17 @@ pub struct View {
 /// What [`View::verify`] checked.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
 pub struct Report {
+    /// Pages known.
     pub pages: u64,
+    /// Chunks of cash read and checked.
     pub cash_chunks: u64,
+    /// Marks read and checked.
     pub marks: u64,
+    /// Rows of the history.
     pub history_rows: u64,
+    /// Records that admitted pages.
     pub admissions: u64,
+    /// Names, as many as pages.
     pub names: u64,
     /// Expected pairs of distinct URLs that the index takes for one page.
     pub expected_wrong_merges: f64,
