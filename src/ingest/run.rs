@@ -1,9 +1,10 @@
 //! The run: inputs one after the other, pass after pass, with checkpoints and snapshots between.
 
+mod schedule;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
 use std::time::Instant;
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
@@ -11,14 +12,15 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::pipeline::{Next, PATIENCE, Piece, Pipeline, spawn};
 use super::plan::{Plan, check_job, plan};
-use super::{Every, Job, Note, Observer, Outcome, Standing};
+use super::{Job, Note, Observer, Outcome, Standing};
 use crate::batch::{Batch, Entry, LinkCounts, Rules, What};
 use crate::decode::{Format, Reason, guess, is_decided};
 use crate::engine::{Counters, Engine, age};
 use crate::snapshot::{self, Info};
 use crate::source::{Chunk, DamageKind, InputName, Source, Summary};
-use crate::store::{Disk, Input, Opened, Place, Progress, Store, Unverified, checkpoint};
+use crate::store::{Disk, Input, Opened, Place, Progress, Store, Unverified};
 use crate::{Error, Result};
+use schedule::Publishing;
 
 /// Runs a job to its end, or to where something stops it. Whatever stops it, the store holds its
 /// last checkpoint, and after bad input or a stop from outside a fresh one.
@@ -79,29 +81,6 @@ struct Run<'a> {
     /// Records when a checkpoint or snapshot was last due by their number.
     due_at: u64,
     ungrouped: u64,
-}
-
-/// A snapshot being made in the background, from the commit of `generation`.
-struct Publishing {
-    generation: u64,
-    /// Absent once it was waited for.
-    thread: Option<JoinHandle<Result<(PathBuf, Info)>>>,
-}
-
-impl Publishing {
-    fn is_finished(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
-    }
-
-    fn wait(&mut self) -> Option<std::thread::Result<Result<(PathBuf, Info)>>> {
-        self.thread.take().map(JoinHandle::join)
-    }
-}
-
-impl Drop for Publishing {
-    fn drop(&mut self) {
-        self.wait();
-    }
 }
 
 /// Why reading an input ended.
@@ -550,108 +529,6 @@ impl Run<'_> {
 
     fn stop_asked(&self) -> bool {
         self.job.stop.load(Ordering::Relaxed)
-    }
-
-    /// Whether the number of records asks for a checkpoint or a snapshot. Once for each number:
-    /// input that is no record does not ask again.
-    fn is_due(&self) -> bool {
-        self.engine.counters().records > self.due_at
-            && (self.due(self.job.checkpoint_every) || self.due(self.job.snapshot_every))
-    }
-
-    fn due(&self, every: Every) -> bool {
-        match every {
-            Every::Records(n) => self.engine.counters().records.is_multiple_of(n.max(1)),
-            Every::Time(_) | Every::Never => false,
-        }
-    }
-
-    fn on_records(&mut self) -> Result<()> {
-        self.due_at = self.engine.counters().records;
-        self.checkpoint()?;
-        if self.due(self.job.snapshot_every) {
-            self.begin_snapshot()?;
-        }
-        Ok(())
-    }
-
-    fn on_time(&mut self) -> Result<()> {
-        let over = |every, since: Instant| matches!(every, Every::Time(t) if since.elapsed() >= t);
-        let snapshot = over(self.job.snapshot_every, self.snapshotted)
-            && self.engine.counters().records > self.published_at.as_ref().map_or(0, |c| c.records);
-        let checkpoint = over(self.job.checkpoint_every, self.checkpointed)
-            && self.checkpointed_at
-                != Some((self.progress.pass, self.progress.input, self.progress.place));
-        if snapshot || checkpoint {
-            self.checkpoint()?;
-        }
-        if snapshot {
-            self.begin_snapshot()?;
-        }
-        Ok(())
-    }
-
-    fn checkpoint(&mut self) -> Result<()> {
-        // The slots of the commit that a snapshot is made from are written over two commits later.
-        let generation = self.engine.archive().generation();
-        if let Some(publishing) = &self.publishing
-            && (publishing.is_finished() || publishing.generation < generation)
-        {
-            self.finish_publishing()?;
-        }
-        checkpoint(&mut self.engine, &self.progress)?;
-        self.checkpointed = Instant::now();
-        self.checkpointed_at = Some((self.progress.pass, self.progress.input, self.progress.place));
-        Ok(())
-    }
-
-    /// Starts making a snapshot of the last commit.
-    fn begin_snapshot(&mut self) -> Result<()> {
-        self.finish_publishing()?;
-        self.snapshotted = Instant::now();
-        if !self.owes_snapshot() {
-            return Ok(());
-        }
-        let view = self.engine.archive().view()?;
-        let disk = self.disk.clone();
-        let keep = self.job.keep_snapshots;
-        let thread = std::thread::Builder::new()
-            .name("snapshot".into())
-            .spawn(move || snapshot::publish(&*disk, &view, keep))
-            .map_err(Error::io("thread", "start"))?;
-        self.publishing = Some(Publishing {
-            generation: self.engine.archive().generation(),
-            thread: Some(thread),
-        });
-        self.published_at = Some(self.engine.counters().clone());
-        Ok(())
-    }
-
-    fn finish_publishing(&mut self) -> Result<()> {
-        let Some(done) = self.publishing.take().and_then(|mut p| p.wait()) else {
-            return Ok(());
-        };
-        let (path, info) = done
-            .map_err(|_| Error::Refused("the snapshot thread failed; please report it".into()))??;
-        self.observer.note(Note::Published {
-            path: &path,
-            info: &info,
-        });
-        self.published = Some((path, info));
-        Ok(())
-    }
-
-    /// The snapshot at the end, unless something unverified forbids it.
-    fn final_snapshot(&mut self) -> Result<()> {
-        if self.progress.unverified.is_none() {
-            self.begin_snapshot()?;
-        }
-        self.finish_publishing()
-    }
-
-    /// Whether something was read since the last snapshot.
-    fn owes_snapshot(&self) -> bool {
-        self.published_at.as_ref() != Some(self.engine.counters())
     }
 }
 
