@@ -458,6 +458,12 @@ fn summary(outcome: &Outcome, seconds: f64) {
     if !skipped.is_empty() {
         eprintln!("skipped records: {}", skipped.join(", "));
     }
+    if now.other > before.other {
+        eprintln!(
+            "pieces of input that are no crawl records: {}",
+            thousands(now.other - before.other)
+        );
+    }
     let dropped: Vec<String> = [
         ("to no page", now.links_scheme - before.links_scheme),
         ("invalid", now.links_invalid - before.links_invalid),
@@ -476,16 +482,16 @@ fn summary(outcome: &Outcome, seconds: f64) {
         tell_state(info);
     }
     if outcome.stopped {
-        eprintln!("stopped at a checkpoint; the same command goes on");
+        eprintln!("stopped at a checkpoint, without a snapshot; the same command goes on");
     }
-    if let Some(unverified) = &outcome.unverified {
+    if let Some(unverified) = outcome.unverified.as_ref().filter(|_| !outcome.stopped) {
         eprintln!("{}", withheld(unverified));
     }
 }
 
 fn withheld(unverified: &Unverified) -> String {
     format!(
-        "no snapshot published: {} could not be verified from record {} on; --accept-unverified \
+        "no further snapshot published: {} could not be verified from record {} on; --accept-unverified \
          publishes all the same",
         unverified.input, unverified.from_record
     )
@@ -515,6 +521,7 @@ fn summary_json(outcome: &Outcome, seconds: f64) -> serde_json::Value {
         "links": now.links - before.links,
         "new_pages": outcome.pages - outcome.pages_before,
         "skipped": skipped,
+        "other": now.other - before.other,
         "seconds": seconds,
         "total_records": now.records,
         "total_links": now.links,

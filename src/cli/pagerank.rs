@@ -85,6 +85,13 @@ impl Args {
                 " (the residual asked for is below what 64-bit numbers resolve)"
             }
         );
+        if loaded.ungrouped > 0 {
+            eprintln!(
+                "{} groups of edges replaced an earlier group of the same source. If the file is not \
+                 grouped by source, sort it first (sort -s -k1,1)",
+                thousands(loaded.ungrouped)
+            );
+        }
         if loaded.skipped > 0 {
             eprintln!("{} records were skipped", thousands(loaded.skipped));
             return Ok(Exit::Skipped);

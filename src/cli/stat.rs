@@ -29,6 +29,7 @@ struct Stat {
     unchanged: u64,
     failed: u64,
     skipped: u64,
+    other: u64,
     links: u64,
     pages: u64,
     visited: u64,
@@ -78,6 +79,7 @@ fn stat(snapshot: &Snapshot, disk_bytes: Disk) -> Stat {
         unchanged: counters.unchanged,
         failed: counters.failed,
         skipped: counters.skipped_total(),
+        other: counters.other,
         links: counters.links,
         pages: info.pages,
         visited: counters.visited,
@@ -90,7 +92,8 @@ fn stat(snapshot: &Snapshot, disk_bytes: Disk) -> Stat {
         window_mark: info.window.mark,
         window_turnovers: info.window.turnovers,
         bound_l1: info.bound_l1(),
-        damping: info.settings.config.damping(),
+        // It is kept in 1/2^32: more than eight decimals would say nothing.
+        damping: (info.settings.config.damping() * 1e8).round() / 1e8,
         snapshot: snapshot.path().display().to_string(),
         disk_bytes,
     }
@@ -133,6 +136,7 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
         ),
     )?;
     line("skipped", thousands(stat.skipped))?;
+    line("no records", thousands(stat.other))?;
     line("links", thousands(stat.links))?;
     line("pages", thousands(stat.pages))?;
     line("visited", thousands(stat.visited))?;

@@ -89,7 +89,8 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
     };
     guessed.map_err(|said| {
         Error::Refused(format!(
-            "cannot tell the input's format: {said}; name it with --format"
+            "no known format: {said}; if it is records, wat, adjacency or edges all the same, name it \
+             with --format"
         ))
     })
 }

@@ -154,7 +154,14 @@ fn files(job: &Job, mut progress: Progress, observer: &mut dyn Observer) -> Resu
         }
         if let (false, Some(end)) = (is_stream, progress.inputs[at].end) {
             observer.note(Note::Checking { input });
-            check_read(job, input, end)?;
+            check_read(job, input, end).map_err(|error| match error {
+                Error::Refused(what) => Error::Refused(format!(
+                    "{what}. This store has read, in this order: {}. Name these first, or pipe what is \
+                     new: `... | cashrank ingest -`",
+                    names(&progress)
+                )),
+                other => other,
+            })?;
         }
     }
     let more = job.inputs.len() > begun;

@@ -145,12 +145,7 @@ impl Run<'_> {
         if !keep {
             return error;
         }
-        let kept = self.checkpoint().and_then(|()| {
-            if self.engine.counters().records == 0 {
-                return Ok(());
-            }
-            self.final_snapshot()
-        });
+        let kept = self.checkpoint().and_then(|()| self.final_snapshot());
         if let Some(unverified) = &self.progress.unverified {
             self.observer.note(Note::Withheld { unverified });
         }
@@ -211,6 +206,7 @@ impl Run<'_> {
             hash: None,
             oversize: 0,
             end: place.offset,
+            torn: None,
             known: self.engine.ledger().totals().pages,
         };
         let mut pipeline = Pipeline::start(source, format.decoder(), &rules, self.job.threads)?;
@@ -348,6 +344,11 @@ impl Run<'_> {
         for (at, entry) in piece.batch.entries.iter().enumerate() {
             let complaint = complaints.next_if(|(of, _)| *of as usize == at);
             let complaint = complaint.map(|(_, text)| text.as_str());
+            reading.torn = None;
+            if entry.what == What::Skipped(Reason::CutShort) {
+                self.settle(reading, chunk);
+                reading.torn = Some(self.progress.place);
+            }
             self.entry(reading, piece, entry, complaint)?;
             let end = chunk.offset + entry.end;
             if end <= reading.end {
@@ -504,10 +505,15 @@ impl Run<'_> {
                 sources,
             });
         }
-        let end = Place {
+        let whole = Place {
             offset: summary.bytes,
             prefix: summary.prefix,
             records: self.progress.place.records,
+        };
+        // A stream may be sent again, and then its torn record will be whole.
+        let end = match reading.input {
+            InputName::Stdin => reading.torn.unwrap_or(whole),
+            InputName::File(_) => whole,
         };
         let input = &mut self.progress.inputs[self.progress.input as usize];
         match input.end {
@@ -543,6 +549,8 @@ struct Reading<'a> {
     oversize: u64,
     /// Where the last record that may be stopped at ended.
     end: u64,
+    /// Before the last record, if that was cut short.
+    torn: Option<Place>,
     /// Pages known before the first of its records that this run applies.
     known: u64,
 }

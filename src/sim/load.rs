@@ -19,6 +19,8 @@ pub struct Loaded {
     pub pages: Vec<Page>,
     /// Records that could not be used.
     pub skipped: u64,
+    /// Groups of `edges` inputs whose source had a group before: only the last one counts.
+    pub ungrouped: u64,
 }
 
 /// One node.
@@ -53,6 +55,8 @@ pub fn load(
         nodes: HashMap::new(),
         pages: Vec::new(),
         skipped: 0,
+        ungrouped: 0,
+        edges: false,
         ids: Vec::new(),
     };
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -68,6 +72,7 @@ pub fn load(
                     .0
             }
         };
+        loading.edges = format == Format::Edges;
         let mut pipeline = Pipeline::start(source, format.decoder(), &rules, threads)?;
         loop {
             match pipeline.next()? {
@@ -86,6 +91,7 @@ pub fn load(
         graph: loading.builder.build(),
         pages: loading.pages,
         skipped: loading.skipped,
+        ungrouped: loading.ungrouped,
     })
 }
 
@@ -94,6 +100,9 @@ struct Loading {
     nodes: HashMap<Fingerprint, u32>,
     pages: Vec<Page>,
     skipped: u64,
+    ungrouped: u64,
+    /// The input being read is an edge list.
+    edges: bool,
     ids: Vec<u32>,
 }
 
@@ -126,7 +135,9 @@ impl Loading {
             What::Visit | What::Gone => {
                 let source = self.ids[entry.source as usize];
                 self.fetched(entry);
-                self.pages[source as usize].visits += 1;
+                let visits = &mut self.pages[source as usize].visits;
+                self.ungrouped += u64::from(self.edges && *visits > 0);
+                *visits += 1;
                 let targets = batch.targets(entry).iter();
                 let targets = targets.map(|&name| self.ids[name as usize]);
                 self.builder.row(source, targets);

@@ -423,6 +423,12 @@ fn is_store(disk: &dyn Disk, dir: &Path) -> Result<bool> {
             dir.display()
         ))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
+            Err(Error::Refused(format!(
+                "{}: is a file, and a store is a directory; name another --store",
+                dir.display()
+            )))
+        }
         Err(error) => Err(Error::io(dir, "list")(error)),
     }
 }

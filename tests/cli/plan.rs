@@ -165,3 +165,25 @@ fn resume_reads_an_ended_stream_on() {
         .exits(2)
         .says(&["no stream"]);
 }
+
+/// A crawler died within a line; sent again from its start with `--resume`, the stream brings that
+/// record whole.
+#[test]
+fn resume_reads_a_torn_record_again() {
+    let lab = Lab::new();
+    let lines: Vec<String> = (0..5)
+        .map(|n| format!("{{\"url\":\"http://a/{n}\",\"links\":[\"http://b/{n}\"]}}\n"))
+        .collect();
+    let whole = lines.concat();
+    let torn = &whole[..lines[0].len() * 3 + 20];
+    lab.feed("ingest - --store s", torn.as_bytes())
+        .exits(3)
+        .says(&["record 4", "cut-short"]);
+    lab.feed("ingest - --store s --resume", whole.as_bytes())
+        .exits(0);
+    let stat = lab.stat("s");
+    assert_eq!((&stat["records"], &stat["skipped"]), (&5.into(), &1.into()));
+    lab.feed("ingest - --store whole", whole.as_bytes())
+        .exits(0);
+    assert_eq!(lab.export("s"), lab.export("whole"));
+}

@@ -117,8 +117,8 @@ fn what_is_no_store_is_refused() {
     assert_eq!(std::fs::read(lab.path("folder/mine")).unwrap(), b"keep me");
     assert_eq!(std::fs::read_dir(lab.path("folder")).unwrap().count(), 1);
     lab.run("ingest a --store a")
-        .exits(7)
-        .says(&["a: cannot", "Not a directory"]);
+        .exits(2)
+        .says(&["a: is a file"]);
     // An empty folder may become one.
     std::fs::create_dir(lab.path("empty")).unwrap();
     lab.run("ingest a --store empty").exits(0);
