@@ -8,7 +8,7 @@
 //! use std::borrow::Cow;
 //!
 //! use cashrank::decode::{Link, Names, Record};
-//! use cashrank::engine::{Config, Engine};
+//! use cashrank::{Config, Engine};
 //!
 //! # fn main() -> cashrank::Result<()> {
 //! let mut engine = Engine::new(Config::default())?;
@@ -70,5 +70,6 @@ pub mod source;
 pub mod store;
 pub mod url;
 
+pub use engine::{Config, Engine, Ranking};
 pub use error::{Error, Result};
 pub use limits::Limits;
