@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::{COLUMNS, Column, ENTRY, Info, Latest, MAGIC, SNAPSHOTS, TRAILER, column};
 use crate::decode::Time;
 use crate::engine::{CHUNK_PAGES, Fingerprint, PageId};
-use crate::store::{self, Disk, DiskFile, NameReader};
+use crate::store::{self, Disk, DiskFile, NameReader, number};
 use crate::{Error, Result};
 
 /// A published snapshot, with the names of its pages.
@@ -40,13 +40,6 @@ pub struct Ranked {
     pub last_fetch: Option<Time>,
     /// Cash, in units.
     pub cash: u64,
-}
-
-fn number(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .rev()
-        .fold(0, |n, &byte| n << 8 | u64::from(byte))
 }
 
 impl Snapshot {

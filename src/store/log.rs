@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::disk::{Disk, DiskFile};
+use super::varint::number;
 use crate::{Error, Result};
 
 const HEADER: usize = 24;
@@ -132,13 +133,7 @@ impl BlockLog {
         self.data
             .read_at(&mut head, offset)
             .map_err(Error::reading(&self.path))?;
-        let number = |range: std::ops::Range<usize>| {
-            head[range]
-                .iter()
-                .rev()
-                .fold(0u64, |n, &byte| n << 8 | u64::from(byte))
-        };
-        let len = number(12..16);
+        let len = number(&head[12..16]);
         let end = offset + HEADER as u64 + len;
         if end > self.lengths.data {
             return Err(at("its length is wrong"));
@@ -147,12 +142,12 @@ impl BlockLog {
         self.data
             .read_at(&mut payload, offset + HEADER as u64)
             .map_err(Error::reading(&self.path))?;
-        if checksum(&head[..16], &payload) != number(16..24) {
+        if checksum(&head[..16], &payload) != number(&head[16..24]) {
             return Err(at("its checksum does not match"));
         }
         let block = Block {
-            first: number(0..8),
-            pages: number(8..12) as u32,
+            first: number(&head[0..8]),
+            pages: number(&head[8..12]) as u32,
             payload,
         };
         Ok((block, end))

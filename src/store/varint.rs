@@ -1,4 +1,4 @@
-//! Variable-length integers: seven bits a byte, low bits first, the high bit says "more follows".
+//! Integers as stored. Variable-length ones: seven bits a byte, low bits first, the high bit says "more follows".
 
 /// Appends `value`.
 pub(crate) fn put(out: &mut Vec<u8>, mut value: u128) {
@@ -25,6 +25,14 @@ pub(crate) fn take(from: &mut &[u8]) -> Option<u128> {
         }
     }
     None
+}
+
+/// A little-endian number of up to eight bytes.
+pub(crate) fn number(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |n, &byte| n << 8 | u64::from(byte))
 }
 
 /// Maps signed to unsigned so that small magnitudes stay small.

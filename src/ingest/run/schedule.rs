@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use super::Run;
+use crate::ingest::pipeline::spawn;
 use crate::ingest::{Every, Note};
 use crate::snapshot::{self, Info};
 use crate::store::checkpoint;
@@ -101,10 +102,7 @@ impl Run<'_> {
         let view = self.engine.archive().view()?;
         let disk = self.disk.clone();
         let keep = self.job.keep_snapshots;
-        let thread = std::thread::Builder::new()
-            .name("snapshot".into())
-            .spawn(move || snapshot::publish(&*disk, &view, keep))
-            .map_err(Error::io("thread", "start"))?;
+        let thread = spawn("snapshot", move || snapshot::publish(&*disk, &view, keep))?;
         self.publishing = Some(Publishing {
             generation: self.engine.archive().generation(),
             thread: Some(thread),
