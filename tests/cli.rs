@@ -4,6 +4,8 @@
 mod bad_input;
 #[path = "cli/commands.rs"]
 mod commands;
+#[path = "common/crawl.rs"]
+mod crawl;
 #[path = "cli/determinism.rs"]
 mod determinism;
 #[path = "cli/plan.rs"]

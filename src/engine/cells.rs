@@ -5,7 +5,6 @@
 //! 26 M. So cash lives in anonymous memory that is reserved once, takes real memory only where it
 //! is touched, and never moves.
 
-use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
 use bytemuck::Pod;
@@ -15,10 +14,17 @@ use crate::{Error, Result};
 
 /// `len` zeroed values in anonymous memory.
 pub(crate) struct Cells<T> {
-    map: MmapMut,
+    memory: Memory<T>,
     len: usize,
-    of: PhantomData<T>,
 }
+
+enum Memory<T> {
+    Heap(Vec<T>),
+    Map(MmapMut),
+}
+
+/// Below this size the heap serves: an index of few pages would be 512 maps of a page each.
+const MAP_BYTES: usize = 64 << 10;
 
 /// From this size on huge pages are asked for; below, they would only waste memory.
 const HUGE_BYTES: usize = 8 << 20;
@@ -26,7 +32,11 @@ const HUGE_BYTES: usize = 8 << 20;
 impl<T: Pod> Cells<T> {
     /// Reserves room for `len` values.
     pub fn reserve(len: usize) -> Result<Cells<T>> {
-        let bytes = len.max(1) * size_of::<T>();
+        let bytes = len * size_of::<T>();
+        if bytes < MAP_BYTES {
+            let memory = Memory::Heap(vec![T::zeroed(); len]);
+            return Ok(Cells { memory, len });
+        }
         let map = MmapOptions::new()
             .len(bytes)
             .no_reserve_swap()
@@ -38,11 +48,8 @@ impl<T: Pod> Cells<T> {
                     bytes >> 20
                 ))
             })?;
-        Ok(Cells {
-            map,
-            len,
-            of: PhantomData,
-        })
+        let memory = Memory::Map(map);
+        Ok(Cells { memory, len })
     }
 
     /// Says that the first `len` values are in use, so that huge pages can be asked for.
@@ -56,7 +63,9 @@ impl<T: Pod> Cells<T> {
     /// Asks for huge pages. They are a matter of speed alone: a refusal changes nothing.
     #[cfg(target_os = "linux")]
     pub fn advise_huge(&self) {
-        let _ = self.map.advise(memmap2::Advice::HugePage);
+        if let Memory::Map(map) = &self.memory {
+            let _ = map.advise(memmap2::Advice::HugePage);
+        }
     }
 
     /// No huge pages to ask for on this system.
@@ -68,12 +77,18 @@ impl<T: Pod> Deref for Cells<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        &bytemuck::cast_slice(&self.map[..])[..self.len]
+        match &self.memory {
+            Memory::Heap(values) => values,
+            Memory::Map(map) => &bytemuck::cast_slice(&map[..])[..self.len],
+        }
     }
 }
 
 impl<T: Pod> DerefMut for Cells<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        &mut bytemuck::cast_slice_mut(&mut self.map[..])[..self.len]
+        match &mut self.memory {
+            Memory::Heap(values) => values,
+            Memory::Map(map) => &mut bytemuck::cast_slice_mut(&mut map[..])[..self.len],
+        }
     }
 }

@@ -175,6 +175,13 @@ pub enum Note<'a> {
         /// How many.
         members: u64,
     },
+    /// The state was made durable: what was read so far will not be read again.
+    Checkpoint {
+        /// Number of the commit.
+        generation: u64,
+        /// Records applied so far.
+        records: u64,
+    },
     /// No snapshot was published at the end, since some of what was applied is not verified.
     Withheld {
         /// From where on.

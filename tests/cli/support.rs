@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tempfile::TempDir;
+
+pub use crate::crawl::{Dice, crawl};
 
 /// How a run of the binary ended.
 #[derive(Debug)]
@@ -195,52 +197,6 @@ pub fn await_that(what: &str, mut condition: impl FnMut() -> bool) {
         assert!(started.elapsed() < Duration::from_secs(30), "never: {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
-}
-
-/// Numbers from a seed (SplitMix64).
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % sides
-    }
-}
-
-/// A crawl of `records` with recrawls, gone and unchanged pages, failures, redirects, self-links,
-/// repeated links and times; one line a record.
-pub fn crawl(seed: u64, records: u64) -> Vec<String> {
-    let mut dice = Dice(seed);
-    let pages = records / 3 + 2;
-    let url = |n: u64| format!("http://h{}.example/p{n}", n % 7);
-    (0..records)
-        .map(|at| {
-            let mut record =
-                json!({"url": url(dice.roll(pages)), "fetched_at": 1_400_000_000 + at / 3});
-            let links: Vec<String> = (0..dice.roll(12))
-                .map(|_| url(dice.roll(2 * pages)))
-                .collect();
-            match dice.roll(20) {
-                0 => record["status"] = json!(404),
-                1 => record["status"] = json!(410),
-                2 => record["status"] = json!(304),
-                3 => record["status"] = json!(503),
-                4 => {
-                    record["status"] = json!(301);
-                    record["redirect"] = json!(url(dice.roll(pages)));
-                }
-                5 => {}
-                _ => {
-                    record["status"] = json!(200);
-                    record["links"] = json!(links);
-                }
-            }
-            format!("{record}\n")
-        })
-        .collect()
 }
 
 /// Lines of the sample crawl in the repository.

@@ -87,6 +87,10 @@ impl Run<'_> {
             self.finish_publishing()?;
         }
         checkpoint(&mut self.engine, &self.progress)?;
+        self.observer.note(Note::Checkpoint {
+            generation: self.engine.archive().generation(),
+            records: self.engine.counters().records,
+        });
         self.checkpointed = Instant::now();
         self.checkpointed_at = Some((self.progress.pass, self.progress.input, self.progress.place));
         Ok(())

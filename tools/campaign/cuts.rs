@@ -1,0 +1,196 @@
+//! Power cuts: at every operation of a small run, and at every operation of the recovery from each
+//! of those; and at random ones of random runs, again and again.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Mutex;
+
+use crate::crawl::Dice;
+use crate::disk::{Fault, Mutant, Plan, SimDisk, Survival};
+use crate::scenario::{Promise, Scenario, check_generation};
+use crate::tally::{Tally, spread};
+
+fn cut_at(at: u64) -> Plan {
+    Plan {
+        fault: Fault::Cut,
+        at,
+        for_ever: true,
+        on: |_| true,
+    }
+}
+
+/// Disks that a run ended well from, and the commit it began with: the same disk need not be tried
+/// twice.
+type Known = Mutex<HashMap<u128, Option<u64>>>;
+
+/// Cuts at every operation of the scenario, with every survival; from each distinct disk that
+/// leaves, at every operation of the run that goes on (if `again`), with every survival.
+pub fn exhaustive(scenario: &Scenario, seed: u64, again: bool) -> Tally {
+    let known = Known::default();
+    spread(scenario.operations + 1, |at| {
+        let disk = SimDisk::new(seed);
+        let first = Level {
+            scenario,
+            known: &known,
+            seed,
+            path: format!("cut at {at}"),
+        };
+        let promise = Promise::default();
+        first.cuts(&disk, at, promise, |survivor, path, promise| {
+            let mut tally = Tally::default();
+            if !again {
+                return tally;
+            }
+            let copy = survivor.cut(Survival::Everything, seed);
+            if scenario.run(&copy).is_err() {
+                return tally;
+            }
+            for at in 0..=copy.operations() {
+                let second = Level {
+                    path: format!("{path}, then at {at}"),
+                    ..first
+                };
+                let disk = survivor.cut(Survival::Everything, seed);
+                tally += second.cuts(&disk, at, promise.clone(), |_, _, _| Tally::default());
+            }
+            tally.cuts_again = tally.cuts;
+            tally
+        })
+    })
+}
+
+/// One cut of the exhaustive campaign.
+struct Level<'a> {
+    scenario: &'a Scenario,
+    known: &'a Known,
+    seed: u64,
+    path: String,
+}
+
+impl Level<'_> {
+    /// Runs into a cut at operation `at`, and goes on from every disk that this may leave. `then`
+    /// is called with those not seen before.
+    fn cuts(
+        &self,
+        disk: &SimDisk,
+        at: u64,
+        mut promise: Promise,
+        then: impl Fn(&SimDisk, &str, &Promise) -> Tally,
+    ) -> Tally {
+        let mut tally = Tally::default();
+        disk.plan(cut_at(at));
+        let ran = match self.scenario.run_into_fault(disk) {
+            Ok(ran) => ran,
+            Err(what) => {
+                tally.failures.push(format!("{}: {what}", self.path));
+                return tally;
+            }
+        };
+        promise.keep(ran.promise);
+        for survival in Survival::ALL {
+            tally.cuts += 1;
+            let survivor = disk.cut(survival, self.seed ^ at);
+            let story = || format!("{}, {survival:?} survives", self.path);
+            let checked = self.scenario.check_survivor(&survivor, &promise);
+            if !tally.judge(checked, story) {
+                continue;
+            }
+            let hash = survivor.hash();
+            let known = self
+                .known
+                .lock()
+                .map_or(None, |known| known.get(&hash).copied());
+            if let Some(began_with) = known {
+                tally.judge(check_generation(&promise, began_with), story);
+                tally.survivors += 1;
+                continue;
+            }
+            let copy = survivor.cut(Survival::Everything, self.seed);
+            let finished = self.scenario.finish(&copy).and_then(|ran| {
+                check_generation(&promise, ran.began_with)?;
+                self.scenario.verify(&copy)?;
+                Ok(ran)
+            });
+            match finished {
+                Ok(ran) => {
+                    tally.survived(ran.recovery);
+                    tally.disks += 1;
+                    if let Ok(mut known) = self.known.lock() {
+                        known.insert(hash, ran.began_with);
+                    }
+                    tally += then(&survivor, &story(), &promise);
+                }
+                Err(what) => tally.failures.push(format!("{}: {what}", story())),
+            }
+        }
+        tally
+    }
+}
+
+impl Promise {
+    /// Adds what a later run promised.
+    fn keep(&mut self, later: Promise) {
+        self.generation = self.generation.max(later.generation);
+        self.snapshot = self.snapshot.take().max(later.snapshot);
+    }
+}
+
+/// Random scenarios: each cut up to four times, then finished.
+pub fn random(dir: &Path, seed: u64, chains: u64, mutant: Option<Mutant>) -> Tally {
+    // Many chains share a scenario: its undisturbed run is made once.
+    const SHARED: u64 = 50;
+    spread(chains.div_ceil(SHARED), |group| {
+        let mut dice = Dice(seed ^ group.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let mut tally = Tally::default();
+        let scenario = match Scenario::random(&mut dice, dir) {
+            Ok(scenario) => scenario,
+            Err(what) => {
+                tally
+                    .failures
+                    .push(format!("random scenario {group}: {what}"));
+                return tally;
+            }
+        };
+        for chain in 0..SHARED.min(chains - group * SHARED) {
+            let story = format!("--seed {seed}, random scenario {group}, chain {chain}");
+            let mut dice = dice.fork();
+            let result = one_chain(&scenario, &mut dice, mutant, &mut tally);
+            tally.judge(result, || story);
+        }
+        tally
+    })
+}
+
+fn one_chain(
+    scenario: &Scenario,
+    dice: &mut Dice,
+    mutant: Option<Mutant>,
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let mut disk = SimDisk::new(dice.roll(u64::MAX));
+    if let Some(mutant) = mutant {
+        disk.mutate(mutant);
+    }
+    let mut promise = Promise::default();
+    for cut in 0..1 + dice.roll(4) {
+        // Half of the later cuts come soon after the start: in the recovery.
+        let early = cut > 0 && dice.coin();
+        let at = dice.roll(if early { 60 } else { scenario.operations + 20 });
+        disk.plan(cut_at(at));
+        let ran = scenario.run_into_fault(&disk)?;
+        check_generation(&promise, ran.began_with)?;
+        promise.keep(ran.promise);
+        tally.cuts += 1;
+        tally.cuts_again += u64::from(cut > 0);
+        let survival = Survival::ALL[dice.roll(6) as usize];
+        disk = disk.cut(survival, dice.roll(u64::MAX));
+        scenario
+            .check_survivor(&disk, &promise)
+            .map_err(|what| format!("after cut {cut} at {at}, {survival:?} survives: {what}"))?;
+    }
+    let ran = scenario.finish(&disk)?;
+    check_generation(&promise, ran.began_with)?;
+    scenario.verify(&disk)?;
+    tally.survived(ran.recovery);
+    Ok(())
+}

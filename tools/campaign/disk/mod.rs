@@ -1,0 +1,457 @@
+//! A disk in memory, under the very code that users run: it counts operations, fails where it is
+//! told to, and shows what a power cut would leave.
+//!
+//! Its rules are harsher than those of file systems in use. Written bytes are durable only after
+//! their file was synced; names only after their directory was. What was not synced survives a cut
+//! in any way that [`Survival`] says, sectors of 512 bytes and names each on their own. A failed
+//! sync drops part of what it should have written, and the next one succeeds.
+
+mod content;
+mod tree;
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use cashrank::store::{Disk, DiskFile};
+
+use crate::crawl::Dice;
+use content::Change;
+use tree::Tree;
+
+/// What survives of changes that were not synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Survival {
+    /// Nothing.
+    Nothing,
+    /// Everything: the process died, not the machine.
+    Everything,
+    /// All up to some moment.
+    Earlier,
+    /// All from some moment on.
+    Later,
+    /// All of some files, nothing of others.
+    Files,
+    /// Each sector and each name on its own.
+    Sectors,
+}
+
+impl Survival {
+    pub const ALL: [Survival; 6] = [
+        Survival::Nothing,
+        Survival::Everything,
+        Survival::Earlier,
+        Survival::Later,
+        Survival::Files,
+        Survival::Sectors,
+    ];
+}
+
+/// Decides what survives a cut.
+pub struct Fate {
+    survival: Survival,
+    dice: Dice,
+    moment: u64,
+    file: bool,
+}
+
+impl Fate {
+    fn new(survival: Survival, mut dice: Dice, operations: u64) -> Fate {
+        Fate {
+            survival,
+            // Most of what is not synced is recent.
+            moment: operations.saturating_sub(dice.roll(40)),
+            file: dice.coin(),
+            dice,
+        }
+    }
+
+    fn next_file(&mut self) {
+        self.file = self.dice.coin();
+    }
+
+    fn survives(&mut self, operation: u64) -> bool {
+        match self.survival {
+            Survival::Nothing => false,
+            Survival::Everything => true,
+            Survival::Earlier => operation <= self.moment,
+            Survival::Later => operation > self.moment,
+            Survival::Files => self.file,
+            Survival::Sectors => self.dice.coin(),
+        }
+    }
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The power is cut: the operation may have happened, no other will.
+    Cut,
+    /// An operation fails with this error; a write leaves half of itself behind if `half`, and a
+    /// sync drops part of what was to be written.
+    Error { kind: ErrorKind, half: bool },
+}
+
+/// When it does.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    pub fault: Fault,
+    /// The operation, from 0.
+    pub at: u64,
+    /// From then on every one that can fail so, or just that one.
+    pub for_ever: bool,
+    /// Which operations can fail so.
+    pub on: fn(Operation) -> bool,
+}
+
+/// Kinds of operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    Open,
+    Create,
+    Read,
+    Write,
+    SetLen,
+    Size,
+    Sync,
+    Lock,
+    CreateDir,
+    Rename,
+    Remove,
+    SyncDir,
+    List,
+}
+
+/// A sync of a file or directory that a mutant leaves out or delays.
+pub type Mutant = fn(&Path, Operation) -> Mutation;
+
+/// What a mutant does with a sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutation {
+    /// Nothing wrong.
+    Faithful,
+    /// It says that it synced, and does not.
+    Dropped,
+    /// It takes effect only after the next commit, the second sync of `store.redb` from now: the
+    /// order is swapped.
+    AfterCommit,
+}
+
+struct State {
+    tree: Tree,
+    operations: u64,
+    plan: Option<Plan>,
+    struck: bool,
+    off: bool,
+    mutant: Option<Mutant>,
+    /// Files whose syncs wait, and for how many of `store.redb`.
+    delayed: Vec<(usize, u8)>,
+    dice: Dice,
+}
+
+/// The disk. Copies of it are the same disk.
+#[derive(Clone)]
+pub struct SimDisk(Arc<Mutex<State>>);
+
+impl SimDisk {
+    /// An empty disk. `seed` decides what failed syncs drop.
+    pub fn new(seed: u64) -> SimDisk {
+        SimDisk::with(Tree::new(), seed)
+    }
+
+    fn with(tree: Tree, seed: u64) -> SimDisk {
+        SimDisk(Arc::new(Mutex::new(State {
+            tree,
+            operations: 0,
+            plan: None,
+            struck: false,
+            off: false,
+            mutant: None,
+            delayed: Vec::new(),
+            dice: Dice(seed),
+        })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Makes a fault happen.
+    pub fn plan(&self, plan: Plan) {
+        let mut state = self.state();
+        state.plan = Some(plan);
+        state.struck = false;
+    }
+
+    /// Ends all faults.
+    pub fn heal(&self) {
+        self.state().plan = None;
+    }
+
+    /// Whether the planned fault happened.
+    pub fn struck(&self) -> bool {
+        self.state().struck
+    }
+
+    /// Makes it lie about some syncs.
+    pub fn mutate(&self, mutant: Mutant) {
+        self.state().mutant = Some(mutant);
+    }
+
+    /// Operations so far.
+    pub fn operations(&self) -> u64 {
+        self.state().operations
+    }
+
+    /// The disk that a power cut now leaves.
+    pub fn cut(&self, survival: Survival, seed: u64) -> SimDisk {
+        let state = self.state();
+        let mut fate = Fate::new(survival, Dice(seed), state.operations);
+        let cut = SimDisk::with(state.tree.survivor(&mut fate), seed);
+        cut.state().mutant = state.mutant;
+        cut
+    }
+
+    /// A hash of all it holds.
+    pub fn hash(&self) -> u128 {
+        self.state().tree.hash()
+    }
+
+    /// All files, with their lengths.
+    pub fn files(&self) -> Vec<(PathBuf, u64)> {
+        self.state().tree.files()
+    }
+
+    /// One operation: counts it, and fails it if that is planned. The number it got.
+    fn operate(&self, operation: Operation) -> Result<(MutexGuard<'_, State>, u64), Refused<'_>> {
+        let mut state = self.state();
+        let number = state.operations;
+        if state.off {
+            return Err(Refused {
+                state,
+                number,
+                half: false,
+                error: off(),
+            });
+        }
+        state.operations += 1;
+        let due = state.plan.filter(|plan| {
+            (number == plan.at || (plan.for_ever && number > plan.at)) && (plan.on)(operation)
+        });
+        let Some(plan) = due else {
+            return Ok((state, number));
+        };
+        state.struck = true;
+        let (error, half) = match plan.fault {
+            Fault::Cut => {
+                state.off = true;
+                // It may have been under way.
+                (off(), false)
+            }
+            Fault::Error { kind, half } => (kind.into(), half),
+        };
+        Err(Refused {
+            half: half || matches!(plan.fault, Fault::Cut),
+            state,
+            number,
+            error,
+        })
+    }
+
+    fn handle(&self, id: usize, path: &Path) -> Box<dyn DiskFile> {
+        Box::new(SimFile {
+            disk: self.clone(),
+            id,
+            path: path.into(),
+        })
+    }
+}
+
+/// An operation that fails.
+struct Refused<'a> {
+    state: MutexGuard<'a, State>,
+    number: u64,
+    /// Something of it happens all the same.
+    half: bool,
+    error: io::Error,
+}
+
+impl From<Refused<'_>> for io::Error {
+    fn from(refused: Refused<'_>) -> io::Error {
+        refused.error
+    }
+}
+
+fn off() -> io::Error {
+    io::Error::other("the power is off")
+}
+
+impl State {
+    /// Syncs a file or directory, or does what the mutant does.
+    fn sync(&mut self, id: usize, path: &Path, operation: Operation) {
+        let mutation = self
+            .mutant
+            .map_or(Mutation::Faithful, |mutant| mutant(path, operation));
+        let database = path.file_name().is_some_and(|name| name == "store.redb");
+        for (late, left) in std::mem::take(&mut self.delayed) {
+            if left == 0 || late == id {
+                self.tree.sync(late);
+            } else {
+                self.delayed.push((late, left - u8::from(database)));
+            }
+        }
+        match mutation {
+            Mutation::Faithful => self.tree.sync(id),
+            Mutation::Dropped => {}
+            Mutation::AfterCommit => self.delayed.push((id, 2)),
+        }
+    }
+}
+
+impl Disk for SimDisk {
+    fn open(&self, path: &Path, create: bool) -> io::Result<Box<dyn DiskFile>> {
+        let operation = if create {
+            Operation::Create
+        } else {
+            Operation::Open
+        };
+        let (mut state, number) = self.operate(operation)?;
+        let id = match state.tree.file(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound && create => {
+                state.tree.create(path, number)?
+            }
+            found => found?,
+        };
+        Ok(self.handle(id, path))
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let (state, _) = self.operate(Operation::Open)?;
+        let id = state.tree.file(path)?;
+        Ok(self.handle(id, path))
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        let (mut state, number) = self.operate(Operation::CreateDir)?;
+        state.tree.create_dir(path, number)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        match self.operate(Operation::Rename) {
+            Ok((mut state, number)) => state.tree.rename(from, to, number),
+            Err(mut refused) => {
+                if refused.half && refused.state.off {
+                    let number = refused.number;
+                    let _ = refused.state.tree.rename(from, to, number);
+                }
+                Err(refused.into())
+            }
+        }
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let (mut state, number) = self.operate(Operation::Remove)?;
+        state.tree.remove(path, number)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        match self.operate(Operation::SyncDir) {
+            Ok((mut state, _)) => {
+                let id = state.tree.dir(path)?;
+                state.sync(id, path, Operation::SyncDir);
+                Ok(())
+            }
+            Err(refused) => Err(refused.into()),
+        }
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        let (state, _) = self.operate(Operation::List)?;
+        state.tree.list(path)
+    }
+}
+
+#[derive(Clone)]
+struct SimFile {
+    disk: SimDisk,
+    id: usize,
+    path: PathBuf,
+}
+
+impl std::fmt::Debug for SimFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.path.fmt(f)
+    }
+}
+
+impl DiskFile for SimFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        let (mut state, _) = self.disk.operate(Operation::Read)?;
+        match state.tree.node(self.id).now.read(buf, offset) {
+            true => Ok(()),
+            false => Err(ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        let write = |state: &mut State, number, data: &[u8]| {
+            let data = data.into();
+            let change = Change::Write { offset, data };
+            state.tree.node(self.id).change(number, change);
+        };
+        match self.disk.operate(Operation::Write) {
+            Ok((mut state, number)) => {
+                write(&mut state, number, data);
+                Ok(())
+            }
+            Err(mut refused) => {
+                if refused.half {
+                    // All of it is left to the cut; of a short write, half.
+                    let whole = refused.state.off;
+                    let data = if whole { data } else { &data[..data.len() / 2] };
+                    let number = refused.number;
+                    write(&mut refused.state, number, data);
+                }
+                Err(refused.into())
+            }
+        }
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        let (mut state, _) = self.disk.operate(Operation::Size)?;
+        Ok(state.tree.node(self.id).now.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let (mut state, number) = self.disk.operate(Operation::SetLen)?;
+        let change = Change::SetLen(len);
+        state.tree.node(self.id).change(number, change);
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        match self.disk.operate(Operation::Sync) {
+            Ok((mut state, _)) => {
+                state.sync(self.id, &self.path, Operation::Sync);
+                Ok(())
+            }
+            Err(mut refused) => {
+                if !refused.state.off {
+                    let (operations, dice) = (refused.state.operations, refused.state.dice.fork());
+                    let mut fate = Fate::new(Survival::Sectors, dice, operations);
+                    refused.state.tree.node(self.id).forget_some(&mut fate);
+                }
+                Err(refused.into())
+            }
+        }
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        self.disk
+            .operate(Operation::Lock)
+            .map(|_| true)
+            .map_err(Into::into)
+    }
+}

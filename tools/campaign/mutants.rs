@@ -1,0 +1,119 @@
+//! The teeth: the same program with one sync left out, or with two swapped. Random cuts must find
+//! every one of these out.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::cuts;
+use crate::disk::{Mutant, Mutation, Operation};
+use crate::scenario::STORE;
+use crate::tally::Tally;
+
+/// Each must be caught within this time.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn file(path: &Path, name: &str) -> bool {
+    path.file_name().is_some_and(|found| found == name)
+}
+
+fn within(path: &Path, dir: &str) -> bool {
+    path.parent().is_some_and(|parent| file(parent, dir))
+}
+
+fn dropped(mutated: bool) -> Mutation {
+    match mutated {
+        true => Mutation::Dropped,
+        false => Mutation::Faithful,
+    }
+}
+
+fn after_commit(mutated: bool) -> Mutation {
+    match mutated {
+        true => Mutation::AfterCommit,
+        false => Mutation::Faithful,
+    }
+}
+
+/// By name.
+pub const MUTANTS: &[(&str, Mutant)] = &[
+    ("cash is not synced", |path, _| dropped(file(path, "cash"))),
+    ("cash is synced after the commit", |path, _| {
+        after_commit(file(path, "cash"))
+    }),
+    ("urls is not synced", |path, _| dropped(file(path, "urls"))),
+    ("urls is synced after the commit", |path, _| {
+        after_commit(file(path, "urls"))
+    }),
+    ("urls.index is not synced", |path, _| {
+        dropped(file(path, "urls.index"))
+    }),
+    ("fingerprints is not synced", |path, _| {
+        dropped(file(path, "fingerprints"))
+    }),
+    ("fingerprints.index is not synced", |path, _| {
+        dropped(file(path, "fingerprints.index"))
+    }),
+    ("store.redb is not synced", |path, _| {
+        dropped(file(path, "store.redb"))
+    }),
+    ("marks are not synced", |path, _| {
+        dropped(within(path, "marks"))
+    }),
+    ("marks are synced after the commit", |path, _| {
+        after_commit(within(path, "marks"))
+    }),
+    ("names of marks are not synced", |path, _| {
+        dropped(file(path, "marks"))
+    }),
+    ("identity.json is not synced", |path, _| {
+        dropped(file(path, "identity.tmp"))
+    }),
+    ("a new store's names are not synced", |path, operation| {
+        let new = path.to_string_lossy().starts_with(&format!("{STORE}.new"));
+        dropped(new && operation == Operation::SyncDir && path.components().count() == 2)
+    }),
+    ("a new store's own name is not synced", |path, operation| {
+        dropped(path == Path::new("/") && operation == Operation::SyncDir)
+    }),
+    ("snapshots are not synced", |path, operation| {
+        dropped(
+            within(path, "snapshots") && operation == Operation::Sync && !file(path, "latest.tmp"),
+        )
+    }),
+    ("latest.json is not synced", |path, _| {
+        dropped(file(path, "latest.tmp"))
+    }),
+    ("names of snapshots are not synced", |path, _| {
+        dropped(file(path, "snapshots"))
+    }),
+];
+
+/// Lets random cuts find each mutant; notes those that they do not. Prints when each was caught.
+pub fn catch(dir: &Path, seed: u64) -> Tally {
+    let mut tally = Tally::default();
+    for (name, mutant) in MUTANTS {
+        let started = Instant::now();
+        let mut cuts = 0;
+        let mut caught = None;
+        for round in 0.. {
+            let found = cuts::random(dir, seed.wrapping_add(round), 100, Some(*mutant));
+            cuts += found.cuts;
+            caught = found.failures.into_iter().next();
+            if caught.is_some() || started.elapsed() > PATIENCE {
+                break;
+            }
+        }
+        tally.faults += 1;
+        let seconds = started.elapsed().as_secs_f64();
+        match caught {
+            Some(how) => {
+                tally.survivors += 1;
+                eprintln!("mutant caught after {seconds:.2} s, {cuts} cuts: {name}\n    {how}");
+            }
+            None => tally.failures.push(format!(
+                "mutant not caught in {seconds:.0} s, {cuts} cuts: {name}"
+            )),
+        }
+    }
+    tally
+}

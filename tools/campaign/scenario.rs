@@ -1,0 +1,288 @@
+//! What is run under faults: the production `ingest` over a small crawl, its store on a simulated
+//! disk; and what must hold whatever happens to it.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cashrank::engine::{Config, WindowPolicy};
+use cashrank::ingest::{Every, Job, Note, Observer, Outcome, Standing, Stream, ingest};
+use cashrank::source::{InputName, SourceOptions};
+use cashrank::store::{Disk, Settings, open_view};
+use cashrank::{Error, Limits};
+
+use crate::crawl::{Dice, crawl};
+use crate::disk::SimDisk;
+
+/// Where the store is on the simulated disk.
+pub const STORE: &str = "/store";
+
+/// A job, and the snapshots of a run of it that nothing happens to, by their files' names.
+pub struct Scenario {
+    job: Job,
+    snapshots: BTreeMap<String, Vec<u8>>,
+    /// Disk operations of the undisturbed run.
+    pub operations: u64,
+}
+
+/// What a run promised: it must hold after any cut.
+#[derive(Clone, Debug, Default)]
+pub struct Promise {
+    /// Commits made.
+    pub generation: u64,
+    /// The last snapshot published.
+    pub snapshot: Option<String>,
+}
+
+/// How a run ended.
+pub struct Ran {
+    pub result: cashrank::Result<Outcome>,
+    pub promise: Promise,
+    /// Number of the commit it began with; known once it made a checkpoint.
+    pub began_with: Option<u64>,
+    /// Time until it went on with its work.
+    pub recovery: Duration,
+}
+
+struct Witness {
+    started: Instant,
+    recovery: Option<Duration>,
+    began_with: Option<u64>,
+    promise: Promise,
+}
+
+impl Observer for Witness {
+    fn note(&mut self, note: Note<'_>) {
+        match note {
+            Note::Checkpoint { generation, .. } => {
+                self.began_with.get_or_insert(generation - 1);
+                self.promise.generation = generation;
+            }
+            Note::Published { path, .. } => {
+                let name = path.file_name().unwrap_or_default();
+                self.promise.snapshot = Some(name.to_string_lossy().into_owned());
+            }
+            Note::Resuming { .. } => {
+                self.recovery.get_or_insert(self.started.elapsed());
+            }
+            _ => {}
+        }
+    }
+
+    fn progress(&mut self, _: &Standing<'_>) {}
+}
+
+impl Scenario {
+    /// A scenario over files in `dir`, drawn from the dice.
+    pub fn random(dice: &mut Dice, dir: &Path) -> Result<Scenario, String> {
+        let inputs = 1 + dice.roll(2);
+        let files: Vec<PathBuf> = (0..inputs)
+            .map(|_| {
+                let records = 1 + dice.roll(60);
+                write_crawl(dir, dice.roll(1 << 40), records)
+            })
+            .collect::<Result<_, String>>()?;
+        let every = [1, 2, 3, 7, 20, 1000][dice.roll(6) as usize];
+        let mut config = Config::default();
+        config.marks = dice.roll(7) as u8;
+        config.recycle_after = dice.roll(5) as u8;
+        if dice.roll(4) == 0 {
+            config.window = WindowPolicy::Whole;
+        }
+        let snapshots = [Every::Never, Every::Never, Every::Records(9)];
+        let mut job = job(files, config);
+        job.checkpoint_every = Every::Records(every);
+        job.snapshot_every = snapshots[dice.roll(3) as usize];
+        job.keep_snapshots = dice.roll(3) as usize;
+        job.repeat = 1 + dice.roll(3) as u32;
+        job.complete = dice.roll(4) == 0;
+        Scenario::new(job)
+    }
+
+    /// A small one, for going through all its operations.
+    pub fn small(dir: &Path, seed: u64) -> Result<Scenario, String> {
+        let mut job = job(vec![write_crawl(dir, seed, 12)?], Config::default());
+        job.checkpoint_every = Every::Records(5);
+        job.repeat = 2;
+        Scenario::new(job)
+    }
+
+    /// The scenario of a job, run once without faults.
+    fn new(job: Job) -> Result<Scenario, String> {
+        let mut scenario = Scenario {
+            job,
+            snapshots: BTreeMap::new(),
+            operations: 0,
+        };
+        let disk = SimDisk::new(0);
+        let keep = std::mem::replace(&mut scenario.job.keep_snapshots, 0);
+        let ran = scenario.run(&disk)?;
+        ran.result
+            .map_err(|error| format!("without faults: {error}"))?;
+        scenario.operations = disk.operations();
+        scenario.job.keep_snapshots = keep;
+        let dir = Path::new(STORE).join("snapshots");
+        for (path, _) in disk.files() {
+            if path.starts_with(&dir) && path.extension().is_some_and(|ext| ext == "snapshot") {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                scenario
+                    .snapshots
+                    .insert(name.into_owned(), bytes(&disk, &path)?);
+            }
+        }
+        match scenario.snapshots.is_empty() {
+            true => Err("no snapshot without faults".into()),
+            false => Ok(scenario),
+        }
+    }
+
+    /// Runs the job on a disk. An error here is a failure of the program, whatever the disk did.
+    pub fn run(&self, disk: &SimDisk) -> Result<Ran, String> {
+        let mut witness = Witness {
+            started: Instant::now(),
+            recovery: None,
+            began_with: None,
+            promise: Promise::default(),
+        };
+        let run = || ingest(&self.job, Arc::new(disk.clone()), &mut witness);
+        let result = catch_unwind(AssertUnwindSafe(run)).map_err(|_| "it panicked")?;
+        Ok(Ran {
+            result,
+            promise: witness.promise,
+            began_with: witness.began_with,
+            recovery: witness
+                .recovery
+                .unwrap_or_else(|| witness.started.elapsed()),
+        })
+    }
+
+    /// Runs the job until something stops it, which must be the disk. What was promised.
+    pub fn run_into_fault(&self, disk: &SimDisk) -> Result<Ran, String> {
+        let ran = self.run(disk)?;
+        match &ran.result {
+            Err(Error::Io { .. }) => Ok(ran),
+            Ok(outcome) if !outcome.stopped => Ok(ran),
+            Ok(_) => Err("it stopped by itself".into()),
+            Err(error) => Err(format!("it failed with {error}")),
+        }
+    }
+
+    /// Runs the job on a sound disk to its end: all must be as if nothing had happened.
+    pub fn finish(&self, disk: &SimDisk) -> Result<Ran, String> {
+        let ran = self.run(disk)?;
+        match &ran.result {
+            Ok(outcome) if !outcome.stopped => {}
+            Ok(_) => return Err("it stopped by itself".into()),
+            Err(error) => return Err(format!("it did not go on: {error}")),
+        }
+        let current = current(disk)?.ok_or("it published nothing")?;
+        let last = self.snapshots.keys().next_back();
+        if last != Some(&current) {
+            return Err(format!("its last snapshot is {current}, not {last:?}"));
+        }
+        self.check_snapshot(disk, &current)?;
+        Ok(ran)
+    }
+
+    /// Checks a store that [`Scenario::finish`] finished, as `verify` does.
+    pub fn verify(&self, disk: &SimDisk) -> Result<(), String> {
+        let view = open_view(disk, Path::new(STORE)).map_err(|error| error.to_string())?;
+        view.verify().map_err(|error| error.to_string())?;
+        Ok(())
+    }
+
+    /// What readers see after a cut: the promised snapshot or a later one, whole.
+    pub fn check_survivor(&self, disk: &SimDisk, promise: &Promise) -> Result<(), String> {
+        let current = current(disk)?;
+        if promise.snapshot > current {
+            return Err(format!(
+                "published snapshot {:?} is lost: {current:?}",
+                promise.snapshot
+            ));
+        }
+        match current {
+            Some(name) => self.check_snapshot(disk, &name),
+            None => Ok(()),
+        }
+    }
+
+    fn check_snapshot(&self, disk: &SimDisk, name: &str) -> Result<(), String> {
+        let found = bytes(disk, &Path::new(STORE).join("snapshots").join(name))?;
+        match self.snapshots.get(name) {
+            Some(expected) if *expected == found => Ok(()),
+            Some(_) => Err(format!("snapshot {name} differs")),
+            None => Err(format!("snapshot {name} should not be")),
+        }
+    }
+}
+
+/// A commit that was promised must not be lost.
+pub fn check_generation(promise: &Promise, began_with: Option<u64>) -> Result<(), String> {
+    match began_with {
+        Some(found) if found < promise.generation => Err(format!(
+            "commit {} was promised, and {found} was found",
+            promise.generation
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn job(files: Vec<PathBuf>, config: Config) -> Job {
+    let limits = Limits {
+        pages: 1 << 12,
+        ..Limits::default()
+    };
+    Job {
+        store: STORE.into(),
+        settings: Settings::new(config, &limits),
+        inputs: files.into_iter().map(InputName::File).collect(),
+        format: Some(cashrank::decode::Format::Records),
+        repeat: 1,
+        complete: false,
+        strict: false,
+        stream: Stream::Auto,
+        checkpoint_every: Every::Never,
+        snapshot_every: Every::Never,
+        keep_snapshots: 0,
+        threads: 1,
+        limits,
+        source: SourceOptions {
+            chunk_bytes: 4 << 10,
+            ..SourceOptions::default()
+        },
+        stop: Arc::default(),
+    }
+}
+
+fn write_crawl(dir: &Path, seed: u64, records: u64) -> Result<PathBuf, String> {
+    let path = dir.join(format!("{seed:x}-{records}.jsonl"));
+    std::fs::write(&path, crawl(seed, records).concat())
+        .map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(path)
+}
+
+/// The name of the store's current snapshot, if it has one.
+fn current(disk: &SimDisk) -> Result<Option<String>, String> {
+    let path = Path::new(STORE).join("snapshots/latest.json");
+    match disk.read(&path) {
+        Err(_) => Ok(None),
+        Ok(_) => {
+            let text = bytes(disk, &path)?;
+            let latest: serde_json::Value =
+                serde_json::from_slice(&text).map_err(|error| format!("latest.json: {error}"))?;
+            Ok(latest["snapshot"].as_str().map(String::from))
+        }
+    }
+}
+
+fn bytes(disk: &SimDisk, path: &Path) -> Result<Vec<u8>, String> {
+    let read = || {
+        let file = disk.read(path)?;
+        let mut bytes = vec![0; file.size()? as usize];
+        file.read_at(&mut bytes, 0)?;
+        Ok(bytes)
+    };
+    read().map_err(|error: std::io::Error| format!("{}: {error}", path.display()))
+}
