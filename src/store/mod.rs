@@ -65,6 +65,7 @@ pub use view::{Report, View};
 
 /// Names of the parts of a store directory.
 pub(crate) const SNAPSHOTS: &str = "snapshots";
+const LOCK: &str = "lock";
 
 /// An open store, the writer's side: the archive of a durable [`Engine`].
 pub struct Store {
@@ -107,11 +108,15 @@ impl Store {
         settings: &Settings,
         limits: &Limits,
     ) -> Result<Opened> {
-        let new = !is_store(&*disk, dir)?;
-        if new {
-            create(&*disk, dir, settings)?;
-        }
-        let lock = take_lock(&*disk, dir)?;
+        let created = match is_store(&*disk, dir)? {
+            true => None,
+            false => create(&*disk, dir, settings)?,
+        };
+        let new = created.is_some();
+        let lock = match created {
+            Some(lock) => lock,
+            None => take_lock(&*disk, dir)?,
+        };
         let identity = Identity::read(&*disk, dir)?;
         check_settings(dir, &identity.settings, settings)?;
         let tables = Tables::open(&*disk, dir, false)?;
@@ -434,9 +439,9 @@ fn is_store(disk: &dyn Disk, dir: &Path) -> Result<bool> {
     }
 }
 
-/// Makes a store aside and renames it into place, so that a cut leaves a whole store or none.
-fn create(disk: &dyn Disk, dir: &Path, settings: &Settings) -> Result<()> {
-    let key = HashKey::random()?;
+/// Makes a store aside and renames it into place, so that a cut leaves a whole store or none; its
+/// lock. `None`: another process has made it meanwhile.
+fn create(disk: &dyn Disk, dir: &Path, settings: &Settings) -> Result<Option<Box<dyn DiskFile>>> {
     // Without a slash at the end, which would put it inside.
     let dir: &Path = &dir.components().collect::<PathBuf>();
     let Some(name) = dir.file_name() else {
@@ -447,15 +452,18 @@ fn create(disk: &dyn Disk, dir: &Path, settings: &Settings) -> Result<()> {
         )));
     };
     let mut aside = name.to_owned();
-    aside.push(format!(".new-{:016x}", HashKey::random()?.0[0]));
+    aside.push(".unfinished");
     let aside = dir.with_file_name(aside);
-    let make = |path: &Path| disk.create_dir(path).map_err(Error::io(path, "create"));
-    make(&aside)?;
-    make(&aside.join("marks"))?;
-    make(&aside.join(SNAPSHOTS))?;
-    let identity = Identity::create(disk, &aside, settings.clone(), key)?;
-    let lock = aside.join("lock");
-    disk.open(&lock, true).map_err(Error::io(&lock, "create"))?;
+    make_dir(disk, &aside)?;
+    // The lock goes with the directory when that gets its name.
+    let lock = take_lock(disk, &aside)?;
+    if is_store(disk, dir)? {
+        return Ok(None);
+    }
+    clear_unfinished(disk, &aside)?;
+    make_dir(disk, &aside.join("marks"))?;
+    make_dir(disk, &aside.join(SNAPSHOTS))?;
+    let identity = Identity::create(disk, &aside, settings.clone(), HashKey::random()?)?;
     let mut names = NameLogs::open(disk, &aside, NameLengths::default(), 0)?;
     names.sync()?;
     CashFile::open(disk, &aside, true)?.sync()?;
@@ -470,10 +478,41 @@ fn create(disk: &dyn Disk, dir: &Path, settings: &Settings) -> Result<()> {
     sync(&aside)?;
     disk.rename(&aside, dir).map_err(Error::io(dir, "create"))?;
     match dir.parent() {
-        Some(parent) if parent.as_os_str().is_empty() => sync(Path::new(".")),
-        Some(parent) => sync(parent),
-        None => Ok(()),
+        Some(parent) if parent.as_os_str().is_empty() => sync(Path::new("."))?,
+        Some(parent) => sync(parent)?,
+        None => {}
     }
+    Ok(Some(lock))
+}
+
+fn make_dir(disk: &dyn Disk, path: &Path) -> Result<()> {
+    match disk.create_dir(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.map_err(Error::io(path, "create")),
+    }
+}
+
+/// Removes what a killed creation left, but nothing that a store in use would hold.
+fn clear_unfinished(disk: &dyn Disk, aside: &Path) -> Result<()> {
+    let list = |dir: &Path| match disk.list(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        names => names.map_err(Error::io(dir, "list")),
+    };
+    for dir in ["marks", SNAPSHOTS] {
+        if !list(&aside.join(dir))?.is_empty() {
+            return Err(Error::Refused(format!(
+                "{}: is in the way, and in use; rename it",
+                aside.display()
+            )));
+        }
+    }
+    for name in list(aside)? {
+        if ![LOCK, "marks", SNAPSHOTS].contains(&&name[..]) {
+            let path = aside.join(name);
+            disk.remove(&path).map_err(Error::io(&path, "remove"))?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes what a killed writer left of snapshots it did not publish.
@@ -490,7 +529,7 @@ fn remove_unpublished(disk: &dyn Disk, dir: &Path) -> Result<()> {
 }
 
 fn take_lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn DiskFile>> {
-    let path = dir.join("lock");
+    let path = dir.join(LOCK);
     let lock = disk.open(&path, true).map_err(Error::io(&path, "open"))?;
     match lock.try_lock().map_err(Error::io(&path, "lock"))? {
         true => Ok(lock),

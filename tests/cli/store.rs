@@ -155,3 +155,43 @@ fn damage_is_found_and_has_its_own_exit_code() {
             .says(&[part, "damaged"]);
     }
 }
+
+/// What a killed creation left lay beside the store for ever, under a new name each time.
+#[test]
+fn what_a_killed_creation_left_is_used_up() {
+    let lab = Lab::new();
+    lab.file("a", crawl(54, 30).concat());
+    lab.run("ingest a --store t").exits(0);
+    let left = lab.path("s.unfinished");
+    std::fs::create_dir_all(left.join("marks")).unwrap();
+    for name in ["identity.json", "store.redb", "cash", "urls"] {
+        std::fs::write(left.join(name), "half").unwrap();
+    }
+    lab.run("ingest a --store s").exits(0);
+    assert!(!left.exists());
+    assert!(lab.snapshot("s") == lab.snapshot("t"));
+    // A store in use that has this name is left alone.
+    lab.run("ingest a --store u.unfinished").exits(0);
+    lab.run("ingest a --store u")
+        .exits(2)
+        .says(&["u.unfinished: is in the way"]);
+    lab.run("verify --store u.unfinished").exits(0);
+}
+
+#[test]
+fn of_two_that_make_the_same_store_one_is_told_to_wait() {
+    let lab = Lab::new();
+    let first = lab.start("ingest - --store s");
+    let second = lab.start("ingest - --store s");
+    let mut codes = [0; 2];
+    crate::support::await_that("the store is there", || lab.path("s").exists());
+    let mut running = [first, second];
+    // Only the one that was refused ends while both inputs are open.
+    let ended = |one: &mut crate::support::Running| one.child.try_wait().unwrap().is_some();
+    crate::support::await_that("one of them ends", || running.iter_mut().any(ended));
+    for (code, one) in codes.iter_mut().zip(running) {
+        *code = one.end().code.unwrap();
+    }
+    codes.sort();
+    assert_eq!(codes, [0, 6]);
+}

@@ -69,7 +69,9 @@ pub const MUTANTS: &[(&str, Mutant)] = &[
         dropped(file(path, "identity.tmp"))
     }),
     ("a new store's names are not synced", |path, operation| {
-        let new = path.to_string_lossy().starts_with(&format!("{STORE}.new"));
+        let new = path
+            .to_string_lossy()
+            .starts_with(&format!("{STORE}.unfinished"));
         dropped(new && operation == Operation::SyncDir && path.components().count() == 2)
     }),
     ("a new store's own name is not synced", |path, operation| {
