@@ -161,6 +161,29 @@ pub fn random(dir: &Path, seed: u64, chains: u64, mutant: Option<Mutant>) -> Tal
     })
 }
 
+/// The same with one scenario of many pages.
+pub fn wide(dir: &Path, seed: u64, chains: u64) -> Tally {
+    let scenario = match Scenario::wide(dir) {
+        Ok(scenario) => scenario,
+        Err(what) => {
+            let failures = vec![format!("wide scenario: {what}")];
+            return Tally {
+                failures,
+                ..Tally::default()
+            };
+        }
+    };
+    spread(chains, |chain| {
+        let mut tally = Tally::default();
+        let mut dice = Dice(seed ^ chain.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let result = one_chain(&scenario, &mut dice, None, &mut tally);
+        tally.judge(result, || {
+            format!("--seed {seed}, wide scenario, chain {chain}")
+        });
+        tally
+    })
+}
+
 fn one_chain(
     scenario: &Scenario,
     dice: &mut Dice,

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `exhaustive` | a power cut at every operation of a small run, and a second one at every operation of each recovery |
 //! | `cuts` | power cuts at random operations of random runs, up to four in a row |
+//! | `wide` | the same with more pages than a chunk of the cash file holds |
 //! | `errors` | every operation fails in every way, once and from then on |
 //! | `mutants` | programs that leave out a sync, or sync too late: the cuts must find them out |
 //!
@@ -53,6 +54,7 @@ struct Options {
 enum Part {
     Exhaustive,
     Cuts,
+    Wide,
     Errors,
     Mutants,
 }
@@ -103,6 +105,7 @@ fn run(part: Part, options: &Options, lab: &Path) -> Result<Tally, String> {
     Ok(match part {
         Part::Exhaustive => cuts::exhaustive(&small()?, seed, options.full),
         Part::Cuts => cuts::random(lab, seed, if options.full { 400_000 } else { 40_000 }, None),
+        Part::Wide => cuts::wide(lab, seed, if options.full { 2_000 } else { 100 }),
         Part::Errors => errors::sweep(&small()?, seed),
         Part::Mutants => mutants::catch(lab, seed),
     })

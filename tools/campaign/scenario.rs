@@ -109,6 +109,25 @@ impl Scenario {
         Scenario::new(job)
     }
 
+    /// One of more pages than a chunk of the cash file holds, whose logs are flushed on the way.
+    pub fn wide(dir: &Path) -> Result<Scenario, String> {
+        let path = dir.join("wide.jsonl");
+        let records: String = (0..6)
+            .map(|page| {
+                let links = (0..30_000).map(|link| format!("/{page}/{link}"));
+                let links: Vec<String> = links.collect();
+                let url = format!("http://wide.example/{page}/0");
+                serde_json::json!({"url": url, "links": links}).to_string() + "\n"
+            })
+            .collect();
+        write(&path, &records)?;
+        let mut job = job(vec![path], Config::default());
+        job.checkpoint_every = Every::Records(1);
+        job.limits.pages = 1 << 18;
+        job.repeat = 2;
+        Scenario::new(job)
+    }
+
     /// The scenario of a job, run once without faults.
     fn new(job: Job) -> Result<Scenario, String> {
         let mut scenario = Scenario {
@@ -258,9 +277,12 @@ fn job(files: Vec<PathBuf>, config: Config) -> Job {
 
 fn write_crawl(dir: &Path, seed: u64, records: u64) -> Result<PathBuf, String> {
     let path = dir.join(format!("{seed:x}-{records}.jsonl"));
-    std::fs::write(&path, crawl(seed, records).concat())
-        .map_err(|error| format!("{}: {error}", path.display()))?;
+    write(&path, &crawl(seed, records).concat())?;
     Ok(path)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// The name of the store's current snapshot, if it has one.
