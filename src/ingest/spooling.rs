@@ -289,16 +289,18 @@ fn check_promise(
 
 /// The first byte that the spool of a stream taken up again must hold.
 fn needed_from(plan: &Plan, committed: &Progress, spooled: Spooled) -> Result<u64> {
-    if plan.progress.repeat == 1 {
-        return Ok(spooled.restart.raw);
+    if committed.repeat > 1 {
+        // All of it, even if this plan reads it only once: no checkpoint says so yet, and the next
+        // plan may be the old one again.
+        return Ok(0);
     }
-    if committed.repeat == 1 && spooled.restart.raw > 0 {
+    if plan.progress.repeat > 1 && spooled.restart.raw > 0 {
         return refused(
             "--repeat: the start of this stream is no longer in the spool; --repeat must be given when \
              a stream is begun",
         );
     }
-    Ok(0)
+    Ok(spooled.restart.raw)
 }
 
 /// What the spool holds, then the stream, which is appended to the spool as it is read.

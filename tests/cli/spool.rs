@@ -129,6 +129,35 @@ fn a_slow_stream_is_acknowledged_in_time() {
     assert!(lab.snapshot("s") == lab.snapshot("whole"));
 }
 
+/// What the spool holds is applied though nothing more comes, and though it is more than a pipe
+/// holds.
+#[test]
+fn a_silent_stream_does_not_keep_its_spool_waiting() {
+    let lab = Lab::new();
+    let whole = sample(60).concat();
+    assert!((150_000..500_000).contains(&whole.len()), "{}", whole.len());
+    let (mut running, _) = begin(&lab, &format!("{LINE} --checkpoint-every 1h"));
+    running.write(whole.as_bytes());
+    await_that("the acknowledgement", || {
+        position(&lab.path("acked")) == Some(whole.len() as u64)
+    });
+    assert!(running.kill());
+    let (running, _) = begin(&lab, &format!("{LINE} --snapshot-every 60"));
+    lab.await_snapshot("s", 60);
+    running.end().exits(0);
+}
+
+/// A sender that does not hear of positions any more would wait for ever.
+#[test]
+fn nobody_listens_any_more() {
+    let lab = Lab::new();
+    let mut running = lab.start("ingest - --store s --spool --ack -");
+    running.child.stdout.take();
+    running.write(crawl(91, 10).concat().as_bytes());
+    await_that("the end", || running.child.try_wait().unwrap().is_some());
+    assert_eq!(running.child.wait().unwrap().code(), Some(7));
+}
+
 #[test]
 fn positions_on_standard_output() {
     let lab = Lab::new();

@@ -136,6 +136,29 @@ fn a_replay_without_a_checkpoint() {
     assert!(lab.snapshot("s") == lab.undisturbed(&whole, 3));
 }
 
+/// A replay begun, then read as if it were none, and killed before a checkpoint: the replay still
+/// finds all it needs.
+#[test]
+fn a_replay_given_up_and_taken_up_again() {
+    let lab = Lab::new();
+    let whole = crawl(64, 200).concat().into_bytes();
+    let sender = Sender::new(whole.clone());
+    let job = Job {
+        repeat: 3,
+        ..lab.job("s", &sender)
+    };
+    break_off(&job, &sender, whole.len() as u64 / 2);
+    let once = Job {
+        repeat: 1,
+        checkpoint_every: Every::Never,
+        ..job.clone()
+    };
+    break_off(&once, &sender, whole.len() as u64 / 2 + 3000);
+    sender.break_at(u64::MAX);
+    run(&job).unwrap();
+    assert!(lab.snapshot("s") == lab.undisturbed(&whole, 3));
+}
+
 #[test]
 fn a_replay_reads_the_spool() {
     for (how, seed) in [(Pack::Plain, 0), (Pack::Gzip(2000), 1), (Pack::Zstd(0), 2)] {
