@@ -9,6 +9,7 @@
 //! | `urls`, `fingerprints` (and `.index`) | names in page order, append-only | `names`, `log` |
 //! | `marks/` | retained copies of the cells | `marks` |
 //! | `snapshots/` | published rankings, immutable; `latest.json` | [`crate::snapshot`] |
+//! | `spool/` | bytes of standard input that no checkpoint covers yet | `spool` |
 //!
 //! **A checkpoint**, at a record boundary: logs appended and synced; new marks synced; changed
 //! chunks written to their other slots, synced; then one redb transaction with history and
@@ -31,6 +32,7 @@ mod marks;
 mod names;
 mod progress;
 mod sealed;
+mod spool;
 mod tables;
 mod varint;
 mod view;
@@ -58,8 +60,10 @@ pub(crate) use disk::{read_whole, write_whole};
 pub use identity::{Settings, VERSION};
 pub use names::NameLengths;
 pub(crate) use names::NameReader;
-pub use progress::{Input, Place, Progress, Unverified};
+pub use progress::{Input, Place, Progress, Spooled, Unverified};
 pub(crate) use sealed::{from_text, to_text};
+pub(crate) use spool::{Spool, SpoolReader, remove_spool};
+pub use spool::{SpoolOptions, SpoolStanding, Told, spool_standing, verify_spool};
 pub(crate) use varint::number;
 pub use view::{Report, View};
 
