@@ -24,6 +24,8 @@
 mod blocks;
 mod cash;
 mod disk;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod identity;
 mod log;
 mod manifest;
@@ -449,23 +451,7 @@ fn create(disk: &dyn Disk, dir: &Path, settings: &Settings) -> Result<()> {
     let mut aside = name.to_owned();
     aside.push(format!(".new-{:016x}", HashKey::random()?.0[0]));
     let aside = dir.with_file_name(aside);
-    let make = |path: &Path| disk.create_dir(path).map_err(Error::io(path, "create"));
-    make(&aside)?;
-    make(&aside.join("marks"))?;
-    make(&aside.join(SNAPSHOTS))?;
-    let identity = Identity::create(disk, &aside, settings.clone(), key)?;
-    let lock = aside.join("lock");
-    disk.open(&lock, true).map_err(Error::io(&lock, "create"))?;
-    let mut names = NameLogs::open(disk, &aside, NameLengths::default(), 0)?;
-    names.sync()?;
-    CashFile::open(disk, &aside, true)?.sync()?;
-    let tables = Tables::open(disk, &aside, true)?;
-    tables.begin()?.commit(&Manifest {
-        identity: identity.hash,
-        engine: EngineState::start(),
-        ..Manifest::default()
-    })?;
-    drop(tables);
+    fill(disk, &aside, settings, key)?;
     let sync = |path: &Path| disk.sync_dir(path).map_err(Error::io(path, "sync"));
     sync(&aside)?;
     disk.rename(&aside, dir).map_err(Error::io(dir, "create"))?;
@@ -474,6 +460,26 @@ fn create(disk: &dyn Disk, dir: &Path, settings: &Settings) -> Result<()> {
         Some(parent) => sync(parent),
         None => Ok(()),
     }
+}
+
+/// Makes an empty store under its final name, or aside.
+fn fill(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashKey) -> Result<()> {
+    let make = |path: &Path| disk.create_dir(path).map_err(Error::io(path, "create"));
+    make(dir)?;
+    make(&dir.join("marks"))?;
+    make(&dir.join(SNAPSHOTS))?;
+    let identity = Identity::create(disk, dir, settings.clone(), key)?;
+    let lock = dir.join("lock");
+    disk.open(&lock, true).map_err(Error::io(&lock, "create"))?;
+    let mut names = NameLogs::open(disk, dir, NameLengths::default(), 0)?;
+    names.sync()?;
+    CashFile::open(disk, dir, true)?.sync()?;
+    let tables = Tables::open(disk, dir, true)?;
+    tables.begin()?.commit(&Manifest {
+        identity: identity.hash,
+        engine: EngineState::start(),
+        ..Manifest::default()
+    })
 }
 
 /// Removes what a killed writer left of snapshots it did not publish.
