@@ -39,5 +39,6 @@ fn every_folder_has_a_target() {
         let name = entry.unwrap().file_name();
         let known = TARGETS.iter().any(|target| *target.name == *name);
         assert!(known, "{}", name.display());
+        assert!(super::named(&name.to_string_lossy()).is_some());
     }
 }

@@ -1,28 +1,11 @@
-//! libFuzzer's main program around one target of `cashrank::fuzz`. The environment variable
-//! `FUZZ_TARGET` names it; without a known name all names are printed. Options are libFuzzer's.
+//! libFuzzer's main program around the target of `cashrank::fuzz` that has the program's name. The
+//! options are libFuzzer's.
 
 #![no_main]
 
-use std::sync::LazyLock;
+const RUN: fn(&[u8]) = match cashrank::fuzz::named(env!("CARGO_BIN_NAME")) {
+    Some(run) => run,
+    None => panic!("no such target"),
+};
 
-use cashrank::fuzz::TARGETS;
-
-static RUN: LazyLock<fn(&[u8])> = LazyLock::new(|| {
-    let name = std::env::var("FUZZ_TARGET").unwrap_or_default();
-    match TARGETS.iter().find(|target| target.name == name) {
-        Some(target) => target.run,
-        None => {
-            TARGETS
-                .iter()
-                .for_each(|target| println!("{}", target.name));
-            std::process::exit(2);
-        }
-    }
-});
-
-libfuzzer_sys::fuzz_target!(
-    init: {
-        LazyLock::force(&RUN);
-    },
-    |data: &[u8]| (*RUN)(data)
-);
+libfuzzer_sys::fuzz_target!(|data: &[u8]| RUN(data));
