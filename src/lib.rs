@@ -61,6 +61,8 @@ pub mod batch;
 pub mod decode;
 pub mod engine;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 pub mod ingest;
 mod limits;
 pub mod metrics;

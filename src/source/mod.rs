@@ -17,6 +17,8 @@
 mod chunk;
 mod damage;
 mod decompress;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod hold;
 mod input;
 mod members;

@@ -25,6 +25,8 @@
 mod blocks;
 mod cash;
 mod disk;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod identity;
 mod log;
 mod manifest;
@@ -465,19 +467,7 @@ fn create(disk: &dyn Disk, dir: &Path, settings: &Settings) -> Result<Option<Box
         return Ok(None);
     }
     clear_unfinished(disk, &aside)?;
-    make_dir(disk, &aside.join("marks"))?;
-    make_dir(disk, &aside.join(SNAPSHOTS))?;
-    let identity = Identity::create(disk, &aside, settings.clone(), HashKey::random()?)?;
-    let mut names = NameLogs::open(disk, &aside, NameLengths::default(), 0)?;
-    names.sync()?;
-    CashFile::open(disk, &aside, true)?.sync()?;
-    let tables = Tables::open(disk, &aside, true)?;
-    tables.begin()?.commit(&Manifest {
-        identity: identity.hash,
-        engine: EngineState::start(),
-        ..Manifest::default()
-    })?;
-    drop(tables);
+    fill(disk, &aside, settings, HashKey::random()?)?;
     let sync = |path: &Path| disk.sync_dir(path).map_err(Error::io(path, "sync"));
     sync(&aside)?;
     disk.rename(&aside, dir).map_err(Error::io(dir, "create"))?;
@@ -517,6 +507,22 @@ fn clear_unfinished(disk: &dyn Disk, aside: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Fills a directory with an empty store, all but its lock.
+fn fill(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashKey) -> Result<()> {
+    make_dir(disk, &dir.join("marks"))?;
+    make_dir(disk, &dir.join(SNAPSHOTS))?;
+    let identity = Identity::create(disk, dir, settings.clone(), key)?;
+    let mut names = NameLogs::open(disk, dir, NameLengths::default(), 0)?;
+    names.sync()?;
+    CashFile::open(disk, dir, true)?.sync()?;
+    let tables = Tables::open(disk, dir, true)?;
+    tables.begin()?.commit(&Manifest {
+        identity: identity.hash,
+        engine: EngineState::start(),
+        ..Manifest::default()
+    })
 }
 
 /// Removes what a killed writer left of snapshots it did not publish.
