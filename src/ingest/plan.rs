@@ -113,13 +113,11 @@ fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolStanding>) -> Re
     let again = match job.stream {
         Stream::Auto => !newer && (!progress.finished || grown),
         Stream::New => false,
-        Stream::Again if !last_is_stream => {
+        Stream::Again if !last_is_stream && !newer => {
             return refused("--resume: the last input was no stream");
         }
-        Stream::Again if newer => {
-            return refused("--resume: another stream was begun since; leave the option out");
-        }
-        Stream::Again => true,
+        // The newest one is meant.
+        Stream::Again => !newer,
     };
     let last = &mut progress.inputs[begun - 1];
     if again {
@@ -148,7 +146,19 @@ fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolStanding>) -> Re
 /// `ingest -` with `--repeat`, now or before, on a store that has read something: only the same plan
 /// may go on.
 fn replayed_stream(job: &Job, mut progress: Progress) -> Result<Plan> {
-    if progress.finished || progress.inputs.len() > 1 || progress.inputs[0].name != "-" {
+    let of_stream = progress.inputs.len() == 1 && progress.inputs[0].name == "-";
+    if job.stream == Stream::Again
+        && progress.finished
+        && of_stream
+        && job.repeat == progress.repeat
+    {
+        return Ok(Plan {
+            progress,
+            inputs: job.inputs.clone(),
+            finished: true,
+        });
+    }
+    if progress.finished || !of_stream {
         return refused(
             "a store that replays (--repeat) reads no stream after its first inputs; use another \
              --store",

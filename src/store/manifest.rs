@@ -104,6 +104,7 @@ mod tests {
             name: "\u{1}".repeat(77),
             format: String::new(),
             end: None,
+            spooled: None,
         });
         let bytes = manifest.to_bytes().unwrap();
         assert_eq!(Manifest::from_bytes(&bytes), Ok(manifest));

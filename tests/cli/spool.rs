@@ -435,3 +435,25 @@ fn damage_in_the_spool_has_its_exit_code() {
         .exits(0);
     assert!(lab.snapshot("s") == lab.snapshot("whole"));
 }
+
+/// A sender that was cut off does not know whether its stream had been read to the end. Without
+/// `--resume` an ended one was followed by a new one, and all was counted twice.
+#[test]
+fn who_does_not_know_whether_the_stream_ended_says_resume() {
+    let lab = Lab::new();
+    let text = crawl(97, 50).concat();
+    lab.file("whole.file", &text);
+    for repeat in [1, 2] {
+        let line = format!("ingest - --spool --resume --repeat {repeat} --store s{repeat}");
+        // The first time there is nothing to resume.
+        lab.feed(&line, text.as_bytes())
+            .exits(0)
+            .says(&["from byte 0 on"]);
+        lab.feed(&line, b"").exits(0);
+        lab.run(&format!(
+            "ingest whole.file --repeat {repeat} --store w{repeat}"
+        ))
+        .exits(0);
+        assert!(lab.snapshot(&format!("s{repeat}")) == lab.snapshot(&format!("w{repeat}")));
+    }
+}
