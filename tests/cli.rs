@@ -8,6 +8,8 @@ mod commands;
 mod crawl;
 #[path = "cli/determinism.rs"]
 mod determinism;
+#[path = "cli/exits.rs"]
+mod exits;
 #[path = "cli/plan.rs"]
 mod plan;
 #[path = "cli/real.rs"]
