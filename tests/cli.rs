@@ -10,6 +10,8 @@ mod crawl;
 mod determinism;
 #[path = "cli/exits.rs"]
 mod exits;
+#[path = "cli/hostile.rs"]
+mod hostile;
 #[path = "cli/plan.rs"]
 mod plan;
 #[path = "cli/real.rs"]

@@ -9,7 +9,8 @@ use std::borrow::Cow;
 use memchr::{memchr, memrchr};
 
 use super::lines;
-use super::{Bad, Decoder, HELD_MAX, Link, Names, Parsed, Record, Sink, Skipped, Skipper};
+use super::record::keep;
+use super::{Bad, Decoder, HELD_MAX, Names, Parsed, Record, Sink, Skipped, Skipper};
 
 /// See the module.
 pub(super) struct Edges;
@@ -140,9 +141,7 @@ impl<'c> Groups<'_, 'c, '_> {
             }
             self.group.url = Cow::Borrowed(from);
         }
-        self.group.links.push(Link {
-            url: Cow::Borrowed(to),
-        });
+        keep(&mut self.group.links, Cow::Borrowed(to));
         self.group_end = end;
         true
     }

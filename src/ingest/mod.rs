@@ -4,6 +4,7 @@
 //! input in order, and stops for checkpoints and snapshots at record boundaries, so results depend
 //! on the records alone.
 
+mod flow;
 pub(crate) mod pipeline;
 mod plan;
 mod run;
@@ -128,6 +129,12 @@ pub enum Note<'a> {
         records: u64,
         /// Decompressed bytes of it read before.
         offset: u64,
+    },
+    /// All inputs of a pass were read before, standard input too, and it is not read again:
+    /// visiting the nodes known as targets only (`--complete`) goes on.
+    Completing {
+        /// The pass, from 1.
+        pass: u32,
     },
     /// An input read before is checked against what was read.
     Checking {
