@@ -216,6 +216,17 @@ fn huge_lines(scale: Scale) {
     each("successors", "adjacency", "a", "\tb", length)
         .exits(3)
         .says(&["too-many-links"]);
+    // A group that is mostly no links: a list of those took a hundred bytes a line.
+    each("noise", "edges", "a\tb\n", "x\n", length / 8).exits(3);
+    each(
+        "inside",
+        "edges",
+        "a\tb\n",
+        "x\ny\tb\ny\tb\nx\n",
+        length / 4,
+    )
+    .exits(3)
+    .says(&["lines inside its group are no links"]);
     // Every empty line is counted.
     each("blank", "records", "", "\n", length / 8).exits(0);
 }
