@@ -58,6 +58,13 @@ pub enum Error {
         /// The store's directory.
         path: PathBuf,
     },
+    /// The next record would make more pages known than `--limit-pages` allows. Nothing of it was
+    /// applied.
+    #[error("more than {limit} pages: raise --limit-pages (at most {max})", max = crate::engine::PageId::LIMIT)]
+    TooManyPages {
+        /// The limit.
+        limit: u64,
+    },
     /// The request does not fit the store or the input; the text says what to do.
     #[error("{0}")]
     Refused(String),

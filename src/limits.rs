@@ -2,6 +2,7 @@
 //! (`--limit-line`, ...); a record over a limit is skipped and counted, never
 //! cut short.
 
+use crate::engine::PageId;
 use crate::{Error, Result};
 
 /// Limits on what an input may ask of this process. All sizes are bytes unless
@@ -12,7 +13,7 @@ pub struct Limits {
     pub line_bytes: u64,
     /// Longest URL or node name, as read and in canonical form.
     pub url_bytes: u64,
-    /// Most links of one record, as read (repeats included).
+    /// Most links of one record, as read (repeats included); at most 2^22.
     pub links: u64,
     /// Largest gzip member or zstd frame (decompressed) that is held back until
     /// its checksum is verified. Larger ones are applied as they stream.
@@ -28,6 +29,10 @@ pub struct Limits {
 /// Largest `line_bytes` and `url_bytes`: a batch counts its bytes in 32 bits.
 const BYTES_MAX: u64 = 1 << 30;
 
+/// Largest `links`. Decoders keep one more at most: a line may hold tens of millions of empty ones,
+/// each of which would take more memory than text.
+pub(crate) const LINKS_MAX: usize = 1 << 22;
+
 impl Limits {
     /// Refuses limits that no input could meet, or that are beyond what can be counted.
     pub fn check(&self) -> Result<()> {
@@ -40,6 +45,12 @@ impl Limits {
                     "{option} {bytes}: from 1 to {BYTES_MAX} bytes"
                 )));
             }
+        }
+        if self.links > LINKS_MAX as u64 {
+            return Err(Error::Refused(format!(
+                "--limit-links {}: at most {LINKS_MAX}",
+                self.links
+            )));
         }
         Ok(())
     }
@@ -54,7 +65,7 @@ impl Default for Limits {
             held_bytes: 64 << 20,
             expansion_bytes: 1 << 40,
             zstd_window_log: 27,
-            pages: (1 << 34) - 1,
+            pages: PageId::LIMIT,
         }
     }
 }

@@ -8,6 +8,10 @@ mod commands;
 mod crawl;
 #[path = "cli/determinism.rs"]
 mod determinism;
+#[path = "cli/exits.rs"]
+mod exits;
+#[path = "cli/hostile.rs"]
+mod hostile;
 #[path = "cli/plan.rs"]
 mod plan;
 #[path = "cli/real.rs"]

@@ -11,6 +11,8 @@ use crate::url::{self, Base, Form, Reject};
 
 /// Text that ends a batch early: relative links can be far shorter than what they stand for.
 pub(super) const TEXT_BYTES: usize = 8 << 20;
+/// Entries that end a batch early: an entry takes far more memory than an empty line.
+const ENTRIES: usize = 1 << 16;
 /// Complaints kept a batch; further ones are counted only.
 const COMPLAINTS: usize = 16;
 
@@ -34,6 +36,8 @@ pub struct Builder {
     /// For each name, the last entry that linked to it, + 1.
     linked_by: Vec<u32>,
     scratch: Vec<u8>,
+    /// Asked before a record's links take more than [`TEXT_BYTES`].
+    leave: Box<dyn FnMut() + Send>,
 }
 
 /// A record that turns out to be unusable.
@@ -49,7 +53,14 @@ impl Builder {
             batch: Batch::default(),
             linked_by: Vec::new(),
             scratch: Vec::new(),
+            leave: Box::new(|| ()),
         }
+    }
+
+    /// Has `leave` called, once a record, before its links take more than the usual room: it may
+    /// wait until there is room for them. How far they grow is limited (`--limit-line`).
+    pub(crate) fn ask_leave(&mut self, leave: impl FnMut() + Send + 'static) {
+        self.leave = Box::new(leave);
     }
 
     /// Decodes `chunk` and hands out its batches, in order; at least one. `emit` takes a batch and
@@ -100,6 +111,7 @@ impl Builder {
 
     fn is_full(&self) -> bool {
         self.batch.text.len() + self.names.raw_len() > TEXT_BYTES
+            || self.batch.entries.len() >= ENTRIES
     }
 
     fn push(&mut self, end: u64, parsed: Parsed<'_, '_>) {
@@ -201,6 +213,7 @@ impl Builder {
         let base = Base::new(&record.url, base);
         let stamp = self.batch.entries.len() as u32 + 1;
         let text_before = self.batch.text.len();
+        let mut huge = false;
         for link in links {
             let target = match self.name(&link.url, Some(&base)) {
                 Ok(target) => target,
@@ -226,8 +239,12 @@ impl Builder {
             }
             self.linked_by[target as usize] = stamp;
             self.batch.links.push(target);
-            let text = (self.batch.text.len() - text_before) as u64;
-            if text > self.rules.limits.line_bytes {
+            let text = self.batch.text.len() - text_before;
+            if text > TEXT_BYTES && !huge {
+                huge = true;
+                (self.leave)();
+            }
+            if text as u64 > self.rules.limits.line_bytes {
                 return Err(Unusable(
                     Reason::TooLong,
                     format!(

@@ -123,7 +123,7 @@ struct LimitArgs {
     /// Longest URL or node name [default: 8K].
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     limit_url: Option<u64>,
-    /// Most links of a record [default: 1000000].
+    /// Most links of a record, at most 4194304 [default: 1000000].
     #[arg(long, value_name = "N", value_parser = positive)]
     limit_links: Option<u64>,
     /// Largest gzip member or zstd frame that is held back until it is verified [default: 64M].
@@ -393,6 +393,9 @@ impl Observer for Talk {
                  is read again, and fails again; --new-stream drops it"
                     .into()
             }
+            Note::Completing { pass } => format!(
+                "all inputs of pass {pass} were read before; going on with its completion (--complete)"
+            ),
             Note::Checking { input } => {
                 format!("{input}: checking that it is what was read before")
             }

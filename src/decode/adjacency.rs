@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use memchr::memchr_iter;
 
 use super::lines::{self, LineSkipper};
-use super::{Bad, Decoder, Link, Names, Parsed, Record, Sink, Skipper};
+use super::record::keep;
+use super::{Bad, Decoder, Names, Parsed, Record, Sink, Skipper};
 
 /// See the module.
 pub(super) struct Adjacency;
@@ -56,7 +57,7 @@ fn read<'a>(line: &'a [u8], record: &mut Record<'a>) -> Result<(), Bad> {
         let url = Cow::Borrowed(name);
         match start {
             0 => record.url = url,
-            _ => record.links.push(Link { url }),
+            _ => keep(&mut record.links, url),
         }
         start = tab + 1;
     }

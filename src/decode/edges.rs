@@ -5,11 +5,13 @@
 //! without moving the offset: the group counts as read only as a whole.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use memchr::{memchr, memrchr};
 
 use super::lines;
-use super::{Bad, Decoder, HELD_MAX, Link, Names, Parsed, Record, Sink, Skipped, Skipper};
+use super::record::keep;
+use super::{Bad, Decoder, HELD_MAX, Names, Parsed, Record, Sink, Skipped, Skipper};
 
 /// See the module.
 pub(super) struct Edges;
@@ -47,17 +49,22 @@ impl Decoder for Edges {
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
         let mut groups = Groups {
             sink,
+            chunk,
             done: 0,
             group: Record::default(),
+            group_start: 0,
             group_end: 0,
-            inside: Vec::new(),
-            after: Vec::new(),
+            inside: 0,
+            after: 0,
+            after_end: 0,
         };
+        let mut start = 0;
         for line in lines::lines(chunk) {
             let more = match read(line.text) {
-                Line::Edge(from, to) => groups.edge(from, to, line.end),
+                Line::Edge(from, to) => groups.edge(from, to, start..line.end),
                 Line::Noise(noise) => groups.noise(noise, line.end),
             };
+            start = line.end;
             if !more {
                 return;
             }
@@ -114,36 +121,41 @@ fn read(line: &[u8]) -> Line<'_> {
     Line::Edge(from, to)
 }
 
-/// Gathers lines into groups and hands them out.
+/// Most lines inside a group that are no links: they are handed out with it, all at once.
+const NOISE_MAX: usize = 1 << 16;
+
+/// Gathers lines into groups and hands them out. Noise is counted only, and read again when it is
+/// handed out: there may be far more of it than of links.
 struct Groups<'s, 'c, 'f> {
     sink: &'s mut Sink<'f>,
+    chunk: &'c [u8],
     /// Offset given last.
     done: usize,
     /// The open group; none while it has no links.
     group: Record<'c>,
+    group_start: usize,
     group_end: usize,
-    /// Noise before the group's last link.
-    inside: Vec<Noise>,
-    /// Noise after it so far, and where each line ends.
-    after: Vec<(Noise, usize)>,
+    /// Lines of noise before the group's last link.
+    inside: usize,
+    /// Lines of noise after it so far, and where they end.
+    after: usize,
+    after_end: usize,
 }
 
 impl<'c> Groups<'_, 'c, '_> {
-    fn edge(&mut self, from: &'c [u8], to: &'c [u8], end: usize) -> bool {
+    fn edge(&mut self, from: &'c [u8], to: &'c [u8], line: Range<usize>) -> bool {
         let open = !self.group.links.is_empty();
         if open && *self.group.url == *from {
-            let inside = self.after.drain(..).map(|(noise, _)| noise);
-            self.inside.extend(inside);
+            self.inside += std::mem::take(&mut self.after);
         } else {
             if !self.flush() {
                 return false;
             }
             self.group.url = Cow::Borrowed(from);
+            self.group_start = line.start;
         }
-        self.group.links.push(Link {
-            url: Cow::Borrowed(to),
-        });
-        self.group_end = end;
+        keep(&mut self.group.links, Cow::Borrowed(to));
+        self.group_end = line.end;
         true
     }
 
@@ -152,7 +164,8 @@ impl<'c> Groups<'_, 'c, '_> {
             self.done = end;
             return (self.sink)(end, noise.into());
         }
-        self.after.push((noise, end));
+        self.after += 1;
+        self.after_end = end;
         true
     }
 
@@ -161,20 +174,36 @@ impl<'c> Groups<'_, 'c, '_> {
         if self.group.links.is_empty() {
             return true;
         }
-        for noise in self.inside.drain(..) {
-            if !(self.sink)(self.done, noise.into()) {
-                return false;
+        let (inside, after) = (
+            std::mem::take(&mut self.inside),
+            std::mem::take(&mut self.after),
+        );
+        let went_on = if inside > NOISE_MAX {
+            self.done = self.group_end;
+            let said =
+                format!("{inside} lines inside its group are no links, more than {NOISE_MAX}");
+            (self.sink)(self.done, Bad::malformed(said).into())
+        } else {
+            let group = self.group_start..self.group_end;
+            (inside == 0 || self.hand_out(group, false)) && {
+                self.done = self.group_end;
+                (self.sink)(self.done, Parsed::Record(&self.group))
             }
-        }
-        self.done = self.group_end;
-        if !(self.sink)(self.done, Parsed::Record(&self.group)) {
-            return false;
-        }
+        };
         self.group.links.clear();
-        for (noise, end) in self.after.drain(..) {
-            self.done = end;
-            if !(self.sink)(end, noise.into()) {
-                return false;
+        went_on && (after == 0 || self.hand_out(self.group_end..self.after_end, true))
+    }
+
+    /// Hands out the noise within a part of the chunk; the offset goes along if it `moves`.
+    fn hand_out(&mut self, part: Range<usize>, moves: bool) -> bool {
+        for line in lines::lines(&self.chunk[part.clone()]) {
+            if let Line::Noise(noise) = read(line.text) {
+                if moves {
+                    self.done = part.start + line.end;
+                }
+                if !(self.sink)(self.done, noise.into()) {
+                    return false;
+                }
             }
         }
         true

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::limits::LINKS_MAX;
+
 /// Seconds since 1970-01-01T00:00:00Z.
 pub type Time = i64;
 
@@ -18,7 +20,7 @@ pub struct Record<'a> {
     pub status: Option<i32>,
     /// Where a 3xx answer points. It is then the page's only link.
     pub redirect: Option<Cow<'a, [u8]>>,
-    /// The links in document order.
+    /// The links in document order; of more than 2^22, the first 2^22 + 1.
     pub links: Vec<Link<'a>>,
     /// The page was found unchanged (`revisit`, or status 304): its links are unknown, not none.
     pub revisit: bool,
@@ -50,6 +52,13 @@ impl<'a> Record<'a> {
             links: self.links.into_iter().map(link).collect(),
             revisit: self.revisit,
         }
+    }
+}
+
+/// Keeps a link, unless there are more than any limit allows already.
+pub(super) fn keep<'a>(links: &mut Vec<Link<'a>>, url: Cow<'a, [u8]>) {
+    if links.len() <= LINKS_MAX {
+        links.push(Link { url });
     }
 }
 

@@ -13,7 +13,7 @@ use serde::de::{
 
 use super::json::{self, Text};
 use super::lines::{self, Line, LineSkipper};
-use super::record::is_redirect;
+use super::record::{is_redirect, keep};
 use super::{Bad, Decoder, Link, Names, Parsed, Reason, Record, Sink, Skipper, Time, time};
 
 /// See the module.
@@ -252,7 +252,7 @@ impl<'de> Visitor<'de> for Links<'_, 'de> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
         self.0.clear();
         while let Some(LinkUrl(url)) = seq.next_element()? {
-            self.0.push(Link { url });
+            keep(self.0, url);
         }
         Ok(true)
     }

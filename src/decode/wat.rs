@@ -11,7 +11,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 
 use super::frame::{self, Frame, FrameSkipper, Header};
 use super::json;
-use super::record::is_redirect;
+use super::record::{is_redirect, keep};
 use super::{Bad, Decoder, Link, Names, Parsed, Reason, Record, Sink, Skipper, time};
 
 /// See the module.
@@ -412,7 +412,7 @@ impl Links {
             return;
         };
         if path == "A@/href" || path == "AREA@/href" {
-            links.push(Link { url: bytes(url) });
+            keep(links, bytes(url));
         }
     }
 }

@@ -151,6 +151,11 @@ impl Ledger {
         &self.totals
     }
 
+    /// Most pages there may be.
+    pub fn page_limit(&self) -> u64 {
+        self.cells.len() as u64
+    }
+
     /// The cells of all pages. See the module's head for what they mean.
     pub fn cells(&self) -> &[u64] {
         &self.cells[..self.totals.pages as usize]
@@ -181,11 +186,9 @@ impl Ledger {
     pub fn admit(&mut self) -> Result<PageId> {
         let page = PageId(self.totals.pages);
         if page.index() >= self.cells.len() {
-            return Err(Error::Refused(format!(
-                "more than {} pages: raise --limit-pages (at most {})",
-                self.cells.len(),
-                PageId::LIMIT
-            )));
+            return Err(Error::TooManyPages {
+                limit: self.page_limit(),
+            });
         }
         self.totals.pages += 1;
         if self.totals.pages.is_power_of_two() {

@@ -256,7 +256,8 @@ impl<A: Archive> Engine<A> {
     }
 
     /// Applies one entry of the batch begun last. Entries come in order, without gaps. After an error
-    /// the engine must not be used further: the record may have been applied in part.
+    /// the engine must not be used further, as the record may have been applied in part; but nothing
+    /// was after [`Error::TooManyPages`].
     pub fn apply(&mut self, batch: &Batch, entry: &Entry) -> Result<()> {
         match entry.what {
             What::Other => self.counters.other += 1,
@@ -267,6 +268,7 @@ impl<A: Archive> Engine<A> {
     }
 
     fn apply_record(&mut self, batch: &Batch, entry: &Entry) -> Result<()> {
+        self.check_room(batch, entry)?;
         self.admit_names(batch, entry.names_end)?;
         let page = self.ids[entry.source as usize];
         self.time = self.time.max(entry.fetched_at);
@@ -292,6 +294,23 @@ impl<A: Archive> Engine<A> {
             What::Failed | What::Skipped(_) | What::Other => self.counters.failed += 1,
         }
         self.end_record()
+    }
+
+    /// Checks that the pages an entry brings, and those of entries before it that were not applied
+    /// yet, are within the limit.
+    pub(crate) fn check_room(&self, batch: &Batch, entry: &Entry) -> Result<()> {
+        let limit = self.ledger.page_limit();
+        let room = limit - self.ledger.totals().pages;
+        let names = self.ids.len()..entry.names_end as usize;
+        if names.len() as u64 <= room {
+            return Ok(());
+        }
+        let is_new = |&&name: &&Fingerprint| self.index.get(name).is_none();
+        let new = batch.fingerprints[names].iter().filter(is_new).count();
+        match new as u64 <= room {
+            true => Ok(()),
+            false => Err(Error::TooManyPages { limit }),
+        }
     }
 
     fn visit(&mut self, page: PageId, targets: &[PageId], age: u8, fetched: Option<Time>) {
@@ -346,15 +365,25 @@ impl<A: Archive> Engine<A> {
     /// Visits every page that is known as a link target only, as if the input ended with a line
     /// for each, in order of first appearance.
     pub fn complete_pass(&mut self) -> Result<()> {
-        for page in 0..self.ledger.totals().pages {
-            let page = PageId(page);
-            if matches!(self.ledger.age(page), age::NEVER | age::COMPLETED) {
-                self.counters.records += 1;
-                self.visit(page, &[], age::COMPLETED, None);
-                self.end_record()?;
-            }
+        let mut from = 0;
+        while let Some(next) = self.complete_next(from)? {
+            from = next;
         }
         Ok(())
+    }
+
+    /// One visit of [`Engine::complete_pass`]: that of the first such page from page `from` on.
+    /// Returns where to look for the next; `None`: there was no such page.
+    pub fn complete_next(&mut self, from: u64) -> Result<Option<u64>> {
+        let targets_only =
+            |page: &u64| matches!(self.ledger.age(PageId(*page)), age::NEVER | age::COMPLETED);
+        let Some(page) = (from..self.ledger.totals().pages).find(targets_only) else {
+            return Ok(None);
+        };
+        self.counters.records += 1;
+        self.visit(PageId(page), &[], age::COMPLETED, None);
+        self.end_record()?;
+        Ok(Some(page + 1))
     }
 
     /// Another pass over the same records begins: the running round ends, unless it is empty.

@@ -4,6 +4,7 @@
 //! input in order, and stops for checkpoints and snapshots at record boundaries, so results depend
 //! on the records alone.
 
+mod flow;
 pub(crate) mod pipeline;
 mod plan;
 mod run;
@@ -181,6 +182,12 @@ pub enum Note<'a> {
     },
     /// A spooled stream is damaged, and so is what the spool holds of it.
     SpooledDamage,
+    /// All inputs of a pass were read before, standard input too, and it is not read again:
+    /// visiting the nodes known as targets only (`--complete`) goes on.
+    Completing {
+        /// The pass, from 1.
+        pass: u32,
+    },
     /// An input read before is checked against what was read.
     Checking {
         /// The input.

@@ -4,11 +4,13 @@
 //! early arrivals. All channels are bounded; buffers go round.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
+use super::flow::Flow;
 use crate::batch::{Batch, Builder, Rules};
 use crate::decode::Decoder;
 use crate::source::{Chunk, Source, Summary};
@@ -43,6 +45,9 @@ type Decoded = Result<Piece>;
 
 /// A running pipeline. Dropped early, its threads end by themselves.
 pub(crate) struct Pipeline {
+    flow: Flow,
+    /// What the piece handed out last was to the flow; it is done when the next one is asked for.
+    handed: Option<Option<usize>>,
     decoded: Vec<Receiver<Decoded>>,
     turn: usize,
     buffers: Sender<Vec<u8>>,
@@ -64,21 +69,30 @@ impl Pipeline {
         let mut chunks = Vec::new();
         let mut decoded = Vec::new();
         let mut decoders = Vec::new();
-        for _ in 0..threads.max(1) {
+        let flow = Flow::default();
+        let threads = threads.max(1);
+        for thread in 0..threads {
             let (give_chunk, take_chunk) = bounded(DEPTH);
             let (give_piece, take_piece) = bounded(PIECES);
-            let builder = Builder::new(rules.clone(), decoder.names());
-            let spent = spent_batches.clone();
+            let worker = Worker {
+                builder: Builder::new(rules.clone(), decoder.names()),
+                turns: (thread as u64..).step_by(threads),
+                flow: flow.clone(),
+                spent: spent_batches.clone(),
+            };
             decoders.push(spawn("decode", move || {
-                decode(builder, decoder, take_chunk, give_piece, spent);
+                worker.decode(decoder, take_chunk, give_piece);
             })?);
             chunks.push(give_chunk);
             decoded.push(take_piece);
         }
+        let reading = flow.clone();
         let reader = spawn("read", move || {
-            read(source, decoder, &chunks, &spent_buffers)
+            read(source, decoder, &chunks, &spent_buffers, &reading)
         })?;
         Ok(Pipeline {
+            flow,
+            handed: None,
             decoded,
             turn: 0,
             buffers,
@@ -88,12 +102,16 @@ impl Pipeline {
         })
     }
 
-    /// The next piece in order.
+    /// The next piece in order. The one before counts as dealt with: best recycle it first.
     pub fn next(&mut self) -> Result<Next> {
+        if let Some(last) = self.handed.take() {
+            self.flow.done(last);
+        }
         let from = &self.decoded[self.turn % self.decoded.len()];
         match from.recv_timeout(PATIENCE) {
             Ok(piece) => {
                 let piece = piece?;
+                self.handed = Some(piece.last.then_some(piece.chunk.bytes.len()));
                 self.turn += usize::from(piece.last);
                 Ok(Next::Piece(piece))
             }
@@ -115,6 +133,8 @@ impl Pipeline {
     /// All threads must have ended well: one that failed looks like the input's end.
     fn end(&mut self) -> Result<Summary> {
         self.decoded.clear();
+        // After a failure others may wait for what never comes.
+        self.flow.close();
         let reader = self.reader.take();
         let summary = reader.and_then(|reader| reader.join().ok());
         let decoded = self
@@ -124,6 +144,12 @@ impl Pipeline {
         summary
             .filter(|_| decoded)
             .ok_or_else(|| Error::Refused("a reading thread failed; please report it".into()))
+    }
+}
+
+impl Drop for Pipeline {
+    fn drop(&mut self) {
+        self.flow.close();
     }
 }
 
@@ -142,6 +168,7 @@ fn read(
     decoder: &dyn Decoder,
     chunks: &[Sender<Result<Chunk>>],
     spent: &Receiver<Vec<u8>>,
+    flow: &Flow,
 ) -> Summary {
     for turn in 0.. {
         let to = &chunks[turn % chunks.len()];
@@ -149,6 +176,7 @@ fn read(
         match source.next_chunk(decoder, buffer) {
             Ok(None) => break,
             Ok(Some(chunk)) => {
+                flow.admit(chunk.bytes.len());
                 if to.send(Ok(chunk)).is_err() {
                     break;
                 }
@@ -162,33 +190,52 @@ fn read(
     source.end()
 }
 
-fn decode(
-    mut builder: Builder,
-    decoder: &dyn Decoder,
-    chunks: Receiver<Result<Chunk>>,
-    pieces: Sender<Decoded>,
+/// A decoding thread.
+struct Worker {
+    builder: Builder,
+    /// Numbers of the chunks that come to it.
+    turns: std::iter::StepBy<std::ops::RangeFrom<u64>>,
+    flow: Flow,
     spent: Receiver<Batch>,
-) {
-    for chunk in chunks {
-        let chunk = match chunk {
-            Ok(chunk) => Arc::new(chunk),
-            Err(error) => {
-                let _ = pieces.send(Err(error));
+}
+
+impl Worker {
+    fn decode(
+        mut self,
+        decoder: &dyn Decoder,
+        chunks: Receiver<Result<Chunk>>,
+        pieces: Sender<Decoded>,
+    ) {
+        let at = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
+        let (flow, place) = (self.flow.clone(), at.clone());
+        self.builder.ask_leave(move || {
+            let [chunk, piece] = [0, 1].map(|n: usize| place[n].load(Ordering::Relaxed));
+            flow.await_turn(chunk, piece);
+        });
+        for (turn, chunk) in self.turns.zip(chunks) {
+            let chunk = match chunk {
+                Ok(chunk) => Arc::new(chunk),
+                Err(error) => {
+                    let _ = pieces.send(Err(error));
+                    return;
+                }
+            };
+            at[0].store(turn, Ordering::Relaxed);
+            at[1].store(0, Ordering::Relaxed);
+            let mut alive = true;
+            self.builder.run(decoder, &chunk.bytes, |batch, last| {
+                let piece = Piece {
+                    chunk: chunk.clone(),
+                    batch,
+                    last,
+                };
+                alive = pieces.send(Ok(piece)).is_ok();
+                at[1].fetch_add(1, Ordering::Relaxed);
+                alive.then(|| self.spent.try_recv().unwrap_or_default())
+            });
+            if !alive {
                 return;
             }
-        };
-        let mut alive = true;
-        builder.run(decoder, &chunk.bytes, |batch, last| {
-            let piece = Piece {
-                chunk: chunk.clone(),
-                batch,
-                last,
-            };
-            alive = pieces.send(Ok(piece)).is_ok();
-            alive.then(|| spent.try_recv().unwrap_or_default())
-        });
-        if !alive {
-            return;
         }
     }
 }

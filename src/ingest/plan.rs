@@ -95,6 +95,16 @@ fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolStanding>) -> Re
     if progress.complete && progress.finished {
         return refused("this store was completed (--complete): a stream cannot follow");
     }
+    if progress.completing.is_some() {
+        if job.stream == Stream::New {
+            return refused("this store is being completed (--complete): a stream cannot follow");
+        }
+        return Ok(Plan {
+            inputs: vec![InputName::Stdin; begun],
+            progress,
+            finished: false,
+        });
+    }
     if !progress.finished && !last_is_stream {
         return refused(format!(
             "{} was not read to its end; run its command again first",
@@ -219,6 +229,12 @@ fn files(job: &Job, mut progress: Progress, observer: &mut dyn Observer) -> Resu
         }
     }
     let more = job.inputs.len() > begun;
+    if more && progress.completing.is_some() {
+        return refused(
+            "the inputs were read and the pass is being completed (--complete): the list of inputs \
+             cannot grow; use another --store",
+        );
+    }
     let done = progress.finished;
     if more && done {
         if progress.repeat > 1 || progress.complete {

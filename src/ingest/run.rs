@@ -1,6 +1,8 @@
 //! The run: inputs one after the other, pass after pass, with checkpoints and snapshots between.
 
+mod complete;
 mod schedule;
+mod unchanged;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +23,8 @@ use crate::snapshot::{self, Info};
 use crate::source::{Chunk, Compression, DamageKind, InputName, Restart, Source, Summary};
 use crate::store::{Disk, Input, Opened, Place, Progress, Spooled, Store, Unverified};
 use crate::{Error, Result};
-use schedule::Publishing;
+use schedule::{Publishing, Reached};
+use unchanged::Stamp;
 
 /// Runs a job to its end, or to where something stops it. Whatever stops it, the store holds its
 /// last checkpoint, and after bad input or a stop from outside a fresh one.
@@ -52,7 +55,6 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         before: (engine.counters().clone(), engine.ledger().totals().pages),
         job,
         observer,
-        inputs,
         progress,
         checkpointed: Instant::now(),
         checkpointed_at: None,
@@ -63,6 +65,8 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         published_at: snapshot::latest_counters(&*disk, &job.store),
         due_at: engine.counters().records,
         ungrouped: 0,
+        stamps: vec![None; inputs.len()],
+        inputs,
         engine,
         disk,
     };
@@ -93,8 +97,8 @@ struct Run<'a> {
     progress: Progress,
     before: (Counters, u64),
     checkpointed: Instant,
-    /// Pass, input and place of the last checkpoint: an idle stream needs no other.
-    checkpointed_at: Option<(u32, u64, Place)>,
+    /// How far the last checkpoint was: an idle stream needs no other.
+    checkpointed_at: Option<Reached>,
     snapshotted: Instant,
     published: Option<(PathBuf, Info)>,
     /// What had been read at the last snapshot.
@@ -102,9 +106,12 @@ struct Run<'a> {
     /// Records when a checkpoint or snapshot was last due by their number.
     due_at: u64,
     ungrouped: u64,
+    /// Of each input: the file as it was when it was known to hold what pass 1 read.
+    stamps: Vec<Option<Stamp>>,
 }
 
 /// Why reading an input ended.
+#[derive(PartialEq, Eq)]
 enum Ended {
     Whole,
     Stopped,
@@ -117,20 +124,18 @@ impl Run<'_> {
             {
                 self.engine.begin_pass()?;
             }
-            while (self.progress.input as usize) < self.inputs.len() {
+            while self.progress.completing.is_none()
+                && (self.progress.input as usize) < self.inputs.len()
+            {
                 let input = self.inputs[self.progress.input as usize].clone();
                 match self.input(&input) {
                     Ok(Ended::Whole) => {}
-                    Ok(Ended::Stopped) => {
-                        self.checkpoint()?;
-                        self.finish_publishing()?;
-                        return Ok(self.outcome(false, true));
-                    }
+                    Ok(Ended::Stopped) => return self.stop(),
                     Err(error) => return Err(self.bad_end(error)),
                 }
             }
-            if self.progress.complete {
-                self.engine.complete_pass()?;
+            if self.progress.complete && self.complete()? == Ended::Stopped {
+                return self.stop();
             }
             self.progress.pass += 1;
             self.progress.input = 0;
@@ -140,6 +145,12 @@ impl Run<'_> {
         self.checkpoint()?;
         self.final_snapshot()?;
         Ok(self.outcome(false, false))
+    }
+
+    fn stop(mut self) -> Result<Outcome> {
+        self.checkpoint()?;
+        self.finish_publishing()?;
+        Ok(self.outcome(false, true))
     }
 
     /// After bad input: keeps what was applied before it, and publishes if that was sound.
@@ -160,10 +171,10 @@ impl Run<'_> {
                 }
                 true
             }
-            Error::BadRecord { .. } => true,
+            Error::BadRecord { .. } | Error::TooManyPages { .. } => true,
             _ => false,
         };
-        if !keep {
+        if !keep || !matches!(self.is_as_in_pass_1(), Ok(true)) {
             return error;
         }
         let kept = self.checkpoint().and_then(|()| self.final_snapshot());
@@ -207,6 +218,7 @@ impl Run<'_> {
     /// Reads one input from the current place on.
     fn input(&mut self, name: &InputName) -> Result<Ended> {
         let at = self.progress.input as usize;
+        let stamp = Stamp::of(name);
         let Some(mut source) = self.open(name)? else {
             return Ok(Ended::Stopped);
         };
@@ -248,6 +260,7 @@ impl Run<'_> {
         };
         let compressed_len = source.compressed_len();
         let mut reading = Reading {
+            stamp,
             input: name,
             format,
             compression: source.compression(),
@@ -256,6 +269,7 @@ impl Run<'_> {
             hash: None,
             oversize: 0,
             end: place.offset,
+            whole: true,
             torn: None,
             known: self.engine.ledger().totals().pages,
         };
@@ -409,6 +423,9 @@ impl Run<'_> {
         let chunk = &*piece.chunk;
         let mut complaints = piece.batch.complaints.iter().peekable();
         for (at, entry) in piece.batch.entries.iter().enumerate() {
+            if reading.whole {
+                self.check_next(reading.end, piece, at)?;
+            }
             let complaint = complaints.next_if(|(of, _)| *of as usize == at);
             let complaint = complaint.map(|(_, text)| text.as_str());
             reading.torn = None;
@@ -418,8 +435,9 @@ impl Run<'_> {
             }
             self.entry(reading, piece, entry, complaint)?;
             let end = chunk.offset + entry.end;
-            if end <= reading.end {
-                // A line inside the record that comes next: no place to stop at.
+            // Else a line inside the record that comes next: no place to stop at.
+            reading.whole = end > reading.end;
+            if !reading.whole {
                 continue;
             }
             reading.end = end;
@@ -460,6 +478,16 @@ impl Run<'_> {
             *hashed = upto;
         }
         self.progress.place.prefix = hash.digest128();
+    }
+
+    /// Refuses the next record, and the lines inside it, before any of that is applied: a
+    /// checkpoint can then be made.
+    fn check_next(&self, end: u64, piece: &Piece, at: usize) -> Result<()> {
+        let mut next = piece.batch.entries[at..].iter();
+        let record = next.find(|entry| piece.chunk.offset + entry.end > end);
+        record.map_or(Ok(()), |record| {
+            self.engine.check_room(&piece.batch, record)
+        })
     }
 
     fn entry(
@@ -623,6 +651,10 @@ impl Run<'_> {
                 )));
             }
         }
+        let unchanged = reading
+            .stamp
+            .filter(|stamp| stamp.still_holds(reading.input));
+        self.stamps[self.progress.input as usize] = unchanged;
         self.progress.unverified = None;
         self.progress.input += 1;
         self.progress.place = Place::start();
@@ -657,6 +689,8 @@ fn is_final_damage(error: &Error) -> bool {
 
 /// One input being read.
 struct Reading<'a> {
+    /// The file before it was opened.
+    stamp: Option<Stamp>,
     input: &'a InputName,
     format: Format,
     compression: Compression,
@@ -669,6 +703,8 @@ struct Reading<'a> {
     oversize: u64,
     /// Where the last record that may be stopped at ended.
     end: u64,
+    /// Nothing was applied since.
+    whole: bool,
     /// Before the last record, if that was cut short, and from where on it is read again.
     torn: Option<(Place, Option<Restart>)>,
     /// Pages known before the first of its records that this run applies.

@@ -19,6 +19,9 @@ pub struct Progress {
     pub place: Place,
     /// Nodes known as targets only are visited at the end of each pass.
     pub complete: bool,
+    /// All inputs of this pass were read, and such nodes are being visited: those before this page
+    /// were.
+    pub completing: Option<u64>,
     /// All that the last command asked for is done.
     pub finished: bool,
     /// Records were applied that could not be verified, and no snapshot may be published yet.
@@ -76,6 +79,7 @@ impl Default for Progress {
             input: 0,
             place: Place::start(),
             complete: false,
+            completing: None,
             finished: false,
             unverified: None,
         }

@@ -1,5 +1,14 @@
 //! The same records in the same order give the same bytes, however they come and are worked on.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use cashrank::Limits;
+use cashrank::engine::Config;
+use cashrank::ingest::{Every, Job, Note, Observer, Standing, Stream, ingest};
+use cashrank::source::{InputName, SourceOptions};
+use cashrank::store::{RealDisk, Settings};
+
 use crate::support::{Lab, crawl, gzip, in_pieces, sample, zstandard};
 
 /// Ways to read the same bytes: threads, checkpoints, file, through a pipe.
@@ -10,7 +19,24 @@ const WAYS: &[(u32, &str, &str, bool)] = &[
     (1, "1000", "zst", false),
     (2, "7", "plain", true),
     (4, "1h", "zst", true),
+    (3, "1", "gz", true),
+    (3, "1000", "plain", true),
+    (1, "7", "zst", false),
 ];
+
+/// The key of a store's hashes.
+fn key(lab: &Lab, store: &str) -> String {
+    let identity = std::fs::read(lab.path(store).join("identity.json")).unwrap();
+    let identity: serde_json::Value = serde_json::from_slice(&identity).unwrap();
+    identity["key"].as_str().unwrap().to_owned()
+}
+
+struct Quiet;
+
+impl Observer for Quiet {
+    fn note(&mut self, _: Note<'_>) {}
+    fn progress(&mut self, _: &Standing<'_>) {}
+}
 
 fn check(records: &[String], windows: &[&str]) {
     let lab = Lab::new();
@@ -19,7 +45,7 @@ fn check(records: &[String], windows: &[&str]) {
     lab.file("gz", in_pieces(text.as_bytes(), 5_003, gzip));
     lab.file("zst", in_pieces(text.as_bytes(), 70_001, zstandard));
     for window in windows {
-        let mut first = None;
+        let (mut first, mut keys) = (None, HashSet::new());
         for (at, (threads, every, file, piped)) in WAYS.iter().enumerate() {
             let store = format!("{}-{at}", window.replace(':', "-"));
             let input = if *piped { "-" } else { file };
@@ -42,11 +68,14 @@ fn check(records: &[String], windows: &[&str]) {
             let parquet = std::fs::read(lab.path(&format!("{store}.parquet"))).unwrap();
             let found = (lab.snapshot(&store), exports, parquet);
             assert_eq!(lab.stat(&store)["records"], records.len());
+            keys.insert(key(&lab, &store));
             let expected = first.get_or_insert_with(|| found.clone());
             assert!(found.0 == expected.0, "other snapshot: {line}");
             assert!(found.1 == expected.1, "other exports: {line}");
             assert!(found.2 == expected.2, "other parquet: {line}");
         }
+        // So they do not depend on the hashes of the names either.
+        assert_eq!(keys.len(), WAYS.len());
     }
 }
 
@@ -158,4 +187,59 @@ fn completing_comes_after_the_last_record() {
     )
     .exits(0);
     assert!(lab.snapshot("plain") == lab.snapshot("often"));
+}
+
+/// Chunks of a byte and of the whole input, each with checkpoints at every record and at none: the
+/// command line has no option for their size.
+#[test]
+fn the_size_of_chunks_changes_nothing() {
+    let lab = Lab::new();
+    let records = crawl(16, 250);
+    let plain = lab.file("plain", records.concat());
+    let packed = lab.file(
+        "zst",
+        in_pieces(records.concat().as_bytes(), 3_001, zstandard),
+    );
+    let mut first = None;
+    let mut at = 0;
+    for chunk_bytes in [1, 100, 4_000, 60_000, 1 << 20] {
+        for every in [1, 7, 1_000]
+            .map(Every::Records)
+            .into_iter()
+            .chain([Every::Never])
+        {
+            let limits = Limits {
+                // Chunks are not much longer than this, nor shorter than 4 KiB.
+                line_bytes: 60_000,
+                ..Limits::default()
+            };
+            at += 1;
+            let job = Job {
+                store: lab.path(&format!("s{at}")),
+                settings: Settings::new(Config::default(), &limits),
+                inputs: vec![InputName::File(
+                    if at % 2 == 0 { &plain } else { &packed }.clone(),
+                )],
+                format: None,
+                repeat: 2,
+                complete: false,
+                strict: false,
+                stream: Stream::Auto,
+                checkpoint_every: every,
+                snapshot_every: Every::Never,
+                keep_snapshots: 0,
+                threads: 1 + at % 3,
+                limits,
+                source: SourceOptions {
+                    chunk_bytes,
+                    ..SourceOptions::default()
+                },
+                stop: Arc::default(),
+            };
+            ingest(&job, Arc::new(RealDisk), &mut Quiet).unwrap();
+            let found = lab.snapshot(&format!("s{at}"));
+            let expected = first.get_or_insert_with(|| found.clone());
+            assert!(found == *expected, "{chunk_bytes} {every:?}");
+        }
+    }
 }

@@ -153,3 +153,96 @@ fn pauses_of_a_stream_change_nothing() {
         assert!(lab.snapshot(store) == lab.snapshot("once"), "{store}");
     }
 }
+
+/// Nodes known as targets only are visited at a pass's end, with checkpoints between. There used to
+/// be none, and a signal was not heard.
+fn completed(lab: &Lab) -> String {
+    // Four sources in 300 lines: most of the records are the completion's.
+    let edges: String = (0..300)
+        .map(|n| format!("s{}\tt{}\n", n / 75, n % 260))
+        .collect();
+    lab.file("edges", edges);
+    "ingest edges --format edges --complete --repeat 2".into()
+}
+
+#[test]
+fn killed_while_completing() {
+    let lab = Lab::new();
+    let line = completed(&lab);
+    kill_often(&lab, &line, 3);
+}
+
+#[test]
+fn a_signal_stops_a_completion() {
+    let lab = Lab::new();
+    let line = completed(&lab);
+    lab.run(&format!("{line} --store whole")).exits(0);
+    let again = format!("{line} --store cut --checkpoint-every 1 --json");
+    let mut running = lab.start(&again);
+    await_commits(&mut running, &lab.path("cut"), 20);
+    running.signal("INT");
+    let first = running.join().exits(130);
+    let second = lab.run(&again).exits(0).says(&["going on"]);
+    assert!(lab.snapshot("cut") == lab.snapshot("whole"));
+    // Nothing was visited twice, and the first run did its part.
+    let records = [first, second].map(|done| done.json()["records"].as_u64().unwrap());
+    assert_eq!(records[0] + records[1], 2 * (4 + 260), "{records:?}");
+    assert!(records[0] >= 4 && records[1] > 0, "{records:?}");
+}
+
+#[test]
+fn a_completed_stream_goes_on_without_being_read_again() {
+    let lab = Lab::new();
+    completed(&lab);
+    let edges = std::fs::read(lab.path("edges")).unwrap();
+    let line = "ingest - --format edges --complete --checkpoint-every 1 --store";
+    lab.feed(&format!("{line} whole"), &edges).exits(0);
+    let mut running = lab.start(&format!("{line} cut"));
+    running.write(&edges);
+    running.stdin.take();
+    // The sources are four commits, so this is in the completion.
+    await_commits(&mut running, &lab.path("cut"), 30);
+    assert!(running.kill(), "it was over");
+    lab.feed(&format!("{line} cut --new-stream"), &edges)
+        .exits(2)
+        .says(&["being completed"]);
+    lab.feed(&format!("{line} cut"), &edges)
+        .exits(0)
+        .says(&["all inputs of pass 1 were read before"]);
+    assert!(lab.snapshot("cut") == lab.snapshot("whole"));
+    lab.run("verify --store cut").exits(0);
+}
+
+/// The run used to end without a checkpoint, and all since the last one was read again.
+#[test]
+fn too_many_pages_end_the_run_at_a_checkpoint() {
+    let lab = Lab::new();
+    let mut edges = String::new();
+    for n in 0..200 {
+        // A comment and a bad line inside the group of each source.
+        edges += &format!("s{n}\ta{n}\n# inside\nbad\ns{n}\tb{n}\n");
+    }
+    lab.file("edges", edges);
+    lab.file("records", crawl(28, 300).concat());
+    for (name, code) in [("edges", 3), ("records", 0)] {
+        let line = format!("ingest {name} --format {name} --store");
+        lab.run(&format!("{line} {name}-whole")).exits(code);
+        let mut pages = 0;
+        for limit in [100, 101, 150] {
+            lab.run(&format!("{line} {name}-cut --limit-pages {limit}"))
+                .exits(2)
+                .says(&["raise --limit-pages", &limit.to_string()]);
+            // What fits is kept, and ranked.
+            let stat = lab.stat(&format!("{name}-cut"));
+            let now = stat["pages"].as_u64().unwrap();
+            assert!(now <= limit && now + 13 > limit && now >= pages, "{stat}");
+            pages = now;
+        }
+        lab.run(&format!("{line} {name}-cut"))
+            .exits(code)
+            .says(&["going on after record"]);
+        let (cut, whole) = (format!("{name}-cut"), format!("{name}-whole"));
+        assert!(lab.snapshot(&cut) == lab.snapshot(&whole), "{name}");
+        lab.run(&format!("verify --store {cut}")).exits(0);
+    }
+}

@@ -83,12 +83,37 @@ impl Lab {
         }
     }
 
+    /// Runs it and measures.
+    pub fn measure(&self, line: &str, stdin: Stdio) -> Measured {
+        self.start_with(line, stdin).measure()
+    }
+
+    /// The same, its standard output a file.
+    pub fn run_into(&self, line: &str, stdout: fs::File) -> Done {
+        let output = Command::new(env!("CARGO_BIN_EXE_cashrank"))
+            .args(line.split_whitespace())
+            .current_dir(self.0.path())
+            .stdin(Stdio::null())
+            .stdout(stdout)
+            .output()
+            .unwrap();
+        Done {
+            code: output.status.code(),
+            out: String::new(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
     /// Starts `cashrank`, with pipes.
     pub fn start(&self, line: &str) -> Running {
+        self.start_with(line, Stdio::piped())
+    }
+
+    fn start_with(&self, line: &str, stdin: Stdio) -> Running {
         let mut child = Command::new(env!("CARGO_BIN_EXE_cashrank"))
             .args(line.split_whitespace())
             .current_dir(self.0.path())
-            .stdin(Stdio::piped())
+            .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -132,6 +157,13 @@ impl Lab {
     }
 }
 
+/// A run with its peak of memory.
+pub struct Measured {
+    pub done: Done,
+    pub peak_kib: u64,
+    pub lasted: Duration,
+}
+
 /// A running `cashrank`; killed when dropped.
 pub struct Running {
     pub child: Child,
@@ -157,6 +189,31 @@ impl Running {
     pub fn kill(mut self) -> bool {
         self.child.kill().unwrap();
         self.child.wait().unwrap().code().is_none()
+    }
+
+    /// Waits for its end and watches its memory. What it writes must fit the pipes.
+    pub fn measure(mut self) -> Measured {
+        let started = Instant::now();
+        let status = format!("/proc/{}/status", self.child.id());
+        let mut peak_kib = 0;
+        while self.child.try_wait().unwrap().is_none() {
+            // The system keeps the peak itself, so only its last moments can be missed.
+            let text = fs::read_to_string(&status).unwrap_or_default();
+            let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+            let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
+            peak_kib = peak_kib.max(kib.unwrap_or(0));
+            assert!(
+                started.elapsed() < Duration::from_secs(300),
+                "it never ends"
+            );
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let lasted = started.elapsed();
+        Measured {
+            done: self.join(),
+            peak_kib,
+            lasted,
+        }
     }
 
     /// Closes its input and waits for its end.

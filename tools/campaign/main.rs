@@ -13,15 +13,22 @@
 //! | `wide` | the same with more pages than a chunk of the cash file holds |
 //! | `errors` | every operation fails in every way, once and from then on |
 //! | `mutants` | programs that leave out a sync, or sync too late: the cuts must find them out |
+//! | `kills` | kill -9 of the real program at random moments, up to eight times in a row |
+//! | `full-disk` | the real program on a small file system without room (as root) |
 //!
-//! The production code runs, on a disk in memory (see `disk/`). The same seed draws the same faults.
+//! The first four run the production code on a disk in memory (see `disk/`), and the same seed draws
+//! the same faults. The last two run the program itself, which they build, on real disks; when it is
+//! killed is a matter of the clock too.
 //! Prints one line a part; the exit code is 1 if anything failed.
 
+mod binary;
 #[path = "../../tests/common/crawl.rs"]
 mod crawl;
 mod cuts;
 mod disk;
 mod errors;
+mod full_disk;
+mod kills;
 mod mutants;
 mod producer;
 mod scenario;
@@ -29,10 +36,11 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
+use binary::Binary;
 use clap::{Parser, ValueEnum};
 use scenario::Scenario;
 use tally::Tally;
@@ -49,6 +57,9 @@ struct Options {
     /// The long campaign.
     #[arg(long)]
     full: bool,
+    /// The program to kill, instead of building it.
+    #[arg(long, value_name = "PATH")]
+    binary: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -58,12 +69,22 @@ enum Part {
     Wide,
     Errors,
     Mutants,
+    Kills,
+    FullDisk,
 }
 
 fn main() -> ExitCode {
     let options = Options::parse();
     // Panics are caught, and told with their story.
     std::panic::set_hook(Box::new(|_| {}));
+    // Nothing may stay mounted.
+    let handled = ctrlc::set_handler(|| {
+        full_disk::clean_up();
+        std::process::exit(130);
+    });
+    if let Err(error) = handled {
+        eprintln!("campaign: {error}");
+    }
     match campaign(&options) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -90,8 +111,12 @@ fn campaign(options: &Options) -> Result<bool, String> {
     for part in parts {
         let started = Instant::now();
         let tally = run(*part, options, lab.path())?;
-        let name = format!("{part:?}").to_lowercase();
-        line(&name, &tally, started);
+        let name = part.to_possible_value();
+        line(
+            name.as_ref().map_or("", |name| name.get_name()),
+            &tally,
+            started,
+        );
         sum += tally;
     }
     for failure in &sum.failures {
@@ -113,6 +138,14 @@ fn run(part: Part, options: &Options, lab: &Path) -> Result<Tally, String> {
             tally
         }
         Part::Mutants => mutants::catch(lab, seed),
+        Part::Kills => {
+            let binary = Binary::find(options.binary.as_deref())?;
+            kills::campaign(&binary, lab, seed, if options.full { 1_000 } else { 200 })?
+        }
+        Part::FullDisk => {
+            let binary = Binary::find(options.binary.as_deref())?;
+            full_disk::campaign(&binary, lab, seed, if options.full { 300 } else { 40 })?
+        }
     })
 }
 

@@ -30,3 +30,26 @@ fn a_failed_operation_is_reported_and_loses_nothing() {
     sound(&tally);
     assert!(tally.faults > 200, "{tally:?}");
 }
+
+/// The program, if `cargo test` built it.
+fn binary() -> Option<Binary> {
+    let found = Binary::beside().and_then(Binary::existing);
+    found.inspect_err(|what| eprintln!("SKIPPED: {what}")).ok()
+}
+
+#[test]
+fn kills_lose_nothing() {
+    let Some(binary) = binary() else { return };
+    let lab = tempfile::tempdir().unwrap();
+    let tally = kills::campaign(&binary, lab.path(), 7, 10).unwrap();
+    sound(&tally);
+    assert!(tally.cuts >= 10, "{tally:?}");
+}
+
+#[test]
+fn a_full_disk_loses_nothing() {
+    let Some(binary) = binary() else { return };
+    let lab = tempfile::tempdir().unwrap();
+    let tally = full_disk::campaign(&binary, lab.path(), 7, 2).unwrap();
+    sound(&tally);
+}

@@ -9,8 +9,11 @@ use super::Run;
 use crate::ingest::pipeline::spawn;
 use crate::ingest::{Every, Note};
 use crate::snapshot::{self, Info};
-use crate::store::checkpoint;
+use crate::store::{Place, checkpoint};
 use crate::{Error, Result};
+
+/// How far the inputs were read: pass, input, place, and the page that a completion has reached.
+pub(super) type Reached = (u32, u64, Place, Option<u64>);
 
 /// A snapshot being made in the background, from the commit of `generation`.
 pub(super) struct Publishing {
@@ -67,8 +70,7 @@ impl Run<'_> {
         let snapshot = over(self.job.snapshot_every, self.snapshotted)
             && self.engine.counters().records > self.published_at.as_ref().map_or(0, |c| c.records);
         let checkpoint = over(self.job.checkpoint_every, self.checkpointed)
-            && self.checkpointed_at
-                != Some((self.progress.pass, self.progress.input, self.progress.place));
+            && self.checkpointed_at != Some(self.reached());
         if snapshot || checkpoint {
             self.checkpoint()?;
         }
@@ -78,8 +80,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Makes the state durable.
+    /// Makes the state durable; not if a stop keeps it from being sure that a replayed file is
+    /// unchanged.
     pub(super) fn checkpoint(&mut self) -> Result<()> {
+        if !self.is_as_in_pass_1()? {
+            return Ok(());
+        }
         // The slots of the commit that a snapshot is made from are written over two commits later.
         let generation = self.engine.archive().generation();
         if let Some(publishing) = &self.publishing
@@ -99,8 +105,18 @@ impl Run<'_> {
             spooling.after_checkpoint(&self.progress)?;
         }
         self.checkpointed = Instant::now();
-        self.checkpointed_at = Some((self.progress.pass, self.progress.input, self.progress.place));
+        self.checkpointed_at = Some(self.reached());
         Ok(())
+    }
+
+    fn reached(&self) -> Reached {
+        let progress = &self.progress;
+        (
+            progress.pass,
+            progress.input,
+            progress.place,
+            progress.completing,
+        )
     }
 
     /// Starts making a snapshot of the last commit.

@@ -1,0 +1,40 @@
+//! The end of a pass with `--complete`: nodes known as targets only are visited, with checkpoints
+//! between, and a stop is heard.
+
+use super::{Ended, Run};
+use crate::Result;
+use crate::ingest::Note;
+
+/// Visits between two looks at the clock.
+const UNHEARD: u64 = 1 << 12;
+
+impl Run<'_> {
+    /// Visits them, from where a checkpoint left off.
+    pub(super) fn complete(&mut self) -> Result<Ended> {
+        let mut from = self.progress.completing.unwrap_or(0);
+        if from > 0 {
+            self.observer.note(Note::Completing {
+                pass: self.progress.pass,
+            });
+        }
+        self.progress.completing = Some(from);
+        for visits in 1.. {
+            let Some(next) = self.engine.complete_next(from)? else {
+                break;
+            };
+            from = next;
+            self.progress.completing = Some(from);
+            if self.is_due() {
+                self.on_records()?;
+            }
+            if self.stop_asked() {
+                return Ok(Ended::Stopped);
+            }
+            if visits % UNHEARD == 0 {
+                self.on_time()?;
+            }
+        }
+        self.progress.completing = None;
+        Ok(Ended::Whole)
+    }
+}

@@ -1,0 +1,425 @@
+//! Hostile input against the real binary: whatever an input holds, it is read to its end or refused
+//! with a reason, and the peak of memory is at most that of an ordinary crawl of as many pages and
+//! 256 MB. Speeds are printed (`--nocapture`), never judged.
+//!
+//! The sizes here are for every day; `cargo test --release hostile -- --ignored --nocapture` takes a
+//! gigabyte and a million of everything.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::process::Stdio;
+
+use crate::support::{Done, Lab, Measured, zstandard};
+
+/// What a hostile input may take beyond an ordinary one.
+const MARGIN_KIB: u64 = 256_000_000 / 1024;
+
+#[derive(Clone, Copy)]
+struct Scale {
+    /// Length of bombs and of endless lines.
+    bytes: u64,
+    /// Links and URLs.
+    many: u64,
+}
+
+const DAILY: Scale = Scale {
+    bytes: 200_000_000,
+    many: 150_000,
+};
+
+const FULL: Scale = Scale {
+    bytes: 1_200_000_000,
+    many: 1_000_000,
+};
+
+/// Writes a file piece by piece.
+fn write(lab: &Lab, name: &str, fill: impl FnOnce(&mut dyn Write)) {
+    let mut out = BufWriter::new(File::create(lab.path(name)).unwrap());
+    fill(&mut out);
+    out.flush().unwrap();
+}
+
+fn repeat(out: &mut dyn Write, byte: u8, count: u64) {
+    let block = vec![byte; 1 << 20];
+    for _ in 0..count >> 20 {
+        out.write_all(&block).unwrap();
+    }
+    out.write_all(&block[..(count % (1 << 20)) as usize])
+        .unwrap();
+}
+
+fn record(url: &str, links: impl Iterator<Item = String>) -> String {
+    let links: Vec<String> = links.map(|link| format!("\"{link}\"")).collect();
+    format!("{{\"url\":\"{url}\",\"links\":[{}]}}\n", links.join(","))
+}
+
+/// An ordinary crawl of so many pages, 20 links a record.
+fn ordinary(pages: u64) -> String {
+    let page = |n: u64| format!("http://host{}.example/page/{n}", n % 1_000);
+    (0..pages / 20)
+        .map(|n| record(&page(20 * n), (0..20).map(|k| page(20 * n + k))))
+        .collect()
+}
+
+/// Runs an ingest of `file` in a store of its own; its peak must be within the margin.
+fn ingest(lab: &Lab, file: &str, options: &str, ordinary: &Measured) -> Done {
+    let line = format!("ingest {file} --store {file}.store {options}");
+    let run = lab.measure(&line, Stdio::null());
+    judge(lab, file, run, ordinary)
+}
+
+fn judge(lab: &Lab, file: &str, run: Measured, ordinary: &Measured) -> Done {
+    let bytes = std::fs::metadata(lab.path(file)).map_or(0, |found| found.len());
+    eprintln!(
+        "hostile: {file}: {bytes} bytes in {:.2?}, peak {} KiB; ordinary: {:.2?}, {} KiB",
+        run.lasted, run.peak_kib, ordinary.lasted, ordinary.peak_kib
+    );
+    assert!(
+        run.peak_kib <= ordinary.peak_kib + MARGIN_KIB,
+        "{file}: peak {} KiB, ordinary {} KiB",
+        run.peak_kib,
+        ordinary.peak_kib
+    );
+    run.done
+}
+
+/// Reads an ordinary crawl of so many pages.
+fn baseline(lab: &Lab, pages: u64) -> Measured {
+    let name = format!("ordinary-{pages}");
+    lab.file(&name, ordinary(pages));
+    let run = lab.measure(
+        &format!("ingest {name} --store {name}.store"),
+        Stdio::null(),
+    );
+    assert_eq!(run.done.code, Some(0), "{:?}", run.done);
+    run
+}
+
+fn bombs(scale: Scale) {
+    let lab = Lab::new();
+    let few = baseline(&lab, 1_000);
+    let good = record("http://a.example/", std::iter::once("/b".into()));
+    for (kind, byte) in [("zeros", 0), ("line", b'x')] {
+        write(&lab, &format!("{kind}.gz"), |out| {
+            let mut out = flate2::write::GzEncoder::new(out, flate2::Compression::fast());
+            repeat(&mut out, byte, scale.bytes);
+            write!(out, "\n{good}").unwrap();
+            out.finish().unwrap();
+        });
+        write(&lab, &format!("{kind}.zst"), |out| {
+            let mut out = zstd::Encoder::new(out, 1).unwrap();
+            // All that the default limit allows.
+            out.window_log(27).unwrap();
+            out.include_checksum(true).unwrap();
+            repeat(&mut out, byte, scale.bytes);
+            write!(out, "\n{good}").unwrap();
+            out.finish().unwrap();
+        });
+        for packing in ["gz", "zst"] {
+            let file = format!("{kind}.{packing}");
+            ingest(&lab, &file, "--format records", &few)
+                .exits(3)
+                .says(&["1 too-long", "--limit-line"]);
+            assert_eq!(lab.stat(&format!("{file}.store"))["records"], 1, "{file}");
+            // The limit on expansion stops it before.
+            lab.run(&format!(
+                "ingest {file} --format records --limit-expansion 1M --store {file}.tight"
+            ))
+            .exits(4)
+            .says(&["--limit-expansion"]);
+        }
+    }
+    // The same line through a pipe, not compressed.
+    let mut child = lab.start("ingest - --format records --store pipe");
+    let mut stdin = child.stdin.take().unwrap();
+    let feeder = std::thread::spawn(move || {
+        repeat(&mut stdin, b'x', scale.bytes);
+        write!(stdin, "\n{good}").unwrap();
+    });
+    let run = child.measure();
+    feeder.join().unwrap();
+    judge(&lab, "pipe", run, &few)
+        .exits(3)
+        .says(&["1 too-long"]);
+    assert_eq!(lab.stat("pipe")["records"], 1);
+}
+
+fn huge_pages(scale: Scale) {
+    let lab = Lab::new();
+    let (few, many) = (baseline(&lab, 1_000), baseline(&lab, scale.many));
+    let pages = |name: &str| {
+        lab.stat(&format!("{name}.store"))["pages"]
+            .as_u64()
+            .unwrap()
+    };
+    let far = |n: u64| format!("http://host{}.example/page/{n}", n % 1_000);
+    lab.file(
+        "distinct",
+        record("http://a.example/", (0..scale.many).map(far)),
+    );
+    ingest(&lab, "distinct", "", &many).exits(0);
+    assert_eq!(pages("distinct"), scale.many + 1);
+
+    lab.file(
+        "same",
+        record("http://a.example/", (0..scale.many).map(|_| far(1))),
+    );
+    ingest(&lab, "same", "", &few).exits(0);
+    assert_eq!(pages("same"), 2);
+
+    let deep = format!("http://a.example/{}/", "d".repeat(20));
+    let near = |n: u64| format!("p{n}");
+    lab.file("relative", record(&deep, (0..scale.many).map(near)));
+    ingest(&lab, "relative", "", &many).exits(0);
+    assert_eq!(pages("relative"), scale.many + 1);
+
+    // Few bytes that stand for many: each page's links take up to 64 MB once made absolute. The
+    // names take their room on disk, not in memory, whatever the number of threads.
+    let pages_of_8k: String = (0..10)
+        .map(|n| {
+            let base = format!("http://a.example/{n}/{}/", "d".repeat(8_000));
+            record(&base, (0..8_000).map(near))
+        })
+        .collect();
+    lab.file("expanding", pages_of_8k);
+    let most = baseline(&lab, 80_000);
+    ingest(&lab, "expanding", "--threads 8", &most).exits(0);
+    assert_eq!(pages("expanding"), 80_010);
+}
+
+/// Lines as long as the limit allows, many at a time: of links that take more memory than text, of
+/// nesting, of nothing. They used to take gigabytes, more with every thread.
+fn huge_lines(scale: Scale) {
+    let lab = Lab::new();
+    let few = baseline(&lab, 1_000);
+    let length = 60 << 20;
+    let lines = scale.bytes.div_ceil(length).min(8);
+    let each = |name: &str, format: &str, front: &str, piece: &str, length: u64| {
+        write(&lab, name, |out| {
+            for _ in 0..lines {
+                out.write_all(front.as_bytes()).unwrap();
+                let block = piece.repeat((1 << 20) / piece.len());
+                for _ in 0..length >> 20 {
+                    out.write_all(block.as_bytes()).unwrap();
+                }
+                out.write_all(b"\n").unwrap();
+            }
+        });
+        let done = ingest(&lab, name, &format!("--format {format} --threads 4"), &few);
+        std::fs::remove_file(lab.path(name)).unwrap();
+        done
+    };
+    let links = "{\"url\":\"http://a.example/\",\"links\":[\"\"";
+    each("empty-links", "records", links, ",\"\"", length).exits(3);
+    each("nested", "records", "{\"x\":", "[", length).exits(3);
+    each("junk", "records", "", "x", length).exits(3);
+    each("successors", "adjacency", "a", "\tb", length)
+        .exits(3)
+        .says(&["too-many-links"]);
+    // A group that is mostly no links: a list of those took a hundred bytes a line.
+    each("noise", "edges", "a\tb\n", "x\n", length / 8).exits(3);
+    each(
+        "inside",
+        "edges",
+        "a\tb\n",
+        "x\ny\tb\ny\tb\nx\n",
+        length / 4,
+    )
+    .exits(3)
+    .says(&["lines inside its group are no links"]);
+    // Every empty line is counted.
+    each("blank", "records", "", "\n", length / 8).exits(0);
+}
+
+/// URLs that collide under every hash `h = h * 31 + byte`, of any width, as in Java's strings: `Aa`
+/// and `BB` are worth the same. A table with such a hash and no secret key would look at half of all
+/// names to find one.
+fn colliding(scale: Scale) {
+    let lab = Lab::new();
+    let bits = scale.many.ilog2();
+    let crawl = |pair: [&str; 2]| -> String {
+        let name = |n: u64| -> String {
+            let path: String = (0..bits).map(|bit| pair[(n >> bit & 1) as usize]).collect();
+            format!("http://a.example/{path}")
+        };
+        (0..(1 << bits) / 64)
+            .map(|n: u64| record(&name(64 * n), (0..64).map(|k| name(64 * n + k))))
+            .collect()
+    };
+    let hash = |text: &str| {
+        let step = |hash: u64, byte: u8| hash.wrapping_mul(31).wrapping_add(byte.into());
+        text.bytes().fold(0, step)
+    };
+    assert_eq!(hash("AaBBAa"), hash("BBAaAa"));
+    lab.file("differing", crawl(["Aa", "BC"]));
+    let ordinary = lab.measure("ingest differing --store d", Stdio::null());
+    lab.file("colliding", crawl(["Aa", "BB"]));
+    ingest(&lab, "colliding", "", &ordinary).exits(0);
+    assert_eq!(lab.stat("colliding.store")["pages"], 1u64 << bits);
+    assert_eq!(lab.stat("d")["pages"], 1u64 << bits);
+}
+
+fn odd_records() {
+    let lab = Lab::new();
+    let few = baseline(&lab, 1_000);
+    let good = |n: u32| {
+        record(
+            &format!("http://a.example/{n}"),
+            std::iter::once("/b".into()),
+        )
+    };
+    let long = "u".repeat(1 << 20);
+    // By the reason that the specification of records gives.
+    let bad: Vec<(&str, Vec<u8>)> = vec![
+        (
+            "invalid-utf8",
+            b"{\"url\":\"http://a.example/\xff\xfe\"}".to_vec(),
+        ),
+        ("invalid-utf8", b"\xf8\x88\x80\x80\x80".to_vec()),
+        ("malformed", vec![0; 5_000]),
+        ("malformed", b"{\"url\":\"http://a.example/\0\"}".to_vec()),
+        ("malformed", "[".repeat(1 << 20).into_bytes()),
+        ("malformed", "{\"a\":".repeat(1 << 20).into_bytes()),
+        (
+            "malformed",
+            format!(
+                "{{\"url\":\"http://a.example/\",\"x\":{}",
+                "[".repeat(1 << 20)
+            )
+            .into_bytes(),
+        ),
+        (
+            "bad-time",
+            b"{\"url\":\"http://a.example/\",\"time\":1e300}".to_vec(),
+        ),
+        (
+            "bad-time",
+            b"{\"url\":\"http://a.example/\",\"time\":99999999999999999999999}".to_vec(),
+        ),
+        (
+            "malformed",
+            b"{\"url\":\"http://a.example/\",\"time\":1e999999999}".to_vec(),
+        ),
+        (
+            "malformed",
+            b"{\"url\":\"http://a.example/\",\"status\":18446744073709551616}".to_vec(),
+        ),
+        (
+            "url-too-long",
+            format!("{{\"url\":\"http://a.example/{long}\"}}").into_bytes(),
+        ),
+    ];
+    let mut text = Vec::new();
+    for (n, (_, line)) in bad.iter().enumerate() {
+        text.extend_from_slice(line);
+        text.push(b'\n');
+        text.extend_from_slice(good(n as u32).as_bytes());
+    }
+    // Links that are too long or no URLs cost the link, not the record.
+    text.extend(
+        record(
+            "http://b.example/",
+            [format!("/{long}"), "http://[".into()].into_iter(),
+        )
+        .bytes(),
+    );
+    lab.file("odd", text);
+    let done = ingest(&lab, "odd", "--format records", &few).exits(3);
+    for reason in ["invalid-utf8", "malformed", "bad-time", "url-too-long"] {
+        let count = bad.iter().filter(|(of, _)| *of == reason).count();
+        assert!(
+            done.err.contains(&format!("{count} {reason}")),
+            "{reason}: {}",
+            done.err
+        );
+    }
+    let stat = lab.stat("odd.store");
+    assert_eq!(stat["records"], bad.len() + 1);
+    // The pages, the one they link to, and the last.
+    assert_eq!(stat["pages"], bad.len() + 2);
+}
+
+fn tiny_members(scale: Scale) {
+    let lab = Lab::new();
+    let few = baseline(&lab, 1_000);
+    let text = record("http://a.example/", std::iter::once("/b".into()));
+    let empty = crate::support::gzip(b"");
+    for (name, unit, last) in [
+        ("members.gz", empty, crate::support::gzip(text.as_bytes())),
+        ("frames.zst", zstandard(b""), zstandard(text.as_bytes())),
+        // A skippable frame of no bytes.
+        (
+            "skippable.zst",
+            [&0x184D_2A50u32.to_le_bytes()[..], &[0; 4]].concat(),
+            zstandard(text.as_bytes()),
+        ),
+    ] {
+        let first = last.clone();
+        write(&lab, name, |out| {
+            out.write_all(&first).unwrap();
+            for _ in 0..3 * scale.many {
+                out.write_all(&unit).unwrap();
+            }
+            out.write_all(&last).unwrap();
+        });
+        ingest(&lab, name, "", &few).exits(0);
+        assert_eq!(lab.stat(&format!("{name}.store"))["records"], 2, "{name}");
+    }
+    // RFC 8878, 3.1.1.1: no size, no checksum; a window of 2^31 bytes.
+    let huge = [&0xFD2F_B528u32.to_le_bytes()[..], &[0, 21 << 3, 1, 0, 0]].concat();
+    lab.file("window.zst", &huge);
+    ingest(&lab, "window.zst", "--format records", &few)
+        .exits(4)
+        .says(&["--limit-zstd-window to 31"]);
+    // Allowed, it takes the memory it uses, not what it claims.
+    ingest(
+        &lab,
+        "window.zst",
+        "--format records --limit-zstd-window 31",
+        &few,
+    )
+    .exits(0);
+}
+
+#[test]
+fn bombs_and_endless_lines_are_passed_over() {
+    bombs(DAILY);
+}
+
+#[test]
+fn pages_with_very_many_links_are_read() {
+    huge_pages(DAILY);
+}
+
+#[test]
+fn very_long_lines_take_little_memory() {
+    huge_lines(Scale {
+        bytes: 130_000_000,
+        ..DAILY
+    });
+}
+
+#[test]
+fn colliding_urls_are_like_others() {
+    colliding(DAILY);
+}
+
+#[test]
+fn odd_records_are_skipped_and_counted() {
+    odd_records();
+}
+
+#[test]
+fn very_many_members_and_huge_windows() {
+    tiny_members(DAILY);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn all_at_full_size() {
+    bombs(FULL);
+    huge_pages(FULL);
+    huge_lines(FULL);
+    colliding(FULL);
+    tiny_members(FULL);
+}

@@ -1,0 +1,134 @@
+//! An input cut at every byte, and then the whole: the store ends with the bytes of a run that was
+//! never cut.
+
+#[path = "common/crawl.rs"]
+mod crawl;
+
+use std::collections::HashSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cashrank::decode::Format;
+use cashrank::engine::Config;
+use cashrank::ingest::{Every, Job, Note, Observer, Outcome, Standing, Stream, ingest};
+use cashrank::source::{InputName, SourceOptions};
+use cashrank::store::{RealDisk, Settings, open_view};
+use cashrank::{Error, Limits};
+use crawl::crawl;
+
+struct Quiet;
+
+impl Observer for Quiet {
+    fn note(&mut self, _: Note<'_>) {}
+    fn progress(&mut self, _: &Standing<'_>) {}
+}
+
+fn run(input: &Path, store: PathBuf) -> cashrank::Result<Outcome> {
+    let limits = Limits {
+        // Little address space for each of many stores.
+        pages: 1 << 12,
+        ..Limits::default()
+    };
+    let job = Job {
+        store,
+        settings: Settings::new(Config::default(), &limits),
+        inputs: vec![InputName::File(input.into())],
+        format: Some(Format::Records),
+        repeat: 1,
+        complete: false,
+        strict: false,
+        spool: None,
+        stdin: Default::default(),
+        stream: Stream::Auto,
+        checkpoint_every: Every::Records(5),
+        snapshot_every: Every::Never,
+        keep_snapshots: 0,
+        threads: 1,
+        limits,
+        source: SourceOptions::default(),
+        stop: Arc::default(),
+    };
+    ingest(&job, Arc::new(RealDisk), &mut Quiet)
+}
+
+fn snapshot(store: &Path) -> Vec<u8> {
+    let folder = store.join("snapshots");
+    let latest = std::fs::read(folder.join("latest.json")).unwrap();
+    let latest: serde_json::Value = serde_json::from_slice(&latest).unwrap();
+    std::fs::read(folder.join(latest["snapshot"].as_str().unwrap())).unwrap()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+    out.write_all(bytes).unwrap();
+    out.finish().unwrap()
+}
+
+fn zstandard(bytes: &[u8]) -> Vec<u8> {
+    let mut out = zstd::Encoder::new(Vec::new(), 3).unwrap();
+    out.include_checksum(true).unwrap();
+    out.write_all(bytes).unwrap();
+    out.finish().unwrap()
+}
+
+fn cut_at_every_byte(name: &str, pack: fn(&[u8]) -> Vec<u8>) {
+    // In memory if there is such a place: thousands of syncs take no time there.
+    let folder = Some(Path::new("/dev/shm")).filter(|shm| shm.is_dir());
+    let lab = match folder {
+        Some(folder) => tempfile::tempdir_in(folder),
+        None => tempfile::tempdir(),
+    };
+    let lab = lab.unwrap();
+    let input = lab.path().join(name);
+    let records = crawl(95, 24);
+    let parts = [records[..14].concat(), records[14..].concat()].map(|part| pack(part.as_bytes()));
+    let whole = parts.concat();
+    std::fs::write(&input, &whole).unwrap();
+    run(&input, lab.path().join("whole")).unwrap();
+    let expected = snapshot(&lab.path().join("whole"));
+    let mut counts = HashSet::new();
+    for cut in 0..whole.len() {
+        let store = lab.path().join("cut");
+        std::fs::write(&input, &whole[..cut]).unwrap();
+        match run(&input, store.clone()) {
+            // Between two members nothing is missing. (An empty input is no damage either; of a
+            // single byte no compression can be told.)
+            Ok(_) if cut == parts[0].len() || cut < 4 => {}
+            Err(Error::Corrupt { .. }) => {}
+            other => panic!("{name} cut at {cut}: {other:?}"),
+        }
+        let view = open_view(&RealDisk, &store).unwrap();
+        view.verify().unwrap();
+        drop(view);
+        std::fs::write(&input, &whole).unwrap();
+        let done = match run(&input, store.clone()) {
+            Ok(done) => done,
+            // What was read to its end is not read on under its old name: it has grown.
+            Err(Error::Refused(what)) if cut == parts[0].len() || cut < 4 => {
+                assert!(
+                    what.contains("has grown") || what.contains("ends at byte"),
+                    "{what}"
+                );
+                std::fs::remove_dir_all(&store).unwrap();
+                continue;
+            }
+            other => panic!("{name} cut at {cut}, then whole: {other:?}"),
+        };
+        counts.insert(done.before.records);
+        assert!(snapshot(&store) == expected, "{name} cut at {cut}");
+        std::fs::remove_dir_all(&store).unwrap();
+    }
+    // It went on from many places.
+    assert!(counts.len() >= 2, "{counts:?}");
+}
+
+#[test]
+fn gzip_cut_at_every_byte() {
+    cut_at_every_byte("two.gz", gzip);
+}
+
+#[test]
+fn zstd_cut_at_every_byte() {
+    cut_at_every_byte("two.zst", zstandard);
+}

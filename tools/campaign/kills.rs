@@ -1,0 +1,258 @@
+//! kill -9 of the real program at random moments of its life, on the real disk: started again and
+//! killed again, then left to run to its end. Its snapshot must be that of an undisturbed run, to
+//! the byte; readers must never fail on the way.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::binary::{Binary, snapshot};
+use crate::crawl::{Dice, crawl};
+use crate::tally::{Tally, spread};
+
+/// Most kills of one store.
+const MOST: u64 = 8;
+/// SIGKILL.
+const KILLED: i32 = 9;
+
+/// A command, and what it must end with.
+struct Life {
+    /// Its inputs and what belongs to them.
+    line: &'static str,
+    stdin: Option<Arc<Vec<u8>>>,
+    /// Of so many drawn, how many are this one.
+    share: u64,
+    /// After how many records checkpoints and snapshots are made, at random.
+    every: &'static [u64],
+    snapshot: Vec<u8>,
+    /// How long an undisturbed run takes.
+    lasts: Duration,
+}
+
+/// Kills until there were `kills`; those that came after the end of a process do not count.
+pub fn campaign(binary: &Binary, lab: &Path, seed: u64, kills: u64) -> Result<Tally, String> {
+    let lab = lab.join("kills");
+    std::fs::create_dir(&lab).map_err(|error| error.to_string())?;
+    let lives = lives(binary, &lab, seed)?;
+    let done = AtomicU64::new(0);
+    // Each store gives a kill at least, most of the time.
+    Ok(spread(4 * kills, |at| {
+        let mut tally = Tally::default();
+        if done.load(Ordering::Relaxed) >= kills {
+            return tally;
+        }
+        let mut dice = Dice(seed ^ at.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let life = draw(&lives, &mut dice);
+        let dir = lab.join(format!("store-{at}"));
+        let result = one(binary, life, &dir, &mut dice, &mut tally);
+        done.fetch_add(tally.cuts, Ordering::Relaxed);
+        tally.judge(result, || {
+            format!("--seed {seed}, store {at}, {}", life.line)
+        });
+        let _ = std::fs::remove_dir_all(&dir);
+        tally
+    }))
+}
+
+fn draw<'l>(lives: &'l [Life], dice: &mut Dice) -> &'l Life {
+    let all = lives.iter().map(|life| life.share).sum();
+    let mut at = dice.roll(all);
+    for life in lives {
+        if at < life.share {
+            return life;
+        }
+        at -= life.share;
+    }
+    &lives[0]
+}
+
+fn one(
+    binary: &Binary,
+    life: &Life,
+    dir: &Path,
+    dice: &mut Dice,
+    tally: &mut Tally,
+) -> Result<(), String> {
+    std::fs::create_dir(dir).map_err(|error| error.to_string())?;
+    let store = dir.join("store");
+    let mut published = false;
+    for kill in 0..1 + dice.roll(MOST) {
+        let line = options(life, dice);
+        let running = binary.start(dir, &line, life.stdin.clone())?;
+        thread::sleep(moment(life, dice));
+        let done = running.kill()?;
+        match done.code {
+            Err(KILLED) => {
+                tally.cuts += 1;
+                tally.cuts_again += u64::from(kill > 0);
+            }
+            Ok(0) => {}
+            _ => return Err(format!("`{line}` ended with {done:?}")),
+        }
+        let now = snapshot(&store)?.is_some();
+        if published && !now {
+            return Err("a published snapshot is lost".into());
+        }
+        published = now;
+        read(binary, dir, published)?;
+    }
+    let started = Instant::now();
+    let last = options(life, dice);
+    let done = binary.succeed(dir, &last, life.stdin.clone())?;
+    if snapshot(&store)?.as_ref() != Some(&life.snapshot) {
+        return Err(format!("after `{last}` the snapshot differs"));
+    }
+    binary.succeed(dir, "verify --store store", None)?;
+    read(binary, dir, true)?;
+    tally.survived(done.ready.min(started.elapsed()));
+    Ok(())
+}
+
+/// A reader finds a snapshot if one was published, and otherwise says that there is none.
+fn read(binary: &Binary, dir: &Path, published: bool) -> Result<(), String> {
+    let done = binary.run(dir, "top -n 3 --store store", None)?;
+    match done.code {
+        Ok(0) if published => Ok(()),
+        Ok(2) if !published => Ok(()),
+        _ => Err(format!("`top` ended with {done:?}")),
+    }
+}
+
+fn options(life: &Life, dice: &mut Dice) -> String {
+    let mut every = || life.every[dice.roll(life.every.len() as u64) as usize];
+    let (checkpoints, snapshots) = (every(), 5 * every());
+    format!(
+        "{} --store store --checkpoint-every {checkpoints} --snapshot-every {snapshots} \
+         --keep-snapshots {} --threads {}",
+        life.line,
+        1 + dice.roll(3),
+        1 + dice.roll(3)
+    )
+}
+
+/// When to kill: often while the store is made or opened, else at any time.
+fn moment(life: &Life, dice: &mut Dice) -> Duration {
+    let lasts = life.lasts.as_micros() as u64;
+    let within = match dice.roll(4) {
+        0 => 30_000,
+        1 => lasts / 4 + 1,
+        _ => lasts + lasts / 8 + 1,
+    };
+    Duration::from_micros(dice.roll(within))
+}
+
+fn lives(binary: &Binary, lab: &Path, seed: u64) -> Result<Vec<Life>, String> {
+    let small = crawl(seed, 400);
+    let text = small.concat().into_bytes();
+    let wide = wide(seed, 5_000);
+    let edges: String = (0..300)
+        .map(|n| format!("{}\tt{}\n", n / 50, n % 190))
+        .collect();
+    for (name, bytes) in [
+        ("a", small[..150].concat().into_bytes()),
+        ("b", small[150..].concat().into_bytes()),
+        ("gz", in_pieces(&text, 3_000, gzip)),
+        ("zst", in_pieces(&text, 5_000, zstandard)),
+        ("edges", edges.into_bytes()),
+        ("wide", wide.clone()),
+        ("wide.zst", in_pieces(&wide, 500_000, zstandard)),
+    ] {
+        std::fs::write(lab.join(name), bytes).map_err(|error| error.to_string())?;
+    }
+    const OFTEN: &[u64] = &[1, 3, 7, 40];
+    const SELDOM: &[u64] = &[100, 400, 2_000];
+    // A kill may come after the stream's end was committed: it is the same stream all the same.
+    let stream = "ingest - --resume --format records";
+    let life = |line, stdin: Option<&[u8]>, share, every| {
+        let stdin = stdin.map(|bytes| Arc::new(bytes.to_vec()));
+        undisturbed(binary, lab, line, stdin, share, every)
+    };
+    Ok(vec![
+        life("ingest ../a ../b", None, 3, OFTEN)?,
+        life("ingest ../a ../b --repeat 3", None, 3, OFTEN)?,
+        life("ingest ../gz", None, 3, OFTEN)?,
+        life("ingest ../zst --repeat 2", None, 3, OFTEN)?,
+        life(
+            "ingest ../edges --format edges --complete --repeat 2",
+            None,
+            2,
+            OFTEN,
+        )?,
+        life(stream, Some(&text), 3, OFTEN)?,
+        life("ingest ../wide", None, 1, SELDOM)?,
+        life("ingest ../wide.zst --repeat 2", None, 1, SELDOM)?,
+        life(stream, Some(&wide), 1, SELDOM)?,
+    ])
+}
+
+fn undisturbed(
+    binary: &Binary,
+    lab: &Path,
+    line: &'static str,
+    stdin: Option<Arc<Vec<u8>>>,
+    share: u64,
+    every: &'static [u64],
+) -> Result<Life, String> {
+    let dir: PathBuf = lab.join("undisturbed");
+    std::fs::create_dir(&dir).map_err(|error| error.to_string())?;
+    let mut life = Life {
+        line,
+        stdin: stdin.clone(),
+        share,
+        every,
+        snapshot: Vec::new(),
+        lasts: Duration::ZERO,
+    };
+    let command = format!("{line} --store store");
+    binary.succeed(&dir, &command, stdin.clone())?;
+    let store = dir.join("store");
+    life.snapshot = snapshot(&store)?.ok_or("no snapshot")?;
+    std::fs::remove_dir_all(&store).map_err(|error| error.to_string())?;
+    let started = Instant::now();
+    let command = options(&life, &mut Dice(7));
+    binary.succeed(&dir, &command, stdin)?;
+    life.lasts = started.elapsed();
+    std::fs::remove_dir_all(&dir).map_err(|error| error.to_string())?;
+    Ok(life)
+}
+
+/// A crawl of more pages than a chunk of the cash file holds (131,072): each of `records` pages
+/// links to 40 of 60 times as many.
+pub fn wide(seed: u64, records: u64) -> Vec<u8> {
+    let mut dice = Dice(seed);
+    let mut text = String::new();
+    for page in 0..records {
+        let links: Vec<String> = (0..40)
+            .map(|_| {
+                let to = dice.roll(60 * records);
+                format!("\"http://h{}.example/{to}\"", to % 1_009)
+            })
+            .collect();
+        let links = links.join(",");
+        text += &format!("{{\"url\":\"http://h.example/{page}\",\"links\":[{links}]}}\n");
+    }
+    text.into_bytes()
+}
+
+fn in_pieces(bytes: &[u8], size: usize, pack: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
+    bytes.chunks(size).flat_map(pack).collect()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    // Writing to memory does not fail.
+    let _ = out.write_all(bytes);
+    out.finish().unwrap_or_default()
+}
+
+fn zstandard(bytes: &[u8]) -> Vec<u8> {
+    zstd::bulk::Compressor::new(1)
+        .and_then(|mut out| {
+            out.include_checksum(true)?;
+            out.compress(bytes)
+        })
+        .unwrap_or_default()
+}
