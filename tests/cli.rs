@@ -14,6 +14,8 @@ mod plan;
 mod real;
 #[path = "cli/resume.rs"]
 mod resume;
+#[path = "cli/rot.rs"]
+mod rot;
 #[path = "cli/store.rs"]
 mod store;
 #[path = "cli/support.rs"]

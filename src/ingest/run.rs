@@ -38,7 +38,19 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         inputs,
         finished,
     } = plan(job, progress, observer)?;
-    let run = Run {
+    let published_at = snapshot::latest_counters(&*disk, &job.store);
+    // Snapshots are made of what was committed. Going on would publish older ones after newer.
+    if published_at
+        .as_ref()
+        .is_some_and(|c| c.records > engine.counters().records)
+    {
+        let path = job.store.join("store.redb");
+        return Err(Error::damaged(
+            path,
+            "it is older than the current snapshot",
+        ));
+    }
+    let mut run = Run {
         before: (engine.counters().clone(), engine.ledger().totals().pages),
         job,
         observer,
@@ -49,14 +61,17 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         snapshotted: Instant::now(),
         publishing: None,
         published: None,
-        published_at: snapshot::latest_counters(&*disk, &job.store),
+        published_at,
         due_at: engine.counters().records,
         ungrouped: 0,
         engine,
         disk,
     };
     if finished && !run.owes_snapshot() {
-        return Ok(run.outcome(true, false));
+        if snapshot::latest_is_sound(&*run.disk, &job.store) {
+            return Ok(run.outcome(true, false));
+        }
+        run.published_at = None;
     }
     run.go()
 }

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::blocks::{seal, unseal};
 use super::identity::Identity;
 use super::names::NameLengths;
 use super::progress::Progress;
@@ -28,6 +27,8 @@ pub(crate) struct Manifest {
     pub next_run: u64,
     /// Blocks of admissions.
     pub admission_blocks: u64,
+    /// Hash of the cash chunks' current slots ([`super::cash::slots_sum`]).
+    pub slots: u64,
     /// How far the inputs were read.
     pub progress: Progress,
 }
@@ -46,11 +47,12 @@ pub(crate) struct Run {
 }
 
 impl Manifest {
+    /// Its bytes, behind 8 that are free for the seal.
     pub fn to_bytes(&self) -> std::result::Result<Vec<u8>, String> {
         let mut bytes = vec![0; 8];
         bincode::serde::encode_into_std_write(self, &mut bytes, bincode::config::standard())
             .map_err(|error| error.to_string())?;
-        Ok(seal(bytes))
+        Ok(bytes)
     }
 
     /// Checks that the identity file is the one the store was made with.
@@ -60,12 +62,12 @@ impl Manifest {
         }
         Err(Error::damaged(
             dir.join("identity.json"),
-            "it is not the file this store was made with",
+            "it and store.redb are of two stores",
         ))
     }
 
-    pub fn from_bytes(bytes: &[u8]) -> std::result::Result<Manifest, String> {
-        let content = unseal(bytes).ok_or("the manifest does not match its checksum")?;
+    /// The manifest of an unsealed value.
+    pub fn from_bytes(content: &[u8]) -> std::result::Result<Manifest, String> {
         let (manifest, len) =
             bincode::serde::decode_from_slice(content, bincode::config::standard())
                 .map_err(|error| format!("the manifest cannot be read: {error}"))?;
