@@ -12,6 +12,7 @@
 //! | `cuts` | power cuts at random operations of random runs, up to four in a row |
 //! | `wide` | the same with more pages than a chunk of the cash file holds |
 //! | `errors` | every operation fails in every way, once and from then on |
+//! | `flips` | rot: flipped bits, cut, lost, old and foreign files, in all files of a store |
 //! | `mutants` | programs that leave out a sync, or sync too late: the cuts must find them out |
 //!
 //! The production code runs, on a disk in memory (see `disk/`). The same seed draws the same faults.
@@ -22,7 +23,9 @@ mod crawl;
 mod cuts;
 mod disk;
 mod errors;
+mod flips;
 mod mutants;
+mod readers;
 mod scenario;
 mod tally;
 #[cfg(test)]
@@ -56,6 +59,7 @@ enum Part {
     Cuts,
     Wide,
     Errors,
+    Flips,
     Mutants,
 }
 
@@ -107,6 +111,10 @@ fn run(part: Part, options: &Options, lab: &Path) -> Result<Tally, String> {
         Part::Cuts => cuts::random(lab, seed, if options.full { 400_000 } else { 40_000 }, None),
         Part::Wide => cuts::wide(lab, seed, if options.full { 2_000 } else { 100 }),
         Part::Errors => errors::sweep(&small()?, seed),
+        Part::Flips => {
+            let flips = if options.full { 10_000 } else { 1_000 };
+            flips::rot(lab, seed, flips, |table| eprintln!("{table}"))
+        }
         Part::Mutants => mutants::catch(lab, seed),
     })
 }

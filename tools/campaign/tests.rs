@@ -30,3 +30,12 @@ fn a_failed_operation_is_reported_and_loses_nothing() {
     sound(&tally);
     assert!(tally.faults > 200, "{tally:?}");
 }
+
+#[test]
+fn rot_is_named_or_harmless() {
+    let lab = tempfile::tempdir().unwrap();
+    let tally = flips::rot(lab.path(), 7, 300, |_| {});
+    sound(&tally);
+    // Whole files are damaged, too; and there are bytes that nobody reads.
+    assert!(tally.faults > 400 && tally.survivors > 20, "{tally:?}");
+}
