@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::snapshot::{Columns, Info, Latest, Snapshot};
-use crate::store::{Disk, SNAPSHOTS, View, identity_of, open_view_to};
+use crate::store::{Disk, SNAPSHOTS, View, identity_of, open_view_to, verify_spool};
 use crate::{Error, Result};
 
 pub use crate::store::{Depth, Report};
@@ -19,6 +19,8 @@ pub struct Checked {
     pub busy: bool,
     /// The last checkpoint, if all of it is sound.
     pub checkpoint: Option<Report>,
+    /// Bytes of the stream in the spool that were checked.
+    pub spool_bytes: u64,
     /// Snapshots that were checked and are sound.
     pub snapshots: u64,
     /// The current snapshot, if one was published and is sound.
@@ -60,6 +62,10 @@ impl Checked {
         match open_view_to(disk, dir, depth) {
             Ok(view) => {
                 let report = view.inspect(depth, &mut self.damage);
+                match verify_spool(disk, dir, view.progress()) {
+                    Ok(bytes) => self.spool_bytes = bytes,
+                    Err(error) => self.damage.push(error),
+                }
                 self.checkpoint = self.damage.is_empty().then_some(report);
                 Ok(Some(view))
             }
@@ -176,7 +182,7 @@ impl Checked {
 
     fn list(&mut self, disk: &dyn Disk, dir: &Path) {
         let own = |name: &str| {
-            const OTHERS: [&str; 3] = ["lock", "marks", SNAPSHOTS];
+            const OTHERS: [&str; 4] = ["lock", "marks", SNAPSHOTS, "spool"];
             OTHERS.contains(&name) || crate::store::PARTS.iter().any(|part| part.name == name)
         };
         let number = |name: &str| name.parse::<u64>().is_ok();

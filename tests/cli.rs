@@ -16,6 +16,8 @@ mod real;
 mod resume;
 #[path = "cli/rot.rs"]
 mod rot;
+#[path = "cli/spool.rs"]
+mod spool;
 #[path = "cli/store.rs"]
 mod store;
 #[path = "cli/support.rs"]

@@ -46,6 +46,8 @@ struct Verified<'a> {
     busy: bool,
     #[serde(flatten)]
     report: Option<&'a Report>,
+    /// Bytes of the stream in the spool that were checked.
+    spool_bytes: u64,
     snapshot: Option<String>,
     snapshots: u64,
     damage: Vec<Damage>,
@@ -118,6 +120,7 @@ fn verified(checked: &Checked, deep: bool) -> Verified<'_> {
         checkpoint: checked.checkpoint.is_some(),
         busy: checked.busy,
         report: checked.checkpoint.as_ref(),
+        spool_bytes: checked.spool_bytes,
         snapshot: checked.current.as_deref().map(text),
         snapshots: checked.snapshots,
         damage: checked.damage.iter().map(damage).collect(),
@@ -135,6 +138,10 @@ fn write_plain(out: &mut dyn Write, checked: &Checked) -> anyhow::Result<()> {
         Some(report) => write_report(out, report)?,
         None if checked.busy => writeln!(out, "checkpoint  not checked")?,
         None => writeln!(out, "checkpoint  damaged")?,
+    }
+    if checked.spool_bytes > 0 {
+        let bytes = thousands(checked.spool_bytes);
+        writeln!(out, "spool       sound: {bytes} bytes of the stream")?;
     }
     match &checked.current {
         Some(path) => writeln!(out, "snapshot    sound: {}", path.display())?,

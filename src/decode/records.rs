@@ -2,6 +2,8 @@
 //!
 //! Only the known fields are read, borrowed from the chunk; all others are stepped over.
 
+mod plain;
+
 use std::borrow::Cow;
 use std::fmt;
 
@@ -87,6 +89,15 @@ impl Failed {
 }
 
 fn parse<'a>(text: &'a str, record: &mut Record<'a>) -> Result<(), Failed> {
+    record.clear();
+    match plain::read(text, &mut record.links) {
+        Some(raw) => raw.put(record).map_err(Failed::Said),
+        None => parse_any(text, record),
+    }
+}
+
+/// Reads whatever JSON there is.
+fn parse_any<'a>(text: &'a str, record: &mut Record<'a>) -> Result<(), Failed> {
     record.clear();
     let mut json = serde_json::Deserializer::from_str(text);
     let fields = Fields(&mut record.links);

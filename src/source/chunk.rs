@@ -64,6 +64,12 @@ impl Cutter {
         }
     }
 
+    /// Counts from `offset`, not from 0: the input is read from a place inside it. To be called
+    /// before anything else.
+    pub fn begin_at(&mut self, offset: u64) {
+        self.at.offset = offset;
+    }
+
     /// Takes back a buffer for use in a later chunk.
     pub fn recycle(&mut self, mut buffer: Vec<u8>) {
         let fits = (self.target..=2 * self.target).contains(&buffer.capacity());
@@ -299,6 +305,7 @@ impl Cutter {
             oversize,
             compressed,
             verified: false,
+            member: None,
         });
     }
 

@@ -19,7 +19,7 @@ const RESTORE: &str = "restore the whole store from a copy, or ingest the inputs
 pub(crate) const MEMORY: &str = "memory";
 
 /// All parts that may be damaged.
-pub const PARTS: [Part; 10] = [
+pub const PARTS: [Part; 11] = [
     Part {
         name: "identity.json",
         meaning: "nothing can be read",
@@ -70,6 +70,12 @@ pub const PARTS: [Part; 10] = [
                  otherwise delete it",
     },
     Part {
+        name: "spool/*",
+        meaning: "the spooled stream does not go on; all else does, once it has ended",
+        remedy: "restore the file alone, if it is of the same moment; or give the stream up \
+                 (--new-stream) and send what was not counted as another",
+    },
+    Part {
         name: "snapshots/latest.json",
         meaning: "readers do not know which snapshot is current; the snapshots are whole",
         remedy: "run the same ingest again, which publishes the current snapshot again",
@@ -85,6 +91,7 @@ pub fn part_of(path: &Path) -> Option<&'static Part> {
         "latest.json" => "snapshots/latest.json",
         name if name.ends_with(".snapshot") => "snapshots/*.snapshot",
         _ if within("marks") => "marks/*",
+        _ if within("spool") => "spool/*",
         name => name,
     };
     PARTS.iter().find(|part| part.name == name)

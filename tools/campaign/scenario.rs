@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cashrank::engine::{Config, WindowPolicy};
-use cashrank::ingest::{Every, Job, Note, Observer, Outcome, Standing, Stream, ingest};
+use cashrank::ingest::{
+    Every, Job, Note, Observer, Outcome, StandardInput, Standing, Stream, ingest,
+};
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::{Disk, Settings, open_view};
 use cashrank::{Error, Limits};
@@ -278,6 +280,8 @@ fn job(files: Vec<PathBuf>, config: Config) -> Job {
             ..SourceOptions::default()
         },
         stop: Arc::default(),
+        spool: None,
+        stdin: StandardInput::default(),
     }
 }
 
