@@ -1,9 +1,11 @@
 //! The errors of the library. Each names where (file, record, byte), what was expected and
 //! found, and what to do.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use crate::source::Damage;
+use crate::store::remedy;
 
 /// All that can go wrong. The binary maps each kind to an exit code (see README).
 #[derive(Debug, thiserror::Error)]
@@ -44,8 +46,8 @@ pub enum Error {
         /// What is wrong.
         detail: String,
     },
-    /// A file of the store is damaged.
-    #[error("{path}: damaged: {what}", path = path.display())]
+    /// A file of the store is damaged. The text ends with what to do.
+    #[error("{path}: damaged: {what}; {}", remedy(path), path = path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -108,8 +110,19 @@ impl Error {
     pub(crate) fn reading(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.into();
         move |source| match source.kind() {
-            std::io::ErrorKind::UnexpectedEof => Error::damaged(path, "it ends too early"),
+            ErrorKind::UnexpectedEof => Error::damaged(path, "it ends too early"),
+            ErrorKind::FileTooLarge => Error::damaged(path, "it is far too long"),
             _ => Error::io(path, "read")(source),
+        }
+    }
+
+    /// For `map_err` on opening files that a store must have: a missing one is damage.
+    pub(crate) fn opening(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
+        let path = path.into();
+        move |source| match source.kind() {
+            ErrorKind::NotFound => Error::damaged(path, "it is missing"),
+            ErrorKind::IsADirectory => Error::damaged(path, "it is a directory"),
+            _ => Error::io(path, "open")(source),
         }
     }
 

@@ -51,6 +51,7 @@
 //! | [`batch`] | records with their distinct names, hashed once |
 //! | [`engine`] | index, ledger, history, estimates: no clock, no files, no threads |
 //! | [`store`] | what outlives the process: checkpoint and recovery |
+//! | [`check`] | looking for damage in a store's files |
 //! | [`snapshot`] | published rankings, and exports |
 //! | [`ingest`] | all of these together: the `ingest` command |
 //! | [`metrics`], [`sim`] | comparing rankings; exact PageRank, the reference |
@@ -58,6 +59,7 @@
 #![warn(missing_docs)]
 
 pub mod batch;
+pub mod check;
 pub mod decode;
 pub mod engine;
 mod error;

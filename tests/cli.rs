@@ -18,6 +18,8 @@ mod plan;
 mod real;
 #[path = "cli/resume.rs"]
 mod resume;
+#[path = "cli/rot.rs"]
+mod rot;
 #[path = "cli/spool.rs"]
 mod spool;
 #[path = "cli/store.rs"]

@@ -13,7 +13,7 @@ use cashrank::engine::{CHUNK_PAGES, ENDOWMENT};
 use cashrank::ingest::{Every, Job, StandardInput, ingest};
 use cashrank::source::InputName;
 use cashrank::store::{RealDisk, SpoolOptions};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 #[path = "snapshot/make.rs"]
 #[allow(dead_code)]
@@ -278,9 +278,17 @@ fn a_reader_made_from_the_store_tables_reads_stores() {
         "the virtual page holds less than a unit a page"
     );
 
+    // The seed of a mark's checksum: the identity's hash, the mark's number, the chunk's.
+    let identity = xxh3_64(&read("identity.json"));
     for mark in fs::read_dir(store.join("marks")).unwrap() {
-        let bytes = fs::read(mark.unwrap().path()).unwrap();
+        let path = mark.unwrap().path();
+        let number: u64 = path.file_name().unwrap().to_str().unwrap().parse().unwrap();
+        let seed: Vec<u8> = [identity, number, 0]
+            .iter()
+            .flat_map(|n| n.to_le_bytes())
+            .collect();
+        let bytes = fs::read(path).unwrap();
         let (cells, sum) = bytes.split_at(5 * 8);
-        assert_eq!(xxh3_64(cells).to_le_bytes(), sum);
+        assert_eq!(xxh3_64_with_seed(cells, xxh3_64(&seed)).to_le_bytes(), sum);
     }
 }

@@ -34,13 +34,20 @@ impl From<Exit> for ExitCode {
 /// The exit code an error asks for.
 pub fn exit_of(error: &anyhow::Error) -> Exit {
     match error.downcast_ref::<Error>() {
-        Some(Error::Corrupt { .. } | Error::BadRecord { .. }) => Exit::Corrupt,
-        Some(Error::Damaged { .. }) => Exit::Damaged,
-        Some(Error::Busy { .. }) => Exit::Busy,
-        Some(Error::Io { .. }) => Exit::Io,
-        Some(_) => Exit::Refused,
+        Some(error) => exit_of_error(error),
         None if error.downcast_ref::<io::Error>().is_some() => Exit::Io,
         None => Exit::Refused,
+    }
+}
+
+/// The same for an error of the library.
+pub fn exit_of_error(error: &Error) -> Exit {
+    match error {
+        Error::Corrupt { .. } | Error::BadRecord { .. } => Exit::Corrupt,
+        Error::Damaged { .. } => Exit::Damaged,
+        Error::Busy { .. } => Exit::Busy,
+        Error::Io { .. } => Exit::Io,
+        _ => Exit::Refused,
     }
 }
 

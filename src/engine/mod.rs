@@ -44,6 +44,30 @@ pub fn expected_wrong_merges(pages: u64) -> f64 {
     Index::expected_wrong_merges(pages)
 }
 
+fn index_of(
+    pages: u64,
+    fingerprints: impl Iterator<Item = Result<Fingerprint>>,
+) -> Result<(Index, Option<u64>)> {
+    let mut index = Index::with_room(pages)?;
+    for fingerprint in fingerprints {
+        let (_, new) = index.admit(fingerprint?)?;
+        if !new {
+            return Ok((index, None));
+        }
+    }
+    let count = index.pages();
+    Ok((index, Some(count)))
+}
+
+/// How many fingerprints there are, some `pages`; `None`: one is there twice, as far as an index tells
+/// them apart. Takes an index's memory.
+pub(crate) fn distinct(
+    pages: u64,
+    fingerprints: impl Iterator<Item = Result<Fingerprint>>,
+) -> Result<Option<u64>> {
+    Ok(index_of(pages, fingerprints)?.1)
+}
+
 /// Where the engine puts what it does not keep. Calls come in stream order.
 pub trait Archive {
     /// A page was admitted; its number is the count of calls before.
@@ -169,32 +193,30 @@ impl<A: Archive> Engine<A> {
         })
     }
 
-    /// Takes up where a checkpoint left off. `load` fills cells and ages; `fingerprints` are those
-    /// of all pages, in number order. The law is checked.
+    /// Takes up where a checkpoint left off. `load` fills cells and ages. The law is the caller's to
+    /// check, and the index is [`Engine::restore_index`]'s to restore.
     pub(crate) fn restore(
         &mut self,
         state: EngineState,
         load: impl FnOnce(&mut [u64], &mut [u8]) -> Result<()>,
-        fingerprints: impl Iterator<Item = Result<Fingerprint>>,
     ) -> Result<()> {
         self.ledger.restore(state.totals, load)?;
-        self.ledger.check_law().map_err(Error::Refused)?;
-        self.index = Index::with_room(state.totals.pages)?;
-        for fingerprint in fingerprints {
-            self.index.admit(fingerprint?)?;
-        }
-        if self.index.pages() != state.totals.pages {
-            return Err(Error::Refused(format!(
-                "{} distinct fingerprints for {} pages",
-                self.index.pages(),
-                state.totals.pages
-            )));
-        }
         self.marks = state.marks;
         self.marks_made = state.marks_made;
         self.counters = state.counters;
         self.time = state.time;
         Ok(())
+    }
+
+    /// Rebuilds the index from all fingerprints in page order. How many there are; `None`: one is
+    /// there twice.
+    pub(crate) fn restore_index(
+        &mut self,
+        fingerprints: impl Iterator<Item = Result<Fingerprint>>,
+    ) -> Result<Option<u64>> {
+        let (index, count) = index_of(self.ledger.totals().pages, fingerprints)?;
+        self.index = index;
+        Ok(count)
     }
 
     /// All that is not an array.

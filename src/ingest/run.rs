@@ -45,6 +45,18 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         inputs,
         finished,
     } = plan;
+    let published_at = snapshot::latest_counters(&*disk, &job.store);
+    // Snapshots are made of what was committed. Going on would publish older ones after newer.
+    if published_at
+        .as_ref()
+        .is_some_and(|c| c.records > engine.counters().records)
+    {
+        let path = job.store.join("store.redb");
+        return Err(Error::damaged(
+            path,
+            "it is older than the current snapshot",
+        ));
+    }
     if let Some(spooling) = &spooling {
         observer.note(Note::Spooling {
             from: spooling.acked(),
@@ -62,7 +74,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         publishing: None,
         published: None,
         spooling,
-        published_at: snapshot::latest_counters(&*disk, &job.store),
+        published_at,
         due_at: engine.counters().records,
         ungrouped: 0,
         stamps: vec![None; inputs.len()],
@@ -70,7 +82,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         engine,
         disk,
     };
-    if finished && !run.owes_snapshot() {
+    if finished && !run.owes_snapshot() && snapshot::latest_is_sound(&*run.disk, &job.store) {
         return Ok(run.outcome(true, false));
     }
     run.go()

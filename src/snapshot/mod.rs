@@ -20,6 +20,7 @@ use crate::store::{
 };
 use crate::{Error, Result};
 
+pub(crate) use read::Columns;
 pub use read::{Ranked, Snapshot};
 pub use write::publish;
 
@@ -109,10 +110,15 @@ pub(crate) struct Latest {
     pub names: NameLengths,
 }
 
-/// What had been read at the current snapshot of the store in `dir`, if it has a sound one.
+/// What had been read at the current snapshot of the store in `dir`, if it has one that can be read.
 pub(crate) fn latest_counters(disk: &dyn Disk, dir: &Path) -> Option<Counters> {
     let snapshot = Snapshot::latest(disk, dir).ok()?;
     Some(snapshot.info().counters.clone())
+}
+
+/// Whether all of the current snapshot is sound.
+pub(crate) fn latest_is_sound(disk: &dyn Disk, dir: &Path) -> bool {
+    Snapshot::latest(disk, dir).is_ok_and(|snapshot| snapshot.verify_columns().is_ok())
 }
 
 impl Latest {
@@ -128,7 +134,7 @@ impl Latest {
                 .map(Some)
                 .map_err(|what| Error::damaged(path, what)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::io(path, "read")(error)),
+            Err(error) => Err(Error::reading(path)(error)),
         }
     }
 
@@ -136,8 +142,8 @@ impl Latest {
     fn current(disk: &dyn Disk, dir: &Path) -> Result<Latest> {
         Latest::read(disk, dir)?.ok_or_else(|| {
             Error::Refused(format!(
-                "{}: no snapshot published yet; `cashrank ingest` publishes one at its end \
-                 and at every --snapshot-every",
+                "{}: no snapshot published yet (there is no snapshots/latest.json); `cashrank \
+                 ingest` publishes one at its end and at every --snapshot-every",
                 dir.display()
             ))
         })

@@ -13,14 +13,19 @@ use crate::{Error, Result};
 
 /// A published snapshot, with the names of its pages.
 pub struct Snapshot {
+    columns: Columns,
+    names: NameReader,
+    store: PathBuf,
+}
+
+/// A snapshot's file: all but the names.
+pub(crate) struct Columns {
     path: PathBuf,
     file: Box<dyn DiskFile>,
     info: Info,
     directory: Vec<u8>,
     /// Where the directory begins: columns end before it.
-    columns_end: u64,
-    names: NameReader,
-    store: PathBuf,
+    end: u64,
 }
 
 /// One page of a snapshot.
@@ -58,6 +63,14 @@ impl Snapshot {
             // A writer with --keep-snapshots may have removed it since: then there is a newer one.
             match (opened, Latest::current(disk, store)?) {
                 (Err(_), now) if now != latest => latest = now,
+                (Err(Error::Io { path, source, .. }), _)
+                    if source.kind() == std::io::ErrorKind::NotFound =>
+                {
+                    return Err(Error::damaged(
+                        path,
+                        "it is missing, though snapshots/latest.json names it",
+                    ));
+                }
                 (opened, _) => return opened,
             }
         }
@@ -83,16 +96,17 @@ impl Snapshot {
     }
 
     fn open_with(disk: &dyn Disk, path: &Path, store: &Path, latest: &Latest) -> Result<Snapshot> {
-        let file = disk.read(path).map_err(Error::io(path, "open"))?;
-        let (info, directory, columns_end) = read_tail(&*file, path)?;
+        let columns = Columns::open(disk, path)?;
+        let names = NameReader::open(disk, store, latest.names)?;
+        let (settings, key) = store::identity_of(disk, store)?;
+        names.check_end(&key)?;
+        if columns.info.settings != settings {
+            return Err(columns.damaged("it is of a store with other settings"));
+        }
         Ok(Snapshot {
-            names: NameReader::open(disk, store, latest.names)?,
-            path: path.into(),
+            columns,
+            names,
             store: store.into(),
-            file,
-            info,
-            directory,
-            columns_end,
         })
     }
 
@@ -106,17 +120,160 @@ impl Snapshot {
 
     /// What it says of the run.
     pub fn info(&self) -> &Info {
-        &self.info
+        &self.columns.info
     }
 
     /// Its file.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.columns.path
     }
 
     /// The store it belongs to.
     pub fn store(&self) -> &Path {
         &self.store
+    }
+
+    /// All pages, in number order.
+    pub fn pages(&self) -> impl Iterator<Item = Result<Ranked>> + '_ {
+        self.columns.pages()
+    }
+
+    /// All names, in number order.
+    pub fn names(&self) -> impl Iterator<Item = Result<String>> + '_ {
+        self.all_pages("names", self.names.names())
+    }
+
+    /// The first items of `from`, one a page; an error where there are fewer.
+    fn all_pages<T>(
+        &self,
+        what: &'static str,
+        from: impl Iterator<Item = Result<T>>,
+    ) -> impl Iterator<Item = Result<T>> {
+        let pages = self.info().pages;
+        let mut from = from.take(pages as usize);
+        let mut found = 0;
+        std::iter::from_fn(move || match from.next() {
+            Some(item) => {
+                found += 1;
+                Some(item)
+            }
+            None if found < pages => {
+                let error = self.columns.damaged(format!(
+                    "the store has {found} {what} for its {pages} pages"
+                ));
+                found = pages;
+                Some(Err(error))
+            }
+            None => None,
+        })
+    }
+
+    /// One page; `None` if the snapshot has no such page.
+    pub fn page(&self, page: PageId) -> Result<Option<Ranked>> {
+        if page.0 >= self.info().pages {
+            return Ok(None);
+        }
+        let block = self.columns.block(page.0 / CHUNK_PAGES)?;
+        Ok(Some(block[(page.0 % CHUNK_PAGES) as usize]))
+    }
+
+    /// The names of some pages, in the order given. Each block of names is read once.
+    pub fn names_of(&self, pages: &[PageId]) -> Result<Vec<String>> {
+        let mut sorted: Vec<usize> = (0..pages.len()).collect();
+        sorted.sort_unstable_by_key(|&at| pages[at]);
+        let mut names = vec![String::new(); pages.len()];
+        let mut held = None;
+        for at in sorted {
+            names[at] = self.names.name(pages[at].0, &mut held)?;
+        }
+        Ok(names)
+    }
+
+    /// The pages with these names, in one sweep over the fingerprints (16 bytes a page).
+    pub fn find(&self, disk: &dyn Disk, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
+        let (_, key) = store::identity_of(disk, &self.store)?;
+        let mut wanted: HashMap<Fingerprint, Vec<usize>> = HashMap::new();
+        for (at, name) in names.iter().enumerate() {
+            wanted.entry(key.fingerprint(name)).or_default().push(at);
+        }
+        let mut found = vec![None; names.len()];
+        let fingerprints = self.all_pages("fingerprints", self.names.fingerprints());
+        for (page, fingerprint) in fingerprints.enumerate() {
+            let fingerprint = fingerprint?;
+            for &at in wanted.get(&fingerprint).into_iter().flatten() {
+                found[at] = Some(PageId(page as u64));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The `n` pages of best rank; ties in order of first appearance.
+    pub fn top(&self, n: usize) -> Result<Vec<Ranked>> {
+        let mut best: BinaryHeap<(u64, PageId)> = BinaryHeap::new();
+        for block in 0..self.columns.blocks() {
+            let ranks = self.columns.column(block, Column::Rank)?;
+            for (at, rank) in ranks.into_iter().enumerate() {
+                let candidate = (rank, PageId(block * CHUNK_PAGES + at as u64));
+                if best.len() < n {
+                    best.push(candidate);
+                } else if best.peek().is_some_and(|worst| candidate < *worst) {
+                    best.pop();
+                    best.push(candidate);
+                }
+            }
+        }
+        let mut pages = Vec::with_capacity(best.len());
+        let mut held: Option<(u64, Vec<Ranked>)> = None;
+        let mut wanted: Vec<PageId> = best.iter().map(|&(_, page)| page).collect();
+        wanted.sort_unstable();
+        for page in wanted {
+            let number = page.0 / CHUNK_PAGES;
+            let block = match held.take().filter(|(block, _)| *block == number) {
+                Some((_, block)) => block,
+                None => self.columns.block(number)?,
+            };
+            pages.push(block[(page.0 % CHUNK_PAGES) as usize]);
+            held = Some((number, block));
+        }
+        pages.sort_by_key(|page| (page.rank, page.page));
+        Ok(pages)
+    }
+
+    /// Checks every column, and that the importances sum to 1.
+    pub(super) fn verify_columns(&self) -> Result<()> {
+        self.columns.verify()
+    }
+
+    /// Checks every column, that the importances sum to 1, and that every page has its name.
+    pub fn verify(&self) -> Result<()> {
+        self.columns.verify()?;
+        for name in self.names() {
+            name?;
+        }
+        for fingerprint in self.all_pages("fingerprints", self.names.fingerprints()) {
+            fingerprint?;
+        }
+        Ok(())
+    }
+}
+
+impl Columns {
+    /// Opens a snapshot's file.
+    pub fn open(disk: &dyn Disk, path: &Path) -> Result<Columns> {
+        let file = disk.read(path).map_err(Error::io(path, "open"))?;
+        let (info, directory, end) = read_tail(&*file, path)?;
+        Ok(Columns {
+            path: path.into(),
+            file,
+            info,
+            directory,
+            end,
+        })
+    }
+
+    /// What it says of the run.
+    pub fn info(&self) -> &Info {
+        &self.info
     }
 
     fn blocks(&self) -> u64 {
@@ -132,10 +289,7 @@ impl Snapshot {
         let entry = &self.directory[at..at + ENTRY];
         let (offset, len) = (number(&entry[..8]), number(&entry[8..12]));
         let bad = || self.damaged(format!("column {which:?} of block {block} is damaged"));
-        if offset
-            .checked_add(len)
-            .is_none_or(|end| end > self.columns_end)
-        {
+        if offset.checked_add(len).is_none_or(|end| end > self.end) {
             return Err(self.damaged(format!(
                 "its directory puts column {which:?} of block {block} outside of the columns"
             )));
@@ -184,108 +338,7 @@ impl Snapshot {
         })
     }
 
-    /// All names, in number order.
-    pub fn names(&self) -> impl Iterator<Item = Result<String>> + '_ {
-        self.all_pages("names", self.names.names())
-    }
-
-    /// The first items of `from`, one a page; an error where there are fewer.
-    fn all_pages<T>(
-        &self,
-        what: &'static str,
-        from: impl Iterator<Item = Result<T>>,
-    ) -> impl Iterator<Item = Result<T>> {
-        let pages = self.info.pages;
-        let mut from = from.take(pages as usize);
-        let mut found = 0;
-        std::iter::from_fn(move || match from.next() {
-            Some(item) => {
-                found += 1;
-                Some(item)
-            }
-            None if found < pages => {
-                let error = self.damaged(format!(
-                    "the store has {found} {what} for its {pages} pages"
-                ));
-                found = pages;
-                Some(Err(error))
-            }
-            None => None,
-        })
-    }
-
-    /// One page; `None` if the snapshot has no such page.
-    pub fn page(&self, page: PageId) -> Result<Option<Ranked>> {
-        if page.0 >= self.info.pages {
-            return Ok(None);
-        }
-        let block = self.block(page.0 / CHUNK_PAGES)?;
-        Ok(Some(block[(page.0 % CHUNK_PAGES) as usize]))
-    }
-
-    /// The names of some pages, in the order given. Each block of names is read once.
-    pub fn names_of(&self, pages: &[PageId]) -> Result<Vec<String>> {
-        let mut sorted: Vec<usize> = (0..pages.len()).collect();
-        sorted.sort_unstable_by_key(|&at| pages[at]);
-        let mut names = vec![String::new(); pages.len()];
-        let mut held = None;
-        for at in sorted {
-            names[at] = self.names.name(pages[at].0, &mut held)?;
-        }
-        Ok(names)
-    }
-
-    /// The pages with these names, in one sweep over the fingerprints (16 bytes a page).
-    pub fn find(&self, disk: &dyn Disk, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
-        let key = store::key_of(disk, &self.store)?;
-        let mut wanted: HashMap<Fingerprint, Vec<usize>> = HashMap::new();
-        for (at, name) in names.iter().enumerate() {
-            wanted.entry(key.fingerprint(name)).or_default().push(at);
-        }
-        let mut found = vec![None; names.len()];
-        let fingerprints = self.all_pages("fingerprints", self.names.fingerprints());
-        for (page, fingerprint) in fingerprints.enumerate() {
-            let fingerprint = fingerprint?;
-            for &at in wanted.get(&fingerprint).into_iter().flatten() {
-                found[at] = Some(PageId(page as u64));
-            }
-        }
-        Ok(found)
-    }
-
-    /// The `n` pages of best rank; ties in order of first appearance.
-    pub fn top(&self, n: usize) -> Result<Vec<Ranked>> {
-        let mut best: BinaryHeap<(u64, PageId)> = BinaryHeap::new();
-        for block in 0..self.blocks() {
-            let ranks = self.column(block, Column::Rank)?;
-            for (at, rank) in ranks.into_iter().enumerate() {
-                let candidate = (rank, PageId(block * CHUNK_PAGES + at as u64));
-                if best.len() < n {
-                    best.push(candidate);
-                } else if best.peek().is_some_and(|worst| candidate < *worst) {
-                    best.pop();
-                    best.push(candidate);
-                }
-            }
-        }
-        let mut pages = Vec::with_capacity(best.len());
-        let mut held: Option<(u64, Vec<Ranked>)> = None;
-        let mut wanted: Vec<PageId> = best.iter().map(|&(_, page)| page).collect();
-        wanted.sort_unstable();
-        for page in wanted {
-            let number = page.0 / CHUNK_PAGES;
-            let block = match held.take().filter(|(block, _)| *block == number) {
-                Some((_, block)) => block,
-                None => self.block(number)?,
-            };
-            pages.push(block[(page.0 % CHUNK_PAGES) as usize]);
-            held = Some((number, block));
-        }
-        pages.sort_by_key(|page| (page.rank, page.page));
-        Ok(pages)
-    }
-
-    /// Checks every column, that the importances sum to 1, and that every page has its name.
+    /// Checks every column, and that the importances sum to 1.
     pub fn verify(&self) -> Result<()> {
         let mut sum = 0.0;
         for page in self.pages() {
@@ -296,12 +349,6 @@ impl Snapshot {
         let sound = (sum - 1.0f64).abs() <= slack.max(1e-9);
         if self.info.pages > 0 && !sound {
             return Err(self.damaged(format!("its importances sum to {sum}, not 1")));
-        }
-        for name in self.names() {
-            name?;
-        }
-        for fingerprint in self.all_pages("fingerprints", self.names.fingerprints()) {
-            fingerprint?;
         }
         Ok(())
     }

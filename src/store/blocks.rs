@@ -2,19 +2,20 @@
 //! `store.redb`.
 //!
 //! ```text
-//! block        XXH3-64 u64 | entry*       at most 4,080 bytes, so that it fills one 4 KiB page
+//! block        seal u64 | entry*          at most 4,080 bytes, so that it fills one 4 KiB page
 //! row          page - page before | flags | visits | cash | last fetch - the one before (zigzag),
 //!              if flag 1 | clock, pages, if flag 2                          (flag 4: folded)
 //! admission    first - first before | A - A before (wrapping) | clock
 //! ```
-//! All numbers are varints. "Before" is 0 at a block's start.
+//! All numbers are varints. "Before" is 0 at a block's start. The seal is the XXH3-64 of the rest; its
+//! seed is the XXH3-64 of the table's name and the key, so that a value under another key is noticed.
 
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use super::varint::{put, take, unzigzag, zigzag};
 use crate::engine::{Admission, Row};
 
-/// Longest block, checksum included. A value of 4,096 bytes would take two pages.
+/// Longest block, seal included. A value of 4,096 bytes would take two pages.
 pub(crate) const BLOCK_BYTES: usize = 4080;
 /// Longest entry: 128-bit varints take 19 bytes, 64-bit ones 10.
 const ENTRY_MAX: usize = 10 + 1 + 10 + 19 + 10 + 19 + 10;
@@ -23,7 +24,7 @@ const FETCHED: u8 = 1;
 const TIMED: u8 = 2;
 const FOLDED: u8 = 4;
 
-/// Packs entries into blocks.
+/// Packs entries into blocks, not yet sealed: their first 8 bytes are free for that.
 pub(crate) struct Packer<T: Entry> {
     block: Vec<u8>,
     before: T,
@@ -58,26 +59,40 @@ impl<T: Entry> Packer<T> {
             return None;
         }
         self.before = T::default();
-        Some(seal(std::mem::replace(&mut self.block, vec![0; 8])))
+        Some(std::mem::replace(&mut self.block, vec![0; 8]))
     }
 }
 
-/// Writes the checksum of `value[8..]` into `value[..8]`.
-pub(crate) fn seal(mut value: Vec<u8>) -> Vec<u8> {
-    let sum = xxh3_64(&value[8..]);
+/// Where a value is kept: its table, and the numbers of its key.
+#[derive(Clone, Copy)]
+pub(crate) struct Seal<const N: usize>(pub &'static str, pub [u64; N]);
+
+impl<const N: usize> Seal<N> {
+    fn sum(&self, content: &[u8]) -> u64 {
+        let mut seed = Xxh3::new();
+        seed.update(self.0.as_bytes());
+        for number in self.1 {
+            seed.update(&number.to_le_bytes());
+        }
+        xxh3_64_with_seed(content, seed.digest())
+    }
+}
+
+/// Writes the seal of `value[8..]` into `value[..8]`.
+pub(crate) fn seal<const N: usize>(seal: Seal<N>, mut value: Vec<u8>) -> Vec<u8> {
+    let sum = seal.sum(&value[8..]);
     value[..8].copy_from_slice(&sum.to_le_bytes());
     value
 }
 
-/// The content of a sealed value, if its checksum matches.
-pub(crate) fn unseal(value: &[u8]) -> Option<&[u8]> {
+/// The content of a sealed value, if it is whole and in its place.
+pub(crate) fn unseal<const N: usize>(seal: Seal<N>, value: &[u8]) -> Option<&[u8]> {
     let (sum, content) = value.split_first_chunk::<8>()?;
-    (u64::from_le_bytes(*sum) == xxh3_64(content)).then_some(content)
+    (u64::from_le_bytes(*sum) == seal.sum(content)).then_some(content)
 }
 
-/// All entries of a block; `None` if it is damaged.
-pub(crate) fn unpack<T: Entry>(block: &[u8]) -> Option<Vec<T>> {
-    let mut rest = unseal(block)?;
+/// All entries of a block's content; `None` if it makes no sense.
+pub(crate) fn unpack<T: Entry>(mut rest: &[u8]) -> Option<Vec<T>> {
     let mut entries = Vec::new();
     let mut before = T::default();
     while !rest.is_empty() {
@@ -160,6 +175,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const HERE: Seal<2> = Seal("history", [7, 3]);
+
     fn row() -> impl Strategy<Value = Row> {
         (
             0u64..1 << 34,
@@ -193,7 +210,8 @@ mod tests {
             let mut back = Vec::new();
             for block in &blocks {
                 prop_assert!(block.len() <= BLOCK_BYTES);
-                back.extend(unpack::<Row>(block).unwrap());
+                let block = seal(HERE, block.clone());
+                back.extend(unpack::<Row>(unseal(HERE, &block).unwrap()).unwrap());
             }
             prop_assert_eq!(back, rows);
         }
@@ -206,10 +224,14 @@ mod tests {
                 before += row.page;
                 packer.add(Row { page: before, ..row });
             }
-            let mut block = packer.finish().unwrap();
+            let mut block = seal(HERE, packer.finish().unwrap());
+            prop_assert!(unseal(HERE, &block).is_some());
+            // Under another key, in another table, or with another bit it is not the same.
+            prop_assert!(unseal(Seal("history", [7, 4]), &block).is_none());
+            prop_assert!(unseal(Seal("elsewhere", [7, 3]), &block).is_none());
             let at = at.index(block.len());
             block[at] ^= 1u8 << bit;
-            prop_assert!(unpack::<Row>(&block).is_none());
+            prop_assert!(unseal(HERE, &block).is_none());
         }
     }
 }

@@ -26,6 +26,31 @@ pub(crate) struct Slot {
     pub hash: u64,
 }
 
+impl Slot {
+    /// As stored.
+    pub fn to_bytes(self) -> [u8; 9] {
+        let mut bytes = [self.slot; 9];
+        bytes[1..].copy_from_slice(&self.hash.to_le_bytes());
+        bytes
+    }
+
+    /// From its bytes; `None` if they are none.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Slot> {
+        let (&slot, hash) = bytes.split_first()?;
+        let hash = u64::from_le_bytes(hash.try_into().ok()?);
+        (slot < 2).then_some(Slot { slot, hash })
+    }
+}
+
+/// A hash of all slots: the manifest holds it, so that no old entry is taken for a current one.
+pub(crate) fn slots_sum(slots: &[Slot]) -> u64 {
+    let mut hash = Xxh3::new();
+    for slot in slots {
+        hash.update(&slot.to_bytes());
+    }
+    hash.digest()
+}
+
 /// The file of cash slots.
 pub(crate) struct CashFile {
     path: PathBuf,
@@ -45,17 +70,25 @@ fn hash(cells: &[u8], ages: &[u8]) -> u64 {
 }
 
 impl CashFile {
-    pub fn open(disk: &dyn Disk, dir: &Path, write: bool) -> Result<CashFile> {
+    /// Makes the file of a new store.
+    pub fn create(disk: &dyn Disk, dir: &Path) -> Result<CashFile> {
         let path = dir.join("cash");
-        let file = if write {
-            disk.open(&path, true)
-        } else {
-            disk.read(&path)
-        };
-        Ok(CashFile {
-            file: file.map_err(Error::io(&path, "open"))?,
-            path,
-        })
+        let file = disk.open(&path, true).map_err(Error::io(&path, "create"))?;
+        Ok(CashFile { path, file })
+    }
+
+    /// Opens for writing too.
+    pub fn open(disk: &dyn Disk, dir: &Path) -> Result<CashFile> {
+        let path = dir.join("cash");
+        let file = disk.open(&path, false).map_err(Error::opening(&path))?;
+        Ok(CashFile { path, file })
+    }
+
+    /// Opens for reading.
+    pub fn look(disk: &dyn Disk, dir: &Path) -> Result<CashFile> {
+        let path = dir.join("cash");
+        let file = disk.read(&path).map_err(Error::opening(&path))?;
+        Ok(CashFile { path, file })
     }
 
     fn offset(chunk: u64, slot: u8) -> u64 {
@@ -123,7 +156,7 @@ impl CashFile {
         Err(Error::damaged(
             &self.path,
             format!(
-                "chunk {chunk} (slot {}) does not match its checksum",
+                "chunk {chunk} (slot {}) does not match its checksum in store.redb",
                 current.slot
             ),
         ))

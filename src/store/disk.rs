@@ -135,10 +135,17 @@ pub(crate) fn write_whole(disk: &dyn Disk, path: &Path, data: &[u8]) -> io::Resu
     }
 }
 
-/// Reads a small file whole.
+/// Longest small file.
+const WHOLE_MAX: u64 = 1 << 20;
+
+/// Reads a small file whole; one of more than a megabyte is none, and `FileTooLarge`.
 pub(crate) fn read_whole(disk: &dyn Disk, path: &Path) -> io::Result<Vec<u8>> {
     let file = disk.read(path)?;
-    let mut data = vec![0; file.size()? as usize];
+    let len = file.size()?;
+    if len > WHOLE_MAX {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    let mut data = vec![0; len as usize];
     file.read_at(&mut data, 0)?;
     Ok(data)
 }

@@ -63,6 +63,14 @@ pub(crate) struct Identity {
     pub hash: u64,
 }
 
+/// There is no store in `dir`.
+pub(super) fn no_store(dir: &Path) -> Error {
+    Error::Refused(format!(
+        "{}: no cashrank store (it has no {FILE}); `cashrank ingest` makes one",
+        dir.display()
+    ))
+}
+
 impl Identity {
     /// Writes the identity of a new store.
     pub fn create(
@@ -91,12 +99,9 @@ impl Identity {
         let path = dir.join(FILE);
         let text = read_whole(disk, &path).map_err(|error| {
             if error.kind() == std::io::ErrorKind::NotFound {
-                Error::Refused(format!(
-                    "{}: no cashrank store (it has no {FILE}); `cashrank ingest` makes one",
-                    dir.display()
-                ))
+                no_store(dir)
             } else {
-                Error::io(&path, "read")(error)
+                Error::reading(&path)(error)
             }
         })?;
         let value: serde_json::Value = serde_json::from_slice(&text)
@@ -106,7 +111,7 @@ impl Identity {
             return Err(Error::Refused(format!(
                 "{}: a store of version {}; this cashrank reads version {VERSION}: use the \
                  cashrank that made it, or ingest the inputs into a new store",
-                dir.display(),
+                path.display(),
                 version.unwrap_or_default()
             )));
         }

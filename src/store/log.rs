@@ -13,7 +13,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::disk::{Disk, DiskFile};
 use super::varint::number;
@@ -21,6 +21,8 @@ use crate::{Error, Result};
 
 const HEADER: usize = 24;
 const ENTRY: u64 = 16;
+/// Payloads longer than this are checked before they are taken into memory.
+const LARGE: u64 = 1 << 20;
 
 /// Committed lengths of a log, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +39,13 @@ pub(crate) struct Block {
     pub payload: Vec<u8>,
 }
 
+impl Block {
+    /// Its pages.
+    pub fn pages(&self) -> std::ops::Range<u64> {
+        self.first..self.first.saturating_add(self.pages.into())
+    }
+}
+
 /// A log open for reading up to given lengths and, for the writer, for appending.
 pub(crate) struct BlockLog {
     path: PathBuf,
@@ -49,17 +58,21 @@ pub(crate) struct BlockLog {
 }
 
 impl BlockLog {
-    /// Opens for writing, creates if need be, and cuts to the committed lengths.
+    /// Makes the files of a new log.
+    pub fn create(disk: &dyn Disk, path: &Path) -> Result<BlockLog> {
+        let create = |path: &Path| disk.open(path, true).map_err(Error::io(path, "create"));
+        Ok(BlockLog::with(
+            path,
+            create(path)?,
+            create(&index_path(path))?,
+            LogLengths::default(),
+        ))
+    }
+
+    /// Opens for writing, and cuts to the committed lengths.
     pub fn open(disk: &dyn Disk, path: &Path, lengths: LogLengths) -> Result<BlockLog> {
-        let open = |path: &Path| disk.open(path, true).map_err(Error::io(path, "open"));
-        let log = BlockLog {
-            data: open(path)?,
-            index: open(&index_path(path))?,
-            path: path.into(),
-            lengths,
-            data_tail: Vec::new(),
-            index_tail: Vec::new(),
-        };
+        let open = |path: &Path| disk.open(path, false).map_err(Error::opening(path));
+        let log = BlockLog::with(path, open(path)?, open(&index_path(path))?, lengths);
         cut(path, &*log.data, lengths.data)?;
         cut(&index_path(path), &*log.index, lengths.index)?;
         Ok(log)
@@ -67,15 +80,27 @@ impl BlockLog {
 
     /// Opens for reading the first `lengths` only.
     pub fn read(disk: &dyn Disk, path: &Path, lengths: LogLengths) -> Result<BlockLog> {
-        let read = |path: &Path| disk.read(path).map_err(Error::io(path, "open"));
-        Ok(BlockLog {
-            data: read(path)?,
-            index: read(&index_path(path))?,
+        let read = |path: &Path| disk.read(path).map_err(Error::opening(path));
+        let log = BlockLog::with(path, read(path)?, read(&index_path(path))?, lengths);
+        measured(path, &*log.data, lengths.data)?;
+        measured(&index_path(path), &*log.index, lengths.index)?;
+        Ok(log)
+    }
+
+    fn with(
+        path: &Path,
+        data: Box<dyn DiskFile>,
+        index: Box<dyn DiskFile>,
+        lengths: LogLengths,
+    ) -> BlockLog {
+        BlockLog {
             path: path.into(),
+            data,
+            index,
             lengths,
             data_tail: Vec::new(),
             index_tail: Vec::new(),
-        })
+        }
     }
 
     /// Appends a block, in memory until [`BlockLog::flush`].
@@ -87,7 +112,7 @@ impl BlockLog {
         head[..8].copy_from_slice(&first.to_le_bytes());
         head[8..12].copy_from_slice(&pages.to_le_bytes());
         head[12..16].copy_from_slice(&(payload.len() as u32).to_le_bytes());
-        let sum = checksum(&head[..16], payload);
+        let sum = checksum(&head[..16], xxh3_64(payload));
         head[16..].copy_from_slice(&sum.to_le_bytes());
         self.data_tail.extend_from_slice(&head);
         self.data_tail.extend_from_slice(payload);
@@ -134,15 +159,21 @@ impl BlockLog {
             .read_at(&mut head, offset)
             .map_err(Error::reading(&self.path))?;
         let len = number(&head[12..16]);
-        let end = offset + HEADER as u64 + len;
+        let start = offset + HEADER as u64;
+        let end = start + len;
         if end > self.lengths.data {
             return Err(at("its length is wrong"));
         }
+        let sum = number(&head[16..24]);
+        // Blocks are small. A damaged length must not take gigabytes of memory to be noticed.
+        if len > LARGE && checksum(&head[..16], self.sum_of(start, len)?) != sum {
+            return Err(at("its checksum does not match"));
+        }
         let mut payload = vec![0; len as usize];
         self.data
-            .read_at(&mut payload, offset + HEADER as u64)
+            .read_at(&mut payload, start)
             .map_err(Error::reading(&self.path))?;
-        if checksum(&head[..16], &payload) != number(&head[16..24]) {
+        if checksum(&head[..16], xxh3_64(&payload)) != sum {
             return Err(at("its checksum does not match"));
         }
         let block = Block {
@@ -151,6 +182,22 @@ impl BlockLog {
             payload,
         };
         Ok((block, end))
+    }
+
+    /// The checksum of a stretch, read piece by piece.
+    fn sum_of(&self, mut offset: u64, mut len: u64) -> Result<u64> {
+        let mut hash = Xxh3::new();
+        let mut piece = vec![0; LARGE as usize];
+        while len > 0 {
+            piece.truncate(len.min(LARGE) as usize);
+            self.data
+                .read_at(&mut piece, offset)
+                .map_err(Error::reading(&self.path))?;
+            hash.update(&piece);
+            offset += piece.len() as u64;
+            len -= piece.len() as u64;
+        }
+        Ok(hash.digest())
     }
 
     fn entry(&self, at: u64) -> Result<(u64, u64)> {
@@ -179,12 +226,47 @@ impl BlockLog {
             )
         };
         let (_, offset) = self.entry(low.checked_sub(1).ok_or_else(wrong)?)?;
-        let (block, _) = self.block_at(offset)?;
-        let inside = page.checked_sub(block.first);
-        match inside.is_some_and(|at| at < u64::from(block.pages)) {
-            true => Ok(block),
-            false => Err(wrong()),
+        let (block, _) = self
+            .block_at(offset)
+            .map_err(|error| self.blame(offset, error))?;
+        if block.pages().contains(&page) {
+            Ok(block)
+        } else {
+            Err(wrong())
         }
+    }
+
+    /// The last block, which must end where the log does. `None`: the log is empty.
+    pub fn last(&self) -> Result<Option<Block>> {
+        let index = index_path(&self.path);
+        let Some(last) = (self.lengths.index / ENTRY).checked_sub(1) else {
+            return match self.lengths.data {
+                0 => Ok(None),
+                _ => Err(Error::damaged(index, "it is empty")),
+            };
+        };
+        let (_, offset) = self.entry(last)?;
+        let (block, end) = self
+            .block_at(offset)
+            .map_err(|error| self.blame(offset, error))?;
+        match end == self.lengths.data {
+            true => Ok(Some(block)),
+            false => Err(Error::damaged(
+                index,
+                "its end does not lead to the last block",
+            )),
+        }
+    }
+
+    /// A block that cannot be read where the index leads: which of the two is damaged.
+    fn blame(&self, offset: u64, error: Error) -> Error {
+        let Error::Damaged { path, what } = error else {
+            return error;
+        };
+        let index = index_path(&self.path);
+        let index = index.file_name().unwrap_or_default().to_string_lossy();
+        let what = format!("{what} (or {index} is damaged, which leads to byte {offset})");
+        Error::Damaged { path, what }
     }
 
     /// All blocks in order. Checks that pages follow on without a gap.
@@ -207,7 +289,7 @@ impl BlockLog {
                     ));
                 }
                 offset = end;
-                page += u64::from(block.pages);
+                page = block.pages().end;
                 Ok(block)
             });
             failed = block.is_err();
@@ -240,7 +322,8 @@ impl BlockLog {
     }
 }
 
-fn cut(path: &Path, file: &dyn DiskFile, len: u64) -> Result<()> {
+/// The length of a file that must have `len` bytes.
+fn measured(path: &Path, file: &dyn DiskFile, len: u64) -> Result<u64> {
     let found = file.size().map_err(Error::io(path, "measure"))?;
     if found < len {
         return Err(Error::damaged(
@@ -248,16 +331,21 @@ fn cut(path: &Path, file: &dyn DiskFile, len: u64) -> Result<()> {
             format!("{found} bytes long, but {len} were committed"),
         ));
     }
-    if found > len {
+    Ok(found)
+}
+
+fn cut(path: &Path, file: &dyn DiskFile, len: u64) -> Result<()> {
+    if measured(path, file, len)? > len {
         file.set_len(len).map_err(Error::io(path, "cut"))?;
     }
     Ok(())
 }
 
-fn checksum(head: &[u8], payload: &[u8]) -> u64 {
-    let mut hash = xxhash_rust::xxh3::Xxh3::new();
+/// Of a header, given the checksum of its payload.
+fn checksum(head: &[u8], payload: u64) -> u64 {
+    let mut hash = Xxh3::new();
     hash.update(head);
-    hash.update(&xxh3_64(payload).to_le_bytes());
+    hash.update(&payload.to_le_bytes());
     hash.digest()
 }
 
@@ -276,7 +364,7 @@ mod tests {
     fn a_block_of_the_last_pages_there_could_be_is_no_overflow() {
         let disk = Memory::default();
         let path = Path::new("urls");
-        let mut log = BlockLog::open(&disk, path, LogLengths::default()).unwrap();
+        let mut log = BlockLog::create(&disk, path).unwrap();
         log.append(u64::MAX - 1, 9, b"names");
         log.flush().unwrap();
         for page in [0, u64::MAX - 2] {

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::blocks::{seal, unseal};
 use super::identity::Identity;
 use super::names::NameLengths;
 use super::progress::Progress;
@@ -38,6 +37,8 @@ pub(crate) struct Manifest {
     pub next_run: u64,
     /// Blocks of admissions.
     pub admission_blocks: u64,
+    /// Hash of the cash chunks' current slots ([`super::cash::slots_sum`]).
+    pub slots: u64,
     /// How far the inputs were read.
     pub progress: Progress,
 }
@@ -56,12 +57,13 @@ pub(crate) struct Run {
 }
 
 impl Manifest {
+    /// Its bytes, behind 8 that are free for the seal.
     pub fn to_bytes(&self) -> std::result::Result<Vec<u8>, String> {
         let mut bytes = vec![0; 8];
         bincode::serde::encode_into_std_write(self, &mut bytes, CODING)
             .map_err(|error| error.to_string())?;
         match bytes.len() {
-            0..=BYTES_MAX => Ok(seal(bytes)),
+            0..=BYTES_MAX => Ok(bytes),
             len => Err(format!(
                 "a manifest of {len} bytes, more than {BYTES_MAX}: too many inputs for one store"
             )),
@@ -75,12 +77,12 @@ impl Manifest {
         }
         Err(Error::damaged(
             dir.join("identity.json"),
-            "it is not the file this store was made with",
+            "it and store.redb are of two stores",
         ))
     }
 
-    pub fn from_bytes(bytes: &[u8]) -> std::result::Result<Manifest, String> {
-        let content = unseal(bytes).ok_or("the manifest does not match its checksum")?;
+    /// The manifest of an unsealed value.
+    pub fn from_bytes(content: &[u8]) -> std::result::Result<Manifest, String> {
         let (manifest, len) = bincode::serde::decode_from_slice(content, CODING)
             .map_err(|error| format!("the manifest cannot be read: {error}"))?;
         if len != content.len() {
@@ -106,12 +108,12 @@ mod tests {
             end: None,
             spooled: None,
         });
-        let bytes = manifest.to_bytes().unwrap();
+        let bytes = manifest.to_bytes().unwrap().split_off(8);
         assert_eq!(Manifest::from_bytes(&bytes), Ok(manifest));
         let at = bytes.windows(2).position(|pair| pair == [77, 1]).unwrap();
         // 253: the next eight bytes are the length.
         let length = [&[253][..], &(1u64 << 60).to_le_bytes()].concat();
         let claims = [&bytes[..at], &length, &bytes[at + 1..]].concat();
-        assert!(Manifest::from_bytes(&seal(claims)).is_err());
+        assert!(Manifest::from_bytes(&claims).is_err());
     }
 }

@@ -3,14 +3,15 @@
 //! ```text
 //! block*       block: up to 2^17 cells of 8 bytes | XXH3-64 of them u64
 //! ```
+//! The seed of a block's checksum says which block of which mark of which store it is.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use super::disk::{Disk, DiskFile};
-use crate::engine::{CHUNK_PAGES, Mark};
+use crate::engine::{CHUNK_PAGES, Mark, check_law};
 use crate::{Error, Result};
 
 const BLOCK_BYTES: u64 = CHUNK_PAGES * 8 + 8;
@@ -19,21 +20,31 @@ fn path_of(dir: &Path, number: u64) -> PathBuf {
     dir.join("marks").join(number.to_string())
 }
 
-/// Writes a mark; not yet durable.
+/// The checksum of a block, given the hash of the store's identity.
+fn checksum(store: u64, mark: u64, block: u64, cells: &[u8]) -> u64 {
+    let mut seed = Xxh3::new();
+    for number in [store, mark, block] {
+        seed.update(&number.to_le_bytes());
+    }
+    xxh3_64_with_seed(cells, seed.digest())
+}
+
+/// Writes a mark of the store with this identity; not yet durable.
 pub(crate) fn write(
     disk: &dyn Disk,
     dir: &Path,
+    store: u64,
     mark: &Mark,
     cells: &[u64],
 ) -> Result<Box<dyn DiskFile>> {
     let path = path_of(dir, mark.number);
     let file = disk.open(&path, true).map_err(Error::io(&path, "create"))?;
     let mut at = 0;
-    for block in cells.chunks(CHUNK_PAGES as usize) {
-        let bytes: &[u8] = bytemuck::cast_slice(block);
+    for (block, cells) in (0..).zip(cells.chunks(CHUNK_PAGES as usize)) {
+        let bytes: &[u8] = bytemuck::cast_slice(cells);
         file.write_at(bytes, at)
             .and_then(|()| {
-                let sum = xxh3_64(bytes).to_le_bytes();
+                let sum = checksum(store, mark.number, block, bytes).to_le_bytes();
                 file.write_at(&sum, at + bytes.len() as u64)
             })
             .map_err(Error::io(&path, "write"))?;
@@ -52,7 +63,7 @@ pub(crate) fn remove(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {
 /// Removes the files of `marks/` that are none of `keep`.
 pub(crate) fn remove_others(disk: &dyn Disk, dir: &Path, keep: &[Mark]) -> Result<()> {
     let marks = dir.join("marks");
-    for name in disk.list(&marks).map_err(Error::io(&marks, "list"))? {
+    for name in disk.list(&marks).map_err(Error::opening(&marks))? {
         if !keep.iter().any(|mark| mark.number.to_string() == name) {
             let path = marks.join(&name);
             disk.remove(&path).map_err(Error::io(&path, "remove"))?;
@@ -64,19 +75,27 @@ pub(crate) fn remove_others(disk: &dyn Disk, dir: &Path, keep: &[Mark]) -> Resul
 /// Marks open for reading. Open files stay readable even when the writer drops the mark.
 pub(crate) struct MarkFiles {
     dir: PathBuf,
+    store: u64,
     files: HashMap<u64, (Mark, Box<dyn DiskFile>)>,
 }
 
 impl MarkFiles {
-    pub fn open(disk: &dyn Disk, dir: &Path, marks: &[Mark]) -> Result<MarkFiles> {
+    /// Opens the marks of the store with this identity.
+    pub fn open(disk: &dyn Disk, dir: &Path, store: u64, marks: &[Mark]) -> Result<MarkFiles> {
         let mut files = HashMap::new();
         for mark in marks {
             let path = path_of(dir, mark.number);
-            let file = disk.read(&path).map_err(Error::io(&path, "open"))?;
+            let file = disk.read(&path).map_err(|error| match error.kind() {
+                std::io::ErrorKind::NotFound => {
+                    Error::damaged(&path, "it is missing (or store.redb is an old one)")
+                }
+                _ => Error::opening(&path)(error),
+            })?;
             files.insert(mark.number, (*mark, file));
         }
         Ok(MarkFiles {
             dir: dir.into(),
+            store,
             files,
         })
     }
@@ -106,7 +125,7 @@ impl MarkFiles {
                 Error::io(path(), "read")(error)
             }
         })?;
-        if u64::from_le_bytes(sum) == xxh3_64(bytes) {
+        if u64::from_le_bytes(sum) == checksum(self.store, number, block, bytes) {
             return Ok(());
         }
         Err(Error::damaged(
@@ -115,17 +134,20 @@ impl MarkFiles {
         ))
     }
 
-    /// Reads and checks every block.
-    pub fn verify(&self) -> Result<()> {
+    /// Reads and checks every block of a mark, and its law.
+    pub fn verify(&self, mark: &Mark) -> Result<()> {
+        let pages = mark.totals.pages;
         let mut cells = Vec::new();
-        for (mark, _) in self.files.values() {
-            let mut first = 0;
-            while first < mark.totals.pages {
-                cells.resize(CHUNK_PAGES.min(mark.totals.pages - first) as usize, 0);
-                self.cells(mark.number, first, &mut cells)?;
-                first += cells.len() as u64;
-            }
+        let mut cash = 0;
+        let mut first = 0;
+        while first < pages {
+            cells.resize(CHUNK_PAGES.min(pages - first) as usize, 0);
+            self.cells(mark.number, first, &mut cells)?;
+            let held = |cell: &u64| u128::from(cell.wrapping_add(mark.totals.paid));
+            cash += cells.iter().map(held).sum::<u128>();
+            first += cells.len() as u64;
         }
-        Ok(())
+        check_law(cash, &mark.totals)
+            .map_err(|what| Error::damaged(path_of(&self.dir, mark.number), what))
     }
 }

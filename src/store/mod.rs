@@ -17,14 +17,19 @@
 //!
 //! **Recovery** is opening: redb gives the last commit, logs are cut to its lengths, chunks are
 //! loaded and checked, the law is checked, the index is rebuilt, marks of no commit and snapshots
-//! never published are removed.
+//! never published are removed. redb trusts its pages, so all its calls are fenced (`fence`).
+//!
+//! **Damage** is found, never used, and never repaired: [`PARTS`] says what each file's means. [`crate::check`]
+//! looks for it.
 //!
 //! Any failure of an operation is final for the process: a store that failed once refuses all
 //! further writes, because after a failed sync nobody knows what the disk holds.
 
 mod blocks;
 mod cash;
+mod damage;
 mod disk;
+mod fence;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod identity;
@@ -32,11 +37,13 @@ mod log;
 mod manifest;
 mod marks;
 mod names;
+mod overlay;
 mod progress;
 mod sealed;
 mod spool;
 mod tables;
 mod varint;
+mod verify;
 mod view;
 
 use std::collections::BTreeMap;
@@ -55,8 +62,10 @@ use cash::{CashFile, Slot};
 use identity::Identity;
 use manifest::{Manifest, Run};
 use names::NameLogs;
-use tables::{Tables, Writing};
+use tables::{Access, Tables, Writing};
 
+pub(crate) use damage::remedy;
+pub use damage::{PARTS, Part, part_of};
 pub use disk::{Disk, DiskFile, RealDisk};
 pub(crate) use disk::{read_whole, write_whole};
 pub use identity::{Settings, VERSION};
@@ -67,7 +76,8 @@ pub(crate) use sealed::{from_text, to_text};
 pub(crate) use spool::{Spool, SpoolReader, remove_spool};
 pub use spool::{SpoolOptions, SpoolStanding, Told, spool_standing, verify_spool};
 pub(crate) use varint::number;
-pub use view::{Report, View};
+pub use verify::{Depth, Report};
+pub use view::View;
 
 /// Names of the parts of a store directory.
 pub(crate) const SNAPSHOTS: &str = "snapshots";
@@ -125,17 +135,17 @@ impl Store {
         };
         let identity = Identity::read(&*disk, dir)?;
         check_settings(dir, &identity.settings, settings)?;
-        let tables = Tables::open(&*disk, dir, false)?;
+        let tables = Tables::open(&*disk, dir, Access::Write)?;
         let reading = tables.read()?;
         let manifest = reading.manifest()?;
         manifest.check_identity(dir, &identity)?;
         let pages = manifest.engine.totals.pages;
-        let slots = reading.slots(pages.div_ceil(CHUNK_PAGES))?;
+        let slots = reading.slots(pages.div_ceil(CHUNK_PAGES), manifest.slots)?;
         drop(reading);
         marks::remove_others(&*disk, dir, &manifest.engine.marks)?;
         remove_unpublished(&*disk, dir)?;
         let store = Store {
-            cash: CashFile::open(&*disk, dir, true)?,
+            cash: CashFile::open(&*disk, dir)?,
             names: NameLogs::open(&*disk, dir, manifest.names, pages)?,
             tables: Arc::new(tables),
             writing: None,
@@ -168,9 +178,10 @@ impl Store {
                 self.dir.display()
             )));
         }
-        let cash = CashFile::open(&*self.disk, &self.dir, false)?;
+        let cash = CashFile::look(&*self.disk, &self.dir)?;
         let slots = self.slots.clone();
         let names = NameReader::open(&*self.disk, &self.dir, self.manifest.names)?;
+        names.check_end(&self.key())?;
         let config = self.identity.settings.config.clone();
         let dir = self.dir.clone();
         let mut engine = Engine::with_archive(config, page_limit, self)?;
@@ -183,12 +194,11 @@ impl Store {
             }
             Ok(())
         };
-        engine
-            .restore(state, load, names.fingerprints())
-            .map_err(|error| match error {
-                Error::Refused(what) => Error::damaged(dir, what),
-                other => other,
-            })?;
+        engine.restore(state, load)?;
+        let law = engine.ledger().check_law();
+        law.map_err(|what| Error::damaged(dir.join("cash"), what))?;
+        let known = engine.restore_index(names.fingerprints())?;
+        verify::check_count(&dir.join("fingerprints"), known, pages)?;
         Ok(engine)
     }
 
@@ -250,15 +260,15 @@ impl Store {
             let pair = [runs[at], runs[at + 1]];
             let number = self.manifest.next_run;
             self.manifest.next_run += 1;
-            let merged = self
-                .writing()?
-                .merge_runs(pair, number, |rows, admissions| {
-                    if at == 0 {
-                        fold(policy, rows, admissions)
-                    } else {
-                        merge(policy, rows)
-                    }
-                })?;
+            let blocks = self.manifest.admission_blocks;
+            let writing = self.writing()?;
+            let merged = writing.merge_runs(pair, number, blocks, |rows, admissions| {
+                if at == 0 {
+                    fold(policy, rows, admissions)
+                } else {
+                    merge(policy, rows)
+                }
+            })?;
             self.manifest.runs.splice(at..at + 2, [merged]);
         }
     }
@@ -281,7 +291,7 @@ fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
     engine
         .ledger()
         .check_law()
-        .map_err(|what| Error::damaged("memory", what))?;
+        .map_err(|what| Error::damaged(damage::MEMORY, what))?;
     let state = engine.state();
     let changed: Vec<u64> = engine.ledger().dirty_chunks().collect();
     let store = engine.archive_mut();
@@ -330,18 +340,19 @@ impl Store {
 
     fn commit(&mut self, written: &[(u64, Slot)]) -> Result<()> {
         if let Some(block) = self.admissions.finish() {
-            self.put_admissions(&block)?;
+            self.put_admissions(block)?;
         }
         self.merge_runs()?;
         self.writing()?.put_slots(written)?;
-        if let Some(writing) = self.writing.take() {
-            writing.commit(&self.manifest)?;
-        }
         for &(chunk, slot) in written {
             match self.slots.get_mut(chunk as usize) {
                 Some(current) => *current = slot,
                 None => self.slots.push(slot),
             }
+        }
+        self.manifest.slots = cash::slots_sum(&self.slots);
+        if let Some(writing) = self.writing.take() {
+            writing.commit(&self.manifest)?;
         }
         for number in std::mem::take(&mut self.dropped_marks) {
             marks::remove(&*self.disk, &self.dir, number)?;
@@ -361,9 +372,9 @@ impl Store {
         let writing = self.writing()?;
         let mut packer = Packer::new();
         let mut put = |block: Vec<u8>| {
-            writing.put_rows(run.number, run.blocks, &block)?;
-            run.blocks += 1;
             run.bytes += block.len() as u64;
+            writing.put_rows(run.number, run.blocks, block)?;
+            run.blocks += 1;
             Ok(())
         };
         for row in rows {
@@ -378,7 +389,7 @@ impl Store {
         Ok(())
     }
 
-    fn put_admissions(&mut self, block: &[u8]) -> Result<()> {
+    fn put_admissions(&mut self, block: Vec<u8>) -> Result<()> {
         let number = self.manifest.admission_blocks;
         self.manifest.admission_blocks += 1;
         self.writing()?.put_admissions(number, block)
@@ -394,7 +405,7 @@ impl Archive for Store {
     fn admission(&mut self, admission: Admission) -> Result<()> {
         match self.admissions.add(admission) {
             Some(block) => {
-                let put = self.put_admissions(&block);
+                let put = self.put_admissions(block);
                 self.noting(put)
             }
             None => Ok(()),
@@ -407,7 +418,7 @@ impl Archive for Store {
     }
 
     fn keep_mark(&mut self, mark: &Mark, cells: &[u64]) -> Result<()> {
-        let written = marks::write(&*self.disk, &self.dir, mark, cells);
+        let written = marks::write(&*self.disk, &self.dir, self.identity.hash, mark, cells);
         let file = self.noting(written)?;
         self.new_marks.insert(mark.number, file);
         Ok(())
@@ -430,6 +441,9 @@ fn is_store(disk: &dyn Disk, dir: &Path) -> Result<bool> {
     match disk.list(dir) {
         Ok(names) if names.iter().any(|name| name == "identity.json") => Ok(true),
         Ok(names) if names.is_empty() => Ok(false),
+        Ok(names) if names.iter().any(|name| name == "store.redb") => {
+            Err(Error::damaged(dir.join("identity.json"), "it is missing"))
+        }
         Ok(_) => Err(Error::Refused(format!(
             "{}: neither a store nor an empty directory; name another --store",
             dir.display()
@@ -514,12 +528,12 @@ fn fill(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashKey) -> Resul
     make_dir(disk, &dir.join("marks"))?;
     make_dir(disk, &dir.join(SNAPSHOTS))?;
     let identity = Identity::create(disk, dir, settings.clone(), key)?;
-    let mut names = NameLogs::open(disk, dir, NameLengths::default(), 0)?;
-    names.sync()?;
-    CashFile::open(disk, dir, true)?.sync()?;
-    let tables = Tables::open(disk, dir, true)?;
+    NameLogs::create(disk, dir)?.sync()?;
+    CashFile::create(disk, dir)?.sync()?;
+    let tables = Tables::open(disk, dir, Access::Create)?;
     tables.begin()?.commit(&Manifest {
         identity: identity.hash,
+        slots: cash::slots_sum(&[]),
         engine: EngineState::start(),
         ..Manifest::default()
     })
@@ -529,7 +543,7 @@ fn fill(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashKey) -> Resul
 fn remove_unpublished(disk: &dyn Disk, dir: &Path) -> Result<()> {
     let snapshots = dir.join(SNAPSHOTS);
     let names = disk.list(&snapshots);
-    for name in names.map_err(Error::io(&snapshots, "list"))? {
+    for name in names.map_err(Error::opening(&snapshots))? {
         if name.ends_with(".tmp") {
             let path = snapshots.join(name);
             disk.remove(&path).map_err(Error::io(&path, "remove"))?;
@@ -547,13 +561,21 @@ fn take_lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn DiskFile>> {
     }
 }
 
-/// The last committed state of the store in `dir`, for checking it. Takes the writer's lock for as
-/// long as the view lives, so it is [`Error::Busy`] while an ingest runs.
+/// The last committed state of the store in `dir`, for checking it; nothing is written to it. Takes
+/// the writer's lock for as long as the view lives, so it is [`Error::Busy`] while an ingest runs.
 pub fn open_view(disk: &dyn Disk, dir: &Path) -> Result<View> {
+    open_view_to(disk, dir, Depth::Quick)
+}
+
+/// As [`open_view`]; [`Depth::Deep`]: redb's pages are all checked before any is used.
+pub(crate) fn open_view_to(disk: &dyn Disk, dir: &Path, depth: Depth) -> Result<View> {
     let identity = Identity::read(disk, dir)?;
     let lock = take_lock(disk, dir)?;
-    let tables = Arc::new(Tables::open(disk, dir, false)?);
-    View::new(disk, dir, tables, &identity, Some(lock))
+    let mut tables = Tables::open(disk, dir, Access::Look)?;
+    if depth == Depth::Deep {
+        tables.check()?;
+    }
+    View::new(disk, dir, Arc::new(tables), &identity, Some(lock))
 }
 
 /// The settings of the store in `dir`; `None` if there is none yet.
@@ -564,9 +586,13 @@ pub fn settings_of(disk: &dyn Disk, dir: &Path) -> Result<Option<Settings>> {
     Ok(Some(Identity::read(disk, dir)?.settings))
 }
 
-/// The key of the fingerprints of the store in `dir`.
-pub(crate) fn key_of(disk: &dyn Disk, dir: &Path) -> Result<HashKey> {
-    Ok(Identity::read(disk, dir)?.key)
+/// The settings of the store in `dir`, and the key of its fingerprints.
+pub(crate) fn identity_of(disk: &dyn Disk, dir: &Path) -> Result<(Settings, HashKey)> {
+    if !is_store(disk, dir)? {
+        return Err(identity::no_store(dir));
+    }
+    let identity = Identity::read(disk, dir)?;
+    Ok((identity.settings, identity.key))
 }
 
 /// Damping as it was typed: it is kept in 1/2^32, so eight decimals say it all.

@@ -224,6 +224,8 @@ fn the_size_of_chunks_changes_nothing() {
                 repeat: 2,
                 complete: false,
                 strict: false,
+                spool: None,
+                stdin: Default::default(),
                 stream: Stream::Auto,
                 checkpoint_every: every,
                 snapshot_every: Every::Never,

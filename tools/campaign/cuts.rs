@@ -132,7 +132,7 @@ pub fn random(dir: &Path, seed: u64, chains: u64, mutant: Option<Mutant>) -> Tal
     // Many chains share a scenario: its undisturbed run is made once.
     const SHARED: u64 = 50;
     spread(chains.div_ceil(SHARED), |group| {
-        let mut dice = Dice(seed ^ group.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let mut dice = Dice::numbered(seed, group);
         let mut tally = Tally::default();
         let scenario = match dice.roll(4) {
             0 => Scenario::piped(&mut dice),
@@ -171,7 +171,7 @@ pub fn wide(dir: &Path, seed: u64, chains: u64) -> Tally {
     };
     spread(chains, |chain| {
         let mut tally = Tally::default();
-        let mut dice = Dice(seed ^ chain.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let mut dice = Dice::numbered(seed, chain);
         let result = one_chain(&scenario, &mut dice, None, &mut tally);
         tally.judge(result, || {
             format!("--seed {seed}, wide scenario, chain {chain}")

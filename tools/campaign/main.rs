@@ -12,11 +12,12 @@
 //! | `cuts` | power cuts at random operations of random runs, up to four in a row |
 //! | `wide` | the same with more pages than a chunk of the cash file holds |
 //! | `errors` | every operation fails in every way, once and from then on |
+//! | `flips` | rot: flipped bits, cut, lost, old and foreign files, in all files of a store |
 //! | `mutants` | programs that leave out a sync, or sync too late: the cuts must find them out |
 //! | `kills` | kill -9 of the real program at random moments, up to eight times in a row |
 //! | `full-disk` | the real program on a small file system without room (as root) |
 //!
-//! The first four run the production code on a disk in memory (see `disk/`), and the same seed draws
+//! All but the last two run the production code on a disk in memory (see `disk/`), and the same seed draws
 //! the same faults. The last two run the program itself, which they build, on real disks; when it is
 //! killed is a matter of the clock too.
 //! Prints one line a part; the exit code is 1 if anything failed.
@@ -27,10 +28,12 @@ mod crawl;
 mod cuts;
 mod disk;
 mod errors;
+mod flips;
 mod full_disk;
 mod kills;
 mod mutants;
 mod producer;
+mod readers;
 mod scenario;
 mod tally;
 #[cfg(test)]
@@ -68,6 +71,7 @@ enum Part {
     Cuts,
     Wide,
     Errors,
+    Flips,
     Mutants,
     Kills,
     FullDisk,
@@ -130,12 +134,16 @@ fn run(part: Part, options: &Options, lab: &Path) -> Result<Tally, String> {
     let small = || Scenario::small(lab, seed);
     Ok(match part {
         Part::Exhaustive => cuts::exhaustive(&small()?, seed, options.full),
-        Part::Cuts => cuts::random(lab, seed, if options.full { 400_000 } else { 40_000 }, None),
+        Part::Cuts => cuts::random(lab, seed, if options.full { 200_000 } else { 40_000 }, None),
         Part::Wide => cuts::wide(lab, seed, if options.full { 2_000 } else { 100 }),
         Part::Errors => {
             let mut tally = errors::sweep(&small()?, seed);
             tally += errors::sweep(&Scenario::piped(&mut crawl::Dice(seed))?, seed);
             tally
+        }
+        Part::Flips => {
+            let flips = if options.full { 10_000 } else { 1_000 };
+            flips::rot(lab, seed, flips, |table| eprintln!("{table}"))
         }
         Part::Mutants => mutants::catch(lab, seed),
         Part::Kills => {

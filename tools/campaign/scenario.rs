@@ -248,17 +248,23 @@ impl Scenario {
     pub fn finish(&self, disk: &SimDisk, acked: u64) -> Result<Ran, String> {
         let ran = self.run(disk, acked)?;
         match &ran.result {
-            Ok(outcome) if !outcome.stopped => {}
-            Ok(_) => return Err("it stopped by itself".into()),
+            Ok(_) => self.check_end(disk, &ran)?,
             Err(error) => return Err(format!("it did not go on: {error}")),
+        }
+        Ok(ran)
+    }
+
+    /// Checks what a run that did not fail left behind.
+    pub fn check_end(&self, disk: &SimDisk, ran: &Ran) -> Result<(), String> {
+        if ran.result.as_ref().is_ok_and(|outcome| outcome.stopped) {
+            return Err("it stopped by itself".into());
         }
         let current = current(disk)?.ok_or("it published nothing")?;
         let last = self.snapshots.keys().next_back();
         if last != Some(&current) {
             return Err(format!("its last snapshot is {current}, not {last:?}"));
         }
-        self.check_snapshot(disk, &current)?;
-        Ok(ran)
+        self.check_snapshot(disk, &current)
     }
 
     /// Checks a store that [`Scenario::finish`] finished, as `verify` does.

@@ -53,3 +53,12 @@ fn a_full_disk_loses_nothing() {
     let tally = full_disk::campaign(&binary, lab.path(), 7, 2).unwrap();
     sound(&tally);
 }
+
+#[test]
+fn rot_is_named_or_harmless() {
+    let lab = tempfile::tempdir().unwrap();
+    let tally = flips::rot(lab.path(), 7, 300, |_| {});
+    sound(&tally);
+    // Whole files are damaged, too; and there are bytes that nobody reads.
+    assert!(tally.faults > 400 && tally.survivors > 20, "{tally:?}");
+}

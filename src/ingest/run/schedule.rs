@@ -156,6 +156,11 @@ impl Run<'_> {
     /// The snapshot at the end, unless something unverified forbids it.
     pub(super) fn final_snapshot(&mut self) -> Result<()> {
         if self.progress.unverified.is_none() {
+            // The one that an earlier run published may have been damaged since.
+            if self.published.is_none() && !snapshot::latest_is_sound(&*self.disk, &self.job.store)
+            {
+                self.published_at = None;
+            }
             self.begin_snapshot()?;
         }
         self.finish_publishing()

@@ -63,6 +63,21 @@ impl Content {
         self.len = len;
     }
 
+    /// The sectors that were written to.
+    pub fn sectors(&self) -> Vec<u64> {
+        self.sectors.keys().copied().collect()
+    }
+
+    /// Flips a bit; false: there is none.
+    pub fn flip(&mut self, byte: u64, bit: u8) -> bool {
+        let mut held = [0];
+        let there = self.read(&mut held, byte);
+        if there {
+            self.write(&[held[0] ^ 1 << bit], byte);
+        }
+        there
+    }
+
     pub fn hash(&self, hash: &mut Xxh3) {
         hash.update(&self.len.to_le_bytes());
         for (sector, bytes) in &self.sectors {

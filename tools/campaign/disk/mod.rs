@@ -16,7 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use cashrank::store::{Disk, DiskFile};
 
 use crate::crawl::Dice;
-use content::Change;
+use content::{Change, File};
+pub use content::{Content, SECTOR};
 use tree::Tree;
 
 /// What survives of changes that were not synced.
@@ -222,6 +223,28 @@ impl SimDisk {
     /// All files, with their lengths.
     pub fn files(&self) -> Vec<(PathBuf, u64)> {
         self.state().tree.files()
+    }
+
+    /// The bytes of a file.
+    pub fn content(&self, path: &Path) -> io::Result<Content> {
+        let mut state = self.state();
+        let id = state.tree.file(path)?;
+        Ok(state.tree.node(id).now.clone())
+    }
+
+    /// Rot: changes a file's bytes behind everybody's back.
+    pub fn put(&self, path: &Path, content: Content) -> io::Result<()> {
+        let mut state = self.state();
+        let id = state.tree.file(path)?;
+        *state.tree.node(id) = File::of(content);
+        Ok(())
+    }
+
+    /// Rot: takes a file away.
+    pub fn lose(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        let number = state.operations;
+        state.tree.remove(path, number)
     }
 
     /// One operation: counts it, and fails it if that is planned. The number it got.

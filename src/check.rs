@@ -1,0 +1,244 @@
+//! Checking a store's whole directory: `cashrank verify`. Nothing is changed, whatever is found.
+//!
+//! One damaged file does not hide another: all that can be read is. What each means and what to do
+//! then is in [`crate::store::PARTS`].
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::snapshot::{Columns, Info, Latest, Snapshot};
+use crate::store::{Disk, SNAPSHOTS, View, identity_of, open_view_to, verify_spool};
+use crate::{Error, Result};
+
+pub use crate::store::{Depth, Report};
+
+/// What [`check`] found.
+#[derive(Debug, Default)]
+pub struct Checked {
+    /// Another process writes the store: only snapshots were checked, with the names they use.
+    pub busy: bool,
+    /// The last checkpoint, if all of it is sound.
+    pub checkpoint: Option<Report>,
+    /// Bytes of the stream in the spool that were checked.
+    pub spool_bytes: u64,
+    /// Snapshots that were checked and are sound.
+    pub snapshots: u64,
+    /// The current snapshot, if one was published and is sound.
+    pub current: Option<PathBuf>,
+    /// What is wrong, each naming its file: [`Error::Damaged`], or [`Error::Io`] if a file could not be
+    /// read.
+    pub damage: Vec<Error>,
+    /// What is no damage, but should be known.
+    pub notes: Vec<String>,
+    /// What lies in the directory and is not the store's; nobody reads it.
+    pub strangers: Vec<PathBuf>,
+}
+
+/// Checks the store in `dir`. [`Depth::Quick`]: what an ingest reads when it starts, the marks, and the
+/// current snapshot; [`Depth::Deep`]: everything. [`Error::Refused`] if there is no store, or one
+/// of another version.
+pub fn check(disk: &dyn Disk, dir: &Path, depth: Depth) -> Result<Checked> {
+    let mut checked = Checked::default();
+    match identity_of(disk, dir) {
+        Err(refused @ Error::Refused(_)) => return Err(refused),
+        Err(error) => checked.damage.push(error),
+        Ok(_) => {
+            let view = checked.check_checkpoint(disk, dir, depth)?;
+            checked.check_current(disk, dir, view.as_ref());
+        }
+    }
+    checked.check_snapshots(disk, dir, depth);
+    checked.list(disk, dir);
+    Ok(checked)
+}
+
+impl Checked {
+    fn check_checkpoint(
+        &mut self,
+        disk: &dyn Disk,
+        dir: &Path,
+        depth: Depth,
+    ) -> Result<Option<View>> {
+        match open_view_to(disk, dir, depth) {
+            Ok(view) => {
+                let report = view.inspect(depth, &mut self.damage);
+                match verify_spool(disk, dir, view.progress()) {
+                    Ok(bytes) => self.spool_bytes = bytes,
+                    Err(error) => self.damage.push(error),
+                }
+                self.checkpoint = self.damage.is_empty().then_some(report);
+                Ok(Some(view))
+            }
+            Err(Error::Busy { .. }) => {
+                self.busy = true;
+                Ok(None)
+            }
+            Err(refused @ Error::Refused(_)) => Err(refused),
+            Err(error) => {
+                self.damage.push(error);
+                Ok(None)
+            }
+        }
+    }
+
+    /// The current snapshot beside the checkpoint; where that was not read, with its names.
+    fn check_current(&mut self, disk: &dyn Disk, dir: &Path, view: Option<&View>) {
+        let Ok(Some(latest)) = Latest::read(disk, dir) else {
+            return;
+        };
+        let path = dir.join(SNAPSHOTS).join(latest.snapshot);
+        let checked = match view {
+            Some(view) => Columns::open(disk, &path).and_then(|columns| {
+                fits(columns.info(), view).map_err(|misfit| misfit.at(&path, dir))
+            }),
+            None => Snapshot::latest(disk, dir).and_then(|snapshot| snapshot.verify()),
+        };
+        match checked {
+            // A missing one is told when the files are read.
+            Ok(()) | Err(Error::Io { .. }) => {}
+            Err(error) => self.add(error),
+        }
+    }
+
+    /// All snapshots, or just the current one.
+    fn check_snapshots(&mut self, disk: &dyn Disk, dir: &Path, depth: Depth) {
+        let snapshots = dir.join(SNAPSHOTS);
+        let names = match disk.list(&snapshots) {
+            Ok(names) => names,
+            Err(error) => return self.add(Error::opening(snapshots)(error)),
+        };
+        let mut files: Vec<String> = names.into_iter().filter(|name| is_snapshot(name)).collect();
+        files.sort_by_key(|name| (name.len(), name.clone()));
+        let current = match Latest::read(disk, dir) {
+            Ok(Some(latest)) => {
+                self.check_latest(dir, Some(&latest.snapshot), files.last());
+                if !files.contains(&latest.snapshot) {
+                    files.push(latest.snapshot.clone());
+                }
+                Some(latest.snapshot)
+            }
+            Ok(None) => {
+                self.check_latest(dir, None, files.last());
+                None
+            }
+            Err(error) => {
+                self.add(error);
+                None
+            }
+        };
+        for name in files {
+            let is_current = current.as_ref() == Some(&name);
+            if depth == Depth::Quick && !is_current {
+                continue;
+            }
+            let path = snapshots.join(&name);
+            match Columns::open(disk, &path).and_then(|columns| columns.verify()) {
+                Ok(()) => {
+                    self.snapshots += 1;
+                    if is_current {
+                        self.current = Some(path);
+                    }
+                }
+                Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                    // An ingest may remove an old one meanwhile.
+                    if is_current && !self.busy {
+                        let what = "it is missing, though snapshots/latest.json names it";
+                        self.add(Error::damaged(path, what));
+                    }
+                }
+                Err(error) => self.add(error),
+            }
+        }
+    }
+
+    /// A snapshot that was never made current: the last ingest was killed in between, or the file is
+    /// an old one or lost.
+    fn check_latest(&mut self, dir: &Path, current: Option<&str>, newest: Option<&String>) {
+        let order = |name: &str| (name.len(), name.to_owned());
+        let Some(newest) = newest.filter(|newest| {
+            !self.busy && current.is_none_or(|current| order(newest) > order(current))
+        }) else {
+            return;
+        };
+        let latest = dir.join(SNAPSHOTS).join("latest.json");
+        let says = match current {
+            Some(current) => format!("it names {current}, but {newest} is newer"),
+            None => format!("it is missing, but there is {newest}"),
+        };
+        self.notes.push(format!(
+            "{}: {says}: an ingest was stopped while it published that, or the file is not the last \
+             one; run the same ingest again, which publishes the current snapshot again",
+            latest.display()
+        ));
+    }
+
+    /// Adds what is wrong, once.
+    fn add(&mut self, error: Error) {
+        let text = error.to_string();
+        if self.damage.iter().all(|known| known.to_string() != text) {
+            self.damage.push(error);
+        }
+    }
+
+    fn list(&mut self, disk: &dyn Disk, dir: &Path) {
+        let own = |name: &str| {
+            const OTHERS: [&str; 4] = ["lock", "marks", SNAPSHOTS, "spool"];
+            OTHERS.contains(&name) || crate::store::PARTS.iter().any(|part| part.name == name)
+        };
+        let number = |name: &str| name.parse::<u64>().is_ok();
+        let published =
+            |name: &str| is_snapshot(name) || name == "latest.json" || name.ends_with(".tmp");
+        self.list_one(disk, dir, own);
+        self.list_one(disk, &dir.join("marks"), number);
+        self.list_one(disk, &dir.join(SNAPSHOTS), published);
+    }
+
+    fn list_one(&mut self, disk: &dyn Disk, dir: &Path, own: impl Fn(&str) -> bool) {
+        match disk.list(dir) {
+            Ok(names) => {
+                let strangers = names.into_iter().filter(|name| !own(name));
+                self.strangers.extend(strangers.map(|name| dir.join(name)));
+            }
+            Err(error) => self.add(Error::opening(dir)(error)),
+        }
+    }
+}
+
+fn is_snapshot(name: &str) -> bool {
+    let number = name.strip_suffix(".snapshot");
+    number.is_some_and(|number| number.bytes().all(|digit| digit.is_ascii_digit()))
+}
+
+/// How a current snapshot and a checkpoint do not fit.
+enum Misfit {
+    /// The snapshot has read more.
+    Older,
+    /// It is of something else.
+    Other(&'static str),
+}
+
+impl Misfit {
+    fn at(self, snapshot: &Path, dir: &Path) -> Error {
+        match self {
+            Misfit::Older => Error::damaged(
+                dir.join("store.redb"),
+                format!(
+                    "it is older than the current snapshot, {}",
+                    snapshot.display()
+                ),
+            ),
+            Misfit::Other(what) => Error::damaged(snapshot, what),
+        }
+    }
+}
+
+fn fits(info: &Info, view: &View) -> Result<(), Misfit> {
+    let counters = view.counters();
+    if info.counters.records > counters.records {
+        return Err(Misfit::Older);
+    }
+    if info.settings != *view.settings() {
+        return Err(Misfit::Other("it is of a store with other settings"));
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! What a damaged file of a store means to its user, and what to do then. `README.md` has the same
+//! as a table ("Damaged stores"); a test holds the two together.
+
+use std::path::Path;
+
+/// One kind of file.
+pub struct Part {
+    /// Its name in a store's directory; `*` stands for a number.
+    pub name: &'static str,
+    /// What goes on without it, and what does not.
+    pub meaning: &'static str,
+    /// What to do.
+    pub remedy: &'static str,
+}
+
+const RESTORE: &str = "restore the whole store from a copy, or ingest the inputs into a new store";
+
+/// Named where what is wrong is not in a file.
+pub(crate) const MEMORY: &str = "memory";
+
+/// All parts that may be damaged.
+pub const PARTS: [Part; 11] = [
+    Part {
+        name: "identity.json",
+        meaning: "nothing can be read",
+        remedy: "put back a copy of this store's own identity.json (it never changes), or ingest the \
+                 inputs into a new store",
+    },
+    Part {
+        name: "store.redb",
+        meaning: "ingesting stops; published snapshots stay readable",
+        remedy: RESTORE,
+    },
+    Part {
+        name: "cash",
+        meaning: "ingesting stops; published snapshots stay readable",
+        remedy: RESTORE,
+    },
+    Part {
+        name: "marks/*",
+        meaning: "no more snapshots are made from it; published ones stay readable",
+        remedy: RESTORE,
+    },
+    Part {
+        name: "urls",
+        meaning: "snapshots are not shown with names; ingesting goes on unless the end is damaged",
+        remedy: RESTORE,
+    },
+    Part {
+        name: "urls.index",
+        meaning: "single names are not looked up (top); exports and ingesting go on unless the end \
+                  is damaged",
+        remedy: RESTORE,
+    },
+    Part {
+        name: "fingerprints",
+        meaning: "ingesting stops, and pages are not found by name (rank); export and top go on \
+                  unless the end is damaged",
+        remedy: RESTORE,
+    },
+    Part {
+        name: "fingerprints.index",
+        meaning: "nothing stops unless the end is damaged",
+        remedy: RESTORE,
+    },
+    Part {
+        name: "snapshots/*.snapshot",
+        meaning: "this ranking is lost; others stay readable, and ingesting goes on",
+        remedy: "if it is the current one, run the same ingest again, which publishes it again; \
+                 otherwise delete it",
+    },
+    Part {
+        name: "spool/*",
+        meaning: "the spooled stream does not go on; all else does, once it has ended",
+        remedy: "restore the file alone, if it is of the same moment; or give the stream up \
+                 (--new-stream) and send what was not counted as another",
+    },
+    Part {
+        name: "snapshots/latest.json",
+        meaning: "readers do not know which snapshot is current; the snapshots are whole",
+        remedy: "run the same ingest again, which publishes the current snapshot again",
+    },
+];
+
+/// Which part a path is.
+pub fn part_of(path: &Path) -> Option<&'static Part> {
+    let name = path.file_name()?.to_str()?;
+    let parent = path.parent().and_then(Path::file_name);
+    let within = |dir: &str| parent.is_some_and(|parent| parent == dir);
+    let name = match name {
+        "latest.json" => "snapshots/latest.json",
+        name if name.ends_with(".snapshot") => "snapshots/*.snapshot",
+        _ if within("marks") => "marks/*",
+        _ if within("spool") => "spool/*",
+        name => name,
+    };
+    PARTS.iter().find(|part| part.name == name)
+}
+
+/// What to do about a damaged file.
+pub(crate) fn remedy(path: &Path) -> &'static str {
+    if path == Path::new(MEMORY) {
+        return "run the same ingest again, which goes on from the last checkpoint; if this comes back, \
+                test the machine's memory";
+    }
+    part_of(path).map_or(RESTORE, |part| part.remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_readme_has_every_part() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
+        let readme = std::fs::read_to_string(path).unwrap();
+        for part in &PARTS {
+            let row = format!("| `{}` | {} | {} |", part.name, part.meaning, part.remedy);
+            assert!(readme.lines().any(|line| line == row), "{row}");
+        }
+    }
+
+    #[test]
+    fn parts_are_known_by_their_paths() {
+        for (path, name) in [
+            ("s/cash", "cash"),
+            ("s/marks/12", "marks/*"),
+            ("s/snapshots/000000000012.snapshot", "snapshots/*.snapshot"),
+            ("s/snapshots/latest.json", "snapshots/latest.json"),
+            ("s/urls.index", "urls.index"),
+        ] {
+            assert_eq!(part_of(Path::new(path)).map(|part| part.name), Some(name));
+        }
+        assert!(part_of(Path::new("memory")).is_none());
+    }
+}

@@ -1,0 +1,199 @@
+//! A fence around redb: no panic of it passes.
+//!
+//! redb trusts the pages of a file that was closed properly. Where rot has changed one, a call may
+//! panic (an index out of range, an `unreachable!`), when opening, reading, writing or when one of its
+//! values is dropped. A check of all pages beforehand would read the whole history at every start,
+//! and not help against what rots later. So every call goes through [`Fence::call`], and every value
+//! of redb's that does something when it is dropped lives in a [`Fenced`].
+//!
+//! A caught panic is [`Error::Damaged`], and final: redb's state in memory is then unknown, so every
+//! further call is refused, and its values are left alone, not dropped. What they hold (memory, a file
+//! handle) stays until the process ends. The file is as after a kill: nothing more is written to it.
+//!
+//! A panic hook keeps quiet while the thread is inside the fence; all other panics are told as before.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
+
+use crate::{Error, Result};
+
+thread_local! {
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work`; `None` if it panicked.
+fn contained<T>(work: impl FnOnce() -> T) -> Option<T> {
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| {
+        let before = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !INSIDE.try_with(Cell::get).unwrap_or(false) {
+                before(panic);
+            }
+        }));
+    });
+    let outer = INSIDE.replace(true);
+    let done = catch_unwind(AssertUnwindSafe(work));
+    INSIDE.set(outer);
+    done.ok()
+}
+
+/// The fence around one database.
+pub(crate) struct Fence {
+    path: PathBuf,
+    broken: AtomicBool,
+}
+
+impl Fence {
+    /// For the database at `path`, which errors name.
+    pub fn new(path: PathBuf) -> Arc<Fence> {
+        Arc::new(Fence {
+            path,
+            broken: AtomicBool::new(false),
+        })
+    }
+
+    /// The database's file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Acquire)
+    }
+
+    /// Runs `work`, unless a call panicked before.
+    pub fn call<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        if !self.is_broken() {
+            if let Some(done) = contained(work) {
+                return done;
+            }
+            self.broken.store(true, Ordering::Release);
+        }
+        Err(Error::damaged(&self.path, "redb cannot use its pages"))
+    }
+
+    /// As [`Fence::call`], for what makes a value that must be dropped inside the fence.
+    pub fn hold<T>(self: &Arc<Fence>, work: impl FnOnce() -> Result<T>) -> Result<Fenced<T>> {
+        Ok(Fenced {
+            value: Some(self.call(work)?),
+            fence: self.clone(),
+        })
+    }
+}
+
+/// A value of redb's.
+pub(crate) struct Fenced<T> {
+    /// Absent only once it was taken.
+    value: Option<T>,
+    fence: Arc<Fence>,
+}
+
+impl<T> Fenced<T> {
+    /// Runs `work` with the value.
+    pub fn with<R>(&self, work: impl FnOnce(&T) -> Result<R>) -> Result<R> {
+        self.fence.call(|| match &self.value {
+            Some(value) => work(value),
+            None => Err(self.taken()),
+        })
+    }
+
+    /// Runs `work` with the value.
+    pub fn with_mut<R>(&mut self, work: impl FnOnce(&mut T) -> Result<R>) -> Result<R> {
+        let taken = self.taken();
+        self.fence.call(|| match &mut self.value {
+            Some(value) => work(value),
+            None => Err(taken),
+        })
+    }
+
+    /// Runs `work` with the value, and gives it up.
+    pub fn take<R>(mut self, work: impl FnOnce(T) -> Result<R>) -> Result<R> {
+        let taken = self.taken();
+        if self.fence.is_broken() {
+            return self.fence.call(|| Err(taken));
+        }
+        match self.value.take() {
+            Some(value) => self.fence.call(|| work(value)),
+            None => Err(taken),
+        }
+    }
+
+    /// As [`Fenced::with`], for what makes another such value, that may borrow from this one.
+    pub fn hold<'a, R>(&'a self, work: impl FnOnce(&'a T) -> Result<R>) -> Result<Fenced<R>> {
+        self.fence.hold(|| match &self.value {
+            Some(value) => work(value),
+            None => Err(self.taken()),
+        })
+    }
+
+    fn taken(&self) -> Error {
+        Error::damaged(&self.fence.path, "it is used after its end")
+    }
+}
+
+impl<T> Drop for Fenced<T> {
+    fn drop(&mut self) {
+        let Some(value) = self.value.take() else {
+            return;
+        };
+        if self.fence.is_broken() {
+            std::mem::forget(value);
+        } else if contained(|| drop(value)).is_none() {
+            self.fence.broken.store(true, Ordering::Release);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Loud(&'static AtomicBool);
+
+    impl Drop for Loud {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Release);
+            panic!("dropped");
+        }
+    }
+
+    fn fence() -> Arc<Fence> {
+        Fence::new("store.redb".into())
+    }
+
+    #[test]
+    fn a_panic_is_damage_and_final() {
+        let fence = fence();
+        assert_eq!(fence.call(|| Ok(1)).unwrap(), 1);
+        let error = fence
+            .call(|| -> Result<()> { panic!("inside") })
+            .unwrap_err();
+        assert!(matches!(&error, Error::Damaged { path, .. } if path.ends_with("store.redb")));
+        let error = fence.call(|| Ok(1)).unwrap_err();
+        assert!(matches!(error, Error::Damaged { .. }));
+    }
+
+    #[test]
+    fn a_drop_that_panics_stays_inside() {
+        static DROPPED: AtomicBool = AtomicBool::new(false);
+        let fence = fence();
+        drop(fence.hold(|| Ok(Loud(&DROPPED))).unwrap());
+        assert!(DROPPED.load(Ordering::Acquire));
+        assert!(fence.call(|| Ok(())).is_err());
+    }
+
+    #[test]
+    fn after_a_panic_nothing_is_dropped() {
+        static DROPPED: AtomicBool = AtomicBool::new(false);
+        let fence = fence();
+        let held = fence.hold(|| Ok(Loud(&DROPPED))).unwrap();
+        assert!(held.with(|_| -> Result<()> { panic!("inside") }).is_err());
+        assert!(held.with(|_| Ok(())).is_err());
+        drop(held);
+        assert!(!DROPPED.load(Ordering::Acquire));
+    }
+}

@@ -1,0 +1,178 @@
+//! A file that is only read: what is written to it stays in memory.
+//!
+//! redb writes when it opens a file that was not closed, and when it checks one. A check of a store
+//! must leave it as it is: damage that was repaired half-way is no longer damage one can judge.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Mutex, MutexGuard};
+
+use super::disk::DiskFile;
+
+const BLOCK: u64 = 4096;
+
+/// `file` with changes that are forgotten when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Overlay {
+    file: Box<dyn DiskFile>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    len: u64,
+    /// Up to here the file's own bytes count, where no block is written.
+    own: u64,
+    blocks: BTreeMap<u64, Box<[u8; BLOCK as usize]>>,
+}
+
+impl Overlay {
+    pub fn new(file: Box<dyn DiskFile>) -> io::Result<Overlay> {
+        let len = file.size()?;
+        let state = Mutex::new(State {
+            len,
+            own: len,
+            blocks: BTreeMap::new(),
+        });
+        Ok(Overlay { file, state })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Fills `out` from the file; zeros behind `own`.
+    fn read_own(&self, own: u64, out: &mut [u8], offset: u64) -> io::Result<()> {
+        let there = own.saturating_sub(offset).min(out.len() as u64) as usize;
+        out[there..].fill(0);
+        match there {
+            0 => Ok(()),
+            _ => self.file.read_at(&mut out[..there], offset),
+        }
+    }
+}
+
+impl DiskFile for Overlay {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        let state = self.state();
+        let end = offset.checked_add(buf.len() as u64);
+        if end.is_none_or(|end| end > state.len) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.read_own(state.own, buf, offset)?;
+        let end = offset + buf.len() as u64;
+        for (&block, bytes) in state.blocks.range(offset / BLOCK..end.div_ceil(BLOCK)) {
+            let start = (block * BLOCK).max(offset);
+            let stop = ((block + 1) * BLOCK).min(end);
+            let within = (start - block * BLOCK) as usize..(stop - block * BLOCK) as usize;
+            buf[(start - offset) as usize..(stop - offset) as usize]
+                .copy_from_slice(&bytes[within]);
+        }
+        Ok(())
+    }
+
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        let mut state = self.state();
+        let mut rest = data;
+        let mut at = offset;
+        while !rest.is_empty() {
+            let within = (at % BLOCK) as usize;
+            let (now, later) = rest.split_at(rest.len().min(BLOCK as usize - within));
+            let own = state.own;
+            let bytes = match state.blocks.entry(at / BLOCK) {
+                std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+                std::collections::btree_map::Entry::Vacant(entry) => {
+                    let mut bytes = Box::new([0; BLOCK as usize]);
+                    self.read_own(own, &mut bytes[..], at - within as u64)?;
+                    entry.insert(bytes)
+                }
+            };
+            bytes[within..within + now.len()].copy_from_slice(now);
+            at += now.len() as u64;
+            rest = later;
+        }
+        if !data.is_empty() {
+            state.len = state.len.max(at);
+        }
+        Ok(())
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.state().len)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let mut state = self.state();
+        state.own = state.own.min(len);
+        state.blocks.retain(|block, _| block * BLOCK < len);
+        let within = (len % BLOCK) as usize;
+        if let (1.., Some(last)) = (within, state.blocks.get_mut(&(len / BLOCK))) {
+            last[within..].fill(0);
+        }
+        state.len = len;
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        self.file.try_lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::disk::{Disk, RealDisk};
+    use super::*;
+    use proptest::prelude::*;
+
+    /// An operation at an offset, with a length.
+    fn operation() -> impl Strategy<Value = (u8, u64, usize)> {
+        (0u8..3, 0u64..20_000, 0usize..9_000)
+    }
+
+    proptest! {
+        /// It agrees with a vector of bytes, and the file stays what it was.
+        #[test]
+        fn agrees_with_bytes_in_memory(own in proptest::collection::vec(any::<u8>(), 0..10_000), operations in proptest::collection::vec(operation(), 1..20)) {
+            let temp = tempfile::tempdir().unwrap();
+            let path = temp.path().join("file");
+            std::fs::write(&path, &own).unwrap();
+            let overlay = Overlay::new(RealDisk.read(&path).unwrap()).unwrap();
+            let mut bytes = own.clone();
+            for (at, (kind, offset, len)) in operations.into_iter().enumerate() {
+                match kind {
+                    0 => {
+                        let data = vec![at as u8 + 1; len];
+                        overlay.write_at(&data, offset).unwrap();
+                        if len > 0 {
+                            bytes.resize(bytes.len().max(offset as usize + len), 0);
+                            bytes[offset as usize..][..len].copy_from_slice(&data);
+                        }
+                    }
+                    1 => {
+                        overlay.set_len(offset).unwrap();
+                        bytes.resize(offset as usize, 0);
+                    }
+                    _ => {
+                        let mut found = vec![0; len];
+                        let expected = bytes.get(offset as usize..).and_then(|rest| rest.get(..len));
+                        prop_assert_eq!(overlay.read_at(&mut found, offset).is_ok(), expected.is_some());
+                        if let Some(expected) = expected {
+                            prop_assert!(found == expected);
+                        }
+                    }
+                }
+                prop_assert_eq!(overlay.size().unwrap(), bytes.len() as u64);
+            }
+            let mut found = vec![0; bytes.len()];
+            overlay.read_at(&mut found, 0).unwrap();
+            prop_assert!(found == bytes);
+            prop_assert!(std::fs::read(&path).unwrap() == own);
+        }
+    }
+}

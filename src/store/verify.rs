@@ -1,0 +1,177 @@
+//! Checking a committed state, part by part: one damaged file does not hide another.
+//!
+//! | part | [`Depth::Quick`] reads | [`Depth::Deep`] reads too |
+//! |---|---|---|
+//! | `store.redb` | manifest, entries for cash | every page and value: redb's own check, the history's counts |
+//! | `cash` | all, and the law | |
+//! | `marks/` | all, and the law of each | |
+//! | `fingerprints` | all | the index rebuilt from them, none twice |
+//! | `urls` | the end, against the fingerprints | all, every name hashed and compared with its fingerprint |
+//! | `*.index` | the end | all, against the logs |
+//!
+//! Memory: buffers; a deep check takes an index's memory beside them, as an ingest does.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::view::View;
+use crate::engine::{Past, Sweep, check_law, distinct};
+use crate::{Error, Result};
+
+/// How much is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// What an ingest reads when it starts, and the marks.
+    Quick,
+    /// Everything.
+    Deep,
+}
+
+/// What was checked, and is sound.
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
+pub struct Report {
+    /// Pages known.
+    pub pages: u64,
+    /// Chunks of cash.
+    pub cash_chunks: u64,
+    /// Marks.
+    pub marks: u64,
+    /// Fingerprints, as many as pages.
+    pub fingerprints: u64,
+    /// Names, as many as pages; `None`: not all were read.
+    pub names: Option<u64>,
+    /// Rows of the history; `None`: not read.
+    pub history_rows: Option<u64>,
+    /// Records that admitted pages; `None`: not read.
+    pub admissions: Option<u64>,
+    /// Expected pairs of distinct URLs that the index takes for one page.
+    pub expected_wrong_merges: f64,
+}
+
+/// There must be as many as pages, each once.
+pub(super) fn check_count(path: &Path, found: Option<u64>, pages: u64) -> Result<()> {
+    match found {
+        Some(found) if found == pages => Ok(()),
+        Some(found) => Err(Error::damaged(path, format!("{found} for {pages} pages"))),
+        None => Err(Error::damaged(path, "one is there twice")),
+    }
+}
+
+impl View {
+    /// Checks everything but redb's own structure; the first damage is the error.
+    pub fn verify(&self) -> Result<Report> {
+        let mut damage = Vec::new();
+        let report = self.inspect(Depth::Deep, &mut damage);
+        match damage.into_iter().next() {
+            Some(error) => Err(error),
+            None => Ok(report),
+        }
+    }
+
+    /// Checks all parts, and adds what is wrong to `damage`.
+    pub(crate) fn inspect(&self, depth: Depth, damage: &mut Vec<Error>) -> Report {
+        let mut note = |checked: Result<()>| damage.extend(checked.err());
+        let pages = self.totals().pages;
+        let mut report = Report {
+            pages,
+            cash_chunks: self.slots.len() as u64,
+            marks: self.marks().len() as u64,
+            expected_wrong_merges: crate::engine::expected_wrong_merges(pages),
+            ..Report::default()
+        };
+        note(self.inspect_cash());
+        for mark in self.marks() {
+            note(self.marks.verify(mark));
+        }
+        note(self.inspect_fingerprints(depth, &mut report));
+        note(self.names.check_end(&self.key));
+        if depth == Depth::Deep {
+            note(self.inspect_names(&mut report));
+            note(self.names.verify_indexes());
+            note(self.inspect_history(&mut report));
+        }
+        report
+    }
+
+    fn inspect_cash(&self) -> Result<()> {
+        let paid = self.totals().paid;
+        let mut sum = 0;
+        let mut sweep = Sweep::new(self);
+        while let Some((_, cells, _)) = sweep.next()? {
+            let cash = cells.iter().map(|cell| u128::from(cell.wrapping_add(paid)));
+            sum += cash.sum::<u128>();
+        }
+        let law = check_law(sum, self.totals());
+        law.map_err(|what| Error::damaged(self.dir.join("cash"), what))
+    }
+
+    fn inspect_fingerprints(&self, depth: Depth, report: &mut Report) -> Result<()> {
+        let pages = self.totals().pages;
+        let mut fingerprints = self.names.fingerprints();
+        let found = match depth {
+            Depth::Quick => {
+                Some(fingerprints.try_fold(0, |count, print| print.map(|_| count + 1))?)
+            }
+            Depth::Deep => distinct(pages, fingerprints)?,
+        };
+        report.fingerprints = found.unwrap_or_default();
+        check_count(&self.dir.join("fingerprints"), found, pages)
+    }
+
+    fn inspect_names(&self, report: &mut Report) -> Result<()> {
+        let found = self.names.check_all(&self.key)?;
+        report.names = Some(found);
+        check_count(&self.dir.join("urls"), Some(found), self.totals().pages)
+    }
+
+    fn inspect_history(&self, report: &mut Report) -> Result<()> {
+        let pages = self.totals().pages;
+        let bad = |what: String| Error::damaged(self.dir.join("store.redb"), what);
+        let (mut rows, mut visits) = (0, 0u64);
+        for run in &self.manifest.runs {
+            let mut found = 0;
+            for row in self.reading.rows(*run)? {
+                let row = row?;
+                if row.page >= pages {
+                    return Err(bad(format!("history of page {}, of {pages}", row.page)));
+                }
+                found += 1;
+                visits = visits.saturating_add(row.visits);
+            }
+            if found != run.rows {
+                let number = run.number;
+                let what = format!("run {number} has {found} rows, not {}", run.rows);
+                return Err(bad(what));
+            }
+            rows += found;
+        }
+        if visits != self.totals().visits {
+            let ledger = self.totals().visits;
+            let what = format!("the history has {visits} visits, the ledger {ledger}");
+            return Err(bad(what));
+        }
+        report.history_rows = Some(rows);
+        let mut admissions = 0;
+        for admission in self.admissions()? {
+            admission?;
+            admissions += 1;
+        }
+        report.admissions = Some(admissions);
+        Ok(())
+    }
+
+    /// Checks redb's own structure. Only possible when nobody else uses the view's store.
+    pub fn check_database(self) -> Result<()> {
+        let View {
+            tables,
+            reading,
+            lock: _lock,
+            ..
+        } = self;
+        drop(reading);
+        match Arc::into_inner(tables) {
+            Some(mut tables) => tables.check(),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Damaged stores: what is said of them, and what goes on.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crate::support::{Lab, crawl};
+
+/// All files below a folder.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(files(&path));
+        } else {
+            all.insert(path.display().to_string(), fs::read(&path).unwrap());
+        }
+    }
+    all
+}
+
+fn store(lab: &Lab, seed: u64) {
+    lab.file("a", crawl(seed, 60).concat());
+    lab.run("ingest a --store s --checkpoint-every 7 --snapshot-every 20")
+        .exits(0);
+}
+
+#[test]
+fn a_deep_verify_reads_all() {
+    let lab = Lab::new();
+    store(&lab, 81);
+    let quick = lab.run("verify --json --store s").exits(0).json();
+    let deep = lab.run("verify --deep --json --store s").exits(0).json();
+    let pages = lab.stat("s")["pages"].clone();
+    for verified in [&quick, &deep] {
+        assert_eq!(verified["pages"], pages);
+        assert_eq!(verified["fingerprints"], pages);
+        assert_eq!(verified["checkpoint"], true);
+        assert_eq!(verified["damage"].as_array().map(Vec::len), Some(0));
+    }
+    assert!(quick["names"].is_null());
+    assert_eq!(deep["names"], pages);
+    assert_eq!(
+        (&quick["snapshots"], &deep["snapshots"]),
+        (&1.into(), &3.into())
+    );
+}
+
+#[test]
+fn verify_tells_all_damage_and_changes_nothing() {
+    let lab = Lab::new();
+    store(&lab, 82);
+    let cash = lab.path("s/cash");
+    let mut bytes = fs::read(&cash).unwrap();
+    let half = bytes.len() / 2;
+    for at in [40, half + 40] {
+        bytes[at] ^= 1;
+    }
+    fs::write(&cash, bytes).unwrap();
+    fs::remove_file(lab.path("s/snapshots/000000000060.snapshot")).unwrap();
+    lab.file("s/notes.txt", "mine");
+    let before = files(&lab.path("s"));
+    for line in ["verify --store s", "verify --deep --store s"] {
+        lab.run(line).exits(5).says(&[
+            "s/cash: damaged: chunk 0",
+            "restore the whole store",
+            "what this means: ingesting stops",
+            "000000000060.snapshot: damaged: it is missing",
+            "run the same ingest again",
+            "s/notes.txt: is no part of the store",
+        ]);
+    }
+    let json = lab.run("verify --json --store s").exits(5).json();
+    assert_eq!(json["checkpoint"], false);
+    assert_eq!(json["damage"][0]["file"], "s/cash");
+    assert_eq!(json["damage"].as_array().map(Vec::len), Some(2));
+    assert!(files(&lab.path("s")) == before);
+}
+
+/// Its story: opening the store made what was missing anew, empty, and a lost identity was said to be
+/// a directory of something else.
+#[test]
+fn a_lost_file_is_named_and_not_made_anew() {
+    for part in [
+        "identity.json",
+        "store.redb",
+        "cash",
+        "urls",
+        "urls.index",
+        "fingerprints",
+        "fingerprints.index",
+    ] {
+        let lab = Lab::new();
+        store(&lab, 83);
+        fs::remove_file(lab.path("s").join(part)).unwrap();
+        for line in ["ingest a", "verify", "verify --deep"] {
+            lab.run(&format!("{line} --store s"))
+                .exits(5)
+                .says(&[&format!("s/{part}: damaged: it is missing")]);
+            assert!(!lab.path("s").join(part).exists());
+        }
+    }
+}
+
+/// Its story: a finished ingest looked at the end of the current snapshot only, and had nothing to do
+/// where a column was damaged.
+#[test]
+fn the_same_ingest_again_replaces_a_damaged_current_snapshot() {
+    let lab = Lab::new();
+    store(&lab, 84);
+    let sound = lab.snapshot("s");
+    let path = lab.path("s/snapshots/000000000060.snapshot");
+    let mut bytes = sound.clone();
+    bytes[20] ^= 4;
+    fs::write(&path, bytes).unwrap();
+    lab.run("export --to tsv --store s")
+        .exits(5)
+        .says(&["000000000060.snapshot: damaged", "the same ingest again"]);
+    lab.run("ingest a --store s").exits(0);
+    assert!(lab.snapshot("s") == sound);
+    fs::remove_file(&path).unwrap();
+    lab.run("ingest a --store s").exits(0);
+    assert!(lab.snapshot("s") == sound);
+    fs::write(lab.path("s/snapshots/latest.json"), "{}").unwrap();
+    lab.run("top --store s").exits(5).says(&["latest.json"]);
+    lab.run("ingest a --store s").exits(0);
+    assert!(lab.snapshot("s") == sound);
+}
+
+/// Its story: redb panics where a page is neither leaf nor branch, and the user saw a backtrace.
+/// `exits` sees to it that nothing says "panicked".
+#[test]
+fn damaged_pages_of_the_database_are_no_panic() {
+    let lab = Lab::new();
+    store(&lab, 85);
+    let path = lab.path("s/store.redb");
+    let mut bytes = fs::read(&path).unwrap();
+    for page in bytes.chunks_mut(4096).skip(1) {
+        page[0] = 7;
+    }
+    fs::write(&path, bytes).unwrap();
+    for line in ["verify", "verify --deep", "ingest a"] {
+        lab.run(&format!("{line} --store s"))
+            .exits(5)
+            .says(&["s/store.redb: damaged", "new store"]);
+    }
+    // Published snapshots stay readable.
+    lab.run("top --store s").exits(0);
+    lab.export("s");
+}

@@ -1,0 +1,77 @@
+//! What users read from a store: `top`, `rank` and `export`, through the library.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use cashrank::Error;
+use cashrank::engine::PageId;
+use cashrank::snapshot::{Ranked, Snapshot};
+
+use crate::disk::SimDisk;
+use crate::scenario::STORE;
+
+/// What each reader says by itself: one that fails does not hide another's wrong answer.
+#[derive(Clone, Debug)]
+pub struct Answers {
+    pub top: Result<Vec<(String, Ranked)>, String>,
+    pub found: Result<Vec<Option<PageId>>, String>,
+    pub export: Result<Vec<(String, Ranked)>, String>,
+}
+
+/// Asks all readers; `names` are looked up. An error is a panic.
+pub fn read(disk: &SimDisk, names: &[String]) -> Result<Answers, String> {
+    let open = || Snapshot::latest(disk, Path::new(STORE));
+    let names: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
+    let answers = || Answers {
+        top: open().and_then(|snapshot| top(&snapshot)).map_err(text),
+        found: open()
+            .and_then(|snapshot| snapshot.find(disk, &names))
+            .map_err(text),
+        export: open().and_then(|snapshot| export(&snapshot)).map_err(text),
+    };
+    catch_unwind(AssertUnwindSafe(answers)).map_err(|_| "a reader panicked".into())
+}
+
+fn text(error: Error) -> String {
+    error.to_string()
+}
+
+fn top(snapshot: &Snapshot) -> Result<Vec<(String, Ranked)>, Error> {
+    let top = snapshot.top(10)?;
+    let ids: Vec<PageId> = top.iter().map(|page| page.page).collect();
+    Ok(snapshot.names_of(&ids)?.into_iter().zip(top).collect())
+}
+
+fn export(snapshot: &Snapshot) -> Result<Vec<(String, Ranked)>, Error> {
+    snapshot
+        .names()
+        .zip(snapshot.pages())
+        .map(|(name, page)| Ok((name?, page?)))
+        .collect()
+}
+
+impl Answers {
+    /// Compares with what a sound store says. True: an error says what is wrong, as `is_told` judges.
+    pub fn check(&self, sound: &Answers, is_told: impl Fn(&str) -> bool) -> Result<bool, String> {
+        let told = [
+            same("top", &self.top, &sound.top, &is_told)?,
+            same("rank", &self.found, &sound.found, &is_told)?,
+            same("export", &self.export, &sound.export, &is_told)?,
+        ];
+        Ok(told.contains(&true))
+    }
+}
+
+fn same<T: PartialEq>(
+    reader: &str,
+    found: &Result<T, String>,
+    sound: &Result<T, String>,
+    is_told: impl Fn(&str) -> bool,
+) -> Result<bool, String> {
+    match (found, sound) {
+        (found, sound) if found == sound => Ok(false),
+        (Err(error), _) if is_told(error) => Ok(true),
+        (Err(error), _) => Err(format!("{reader} does not name the file: {error}")),
+        (Ok(_), _) => Err(format!("{reader} says something else")),
+    }
+}
