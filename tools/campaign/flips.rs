@@ -159,11 +159,18 @@ impl Damage {
     /// Whether an error tells which file is damaged: by its path, or by its name in the store.
     fn is_named_by(&self, error: &str) -> bool {
         let name = self.path.strip_prefix(STORE).unwrap_or(&self.path);
+        // Which segment holds a byte of the stream is known only if it is there.
+        let is_spool = name.starts_with("spool");
         let is_part = |c: char| c.is_ascii_alphanumeric() || "._/-".contains(c);
         error
             .split(|c| !is_part(c))
-            .any(|word| Path::new(word) == self.path || Path::new(word) == name)
+            .map(Path::new)
+            .any(|word| word == self.path || word == name || is_spool && in_spool(word))
     }
+}
+
+fn in_spool(path: &Path) -> bool {
+    path.starts_with(Path::new(STORE).join("spool"))
 }
 
 impl Sound {

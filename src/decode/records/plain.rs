@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
-use super::{FIELDS, Field, Link, Raw, RawTime, Status, Text};
+use super::{FIELDS, Field, Link, Raw, RawTime, Status, Text, keep};
 
 /// Reads one object; its links go into `links`. The text must be valid UTF-8.
 pub(super) fn read<'a>(text: &'a str, links: &mut Vec<Link<'a>>) -> Option<Raw<'a>> {
@@ -145,8 +145,7 @@ impl<'a> Scan<'a> {
             _ => return None,
         }
         loop {
-            let url = Cow::Borrowed(self.rest_of_string()?.as_bytes());
-            links.push(Link { url });
+            keep(links, Cow::Borrowed(self.rest_of_string()?.as_bytes()));
             match self.next()? {
                 b',' => self.token(b'"')?,
                 b']' => return Some(()),

@@ -56,6 +56,7 @@ fn sample() -> Result<Sample> {
     let dir = Path::new(DIR);
     let settings = Settings::new(Config::default(), &limits());
     let key = HashKey([1, 2]);
+    disk.create_dir(dir).map_err(Error::io(dir, "create"))?;
     fill(&*disk, dir, &settings, key)?;
     let mut engine = Store::open(disk.clone(), dir, &settings, &limits())?.engine;
     let rules = Rules {
