@@ -7,35 +7,21 @@ mod crawl;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cashrank::engine::Config;
-use cashrank::ingest::{Every, Job, Note, Observer, Outcome, Standing, Stream, ingest};
-use cashrank::source::{InputName, SourceOptions};
-use cashrank::store::{RealDisk, Settings, open_view};
-use cashrank::{Error, Limits};
+use cashrank::Error;
+use cashrank::ingest::{Every, Job, Note, Observer, Outcome, Standing, ingest};
+use cashrank::source::InputName;
+use cashrank::store::{RealDisk, open_view};
 use crawl::crawl;
 
 const RECORDS: u64 = 300;
 
 fn job(input: &Path, store: PathBuf) -> Job {
-    let limits = Limits::default();
     Job {
-        store,
-        settings: Settings::new(Config::default(), &limits),
-        inputs: vec![InputName::File(input.into())],
         format: Some(cashrank::decode::Format::Records),
         repeat: 3,
-        complete: false,
-        strict: false,
-        spool: None,
-        stdin: Default::default(),
-        stream: Stream::Auto,
         checkpoint_every: Every::Records(20),
-        snapshot_every: Every::Never,
-        keep_snapshots: 0,
         threads: 2,
-        limits,
-        source: SourceOptions::default(),
-        stop: Arc::default(),
+        ..Job::new(store, vec![InputName::File(input.into())])
     }
 }
 

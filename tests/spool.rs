@@ -3,6 +3,8 @@
 
 #[path = "spool/broken.rs"]
 mod broken;
+#[path = "common/crawl.rs"]
+mod crawl;
 #[path = "spool/faults.rs"]
 mod faults;
 #[path = "spool/support.rs"]

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use cashrank::decode::Format;
 use cashrank::engine::Config;
-use cashrank::ingest::{Every, Job, Note, Observer, Outcome, Standing, Stream, ingest};
-use cashrank::source::{InputName, SourceOptions};
+use cashrank::ingest::{Every, Job, Note, Observer, Outcome, Standing, ingest};
+use cashrank::source::InputName;
 use cashrank::store::{RealDisk, Settings, open_view};
 use cashrank::{Error, Limits};
 use crawl::crawl;
@@ -31,23 +31,11 @@ fn run(input: &Path, store: PathBuf) -> cashrank::Result<Outcome> {
         ..Limits::default()
     };
     let job = Job {
-        store,
         settings: Settings::new(Config::default(), &limits),
-        inputs: vec![InputName::File(input.into())],
         format: Some(Format::Records),
-        repeat: 1,
-        complete: false,
-        strict: false,
-        spool: None,
-        stdin: Default::default(),
-        stream: Stream::Auto,
         checkpoint_every: Every::Records(5),
-        snapshot_every: Every::Never,
-        keep_snapshots: 0,
-        threads: 1,
         limits,
-        source: SourceOptions::default(),
-        stop: Arc::default(),
+        ..Job::new(store, vec![InputName::File(input.into())])
     };
     ingest(&job, Arc::new(RealDisk), &mut Quiet)
 }

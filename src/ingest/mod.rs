@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::decode::{Format, Reason};
-use crate::engine::Counters;
+use crate::engine::{Config, Counters};
 use crate::limits::Limits;
 use crate::snapshot::Info;
 use crate::source::{InputName, SourceOptions};
@@ -74,6 +74,33 @@ pub struct Job {
     pub source: SourceOptions,
     /// Set from outside to stop at the next record, with a checkpoint.
     pub stop: Arc<AtomicBool>,
+}
+
+impl Job {
+    /// Reads `inputs` once into `store`, with the usual settings and limits: one decoding thread,
+    /// a checkpoint every 30 seconds, a snapshot at the end.
+    pub fn new(store: impl Into<PathBuf>, inputs: Vec<InputName>) -> Job {
+        let limits = Limits::default();
+        Job {
+            store: store.into(),
+            settings: Settings::new(Config::default(), &limits),
+            inputs,
+            format: None,
+            repeat: 1,
+            complete: false,
+            strict: false,
+            stream: Stream::Auto,
+            spool: None,
+            stdin: StandardInput::default(),
+            checkpoint_every: Every::Time(Duration::from_secs(30)),
+            snapshot_every: Every::Never,
+            keep_snapshots: 0,
+            threads: 1,
+            limits,
+            source: SourceOptions::default(),
+            stop: Arc::default(),
+        }
+    }
 }
 
 /// Where standard input comes from.

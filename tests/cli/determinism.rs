@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cashrank::Limits;
 use cashrank::engine::Config;
-use cashrank::ingest::{Every, Job, Note, Observer, Standing, Stream, ingest};
+use cashrank::ingest::{Every, Job, Note, Observer, Standing, ingest};
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::{RealDisk, Settings};
 
@@ -214,29 +214,21 @@ fn the_size_of_chunks_changes_nothing() {
                 ..Limits::default()
             };
             at += 1;
+            let input = if at % 2 == 0 { &plain } else { &packed };
             let job = Job {
-                store: lab.path(&format!("s{at}")),
                 settings: Settings::new(Config::default(), &limits),
-                inputs: vec![InputName::File(
-                    if at % 2 == 0 { &plain } else { &packed }.clone(),
-                )],
-                format: None,
                 repeat: 2,
-                complete: false,
-                strict: false,
-                spool: None,
-                stdin: Default::default(),
-                stream: Stream::Auto,
                 checkpoint_every: every,
-                snapshot_every: Every::Never,
-                keep_snapshots: 0,
                 threads: 1 + at % 3,
                 limits,
                 source: SourceOptions {
                     chunk_bytes,
                     ..SourceOptions::default()
                 },
-                stop: Arc::default(),
+                ..Job::new(
+                    lab.path(&format!("s{at}")),
+                    vec![InputName::File(input.clone())],
+                )
             };
             ingest(&job, Arc::new(RealDisk), &mut Quiet).unwrap();
             let found = lab.snapshot(&format!("s{at}"));

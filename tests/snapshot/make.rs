@@ -3,15 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use cashrank::Result;
-use cashrank::engine::Config;
-use cashrank::ingest::{Every, Job, Note, Observer, StandardInput, Standing, Stream, ingest};
+use cashrank::decode::Format;
+use cashrank::ingest::{Every, Job, Note, Observer, Standing, ingest};
 use cashrank::snapshot::{Ranked, Snapshot};
-use cashrank::source::{InputName, SourceOptions};
-use cashrank::store::{RealDisk, Settings};
-use cashrank::{Limits, decode::Format};
+use cashrank::source::InputName;
+use cashrank::store::RealDisk;
 
 pub fn samples(kind: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -46,27 +44,13 @@ pub fn make_store(store: &Path) {
 
 /// The job of [`make_store`].
 pub fn job(store: &Path) -> Job {
-    let limits = Limits::default();
+    let input = samples("good").join("records.jsonl");
     Job {
-        store: store.into(),
-        settings: Settings::new(Config::default(), &limits),
-        inputs: vec![InputName::parse(
-            samples("good").join("records.jsonl").as_ref(),
-        )],
         format: Some(Format::Records),
         repeat: 60,
-        complete: false,
         strict: true,
-        stream: Stream::Auto,
-        spool: None,
-        stdin: StandardInput::default(),
         checkpoint_every: Every::Records(50),
-        snapshot_every: Every::Never,
-        keep_snapshots: 0,
-        threads: 1,
-        limits,
-        source: SourceOptions::default(),
-        stop: Arc::new(AtomicBool::new(false)),
+        ..Job::new(store, vec![InputName::File(input)])
     }
 }
 

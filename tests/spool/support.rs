@@ -6,44 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use cashrank::Result;
 use cashrank::decode::Format;
-use cashrank::engine::Config;
-use cashrank::ingest::{
-    Every, Job, Note, Observer, Outcome, StandardInput, Standing, Stream, ingest,
-};
+use cashrank::ingest::{Every, Job, Note, Observer, Outcome, StandardInput, Standing, ingest};
 use cashrank::source::{InputName, SourceOptions};
-use cashrank::store::{Disk, RealDisk, Settings, SpoolOptions, Told};
-use cashrank::{Limits, Result};
+use cashrank::store::{Disk, RealDisk, SpoolOptions, Told};
 use tempfile::TempDir;
 
-/// Numbers from a seed (SplitMix64).
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % sides
-    }
-}
-
-/// A crawl, one line a record.
-pub fn crawl(seed: u64, records: u64) -> Vec<String> {
-    let mut dice = Dice(seed);
-    let pages = records / 3 + 2;
-    (0..records)
-        .map(|at| {
-            let url = format!("http://h.example/{}", dice.roll(pages));
-            let links: Vec<String> = (0..dice.roll(9))
-                .map(|_| format!("\"http://h.example/{}\"", dice.roll(2 * pages)))
-                .collect();
-            let links = links.join(",");
-            format!("{{\"url\":\"{url}\",\"fetched_at\":{at},\"links\":[{links}]}}\n")
-        })
-        .collect()
-}
+pub use crate::crawl::{Dice, crawl};
 
 /// How a stream is packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,16 +134,8 @@ impl Lab {
 
     /// `ingest - --spool`, with small segments and no clock.
     pub fn job(&self, store: &str, sender: &Sender) -> Job {
-        let limits = Limits::default();
         Job {
-            store: self.path(store),
-            settings: Settings::new(Config::default(), &limits),
-            inputs: vec![InputName::Stdin],
             format: Some(Format::Records),
-            repeat: 1,
-            complete: false,
-            strict: false,
-            stream: Stream::Auto,
             spool: Some(SpoolOptions {
                 sync_every: None,
                 sync_bytes: 1500,
@@ -182,15 +144,11 @@ impl Lab {
             }),
             stdin: sender.stdin(),
             checkpoint_every: Every::Records(7),
-            snapshot_every: Every::Never,
-            keep_snapshots: 0,
-            threads: 1,
-            limits,
             source: SourceOptions {
                 chunk_bytes: 600,
                 ..SourceOptions::default()
             },
-            stop: Arc::new(AtomicBool::new(false)),
+            ..Job::new(self.path(store), vec![InputName::Stdin])
         }
     }
 

@@ -10,7 +10,8 @@ use crate::disk::{Fault, Mutant, Plan, SimDisk, Survival};
 use crate::scenario::{Promise, Scenario, check_generation};
 use crate::tally::{Tally, spread};
 
-fn cut_at(at: u64) -> Plan {
+/// The power goes at this operation.
+pub fn cut_at(at: u64) -> Plan {
     Plan {
         fault: Fault::Cut,
         at,

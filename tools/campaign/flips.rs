@@ -13,7 +13,8 @@ use std::sync::Mutex;
 use cashrank::check::{Checked, Depth, check};
 
 use crate::crawl::Dice;
-use crate::disk::{Content, Fault, Plan, SECTOR, SimDisk, Survival};
+use crate::cuts::cut_at;
+use crate::disk::{Content, SECTOR, SimDisk, Survival};
 use crate::readers::{Answers, read};
 use crate::scenario::{STORE, Scenario};
 use crate::tally::{Tally, spread};
@@ -376,15 +377,6 @@ fn noticed(disk: &SimDisk, depth: Depth, rotten: &Damage) -> Result<bool, String
         false => Err(format!(
             "verify ({depth:?}) does not name the file: {texts:?}"
         )),
-    }
-}
-
-fn cut_at(at: u64) -> Plan {
-    Plan {
-        fault: Fault::Cut,
-        at,
-        for_ever: true,
-        on: |_| true,
     }
 }
 

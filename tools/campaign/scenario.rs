@@ -9,9 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cashrank::engine::{Config, WindowPolicy};
-use cashrank::ingest::{
-    Every, Job, Note, Observer, Outcome, StandardInput, Standing, Stream, ingest,
-};
+use cashrank::ingest::{Every, Job, Note, Observer, Outcome, Standing, Stream, ingest};
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::{Disk, Settings, open_view};
 use cashrank::{Error, Limits};
@@ -316,26 +314,15 @@ fn job(files: Vec<PathBuf>, config: Config) -> Job {
         ..Limits::default()
     };
     Job {
-        store: STORE.into(),
         settings: Settings::new(config, &limits),
-        inputs: files.into_iter().map(InputName::File).collect(),
         format: Some(cashrank::decode::Format::Records),
-        repeat: 1,
-        complete: false,
-        strict: false,
-        stream: Stream::Auto,
         checkpoint_every: Every::Never,
-        snapshot_every: Every::Never,
-        keep_snapshots: 0,
-        threads: 1,
         limits,
-        spool: None,
-        stdin: StandardInput::default(),
         source: SourceOptions {
             chunk_bytes: 4 << 10,
             ..SourceOptions::default()
         },
-        stop: Arc::default(),
+        ..Job::new(STORE, files.into_iter().map(InputName::File).collect())
     }
 }
 
