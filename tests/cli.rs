@@ -4,6 +4,8 @@
 mod bad_input;
 #[path = "cli/commands.rs"]
 mod commands;
+#[path = "cli/cza.rs"]
+mod cza;
 #[path = "common/crawl.rs"]
 mod crawl;
 #[path = "cli/determinism.rs"]

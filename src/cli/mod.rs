@@ -2,6 +2,7 @@
 
 mod common;
 mod compare;
+mod convert;
 mod export;
 mod ingest;
 mod pagerank;
@@ -39,6 +40,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Ingest(Box<ingest::Args>),
+    Convert(convert::Args),
     Top(top::Args),
     Rank(rank::Args),
     Export(export::Args),
@@ -62,6 +64,7 @@ struct Completions {
 pub fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Ingest(args) => args.run(),
+        Command::Convert(args) => args.run(),
         Command::Top(args) => args.run(),
         Command::Rank(args) => args.run(),
         Command::Export(args) => args.run(),

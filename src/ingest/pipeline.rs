@@ -10,7 +10,8 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use crate::batch::{Batch, Builder, Rules};
-use crate::decode::Decoder;
+use crate::cza;
+use crate::decode::{Decoder, Format};
 use crate::source::{Chunk, Source, Summary};
 use crate::{Error, Result};
 
@@ -52,13 +53,19 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    /// Starts reading `source` with `threads` decoders.
+    /// Starts reading `source` with `threads` decoders. `known`: of an archive, the names whose pages
+    /// the caller knows; they are not given again.
     pub fn start(
-        source: Source,
-        decoder: &'static dyn Decoder,
+        mut source: Source,
+        format: Format,
         rules: &Rules,
         threads: usize,
+        known: u64,
     ) -> Result<Pipeline> {
+        let decoder = format.decoder();
+        if format == Format::Cza {
+            source.limit_record(rules.limits.block_bytes);
+        }
         let (buffers, spent_buffers) = bounded(DEPTH * (threads + 2));
         let (batches, spent_batches) = bounded(DEPTH * (threads + 2));
         let mut chunks = Vec::new();
@@ -67,10 +74,16 @@ impl Pipeline {
         for _ in 0..threads.max(1) {
             let (give_chunk, take_chunk) = bounded(DEPTH);
             let (give_piece, take_piece) = bounded(PIECES);
-            let builder = Builder::new(rules.clone(), decoder.names());
             let spent = spent_batches.clone();
+            let work = match format {
+                Format::Cza => {
+                    let name = source.name().clone();
+                    Work::Archive(Box::new(cza::Reader::new(name, rules.clone(), known)?))
+                }
+                _ => Work::Records(Builder::new(rules.clone(), decoder.names()), decoder),
+            };
             decoders.push(spawn("decode", move || {
-                decode(builder, decoder, take_chunk, give_piece, spent);
+                decode(work, take_chunk, give_piece, spent);
             })?);
             chunks.push(give_chunk);
             decoded.push(take_piece);
@@ -127,7 +140,7 @@ impl Pipeline {
     }
 }
 
-pub(super) fn spawn<T: Send + 'static>(
+pub(crate) fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>> {
@@ -162,9 +175,14 @@ fn read(
     source.end()
 }
 
+/// What makes batches of chunks.
+enum Work {
+    Records(Builder, &'static dyn Decoder),
+    Archive(Box<cza::Reader>),
+}
+
 fn decode(
-    mut builder: Builder,
-    decoder: &dyn Decoder,
+    mut work: Work,
     chunks: Receiver<Result<Chunk>>,
     pieces: Sender<Decoded>,
     spent: Receiver<Batch>,
@@ -178,7 +196,7 @@ fn decode(
             }
         };
         let mut alive = true;
-        builder.run(decoder, &chunk.bytes, |batch, last| {
+        let emit = |batch, last| {
             let piece = Piece {
                 chunk: chunk.clone(),
                 batch,
@@ -186,7 +204,18 @@ fn decode(
             };
             alive = pieces.send(Ok(piece)).is_ok();
             alive.then(|| spent.try_recv().unwrap_or_default())
-        });
+        };
+        let done = match &mut work {
+            Work::Records(builder, decoder) => {
+                builder.run(*decoder, &chunk.bytes, emit);
+                Ok(())
+            }
+            Work::Archive(reader) => reader.run(&chunk, emit),
+        };
+        if let Err(error) = done {
+            let _ = pieces.send(Err(error));
+            return;
+        }
         if !alive {
             return;
         }

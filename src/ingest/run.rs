@@ -1,5 +1,6 @@
 //! The run: inputs one after the other, pass after pass, with checkpoints and snapshots between.
 
+mod archive;
 mod schedule;
 
 use std::path::PathBuf;
@@ -15,11 +16,12 @@ use super::plan::{Plan, check_job, plan};
 use super::{Job, Note, Observer, Outcome, Standing};
 use crate::batch::{Batch, Entry, LinkCounts, Rules, What};
 use crate::decode::{Format, Reason, guess, is_decided};
-use crate::engine::{Counters, Engine, age};
+use crate::engine::{Counters, Engine, NameMap, age};
 use crate::snapshot::{self, Info};
 use crate::source::{Chunk, DamageKind, InputName, Source, Summary};
 use crate::store::{Disk, Input, Opened, Place, Progress, Store, Unverified};
 use crate::{Error, Result};
+use archive::Following;
 use schedule::Publishing;
 
 /// Runs a job to its end, or to where something stops it. Whatever stops it, the store holds its
@@ -52,6 +54,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         published_at: snapshot::latest_counters(&*disk, &job.store),
         due_at: engine.counters().records,
         ungrouped: 0,
+        names: Vec::new(),
         engine,
         disk,
     };
@@ -81,6 +84,8 @@ struct Run<'a> {
     /// Records when a checkpoint or snapshot was last due by their number.
     due_at: u64,
     ungrouped: u64,
+    /// By input: of an archive read in this run, the pages of its names.
+    names: Vec<NameMap>,
 }
 
 /// Why reading an input ended.
@@ -173,6 +178,7 @@ impl Run<'_> {
         };
         let format = self.format(name, &mut source)?;
         let place = self.progress.place;
+        let mut archive = (format == Format::Cza).then(|| self.follow_archive(place));
         if place.offset > 0 {
             self.observer.note(Note::Resuming {
                 input: name,
@@ -180,6 +186,8 @@ impl Run<'_> {
                 records: place.records,
                 offset: place.offset,
             });
+        }
+        if place.offset > 0 && archive.is_none() {
             let skip = move || source.skip_to(place.offset, place.prefix).map(|()| source);
             match self.patiently(skip)? {
                 Some(skipped) => source = skipped,
@@ -207,9 +215,11 @@ impl Run<'_> {
             oversize: 0,
             end: place.offset,
             torn: None,
+            archive: archive.take(),
             known: self.engine.ledger().totals().pages,
         };
-        let mut pipeline = Pipeline::start(source, format.decoder(), &rules, self.job.threads)?;
+        let known = self.known_names(format);
+        let mut pipeline = Pipeline::start(source, format, &rules, self.job.threads, known)?;
         loop {
             match pipeline
                 .next()
@@ -316,7 +326,10 @@ impl Run<'_> {
             .hash
             .get_or_insert_with(|| (chunk.prefix.clone(), 0));
         self.engine.begin();
-        let applied = self.entries(reading, piece);
+        let Some(first) = self.follow(reading, piece)? else {
+            return Ok(self.stop_asked());
+        };
+        let applied = self.entries(reading, piece, first);
         // Whatever ended it: the next checkpoint, after bad input too, needs the place's hash.
         self.settle(reading, chunk);
         applied?;
@@ -338,10 +351,11 @@ impl Run<'_> {
         Ok(self.stop_asked())
     }
 
-    fn entries(&mut self, reading: &mut Reading<'_>, piece: &Piece) -> Result<()> {
+    /// Applies the entries from `first` on.
+    fn entries(&mut self, reading: &mut Reading<'_>, piece: &Piece, first: usize) -> Result<()> {
         let chunk = &*piece.chunk;
         let mut complaints = piece.batch.complaints.iter().peekable();
-        for (at, entry) in piece.batch.entries.iter().enumerate() {
+        for (at, entry) in piece.batch.entries.iter().enumerate().skip(first) {
             let complaint = complaints.next_if(|(of, _)| *of as usize == at);
             let complaint = complaint.map(|(_, text)| text.as_str());
             reading.torn = None;
@@ -351,8 +365,9 @@ impl Run<'_> {
             }
             self.entry(reading, piece, entry, complaint)?;
             let end = chunk.offset + entry.end;
-            if end <= reading.end {
-                // A line inside the record that comes next: no place to stop at.
+            if end <= reading.end && reading.archive.is_none() {
+                // A line inside the record that comes next: no place to stop at. In an archive the
+                // record's number is the place.
                 continue;
             }
             reading.end = end;
@@ -370,7 +385,11 @@ impl Run<'_> {
         let Some((hash, hashed)) = &mut reading.hash else {
             return;
         };
-        let upto = (self.progress.place.offset - chunk.offset) as usize;
+        // An archive's header and end hold no records: the place stays before them.
+        let Some(upto) = self.progress.place.offset.checked_sub(chunk.offset) else {
+            return;
+        };
+        let upto = upto as usize;
         if upto > *hashed {
             hash.update(&chunk.bytes[*hashed..upto]);
             *hashed = upto;
@@ -448,7 +467,7 @@ impl Run<'_> {
 
     /// Counts an over-long record that was dropped before `chunk`: only now its end is known.
     fn oversize_before(&mut self, reading: &mut Reading<'_>, chunk: &Chunk) -> Result<()> {
-        if reading.hash.is_none() && reading.oversize > 0 {
+        if reading.hash.is_none() && reading.oversize > 0 && reading.archive.is_none() {
             self.oversize(reading, chunk.offset, chunk.prefix.digest128())?;
         }
         Ok(())
@@ -489,7 +508,7 @@ impl Run<'_> {
     }
 
     fn end_input(&mut self, reading: &mut Reading<'_>, summary: &Summary) -> Result<()> {
-        if reading.oversize > 0 {
+        if reading.oversize > 0 && reading.archive.is_none() {
             self.oversize(reading, summary.bytes, summary.prefix)?;
         }
         if summary.unchecked > 0 {
@@ -505,6 +524,7 @@ impl Run<'_> {
                 sources,
             });
         }
+        self.end_archive(reading, summary)?;
         let whole = Place {
             offset: summary.bytes,
             prefix: summary.prefix,
@@ -551,6 +571,8 @@ struct Reading<'a> {
     end: u64,
     /// Before the last record, if that was cut short.
     torn: Option<Place>,
+    /// If it is an archive.
+    archive: Option<Following>,
     /// Pages known before the first of its records that this run applies.
     known: u64,
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::graph::{Graph, GraphBuilder};
 use crate::batch::{Batch, Entry, HashKey, Rules, What};
+use crate::cza::Chain;
 use crate::decode::{Format, Time, guess};
 use crate::engine::{Fingerprint, SelfLinks};
 use crate::ingest::pipeline::{Next, Pipeline};
@@ -73,12 +74,22 @@ pub fn load(
             }
         };
         loading.edges = format == Format::Edges;
-        let mut pipeline = Pipeline::start(source, format.decoder(), &rules, threads)?;
+        let mut pipeline = Pipeline::start(source, format, &rules, threads, 0)?;
+        let mut chain = (format == Format::Cza).then(Chain::default);
+        loading.ids.clear();
         loop {
             match pipeline.next()? {
                 Next::Idle => {}
-                Next::End(_) => break,
+                Next::End(summary) => {
+                    if let Some(chain) = &chain {
+                        chain.finish(input, summary.bytes)?;
+                    }
+                    break;
+                }
                 Next::Piece(piece) => {
+                    if let Some(chain) = &mut chain {
+                        chain.follow(&piece.chunk, &piece.batch, input)?;
+                    }
                     loading.batch(&piece.batch)?;
                     loading.skipped += u64::from(piece.last && piece.chunk.oversize > 0);
                     pipeline.recycle(piece);
@@ -108,7 +119,9 @@ struct Loading {
 
 impl Loading {
     fn batch(&mut self, batch: &Batch) -> Result<()> {
-        self.ids.clear();
+        if batch.part.is_none() {
+            self.ids.clear();
+        }
         for (name, fingerprint) in batch.fingerprints.iter().enumerate() {
             let next = GraphBuilder::node(self.pages.len() as u64)?;
             let node = *self.nodes.entry(*fingerprint).or_insert(next);

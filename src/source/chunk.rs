@@ -64,6 +64,11 @@ impl Cutter {
         }
     }
 
+    /// Sets another line limit, before anything was cut.
+    pub fn limit_record(&mut self, line_bytes: u64) {
+        self.line_bytes = usize::try_from(line_bytes).unwrap_or(usize::MAX);
+    }
+
     /// Takes back a buffer for use in a later chunk.
     pub fn recycle(&mut self, mut buffer: Vec<u8>) {
         let fits = (self.target..=2 * self.target).contains(&buffer.capacity());

@@ -60,7 +60,7 @@ pub use names::NameLengths;
 pub(crate) use names::NameReader;
 pub use progress::{Input, Place, Progress, Unverified};
 pub(crate) use sealed::{from_text, to_text};
-pub(crate) use varint::number;
+pub(crate) use varint::{number, unzigzag, zigzag};
 pub use view::{Report, View};
 
 /// Names of the parts of a store directory.
