@@ -63,6 +63,8 @@ pub mod cza;
 pub mod decode;
 pub mod engine;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 pub mod ingest;
 mod limits;
 pub mod metrics;

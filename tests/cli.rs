@@ -4,10 +4,10 @@
 mod bad_input;
 #[path = "cli/commands.rs"]
 mod commands;
-#[path = "cli/cza.rs"]
-mod cza;
 #[path = "common/crawl.rs"]
 mod crawl;
+#[path = "cli/cza.rs"]
+mod cza;
 #[path = "cli/determinism.rs"]
 mod determinism;
 #[path = "cli/plan.rs"]
@@ -16,6 +16,8 @@ mod plan;
 mod real;
 #[path = "cli/resume.rs"]
 mod resume;
+#[path = "cli/spool.rs"]
+mod spool;
 #[path = "cli/store.rs"]
 mod store;
 #[path = "cli/support.rs"]

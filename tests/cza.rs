@@ -16,9 +16,15 @@ use support::{Silent, archive, crawl, from_bytes, index_of};
 
 /// Records of the blocks that end at or before `offset`.
 fn records_before(index: &Index, offset: u64) -> u64 {
-    let ends = index.blocks.iter().skip(1).map(|next| (next.offset, next.first_record));
+    let ends = index
+        .blocks
+        .iter()
+        .skip(1)
+        .map(|next| (next.offset, next.first_record));
     let ends = ends.chain([(index.end, index.records)]);
-    let whole = ends.filter(|(end, _)| *end <= offset).map(|(_, records)| records);
+    let whole = ends
+        .filter(|(end, _)| *end <= offset)
+        .map(|(_, records)| records);
     whole.max().unwrap_or(0)
 }
 
@@ -39,7 +45,10 @@ fn cut_at_every_byte() {
     }
     let whole = from_bytes(&bytes).unwrap();
     assert!(whole.bad_end.is_none());
-    assert_eq!((whole.written.records, whole.written.links), (60, index.links));
+    assert_eq!(
+        (whole.written.records, whole.written.links),
+        (60, index.links)
+    );
 }
 
 #[test]
@@ -79,16 +88,27 @@ fn sections_lost_doubled_exchanged_or_of_another_archive() {
     let other_index = index_of(&other);
     let second = other_index.blocks[1].offset as usize..other_index.blocks[2].offset as usize;
     let lost = |at: usize| [&sections[..at], &sections[at + 1..]].concat().concat();
-    let put = |at: usize, section: &[u8]| [&sections[..at], &[section], &sections[at..]].concat().concat();
+    let put = |at: usize, section: &[u8]| {
+        [&sections[..at], &[section], &sections[at..]]
+            .concat()
+            .concat()
+    };
     let mut bad: Vec<Vec<u8>> = (0..6).map(lost).collect();
     bad.extend((0..6).map(|at| put(at, sections[at])));
     bad.push(put(6, header));
     bad.push(put(2, header));
     bad.push(put(6, b"more"));
-    bad.push([&sections[..1], &[&other[second]], &sections[2..]].concat().concat());
+    bad.push(
+        [&sections[..1], &[&other[second]], &sections[2..]]
+            .concat()
+            .concat(),
+    );
     for (at, sections) in bad.iter().enumerate() {
         let read = from_bytes(&[header, sections].concat()).unwrap();
-        assert!(matches!(read.bad_end, Some(Error::Corrupt { .. })), "{at}: {read:?}");
+        assert!(
+            matches!(read.bad_end, Some(Error::Corrupt { .. })),
+            "{at}: {read:?}"
+        );
     }
     let read = from_bytes(&sections.concat());
     assert!(matches!(read, Err(Error::Refused(_))), "{read:?}");

@@ -5,10 +5,15 @@ mod common;
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::{Cursor, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 use cashrank::decode::Reason;
 use cashrank::engine::{CHUNK_PAGES, ENDOWMENT};
+use cashrank::ingest::{Every, Job, StandardInput, ingest};
+use cashrank::source::InputName;
+use cashrank::store::{RealDisk, SpoolOptions};
 use xxhash_rust::xxh3::xxh3_64;
 
 #[path = "snapshot/make.rs"]
@@ -127,6 +132,79 @@ fn a_reader_made_from_the_snapshot_tables_reads_snapshots() {
         "`latest.json`",
         &serde_json::from_slice(&latest).unwrap(),
     );
+}
+
+/// A stream in small pieces, with an error at its end or none.
+struct Drips(Cursor<Vec<u8>>, bool);
+
+impl Read for Drips {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        let n = out.len().min(1000);
+        match self.0.read(&mut out[..n])? {
+            0 if self.1 => Err(std::io::Error::other("broke off")),
+            read => Ok(read),
+        }
+    }
+}
+
+#[test]
+fn a_reader_made_from_the_spool_tables_reads_spools() {
+    let temp = tempfile::tempdir().unwrap();
+    let store = temp.path().join("store");
+    let stream: String = (0..3000)
+        .map(|n| format!("{{\"url\":\"http://a/{n}\"}}\n"))
+        .collect();
+    // The second stream of a store. It breaks off, so that no last checkpoint covers anything of it.
+    for (sent, breaks) in [("{\"url\":\"http://a/\"}\n", false), (&stream, true)] {
+        let sent: Vec<u8> = sent.into();
+        let job = Job {
+            spool: Some(SpoolOptions {
+                segment_bytes: 20_000,
+                sync_bytes: 3_000,
+                ..SpoolOptions::default()
+            }),
+            stdin: StandardInput::new(move || Box::new(Drips(Cursor::new(sent.clone()), breaks))),
+            inputs: vec![InputName::Stdin],
+            repeat: 1,
+            checkpoint_every: Every::Never,
+            ..make::job(&store)
+        };
+        let result = ingest(&job, Arc::new(RealDisk), &mut make::Quiet);
+        assert_eq!(result.is_err(), breaks, "{result:?}");
+    }
+    let folder = store.join("spool");
+    let acked: serde_json::Value =
+        serde_json::from_slice(&fs::read(folder.join("acked")).unwrap()).unwrap();
+    fields_are("store.md", "`acked`", &acked);
+    let header = Fields::of("store.md", "Spool");
+    let mut names: Vec<String> = (fs::read_dir(&folder).unwrap())
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name != "acked")
+        .collect();
+    names.sort();
+    assert!(names.len() > 2, "{names:?}");
+    let mut found = Vec::new();
+    for name in names {
+        assert_eq!(name, format!("{:020}", found.len()));
+        let bytes = fs::read(folder.join(name)).unwrap();
+        let mut at = 0;
+        while at < bytes.len() {
+            assert!(at < 20_000);
+            let head = &bytes[at..at + header.size];
+            let (sum, _) = header.at["checksum"];
+            assert_eq!(xxh3_64(&head[..sum]), header.number(head, "checksum"));
+            assert_eq!(header.number(head, "offset"), found.len() as u64);
+            assert_eq!(header.number(head, "input"), 1);
+            at += header.size;
+            let payload = &bytes[at..][..header.number(head, "length") as usize];
+            assert_eq!(xxh3_64(payload), header.number(head, "payload"));
+            found.extend_from_slice(payload);
+            at += payload.len();
+        }
+    }
+    assert_eq!(found.len() as u64, acked["acked"]);
+    assert!(found.len() > 50_000);
+    assert!(stream.as_bytes().starts_with(&found));
 }
 
 /// The object has the fields of the table and no other, in any order.
@@ -293,7 +371,9 @@ fn streams_of(part: &str) -> usize {
     match part {
         "names" => {
             let rows = table("cza.md", "Names part");
-            rows.iter().map(|row| 1 + usize::from(row[1] == "column")).sum()
+            rows.iter()
+                .map(|row| 1 + usize::from(row[1] == "column"))
+                .sum()
         }
         _ => 2 * table("cza.md", "Records part").len(),
     }

@@ -144,10 +144,9 @@ impl Args {
             Output::Stdout if self.json => {
                 anyhow::bail!("--json and an archive on standard output: name a file with -o")
             }
-            Output::File { path, .. } if path.exists() && !self.force => anyhow::bail!(
-                "{}: is there already; --force replaces it",
-                path.display()
-            ),
+            Output::File { path, .. } if path.exists() && !self.force => {
+                anyhow::bail!("{}: is there already; --force replaces it", path.display())
+            }
             _ => Ok(()),
         }
     }
@@ -196,7 +195,9 @@ fn to_file(
             std::fs::remove_file(aside).map_err(failed("remove"))?;
             return Ok(converted);
         }
-        let file: File = out.into_inner().map_err(|e| failed("write")(e.into_error()))?;
+        let file: File = out
+            .into_inner()
+            .map_err(|e| failed("write")(e.into_error()))?;
         file.sync_all().map_err(failed("sync"))?;
         std::fs::rename(aside, path).map_err(failed("rename"))?;
         sync_dir_of(path).map_err(failed("sync the directory of"))?;

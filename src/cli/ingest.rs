@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 use cashrank::Limits;
 use cashrank::decode::{Format, Reason};
 use cashrank::engine::{Config, Counters, SelfLinks, WindowPolicy};
-use cashrank::ingest::{Every, Job, Note, Observer, Outcome, Standing, Stream, ingest};
+use cashrank::ingest::{
+    Every, Job, Note, Observer, Outcome, StandardInput, Standing, Stream, ingest,
+};
 use cashrank::snapshot::Info;
 use cashrank::source::{InputName, SourceOptions};
-use cashrank::store::{RealDisk, Settings, Unverified, settings_of};
+use cashrank::store::{RealDisk, Settings, SpoolOptions, Unverified, settings_of};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::common::{Exit, bound, bytes, parsed, positive, self_links, thousands};
@@ -22,6 +24,7 @@ const EXAMPLES: &str = "\
 Examples:
   cashrank ingest crawl.jsonl.zst --store ranks
   crawler --log - | cashrank ingest - --store ranks --snapshot-every 60s
+  cashrank ingest - --store ranks --spool --ack acked <pipe
   cashrank ingest graph.tsv.gz --store ranks --format adjacency --repeat 20
   cashrank ingest crawl.cza --store ranks --repeat 20
 The same command again goes on where the last one was stopped; a longer list of files or a higher
@@ -77,10 +80,22 @@ pub struct Args {
     /// Stop at the first record that cannot be used.
     #[arg(long)]
     strict: bool,
-    /// Take standard input for a new stream, though the last one did not end.
+    /// Keep the bytes of standard input in the store until a checkpoint covers them: after a crash
+    /// the sender goes on with the first byte that is not durable, not from the start.
+    #[arg(long)]
+    spool: bool,
+    /// Write the number of bytes that are durable to FILE, whenever it grows; `-`: a line each on
+    /// standard output.
+    #[arg(long, value_name = "FILE", requires = "spool")]
+    ack: Option<PathBuf>,
+    /// Make the spool durable so often: a time like 1s [default: 1s].
+    #[arg(long, value_name = "TIME", requires = "spool", value_parser = time)]
+    ack_every: Option<Duration>,
+    /// Take standard input for a new stream, though the last one did not end; drop its spool.
     #[arg(long, conflicts_with = "resume")]
     new_stream: bool,
-    /// Take standard input for the last stream again, from its start, though it had ended.
+    /// Take standard input for the last stream again, though it had ended: from its start, or with
+    /// --spool from its end.
     #[arg(long)]
     resume: bool,
     /// Use what could not be verified: whole records before damage; publish snapshots of them.
@@ -161,6 +176,13 @@ pub(super) fn format(text: &str) -> Result<FormatArg, String> {
     parsed::<Format>(text).map(|format| FormatArg(Some(format)))
 }
 
+fn time(text: &str) -> Result<Duration, String> {
+    match every(text) {
+        Ok(Every::Time(time)) => Ok(time),
+        _ => Err(format!("{text:?}: a time like 1s, 5m or 1h")),
+    }
+}
+
 fn every(text: &str) -> Result<Every, String> {
     let wrong =
         || format!("{text:?}: a number of records like 50000, or a time like 60s, 5m or 1h");
@@ -187,6 +209,10 @@ fn every(text: &str) -> Result<Every, String> {
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
+        let to_stdout = self.ack.as_ref().is_some_and(|ack| ack.as_os_str() == "-");
+        if to_stdout && (self.json || self.top.is_some()) {
+            anyhow::bail!("--ack -: standard output is wanted for --json or --top, too");
+        }
         let disk = Arc::new(RealDisk);
         let found = settings_of(&*disk, &self.store)?;
         let job = self.job(found.as_ref())?;
@@ -245,6 +271,8 @@ impl Args {
                 (_, true) => Stream::Again,
                 _ => Stream::Auto,
             },
+            spool: self.spool.then(|| self.spool_options()),
+            stdin: StandardInput::default(),
             checkpoint_every: self.checkpoint_every,
             snapshot_every: self.snapshot_every.unwrap_or(Every::Never),
             keep_snapshots: self.keep_snapshots,
@@ -257,6 +285,15 @@ impl Args {
             },
             stop: Arc::new(AtomicBool::new(false)),
         })
+    }
+
+    fn spool_options(&self) -> SpoolOptions {
+        let default = SpoolOptions::default();
+        SpoolOptions {
+            sync_every: self.ack_every.or(default.sync_every),
+            told: self.ack.as_deref().map(super::ack::told),
+            ..default
+        }
     }
 }
 
@@ -348,6 +385,18 @@ impl Observer for Talk {
                 "{input}: going on after record {} (byte {offset}) of pass {pass}",
                 thousands(records)
             ),
+            Note::Spooling { from, ended: false } => {
+                format!("spool: send the stream from byte {from} on")
+            }
+            Note::Spooling { from, ended: true } => {
+                format!("spool: the stream ended at byte {from}: nothing more of it is read")
+            }
+            Note::Spooled { to } => format!("spool: durable to byte {to}"),
+            Note::SpooledDamage => {
+                "spool: it holds the damaged bytes as they were sent: what was sent \
+                 is read again, and fails again; --new-stream drops it"
+                    .into()
+            }
             Note::Checking { input } => {
                 format!("{input}: checking that it is what was read before")
             }
@@ -526,6 +575,7 @@ fn summary_json(outcome: &Outcome, seconds: f64) -> serde_json::Value {
     serde_json::json!({
         "nothing_to_do": outcome.nothing_to_do,
         "stopped": outcome.stopped,
+        "durable": outcome.durable,
         "records": now.records - before.records,
         "links": now.links - before.links,
         "new_pages": outcome.pages - outcome.pages_before,

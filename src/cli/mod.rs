@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand. Data goes to standard output, talk to standard error.
 
+mod ack;
 mod common;
 mod compare;
 mod convert;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use cashrank::snapshot::Snapshot;
-use cashrank::store::RealDisk;
+use cashrank::store::{RealDisk, SpoolStanding, spool_standing};
 
 use super::common::{Exit, StoreArg, bound, print, print_json, thousands, time};
 
@@ -44,6 +44,8 @@ struct Stat {
     bound_l1: Option<f64>,
     damping: f64,
     snapshot: String,
+    /// The stream in the spool, as it is now.
+    spool: Option<SpoolStanding>,
     disk_bytes: Disk,
 }
 
@@ -56,13 +58,15 @@ struct Disk {
     database: u64,
     marks: u64,
     snapshots: u64,
+    spool: u64,
     total: u64,
 }
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
-        let stat = stat(&snapshot, disk(&self.store.store)?);
+        let spool = spool_standing(&RealDisk, &self.store.store)?;
+        let stat = stat(&snapshot, spool, disk(&self.store.store)?);
         if self.json {
             return print_json(&stat);
         }
@@ -70,7 +74,7 @@ impl Args {
     }
 }
 
-fn stat(snapshot: &Snapshot, disk_bytes: Disk) -> Stat {
+fn stat(snapshot: &Snapshot, spool: Option<SpoolStanding>, disk_bytes: Disk) -> Stat {
     let info = snapshot.info();
     let counters = &info.counters;
     Stat {
@@ -95,6 +99,7 @@ fn stat(snapshot: &Snapshot, disk_bytes: Disk) -> Stat {
         // It is kept in 1/2^32: more than eight decimals would say nothing.
         damping: (info.settings.config.damping() * 1e8).round() / 1e8,
         snapshot: snapshot.path().display().to_string(),
+        spool,
         disk_bytes,
     }
 }
@@ -116,10 +121,20 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
         database: file("store.redb"),
         marks: folder("marks")?,
         snapshots: folder("snapshots")?,
+        spool: if store.join("spool").exists() {
+            folder("spool")?
+        } else {
+            0
+        },
         total: 0,
     };
-    disk.total =
-        disk.cash + disk.urls + disk.fingerprints + disk.database + disk.marks + disk.snapshots;
+    disk.total = disk.cash
+        + disk.urls
+        + disk.fingerprints
+        + disk.database
+        + disk.marks
+        + disk.snapshots
+        + disk.spool;
     Ok(disk)
 }
 
@@ -157,18 +172,30 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
     line("bound_l1", bound(stat.bound_l1))?;
     line("damping", format!("{:.6}", stat.damping))?;
     line("snapshot", stat.snapshot.clone())?;
+    if let Some(spool) = &stat.spool {
+        line(
+            "spool",
+            format!(
+                "input {}, durable to byte {}",
+                spool.input + 1,
+                thousands(spool.acked)
+            ),
+        )?;
+    }
     let disk = &stat.disk_bytes;
     line(
         "disk bytes",
         format!(
-            "{} (cash {}, urls {}, fingerprints {}, database {}, marks {}, snapshots {})",
+            "{} (cash {}, urls {}, fingerprints {}, database {}, marks {}, snapshots {}, \
+             spool {})",
             thousands(disk.total),
             thousands(disk.cash),
             thousands(disk.urls),
             thousands(disk.fingerprints),
             thousands(disk.database),
             thousands(disk.marks),
-            thousands(disk.snapshots)
+            thousands(disk.snapshots),
+            thousands(disk.spool)
         ),
     )?;
     Ok(())

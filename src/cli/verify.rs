@@ -4,7 +4,7 @@ use std::io::Write;
 
 use cashrank::Error;
 use cashrank::snapshot::Snapshot;
-use cashrank::store::{RealDisk, Report, open_view};
+use cashrank::store::{RealDisk, Report, open_view, verify_spool};
 
 use super::common::{Exit, StoreArg, print, print_json, thousands};
 
@@ -28,21 +28,24 @@ struct Verified {
     checkpoint: bool,
     #[serde(flatten)]
     report: Option<Report>,
+    /// Bytes of the stream in the spool that were checked.
+    spool_bytes: u64,
     snapshot: Option<String>,
 }
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let store = &self.store.store;
-        let report = match open_view(&RealDisk, store) {
+        let (report, spool_bytes) = match open_view(&RealDisk, store) {
             Ok(view) => {
                 let report = view.verify()?;
+                let spool_bytes = verify_spool(&RealDisk, store, view.progress())?;
                 view.check_database()?;
-                Some(report)
+                (Some(report), spool_bytes)
             }
             Err(Error::Busy { .. }) => {
                 eprintln!("an ingest is running: only the published snapshot is checked");
-                None
+                (None, 0)
             }
             Err(error) => return Err(error.into()),
         };
@@ -57,6 +60,7 @@ impl Args {
         let verified = Verified {
             checkpoint: report.is_some(),
             report,
+            spool_bytes,
             snapshot,
         };
         if self.json {
@@ -83,6 +87,13 @@ fn write_plain(out: &mut dyn Write, verified: &Verified) -> anyhow::Result<()> {
             out,
             "index       {:.1e} pairs of URLs expected to be taken for one page",
             report.expected_wrong_merges
+        )?;
+    }
+    if verified.spool_bytes > 0 {
+        writeln!(
+            out,
+            "spool       sound: {} bytes of the stream",
+            thousands(verified.spool_bytes)
         )?;
     }
     match &verified.snapshot {

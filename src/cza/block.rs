@@ -168,7 +168,11 @@ impl Packer {
     }
 
     /// The records part; which `From` it uses, its targets and its links as read.
-    fn records(&mut self, batch: &Batch, first_name: u32) -> Result<(Vec<u8>, From, u64, u64), Fault> {
+    fn records(
+        &mut self,
+        batch: &Batch,
+        first_name: u32,
+    ) -> Result<(Vec<u8>, From, u64, u64), Fault> {
         self.columns.all().into_iter().for_each(Column::clear);
         self.rests.iter_mut().for_each(Column::clear);
         self.lists.clear();
@@ -230,7 +234,13 @@ impl Packer {
         }
         columns.rest_counts.put(copied.rest.len() as u64);
         let [by_page, by_newest] = &mut self.rests;
-        put_rest(&mut columns.rests, From::Zero, &copied.rest, entry.source, names);
+        put_rest(
+            &mut columns.rests,
+            From::Zero,
+            &copied.rest,
+            entry.source,
+            names,
+        );
         put_rest(by_page, From::Page, &copied.rest, entry.source, names);
         put_rest(by_newest, From::Newest, &copied.rest, entry.source, names);
         columns.new.put(new.len() as u64);
@@ -272,7 +282,10 @@ fn put_rest(column: &mut Column, from: From, rest: &[u32], page: u32, names: u32
         last = Some(target);
     };
     match from {
-        From::Newest => rest.iter().rev().for_each(|&target| put(names - 1 - target)),
+        From::Newest => rest
+            .iter()
+            .rev()
+            .for_each(|&target| put(names - 1 - target)),
         _ => rest.iter().for_each(|&target| put(target)),
     }
 }
@@ -329,7 +342,9 @@ impl Unpacker {
                 return Err(wrong());
             }
             let start = batch.text.len();
-            batch.text.extend_from_within(last.start..last.start + shared);
+            batch
+                .text
+                .extend_from_within(last.start..last.start + shared);
             let (new, after) = rest.split_at(added);
             batch.text.extend_from_slice(new);
             rest = after;
@@ -492,7 +507,14 @@ impl Unpacker {
             return Err(full());
         }
         let rest = rest as usize;
-        take_rest(&mut columns.rests, head.from, rest, page, state.names, links)?;
+        take_rest(
+            &mut columns.rests,
+            head.from,
+            rest,
+            page,
+            state.names,
+            links,
+        )?;
         let first = state.new_names(new)?;
         links.extend(first..state.names);
         let mut counts = [0u32; 5];

@@ -13,16 +13,18 @@ impl Decoder for Cza {
     }
 
     fn whole(&self, buf: &[u8], at_end: bool) -> usize {
+        if at_end {
+            return buf.len();
+        }
         let mut at = 0;
-        while !at_end {
+        loop {
             match section_len(&buf[at..]) {
                 Ok(Some(len)) if len <= (buf.len() - at) as u64 => at += len as usize,
                 Ok(_) => return at,
                 // The reader will say what is wrong.
-                Err(_) => break,
+                Err(_) => return buf.len(),
             }
         }
-        buf.len()
     }
 
     fn skipper(&self) -> Box<dyn Skipper> {

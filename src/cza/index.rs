@@ -62,7 +62,8 @@ impl Index {
             return Err(none());
         }
         let end = len - section;
-        let head = EndHead::read(&read(end, END_HEAD)?).map_err(|super::Fault(what)| refused(&what))?;
+        let head =
+            EndHead::read(&read(end, END_HEAD)?).map_err(|super::Fault(what)| refused(&what))?;
         if head.body() != Some(section - END_HEAD as u64) {
             return Err(none());
         }
@@ -88,7 +89,9 @@ impl Index {
 
     /// The block that has the record `number`, counted from 0.
     pub fn find(&self, number: u64) -> Option<&Stretch> {
-        let after = self.blocks.partition_point(|block| block.first_record <= number);
+        let after = self
+            .blocks
+            .partition_point(|block| block.first_record <= number);
         let found = after.checked_sub(1).map(|at| &self.blocks[at]);
         found.filter(|_| number < self.records)
     }

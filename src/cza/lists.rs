@@ -59,7 +59,11 @@ fn marks<'t>(targets: impl Iterator<Item = &'t u32>) -> [u32; 3] {
         least[0] = least[0].min(hash);
         least[1] = least[1].min(hash.rotate_left(31).wrapping_mul(0x9fb2_1c65_1e98_df25));
     }
-    [(sum >> 16) as u32, (least[0] >> 16) as u32, (least[1] >> 16) as u32]
+    [
+        (sum >> 16) as u32,
+        (least[0] >> 16) as u32,
+        (least[1] >> 16) as u32,
+    ]
 }
 
 impl Lists {

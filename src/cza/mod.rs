@@ -18,6 +18,8 @@
 mod block;
 mod column;
 mod decoder;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod index;
 mod lists;
 mod read;
@@ -28,8 +30,8 @@ use crate::decode::Reason;
 
 pub use decoder::Cza;
 pub use index::{Index, Stretch};
-pub use read::{Chain, Part};
 pub(crate) use read::Reader;
+pub use read::{Chain, Part};
 pub use write::{Options, Writer, Written};
 
 /// Version of the format.

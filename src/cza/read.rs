@@ -239,7 +239,9 @@ fn end_is_sound(head: &EndHead, bytes: &[u8]) -> Result<(), Fault> {
     let entries = body.len() - tail_bytes(0).len();
     let (entries, tail) = body.split_at(entries);
     if xxh3_64(entries) != head.entries_sum || tail != tail_bytes(bytes.len() as u64) {
-        return Err(Fault::new("the index of blocks does not match its checksum"));
+        return Err(Fault::new(
+            "the index of blocks does not match its checksum",
+        ));
     }
     Ok(())
 }

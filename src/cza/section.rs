@@ -76,7 +76,15 @@ impl Header {
 
     pub fn to_bytes(self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
-        put!(out, VERSION, self.url_rules, self.line_bytes, self.url_bytes, self.links, 0u128);
+        put!(
+            out,
+            VERSION,
+            self.url_rules,
+            self.line_bytes,
+            self.url_bytes,
+            self.links,
+            0u128
+        );
         seal(out)
     }
 
@@ -175,7 +183,14 @@ impl BlockHead {
         put!(out, u8::from(self.urls) * URLS, self.from as u8, 0u16);
         put!(out, self.records, self.names, self.first_name, 0u32);
         put!(out, self.first_record, self.text, self.targets, self.links);
-        put!(out, self.names_len, self.records_len, self.names_sum, self.records_sum, self.before);
+        put!(
+            out,
+            self.names_len,
+            self.records_len,
+            self.names_sum,
+            self.records_sum,
+            self.before
+        );
         seal(out)
     }
 
@@ -188,7 +203,9 @@ impl BlockHead {
         let flags = fields.next(1) as u8;
         let from = fields.next(1) as usize;
         let zero = fields.next(2);
-        let from = From::ALL.get(from).filter(|_| flags & !URLS == 0 && zero == 0);
+        let from = From::ALL
+            .get(from)
+            .filter(|_| flags & !URLS == 0 && zero == 0);
         let Some(&from) = from else {
             return Err(Refusal::Unknown("a block with unknown features".into()));
         };
@@ -236,7 +253,9 @@ impl BlockHead {
             u64::from(self.names) * 20,
             u64::from(self.records) * entry,
         ];
-        parts.iter().fold(0, |sum: u64, &part| sum.saturating_add(part))
+        parts
+            .iter()
+            .fold(0, |sum: u64, &part| sum.saturating_add(part))
     }
 }
 
@@ -255,7 +274,15 @@ pub(super) struct EndHead {
 impl EndHead {
     pub fn to_bytes(self) -> Vec<u8> {
         let mut out = END.to_vec();
-        put!(out, 0u32, self.blocks, self.records, self.names, self.links, self.before);
+        put!(
+            out,
+            0u32,
+            self.blocks,
+            self.records,
+            self.names,
+            self.links,
+            self.before
+        );
         put!(out, self.entries_sum);
         seal(out)
     }
@@ -281,14 +308,22 @@ impl EndHead {
 
     /// Length of the end behind its head; `None`: more than can be.
     pub fn body(&self) -> Option<u64> {
-        self.blocks.checked_mul(ENTRY as u64)?.checked_add(TAIL as u64)
+        self.blocks
+            .checked_mul(ENTRY as u64)?
+            .checked_add(TAIL as u64)
     }
 }
 
 /// Where a block lies, and what comes before it.
 pub(super) fn entry_bytes(offset: u64, head: &BlockHead, first_link: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(ENTRY);
-    put!(out, offset, head.first_record, u64::from(head.first_name), first_link);
+    put!(
+        out,
+        offset,
+        head.first_record,
+        u64::from(head.first_name),
+        first_link
+    );
     out
 }
 

@@ -14,7 +14,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::Fault;
 use super::block::{Packed, Packer};
-use super::section::{BlockHead, END_HEAD, ENTRY, EndHead, HEADER, Header, TAIL, entry_bytes, tail_bytes};
+use super::section::{
+    BlockHead, END_HEAD, ENTRY, EndHead, HEADER, Header, TAIL, entry_bytes, tail_bytes,
+};
 use crate::batch::{Batch, Entry, LinkCounts, What};
 use crate::decode::{Names, Reason};
 use crate::engine;

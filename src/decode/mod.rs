@@ -9,6 +9,8 @@ mod adjacency;
 mod edges;
 mod format;
 mod frame;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod json;
 mod lines;
 mod record;

@@ -31,13 +31,13 @@ pub use estimate::{Certificate, Estimation, Estimator, PageEstimate, Past, Windo
 pub use history::{Admission, Admissions, Row, Rows};
 pub(crate) use history::{fold, merge, mergeable};
 pub use index::Fingerprint;
-pub use names::NameMap;
 pub use ledger::{
     CHUNK_PAGES, ENDOWMENT, Ledger, ROUND_MIN, Totals, age, check_law, damping_units,
 };
 pub use mark::Mark;
 pub(crate) use memory::ranks;
 pub use memory::{InMemory, RankedPage, Ranking, Reader};
+pub use names::NameMap;
 pub use page::PageId;
 pub use window::WindowPolicy;
 

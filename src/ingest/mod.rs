@@ -10,7 +10,10 @@ mod convert;
 pub(crate) mod pipeline;
 mod plan;
 mod run;
+mod spooling;
 
+use std::fmt;
+use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -21,7 +24,7 @@ use crate::engine::Counters;
 use crate::limits::Limits;
 use crate::snapshot::Info;
 use crate::source::{InputName, SourceOptions};
-use crate::store::Settings;
+use crate::store::{Settings, SpoolOptions};
 
 pub use convert::{Conversion, Converted, convert};
 pub use run::ingest;
@@ -56,6 +59,10 @@ pub struct Job {
     pub strict: bool,
     /// What standard input is, if the store has read from one before.
     pub stream: Stream,
+    /// Keep the bytes of standard input durably until a checkpoint covers them; `None`: don't.
+    pub spool: Option<SpoolOptions>,
+    /// Where standard input comes from.
+    pub stdin: StandardInput,
     /// When the state is made durable.
     pub checkpoint_every: Every,
     /// When a snapshot is published, besides the one at the end.
@@ -72,15 +79,44 @@ pub struct Job {
     pub stop: Arc<AtomicBool>,
 }
 
+/// Where standard input comes from.
+#[derive(Clone)]
+pub struct StandardInput(Arc<dyn Fn() -> Box<dyn Read + Send> + Send + Sync>);
+
+impl StandardInput {
+    /// From `open`, called when an ingest comes to reading it.
+    pub fn new(open: impl Fn() -> Box<dyn Read + Send> + Send + Sync + 'static) -> StandardInput {
+        StandardInput(Arc::new(open))
+    }
+
+    fn open(&self) -> Box<dyn Read + Send> {
+        (self.0)()
+    }
+}
+
+impl Default for StandardInput {
+    /// That of the process.
+    fn default() -> StandardInput {
+        StandardInput::new(|| Box::new(std::io::stdin()))
+    }
+}
+
+impl fmt::Debug for StandardInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StandardInput")
+    }
+}
+
 /// What standard input is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stream {
-    /// After a finished stream a new one; after an unfinished one the same again, from its start.
+    /// After a finished stream a new one; after an unfinished one the same again: from its start,
+    /// or, if it is spooled, from its first byte that is not durable.
     #[default]
     Auto,
     /// A new stream.
     New,
-    /// The last stream again, from its start, though it may have ended before.
+    /// The last stream again, though it may have ended before.
     Again,
 }
 
@@ -103,6 +139,8 @@ pub struct Outcome {
     pub snapshot: Option<(PathBuf, Info)>,
     /// Why no snapshot was published at the end, if so.
     pub unverified: Option<crate::store::Unverified>,
+    /// With a spool: bytes of the stream, from its start, that are durable.
+    pub durable: Option<u64>,
 }
 
 /// Told what happens, as it happens.
@@ -133,6 +171,20 @@ pub enum Note<'a> {
         /// Decompressed bytes of it read before.
         offset: u64,
     },
+    /// A spool is open.
+    Spooling {
+        /// Bytes of the stream, from its start, that it has: the next one is expected.
+        from: u64,
+        /// The stream ended before: nothing is expected.
+        ended: bool,
+    },
+    /// The spool is closed.
+    Spooled {
+        /// Bytes of the stream, from its start, that are durable.
+        to: u64,
+    },
+    /// A spooled stream is damaged, and so is what the spool holds of it.
+    SpooledDamage,
     /// An input read before is checked against what was read.
     Checking {
         /// The input.

@@ -80,7 +80,10 @@ impl Pipeline {
                     let name = source.name().clone();
                     Work::Archive(Box::new(cza::Reader::new(name, rules.clone(), known)?))
                 }
-                _ => Work::Records(Builder::new(rules.clone(), decoder.names()), decoder),
+                _ => {
+                    let builder = Builder::new(rules.clone(), decoder.names());
+                    Work::Records(Box::new(builder), decoder)
+                }
             };
             decoders.push(spawn("decode", move || {
                 decode(work, take_chunk, give_piece, spent);
@@ -177,7 +180,7 @@ fn read(
 
 /// What makes batches of chunks.
 enum Work {
-    Records(Builder, &'static dyn Decoder),
+    Records(Box<Builder>, &'static dyn Decoder),
     Archive(Box<cza::Reader>),
 }
 

@@ -3,11 +3,11 @@
 //! The same command on an unfinished plan resumes, on a finished one does nothing. A longer list of
 //! files or a higher `--repeat` goes on; the inputs read before must come first, and are known by
 //! the hash of what was read, never by name, size or time. After standard input ended, the next
-//! one is a new stream.
+//! one is a new stream. A spool tells of streams that no checkpoint knows yet.
 
 use super::{Job, Note, Observer, Stream};
 use crate::source::{InputName, Source};
-use crate::store::{Place, Progress};
+use crate::store::{Place, Progress, SpoolStanding};
 use crate::{Error, Result};
 
 /// What is to be read.
@@ -23,8 +23,13 @@ fn refused<T>(what: impl Into<String>) -> Result<T> {
     Err(Error::Refused(what.into()))
 }
 
-/// Fits the job, checked before, to what the store has read.
-pub(super) fn plan(job: &Job, mut progress: Progress, observer: &mut dyn Observer) -> Result<Plan> {
+/// Fits the job, checked before, to what the store has read, and what its spool holds.
+pub(super) fn plan(
+    job: &Job,
+    mut progress: Progress,
+    spool: Option<SpoolStanding>,
+    observer: &mut dyn Observer,
+) -> Result<Plan> {
     if progress.inputs.is_empty() {
         progress.repeat = job.repeat;
         progress.complete = job.complete;
@@ -35,7 +40,7 @@ pub(super) fn plan(job: &Job, mut progress: Progress, observer: &mut dyn Observe
         });
     }
     if job.inputs == [InputName::Stdin] {
-        return stream(job, progress);
+        return stream(job, progress, spool);
     }
     files(job, progress, observer)
 }
@@ -57,8 +62,11 @@ pub(super) fn check_job(job: &Job) -> Result<()> {
     if streams > 1 {
         return refused("`-` is given twice; standard input can be read once");
     }
-    if streams == 1 && job.repeat > 1 {
-        return refused("--repeat needs files: standard input cannot be read again");
+    if streams == 0 && job.spool.is_some() {
+        return refused("--spool keeps standard input: name `-` among the inputs");
+    }
+    if streams == 1 && job.repeat > 1 && job.spool.is_none() {
+        return refused("--repeat needs files, or --spool: standard input cannot be read again");
     }
     for input in &job.inputs {
         if let InputName::File(path) = input {
@@ -75,16 +83,14 @@ pub(super) fn check_job(job: &Job) -> Result<()> {
 }
 
 /// `ingest -` on a store that has read something.
-fn stream(job: &Job, mut progress: Progress) -> Result<Plan> {
+fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolStanding>) -> Result<Plan> {
     let begun = progress.inputs.len();
     let last_is_stream = progress.inputs[begun - 1].name == "-";
-    if progress.pass > 2 || progress.repeat > 1 {
-        return refused(
-            "this store replays files (--repeat): a stream cannot follow; use another --store",
-        );
-    }
     if job.complete != progress.complete {
         return refused("--complete must be given as it was when the store was made");
+    }
+    if progress.pass > 2 || progress.repeat > 1 || job.repeat > 1 {
+        return replayed_stream(job, progress);
     }
     if progress.complete && progress.finished {
         return refused("this store was completed (--complete): a stream cannot follow");
@@ -95,13 +101,23 @@ fn stream(job: &Job, mut progress: Progress) -> Result<Plan> {
             progress.inputs[begun - 1].name
         ));
     }
+    // A spool may hold a stream that was begun after the last checkpoint, or more of one that had
+    // ended and was taken up again.
+    let newer = spool.is_some_and(|spool| {
+        spool.input == begun as u64 && (spool.acked > 0 || job.spool.is_some())
+    });
+    let grown = spool.is_some_and(|spool| {
+        let total = progress.inputs[begun - 1].spooled.and_then(|s| s.total);
+        spool.input + 1 == begun as u64 && total.is_some_and(|total| spool.acked > total)
+    });
     let again = match job.stream {
-        Stream::Auto => !progress.finished,
+        Stream::Auto => !newer && (!progress.finished || grown),
         Stream::New => false,
-        Stream::Again if !last_is_stream => {
+        Stream::Again if !last_is_stream && !newer => {
             return refused("--resume: the last input was no stream");
         }
-        Stream::Again => true,
+        // The newest one is meant.
+        Stream::Again => !newer,
     };
     let last = &mut progress.inputs[begun - 1];
     if again {
@@ -123,6 +139,44 @@ fn stream(job: &Job, mut progress: Progress) -> Result<Plan> {
     Ok(Plan {
         progress,
         inputs,
+        finished: false,
+    })
+}
+
+/// `ingest -` with `--repeat`, now or before, on a store that has read something: only the same plan
+/// may go on.
+fn replayed_stream(job: &Job, mut progress: Progress) -> Result<Plan> {
+    let of_stream = progress.inputs.len() == 1 && progress.inputs[0].name == "-";
+    if job.stream == Stream::Again
+        && progress.finished
+        && of_stream
+        && job.repeat == progress.repeat
+    {
+        return Ok(Plan {
+            progress,
+            inputs: job.inputs.clone(),
+            finished: true,
+        });
+    }
+    if progress.finished || !of_stream {
+        return refused(
+            "a store that replays (--repeat) reads no stream after its first inputs; use another \
+             --store",
+        );
+    }
+    if job.stream == Stream::New {
+        return refused("--new-stream: a stream that is replayed (--repeat) needs another --store");
+    }
+    if job.repeat < progress.pass {
+        return refused(format!(
+            "pass {} is under way: give --repeat {} or more",
+            progress.pass, progress.pass
+        ));
+    }
+    progress.repeat = job.repeat;
+    Ok(Plan {
+        progress,
+        inputs: job.inputs.clone(),
         finished: false,
     })
 }
@@ -184,6 +238,12 @@ fn files(job: &Job, mut progress: Progress, observer: &mut dyn Observer) -> Resu
             "pass {} is under way: give --repeat {} or more",
             progress.pass, progress.pass
         ));
+    }
+    if done && job.repeat > progress.repeat && job.inputs.contains(&InputName::Stdin) {
+        return refused(
+            "--repeat: the stream among the inputs is no longer kept: it must be given when a stream \
+             is begun; use another --store",
+        );
     }
     progress.repeat = match done {
         true => progress.repeat.max(job.repeat),

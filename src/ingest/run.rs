@@ -13,13 +13,14 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::pipeline::{Next, PATIENCE, Piece, Pipeline, spawn};
 use super::plan::{Plan, check_job, plan};
+use super::spooling::{self, Spooling};
 use super::{Job, Note, Observer, Outcome, Standing};
 use crate::batch::{Batch, Entry, LinkCounts, Rules, What};
 use crate::decode::{Format, Reason, guess, is_decided};
 use crate::engine::{Counters, Engine, NameMap, age};
 use crate::snapshot::{self, Info};
-use crate::source::{Chunk, DamageKind, InputName, Source, Summary};
-use crate::store::{Disk, Input, Opened, Place, Progress, Store, Unverified};
+use crate::source::{Chunk, Compression, DamageKind, InputName, Restart, Source, Summary};
+use crate::store::{Disk, Input, Opened, Place, Progress, Spooled, Store, Unverified};
 use crate::{Error, Result};
 use archive::Following;
 use schedule::Publishing;
@@ -35,11 +36,20 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
     let Opened {
         engine, progress, ..
     } = opened;
+    let found = spooling::found(&*disk, job)?;
+    let plan = plan(job, progress.clone(), found, observer)?;
+    let spooling = Spooling::open(job, &disk, &plan, &progress, found)?;
     let Plan {
         progress,
         inputs,
         finished,
-    } = plan(job, progress, observer)?;
+    } = plan;
+    if let Some(spooling) = &spooling {
+        observer.note(Note::Spooling {
+            from: spooling.acked(),
+            ended: progress.pass > 1,
+        });
+    }
     let run = Run {
         before: (engine.counters().clone(), engine.ledger().totals().pages),
         job,
@@ -51,6 +61,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         snapshotted: Instant::now(),
         publishing: None,
         published: None,
+        spooling,
         published_at: snapshot::latest_counters(&*disk, &job.store),
         due_at: engine.counters().records,
         ungrouped: 0,
@@ -64,12 +75,22 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
     run.go()
 }
 
+/// What a spooled input's spool must keep: all from `restart` on.
+fn kept(restart: Restart) -> Spooled {
+    Spooled {
+        restart,
+        total: None,
+    }
+}
+
 struct Run<'a> {
     job: &'a Job,
     disk: Arc<dyn Disk>,
     observer: &'a mut dyn Observer,
     /// Before the engine, whose store holds the lock: it is waited for, whatever ends the run.
     publishing: Option<Publishing>,
+    /// Before the engine too: it writes into the store.
+    spooling: Option<Spooling>,
     engine: Engine<Store>,
     inputs: Vec<InputName>,
     progress: Progress,
@@ -151,14 +172,32 @@ impl Run<'_> {
             return error;
         }
         let kept = self.checkpoint().and_then(|()| self.final_snapshot());
+        self.end_spooling();
+        if self.spooled(self.progress.input) && is_final_damage(&error) {
+            self.observer.note(Note::SpooledDamage);
+        }
         if let Some(unverified) = &self.progress.unverified {
             self.observer.note(Note::Withheld { unverified });
         }
         kept.err().unwrap_or(error)
     }
 
-    fn outcome(&self, nothing_to_do: bool, stopped: bool) -> Outcome {
+    /// Closes the spool, and says how far the stream is durable.
+    fn end_spooling(&mut self) -> Option<u64> {
+        let to = self.spooling.take()?.end();
+        self.observer.note(Note::Spooled { to });
+        Some(to)
+    }
+
+    /// Whether the input is a spooled one.
+    fn spooled(&self, input: u64) -> bool {
+        let begun = self.progress.inputs.get(input as usize);
+        begun.is_some_and(|input| input.spooled.is_some())
+    }
+
+    fn outcome(mut self, nothing_to_do: bool, stopped: bool) -> Outcome {
         Outcome {
+            durable: self.end_spooling(),
             nothing_to_do,
             stopped,
             before: self.before.0.clone(),
@@ -188,7 +227,11 @@ impl Run<'_> {
             });
         }
         if place.offset > 0 && archive.is_none() {
-            let skip = move || source.skip_to(place.offset, place.prefix).map(|()| source);
+            let spooled = self.spooled(at as u64);
+            let skip = move || match spooled {
+                true => source.pass_to(place.offset).map(|()| source),
+                false => source.skip_to(place.offset, place.prefix).map(|()| source),
+            };
             match self.patiently(skip)? {
                 Some(skipped) => source = skipped,
                 None => return Ok(Ended::Stopped),
@@ -199,6 +242,11 @@ impl Run<'_> {
                 name: name.to_string(),
                 format: format.name().into(),
                 end: None,
+                spooled: self.is_spooling(at as u64).then_some(kept(Restart {
+                    raw: 0,
+                    offset: 0,
+                    compression: source.compression(),
+                })),
             });
         }
         let rules = Rules {
@@ -210,6 +258,8 @@ impl Run<'_> {
         let mut reading = Reading {
             input: name,
             format,
+            compression: source.compression(),
+            spooled: self.progress.pass == 1 && self.is_spooling(at as u64),
             compressed_len,
             hash: None,
             oversize: 0,
@@ -249,20 +299,41 @@ impl Run<'_> {
     /// Opens an input, and waits for its first bytes if its format is to be guessed. `None`:
     /// stopped from outside.
     fn open(&self, name: &InputName) -> Result<Option<Source>> {
-        let known = self.job.format.is_some()
-            || (self.progress.input as usize) < self.progress.inputs.len();
+        let begun = self.progress.inputs.get(self.progress.input as usize);
+        let known = self.job.format.is_some() || begun.is_some();
+        let to_head = move |mut source: Source| {
+            if !known {
+                source.head_until(is_decided)?;
+            }
+            Ok(source)
+        };
+        if *name == InputName::Stdin {
+            return match &self.spooling {
+                Some(spooling) => {
+                    let begun = begun.and_then(|begun| begun.spooled);
+                    let first = self.progress.pass == 1;
+                    let place = match self.is_archive(self.progress.input) {
+                        true => Place::start(),
+                        false => self.progress.place,
+                    };
+                    let open = spooling.source(self.job, first, place, begun)?;
+                    self.patiently(move || open().and_then(to_head))
+                }
+                None => {
+                    let stream = self.job.stdin.open();
+                    let (limits, options) = (self.job.limits.clone(), self.job.source.clone());
+                    let open =
+                        move || Source::live(InputName::Stdin, stream, None, &limits, &options);
+                    self.patiently(move || open().and_then(to_head))
+                }
+            };
+        }
         let (name, limits, options) = (
             name.clone(),
             self.job.limits.clone(),
             self.job.source.clone(),
         );
-        self.patiently(move || {
-            let mut source = Source::open(&name, &limits, &options)?;
-            if !known {
-                source.head_until(is_decided)?;
-            }
-            Ok(source)
-        })
+        self.patiently(move || Source::open(&name, &limits, &options).and_then(to_head))
     }
 
     /// Does what may wait for an input on a thread of its own, so that a stop is heard meanwhile.
@@ -277,7 +348,7 @@ impl Run<'_> {
             match take.recv_timeout(PATIENCE) {
                 Ok(done) => return done.map(Some),
                 Err(RecvTimeoutError::Timeout) if self.stop_asked() => return Ok(None),
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => self.check_spool()?,
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(Error::Refused(
                         "a reading thread failed; please report it".into(),
@@ -359,9 +430,9 @@ impl Run<'_> {
             let complaint = complaints.next_if(|(of, _)| *of as usize == at);
             let complaint = complaint.map(|(_, text)| text.as_str());
             reading.torn = None;
-            if entry.what == What::Skipped(Reason::CutShort) {
+            if entry.what == What::Skipped(Reason::CutShort) && reading.archive.is_none() {
                 self.settle(reading, chunk);
-                reading.torn = Some(self.progress.place);
+                reading.torn = Some((self.progress.place, self.restart()));
             }
             self.entry(reading, piece, entry, complaint)?;
             let end = chunk.offset + entry.end;
@@ -380,8 +451,26 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Hashes the chunk up to the place reached.
+    /// Hashes the chunk up to the place reached; of a spooled stream notes from where on it is
+    /// needed again.
     fn settle(&mut self, reading: &mut Reading<'_>, chunk: &Chunk) {
+        // An archive is needed from its start.
+        if reading.spooled && reading.archive.is_none() {
+            let restart = chunk
+                .member
+                .map_or(spooling::plain(self.progress.place), |member| Restart {
+                    raw: member.compressed,
+                    offset: member.decompressed,
+                    compression: reading.compression,
+                });
+            if let Some(input) = self.progress.inputs.get_mut(self.progress.input as usize) {
+                input.spooled = Some(kept(restart));
+            }
+        }
+        if self.is_spooling(self.progress.input) {
+            self.progress.place.prefix = 0;
+            return;
+        }
         let Some((hash, hashed)) = &mut reading.hash else {
             return;
         };
@@ -531,11 +620,23 @@ impl Run<'_> {
             records: self.progress.place.records,
         };
         // A stream may be sent again, and then its torn record will be whole.
-        let end = match reading.input {
-            InputName::Stdin => reading.torn.unwrap_or(whole),
-            InputName::File(_) => whole,
-        };
+        let torn = reading.torn.filter(|_| *reading.input == InputName::Stdin);
+        let (mut end, mut restart) = torn.unwrap_or((whole, self.restart()));
+        let taken = self.spooling.as_ref().map(Spooling::taken);
+        let spooling = self.is_spooling(self.progress.input);
         let input = &mut self.progress.inputs[self.progress.input as usize];
+        if spooling {
+            end.prefix = 0;
+        }
+        if reading.spooled {
+            if reading.compression == Compression::Plain {
+                restart = Some(spooling::plain(end));
+            }
+            input.spooled = restart.map(|restart| Spooled {
+                restart,
+                total: taken,
+            });
+        }
         match input.end {
             None => input.end = Some(end),
             Some(before) if before == end => {}
@@ -553,15 +654,39 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Whether the input is the one that the spool is for.
+    fn is_spooling(&self, input: u64) -> bool {
+        let spooling = self.spooling.as_ref();
+        spooling.is_some_and(|spooling| spooling.input == input)
+    }
+
+    /// From where on a spooled input that is being read is needed.
+    fn restart(&self) -> Option<Restart> {
+        let input = self.progress.inputs.get(self.progress.input as usize)?;
+        Some(input.spooled?.restart)
+    }
+
+    pub(super) fn check_spool(&self) -> Result<()> {
+        self.spooling.as_ref().map_or(Ok(()), Spooling::check)
+    }
+
     fn stop_asked(&self) -> bool {
         self.job.stop.load(Ordering::Relaxed)
     }
+}
+
+/// Whether an input is damaged, and not only cut short.
+fn is_final_damage(error: &Error) -> bool {
+    matches!(error, Error::Corrupt { damage, .. } if damage.kind != DamageKind::Truncated)
 }
 
 /// One input being read.
 struct Reading<'a> {
     input: &'a InputName,
     format: Format,
+    compression: Compression,
+    /// It is being spooled, in the first pass: what is kept of it goes on with the place.
+    spooled: bool,
     compressed_len: Option<u64>,
     /// Hash of the input up to so many bytes into the running chunk.
     hash: Option<(Xxh3, usize)>,
@@ -569,8 +694,8 @@ struct Reading<'a> {
     oversize: u64,
     /// Where the last record that may be stopped at ended.
     end: u64,
-    /// Before the last record, if that was cut short.
-    torn: Option<Place>,
+    /// Before the last record, if that was cut short, and from where on it is read again.
+    torn: Option<(Place, Option<Restart>)>,
     /// If it is an archive.
     archive: Option<Following>,
     /// Pages known before the first of its records that this run applies.

@@ -10,6 +10,8 @@
 //! rank-biased overlap, the top tenth), it is that of the names' hashes, the same on both sides.
 
 mod distance;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 pub mod kendall;
 mod overlap;
 pub mod rbo;

@@ -51,15 +51,7 @@ pub fn load(
         self_links,
         key: HashKey::random()?,
     };
-    let mut loading = Loading {
-        builder: GraphBuilder::new(self_links),
-        nodes: HashMap::new(),
-        pages: Vec::new(),
-        skipped: 0,
-        ungrouped: 0,
-        edges: false,
-        ids: Vec::new(),
-    };
+    let mut loading = Loading::new(self_links);
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     for input in inputs {
         let mut source = Source::open(input, limits, &SourceOptions::default())?;
@@ -73,40 +65,12 @@ pub fn load(
                     .0
             }
         };
-        loading.edges = format == Format::Edges;
-        let mut pipeline = Pipeline::start(source, format, &rules, threads, 0)?;
-        let mut chain = (format == Format::Cza).then(Chain::default);
-        loading.ids.clear();
-        loop {
-            match pipeline.next()? {
-                Next::Idle => {}
-                Next::End(summary) => {
-                    if let Some(chain) = &chain {
-                        chain.finish(input, summary.bytes)?;
-                    }
-                    break;
-                }
-                Next::Piece(piece) => {
-                    if let Some(chain) = &mut chain {
-                        chain.follow(&piece.chunk, &piece.batch, input)?;
-                    }
-                    loading.batch(&piece.batch)?;
-                    loading.skipped += u64::from(piece.last && piece.chunk.oversize > 0);
-                    pipeline.recycle(piece);
-                }
-            }
-        }
+        loading.input(source, format, &rules, threads)?;
     }
-    loading.builder.grow(loading.pages.len());
-    Ok(Loaded {
-        graph: loading.builder.build(),
-        pages: loading.pages,
-        skipped: loading.skipped,
-        ungrouped: loading.ungrouped,
-    })
+    Ok(loading.finish())
 }
 
-struct Loading {
+pub(super) struct Loading {
     builder: GraphBuilder,
     nodes: HashMap<Fingerprint, u32>,
     pages: Vec<Page>,
@@ -118,6 +82,60 @@ struct Loading {
 }
 
 impl Loading {
+    pub fn new(self_links: SelfLinks) -> Loading {
+        Loading {
+            builder: GraphBuilder::new(self_links),
+            nodes: HashMap::new(),
+            pages: Vec::new(),
+            skipped: 0,
+            ungrouped: 0,
+            edges: false,
+            ids: Vec::new(),
+        }
+    }
+
+    /// Reads one input to its end.
+    pub fn input(
+        &mut self,
+        source: Source,
+        format: Format,
+        rules: &Rules,
+        threads: usize,
+    ) -> Result<()> {
+        self.edges = format == Format::Edges;
+        self.ids.clear();
+        let input = source.name().clone();
+        let mut chain = (format == Format::Cza).then(Chain::default);
+        let mut pipeline = Pipeline::start(source, format, rules, threads, 0)?;
+        loop {
+            match pipeline.next()? {
+                Next::Idle => {}
+                Next::End(summary) => {
+                    let ended = chain.map(|chain| chain.finish(&input, summary.bytes));
+                    return ended.unwrap_or(Ok(()));
+                }
+                Next::Piece(piece) => {
+                    if let Some(chain) = &mut chain {
+                        chain.follow(&piece.chunk, &piece.batch, &input)?;
+                    }
+                    self.batch(&piece.batch)?;
+                    self.skipped += u64::from(piece.last && piece.chunk.oversize > 0);
+                    pipeline.recycle(piece);
+                }
+            }
+        }
+    }
+
+    pub fn finish(mut self) -> Loaded {
+        self.builder.grow(self.pages.len());
+        Loaded {
+            graph: self.builder.build(),
+            pages: self.pages,
+            skipped: self.skipped,
+            ungrouped: self.ungrouped,
+        }
+    }
+
     fn batch(&mut self, batch: &Batch) -> Result<()> {
         if batch.part.is_none() {
             self.ids.clear();

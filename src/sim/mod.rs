@@ -1,5 +1,7 @@
 //! Graphs held in memory and their exact PageRank: the reference that rankings are held to.
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 pub mod graph;
 mod load;
 pub mod pagerank;

@@ -5,6 +5,8 @@
 
 mod column;
 pub mod export;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod read;
 mod write;
 

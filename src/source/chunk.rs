@@ -69,6 +69,12 @@ impl Cutter {
         self.line_bytes = usize::try_from(line_bytes).unwrap_or(usize::MAX);
     }
 
+    /// Counts from `offset`, not from 0: the input is read from a place inside it. To be called
+    /// before anything else.
+    pub fn begin_at(&mut self, offset: u64) {
+        self.at.offset = offset;
+    }
+
     /// Takes back a buffer for use in a later chunk.
     pub fn recycle(&mut self, mut buffer: Vec<u8>) {
         let fits = (self.target..=2 * self.target).contains(&buffer.capacity());
@@ -304,6 +310,7 @@ impl Cutter {
             oversize,
             compressed,
             verified: false,
+            member: None,
         });
     }
 

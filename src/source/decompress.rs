@@ -56,7 +56,12 @@ pub(super) enum Unpacker {
 impl Unpacker {
     /// Looks at the first bytes of `raw` and takes the decompressor that fits.
     pub fn sniff(raw: &mut Raw, zstd_window_log: u32) -> io::Result<Unpacker> {
-        Ok(match sniff(raw.peek(4)?) {
+        Unpacker::new(sniff(raw.peek(4)?), zstd_window_log)
+    }
+
+    /// The decompressor of an input whose compression is known.
+    pub fn new(compression: Compression, zstd_window_log: u32) -> io::Result<Unpacker> {
+        Ok(match compression {
             Compression::Plain => Unpacker::Plain,
             Compression::Gzip => Unpacker::Gzip(gzip::Gzip::new()),
             Compression::Zstd => Unpacker::Zstd(Box::new(zstd::Zstd::new(zstd_window_log)?)),

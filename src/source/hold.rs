@@ -60,6 +60,12 @@ impl Hold {
         }
     }
 
+    /// Counts from `offset`, not from 0: all before it was read and verified earlier.
+    pub fn begin_at(&mut self, offset: u64) {
+        self.produced = offset;
+        self.verified_to = offset;
+    }
+
     pub fn member(&self) -> Option<Member> {
         self.member
     }

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 const LOOK_AHEAD: usize = 512 << 10;
 
 /// A pipe usually holds so much: a read that gives less has emptied it.
-const PIPE_BYTES: usize = 64 << 10;
+pub(crate) const PIPE_BYTES: usize = 64 << 10;
 
 /// What an input is called on the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -99,6 +99,12 @@ impl Raw {
         self
     }
 
+    /// Makes it a reader whose first byte is at `offset` of the input.
+    pub fn from(mut self, offset: u64) -> Raw {
+        self.consumed = offset;
+        self
+    }
+
     /// Whether a live reader had nothing more at the last [`Raw::read_into`].
     pub fn is_lull(&self) -> bool {
         self.lull
@@ -109,7 +115,8 @@ impl Raw {
         std::mem::take(&mut self.lull)
     }
 
-    /// Bytes consumed so far.
+    /// Offset in the input of the next byte: bytes consumed so far, and those before the reader's
+    /// first.
     pub fn consumed(&self) -> u64 {
         self.consumed
     }

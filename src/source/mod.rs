@@ -17,17 +17,22 @@
 mod chunk;
 mod damage;
 mod decompress;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod hold;
 mod input;
+mod members;
 mod plain;
 mod position;
 mod sniff;
 mod stream;
 
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 pub use damage::{Damage, DamageKind, Member};
 pub use input::InputName;
+pub(crate) use input::PIPE_BYTES;
 pub use plain::{Plain, open_plain};
 pub use sniff::Compression;
 pub use stream::Source;
@@ -50,6 +55,21 @@ pub struct Chunk {
     /// handed out. Plain inputs and frames without a checksum count as verified; the latter at
     /// their end.
     pub verified: bool,
+    /// The gzip member or zstd frame that holds the first of `bytes`, or one a little before it:
+    /// from there on the input can be read again. `None`: a plain input.
+    pub member: Option<Member>,
+}
+
+/// A place from which on an input can be read without what came before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restart {
+    /// Offset in the compressed input: of the start of a member or frame; in a plain input of
+    /// anything.
+    pub raw: u64,
+    /// The same place in the decompressed input.
+    pub offset: u64,
+    /// The input's compression: its first bytes are not seen again.
+    pub compression: Compression,
 }
 
 /// How an input is to be read.

@@ -2,8 +2,11 @@
 
 use std::fmt;
 
-/// How an input is compressed. One input holds one kind only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+use serde::{Deserialize, Serialize};
+
+/// How an input is compressed. One input holds one kind only. Manifests hold it by its number: new
+/// kinds go to the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Compression {
     /// Not at all.
     Plain,

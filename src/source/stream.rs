@@ -7,8 +7,9 @@ use super::damage::{Damage, DamageKind};
 use super::decompress::{Fault, Step, Unpacker};
 use super::hold::Hold;
 use super::input::{InputName, Raw, open_file};
+use super::members::Members;
 use super::sniff::Compression;
-use super::{Chunk, SourceOptions, Summary};
+use super::{Chunk, Restart, SourceOptions, Summary};
 use crate::decode::Decoder;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -26,6 +27,7 @@ pub struct Source {
     raw: Raw,
     unpacker: Unpacker,
     hold: Hold,
+    members: Members,
     cutter: Cutter,
     ending: Option<Ending>,
 }
@@ -53,10 +55,9 @@ impl Source {
     pub fn open(name: &InputName, limits: &Limits, options: &SourceOptions) -> Result<Source> {
         let path = match name {
             InputName::File(path) => path,
-            InputName::Stdin if options.preverify => return Err(cannot_read_twice(name)),
             InputName::Stdin => {
-                let raw = Raw::new(Box::new(std::io::stdin())).live();
-                return Source::new(name.clone(), raw, limits, options, false);
+                let reader = Box::new(std::io::stdin());
+                return Source::live(name.clone(), reader, None, limits, options);
             }
         };
         let (mut file, length) = open_file(path)?;
@@ -104,6 +105,36 @@ impl Source {
         Source::new(name, Raw::new(reader), limits, options, false)
     }
 
+    /// Reads from a reader that may pause, such as a pipe from a crawler: records are handed out
+    /// as they come. With `from`, the reader's first byte is the one at `from.raw` of the input;
+    /// all offsets are still those in the whole input, while hashes are of no use.
+    ///
+    /// # Errors
+    ///
+    /// As [`Source::open`]; `preverify` is refused.
+    pub fn live(
+        name: InputName,
+        reader: Box<dyn Read + Send>,
+        from: Option<Restart>,
+        limits: &Limits,
+        options: &SourceOptions,
+    ) -> Result<Source> {
+        if options.preverify {
+            return Err(cannot_read_twice(&name));
+        }
+        let raw = Raw::new(reader).live();
+        let Some(from) = from.filter(|from| from.raw > 0) else {
+            return Source::new(name, raw, limits, options, false);
+        };
+        let unpacker = Unpacker::new(from.compression, limits.zstd_window_log)
+            .map_err(Error::io(name.path(), "read"))?;
+        let raw = raw.from(from.raw);
+        let mut source = Source::unpacked_by(unpacker, name, raw, limits, options, false);
+        source.hold.begin_at(from.offset);
+        source.cutter.begin_at(from.offset);
+        Ok(source)
+    }
+
     fn new(
         name: InputName,
         mut raw: Raw,
@@ -112,9 +143,22 @@ impl Source {
         trusted: bool,
     ) -> Result<Source> {
         let unpacker = Unpacker::sniff(&mut raw, limits.zstd_window_log)
-            .map_err(Error::io(name.path(), "read"))?;
+            .map_err(|error| failed(&name, error))?;
+        Ok(Source::unpacked_by(
+            unpacker, name, raw, limits, options, trusted,
+        ))
+    }
+
+    fn unpacked_by(
+        unpacker: Unpacker,
+        name: InputName,
+        raw: Raw,
+        limits: &Limits,
+        options: &SourceOptions,
+        trusted: bool,
+    ) -> Source {
         let plain = unpacker.compression() == Compression::Plain;
-        Ok(Source {
+        Source {
             name,
             length: None,
             raw,
@@ -126,8 +170,9 @@ impl Source {
                 trusted || plain,
             ),
             cutter: Cutter::new(options.chunk_bytes, limits.line_bytes, limits.held_bytes),
+            members: Members::default(),
             ending: None,
-        })
+        }
     }
 
     /// The input's name.
@@ -198,20 +243,7 @@ impl Source {
     /// [`Error::Refused`] if the input is shorter or its first bytes are others,
     /// [`Error::Corrupt`] if it is damaged before `offset`, [`Error::Io`].
     pub fn skip_to(&mut self, offset: u64, expected_prefix: u128) -> Result<()> {
-        loop {
-            let open = self.cutter.open().len();
-            let left = offset.saturating_sub(self.cutter.position().offset);
-            let passed = usize::try_from(left).unwrap_or(open).min(open);
-            self.cutter.pass(passed);
-            if passed as u64 == left {
-                break;
-            }
-            match &self.ending {
-                None => self.fill()?,
-                Some(Ending::Sound { .. }) => return Err(self.too_short(offset)),
-                Some(_) => return Err(self.damaged()),
-            }
-        }
+        self.pass_to(offset)?;
         let found = self.cutter.position();
         if found.offset == offset && found.prefix.digest128() == expected_prefix {
             return Ok(());
@@ -225,6 +257,29 @@ impl Source {
         )))
     }
 
+    /// As [`Source::skip_to`], for an input that is known to be the same.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if the input is shorter, [`Error::Corrupt`] if it is damaged before
+    /// `offset`, [`Error::Io`].
+    pub fn pass_to(&mut self, offset: u64) -> Result<()> {
+        loop {
+            let open = self.cutter.open().len();
+            let left = offset.saturating_sub(self.cutter.position().offset);
+            let passed = usize::try_from(left).unwrap_or(open).min(open);
+            self.cutter.pass(passed);
+            if passed as u64 == left {
+                return Ok(());
+            }
+            match &self.ending {
+                None => self.fill()?,
+                Some(Ending::Sound { .. }) => return Err(self.too_short(offset)),
+                Some(_) => return Err(self.damaged()),
+            }
+        }
+    }
+
     /// The next chunk of whole records; `None` after the last. `buffer` is one that is no longer
     /// needed, best that of an earlier chunk: its memory is used again. All calls take the same
     /// decoder.
@@ -236,7 +291,8 @@ impl Source {
     pub fn next_chunk(&mut self, decoder: &dyn Decoder, buffer: Vec<u8>) -> Result<Option<Chunk>> {
         self.cutter.recycle(buffer);
         loop {
-            if let Some(chunk) = self.cutter.pop(&self.hold) {
+            if let Some(mut chunk) = self.cutter.pop(&self.hold) {
+                chunk.member = self.members.at(chunk.offset);
                 return Ok(Some(chunk));
             }
             let compressed = self.raw.consumed();
@@ -289,14 +345,19 @@ impl Source {
         }
         match step {
             Ok(Step::Data) => {}
-            Ok(Step::Begin(compressed)) => self.hold.begin(compressed),
+            Ok(Step::Begin(compressed)) => {
+                self.hold.begin(compressed);
+                if let Some(member) = self.hold.member() {
+                    self.members.begin(member);
+                }
+            }
             Ok(Step::Size(size)) => self.hold.declare(size),
             Ok(Step::End { checked }) => self.hold.end(checked),
             Ok(Step::Finished) => self.ending = Some(Ending::Sound { cut: false }),
             Err(Fault::Damage(kind, what)) => self.ending = Some(Ending::Damaged(kind, what)),
             Err(Fault::Io(error)) => {
                 self.ending = Some(Ending::Failed);
-                return Err(Error::io(self.name.path(), "read")(error));
+                return Err(failed(&self.name, error));
             }
         }
         Ok(())
@@ -387,6 +448,14 @@ impl Source {
                 }
             }
         }
+    }
+}
+
+/// A reader's error. One of this crate's that the reader passed on is that itself.
+fn failed(name: &InputName, error: std::io::Error) -> Error {
+    match error.downcast::<Error>() {
+        Ok(error) => error,
+        Err(error) => Error::io(name.path(), "read")(error),
     }
 }
 

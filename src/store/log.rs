@@ -180,10 +180,10 @@ impl BlockLog {
         };
         let (_, offset) = self.entry(low.checked_sub(1).ok_or_else(wrong)?)?;
         let (block, _) = self.block_at(offset)?;
-        if (block.first..block.first + u64::from(block.pages)).contains(&page) {
-            Ok(block)
-        } else {
-            Err(wrong())
+        let inside = page.checked_sub(block.first);
+        match inside.is_some_and(|at| at < u64::from(block.pages)) {
+            true => Ok(block),
+            false => Err(wrong()),
         }
     }
 
@@ -263,4 +263,25 @@ fn checksum(head: &[u8], payload: &[u8]) -> u64 {
 
 fn index_path(path: &Path) -> PathBuf {
     path.with_extension("index")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuzz::Memory;
+
+    /// Its story: the end of a block's pages was computed before the block was known to hold the
+    /// page; near 2^64 the sum overflowed.
+    #[test]
+    fn a_block_of_the_last_pages_there_could_be_is_no_overflow() {
+        let disk = Memory::default();
+        let path = Path::new("urls");
+        let mut log = BlockLog::open(&disk, path, LogLengths::default()).unwrap();
+        log.append(u64::MAX - 1, 9, b"names");
+        log.flush().unwrap();
+        for page in [0, u64::MAX - 2] {
+            assert!(matches!(log.find(page), Err(Error::Damaged { .. })));
+        }
+        assert_eq!(log.find(u64::MAX).unwrap().payload, b"names");
+    }
 }

@@ -11,6 +11,16 @@ use super::progress::Progress;
 use crate::engine::EngineState;
 use crate::{Error, Result};
 
+/// Longest manifest: 64 MiB, some hundred thousand inputs.
+const BYTES_MAX: usize = 64 << 20;
+/// bincode counts a value by its size in memory, at most 16 times what it takes coded. Without a limit
+/// it would make room for any length that a text claims to have.
+const CODING: bincode::config::Configuration<
+    bincode::config::LittleEndian,
+    bincode::config::Varint,
+    bincode::config::Limit<{ 16 * BYTES_MAX }>,
+> = bincode::config::standard().with_limit();
+
 /// All of a store that is not an array, a log or the history.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
@@ -48,9 +58,14 @@ pub(crate) struct Run {
 impl Manifest {
     pub fn to_bytes(&self) -> std::result::Result<Vec<u8>, String> {
         let mut bytes = vec![0; 8];
-        bincode::serde::encode_into_std_write(self, &mut bytes, bincode::config::standard())
+        bincode::serde::encode_into_std_write(self, &mut bytes, CODING)
             .map_err(|error| error.to_string())?;
-        Ok(seal(bytes))
+        match bytes.len() {
+            0..=BYTES_MAX => Ok(seal(bytes)),
+            len => Err(format!(
+                "a manifest of {len} bytes, more than {BYTES_MAX}: too many inputs for one store"
+            )),
+        }
     }
 
     /// Checks that the identity file is the one the store was made with.
@@ -66,12 +81,37 @@ impl Manifest {
 
     pub fn from_bytes(bytes: &[u8]) -> std::result::Result<Manifest, String> {
         let content = unseal(bytes).ok_or("the manifest does not match its checksum")?;
-        let (manifest, len) =
-            bincode::serde::decode_from_slice(content, bincode::config::standard())
-                .map_err(|error| format!("the manifest cannot be read: {error}"))?;
+        let (manifest, len) = bincode::serde::decode_from_slice(content, CODING)
+            .map_err(|error| format!("the manifest cannot be read: {error}"))?;
         if len != content.len() {
             return Err("the manifest is longer than it should be".into());
         }
         Ok(manifest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Input;
+
+    /// Its story: bincode made room for as many bytes as a text said it had, before it looked
+    /// whether they were there; a length of 2^60 ended the process, whatever the checksum said.
+    #[test]
+    fn a_text_that_claims_too_much_is_an_error() {
+        let mut manifest = Manifest::default();
+        manifest.progress.inputs.push(Input {
+            name: "\u{1}".repeat(77),
+            format: String::new(),
+            end: None,
+            spooled: None,
+        });
+        let bytes = manifest.to_bytes().unwrap();
+        assert_eq!(Manifest::from_bytes(&bytes), Ok(manifest));
+        let at = bytes.windows(2).position(|pair| pair == [77, 1]).unwrap();
+        // 253: the next eight bytes are the length.
+        let length = [&[253][..], &(1u64 << 60).to_le_bytes()].concat();
+        let claims = [&bytes[..at], &length, &bytes[at + 1..]].concat();
+        assert!(Manifest::from_bytes(&seal(claims)).is_err());
     }
 }

@@ -9,6 +9,7 @@
 //! | `urls`, `fingerprints` (and `.index`) | names in page order, append-only | `names`, `log` |
 //! | `marks/` | retained copies of the cells | `marks` |
 //! | `snapshots/` | published rankings, immutable; `latest.json` | [`crate::snapshot`] |
+//! | `spool/` | bytes of standard input that no checkpoint covers yet | `spool` |
 //!
 //! **A checkpoint**, at a record boundary: logs appended and synced; new marks synced; changed
 //! chunks written to their other slots, synced; then one redb transaction with history and
@@ -24,6 +25,8 @@
 mod blocks;
 mod cash;
 mod disk;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod identity;
 mod log;
 mod manifest;
@@ -31,6 +34,7 @@ mod marks;
 mod names;
 mod progress;
 mod sealed;
+mod spool;
 mod tables;
 mod varint;
 mod view;
@@ -58,8 +62,10 @@ pub(crate) use disk::{read_whole, write_whole};
 pub use identity::{Settings, VERSION};
 pub use names::NameLengths;
 pub(crate) use names::NameReader;
-pub use progress::{Input, Place, Progress, Unverified};
+pub use progress::{Input, Place, Progress, Spooled, Unverified};
 pub(crate) use sealed::{from_text, to_text};
+pub(crate) use spool::{Spool, SpoolReader, remove_spool};
+pub use spool::{SpoolOptions, SpoolStanding, Told, spool_standing, verify_spool};
 pub(crate) use varint::{number, unzigzag, zigzag};
 pub use view::{Report, View};
 
@@ -461,19 +467,7 @@ fn create(disk: &dyn Disk, dir: &Path, settings: &Settings) -> Result<Option<Box
         return Ok(None);
     }
     clear_unfinished(disk, &aside)?;
-    make_dir(disk, &aside.join("marks"))?;
-    make_dir(disk, &aside.join(SNAPSHOTS))?;
-    let identity = Identity::create(disk, &aside, settings.clone(), HashKey::random()?)?;
-    let mut names = NameLogs::open(disk, &aside, NameLengths::default(), 0)?;
-    names.sync()?;
-    CashFile::open(disk, &aside, true)?.sync()?;
-    let tables = Tables::open(disk, &aside, true)?;
-    tables.begin()?.commit(&Manifest {
-        identity: identity.hash,
-        engine: EngineState::start(),
-        ..Manifest::default()
-    })?;
-    drop(tables);
+    fill(disk, &aside, settings, HashKey::random()?)?;
     let sync = |path: &Path| disk.sync_dir(path).map_err(Error::io(path, "sync"));
     sync(&aside)?;
     disk.rename(&aside, dir).map_err(Error::io(dir, "create"))?;
@@ -513,6 +507,22 @@ fn clear_unfinished(disk: &dyn Disk, aside: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Fills a directory with an empty store, all but its lock.
+fn fill(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashKey) -> Result<()> {
+    make_dir(disk, &dir.join("marks"))?;
+    make_dir(disk, &dir.join(SNAPSHOTS))?;
+    let identity = Identity::create(disk, dir, settings.clone(), key)?;
+    let mut names = NameLogs::open(disk, dir, NameLengths::default(), 0)?;
+    names.sync()?;
+    CashFile::open(disk, dir, true)?.sync()?;
+    let tables = Tables::open(disk, dir, true)?;
+    tables.begin()?.commit(&Manifest {
+        identity: identity.hash,
+        engine: EngineState::start(),
+        ..Manifest::default()
+    })
 }
 
 /// Removes what a killed writer left of snapshots it did not publish.

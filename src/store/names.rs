@@ -202,7 +202,8 @@ impl NameReader {
             .map_err(|error| damaged(&error.to_string()))?;
         let mut rest = &raw[..];
         let mut last: Vec<u8> = Vec::new();
-        let mut names = Vec::with_capacity(block.pages as usize);
+        // Each name takes at least its two lengths.
+        let mut names = Vec::with_capacity((block.pages as usize).min(raw.len() / 2));
         for _ in 0..block.pages {
             let shared = varint::take(&mut rest).ok_or_else(|| damaged("it ends early"))?;
             let len = varint::take(&mut rest).ok_or_else(|| damaged("it ends early"))?;

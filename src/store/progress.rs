@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::source::Restart;
+
 /// The inputs of a store, and the place reached in them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
@@ -32,6 +34,17 @@ pub struct Input {
     pub format: String,
     /// Its end, once reached.
     pub end: Option<Place>,
+    /// What the spool must keep of it, if it is standard input and was spooled.
+    pub spooled: Option<Spooled>,
+}
+
+/// What the spool must keep of an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spooled {
+    /// From where on the input is read again to reach the place in it, or its end.
+    pub restart: Restart,
+    /// Bytes of it as it was sent, once its end was reached.
+    pub total: Option<u64>,
 }
 
 /// A place in an input: a record boundary.
@@ -39,7 +52,7 @@ pub struct Input {
 pub struct Place {
     /// Bytes of decompressed data before it.
     pub offset: u64,
-    /// XXH3-128 of those bytes.
+    /// XXH3-128 of those bytes; 0 in a spooled input, whose bytes are checked by the spool.
     pub prefix: u128,
     /// Records before it, of any kind (skipped and other ones too).
     pub records: u64,

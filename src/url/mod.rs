@@ -8,6 +8,8 @@
 //!
 //! Nothing here panics, whatever the bytes.
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod host;
 mod join;
 mod parse;

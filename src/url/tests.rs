@@ -4,40 +4,10 @@
 use ::url::Url;
 use proptest::prelude::*;
 
+use super::fuzz::{agree, expected};
 use super::*;
 
 const LIMIT: usize = 8192;
-
-/// What `formats/url.md` says, by the `url` crate alone. Only the two kinds of refusal are told
-/// apart: no page link, and no URL.
-fn expected(raw: &[u8], base: Option<&Url>) -> Result<String, Reject> {
-    let text: String = raw
-        .utf8_chunks()
-        .flat_map(|chunk| {
-            let escaped = chunk.invalid().iter().map(|byte| format!("%{byte:02X}"));
-            std::iter::once(chunk.valid().to_string()).chain(escaped)
-        })
-        .collect();
-    const THREE: [&str; 4] = ["///", "//\\", "\\\\", "/\\"];
-    let ink = text.trim_matches(|char| char <= ' ');
-    let ink = ink.replace(['\t', '\n', '\r'], "");
-    let parsed = match base {
-        // Where `Url::join` departs from the standard, see `formats/url.md`.
-        Some(base) if THREE.iter().any(|slashes| ink.starts_with(slashes)) => {
-            Url::parse(&format!("{}:{ink}", base.scheme()))
-        }
-        Some(base) => base.join(&text),
-        None => Url::parse(&text),
-    };
-    match parsed {
-        Ok(url) if !matches!(url.scheme(), "http" | "https") => Err(Reject::Scheme),
-        Ok(mut url) => {
-            url.set_fragment(None);
-            Ok(url.into())
-        }
-        Err(_) => Err(Reject::Invalid),
-    }
-}
 
 fn found(raw: &[u8], base: Option<&Base<'_>>) -> Result<String, Reject> {
     let mut out = b"kept".to_vec();
@@ -46,16 +16,6 @@ fn found(raw: &[u8], base: Option<&Base<'_>>) -> Result<String, Reject> {
     assert!(out.len() == 4 || form == Ok(Form::Rewritten));
     let text = form?.text(raw, &out[4..]);
     Ok(String::from_utf8(text.to_vec()).expect("canonical text is ASCII"))
-}
-
-/// Refusals whose kind depends on more than the parser says.
-fn agree(found: &Result<String, Reject>, expected: &Result<String, Reject>) -> bool {
-    match (found, expected) {
-        // `mailto:`-like schemes are refused for their scheme even where the rest is broken.
-        (Err(Reject::Scheme), Err(_)) => true,
-        (Err(Reject::Empty | Reject::Relative | Reject::Invalid), Err(Reject::Invalid)) => true,
-        (found, expected) => found == expected,
-    }
 }
 
 /// Bytes around every boundary of the rules, whole parts and single characters.

@@ -18,8 +18,10 @@ fn same(lab: &Lab, inputs: &str, convert: &str, ingest: &str) {
         let _ = fs::remove_dir_all(lab.path(store));
     }
     let format = convert.split("--block").next().unwrap();
-    lab.run(&format!("ingest {inputs} --store original {format} {ingest}"))
-        .exits(code);
+    lab.run(&format!(
+        "ingest {inputs} --store original {format} {ingest}"
+    ))
+    .exits(code);
     lab.run(&format!("ingest made.cza --store archive {ingest}"))
         .exits(code);
     assert!(
@@ -71,11 +73,19 @@ fn limits_apply_when_an_archive_is_made_and_must_be_the_same_when_it_is_read() {
     let lab = Lab::new();
     let mut lines = crawl(31, 200);
     let long = format!("http://long.example/{}", "x".repeat(300));
-    lines.push(format!("{{\"url\":\"http://a/\",\"links\":[\"{long}\",\"http://b/\"]}}\n"));
+    lines.push(format!(
+        "{{\"url\":\"http://a/\",\"links\":[\"{long}\",\"http://b/\"]}}\n"
+    ));
     lines.push(format!("{{\"url\":\"{long}\"}}\n"));
     let many: Vec<String> = (0..40).map(|n| format!("\"http://m/{n}\"")).collect();
-    lines.push(format!("{{\"url\":\"http://a/\",\"links\":[{}]}}\n", many.join(",")));
-    lines.push(format!("{{\"url\":\"http://c/\",\"x\":\"{}\"}}\n", "y".repeat(2000)));
+    lines.push(format!(
+        "{{\"url\":\"http://a/\",\"links\":[{}]}}\n",
+        many.join(",")
+    ));
+    lines.push(format!(
+        "{{\"url\":\"http://c/\",\"x\":\"{}\"}}\n",
+        "y".repeat(2000)
+    ));
     lab.file("in", lines.concat());
     let limits = "--limit-url 200 --limit-links 39 --limit-line 1500";
     let line = format!("convert in -o made.cza {limits} --json");
@@ -85,14 +95,20 @@ fn limits_apply_when_an_archive_is_made_and_must_be_the_same_when_it_is_read() {
         serde_json::json!({"too-long": 1, "url-too-long": 1, "too-many-links": 1})
     );
     for store in ["original", "archive"] {
-        let input = if store == "original" { "in" } else { "made.cza" };
+        let input = if store == "original" {
+            "in"
+        } else {
+            "made.cza"
+        };
         lab.run(&format!("ingest {input} --store {store} {limits}"))
             .exits(3);
     }
     assert!(lab.snapshot("original") == lab.snapshot("archive"));
-    lab.run("ingest made.cza --store other")
-        .exits(2)
-        .says(&["--limit-url 200", "--limit-url 8192", "give the same limits"]);
+    lab.run("ingest made.cza --store other").exits(2).says(&[
+        "--limit-url 200",
+        "--limit-url 8192",
+        "give the same limits",
+    ]);
 }
 
 #[test]
@@ -102,9 +118,18 @@ fn random_crawls_at_any_number_of_passes_threads_and_checkpoints() {
     lab.file("b", gzip(crawl(42, 300).concat().as_bytes()));
     for (convert, ingest) in [
         ("--block-records 37", "--repeat 3 --checkpoint-every 1"),
-        ("--block-records 1", "--threads 1 --repeat 4 --self-links keep"),
-        ("--block-records 100", "--threads 4 --checkpoint-every 7 --window whole"),
-        ("--block-records 64", "--complete --repeat 2 --window interpolation:1.5"),
+        (
+            "--block-records 1",
+            "--threads 1 --repeat 4 --self-links keep",
+        ),
+        (
+            "--block-records 100",
+            "--threads 4 --checkpoint-every 7 --window whole",
+        ),
+        (
+            "--block-records 64",
+            "--complete --repeat 2 --window interpolation:1.5",
+        ),
     ] {
         same(&lab, "a b", convert, ingest);
     }
@@ -140,14 +165,25 @@ fn archives_beside_other_inputs_and_each_other() {
         lab.run(&format!("convert {name} -o {name}.cza --block-records 30"))
             .exits(0);
     }
-    lab.run("ingest a b c --repeat 3 --store originals").exits(0);
-    for (at, inputs) in ["a.cza b.cza c.cza", "a b.cza c", "a.cza b c.cza", "a b c.cza"]
-        .iter()
-        .enumerate()
+    lab.run("ingest a b c --repeat 3 --store originals")
+        .exits(0);
+    for (at, inputs) in [
+        "a.cza b.cza c.cza",
+        "a b.cza c",
+        "a.cza b c.cza",
+        "a b c.cza",
+    ]
+    .iter()
+    .enumerate()
     {
-        lab.run(&format!("ingest {inputs} --repeat 3 --store s{at} --checkpoint-every 11"))
-            .exits(0);
-        assert!(lab.snapshot(&format!("s{at}")) == lab.snapshot("originals"), "{inputs}");
+        lab.run(&format!(
+            "ingest {inputs} --repeat 3 --store s{at} --checkpoint-every 11"
+        ))
+        .exits(0);
+        assert!(
+            lab.snapshot(&format!("s{at}")) == lab.snapshot("originals"),
+            "{inputs}"
+        );
     }
     // A longer list, and more passes, go on; the same command again has nothing to do.
     lab.run("ingest a.cza --store steps").exits(0);
@@ -169,7 +205,8 @@ fn killed_and_started_again() {
     lab.file("first", crawl(61, 60).concat());
     lab.file("in", crawl(62, 150).concat());
     lab.run("convert in -o in.cza --block-records 20").exits(0);
-    lab.run("ingest first in --repeat 4 --store original").exits(0);
+    lab.run("ingest first in --repeat 4 --store original")
+        .exits(0);
     kill_often(&lab, "ingest first in.cza --repeat 4", 3);
     assert!(lab.snapshot("cut") == lab.snapshot("original"));
 }
@@ -205,13 +242,18 @@ fn damage_ends_a_run_and_a_good_copy_goes_on() {
     let lab = Lab::new();
     let records = crawl(81, 300);
     lab.file("in", records.concat());
-    lab.run("convert in -o good.cza --block-records 50").exits(0);
+    lab.run("convert in -o good.cza --block-records 50")
+        .exits(0);
     let good = fs::read(lab.path("good.cza")).unwrap();
     let mut flipped = good.clone();
     flipped[good.len() / 2] ^= 4;
-    for (at, bad) in [&good[..good.len() * 2 / 3], &good[..good.len() - 1], &flipped]
-        .iter()
-        .enumerate()
+    for (at, bad) in [
+        &good[..good.len() * 2 / 3],
+        &good[..good.len() - 1],
+        &flipped,
+    ]
+    .iter()
+    .enumerate()
     {
         let store = format!("s{at}");
         lab.file("x.cza", bad);
@@ -250,9 +292,7 @@ fn convert_refuses_what_would_lose_something() {
     let lab = Lab::new();
     lab.file("in", crawl(92, 30).concat());
     lab.run("convert in -o in.cza").exits(0);
-    lab.run("convert in -o in.cza")
-        .exits(2)
-        .says(&["--force"]);
+    lab.run("convert in -o in.cza").exits(2).says(&["--force"]);
     // Records that fail their check are not given a new checksum.
     let mut bad = gzip(crawl(93, 30).concat().as_bytes());
     let at = bad.len() - 6;
@@ -277,7 +317,11 @@ fn pagerank_of_an_archive() {
     lab.file("in", crawl(94, 200).concat());
     lab.run("convert in -o in.cza --block-records 30").exits(0);
     for policy in ["keep", "drop"] {
-        let of = |input| lab.run(&format!("pagerank {input} --self-links {policy}")).exits(0).out;
+        let of = |input| {
+            lab.run(&format!("pagerank {input} --self-links {policy}"))
+                .exits(0)
+                .out
+        };
         assert_eq!(of("in"), of("in.cza"));
     }
 }
@@ -294,11 +338,19 @@ fn real_crawls() {
         let Some(path) = data(name) else { continue };
         let lab = Lab::new();
         let input = path.display();
-        same(&lab, &input.to_string(), &format!("--format {format}"), "--repeat 2");
+        same(
+            &lab,
+            &input.to_string(),
+            &format!("--format {format}"),
+            "--repeat 2",
+        );
         let line = format!("convert {input} --format {format} --json -o size.cza");
         let said = lab.run(&line).exits(0).json();
         let bytes = fs::metadata(lab.path("size.cza")).unwrap().len() as f64;
         let links = said["links"].as_f64().unwrap();
-        assert!(bytes / links <= most, "{name}: {bytes} bytes, {links} links");
+        assert!(
+            bytes / links <= most,
+            "{name}: {bytes} bytes, {links} links"
+        );
     }
 }

@@ -62,7 +62,10 @@ fn seal(bytes: &mut [u8], head: std::ops::Range<usize>) {
 fn bad() -> Vec<(&'static str, Vec<u8>)> {
     let good = fs::read(samples("good").join("crawl.cza")).unwrap();
     let index = index_of(&good);
-    let (first, second) = (index.blocks[0].offset as usize, index.blocks[1].offset as usize);
+    let (first, second) = (
+        index.blocks[0].offset as usize,
+        index.blocks[1].offset as usize,
+    );
     let end = index.end as usize;
     let changed = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = good.clone();
@@ -141,7 +144,10 @@ fn golden_bad() {
         assert!(fs::read(&path).unwrap() == bytes, "{name}");
         let said = match from_bytes(&bytes) {
             Err(error) => error.to_string(),
-            Ok(read) => read.bad_end.unwrap_or_else(|| panic!("{name} is read")).to_string(),
+            Ok(read) => read
+                .bad_end
+                .unwrap_or_else(|| panic!("{name} is read"))
+                .to_string(),
         };
         let expected = fs::read_to_string(folder.join(format!("{name}.cza.expected")));
         let expected = expected.unwrap_or_else(|_| panic!("{name}: {said}"));
@@ -151,5 +157,9 @@ fn golden_bad() {
         listed += 1;
     }
     let files = fs::read_dir(&folder).unwrap().count();
-    assert_eq!(files, 2 * listed, "samples and their expected files, no others");
+    assert_eq!(
+        files,
+        2 * listed,
+        "samples and their expected files, no others"
+    );
 }

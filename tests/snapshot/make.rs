@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use cashrank::Result;
 use cashrank::engine::Config;
-use cashrank::ingest::{Every, Job, Note, Observer, Standing, Stream, ingest};
+use cashrank::ingest::{Every, Job, Note, Observer, StandardInput, Standing, Stream, ingest};
 use cashrank::snapshot::{Ranked, Snapshot};
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::{RealDisk, Settings};
@@ -30,7 +30,8 @@ pub const READ_PARTS: [&str; 7] = [
 ];
 pub const SNAPSHOT: &str = READ_PARTS[6];
 
-struct Quiet;
+/// Tells nobody.
+pub struct Quiet;
 
 impl Observer for Quiet {
     fn note(&mut self, _: Note<'_>) {}
@@ -39,8 +40,14 @@ impl Observer for Quiet {
 
 /// Reads the sample's five records 60 times into a new store.
 pub fn make_store(store: &Path) {
+    let outcome = ingest(&job(store), Arc::new(RealDisk), &mut Quiet).unwrap();
+    assert_eq!(outcome.counters.records, 300);
+}
+
+/// The job of [`make_store`].
+pub fn job(store: &Path) -> Job {
     let limits = Limits::default();
-    let job = Job {
+    Job {
         store: store.into(),
         settings: Settings::new(Config::default(), &limits),
         inputs: vec![InputName::parse(
@@ -51,6 +58,8 @@ pub fn make_store(store: &Path) {
         complete: false,
         strict: true,
         stream: Stream::Auto,
+        spool: None,
+        stdin: StandardInput::default(),
         checkpoint_every: Every::Records(50),
         snapshot_every: Every::Never,
         keep_snapshots: 0,
@@ -58,9 +67,7 @@ pub fn make_store(store: &Path) {
         limits,
         source: SourceOptions::default(),
         stop: Arc::new(AtomicBool::new(false)),
-    };
-    let outcome = ingest(&job, Arc::new(RealDisk), &mut Quiet).unwrap();
-    assert_eq!(outcome.counters.records, 300);
+    }
 }
 
 /// Copies what a reader needs.

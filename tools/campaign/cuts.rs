@@ -42,7 +42,7 @@ pub fn exhaustive(scenario: &Scenario, seed: u64, again: bool) -> Tally {
                 return tally;
             }
             let copy = survivor.cut(Survival::Everything, seed);
-            if scenario.run(&copy).is_err() {
+            if scenario.run(&copy, promise.acked).is_err() {
                 return tally;
             }
             for at in 0..=copy.operations() {
@@ -79,7 +79,7 @@ impl Level<'_> {
     ) -> Tally {
         let mut tally = Tally::default();
         disk.plan(cut_at(at));
-        let ran = match self.scenario.run_into_fault(disk) {
+        let ran = match self.scenario.run_into_fault(disk, promise.acked) {
             Ok(ran) => ran,
             Err(what) => {
                 tally.failures.push(format!("{}: {what}", self.path));
@@ -106,7 +106,7 @@ impl Level<'_> {
                 continue;
             }
             let copy = survivor.cut(Survival::Everything, self.seed);
-            let finished = self.scenario.finish(&copy).and_then(|ran| {
+            let finished = self.scenario.finish(&copy, promise.acked).and_then(|ran| {
                 check_generation(&promise, ran.began_with)?;
                 self.scenario.verify(&copy)?;
                 Ok(ran)
@@ -127,14 +127,6 @@ impl Level<'_> {
     }
 }
 
-impl Promise {
-    /// Adds what a later run promised.
-    fn keep(&mut self, later: Promise) {
-        self.generation = self.generation.max(later.generation);
-        self.snapshot = self.snapshot.take().max(later.snapshot);
-    }
-}
-
 /// Random scenarios: each cut up to four times, then finished.
 pub fn random(dir: &Path, seed: u64, chains: u64, mutant: Option<Mutant>) -> Tally {
     // Many chains share a scenario: its undisturbed run is made once.
@@ -142,7 +134,11 @@ pub fn random(dir: &Path, seed: u64, chains: u64, mutant: Option<Mutant>) -> Tal
     spread(chains.div_ceil(SHARED), |group| {
         let mut dice = Dice(seed ^ group.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let mut tally = Tally::default();
-        let scenario = match Scenario::random(&mut dice, dir) {
+        let scenario = match dice.roll(4) {
+            0 => Scenario::piped(&mut dice),
+            _ => Scenario::random(&mut dice, dir),
+        };
+        let scenario = match scenario {
             Ok(scenario) => scenario,
             Err(what) => {
                 tally
@@ -200,7 +196,7 @@ fn one_chain(
         let early = cut > 0 && dice.coin();
         let at = dice.roll(if early { 60 } else { scenario.operations + 20 });
         disk.plan(cut_at(at));
-        let ran = scenario.run_into_fault(&disk)?;
+        let ran = scenario.run_into_fault(&disk, promise.acked)?;
         check_generation(&promise, ran.began_with)?;
         promise.keep(ran.promise);
         tally.cuts += 1;
@@ -211,7 +207,7 @@ fn one_chain(
             .check_survivor(&disk, &promise)
             .map_err(|what| format!("after cut {cut} at {at}, {survival:?} survives: {what}"))?;
     }
-    let ran = scenario.finish(&disk)?;
+    let ran = scenario.finish(&disk, promise.acked)?;
     check_generation(&promise, ran.began_with)?;
     scenario.verify(&disk)?;
     tally.survived(ran.recovery);

@@ -76,7 +76,7 @@ pub fn sweep(scenario: &Scenario, seed: u64) -> Tally {
 fn one(scenario: &Scenario, seed: u64, plan: Plan, tally: &mut Tally) -> Result<(), String> {
     let disk = SimDisk::new(seed);
     disk.plan(plan);
-    let ran = scenario.run(&disk)?;
+    let ran = scenario.run(&disk, 0)?;
     if !disk.struck() {
         return Ok(());
     }
@@ -106,7 +106,7 @@ fn go_on(
     tally: &mut Tally,
 ) -> Result<(), String> {
     scenario.check_survivor(disk, promise)?;
-    let ran = scenario.finish(disk)?;
+    let ran = scenario.finish(disk, promise.acked)?;
     check_generation(promise, ran.began_with)?;
     scenario.verify(disk)?;
     tally.survived(ran.recovery);

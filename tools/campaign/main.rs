@@ -23,6 +23,7 @@ mod cuts;
 mod disk;
 mod errors;
 mod mutants;
+mod producer;
 mod scenario;
 mod tally;
 #[cfg(test)]
@@ -106,7 +107,11 @@ fn run(part: Part, options: &Options, lab: &Path) -> Result<Tally, String> {
         Part::Exhaustive => cuts::exhaustive(&small()?, seed, options.full),
         Part::Cuts => cuts::random(lab, seed, if options.full { 400_000 } else { 40_000 }, None),
         Part::Wide => cuts::wide(lab, seed, if options.full { 2_000 } else { 100 }),
-        Part::Errors => errors::sweep(&small()?, seed),
+        Part::Errors => {
+            let mut tally = errors::sweep(&small()?, seed);
+            tally += errors::sweep(&Scenario::piped(&mut crawl::Dice(seed))?, seed);
+            tally
+        }
         Part::Mutants => mutants::catch(lab, seed),
     })
 }

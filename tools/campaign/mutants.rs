@@ -85,6 +85,15 @@ pub const MUTANTS: &[(&str, Mutant)] = &[
     ("latest.json is not synced", |path, _| {
         dropped(file(path, "latest.tmp"))
     }),
+    ("the spool is not synced", |path, operation| {
+        dropped(within(path, "spool") && operation == Operation::Sync && !file(path, "acked.tmp"))
+    }),
+    ("names in the spool are not synced", |path, _| {
+        dropped(file(path, "spool"))
+    }),
+    ("acked is not synced", |path, _| {
+        dropped(file(path, "acked.tmp"))
+    }),
     ("names of snapshots are not synced", |path, _| {
         dropped(file(path, "snapshots"))
     }),

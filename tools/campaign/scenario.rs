@@ -2,19 +2,23 @@
 //! disk; and what must hold whatever happens to it.
 
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cashrank::engine::{Config, WindowPolicy};
-use cashrank::ingest::{Every, Job, Note, Observer, Outcome, Standing, Stream, ingest};
+use cashrank::ingest::{
+    Every, Job, Note, Observer, Outcome, StandardInput, Standing, Stream, ingest,
+};
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::{Disk, Settings, open_view};
 use cashrank::{Error, Limits};
 
 use crate::crawl::{Dice, crawl};
 use crate::disk::SimDisk;
+use crate::producer::Producer;
 
 /// Where the store is on the simulated disk.
 pub const STORE: &str = "/store";
@@ -22,6 +26,8 @@ pub const STORE: &str = "/store";
 /// A job, and the snapshots of a run of it that nothing happens to, by their files' names.
 pub struct Scenario {
     job: Job,
+    /// What is piped into it with a spool, if it reads standard input.
+    stream: Option<Arc<[u8]>>,
     snapshots: BTreeMap<String, Vec<u8>>,
     /// Disk operations of the undisturbed run.
     pub operations: u64,
@@ -34,6 +40,17 @@ pub struct Promise {
     pub generation: u64,
     /// The last snapshot published.
     pub snapshot: Option<String>,
+    /// Bytes of standard input acknowledged.
+    pub acked: u64,
+}
+
+impl Promise {
+    /// Adds what a later run promised.
+    pub fn keep(&mut self, later: Promise) {
+        self.generation = self.generation.max(later.generation);
+        self.snapshot = self.snapshot.take().max(later.snapshot);
+        self.acked = self.acked.max(later.acked);
+    }
 }
 
 /// How a run ended.
@@ -48,6 +65,8 @@ pub struct Ran {
 
 struct Witness {
     started: Instant,
+    producer: Producer,
+    asked_for_more: Option<u64>,
     recovery: Option<Duration>,
     began_with: Option<u64>,
     promise: Promise,
@@ -63,6 +82,9 @@ impl Observer for Witness {
             Note::Published { path, .. } => {
                 let name = path.file_name().unwrap_or_default();
                 self.promise.snapshot = Some(name.to_string_lossy().into_owned());
+            }
+            Note::Spooling { from, ended } if !ended && !self.producer.is_asked_from(from) => {
+                self.asked_for_more = Some(from);
             }
             Note::Resuming { .. } => {
                 self.recovery.get_or_insert(self.started.elapsed());
@@ -98,7 +120,24 @@ impl Scenario {
         job.keep_snapshots = dice.roll(3) as usize;
         job.repeat = 1 + dice.roll(3) as u32;
         job.complete = dice.roll(4) == 0;
-        Scenario::new(job)
+        Scenario::new(job, None)
+    }
+
+    /// A crawl piped into a spooled ingest, plain or compressed, drawn from the dice.
+    pub fn piped(dice: &mut Dice) -> Result<Scenario, String> {
+        let records = 1 + dice.roll(60);
+        let text = crawl(dice.roll(1 << 40), records).concat().into_bytes();
+        let stream = match dice.roll(3) {
+            0 => text,
+            kind => compressed(&text, 1 + dice.roll(2000) as usize, kind == 1)?,
+        };
+        let mut job = job(Vec::new(), Config::default());
+        job.inputs = vec![InputName::Stdin];
+        // Who was cut off does not know whether its stream was read to the end.
+        job.stream = Stream::Again;
+        job.checkpoint_every = Every::Records([1, 3, 7, 20, 1000][dice.roll(5) as usize]);
+        job.repeat = [1, 1, 1, 2][dice.roll(4) as usize];
+        Scenario::new(job, Some(stream.into()))
     }
 
     /// A small one, for going through all its operations.
@@ -106,7 +145,7 @@ impl Scenario {
         let mut job = job(vec![write_crawl(dir, seed, 12)?], Config::default());
         job.checkpoint_every = Every::Records(5);
         job.repeat = 2;
-        Scenario::new(job)
+        Scenario::new(job, None)
     }
 
     /// One of more pages than a chunk of the cash file holds, whose logs are flushed on the way.
@@ -125,19 +164,20 @@ impl Scenario {
         job.checkpoint_every = Every::Records(1);
         job.limits.pages = 1 << 18;
         job.repeat = 2;
-        Scenario::new(job)
+        Scenario::new(job, None)
     }
 
     /// The scenario of a job, run once without faults.
-    fn new(job: Job) -> Result<Scenario, String> {
+    fn new(job: Job, stream: Option<Arc<[u8]>>) -> Result<Scenario, String> {
         let mut scenario = Scenario {
             job,
+            stream,
             snapshots: BTreeMap::new(),
             operations: 0,
         };
         let disk = SimDisk::new(0);
         let keep = std::mem::replace(&mut scenario.job.keep_snapshots, 0);
-        let ran = scenario.run(&disk)?;
+        let ran = scenario.run(&disk, 0)?;
         ran.result
             .map_err(|error| format!("without faults: {error}"))?;
         scenario.operations = disk.operations();
@@ -157,16 +197,32 @@ impl Scenario {
         }
     }
 
-    /// Runs the job on a disk. An error here is a failure of the program, whatever the disk did.
-    pub fn run(&self, disk: &SimDisk) -> Result<Ran, String> {
+    /// Runs the job on a disk. So many bytes of a piped stream were acknowledged before. An error
+    /// here is a failure of the program, whatever the disk did.
+    pub fn run(&self, disk: &SimDisk, acked: u64) -> Result<Ran, String> {
+        let mut job = self.job.clone();
+        let stream = self.stream.clone().unwrap_or_default();
+        let producer = Producer::new(&stream, acked);
+        if self.stream.is_some() {
+            job.stdin = producer.stdin();
+            job.spool = Some(producer.spool());
+        }
         let mut witness = Witness {
             started: Instant::now(),
+            producer,
+            asked_for_more: None,
             recovery: None,
             began_with: None,
             promise: Promise::default(),
         };
-        let run = || ingest(&self.job, Arc::new(disk.clone()), &mut witness);
+        let run = || ingest(&job, Arc::new(disk.clone()), &mut witness);
         let result = catch_unwind(AssertUnwindSafe(run)).map_err(|_| "it panicked")?;
+        if let Some(from) = witness.asked_for_more {
+            return Err(format!(
+                "it asks for byte {from}, and had acknowledged more"
+            ));
+        }
+        witness.promise.acked = witness.producer.forgotten();
         Ok(Ran {
             result,
             promise: witness.promise,
@@ -178,8 +234,8 @@ impl Scenario {
     }
 
     /// Runs the job until something stops it, which must be the disk. What was promised.
-    pub fn run_into_fault(&self, disk: &SimDisk) -> Result<Ran, String> {
-        let ran = self.run(disk)?;
+    pub fn run_into_fault(&self, disk: &SimDisk, acked: u64) -> Result<Ran, String> {
+        let ran = self.run(disk, acked)?;
         match &ran.result {
             Err(Error::Io { .. }) => Ok(ran),
             Ok(outcome) if !outcome.stopped => Ok(ran),
@@ -189,8 +245,8 @@ impl Scenario {
     }
 
     /// Runs the job on a sound disk to its end: all must be as if nothing had happened.
-    pub fn finish(&self, disk: &SimDisk) -> Result<Ran, String> {
-        let ran = self.run(disk)?;
+    pub fn finish(&self, disk: &SimDisk, acked: u64) -> Result<Ran, String> {
+        let ran = self.run(disk, acked)?;
         match &ran.result {
             Ok(outcome) if !outcome.stopped => {}
             Ok(_) => return Err("it stopped by itself".into()),
@@ -267,12 +323,33 @@ fn job(files: Vec<PathBuf>, config: Config) -> Job {
         keep_snapshots: 0,
         threads: 1,
         limits,
+        spool: None,
+        stdin: StandardInput::default(),
         source: SourceOptions {
             chunk_bytes: 4 << 10,
             ..SourceOptions::default()
         },
         stop: Arc::default(),
     }
+}
+
+/// A stream of gzip members or zstd frames, each of so many bytes of `text`.
+fn compressed(text: &[u8], size: usize, gzip: bool) -> Result<Vec<u8>, String> {
+    let compress = |part: &[u8]| match gzip {
+        true => {
+            let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+            out.write_all(part)?;
+            out.finish()
+        }
+        false => {
+            let mut out = zstd::Encoder::new(Vec::new(), 3)?;
+            out.include_checksum(true)?;
+            out.write_all(part)?;
+            out.finish()
+        }
+    };
+    let parts: io::Result<Vec<Vec<u8>>> = text.chunks(size).map(compress).collect();
+    Ok(parts.map_err(|error| error.to_string())?.concat())
 }
 
 fn write_crawl(dir: &Path, seed: u64, records: u64) -> Result<PathBuf, String> {

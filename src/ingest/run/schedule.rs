@@ -62,6 +62,7 @@ impl Run<'_> {
 
     /// Does what is due by time.
     pub(super) fn on_time(&mut self) -> Result<()> {
+        self.check_spool()?;
         let over = |every, since: Instant| matches!(every, Every::Time(t) if since.elapsed() >= t);
         let snapshot = over(self.job.snapshot_every, self.snapshotted)
             && self.engine.counters().records > self.published_at.as_ref().map_or(0, |c| c.records);
@@ -86,11 +87,17 @@ impl Run<'_> {
         {
             self.finish_publishing()?;
         }
+        if let Some(spooling) = &self.spooling {
+            spooling.before_checkpoint()?;
+        }
         checkpoint(&mut self.engine, &self.progress)?;
         self.observer.note(Note::Checkpoint {
             generation: self.engine.archive().generation(),
             records: self.engine.counters().records,
         });
+        if let Some(spooling) = &self.spooling {
+            spooling.after_checkpoint(&self.progress)?;
+        }
         self.checkpointed = Instant::now();
         self.checkpointed_at = Some((self.progress.pass, self.progress.input, self.progress.place));
         Ok(())

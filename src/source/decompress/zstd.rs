@@ -18,8 +18,10 @@ use crate::source::damage::DamageKind::{
 use crate::source::input::Raw;
 use crate::source::sniff::{ZSTD_MAGIC, is_skippable};
 
-/// Most compressed bytes a call may ask for: the largest block and the next block's header.
-const PIECE_MAX: usize = (128 << 10) + 3;
+/// Most compressed bytes given to one call: the largest block.
+const PIECE_MAX: usize = 128 << 10;
+/// Length of a block's header.
+const BLOCK_HEADER: usize = 3;
 /// Window logs that the library accepts.
 const WINDOW_LOGS: std::ops::RangeInclusive<u32> = 10..=31;
 
@@ -28,7 +30,7 @@ enum State {
     Between,
     Header,
     Body {
-        /// Compressed bytes up to the end of the current block (and the next one's header).
+        /// Compressed bytes up to the end of the current block, or of a header.
         wanted: usize,
         /// The last call filled its output: what it held back has to be fetched first.
         held_back: bool,
@@ -180,7 +182,7 @@ impl Zstd {
             });
         }
         self.state = State::Body {
-            wanted: hint.clamp(1, PIECE_MAX),
+            wanted: piece_of(hint),
             held_back: out.len() == out.capacity(),
         };
         Ok(Step::Data)
@@ -208,6 +210,15 @@ impl Zstd {
             self.start
         );
         damage(Truncated, what)
+    }
+}
+
+/// How much of what the library asks for to give it at once. It asks for a block together with the
+/// next one's header; were that header bad, the same call would forget the block.
+fn piece_of(hint: usize) -> usize {
+    match hint {
+        0..=BLOCK_HEADER => hint.max(1),
+        _ => (hint - BLOCK_HEADER).min(PIECE_MAX),
     }
 }
 
@@ -283,6 +294,31 @@ fn little_endian(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Its story: a block and the header of the next went into one call. If that header was bad, the
+    /// block was forgotten with much room for output, and came out with little.
+    #[test]
+    fn a_block_before_a_bad_one_comes_out_whatever_the_room() {
+        // A single segment of 17 bytes; a raw block of 6; the last block: raw, too large.
+        let text = b"a\nbcd\n";
+        let (start, bad) = ([0x20, 17, 6 << 3, 0, 0], [0x29, 0x22, 0x11]);
+        let frame = [&ZSTD_MAGIC[..], &start, text, &bad].concat();
+        for room in [1, 5, 6, 7, 4096] {
+            let mut raw = Raw::new(Box::new(io::Cursor::new(frame.clone())));
+            let mut zstd = Zstd::new(17).unwrap();
+            let mut found = Vec::new();
+            let fault = loop {
+                let mut out = Vec::with_capacity(room);
+                let step = zstd.step(&mut raw, &mut out);
+                found.extend(out);
+                if let Err(fault) = step {
+                    break fault;
+                }
+            };
+            assert!(matches!(fault, Fault::Damage(InvalidData, _)), "{fault:?}");
+            assert_eq!(found, text, "room for {room}");
+        }
+    }
 
     #[test]
     fn frame_headers() {

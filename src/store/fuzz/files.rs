@@ -1,0 +1,308 @@
+//! Fuzz targets: the files of a store, one at a time.
+
+use std::path::Path;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::super::cash::{CashFile, Slot};
+use super::super::identity::Identity;
+use super::super::log::{Block, BlockLog, LogLengths};
+use super::super::marks::{self, MarkFiles};
+use super::super::names::{NameLengths, NameLogs, NameReader};
+use super::super::sealed;
+use crate::engine::{Fingerprint, Mark, Totals};
+use crate::fuzz::{Bytes, Dice, Memory};
+use crate::store::Disk;
+use crate::{Error, Result};
+
+const DIR: &str = "store";
+
+fn dir() -> &'static Path {
+    Path::new(DIR)
+}
+
+fn expect<T>(result: Result<T>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Damage is called damage: no disk failed here.
+fn judge<T>(result: Result<T>) -> Option<T> {
+    match result {
+        Ok(value) => Some(value),
+        Err(Error::Damaged { .. } | Error::Refused(_)) => None,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// `identity.json`: as it is, and with its checksum made right.
+pub(crate) fn identity(data: &[u8]) {
+    let disk = Memory::default();
+    let path = dir().join("identity.json");
+    disk.put(&path, data);
+    let _damaged = judge(Identity::read(&disk, dir()));
+    let Ok(serde_json::Value::Object(mut content)) = serde_json::from_slice(data) else {
+        return;
+    };
+    content.remove("checksum");
+    disk.put(&path, &sealed::to_text(&content).unwrap_or_default());
+    if let Some(found) = judge(Identity::read(&disk, dir())) {
+        let (settings, key) = (found.settings.clone(), found.key);
+        expect(Identity::create(&disk, dir(), found.settings, found.key));
+        let again = expect(Identity::read(&disk, dir()));
+        assert!(again.settings == settings && again.key == key);
+    }
+}
+
+/// Opens a log of which all bytes are committed.
+fn open_log(disk: &Memory, data: &[u8], index: &[u8]) -> BlockLog {
+    let path = dir().join("urls");
+    disk.put(&path, data);
+    disk.put(&path.with_extension("index"), index);
+    let lengths = LogLengths {
+        data: data.len() as u64,
+        index: index.len() as u64,
+    };
+    expect(BlockLog::read(disk, &path, lengths))
+}
+
+/// What readers of a log do. `page`: one to look for.
+fn read_log(log: &BlockLog, page: u64) -> Option<Vec<Block>> {
+    if let Some(block) = judge(log.find(page)) {
+        let at = page.checked_sub(block.first);
+        assert!(at.is_some_and(|at| at < u64::from(block.pages)));
+    }
+    let sound = judge(log.verify_index());
+    let blocks: Option<Vec<Block>> = log.blocks().map(judge).collect();
+    assert!(
+        sound.is_none()
+            || log
+                .blocks()
+                .all(|block| judge(block).is_some() || blocks.is_none())
+    );
+    blocks
+}
+
+/// A log of blocks of any form. Input: length of the index, the index, the data, whose blocks get
+/// right checksums where they have the room.
+pub(crate) fn log(data: &[u8]) {
+    let mut bytes = Bytes(data);
+    let len = usize::from(bytes.byte());
+    let index = bytes.take(len);
+    let page = u64::from(Dice::of(data).one_of([0u8, 1, 7, 255])) << (len % 57);
+    let disk = Memory::default();
+    let _damaged = read_log(&open_log(&disk, bytes.0, index), page);
+    let mut file = bytes.0.to_vec();
+    let mut at = 0;
+    while let Some(end) = make_right(&mut file, at) {
+        at = end;
+    }
+    if let Some(blocks) = read_log(&open_log(&disk, &file, index), page) {
+        let payloads = blocks.iter().map(|block| 24 + block.payload.len());
+        assert_eq!(payloads.sum::<usize>(), file.len());
+    }
+}
+
+/// Sets the checksum of the block at `at`; where it ends.
+fn make_right(file: &mut [u8], at: usize) -> Option<usize> {
+    let len = u32::from_le_bytes(*file.get(at + 12..)?.first_chunk()?);
+    let end = (at + 24).checked_add(len as usize)?;
+    let payload = xxh3_64(file.get(at + 24..end)?);
+    let sum = xxh3_64(&[&file[at..at + 16], &payload.to_le_bytes()].concat());
+    file[at + 16..at + 24].copy_from_slice(&sum.to_le_bytes());
+    Some(end)
+}
+
+/// What is appended to a log comes back, by page and in order. Input: for each block the number
+/// of pages, the length, and the payload.
+pub(crate) fn log_written(data: &[u8]) {
+    let disk = Memory::default();
+    let path = dir().join("urls");
+    let mut log = expect(BlockLog::open(&disk, &path, LogLengths::default()));
+    let mut bytes = Bytes(data);
+    let mut written = Vec::new();
+    let mut first = 0;
+    let mut lengths = LogLengths::default();
+    while !bytes.0.is_empty() {
+        let [pages, len] = bytes.array();
+        let pages = 1 + u32::from(pages);
+        let payload = bytes.take((len & 0x7f).into()).to_vec();
+        log.append(first, pages, &payload);
+        if len & 0x80 != 0 {
+            lengths = expect(log.sync());
+        }
+        written.push(Block {
+            first,
+            pages,
+            payload,
+        });
+        first += u64::from(pages);
+    }
+    let whole = expect(log.sync());
+    let log = expect(BlockLog::read(&disk, &path, whole));
+    expect(log.verify_index());
+    let found: Vec<Block> = log.blocks().map(expect).collect();
+    assert_eq!(found, written);
+    for block in &written {
+        let last = block.first + u64::from(block.pages) - 1;
+        assert_eq!(&expect(log.find(block.first)), block);
+        assert_eq!(&expect(log.find(last)), block);
+    }
+    assert!(log.find(first).is_err());
+    // Opened after a cut the log ends where it was committed.
+    let log = expect(BlockLog::open(&disk, &path, lengths));
+    expect(log.verify_index());
+    assert!(written.starts_with(&log.blocks().map(expect).collect::<Vec<_>>()));
+}
+
+/// One block of names. Input: flags, number of names, and the front-coded text; or, by a flag, the
+/// compressed bytes themselves.
+pub(crate) fn name_block(data: &[u8]) {
+    let mut bytes = Bytes(data);
+    let (flags, pages) = (bytes.byte(), bytes.byte());
+    let pages = u32::from(pages) << (flags >> 3);
+    let packed;
+    let payload = if flags & 1 != 0 {
+        bytes.0
+    } else {
+        packed = zstd::bulk::compress(bytes.0, 1).unwrap_or_default();
+        &packed
+    };
+    let disk = Memory::default();
+    let path = dir().join("urls");
+    let mut log = expect(BlockLog::open(&disk, &path, LogLengths::default()));
+    log.append(0, pages, payload);
+    let urls = expect(log.sync());
+    let prints = expect(BlockLog::open(
+        &disk,
+        &dir().join("fingerprints"),
+        LogLengths::default(),
+    ));
+    drop(prints);
+    let lengths = NameLengths {
+        urls,
+        ..NameLengths::default()
+    };
+    let names = expect(NameReader::open(&disk, dir(), lengths));
+    let found: Option<Vec<String>> = names.names().map(judge).collect();
+    let mut held = None;
+    let last = judge(names.name(u64::from(pages).saturating_sub(1), &mut held));
+    if let Some(found) = found {
+        assert_eq!(found.len(), pages as usize);
+        assert_eq!(last.as_ref(), found.last());
+    }
+}
+
+/// Names that are written come back. Input: a line for each.
+pub(crate) fn names_written(data: &[u8]) {
+    let disk = Memory::default();
+    let mut logs = expect(NameLogs::open(&disk, dir(), NameLengths::default(), 0));
+    let text = String::from_utf8_lossy(data);
+    let mut written = Vec::new();
+    let mut lengths = NameLengths::default();
+    for (page, line) in text.split('\n').enumerate() {
+        let print = Fingerprint::from(xxh3_64(line.as_bytes())) << (page % 65);
+        expect(logs.append(print, line.as_bytes()));
+        written.push((print, line));
+        if line.ends_with('!') {
+            lengths = expect(logs.sync());
+            let names = expect(NameReader::open(&disk, dir(), lengths));
+            assert_eq!(names.names().map(expect).count(), page + 1);
+        }
+    }
+    assert!(lengths.urls.data <= expect(logs.sync()).urls.data);
+    let names = expect(NameReader::open(&disk, dir(), expect(logs.sync())));
+    expect(names.verify_indexes());
+    let found = names.names().map(expect);
+    assert!(found.eq(written.iter().map(|(_, line)| *line)));
+    let prints = names.fingerprints().map(expect);
+    assert!(prints.eq(written.iter().map(|(print, _)| *print)));
+    let mut held = None;
+    for (page, (_, line)) in written.iter().enumerate().rev() {
+        assert_eq!(expect(names.name(page as u64, &mut held)), *line);
+    }
+}
+
+/// A chunk of cash: read if it is what was committed, and only then. Input: number of pages, which
+/// slot, which byte to change (255: none), cells and ages.
+pub(crate) fn cash(data: &[u8]) {
+    let mut bytes = Bytes(data);
+    let [pages, slot, change] = bytes.array();
+    let (pages, slot) = (usize::from(pages) + 1, slot & 1);
+    let mut cells = vec![0u64; pages];
+    cells.iter_mut().for_each(|cell| *cell = bytes.u64());
+    let mut ages = vec![0u8; pages.div_ceil(2)];
+    ages.iter_mut().for_each(|age| *age = bytes.byte());
+    let hash = xxh3_64(&[bytemuck::cast_slice(&cells), &ages[..]].concat());
+    let disk = Memory::default();
+    let path = dir().join("cash");
+    let file = expect(disk.open(&path, true).map_err(Error::io(&path, "open")));
+    let start = u64::from(slot) * ((8 << 17) + (1 << 16));
+    let mut raw: Vec<u8> = bytemuck::cast_slice(&cells).to_vec();
+    let changed = usize::from(change) < raw.len() && change != 255;
+    if changed {
+        raw[usize::from(change)] ^= 1;
+    }
+    let written = file
+        .write_at(&raw, start)
+        .and_then(|()| file.write_at(&ages, start + (8 << 17)));
+    assert!(written.is_ok());
+    let reader = expect(CashFile::open(&disk, dir(), false));
+    let mut found = (vec![0; pages], vec![0; ages.len()]);
+    let slot = Slot { slot, hash };
+    let read = judge(reader.read(0, pages as u64, slot, &mut found.0, &mut found.1));
+    assert_eq!(read.is_none(), changed);
+    if !changed {
+        assert_eq!(found, (cells, ages));
+    }
+    let beyond = reader.read(1, (1 << 17) + 1, slot, &mut [0], &mut [0]);
+    assert!(judge(beyond).is_none(), "there is no second chunk");
+}
+
+/// A mark: what is written comes back; a file that is another is damaged. Input: what to do to the
+/// file, where, cells.
+pub(crate) fn marks(data: &[u8]) {
+    let mut bytes = Bytes(data);
+    let [what, low, high] = bytes.array();
+    let place = usize::from(u16::from_le_bytes([low, high]));
+    let (cells, _) = bytes.0.as_chunks::<8>();
+    let cells: Vec<u64> = cells.iter().map(|cell| u64::from_le_bytes(*cell)).collect();
+    let mark = Mark {
+        number: 3,
+        totals: Totals {
+            pages: cells.len() as u64,
+            ..Totals::default()
+        },
+    };
+    let disk = Memory::default();
+    let file = expect(marks::write(&disk, dir(), &mark, &cells));
+    let len = if cells.is_empty() {
+        0
+    } else {
+        cells.len() * 8 + 8
+    };
+    let damaged = match what % 3 {
+        1 if len > 0 => {
+            let at = (place % len) as u64;
+            let mut byte = [0];
+            let flipped = file
+                .read_at(&mut byte, at)
+                .and_then(|()| file.write_at(&[byte[0] ^ 1], at));
+            flipped.is_ok()
+        }
+        2 if len > 0 => file.set_len((place % len) as u64).is_ok(),
+        _ => false,
+    };
+    let files = expect(MarkFiles::open(&disk, dir(), &[mark]));
+    assert_eq!(judge(files.verify()).is_none(), damaged);
+    let mut found = vec![0; cells.len()];
+    if !cells.is_empty() && judge(files.cells(3, 0, &mut found)).is_some() {
+        assert_eq!(found, cells);
+    }
+    assert!(
+        judge(files.cells(4, 0, &mut found)).is_none(),
+        "there is no mark 4"
+    );
+}

@@ -1,0 +1,189 @@
+//! Fuzz target: a whole store of which one file is damaged.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
+
+use crate::batch::{Builder, HashKey, Rules};
+use crate::decode::Format;
+use crate::engine::{Config, EngineState};
+use crate::fuzz::{Bytes, Memory};
+use crate::limits::Limits;
+use crate::snapshot::{Ranked, Snapshot, publish};
+use crate::store::{
+    Disk, Progress, Report, Settings, Store, checkpoint, fill, open_view, settings_of,
+};
+use crate::{Error, Result};
+
+const DIR: &str = "store";
+
+/// The store, and what is true of it.
+struct Sample {
+    disk: Memory,
+    files: Vec<PathBuf>,
+    truth: Found,
+}
+
+/// What a store's users find in it.
+#[derive(Debug, Default)]
+struct Found {
+    settings: Option<Settings>,
+    report: Option<Report>,
+    state: Option<(EngineState, Progress)>,
+    snapshot: Option<Vec<(String, Ranked)>>,
+}
+
+static SAMPLE: LazyLock<Sample> = LazyLock::new(|| match sample() {
+    Ok(sample) => sample,
+    Err(error) => panic!("{error}"),
+});
+
+const RECORDS: &[u8] =
+    br#"{"url":"http://a.example/","links":["/1","/2","http://b.example/"],"fetched_at":100}
+{"url":"http://b.example/","links":["http://a.example/"],"fetched_at":200}
+{"url":"http://a.example/1","status":404}
+"#;
+
+fn limits() -> Limits {
+    Limits {
+        pages: 1000,
+        ..Limits::default()
+    }
+}
+
+/// Some rounds of a small crawl, two checkpoints, a snapshot. Nothing in it is random.
+fn sample() -> Result<Sample> {
+    let disk = Arc::new(Memory::default());
+    let dir = Path::new(DIR);
+    let settings = Settings::new(Config::default(), &limits());
+    let key = HashKey([1, 2]);
+    fill(&*disk, dir, &settings, key)?;
+    let mut engine = Store::open(disk.clone(), dir, &settings, &limits())?.engine;
+    let rules = Rules {
+        limits: limits(),
+        self_links: settings.config.self_links,
+        key,
+    };
+    let decoder = Format::Records.decoder();
+    for pass in 0..6 {
+        engine.begin_pass()?;
+        let mut batches = Vec::new();
+        Builder::new(rules.clone(), decoder.names()).run(decoder, RECORDS, |batch, _| {
+            batches.push(batch);
+            None
+        });
+        for batch in &batches {
+            engine.begin();
+            for entry in &batch.entries {
+                engine.apply(batch, entry)?;
+            }
+        }
+        if pass % 3 == 2 {
+            checkpoint(&mut engine, &Progress::default())?;
+        }
+    }
+    publish(&*disk, &engine.archive().view()?, 0)?;
+    drop(engine);
+    let found = look(&disk.copy());
+    assert!(found.failed.is_empty(), "{:?}", found.failed);
+    Ok(Sample {
+        files: disk.paths(),
+        disk: disk.copy(),
+        truth: found.found,
+    })
+}
+
+struct Looked {
+    found: Found,
+    failed: Vec<Error>,
+}
+
+impl Looked {
+    fn note<T>(&mut self, result: Result<T>) -> Option<T> {
+        result.map_err(|error| self.failed.push(error)).ok()
+    }
+}
+
+/// All that a store's users do, the writer last.
+fn look(disk: &Memory) -> Looked {
+    let dir = Path::new(DIR);
+    let mut looked = Looked {
+        found: Found::default(),
+        failed: Vec::new(),
+    };
+    let settings = looked.note(settings_of(disk, dir)).flatten();
+    let snapshot = looked.note(read_snapshot(disk));
+    let report = looked.note(verify(disk));
+    let state = settings.as_ref().and_then(|settings| {
+        let opened = Store::open(Arc::new(disk.copy()), dir, settings, &limits());
+        let opened = looked.note(opened)?;
+        Some((opened.engine.state(), opened.progress))
+    });
+    looked.found = Found {
+        settings,
+        report,
+        state,
+        snapshot,
+    };
+    looked
+}
+
+fn read_snapshot(disk: &dyn Disk) -> Result<Vec<(String, Ranked)>> {
+    let snapshot = Snapshot::latest(disk, Path::new(DIR))?;
+    snapshot.verify()?;
+    let pages = snapshot.pages().zip(snapshot.names());
+    pages.map(|(page, name)| Ok((name?, page?))).collect()
+}
+
+fn verify(disk: &dyn Disk) -> Result<Report> {
+    let view = open_view(disk, Path::new(DIR))?;
+    let report = view.verify()?;
+    view.check_database()?;
+    Ok(report)
+}
+
+/// Input: which file, what to do (0: replace it by the rest; 1: cut it; else: change parts of it),
+/// then the details. What is found must be true, or nothing.
+pub(crate) fn store(data: &[u8]) {
+    let sample = &*SAMPLE;
+    let mut bytes = Bytes(data);
+    let [file, what] = bytes.array();
+    let disk = sample.disk.copy();
+    let path = &sample.files[usize::from(file) % sample.files.len()];
+    match what {
+        0 => disk.put(path, bytes.0),
+        1 => {
+            let place = bytes.u64();
+            change(&disk, path, |file, len| file.set_len(place % (len + 1)));
+        }
+        _ => {
+            while !bytes.0.is_empty() {
+                let place = bytes.u64() >> 24;
+                let count = bytes.byte();
+                let part = bytes.take(usize::from(count % 32) + 1);
+                change(&disk, path, |file, len| {
+                    let place = place % len.max(1);
+                    let part = &part[..part.len().min((len - place) as usize)];
+                    file.write_at(part, place)
+                });
+            }
+        }
+    }
+    let Looked { found, .. } = look(&disk);
+    let truth = &sample.truth;
+    assert!(found.settings.is_none() || found.settings == truth.settings);
+    assert!(found.report.is_none() || found.report == truth.report);
+    assert!(found.state.is_none() || found.state == truth.state);
+    assert!(found.snapshot.is_none() || found.snapshot == truth.snapshot);
+}
+
+fn change(
+    disk: &Memory,
+    path: &Path,
+    how: impl FnOnce(&dyn crate::store::DiskFile, u64) -> std::io::Result<()>,
+) {
+    let changed = disk.open(path, false).and_then(|file| {
+        let len = file.size()?;
+        how(&*file, len)
+    });
+    assert!(changed.is_ok(), "{changed:?}");
+}

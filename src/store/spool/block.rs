@@ -1,0 +1,152 @@
+//! Blocks of the spool, and segments as runs of blocks.
+//!
+//! ```text
+//! segment      block*         its name: offset of its first byte in the stream, 20 digits
+//! block        offset u64 | input u64 | length u32 | payload's XXH3-64 u64 |
+//!              XXH3-64 of these 28 bytes u64 | payload
+//! ```
+//! All little-endian. The header has a checksum of its own, so that blocks can be passed over
+//! without reading them.
+
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::store::disk::{Disk, DiskFile};
+use crate::store::varint::number;
+use crate::{Error, Result};
+
+pub(super) const HEADER: usize = 36;
+/// Most payload of a block.
+pub(super) const BLOCK_BYTES: usize = 256 << 10;
+
+/// A block's header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Head {
+    /// Offset of its first byte in the stream.
+    pub offset: u64,
+    /// The stream's number among the store's inputs.
+    pub input: u64,
+    pub length: u32,
+    /// XXH3-64 of the payload.
+    pub payload: u64,
+}
+
+impl Head {
+    pub fn to_bytes(self) -> [u8; HEADER] {
+        let mut head = [0; HEADER];
+        head[..8].copy_from_slice(&self.offset.to_le_bytes());
+        head[8..16].copy_from_slice(&self.input.to_le_bytes());
+        head[16..20].copy_from_slice(&self.length.to_le_bytes());
+        head[20..28].copy_from_slice(&self.payload.to_le_bytes());
+        let sum = xxh3_64(&head[..28]);
+        head[28..].copy_from_slice(&sum.to_le_bytes());
+        head
+    }
+
+    /// `None`: it does not match its checksum, or no block has such a length.
+    fn from_bytes(head: &[u8; HEADER]) -> Option<Head> {
+        let length = number(&head[16..20]);
+        let sound = xxh3_64(&head[..28]) == number(&head[28..])
+            && (1..=BLOCK_BYTES as u64).contains(&length);
+        sound.then_some(Head {
+            offset: number(&head[..8]),
+            input: number(&head[8..16]),
+            length: length as u32,
+            payload: number(&head[20..28]),
+        })
+    }
+
+    /// Offset of the stream's byte after the block.
+    pub fn end(&self) -> u64 {
+        self.offset.saturating_add(u64::from(self.length))
+    }
+}
+
+/// The file of a segment.
+pub(super) fn segment_path(dir: &Path, first: u64) -> PathBuf {
+    dir.join(format!("{first:020}"))
+}
+
+/// A segment read block by block.
+#[derive(Debug)]
+pub(super) struct Segment {
+    path: PathBuf,
+    file: Box<dyn DiskFile>,
+    size: u64,
+    input: u64,
+    /// Where the next block begins in the file.
+    pub at: u64,
+    /// Offset in the stream of the next block's first byte.
+    pub offset: u64,
+}
+
+impl Segment {
+    /// Opens the segment that begins with byte `first` of the stream.
+    pub fn open(disk: &dyn Disk, dir: &Path, first: u64, input: u64) -> Result<Segment> {
+        let path = segment_path(dir, first);
+        let file = disk.read(&path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => Error::damaged(&path, "it is missing"),
+            _ => Error::io(&path, "open")(error),
+        })?;
+        let size = file.size().map_err(Error::io(&path, "measure"))?;
+        Ok(Segment {
+            path,
+            file,
+            size,
+            input,
+            at: 0,
+            offset: first,
+        })
+    }
+
+    pub fn is_at_end(&self) -> bool {
+        self.at == self.size
+    }
+
+    pub fn damaged(&self, what: &str) -> Error {
+        Error::damaged(&self.path, format!("block at byte {}: {what}", self.at))
+    }
+
+    /// The next block's header, checked.
+    pub fn head(&self) -> Result<Head> {
+        let mut bytes = [0; HEADER];
+        self.file
+            .read_at(&mut bytes, self.at)
+            .map_err(Error::reading(&self.path))?;
+        let Some(head) = Head::from_bytes(&bytes) else {
+            return Err(self.damaged("its header does not match its checksum"));
+        };
+        if head.input != self.input {
+            return Err(self.damaged("it is of another stream"));
+        }
+        if head.offset != self.offset {
+            return Err(self.damaged(&format!(
+                "it holds byte {} of the stream and on, expected {}",
+                head.offset, self.offset
+            )));
+        }
+        if self.size - self.at < HEADER as u64 + u64::from(head.length) {
+            return Err(self.damaged("the file ends inside it"));
+        }
+        Ok(head)
+    }
+
+    /// The payload of the next block, checked.
+    pub fn payload(&self, head: &Head, payload: &mut Vec<u8>) -> Result<()> {
+        payload.resize(head.length as usize, 0);
+        self.file
+            .read_at(payload, self.at + HEADER as u64)
+            .map_err(Error::reading(&self.path))?;
+        if xxh3_64(payload) != head.payload {
+            return Err(self.damaged("its checksum does not match"));
+        }
+        Ok(())
+    }
+
+    /// Moves behind the next block.
+    pub fn pass(&mut self, head: &Head) {
+        self.at += HEADER as u64 + u64::from(head.length);
+        self.offset = head.end();
+    }
+}

@@ -1,0 +1,115 @@
+//! Fuzz target: canonical URLs against the `url` crate, and what they promise of themselves.
+
+use ::url::Url;
+
+use super::{Base, Form, Reject, canonical, host, is_canonical};
+use crate::fuzz::Dice;
+
+/// What `formats/url.md` says, by the `url` crate alone. Only the two kinds of refusal are told
+/// apart: no page link, and no URL.
+pub(super) fn expected(raw: &[u8], base: Option<&Url>) -> Result<String, Reject> {
+    let text: String = raw
+        .utf8_chunks()
+        .flat_map(|chunk| {
+            let escaped = chunk.invalid().iter().map(|byte| format!("%{byte:02X}"));
+            std::iter::once(chunk.valid().to_string()).chain(escaped)
+        })
+        .collect();
+    const THREE: [&str; 4] = ["///", "//\\", "\\\\", "/\\"];
+    let ink = text.trim_matches(|char| char <= ' ');
+    let ink = ink.replace(['\t', '\n', '\r'], "");
+    let parsed = match base {
+        // Where `Url::join` departs from the standard, see `formats/url.md`.
+        Some(base) if THREE.iter().any(|slashes| ink.starts_with(slashes)) => {
+            Url::parse(&format!("{}:{ink}", base.scheme()))
+        }
+        Some(base) => base.join(&text),
+        None => Url::parse(&text),
+    };
+    match parsed {
+        Ok(url) if !matches!(url.scheme(), "http" | "https") => Err(Reject::Scheme),
+        Ok(mut url) => {
+            url.set_fragment(None);
+            Ok(url.into())
+        }
+        Err(_) => Err(Reject::Invalid),
+    }
+}
+
+/// Refusals whose kind depends on more than the parser says.
+pub(super) fn agree(found: &Result<String, Reject>, expected: &Result<String, Reject>) -> bool {
+    match (found, expected) {
+        // `mailto:`-like schemes are refused for their scheme even where the rest is broken.
+        (Err(Reject::Scheme), Err(_)) => true,
+        (Err(Reject::Empty | Reject::Relative | Reject::Invalid), Err(Reject::Invalid)) => true,
+        (found, expected) => found == expected,
+    }
+}
+
+/// Up to three lines: page, base, link; or page and link; or a link alone.
+pub(crate) fn url(data: &[u8]) {
+    let limit = Dice::of(data).one_of([60, 8192]);
+    let mut parts = data.splitn(3, |&byte| byte == b'\n');
+    let (page, href, link) = match (parts.next(), parts.next(), parts.next()) {
+        (Some(page), Some(href), Some(link)) => (Some(page), Some(href), link),
+        (Some(page), Some(link), None) => (Some(page), None, link),
+        (link, ..) => (None, None, link.unwrap_or_default()),
+    };
+    let judge = match page.map(|page| base(page, href, limit)) {
+        None => Some(None),
+        Some(Some(judge)) => Some(Some(judge)),
+        Some(None) => None,
+    };
+    let base = page.map(|page| Base::new(page, href));
+    let found = check(link, base.as_ref(), limit);
+    match judge {
+        // The base's own faults show only where it is used.
+        None => {}
+        Some(_) if found == Err(Reject::TooLong) => {}
+        Some(judge) => {
+            let expected = expected(link, judge.as_ref());
+            assert!(
+                agree(&found, &expected),
+                "{found:?}, but the parser: {expected:?}"
+            );
+        }
+    }
+}
+
+/// The base by the parser; `None`: it is not usable, or for one of many reasons another.
+fn base(page: &[u8], href: Option<&[u8]>, limit: usize) -> Option<Url> {
+    let page = Url::parse(&check(page, None, limit).ok()?).ok()?;
+    match href.map(|href| (href.len(), expected(href, Some(&page)))) {
+        None => Some(page),
+        Some((len, Ok(url))) if len <= limit && url.len() <= limit => Url::parse(&url).ok(),
+        Some(_) => None,
+    }
+}
+
+/// The canonical form, after a check of what it promises.
+fn check(raw: &[u8], base: Option<&Base<'_>>, limit: usize) -> Result<String, Reject> {
+    let mut out = b"kept".to_vec();
+    let form = canonical(raw, base, limit, &mut out);
+    assert_eq!(&out[..4], b"kept");
+    assert!(out.len() == 4 || form == Ok(Form::Rewritten), "{form:?}");
+    let text = form?.text(raw, &out[4..]);
+    assert!(text.len() <= limit && text.is_ascii() && !text.contains(&b'#'));
+    let mut again = Vec::new();
+    assert_eq!(
+        canonical(text, base, limit, &mut again),
+        Ok(Form::AsIs),
+        "not its own canonical form"
+    );
+    if form == Ok(Form::AsIs) {
+        assert_eq!(text, raw);
+    }
+    if is_canonical(raw) {
+        assert_eq!(form, Ok(Form::AsIs));
+    }
+    let text = String::from_utf8_lossy(text).into_owned();
+    let parsed = Url::parse(&text);
+    assert_eq!(parsed.as_ref().map(Url::as_str), Ok(&*text));
+    let judged = parsed.as_ref().ok().and_then(Url::host_str);
+    assert_eq!(judged.map(str::as_bytes), Some(host(text.as_bytes())));
+    Ok(text)
+}

@@ -1,0 +1,9 @@
+//! Spooled streams through the library: a sender that keeps only what was not acknowledged, and
+//! streams that break off anywhere, end with the snapshot of an undisturbed run over a file.
+
+#[path = "spool/broken.rs"]
+mod broken;
+#[path = "spool/faults.rs"]
+mod faults;
+#[path = "spool/support.rs"]
+mod support;
