@@ -200,7 +200,8 @@ impl Builder {
         let base = record.base.as_deref().filter(|_| record.redirect.is_none());
         let base = Base::new(&record.url, base);
         let stamp = self.batch.entries.len() as u32 + 1;
-        let text_before = self.batch.text.len();
+        // Of its own links, whichever were named before: it must not matter what else is in the batch.
+        let mut text = 0;
         for link in links {
             let target = match self.name(&link.url, Some(&base)) {
                 Ok(target) => target,
@@ -226,7 +227,7 @@ impl Builder {
             }
             self.linked_by[target as usize] = stamp;
             self.batch.links.push(target);
-            let text = (self.batch.text.len() - text_before) as u64;
+            text += self.batch.name(target).len() as u64;
             if text > self.rules.limits.line_bytes {
                 return Err(Unusable(
                     Reason::TooLong,

@@ -376,8 +376,7 @@ impl Unpacker {
         end: u64,
         batch: &mut Batch,
     ) -> Result<(), Fault> {
-        let numbers = 14 * u64::from(head.records) + 3 * head.targets;
-        let mut streams = Streams::new(part, &mut self.zstd, 9 * numbers + 4096);
+        let mut streams = Streams::new(part, &mut self.zstd, head.columns());
         for column in self.columns.all() {
             streams.column(column)?;
         }

@@ -243,14 +243,22 @@ impl BlockHead {
         u64::from(self.names_len) + u64::from(self.records_len)
     }
 
+    /// Most bytes that the columns of its records may unpack to: more than any block needs. A record
+    /// has ten numbers and five counts, a target one gap and at most two runs.
+    pub fn columns(&self) -> u64 {
+        let targets = self.targets.saturating_mul(16);
+        targets.saturating_add(u64::from(self.records) * 72 + 4096)
+    }
+
     /// Bytes of memory that the block takes, packed and unpacked.
     pub fn memory(&self) -> u64 {
         let entry = size_of::<crate::batch::Entry>() as u64;
         let parts = [
             self.body(),
             self.text,
+            self.columns(),
             self.targets.saturating_mul(4),
-            u64::from(self.names) * 20,
+            u64::from(self.names) * 44,
             u64::from(self.records) * entry,
         ];
         parts
