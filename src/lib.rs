@@ -49,6 +49,7 @@
 //! | [`decode`] | one pure parser a format |
 //! | [`url`] | the canonical form of a URL |
 //! | [`batch`] | records with their distinct names, hashed once |
+//! | [`cza`] | crawl archives: compact, for replays |
 //! | [`engine`] | index, ledger, history, estimates: no clock, no files, no threads |
 //! | [`store`] | what outlives the process: checkpoint and recovery |
 //! | [`check`] | looking for damage in a store's files |
@@ -60,6 +61,7 @@
 
 pub mod batch;
 pub mod check;
+pub mod cza;
 pub mod decode;
 pub mod engine;
 mod error;

@@ -6,6 +6,8 @@ mod bad_input;
 mod commands;
 #[path = "common/crawl.rs"]
 mod crawl;
+#[path = "cli/cza.rs"]
+mod cza;
 #[path = "cli/determinism.rs"]
 mod determinism;
 #[path = "cli/exits.rs"]

@@ -11,6 +11,14 @@ use std::path::{Path, PathBuf};
 use cashrank::decode::{Decoder, Format, HELD_MAX, Parsed, Reason, Record, Skipped};
 use proptest::prelude::*;
 
+/// The formats whose decoders yield records: all but the archive, whose sections are no text.
+const TEXT: [Format; 4] = [
+    Format::Records,
+    Format::Wat,
+    Format::Adjacency,
+    Format::Edges,
+];
+
 /// What a decoder handed out, and the offset with it.
 #[derive(Debug, Clone, PartialEq)]
 struct Said {
@@ -189,7 +197,7 @@ fn samples_read_as_expected() {
 #[test]
 fn good_samples_have_nothing_bad_and_are_told_apart() {
     let samples = samples("good");
-    for format in Format::ALL {
+    for format in TEXT {
         assert!(
             samples.iter().any(|sample| sample.0 == format),
             "{}",
@@ -376,7 +384,7 @@ proptest! {
 
     #[test]
     fn random_bytes_keep_the_promises(data in prop::collection::vec(any::<u8>(), 0..300)) {
-        for format in Format::ALL {
+        for format in TEXT {
             check_promises(format, &data, [1, 3, 50].into_iter());
         }
         let _ = cashrank::decode::guess(&data);
@@ -384,7 +392,7 @@ proptest! {
 
     #[test]
     fn graph_lines_keep_the_promises(data in graph_lines()) {
-        for format in Format::ALL {
+        for format in TEXT {
             check_promises(format, &data, 1..=data.len().max(1));
         }
         let _ = cashrank::decode::guess(&data);
@@ -392,7 +400,7 @@ proptest! {
 
     #[test]
     fn mutated_samples_keep_the_promises(
-        (format, data) in prop::sample::select(&Format::ALL[..])
+        (format, data) in prop::sample::select(&TEXT[..])
             .prop_flat_map(|format| (Just(format), mutated(format))),
         piece in 1..2000usize,
     ) {

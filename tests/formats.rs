@@ -1,4 +1,4 @@
-//! `formats/snapshot.md` and `formats/store.md` against the bytes: small readers that know no
+//! `formats/snapshot.md`, `formats/store.md` and `formats/cza.md` against the bytes: small readers that know no
 //! offset, size or order but what the tables say must read what the program writes.
 
 mod common;
@@ -9,6 +9,7 @@ use std::io::{Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
 
+use cashrank::decode::Reason;
 use cashrank::engine::{CHUNK_PAGES, ENDOWMENT};
 use cashrank::ingest::{Every, Job, StandardInput, ingest};
 use cashrank::source::InputName;
@@ -290,5 +291,109 @@ fn a_reader_made_from_the_store_tables_reads_stores() {
         let bytes = fs::read(path).unwrap();
         let (cells, sum) = bytes.split_at(5 * 8);
         assert_eq!(xxh3_64_with_seed(cells, xxh3_64(&seed)).to_le_bytes(), sum);
+    }
+}
+
+#[test]
+fn a_reader_made_from_the_archive_tables_reads_archives() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/samples/good/cza/crawl.cza");
+    let file = fs::read(path).unwrap();
+    let [header, block, end, entry, tail] = ["Header", "Block head", "End", "Entry", "Tail"]
+        .map(|heading| Fields::of("cza.md", heading));
+    let sealed = |fields: &Fields, head: &[u8]| {
+        let (summed, _) = fields.at["checksum"];
+        assert_eq!(xxh3_64(&head[..summed]), fields.number(head, "checksum"));
+        fields.number(head, "checksum")
+    };
+    let head = &file[..header.size];
+    assert_eq!(header.bytes(head, "magic"), b"\x89CZA\r\n\x1a\n");
+    assert_eq!(header.number(head, "version"), 1);
+    let defaults = cashrank::Limits::default();
+    assert_eq!(header.number(head, "line_bytes"), defaults.line_bytes);
+    assert_eq!(header.number(head, "url_bytes"), defaults.url_bytes);
+    assert_eq!(header.number(head, "links"), defaults.links);
+    let mut before = sealed(&header, head);
+
+    let (mut at, mut records, mut names, mut links) = (header.size, 0, 0, 0);
+    let mut entries = Vec::new();
+    while file[at..].starts_with(b"CZAB") {
+        let head = &file[at..at + block.size];
+        assert_eq!(block.number(head, "before"), before);
+        assert_eq!(block.number(head, "first_record"), records);
+        assert_eq!(block.number(head, "first_name"), names);
+        entries.push([at as u64, records, names, links]);
+        before = sealed(&block, head);
+        at += block.size;
+        for part in ["names", "records"] {
+            let len = block.number(head, &format!("{part}_len")) as usize;
+            let sum = block.number(head, &format!("{part}_sum"));
+            assert_eq!(xxh3_64(&file[at..at + len]), sum);
+            assert_eq!(streams(&file[at..at + len]).len(), streams_of(part));
+            at += len;
+        }
+        records += block.number(head, "records");
+        names += block.number(head, "names");
+        links += block.number(head, "links");
+    }
+    // What `samples/good/cza/crawl.cza.expected` says: skipped and other records count here.
+    assert_eq!((entries.len(), records, names, links), (3, 9, 6, 14));
+
+    let head = &file[at..at + end.size];
+    assert_eq!(end.bytes(head, "tag"), b"CZAE");
+    sealed(&end, head);
+    let totals = ["blocks", "records", "names", "links", "before"];
+    let found = totals.map(|field| end.number(head, field));
+    assert_eq!(found, [3, records, names, links, before]);
+    let index = &file[at + end.size..][..3 * entry.size];
+    assert_eq!(xxh3_64(index), end.number(head, "entries_sum"));
+    for (bytes, expected) in index.chunks(entry.size).zip(&entries) {
+        let fields = ["offset", "first_record", "first_name", "first_link"];
+        assert_eq!(fields.map(|field| entry.number(bytes, field)), *expected);
+    }
+    let last = &file[file.len() - tail.size..];
+    assert_eq!(tail.number(last, "length") as usize, file.len() - at);
+    assert_eq!(tail.bytes(last, "magic"), b"\r\n\x1aCZA\x89\n");
+    assert_eq!(file.len() - at, end.size + index.len() + tail.size);
+}
+
+/// The streams of a part, unpacked.
+fn streams(mut part: &[u8]) -> Vec<Vec<u8>> {
+    let mut streams = Vec::new();
+    while !part.is_empty() {
+        let number = |at: usize| u32::from_le_bytes(part[at..at + 4].try_into().unwrap()) as usize;
+        let (raw, packed) = (number(0), number(4));
+        let body = &part[8..8 + packed];
+        let unpacked = match packed == raw {
+            true => body.to_vec(),
+            false => zstd::decode_all(body).unwrap(),
+        };
+        assert_eq!(unpacked.len(), raw);
+        streams.push(unpacked);
+        part = &part[8 + packed..];
+    }
+    streams
+}
+
+/// As many streams as the part's table has rows; a column is two.
+fn streams_of(part: &str) -> usize {
+    match part {
+        "names" => {
+            let rows = table("cza.md", "Names part");
+            rows.iter()
+                .map(|row| 1 + usize::from(row[1] == "column"))
+                .sum()
+        }
+        _ => 2 * table("cza.md", "Records part").len(),
+    }
+}
+
+/// The kinds' numbers are the order of the reasons: that order is part of the format.
+#[test]
+fn kinds_of_records_are_those_of_the_table() {
+    let rows = table("cza.md", "Kinds");
+    assert_eq!(rows.len(), 5 + Reason::ALL.len());
+    for (reason, row) in Reason::ALL.iter().zip(&rows[5..]) {
+        assert_eq!(row[0], (5 + *reason as usize).to_string());
+        assert_eq!(row[1], format!("skipped: {}", reason.name()));
     }
 }

@@ -212,6 +212,8 @@ impl Builder {
         let base = record.base.as_deref().filter(|_| record.redirect.is_none());
         let base = Base::new(&record.url, base);
         let stamp = self.batch.entries.len() as u32 + 1;
+        // Of its own links, whichever were named before: it must not matter what else is in the batch.
+        let mut text = 0;
         let text_before = self.batch.text.len();
         let mut huge = false;
         for link in links {
@@ -239,12 +241,12 @@ impl Builder {
             }
             self.linked_by[target as usize] = stamp;
             self.batch.links.push(target);
-            let text = self.batch.text.len() - text_before;
-            if text > TEXT_BYTES && !huge {
+            text += self.batch.name(target).len() as u64;
+            if self.batch.text.len() - text_before > TEXT_BYTES && !huge {
                 huge = true;
                 (self.leave)();
             }
-            if text as u64 > self.rules.limits.line_bytes {
+            if text > self.rules.limits.line_bytes {
                 return Err(Unusable(
                     Reason::TooLong,
                     format!(

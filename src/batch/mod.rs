@@ -9,6 +9,7 @@
 mod build;
 mod names;
 
+use crate::cza::Part;
 use crate::decode::{Reason, Time};
 use crate::engine::Fingerprint;
 
@@ -85,14 +86,22 @@ pub struct Batch {
     pub text: Vec<u8>,
     /// For people: what was wrong, with the entry's number.
     pub complaints: Vec<(u32, String)>,
+    /// A part of a crawl archive: its place there. Entries and links then count names from the
+    /// archive's first, and the names given here are none or those from `part.first_name` on.
+    pub part: Option<Part>,
 }
 
 impl Batch {
-    /// The text of a name.
+    /// The text of a name, counted from the first one given here.
     pub fn name(&self, name: u32) -> &[u8] {
         let at = name as usize;
         let start = at.checked_sub(1).map_or(0, |b| self.text_ends[b] as usize);
         &self.text[start..self.text_ends[at] as usize]
+    }
+
+    /// The number of the first name given here.
+    pub fn first_name(&self) -> u32 {
+        self.part.map_or(0, |part| part.first_name)
     }
 
     /// An entry's targets.
@@ -113,5 +122,6 @@ impl Batch {
         self.text_ends.clear();
         self.text.clear();
         self.complaints.clear();
+        self.part = None;
     }
 }

@@ -26,6 +26,7 @@ Examples:
   crawler --log - | cashrank ingest - --store ranks --snapshot-every 60s
   cashrank ingest - --store ranks --spool --ack acked <pipe
   cashrank ingest graph.tsv.gz --store ranks --format adjacency --repeat 20
+  cashrank ingest crawl.cza --store ranks --repeat 20
 The same command again goes on where the last one was stopped; a longer list of files or a higher
 --repeat goes on from there. Settings not given are those of the store.";
 
@@ -39,7 +40,7 @@ pub struct Args {
     /// The store's directory; made if there is none.
     #[arg(long, value_name = "DIR")]
     store: PathBuf,
-    /// auto, records, wat, adjacency or edges (see formats/).
+    /// auto, records, wat, adjacency, edges or cza (see formats/).
     #[arg(long, default_value = "auto", value_parser = format)]
     format: FormatArg,
     /// Share of a page's cash that its links hand on [default: 0.85].
@@ -116,7 +117,7 @@ pub struct Args {
 /// Limits on input. Sizes take K, M, G and T.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Limits")]
-struct LimitArgs {
+pub(super) struct LimitArgs {
     /// Longest record: a line, a WAT record, an edges group [default: 64M].
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     limit_line: Option<u64>,
@@ -135,6 +136,9 @@ struct LimitArgs {
     /// Largest zstd window, as a power of two, 10 to 31 [default: 27].
     #[arg(long, value_name = "LOG", value_parser = clap::value_parser!(u32).range(10..=31))]
     limit_zstd_window: Option<u32>,
+    /// Most memory that a block of a crawl archive may take [default: 256M].
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    limit_block: Option<u64>,
     /// Most pages the store may know [default: 17179869183].
     #[arg(long, value_name = "N", value_parser = positive)]
     limit_pages: Option<u64>,
@@ -142,7 +146,7 @@ struct LimitArgs {
 
 impl LimitArgs {
     /// The limits given; those that change results are the store's where not given.
-    fn resolve(&self, store: Option<&Settings>) -> Limits {
+    pub(super) fn resolve(&self, store: Option<&Settings>) -> Limits {
         let default = Limits::default();
         let kept = |of: fn(&Settings) -> u64, default| store.map_or(default, of);
         Limits {
@@ -156,15 +160,16 @@ impl LimitArgs {
             held_bytes: self.limit_held.unwrap_or(default.held_bytes),
             expansion_bytes: self.limit_expansion.unwrap_or(default.expansion_bytes),
             zstd_window_log: self.limit_zstd_window.unwrap_or(default.zstd_window_log),
+            block_bytes: self.limit_block.unwrap_or(default.block_bytes),
             pages: self.limit_pages.unwrap_or(default.pages),
         }
     }
 }
 
 #[derive(Clone, Copy)]
-struct FormatArg(Option<Format>);
+pub(super) struct FormatArg(pub(super) Option<Format>);
 
-fn format(text: &str) -> Result<FormatArg, String> {
+pub(super) fn format(text: &str) -> Result<FormatArg, String> {
     if text == "auto" {
         return Ok(FormatArg(None));
     }
@@ -218,7 +223,7 @@ impl Args {
                 std::process::exit(Exit::Stopped as i32);
             }
         })?;
-        let mut talk = Talk::new(&job);
+        let mut talk = Talk::new(&job.inputs, job.repeat);
         let done = ingest(&job, disk, &mut talk);
         talk.clear();
         talk.tell_hidden();
@@ -296,8 +301,8 @@ impl Args {
 const SHOWN: u64 = 5;
 
 /// Tells people on standard error what happens.
-struct Talk {
-    started: Instant,
+pub(super) struct Talk {
+    pub(super) started: Instant,
     bar: Option<ProgressBar>,
     /// Bytes of all inputs of all passes, if they are known, and of those done.
     total: Option<u64>,
@@ -309,9 +314,8 @@ struct Talk {
 }
 
 impl Talk {
-    fn new(job: &Job) -> Talk {
-        let sizes: Option<Vec<u64>> = job
-            .inputs
+    pub(super) fn new(inputs: &[InputName], repeat: u32) -> Talk {
+        let sizes: Option<Vec<u64>> = inputs
             .iter()
             .map(|input| match input {
                 InputName::Stdin => None,
@@ -323,7 +327,7 @@ impl Talk {
             .collect();
         let total = sizes.map(|sizes| {
             let once = sizes.iter().sum::<u64>();
-            once.saturating_mul(u64::from(job.repeat))
+            once.saturating_mul(u64::from(repeat))
         });
         let bar = std::io::stderr().is_terminal().then(|| match total {
             Some(total) => ProgressBar::new(total)
@@ -349,13 +353,13 @@ impl Talk {
         }
     }
 
-    fn clear(&self) {
+    pub(super) fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }
 
-    fn tell_hidden(&self) {
+    pub(super) fn tell_hidden(&self) {
         for (reason, shown) in Reason::ALL.iter().zip(self.shown) {
             if shown > SHOWN {
                 eprintln!("{}: more were skipped; see the counts", reason.name());
@@ -473,7 +477,7 @@ impl Observer for Talk {
     }
 }
 
-fn skipped_list(counters: &Counters, before: &Counters) -> Vec<(&'static str, u64)> {
+pub(super) fn skipped_list(counters: &Counters, before: &Counters) -> Vec<(&'static str, u64)> {
     Reason::ALL
         .iter()
         .map(|&reason| {
@@ -485,11 +489,25 @@ fn skipped_list(counters: &Counters, before: &Counters) -> Vec<(&'static str, u6
 }
 
 fn summary(outcome: &Outcome, seconds: f64) {
-    let (now, before) = (&outcome.counters, &outcome.before);
     if outcome.nothing_to_do {
         eprintln!("all inputs were read before: nothing to do");
         return;
     }
+    let pages = outcome.pages - outcome.pages_before;
+    tell_counts(&outcome.counters, &outcome.before, pages, seconds);
+    if let Some((_, info)) = &outcome.snapshot {
+        tell_state(info);
+    }
+    if outcome.stopped {
+        eprintln!("stopped at a checkpoint, without a snapshot; the same command goes on");
+    }
+    if let Some(unverified) = outcome.unverified.as_ref().filter(|_| !outcome.stopped) {
+        eprintln!("{}", withheld(unverified));
+    }
+}
+
+/// What was read, and what became of it.
+pub(super) fn tell_counts(now: &Counters, before: &Counters, pages: u64, seconds: f64) {
     let records = now.records - before.records;
     let links = now.links - before.links;
     eprintln!(
@@ -500,7 +518,7 @@ fn summary(outcome: &Outcome, seconds: f64) {
         thousands(now.unchanged - before.unchanged),
         thousands(now.failed - before.failed),
         thousands(links),
-        thousands(outcome.pages - outcome.pages_before),
+        thousands(pages),
         thousands((links as f64 / seconds.max(1e-3)) as u64),
     );
     let skipped: Vec<String> = skipped_list(now, before)
@@ -529,15 +547,6 @@ fn summary(outcome: &Outcome, seconds: f64) {
     .collect();
     if !dropped.is_empty() {
         eprintln!("links not followed: {}", dropped.join(", "));
-    }
-    if let Some((_, info)) = &outcome.snapshot {
-        tell_state(info);
-    }
-    if outcome.stopped {
-        eprintln!("stopped at a checkpoint, without a snapshot; the same command goes on");
-    }
-    if let Some(unverified) = outcome.unverified.as_ref().filter(|_| !outcome.stopped) {
-        eprintln!("{}", withheld(unverified));
     }
 }
 

@@ -3,6 +3,7 @@
 mod ack;
 mod common;
 mod compare;
+mod convert;
 mod export;
 mod ingest;
 mod pagerank;
@@ -40,6 +41,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Ingest(Box<ingest::Args>),
+    Convert(convert::Args),
     Top(top::Args),
     Rank(rank::Args),
     Export(export::Args),
@@ -63,6 +65,7 @@ struct Completions {
 pub fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Ingest(args) => args.run(),
+        Command::Convert(args) => args.run(),
         Command::Top(args) => args.run(),
         Command::Rank(args) => args.run(),
         Command::Export(args) => args.run(),

@@ -24,7 +24,7 @@ pub struct Args {
     /// Files, or `-` for standard input.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
-    /// auto, records, wat, adjacency or edges.
+    /// auto, records, wat, adjacency, edges or cza.
     #[arg(long, default_value = "auto")]
     format: String,
     /// Share of a page's importance that its links hand on.

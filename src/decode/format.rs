@@ -11,6 +11,7 @@ use super::frame;
 use super::lines;
 use super::records::Records;
 use super::wat::{self, Wat};
+use crate::cza::{Cza, MAGIC};
 use crate::error::{Error, Result};
 
 /// A format of crawl records; each has its specification in `formats/`.
@@ -25,15 +26,18 @@ pub enum Format {
     Adjacency,
     /// `from TAB to`, grouped by source.
     Edges,
+    /// A crawl archive, as `cashrank convert` writes it.
+    Cza,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 4] = [
+    pub const ALL: [Format; 5] = [
         Format::Records,
         Format::Wat,
         Format::Adjacency,
         Format::Edges,
+        Format::Cza,
     ];
 
     /// The name used on the command line.
@@ -43,16 +47,19 @@ impl Format {
             Format::Wat => "wat",
             Format::Adjacency => "adjacency",
             Format::Edges => "edges",
+            Format::Cza => "cza",
         }
     }
 
-    /// The format's parser.
+    /// The format's parser. That of [`Format::Cza`] finds its sections only: records are read by the
+    /// pipeline.
     pub fn decoder(self) -> &'static dyn Decoder {
         match self {
             Format::Records => &Records,
             Format::Wat => &Wat,
             Format::Adjacency => &Adjacency,
             Format::Edges => &Edges,
+            Format::Cza => &Cza,
         }
     }
 }
@@ -77,8 +84,14 @@ impl FromStr for Format {
 /// [`Error::Refused`] if the bytes fit no format, or more than one; the text says what they look
 /// like and what to do.
 pub fn guess(head: &[u8]) -> Result<(Format, String)> {
+    if is_archive(head) {
+        return Ok((Format::Cza, "it begins as a crawl archive does".to_owned()));
+    }
     let start = lines::trim(head).trim_ascii_start();
     let guessed = match start {
+        _ if is_part_of_archive(head) => {
+            Err("it looks like a crawl archive whose start is damaged or missing".to_owned())
+        }
         [] => Err("it is empty or blank".to_owned()),
         [b'{', ..] => Ok((Format::Records, "it begins with a JSON object".to_owned())),
         [b'[', ..] => Err("it is a JSON array, and records are one object a line".to_owned()),
@@ -89,7 +102,7 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
     };
     guessed.map_err(|said| {
         Error::Refused(format!(
-            "no known format: {said}; if it is records, wat, adjacency or edges all the same, name it \
+            "no known format: {said}; if it is records, wat, adjacency, edges or cza all the same, name it \
              with --format"
         ))
     })
@@ -98,7 +111,19 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
 /// Whether the first bytes alone decide what [`guess`] says: more of them change nothing.
 pub fn is_decided(head: &[u8]) -> bool {
     let start = lines::trim(head).trim_ascii_start();
-    start.first() == Some(&b'{')
+    start.first() == Some(&b'{') || head.starts_with(&MAGIC)
+}
+
+/// Whether it begins as an archive does, or ends in there.
+fn is_archive(head: &[u8]) -> bool {
+    head.starts_with(&MAGIC) || (!head.is_empty() && MAGIC.starts_with(head))
+}
+
+/// Whether it looks like an archive without being one: most of its first bytes are right, or it begins
+/// with a later section. Text has no bytes as the heads of sections do.
+fn is_part_of_archive(head: &[u8]) -> bool {
+    let right = head.iter().zip(&MAGIC).filter(|(a, b)| a == b).count();
+    right + 2 >= MAGIC.len() || (head.starts_with(b"CZA") && head.get(4).is_some_and(|&b| b < 9))
 }
 
 /// A WAT shows by its first record of `metadata` in JSON, a WARC by any answer or request.
@@ -167,7 +192,7 @@ mod tests {
         let said = "warc".parse::<Format>().unwrap_err().to_string();
         assert_eq!(
             said,
-            "no format \"warc\"; there are: records, wat, adjacency, edges"
+            "no format \"warc\"; there are: records, wat, adjacency, edges, cza"
         );
     }
 
@@ -203,6 +228,9 @@ mod tests {
             ("[{\"url\":\"u\"}]", None),
             ("filedesc://x.arc 0.0.0.0", None),
             ("<html>", None),
+            ("\u{89}CZA\r\n\u{1a}\n", None),
+            ("CZAB\u{1}\0\0\0\t\n", None),
+            ("CZAB\tx\n", Some(Format::Edges)),
         ] {
             let guessed = guess(head.as_bytes()).ok().map(|(format, _)| format);
             assert_eq!(guessed, expected, "{head:?}");

@@ -114,8 +114,13 @@ impl Log {
 
     /// Takes the rows as a run: sorted by page, joined where the policy allows.
     pub fn take_run(&mut self) -> Vec<Row> {
-        let mut rows = std::mem::take(&mut self.rows);
-        rows.sort_by_key(|row| row.page);
+        // Rows are long: their places are sorted, which keeps the order of a page's rows.
+        let log = std::mem::take(&mut self.rows);
+        let pages = log.iter().zip(0u32..);
+        let mut order: Vec<(u64, u32)> = pages.map(|(row, at)| (row.page, at)).collect();
+        order.sort_unstable();
+        let mut rows: Vec<Row> = order.iter().map(|&(_, at)| log[at as usize]).collect();
+        drop(log);
         let policy = self.policy;
         rows.dedup_by(|next, row| row.page == next.page && policy.join(row, next));
         rows

@@ -13,6 +13,7 @@ mod index;
 mod ledger;
 mod mark;
 mod memory;
+mod names;
 mod page;
 mod window;
 
@@ -22,7 +23,7 @@ use crate::batch::{Batch, Entry, LinkCounts, What};
 use crate::decode::{Reason, Time};
 use crate::{Error, Result};
 use history::Log;
-use index::Index;
+pub(crate) use index::Index;
 
 pub use config::{Config, SelfLinks};
 pub(crate) use estimate::Sweep;
@@ -36,6 +37,7 @@ pub use ledger::{
 pub use mark::Mark;
 pub(crate) use memory::ranks;
 pub use memory::{InMemory, RankedPage, Ranking, Reader};
+pub use names::NameMap;
 pub use page::PageId;
 pub use window::WindowPolicy;
 
@@ -119,7 +121,7 @@ impl Counters {
         self.skipped.iter().sum()
     }
 
-    fn take_links(&mut self, counts: &LinkCounts) {
+    pub(crate) fn take_links(&mut self, counts: &LinkCounts) {
         self.links += u64::from(counts.read);
         self.links_scheme += u64::from(counts.scheme);
         self.links_invalid += u64::from(counts.invalid);
@@ -170,6 +172,8 @@ pub struct Engine<A = InMemory> {
     archive: A,
     /// The page of each name of the running batch, as far as resolved.
     ids: Vec<PageId>,
+    /// The page of each name of the running archive, as far as known.
+    names: NameMap,
     targets: Vec<PageId>,
 }
 
@@ -188,6 +192,7 @@ impl<A: Archive> Engine<A> {
             time: None,
             archive,
             ids: Vec::new(),
+            names: NameMap::default(),
             targets: Vec::new(),
             config,
         })
@@ -277,6 +282,32 @@ impl<A: Archive> Engine<A> {
         self.ids.clear();
     }
 
+    /// The pages of the names of the archive being read; leaves none. To be given back with
+    /// [`Engine::set_names`] before the next part of that archive.
+    pub fn take_names(&mut self) -> NameMap {
+        std::mem::take(&mut self.names)
+    }
+
+    /// Begins or goes on with an archive, the pages of whose first names are known.
+    pub fn set_names(&mut self, names: NameMap) {
+        self.names = names;
+    }
+
+    /// Looks up the names of an archive's part, up to `names_end`, which an earlier run applied.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if one has no page: it was another archive.
+    pub fn recall(&mut self, batch: &Batch, names_end: u32) -> Result<()> {
+        let names = names_end.saturating_sub(batch.first_name()) as usize;
+        for fingerprint in batch.fingerprints.iter().take(names) {
+            let page = self.index.get(*fingerprint).ok_or_else(|| {
+                Error::Refused("the archive has names that were not in what was read before".into())
+            })?;
+            self.names.push(page);
+        }
+        Ok(())
+    }
+
     /// Applies one entry of the batch begun last. Entries come in order, without gaps. After an error
     /// the engine must not be used further, as the record may have been applied in part; but nothing
     /// was after [`Error::TooManyPages`].
@@ -292,7 +323,10 @@ impl<A: Archive> Engine<A> {
     fn apply_record(&mut self, batch: &Batch, entry: &Entry) -> Result<()> {
         self.check_room(batch, entry)?;
         self.admit_names(batch, entry.names_end)?;
-        let page = self.ids[entry.source as usize];
+        let page = match batch.part {
+            None => self.ids[entry.source as usize],
+            Some(_) => self.names.page(entry.source),
+        };
         self.time = self.time.max(entry.fetched_at);
         self.counters.records += 1;
         self.counters.take_links(&entry.counts);
@@ -300,8 +334,11 @@ impl<A: Archive> Engine<A> {
             What::Visit => {
                 let mut targets = std::mem::take(&mut self.targets);
                 targets.clear();
-                let names = batch.targets(entry).iter();
-                targets.extend(names.map(|&name| self.ids[name as usize]));
+                let names = batch.targets(entry);
+                match batch.part {
+                    None => targets.extend(names.iter().map(|&name| self.ids[name as usize])),
+                    Some(_) => self.names.pages(names, &mut targets),
+                }
                 self.visit(page, &targets, age::NOW, self.time);
                 self.targets = targets;
             }
@@ -323,8 +360,11 @@ impl<A: Archive> Engine<A> {
     pub(crate) fn check_room(&self, batch: &Batch, entry: &Entry) -> Result<()> {
         let limit = self.ledger.page_limit();
         let room = limit - self.ledger.totals().pages;
-        let names = self.ids.len()..entry.names_end as usize;
-        if names.len() as u64 <= room {
+        let known = self.known(batch, entry.names_end);
+        let first = batch.first_name();
+        let names =
+            (known.max(first) - first) as usize..(entry.names_end.max(first) - first) as usize;
+        if known >= entry.names_end || names.len() as u64 <= room {
             return Ok(());
         }
         let is_new = |&&name: &&Fingerprint| self.index.get(name).is_none();
@@ -344,10 +384,23 @@ impl<A: Archive> Engine<A> {
         self.log.measure(page, paid, 1, fetched, pages);
     }
 
+    /// Names of those up to `names_end` whose pages are known, at most so many.
+    fn known(&self, batch: &Batch, names_end: u32) -> u32 {
+        match batch.part {
+            None => self.ids.len() as u32,
+            Some(_) => self.names.len().min(u64::from(names_end)) as u32,
+        }
+    }
+
     fn admit_names(&mut self, batch: &Batch, names_end: u32) -> Result<()> {
+        let known = self.known(batch, names_end);
+        if known >= names_end {
+            return Ok(());
+        }
         let before = *self.ledger.totals();
-        for name in self.ids.len() as u32..names_end {
-            let at = name as usize;
+        let first = batch.first_name();
+        for name in known..names_end {
+            let at = (name - first) as usize;
             if at.is_multiple_of(TOUCHED) {
                 let ahead = batch.fingerprints.len().min(at + TOUCHED);
                 self.index.touch(&batch.fingerprints[at..ahead]);
@@ -356,9 +409,12 @@ impl<A: Archive> Engine<A> {
             let (page, new) = self.index.admit(fingerprint)?;
             if new {
                 self.ledger.admit()?;
-                self.archive.page(fingerprint, batch.name(name))?;
+                self.archive.page(fingerprint, batch.name(at as u32))?;
             }
-            self.ids.push(page);
+            match batch.part {
+                None => self.ids.push(page),
+                Some(_) => self.names.push(page),
+            }
         }
         if self.ledger.totals().pages > before.pages {
             self.archive.admission(Admission {

@@ -3,7 +3,10 @@
 //! The only place where threads meet. Whatever their number, the engine sees the records of each
 //! input in order, and stops for checkpoints and snapshots at record boundaries, so results depend
 //! on the records alone.
+//!
+//! [`convert`] reads in the same way, and writes a crawl archive instead.
 
+mod convert;
 mod flow;
 pub(crate) mod pipeline;
 mod plan;
@@ -24,6 +27,7 @@ use crate::snapshot::Info;
 use crate::source::{InputName, SourceOptions};
 use crate::store::{Settings, SpoolOptions};
 
+pub use convert::{Conversion, Converted, convert};
 pub use run::ingest;
 
 /// How often something is done.

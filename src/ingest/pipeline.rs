@@ -12,7 +12,8 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use super::flow::Flow;
 use crate::batch::{Batch, Builder, Rules};
-use crate::decode::Decoder;
+use crate::cza;
+use crate::decode::{Decoder, Format};
 use crate::source::{Chunk, Source, Summary};
 use crate::{Error, Result};
 
@@ -57,13 +58,19 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    /// Starts reading `source` with `threads` decoders.
+    /// Starts reading `source` with `threads` decoders. `known`: of an archive, the names whose pages
+    /// the caller knows; they are not given again.
     pub fn start(
-        source: Source,
-        decoder: &'static dyn Decoder,
+        mut source: Source,
+        format: Format,
         rules: &Rules,
         threads: usize,
+        known: u64,
     ) -> Result<Pipeline> {
+        let decoder = format.decoder();
+        if format == Format::Cza {
+            source.limit_record(rules.limits.block_bytes);
+        }
         let (buffers, spent_buffers) = bounded(DEPTH * (threads + 2));
         let (batches, spent_batches) = bounded(DEPTH * (threads + 2));
         let mut chunks = Vec::new();
@@ -74,14 +81,24 @@ impl Pipeline {
         for thread in 0..threads {
             let (give_chunk, take_chunk) = bounded(DEPTH);
             let (give_piece, take_piece) = bounded(PIECES);
+            let work = match format {
+                Format::Cza => {
+                    let name = source.name().clone();
+                    Work::Archive(Box::new(cza::Reader::new(name, rules.clone(), known)?))
+                }
+                _ => {
+                    let builder = Builder::new(rules.clone(), decoder.names());
+                    Work::Records(Box::new(builder), decoder)
+                }
+            };
             let worker = Worker {
-                builder: Builder::new(rules.clone(), decoder.names()),
+                work,
                 turns: (thread as u64..).step_by(threads),
                 flow: flow.clone(),
                 spent: spent_batches.clone(),
             };
             decoders.push(spawn("decode", move || {
-                worker.decode(decoder, take_chunk, give_piece);
+                worker.decode(take_chunk, give_piece);
             })?);
             chunks.push(give_chunk);
             decoded.push(take_piece);
@@ -153,7 +170,7 @@ impl Drop for Pipeline {
     }
 }
 
-pub(super) fn spawn<T: Send + 'static>(
+pub(crate) fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>> {
@@ -190,9 +207,15 @@ fn read(
     source.end()
 }
 
+/// What makes batches of chunks.
+enum Work {
+    Records(Box<Builder>, &'static dyn Decoder),
+    Archive(Box<cza::Reader>),
+}
+
 /// A decoding thread.
 struct Worker {
-    builder: Builder,
+    work: Work,
     /// Numbers of the chunks that come to it.
     turns: std::iter::StepBy<std::ops::RangeFrom<u64>>,
     flow: Flow,
@@ -200,18 +223,15 @@ struct Worker {
 }
 
 impl Worker {
-    fn decode(
-        mut self,
-        decoder: &dyn Decoder,
-        chunks: Receiver<Result<Chunk>>,
-        pieces: Sender<Decoded>,
-    ) {
+    fn decode(mut self, chunks: Receiver<Result<Chunk>>, pieces: Sender<Decoded>) {
         let at = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
         let (flow, place) = (self.flow.clone(), at.clone());
-        self.builder.ask_leave(move || {
-            let [chunk, piece] = [0, 1].map(|n: usize| place[n].load(Ordering::Relaxed));
-            flow.await_turn(chunk, piece);
-        });
+        if let Work::Records(builder, _) = &mut self.work {
+            builder.ask_leave(move || {
+                let [chunk, piece] = [0, 1].map(|n: usize| place[n].load(Ordering::Relaxed));
+                flow.await_turn(chunk, piece);
+            });
+        }
         for (turn, chunk) in self.turns.zip(chunks) {
             let chunk = match chunk {
                 Ok(chunk) => Arc::new(chunk),
@@ -223,7 +243,7 @@ impl Worker {
             at[0].store(turn, Ordering::Relaxed);
             at[1].store(0, Ordering::Relaxed);
             let mut alive = true;
-            self.builder.run(decoder, &chunk.bytes, |batch, last| {
+            let emit = |batch, last| {
                 let piece = Piece {
                     chunk: chunk.clone(),
                     batch,
@@ -232,7 +252,18 @@ impl Worker {
                 alive = pieces.send(Ok(piece)).is_ok();
                 at[1].fetch_add(1, Ordering::Relaxed);
                 alive.then(|| self.spent.try_recv().unwrap_or_default())
-            });
+            };
+            let done = match &mut self.work {
+                Work::Records(builder, decoder) => {
+                    builder.run(*decoder, &chunk.bytes, emit);
+                    Ok(())
+                }
+                Work::Archive(reader) => reader.run(&chunk, emit),
+            };
+            if let Err(error) = done {
+                let _ = pieces.send(Err(error));
+                return;
+            }
             if !alive {
                 return;
             }

@@ -1,5 +1,6 @@
 //! The run: inputs one after the other, pass after pass, with checkpoints and snapshots between.
 
+mod archive;
 mod complete;
 mod schedule;
 mod unchanged;
@@ -18,11 +19,12 @@ use super::spooling::{self, Spooling};
 use super::{Job, Note, Observer, Outcome, Standing};
 use crate::batch::{Batch, Entry, LinkCounts, Rules, What};
 use crate::decode::{Format, Reason, guess, is_decided};
-use crate::engine::{Counters, Engine, age};
+use crate::engine::{Counters, Engine, NameMap, age};
 use crate::snapshot::{self, Info};
 use crate::source::{Chunk, Compression, DamageKind, InputName, Restart, Source, Summary};
 use crate::store::{Disk, Input, Opened, Place, Progress, Spooled, Store, Unverified};
 use crate::{Error, Result};
+use archive::Following;
 use schedule::{Publishing, Reached};
 use unchanged::Stamp;
 
@@ -77,6 +79,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         published_at,
         due_at: engine.counters().records,
         ungrouped: 0,
+        names: Vec::new(),
         stamps: vec![None; inputs.len()],
         inputs,
         engine,
@@ -118,6 +121,8 @@ struct Run<'a> {
     /// Records when a checkpoint or snapshot was last due by their number.
     due_at: u64,
     ungrouped: u64,
+    /// By input: of an archive read in this run, the pages of its names.
+    names: Vec<NameMap>,
     /// Of each input: the file as it was when it was known to hold what pass 1 read.
     stamps: Vec<Option<Stamp>>,
 }
@@ -236,6 +241,7 @@ impl Run<'_> {
         };
         let format = self.format(name, &mut source)?;
         let place = self.progress.place;
+        let mut archive = (format == Format::Cza).then(|| self.follow_archive(place));
         if place.offset > 0 {
             self.observer.note(Note::Resuming {
                 input: name,
@@ -243,6 +249,8 @@ impl Run<'_> {
                 records: place.records,
                 offset: place.offset,
             });
+        }
+        if place.offset > 0 && archive.is_none() {
             let spooled = self.spooled(at as u64);
             let skip = move || match spooled {
                 true => source.pass_to(place.offset).map(|()| source),
@@ -283,9 +291,11 @@ impl Run<'_> {
             end: place.offset,
             whole: true,
             torn: None,
+            archive: archive.take(),
             known: self.engine.ledger().totals().pages,
         };
-        let mut pipeline = Pipeline::start(source, format.decoder(), &rules, self.job.threads)?;
+        let known = self.known_names(format);
+        let mut pipeline = Pipeline::start(source, format, &rules, self.job.threads, known)?;
         loop {
             match pipeline
                 .next()
@@ -328,7 +338,11 @@ impl Run<'_> {
                 Some(spooling) => {
                     let begun = begun.and_then(|begun| begun.spooled);
                     let first = self.progress.pass == 1;
-                    let open = spooling.source(self.job, first, self.progress.place, begun)?;
+                    let place = match self.is_archive(self.progress.input) {
+                        true => Place::start(),
+                        false => self.progress.place,
+                    };
+                    let open = spooling.source(self.job, first, place, begun)?;
                     self.patiently(move || open().and_then(to_head))
                 }
                 None => {
@@ -409,7 +423,10 @@ impl Run<'_> {
             .hash
             .get_or_insert_with(|| (chunk.prefix.clone(), 0));
         self.engine.begin();
-        let applied = self.entries(reading, piece);
+        let Some(first) = self.follow(reading, piece)? else {
+            return Ok(self.stop_asked());
+        };
+        let applied = self.entries(reading, piece, first);
         // Whatever ended it: the next checkpoint, after bad input too, needs the place's hash.
         self.settle(reading, chunk);
         applied?;
@@ -431,24 +448,26 @@ impl Run<'_> {
         Ok(self.stop_asked())
     }
 
-    fn entries(&mut self, reading: &mut Reading<'_>, piece: &Piece) -> Result<()> {
+    /// Applies the entries from `first` on.
+    fn entries(&mut self, reading: &mut Reading<'_>, piece: &Piece, first: usize) -> Result<()> {
         let chunk = &*piece.chunk;
         let mut complaints = piece.batch.complaints.iter().peekable();
-        for (at, entry) in piece.batch.entries.iter().enumerate() {
+        for (at, entry) in piece.batch.entries.iter().enumerate().skip(first) {
             if reading.whole {
                 self.check_next(reading.end, piece, at)?;
             }
             let complaint = complaints.next_if(|(of, _)| *of as usize == at);
             let complaint = complaint.map(|(_, text)| text.as_str());
             reading.torn = None;
-            if entry.what == What::Skipped(Reason::CutShort) {
+            if entry.what == What::Skipped(Reason::CutShort) && reading.archive.is_none() {
                 self.settle(reading, chunk);
                 reading.torn = Some((self.progress.place, self.restart()));
             }
             self.entry(reading, piece, entry, complaint)?;
             let end = chunk.offset + entry.end;
-            // Else a line inside the record that comes next: no place to stop at.
-            reading.whole = end > reading.end;
+            // Else a line inside the record that comes next: no place to stop at. In an archive the
+            // record's number is the place.
+            reading.whole = end > reading.end || reading.archive.is_some();
             if !reading.whole {
                 continue;
             }
@@ -465,7 +484,8 @@ impl Run<'_> {
     /// Hashes the chunk up to the place reached; of a spooled stream notes from where on it is
     /// needed again.
     fn settle(&mut self, reading: &mut Reading<'_>, chunk: &Chunk) {
-        if reading.spooled {
+        // An archive is needed from its start.
+        if reading.spooled && reading.archive.is_none() {
             let restart = chunk
                 .member
                 .map_or(spooling::plain(self.progress.place), |member| Restart {
@@ -484,7 +504,11 @@ impl Run<'_> {
         let Some((hash, hashed)) = &mut reading.hash else {
             return;
         };
-        let upto = (self.progress.place.offset - chunk.offset) as usize;
+        // An archive's header and end hold no records: the place stays before them.
+        let Some(upto) = self.progress.place.offset.checked_sub(chunk.offset) else {
+            return;
+        };
+        let upto = upto as usize;
         if upto > *hashed {
             hash.update(&chunk.bytes[*hashed..upto]);
             *hashed = upto;
@@ -496,7 +520,8 @@ impl Run<'_> {
     /// checkpoint can then be made.
     fn check_next(&self, end: u64, piece: &Piece, at: usize) -> Result<()> {
         let mut next = piece.batch.entries[at..].iter();
-        let record = next.find(|entry| piece.chunk.offset + entry.end > end);
+        let is_archive = piece.batch.part.is_some();
+        let record = next.find(|entry| is_archive || piece.chunk.offset + entry.end > end);
         record.map_or(Ok(()), |record| {
             self.engine.check_room(&piece.batch, record)
         })
@@ -572,7 +597,7 @@ impl Run<'_> {
 
     /// Counts an over-long record that was dropped before `chunk`: only now its end is known.
     fn oversize_before(&mut self, reading: &mut Reading<'_>, chunk: &Chunk) -> Result<()> {
-        if reading.hash.is_none() && reading.oversize > 0 {
+        if reading.hash.is_none() && reading.oversize > 0 && reading.archive.is_none() {
             self.oversize(reading, chunk.offset, chunk.prefix.digest128())?;
         }
         Ok(())
@@ -613,7 +638,7 @@ impl Run<'_> {
     }
 
     fn end_input(&mut self, reading: &mut Reading<'_>, summary: &Summary) -> Result<()> {
-        if reading.oversize > 0 {
+        if reading.oversize > 0 && reading.archive.is_none() {
             self.oversize(reading, summary.bytes, summary.prefix)?;
         }
         if summary.unchecked > 0 {
@@ -629,6 +654,7 @@ impl Run<'_> {
                 sources,
             });
         }
+        self.end_archive(reading, summary)?;
         let whole = Place {
             offset: summary.bytes,
             prefix: summary.prefix,
@@ -719,6 +745,8 @@ struct Reading<'a> {
     whole: bool,
     /// Before the last record, if that was cut short, and from where on it is read again.
     torn: Option<(Place, Option<Restart>)>,
+    /// If it is an archive.
+    archive: Option<Following>,
     /// Pages known before the first of its records that this run applies.
     known: u64,
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::graph::{Graph, GraphBuilder};
 use crate::batch::{Batch, Entry, HashKey, Rules, What};
+use crate::cza::Chain;
 use crate::decode::{Format, Time, guess};
 use crate::engine::{Fingerprint, SelfLinks};
 use crate::ingest::pipeline::{Next, Pipeline};
@@ -102,12 +103,21 @@ impl Loading {
         threads: usize,
     ) -> Result<()> {
         self.edges = format == Format::Edges;
-        let mut pipeline = Pipeline::start(source, format.decoder(), rules, threads)?;
+        self.ids.clear();
+        let input = source.name().clone();
+        let mut chain = (format == Format::Cza).then(Chain::default);
+        let mut pipeline = Pipeline::start(source, format, rules, threads, 0)?;
         loop {
             match pipeline.next()? {
                 Next::Idle => {}
-                Next::End(_) => return Ok(()),
+                Next::End(summary) => {
+                    let ended = chain.map(|chain| chain.finish(&input, summary.bytes));
+                    return ended.unwrap_or(Ok(()));
+                }
                 Next::Piece(piece) => {
+                    if let Some(chain) = &mut chain {
+                        chain.follow(&piece.chunk, &piece.batch, &input)?;
+                    }
                     self.batch(&piece.batch)?;
                     self.skipped += u64::from(piece.last && piece.chunk.oversize > 0);
                     pipeline.recycle(piece);
@@ -127,7 +137,9 @@ impl Loading {
     }
 
     fn batch(&mut self, batch: &Batch) -> Result<()> {
-        self.ids.clear();
+        if batch.part.is_none() {
+            self.ids.clear();
+        }
         for (name, fingerprint) in batch.fingerprints.iter().enumerate() {
             let next = GraphBuilder::node(self.pages.len() as u64)?;
             let node = *self.nodes.entry(*fingerprint).or_insert(next);

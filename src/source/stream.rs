@@ -228,6 +228,12 @@ impl Source {
         Ok(&open[..open.len().min(HEAD_BYTES)])
     }
 
+    /// Sets another limit on the length of a record than that of the limits it was opened with. To be
+    /// called before the first chunk is taken.
+    pub fn limit_record(&mut self, bytes: u64) {
+        self.cutter.limit_record(bytes);
+    }
+
     /// Continues where an earlier run stopped: passes over the first `offset` decompressed bytes,
     /// which must be a record's end, and compares their hash. To be called before the first
     /// chunk is taken.

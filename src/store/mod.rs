@@ -75,7 +75,7 @@ pub use progress::{Input, Place, Progress, Spooled, Unverified};
 pub(crate) use sealed::{from_text, to_text};
 pub(crate) use spool::{Spool, SpoolReader, remove_spool};
 pub use spool::{SpoolOptions, SpoolStanding, Told, spool_standing, verify_spool};
-pub(crate) use varint::number;
+pub(crate) use varint::{number, unzigzag, zigzag};
 pub use verify::{Depth, Report};
 pub use view::View;
 

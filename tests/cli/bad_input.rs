@@ -291,3 +291,17 @@ fn garbage_inside_is_found() {
         assert!(lab.export(&format!("{name}-t")) == export_of(&lab, &records));
     }
 }
+
+/// Links were counted against the limit only where no record before them in the batch had named
+/// them: what was skipped depended on where batches ended.
+#[test]
+fn the_limit_on_made_absolute_links_does_not_look_at_other_records() {
+    let lab = Lab::new();
+    let page = format!("http://a.example/{}/", "x".repeat(180));
+    let record = |links: &str| format!("{{\"url\":\"{page}\",\"links\":[{links}]}}\n");
+    // Two links of 198 bytes fit into 500, three do not.
+    lab.file("in", record("\"b\",\"c\"") + &record("\"b\",\"c\",\"d\""));
+    lab.run("ingest in --store s --limit-line 500")
+        .exits(3)
+        .says(&["record 2", "too-long", "made absolute"]);
+}

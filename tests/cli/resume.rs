@@ -19,7 +19,8 @@ fn await_commits(running: &mut Running, store: &Path, n: u64) {
     });
 }
 
-fn kill_often(lab: &Lab, line: &str, seed: u64) {
+/// Kills an ingest again and again, and compares it with one that was not.
+pub fn kill_often(lab: &Lab, line: &str, seed: u64) {
     lab.run(&format!("{line} --store whole")).exits(0);
     let mut dice = Dice(seed);
     let again = format!("{line} --store cut --checkpoint-every 1");

@@ -1,0 +1,67 @@
+//! The archive as the source sees it: where its sections end.
+
+use super::section::section_len;
+use crate::decode::{Decoder, Names, Parsed, Reason, Sink, Skipped, Skipper};
+
+/// The archive's framing. Records are not read through it but by the pipeline, since links speak of
+/// names in earlier sections: [`Decoder::decode`] tells whole sections from others, no more.
+pub struct Cza;
+
+impl Decoder for Cza {
+    fn names(&self) -> Names {
+        Names::Opaque
+    }
+
+    fn whole(&self, buf: &[u8], at_end: bool) -> usize {
+        if at_end {
+            return buf.len();
+        }
+        let mut at = 0;
+        loop {
+            match section_len(&buf[at..]) {
+                Ok(Some(len)) if len <= (buf.len() - at) as u64 => at += len as usize,
+                Ok(_) => return at,
+                // The reader will say what is wrong.
+                Err(_) => return buf.len(),
+            }
+        }
+    }
+
+    fn skipper(&self) -> Box<dyn Skipper> {
+        Box::new(ToTheEnd)
+    }
+
+    fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
+        let mut at = 0;
+        while at < chunk.len() {
+            let len = section_len(&chunk[at..]).ok().flatten();
+            let end = len.and_then(|len| usize::try_from(len).ok()?.checked_add(at));
+            let end = end.filter(|&end| end <= chunk.len());
+            let parsed = match end {
+                Some(_) => Parsed::Other {
+                    kind: "section of an archive",
+                },
+                None => Parsed::Bad {
+                    reason: Reason::Malformed,
+                    detail: "no section of an archive".into(),
+                },
+            };
+            at = end.unwrap_or(chunk.len());
+            if !sink(at, parsed) {
+                return;
+            }
+        }
+    }
+}
+
+/// What follows a section that is too large cannot be read without it.
+struct ToTheEnd;
+
+impl Skipper for ToTheEnd {
+    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
+        match at_end {
+            true => Skipped::Ended(buf.len()),
+            false => Skipped::Inside(buf.len()),
+        }
+    }
+}

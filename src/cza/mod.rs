@@ -1,0 +1,56 @@
+//! `cza`: a crawl as an archive. Compact, seekable, checksummed; made to be replayed.
+//!
+//! Every name stands in the archive once; records and links speak of names by their number, in order
+//! of first appearance. Blocks of some ten thousand records are unpacked each by itself, on any
+//! thread. Specified in `formats/cza.md`.
+//!
+//! ```text
+//! Writer: batches of any input -> numbers -> blocks -> packed on threads -> file
+//! Reader: chunks of whole sections -> batches;  Chain: that they follow each other
+//! ```
+//!
+//! Promises:
+//! - What the engine makes of the archive is what it makes of the inputs that it was written from:
+//!   the same pages in the same order, the same counts, under either policy of self-links.
+//! - Nothing damaged is used: every byte is under a checksum that is verified before the bytes are.
+//! - Memory is bounded: what a block unpacks to is known, and checked, before it is unpacked.
+
+mod block;
+mod column;
+mod decoder;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
+mod index;
+mod lists;
+mod read;
+mod section;
+mod write;
+
+use crate::decode::Reason;
+
+pub use decoder::Cza;
+pub use index::{Index, Stretch};
+pub(crate) use read::Reader;
+pub use read::{Chain, Part};
+pub use write::{Options, Writer, Written};
+
+/// Version of the format.
+pub const VERSION: u32 = 1;
+/// First bytes of an archive. Whatever rewrites line ends, or drops the high bit, breaks them.
+pub const MAGIC: [u8; 8] = *b"\x89CZA\r\n\x1a\n";
+/// Kinds of records: the table in `formats/cza.md`.
+const KINDS: u64 = 5 + Reason::ALL.len() as u64;
+
+/// What is wrong with the bytes of a section. Where it lies is added by the reader.
+#[derive(Debug, PartialEq, Eq)]
+struct Fault(String);
+
+impl Fault {
+    fn new(what: impl Into<String>) -> Fault {
+        Fault(what.into())
+    }
+
+    fn other(error: std::io::Error) -> Fault {
+        Fault(error.to_string())
+    }
+}

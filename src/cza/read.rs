@@ -1,0 +1,354 @@
+//! Reading: sections to batches, and whether the sections follow each other.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::Fault;
+use super::block::Unpacker;
+use super::section::{
+    BLOCK, BLOCK_HEAD, BlockHead, END, END_HEAD, EndHead, HEADER, Header, Refusal, section_len,
+    tail_bytes,
+};
+use crate::batch::{Batch, Rules};
+use crate::source::{Chunk, Damage, DamageKind, InputName};
+use crate::store::number;
+use crate::{Error, Result};
+
+/// Where a batch stands in its archive. Names, also those that links and entries speak of, are
+/// numbered through the archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// What it was read from.
+    kind: Kind,
+    /// Records before it.
+    pub first_record: u64,
+    /// Its records; of the end, none.
+    pub records: u32,
+    /// Names before it.
+    pub first_name: u32,
+    /// Its names, given or not.
+    pub names: u32,
+    /// Whether its names are URLs.
+    pub urls: bool,
+    /// Its links as read; of the end, those of the archive.
+    links: u64,
+    /// Its place in the chunk.
+    pub start: usize,
+    /// See `start`.
+    pub end: usize,
+    /// Checksum of its head.
+    sum: u64,
+    /// The same of the section before.
+    before: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Header,
+    Block,
+    End { blocks: u64 },
+}
+
+impl Part {
+    /// Names up to its end.
+    pub fn names_end(&self) -> u64 {
+        u64::from(self.first_name) + u64::from(self.names)
+    }
+}
+
+/// Unpacks the sections of chunks, on any thread.
+pub(crate) struct Reader {
+    input: InputName,
+    rules: Rules,
+    /// Names whose pages the caller knows: they are not unpacked.
+    known: u64,
+    unpacker: Unpacker,
+}
+
+impl Reader {
+    /// A reader of one archive.
+    pub fn new(input: InputName, rules: Rules, known: u64) -> Result<Reader> {
+        let unpacker = Unpacker::new().map_err(|Fault(what)| Error::Refused(what))?;
+        Ok(Reader {
+            input,
+            rules,
+            known,
+            unpacker,
+        })
+    }
+
+    /// Hands out a batch for each section of `chunk`, in order, and at least one; see
+    /// [`Builder::run`](crate::batch::Builder::run).
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] and [`Error::Refused`], after all sections before.
+    pub fn run(
+        &mut self,
+        chunk: &Chunk,
+        mut emit: impl FnMut(Batch, bool) -> Option<Batch>,
+    ) -> Result<()> {
+        let mut batch = Batch::default();
+        let mut at = 0;
+        let mut ended = false;
+        loop {
+            let rest = &chunk.bytes[at..];
+            let len = match section_len(rest) {
+                _ if rest.is_empty() => 0,
+                _ if ended => return Err(trailing(&self.input, chunk.offset + at as u64)),
+                Ok(Some(len)) if len <= rest.len() as u64 => len as usize,
+                Ok(_) => return Err(cut_short(&self.input, chunk.offset + at as u64)),
+                Err(refusal) => return Err(self.refuse(refusal, chunk.offset + at as u64)),
+            };
+            if len > 0 {
+                let part = self.section(&rest[..len], at, &mut batch);
+                let part = part.map_err(|error| self.refuse(error, chunk.offset + at as u64))?;
+                ended = matches!(part.kind, Kind::End { .. });
+                batch.part = Some(part);
+            }
+            at += len;
+            let last = at == chunk.bytes.len();
+            match emit(batch, last) {
+                Some(next) if !last => batch = next,
+                _ => return Ok(()),
+            }
+            batch.clear();
+        }
+    }
+
+    fn section(&mut self, bytes: &[u8], start: usize, batch: &mut Batch) -> Result<Part, Refusal> {
+        let end = start + bytes.len();
+        if bytes.starts_with(&BLOCK) {
+            let head = BlockHead::read(&bytes[..BLOCK_HEAD])?;
+            self.block(&head, &bytes[BLOCK_HEAD..], end, batch)?;
+            return Ok(Part {
+                kind: Kind::Block,
+                first_record: head.first_record,
+                records: head.records,
+                first_name: head.first_name,
+                names: head.names,
+                urls: head.urls,
+                links: head.links,
+                start,
+                end,
+                sum: number(&bytes[BLOCK_HEAD - 8..BLOCK_HEAD]),
+                before: head.before,
+            });
+        }
+        if bytes.starts_with(&END) {
+            let head = EndHead::read(&bytes[..END_HEAD])?;
+            end_is_sound(&head, bytes)?;
+            let names = u32::try_from(head.names);
+            return Ok(Part {
+                kind: Kind::End {
+                    blocks: head.blocks,
+                },
+                first_record: head.records,
+                records: 0,
+                first_name: names.map_err(|_| Fault::new("it has more names than it can"))?,
+                names: 0,
+                urls: false,
+                links: head.links,
+                start,
+                end,
+                sum: number(&bytes[END_HEAD - 8..END_HEAD]),
+                before: head.before,
+            });
+        }
+        self.fits(&Header::read(bytes)?)?;
+        Ok(Part {
+            kind: Kind::Header,
+            first_record: 0,
+            records: 0,
+            first_name: 0,
+            names: 0,
+            urls: false,
+            links: 0,
+            start,
+            end,
+            sum: number(&bytes[HEADER - 8..]),
+            before: 0,
+        })
+    }
+
+    /// What the archive was made with must be what it is used with: its records were chosen by it.
+    fn fits(&self, header: &Header) -> Result<(), Refusal> {
+        let ours = Header::new(&self.rules.limits);
+        if *header == ours {
+            return Ok(());
+        }
+        let said = |h: &Header| {
+            format!(
+                "--limit-line {} --limit-url {} --limit-links {} and URL rules {}",
+                h.line_bytes, h.url_bytes, h.links, h.url_rules
+            )
+        };
+        Err(Refusal::Unknown(format!(
+            "the archive was made with {}, and is to be read with {}: give the same limits, with \
+             another --store if this one has others, or convert the original inputs again",
+            said(header),
+            said(&ours)
+        )))
+    }
+
+    fn block(
+        &mut self,
+        head: &BlockHead,
+        body: &[u8],
+        end: usize,
+        batch: &mut Batch,
+    ) -> Result<(), Refusal> {
+        let limit = self.rules.limits.block_bytes;
+        if head.memory() > limit {
+            return Err(Refusal::Unknown(format!(
+                "a block that takes {} bytes, more than --limit-block {limit}: raise it",
+                head.memory()
+            )));
+        }
+        let (names, records) = body.split_at(head.names_len as usize);
+        let is_known = u64::from(head.names_end()?) <= self.known;
+        if xxh3_64(records) != head.records_sum || xxh3_64(names) != head.names_sum {
+            return Err(Fault::new("a block does not match its checksum").into());
+        }
+        if !is_known {
+            let rules = &self.rules;
+            self.unpacker
+                .names(names, head, rules.limits.url_bytes, &rules.key, batch)?;
+        }
+        let (policy, links) = (self.rules.self_links, self.rules.limits.links);
+        self.unpacker
+            .records(records, head, policy, end as u64, batch)?;
+        let most = batch.entries.iter().map(|entry| entry.counts.read).max();
+        if most.is_some_and(|most| u64::from(most) > links) {
+            return Err(Fault::new("a record has more links than the archive allows").into());
+        }
+        Ok(())
+    }
+
+    fn refuse(&self, refusal: Refusal, offset: u64) -> Error {
+        match refusal {
+            Refusal::Damaged(Fault(what)) => {
+                corrupt(&self.input, DamageKind::InvalidData, &what, offset)
+            }
+            Refusal::Unknown(what) => Error::Refused(format!("{}: {what}", self.input)),
+        }
+    }
+}
+
+/// Checks what follows the head of the end.
+fn end_is_sound(head: &EndHead, bytes: &[u8]) -> Result<(), Fault> {
+    let body = &bytes[END_HEAD..];
+    let entries = body.len() - tail_bytes(0).len();
+    let (entries, tail) = body.split_at(entries);
+    if xxh3_64(entries) != head.entries_sum || tail != tail_bytes(bytes.len() as u64) {
+        return Err(Fault::new(
+            "the index of blocks does not match its checksum",
+        ));
+    }
+    Ok(())
+}
+
+fn corrupt(input: &InputName, kind: DamageKind, what: &str, offset: u64) -> Error {
+    Error::Corrupt {
+        input: input.to_string(),
+        record: None,
+        damage: Box::new(Damage {
+            kind,
+            what: format!("the archive is damaged in the section at byte {offset}: {what}"),
+            member: None,
+            unverified_from: offset,
+            handed_out_to: offset,
+        }),
+    }
+}
+
+fn trailing(input: &InputName, offset: u64) -> Error {
+    let what = "something follows the end of the archive";
+    corrupt(input, DamageKind::Trailing, what, offset)
+}
+
+fn cut_short(input: &InputName, offset: u64) -> Error {
+    Error::Corrupt {
+        input: input.to_string(),
+        record: None,
+        damage: Box::new(Damage {
+            kind: DamageKind::Truncated,
+            what: format!("the archive ends early, after the section before byte {offset}"),
+            member: None,
+            unverified_from: offset,
+            handed_out_to: offset,
+        }),
+    }
+}
+
+/// Whether the sections of an archive come whole and in their order: none lost, none from elsewhere.
+#[derive(Debug, Default)]
+pub struct Chain {
+    sum: Option<u64>,
+    blocks: u64,
+    records: u64,
+    names: u64,
+    links: u64,
+    ended: bool,
+}
+
+impl Chain {
+    /// Takes the next batch of the archive, and the chunk that it was read from.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if it is not what follows; [`Error::Refused`] if it is too large to be held.
+    pub fn follow(&mut self, chunk: &Chunk, batch: &Batch, input: &InputName) -> Result<()> {
+        let Some(part) = &batch.part else {
+            return match chunk.oversize {
+                0 => Ok(()),
+                bytes => Err(Error::Refused(format!(
+                    "{input}: a block of {bytes} bytes or more at byte {}: raise --limit-block",
+                    chunk.offset
+                ))),
+            };
+        };
+        self.take(part, input, chunk.offset + part.start as u64)
+    }
+
+    fn take(&mut self, part: &Part, input: &InputName, offset: u64) -> Result<()> {
+        let wrong = |what| Err(corrupt(input, DamageKind::InvalidData, what, offset));
+        if self.ended {
+            return Err(trailing(input, offset));
+        }
+        match (part.kind, self.sum) {
+            (Kind::Header, None) => {}
+            (Kind::Header, Some(_)) => return wrong("a header that is not at the start"),
+            (_, None) => return wrong("the header is missing"),
+            (_, Some(sum)) if sum != part.before => {
+                return wrong("a block is missing, or from another archive");
+            }
+            _ => {}
+        }
+        let so_far = (self.records, self.names);
+        if so_far != (part.first_record, u64::from(part.first_name)) {
+            return wrong("its numbers do not go on from the block before");
+        }
+        if let Kind::End { blocks } = part.kind {
+            self.ended = true;
+            if (blocks, part.links) != (self.blocks, self.links) {
+                return wrong("the totals at the end are not those of the blocks");
+            }
+        } else {
+            self.blocks += u64::from(part.kind == Kind::Block);
+            self.records += u64::from(part.records);
+            self.names += u64::from(part.names);
+            self.links = self.links.saturating_add(part.links);
+        }
+        self.sum = Some(part.sum);
+        Ok(())
+    }
+
+    /// To be called where the input ends, at `offset`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if the end of the archive was not among the sections.
+    pub fn finish(&self, input: &InputName, offset: u64) -> Result<()> {
+        if self.ended || offset == 0 {
+            return Ok(());
+        }
+        Err(cut_short(input, offset))
+    }
+}

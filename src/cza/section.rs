@@ -1,0 +1,367 @@
+//! The sections of an archive, byte by byte: header, block heads, end.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::block::From;
+use super::{Fault, MAGIC, VERSION};
+use crate::limits::Limits;
+use crate::store::number;
+
+/// Length of the header.
+pub(super) const HEADER: usize = 64;
+/// Length of a block's head.
+pub(super) const BLOCK_HEAD: usize = 96;
+/// Length of the end's head.
+pub(super) const END_HEAD: usize = 64;
+/// Length of an entry of the end's index.
+pub(super) const ENTRY: usize = 32;
+/// Length of the end's last part.
+pub(super) const TAIL: usize = 16;
+/// First bytes of a block.
+pub(super) const BLOCK: [u8; 4] = *b"CZAB";
+/// First bytes of the end.
+pub(super) const END: [u8; 4] = *b"CZAE";
+/// Last bytes of the end.
+pub(super) const TAIL_MAGIC: [u8; 8] = *b"\r\n\x1aCZA\x89\n";
+/// Flag: the names are URLs in canonical form, not opaque.
+const URLS: u8 = 1;
+
+/// What decided what the records mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Header {
+    pub url_rules: u32,
+    pub line_bytes: u64,
+    pub url_bytes: u64,
+    pub links: u64,
+}
+
+/// Appends a little-endian number.
+macro_rules! put {
+    ($out:ident, $($value:expr),*) => { $($out.extend_from_slice(&$value.to_le_bytes());)* };
+}
+
+/// Appends the checksum of all of `out`.
+fn seal(mut out: Vec<u8>) -> Vec<u8> {
+    let sum = xxh3_64(&out);
+    put!(out, sum);
+    out
+}
+
+/// Whether the last eight bytes are the checksum of the others.
+fn is_sound(head: &[u8]) -> bool {
+    let (summed, sum) = head.split_at(head.len() - 8);
+    xxh3_64(summed) == number(sum)
+}
+
+/// Reads numbers one after the other.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn next(&mut self, size: usize) -> u64 {
+        let (field, rest) = self.0.split_at(size.min(self.0.len()));
+        self.0 = rest;
+        number(field)
+    }
+}
+
+impl Header {
+    pub fn new(limits: &Limits) -> Header {
+        Header {
+            url_rules: crate::url::RULES,
+            line_bytes: limits.line_bytes,
+            url_bytes: limits.url_bytes,
+            links: limits.links,
+        }
+    }
+
+    pub fn to_bytes(self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        put!(
+            out,
+            VERSION,
+            self.url_rules,
+            self.line_bytes,
+            self.url_bytes,
+            self.links,
+            0u128
+        );
+        seal(out)
+    }
+
+    /// Reads `bytes`, [`HEADER`] of them.
+    pub fn read(bytes: &[u8]) -> Result<Header, Refusal> {
+        let damaged = |what: &str| Refusal::Damaged(Fault::new(what));
+        if !bytes.starts_with(&MAGIC) {
+            return Err(damaged("its first bytes are not those of an archive"));
+        }
+        let mut fields = Fields(&bytes[MAGIC.len()..]);
+        let version = fields.next(4) as u32;
+        if !is_sound(bytes) {
+            return Err(damaged("the header does not match its checksum"));
+        }
+        if version != VERSION {
+            return Err(Refusal::Unknown(format!(
+                "an archive of version {version}; this cashrank reads version {VERSION}"
+            )));
+        }
+        let header = Header {
+            url_rules: fields.next(4) as u32,
+            line_bytes: fields.next(8),
+            url_bytes: fields.next(8),
+            links: fields.next(8),
+        };
+        match fields.next(8) | fields.next(8) {
+            0 => Ok(header),
+            _ => Err(Refusal::Unknown("an archive with unknown features".into())),
+        }
+    }
+}
+
+/// Why a section cannot be used.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// It is not what was written.
+    Damaged(Fault),
+    /// It is sound, and something this program does not know.
+    Unknown(String),
+}
+
+impl std::convert::From<Fault> for Refusal {
+    fn from(fault: Fault) -> Refusal {
+        Refusal::Damaged(fault)
+    }
+}
+
+/// A block's head. All but `first_*` and `before` are of the block itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct BlockHead {
+    pub urls: bool,
+    pub from: From,
+    pub records: u32,
+    pub names: u32,
+    /// Names before the block.
+    pub first_name: u32,
+    /// Records before the block.
+    pub first_record: u64,
+    /// Bytes of its names.
+    pub text: u64,
+    /// Its distinct targets, over all records.
+    pub targets: u64,
+    /// Its links as read.
+    pub links: u64,
+    pub names_len: u32,
+    pub records_len: u32,
+    pub names_sum: u64,
+    pub records_sum: u64,
+    /// Checksum of the head of the section before.
+    pub before: u64,
+}
+
+impl BlockHead {
+    /// The head of a block of nothing.
+    pub fn empty(urls: bool, first_name: u32, first_record: u64) -> BlockHead {
+        BlockHead {
+            urls,
+            from: From::Zero,
+            records: 0,
+            names: 0,
+            first_name,
+            first_record,
+            text: 0,
+            targets: 0,
+            links: 0,
+            names_len: 0,
+            records_len: 0,
+            names_sum: 0,
+            records_sum: 0,
+            before: 0,
+        }
+    }
+
+    pub fn to_bytes(self) -> Vec<u8> {
+        let mut out = BLOCK.to_vec();
+        put!(out, u8::from(self.urls) * URLS, self.from as u8, 0u16);
+        put!(out, self.records, self.names, self.first_name, 0u32);
+        put!(out, self.first_record, self.text, self.targets, self.links);
+        put!(
+            out,
+            self.names_len,
+            self.records_len,
+            self.names_sum,
+            self.records_sum,
+            self.before
+        );
+        seal(out)
+    }
+
+    /// Reads `bytes`, [`BLOCK_HEAD`] of them.
+    pub fn read(bytes: &[u8]) -> Result<BlockHead, Refusal> {
+        if !is_sound(bytes) {
+            return Err(Fault::new("a block's head does not match its checksum").into());
+        }
+        let mut fields = Fields(&bytes[BLOCK.len()..]);
+        let flags = fields.next(1) as u8;
+        let from = fields.next(1) as usize;
+        let zero = fields.next(2);
+        let from = From::ALL
+            .get(from)
+            .filter(|_| flags & !URLS == 0 && zero == 0);
+        let Some(&from) = from else {
+            return Err(Refusal::Unknown("a block with unknown features".into()));
+        };
+        let (records, names) = (fields.next(4) as u32, fields.next(4) as u32);
+        let first_name = fields.next(4) as u32;
+        if fields.next(4) != 0 {
+            return Err(Refusal::Unknown("a block with unknown features".into()));
+        }
+        Ok(BlockHead {
+            urls: flags & URLS != 0,
+            from,
+            records,
+            names,
+            first_name,
+            first_record: fields.next(8),
+            text: fields.next(8),
+            targets: fields.next(8),
+            links: fields.next(8),
+            names_len: fields.next(4) as u32,
+            records_len: fields.next(4) as u32,
+            names_sum: fields.next(8),
+            records_sum: fields.next(8),
+            before: fields.next(8),
+        })
+    }
+
+    /// Names up to the end of the block.
+    pub fn names_end(&self) -> Result<u32, Fault> {
+        let end = self.first_name.checked_add(self.names);
+        end.ok_or_else(|| Fault::new("it has more names than an archive can"))
+    }
+
+    /// Bytes of the block behind its head.
+    pub fn body(&self) -> u64 {
+        u64::from(self.names_len) + u64::from(self.records_len)
+    }
+
+    /// Most bytes that the columns of its records may unpack to: more than any block needs. A record
+    /// has ten numbers and five counts, a target one gap and at most two runs.
+    pub fn columns(&self) -> u64 {
+        let targets = self.targets.saturating_mul(16);
+        targets.saturating_add(u64::from(self.records) * 72 + 4096)
+    }
+
+    /// Bytes of memory that the block takes, packed and unpacked.
+    pub fn memory(&self) -> u64 {
+        let entry = size_of::<crate::batch::Entry>() as u64;
+        let parts = [
+            self.body(),
+            self.text,
+            self.columns(),
+            self.targets.saturating_mul(4),
+            u64::from(self.names) * 44,
+            u64::from(self.records) * entry,
+        ];
+        parts
+            .iter()
+            .fold(0, |sum: u64, &part| sum.saturating_add(part))
+    }
+}
+
+/// The end's head: totals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct EndHead {
+    pub blocks: u64,
+    pub records: u64,
+    pub names: u64,
+    pub links: u64,
+    pub before: u64,
+    /// Checksum of the entries.
+    pub entries_sum: u64,
+}
+
+impl EndHead {
+    pub fn to_bytes(self) -> Vec<u8> {
+        let mut out = END.to_vec();
+        put!(
+            out,
+            0u32,
+            self.blocks,
+            self.records,
+            self.names,
+            self.links,
+            self.before
+        );
+        put!(out, self.entries_sum);
+        seal(out)
+    }
+
+    /// Reads `bytes`, [`END_HEAD`] of them.
+    pub fn read(bytes: &[u8]) -> Result<EndHead, Fault> {
+        if !is_sound(bytes) || !bytes.starts_with(&END) {
+            return Err(Fault::new("the end's head does not match its checksum"));
+        }
+        let mut fields = Fields(&bytes[END.len()..]);
+        if fields.next(4) != 0 {
+            return Err(Fault::new("the end has unknown features"));
+        }
+        Ok(EndHead {
+            blocks: fields.next(8),
+            records: fields.next(8),
+            names: fields.next(8),
+            links: fields.next(8),
+            before: fields.next(8),
+            entries_sum: fields.next(8),
+        })
+    }
+
+    /// Length of the end behind its head; `None`: more than can be.
+    pub fn body(&self) -> Option<u64> {
+        self.blocks
+            .checked_mul(ENTRY as u64)?
+            .checked_add(TAIL as u64)
+    }
+}
+
+/// Where a block lies, and what comes before it.
+pub(super) fn entry_bytes(offset: u64, head: &BlockHead, first_link: u64) -> Vec<u8> {
+    let mut out = Vec::with_capacity(ENTRY);
+    put!(
+        out,
+        offset,
+        head.first_record,
+        u64::from(head.first_name),
+        first_link
+    );
+    out
+}
+
+/// The end's last part.
+pub(super) fn tail_bytes(end: u64) -> Vec<u8> {
+    let mut out = Vec::with_capacity(TAIL);
+    put!(out, end);
+    out.extend_from_slice(&TAIL_MAGIC);
+    out
+}
+
+/// Length of the whole section that `bytes` begins with. `Ok(None)`: too few bytes to tell.
+pub(super) fn section_len(bytes: &[u8]) -> Result<Option<u64>, Refusal> {
+    let wrong = || Refusal::Damaged(Fault::new("no section begins here"));
+    let Some(tag) = bytes.first_chunk::<4>() else {
+        return Ok(None);
+    };
+    let (head, rest) = match *tag {
+        BLOCK => (BLOCK_HEAD, bytes.get(..BLOCK_HEAD)),
+        END => (END_HEAD, bytes.get(..END_HEAD)),
+        _ if MAGIC.starts_with(tag) => (HEADER, bytes.get(..HEADER)),
+        _ => return Err(wrong()),
+    };
+    let Some(bytes) = rest else {
+        return Ok(None);
+    };
+    let body = match *tag {
+        BLOCK => BlockHead::read(bytes)?.body(),
+        END => EndHead::read(bytes)?.body().ok_or_else(wrong)?,
+        _ => 0,
+    };
+    Ok(Some(head as u64 + body))
+}

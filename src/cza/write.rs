@@ -1,0 +1,396 @@
+//! Writing: batches of any input become numbered records, gathered into blocks, packed on threads,
+//! written in order.
+//!
+//! Memory: the index of names, 14.4 bytes a name; some blocks; 32 bytes a block for the end's index;
+//! for an input that is itself an archive, 4 bytes for each of its names.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::path::PathBuf;
+use std::thread::JoinHandle;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::Fault;
+use super::block::{Packed, Packer};
+use super::section::{
+    BlockHead, END_HEAD, ENTRY, EndHead, HEADER, Header, TAIL, entry_bytes, tail_bytes,
+};
+use crate::batch::{Batch, Entry, LinkCounts, What};
+use crate::decode::{Names, Reason};
+use crate::engine;
+use crate::ingest::pipeline::spawn;
+use crate::limits::Limits;
+use crate::store::number;
+use crate::{Error, Result};
+
+/// A block is closed at so many targets,
+const BLOCK_TARGETS: usize = 1 << 20;
+/// or so many bytes of names, if not at [`Options::block_records`].
+const BLOCK_TEXT: usize = 8 << 20;
+/// Blocks that wait for each packing thread.
+const DEPTH: usize = 1;
+
+/// How an archive is written.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The zstd level, 1 to 22.
+    pub level: i32,
+    /// Threads that pack, at least 1.
+    pub threads: usize,
+    /// Most records of a block, at least 1. Smaller blocks lose less to damage and take less memory to
+    /// read, and are packed less well.
+    pub block_records: usize,
+    /// What the inputs were held to.
+    pub limits: Limits,
+}
+
+impl Options {
+    /// Usual size of a block, in records.
+    pub const BLOCK_RECORDS: usize = 1 << 16;
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Records of all kinds.
+    pub records: u64,
+    /// Names.
+    pub names: u64,
+    /// Links as read.
+    pub links: u64,
+    /// Blocks.
+    pub blocks: u64,
+    /// Bytes, all in.
+    pub bytes: u64,
+    /// Of those: names.
+    pub names_bytes: u64,
+    /// Of those: records and their links.
+    pub records_bytes: u64,
+}
+
+/// Writes an archive to `out`.
+pub struct Writer<W> {
+    out: W,
+    path: PathBuf,
+    packers: Packers,
+    block_records: usize,
+    index: engine::Index,
+    /// The number of each name of the running batch, or input if that is an archive.
+    ids: Vec<u32>,
+    /// The open block.
+    block: Batch,
+    urls: bool,
+    first_name: u32,
+    names: u32,
+    first_record: u64,
+    written: Written,
+    /// Checksum of the head of the last section.
+    before: u64,
+    /// The end's index so far.
+    entries: Vec<u8>,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins an archive. `path` is for messages.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn new(out: W, path: PathBuf, options: &Options) -> Result<Writer<W>> {
+        let mut writer = Writer {
+            out,
+            path,
+            packers: Packers::start(options.threads, options.level)?,
+            block_records: options.block_records,
+            index: engine::Index::new()?,
+            ids: Vec::new(),
+            block: Batch::default(),
+            urls: false,
+            first_name: 0,
+            names: 0,
+            first_record: 0,
+            written: Written::default(),
+            before: 0,
+            entries: Vec::new(),
+        };
+        let header = Header::new(&options.limits).to_bytes();
+        writer.before = number(&header[HEADER - 8..]);
+        writer.put(&header)?;
+        Ok(writer)
+    }
+
+    /// Names so far.
+    pub fn names(&self) -> u64 {
+        u64::from(self.names)
+    }
+
+    /// Begins another input, whose names are of this kind.
+    ///
+    /// # Errors
+    /// As [`Writer::add`].
+    pub fn begin_input(&mut self, names: Names) -> Result<()> {
+        self.ids.clear();
+        self.naming(names == Names::Url)
+    }
+
+    fn naming(&mut self, urls: bool) -> Result<()> {
+        if urls != self.urls {
+            self.close()?;
+            self.urls = urls;
+        }
+        Ok(())
+    }
+
+    /// Begins a batch: its entries follow. It must have been made with
+    /// [`SelfLinks::Drop`](engine::SelfLinks::Drop), from which both policies can be told.
+    ///
+    /// # Errors
+    /// As [`Writer::add`].
+    pub fn begin(&mut self, batch: &Batch) -> Result<()> {
+        match &batch.part {
+            None => self.ids.clear(),
+            Some(part) if part.records > 0 => self.naming(part.urls)?,
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Adds an entry of the batch begun last. Entries come in order, without gaps.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Refused`] if there are more names than an archive takes.
+    pub fn add(&mut self, batch: &Batch, entry: &Entry) -> Result<()> {
+        let links_start = self.block.links.len() as u32;
+        let mut added = Entry {
+            end: 0,
+            what: entry.what,
+            source: 0,
+            names_end: self.names,
+            links_start,
+            links_end: links_start,
+            fetched_at: None,
+            counts: LinkCounts::default(),
+        };
+        if !matches!(entry.what, What::Other | What::Skipped(_)) {
+            self.admit(batch, entry.names_end)?;
+            let targets = batch.targets(entry).iter();
+            let targets = targets.map(|&target| self.ids[target as usize]);
+            self.block.links.extend(targets);
+            added.source = self.ids[entry.source as usize];
+            added.names_end = self.names;
+            added.links_end = self.block.links.len() as u32;
+            added.fetched_at = entry.fetched_at;
+            added.counts = entry.counts;
+        }
+        self.block.entries.push(added);
+        if self.block.links.len() >= BLOCK_TARGETS
+            || self.block.entries.len() >= self.block_records
+            || self.block.text.len() >= BLOCK_TEXT
+        {
+            self.close()?;
+        }
+        Ok(())
+    }
+
+    /// Adds a record of which only this is known.
+    ///
+    /// # Errors
+    /// As [`Writer::add`].
+    pub fn skipped(&mut self, reason: Reason) -> Result<()> {
+        let entry = Entry {
+            end: 0,
+            what: What::Skipped(reason),
+            source: 0,
+            names_end: 0,
+            links_start: 0,
+            links_end: 0,
+            fetched_at: None,
+            counts: LinkCounts::default(),
+        };
+        self.add(&Batch::default(), &entry)
+    }
+
+    /// Numbers the names of a batch up to `names_end`.
+    fn admit(&mut self, batch: &Batch, names_end: u32) -> Result<()> {
+        let first = batch.first_name();
+        for name in self.ids.len() as u32..names_end {
+            let at = name - first;
+            let fingerprint = batch.fingerprints[at as usize];
+            let (id, new) = self.index.admit(fingerprint)?;
+            if new {
+                if self.names == u32::MAX {
+                    return Err(Error::Refused(format!(
+                        "{}: more than {} names, all that one archive takes: convert the inputs in \
+                         parts, and ingest the archives one after the other",
+                        self.path.display(),
+                        u32::MAX
+                    )));
+                }
+                self.names += 1;
+                self.block.text.extend_from_slice(batch.name(at));
+                self.block.text_ends.push(self.block.text.len() as u32);
+            }
+            self.ids.push(id.0 as u32);
+        }
+        Ok(())
+    }
+
+    /// Hands the open block to a packing thread.
+    fn close(&mut self) -> Result<()> {
+        if self.block.entries.is_empty() {
+            return Ok(());
+        }
+        let head = BlockHead::empty(self.urls, self.first_name, self.first_record);
+        self.first_name = self.names;
+        self.first_record += self.block.entries.len() as u64;
+        let mut block = std::mem::take(&mut self.block);
+        loop {
+            match self.packers.give(block, head) {
+                None => break,
+                Some(again) => block = again,
+            }
+            let (packed, spent) = self.packers.take()?;
+            self.write(packed)?;
+            self.block = spent;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, packed: Packed) -> Result<()> {
+        let mut head = packed.head;
+        let too_long = |_| Error::Refused("a block of 4 GiB or more".into());
+        head.names_len = u32::try_from(packed.names.len()).map_err(too_long)?;
+        head.records_len = u32::try_from(packed.records.len()).map_err(too_long)?;
+        head.names_sum = xxh3_64(&packed.names);
+        head.records_sum = xxh3_64(&packed.records);
+        head.before = self.before;
+        let bytes = head.to_bytes();
+        self.before = number(&bytes[bytes.len() - 8..]);
+        let entry = entry_bytes(self.written.bytes, &head, self.written.links);
+        self.entries.extend_from_slice(&entry);
+        self.put(&bytes)?;
+        self.put(&packed.names)?;
+        self.put(&packed.records)?;
+        self.written.records += u64::from(head.records);
+        self.written.names += u64::from(head.names);
+        self.written.links += head.links;
+        self.written.blocks += 1;
+        self.written.names_bytes += packed.names.len() as u64;
+        self.written.records_bytes += packed.records.len() as u64;
+        Ok(())
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.out
+            .write_all(bytes)
+            .map_err(Error::io(&self.path, "write"))?;
+        self.written.bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Leaves the archive without an end: readers will say that it was cut short.
+    pub fn give_up(self) -> (W, Written) {
+        (self.out, self.written)
+    }
+
+    /// Ends the archive. `out` is flushed, not synced.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn finish(mut self) -> Result<(W, Written)> {
+        self.close()?;
+        while self.packers.is_busy() {
+            let (packed, _) = self.packers.take()?;
+            self.write(packed)?;
+        }
+        let head = EndHead {
+            blocks: self.written.blocks,
+            records: self.written.records,
+            names: self.written.names,
+            links: self.written.links,
+            before: self.before,
+            entries_sum: xxh3_64(&self.entries),
+        };
+        self.put(&head.to_bytes())?;
+        let entries = std::mem::take(&mut self.entries);
+        debug_assert_eq!(entries.len(), head.blocks as usize * ENTRY);
+        self.put(&entries)?;
+        self.put(&tail_bytes((END_HEAD + entries.len() + TAIL) as u64))?;
+        self.out.flush().map_err(Error::io(&self.path, "write"))?;
+        Ok((self.out, self.written))
+    }
+}
+
+type Job = (Batch, BlockHead);
+type Done = (Result<Packed, Fault>, Batch);
+
+/// The packing threads. Block k goes to thread k mod n, and comes back from it.
+struct Packers {
+    threads: Vec<(Sender<Job>, Receiver<Done>, JoinHandle<()>)>,
+    /// Threads in the order in which they were given the blocks under way.
+    busy: VecDeque<usize>,
+    turn: usize,
+}
+
+impl Packers {
+    fn start(threads: usize, level: i32) -> Result<Packers> {
+        let threads = (0..threads.max(1)).map(|_| {
+            let mut packer = Packer::new(level).map_err(|Fault(what)| Error::Refused(what))?;
+            let (give, jobs) = bounded::<Job>(DEPTH);
+            let (done, take) = bounded::<Done>(DEPTH);
+            let thread = spawn("pack", move || {
+                for (mut block, head) in jobs {
+                    let packed = packer.pack(&block, head);
+                    block.clear();
+                    if done.send((packed, block)).is_err() {
+                        return;
+                    }
+                }
+            })?;
+            Ok((give, take, thread))
+        });
+        Ok(Packers {
+            threads: threads.collect::<Result<_>>()?,
+            busy: VecDeque::new(),
+            turn: 0,
+        })
+    }
+
+    fn is_busy(&self) -> bool {
+        !self.busy.is_empty()
+    }
+
+    /// Gives a block to the next thread; back if it has enough to do.
+    fn give(&mut self, block: Batch, head: BlockHead) -> Option<Batch> {
+        let most = self.threads.len() * (1 + DEPTH);
+        if self.busy.len() >= most {
+            return Some(block);
+        }
+        let at = self.turn % self.threads.len();
+        // A thread that failed is noticed when its block is taken back.
+        let _ = self.threads[at].0.send((block, head));
+        self.busy.push_back(at);
+        self.turn += 1;
+        None
+    }
+
+    /// Waits for the oldest block under way.
+    fn take(&mut self) -> Result<(Packed, Batch)> {
+        let failed = || Error::Refused("a packing thread failed; please report it".into());
+        let at = self.busy.pop_front().ok_or_else(failed)?;
+        let (packed, spent) = self.threads[at].1.recv().map_err(|_| failed())?;
+        let packed = packed.map_err(|Fault(what)| Error::Refused(what))?;
+        Ok((packed, spent))
+    }
+}
+
+impl Drop for Packers {
+    fn drop(&mut self) {
+        for (give, take, thread) in self.threads.drain(..) {
+            drop((give, take));
+            // One that failed was reported when its block was taken back.
+            let _ = thread.join();
+        }
+    }
+}

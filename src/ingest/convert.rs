@@ -1,0 +1,319 @@
+//! `convert`: inputs of any format -> one crawl archive.
+//!
+//! Inputs are read as [`ingest`](super::ingest) reads them, and what it would skip and count is
+//! skipped and counted here, and kept as such in the archive.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::pipeline::{Next, Piece, Pipeline};
+use super::{Note, Observer, Standing};
+use crate::batch::{HashKey, Rules, What};
+use crate::cza::{Chain, Options, Writer, Written};
+use crate::decode::{Format, Reason, guess, is_decided};
+use crate::engine::{Counters, SelfLinks};
+use crate::limits::Limits;
+use crate::source::{DamageKind, InputName, Source, SourceOptions, Summary};
+use crate::store::Unverified;
+use crate::{Error, Result};
+
+/// What to read, and how.
+#[derive(Debug, Clone)]
+pub struct Conversion {
+    /// The inputs, in order.
+    pub inputs: Vec<InputName>,
+    /// Their format; `None`: guessed for each.
+    pub format: Option<Format>,
+    /// Stop at the first record that cannot be used.
+    pub strict: bool,
+    /// Threads that decode, and as many that pack. At least 1.
+    pub threads: usize,
+    /// The zstd level, 1 to 22.
+    pub level: i32,
+    /// See [`Options::block_records`].
+    pub block_records: usize,
+    /// Limits on input.
+    pub limits: Limits,
+    /// How inputs are read.
+    pub source: SourceOptions,
+    /// Set from outside to stop.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// What became of a conversion.
+#[derive(Debug)]
+pub struct Converted {
+    /// What was written. The archive is whole, unless it was stopped or something is unverified: then
+    /// it has no end, and is of no use.
+    pub written: Written,
+    /// What was read. Pages visited are not counted.
+    pub counters: Counters,
+    /// Stopped from outside: the archive lacks the rest.
+    pub stopped: bool,
+    /// Bad input that ended the reading; what came before it was written.
+    pub bad_end: Option<Error>,
+    /// Some of it could not be verified.
+    pub unverified: Option<Unverified>,
+}
+
+/// Writes the inputs' records to `out` as an archive; `path` is for messages. Returns `out`,
+/// flushed.
+///
+/// # Errors
+/// Those of opening and guessing; [`Error::Io`]. Bad input is no error here: see
+/// [`Converted::bad_end`].
+pub fn convert<W: Write>(
+    job: &Conversion,
+    out: W,
+    path: PathBuf,
+    observer: &mut dyn Observer,
+) -> Result<(W, Converted)> {
+    job.limits.check()?;
+    let options = Options {
+        level: job.level,
+        threads: job.threads,
+        block_records: job.block_records,
+        limits: job.limits.clone(),
+    };
+    let mut run = Run {
+        rules: Rules {
+            limits: job.limits.clone(),
+            self_links: SelfLinks::Drop,
+            key: HashKey::random()?,
+        },
+        writer: Writer::new(out, path, &options)?,
+        job,
+        observer,
+        counters: Counters::default(),
+        unverified: None,
+    };
+    let mut bad_end = None;
+    for (at, input) in job.inputs.iter().enumerate() {
+        match run.input(at, input) {
+            Ok(()) if job.stop.load(Ordering::Relaxed) => break,
+            Ok(()) => {}
+            Err(error @ (Error::Corrupt { .. } | Error::BadRecord { .. })) => {
+                run.bad_end(&error);
+                bad_end = Some(error);
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let stopped = job.stop.load(Ordering::Relaxed);
+    let (out, written) = match (&run.unverified, stopped) {
+        (None, false) => run.writer.finish()?,
+        // Without an end, nobody takes it for whole.
+        _ => run.writer.give_up(),
+    };
+    let converted = Converted {
+        written,
+        counters: run.counters,
+        stopped,
+        bad_end,
+        unverified: run.unverified,
+    };
+    Ok((out, converted))
+}
+
+struct Run<'a, W: Write> {
+    job: &'a Conversion,
+    rules: Rules,
+    observer: &'a mut dyn Observer,
+    writer: Writer<W>,
+    counters: Counters,
+    unverified: Option<Unverified>,
+}
+
+/// One input being read.
+struct Reading<'a> {
+    input: &'a InputName,
+    at: usize,
+    compressed_len: Option<u64>,
+    /// If it is an archive.
+    chain: Option<Chain>,
+    /// Entries so far.
+    records: u64,
+    /// Where the last one ended.
+    offset: u64,
+}
+
+impl<W: Write> Run<'_, W> {
+    fn input(&mut self, at: usize, input: &InputName) -> Result<()> {
+        let mut source = Source::open(input, &self.job.limits, &self.job.source)?;
+        let Some(format) = self.format(input, &mut source)? else {
+            return Ok(());
+        };
+        self.writer.begin_input(format.decoder().names())?;
+        let mut reading = Reading {
+            input,
+            at,
+            compressed_len: source.compressed_len(),
+            chain: (format == Format::Cza).then(Chain::default),
+            records: 0,
+            offset: 0,
+        };
+        let mut pipeline = Pipeline::start(source, format, &self.rules, self.job.threads, 0)?;
+        while !self.job.stop.load(Ordering::Relaxed) {
+            let next = pipeline.next();
+            match next.map_err(|error| error.after_record(reading.records))? {
+                Next::Idle => {}
+                Next::Piece(piece) => {
+                    self.piece(&mut reading, &piece)?;
+                    pipeline.recycle(piece);
+                }
+                Next::End(summary) => return self.end_input(&reading, &summary),
+            }
+        }
+        Ok(())
+    }
+
+    /// `None`: the input is empty.
+    fn format(&mut self, input: &InputName, source: &mut Source) -> Result<Option<Format>> {
+        let head = source.head_until(is_decided)?;
+        if head.is_empty() {
+            self.observer.note(Note::Empty { input });
+            return Ok(None);
+        }
+        if self.job.format.is_some() {
+            return Ok(self.job.format);
+        }
+        let (format, why) =
+            guess(head).map_err(|error| Error::Refused(format!("{input}: {error}")))?;
+        self.observer.note(Note::Guessed {
+            input,
+            format,
+            why: &why,
+        });
+        Ok(Some(format))
+    }
+
+    fn piece(&mut self, reading: &mut Reading<'_>, piece: &Piece) -> Result<()> {
+        let (chunk, batch) = (&*piece.chunk, &piece.batch);
+        if let Some(chain) = &mut reading.chain {
+            chain.follow(chunk, batch, reading.input)?;
+        }
+        self.writer.begin(batch)?;
+        let mut complaints = batch.complaints.iter().peekable();
+        for (at, entry) in batch.entries.iter().enumerate() {
+            let complaint = complaints.next_if(|(of, _)| *of as usize == at);
+            if let What::Skipped(reason) = entry.what {
+                self.skipped(reading, reason, complaint.map(|(_, text)| text.as_str()))?;
+            }
+            if piece.chunk.verified {
+                self.unverified = None;
+            } else if self.unverified.is_none() {
+                self.unverified = Some(Unverified {
+                    input: reading.input.to_string(),
+                    from_record: reading.records + 1,
+                });
+            }
+            self.writer.add(batch, entry)?;
+            self.count(entry.what, entry);
+            reading.records += 1;
+            reading.offset = chunk.offset + entry.end;
+        }
+        if piece.last && chunk.oversize > 0 && reading.chain.is_none() {
+            self.oversize(reading, chunk.oversize)?;
+            reading.offset += chunk.oversize;
+        }
+        self.observer.progress(&Standing {
+            input: reading.input,
+            compressed: chunk.compressed,
+            compressed_len: reading.compressed_len,
+            input_index: reading.at,
+            inputs: self.job.inputs.len(),
+            pass: 1,
+            repeat: 1,
+            counters: &self.counters,
+            pages: self.writer.names(),
+        });
+        Ok(())
+    }
+
+    fn count(&mut self, what: What, entry: &crate::batch::Entry) {
+        let counters = &mut self.counters;
+        match what {
+            What::Other => counters.other += 1,
+            What::Skipped(reason) => counters.skipped[reason as usize] += 1,
+            _ => {
+                counters.records += 1;
+                counters.gone += u64::from(what == What::Gone);
+                counters.unchanged += u64::from(what == What::Unchanged);
+                counters.failed += u64::from(what == What::Failed);
+                counters.take_links(&entry.counts);
+            }
+        }
+    }
+
+    /// A record that was dropped unread, since it is over the limit.
+    fn oversize(&mut self, reading: &mut Reading<'_>, bytes: u64) -> Result<()> {
+        let detail = format!(
+            "a record of {bytes} bytes, more than --limit-line {}",
+            self.job.limits.line_bytes
+        );
+        self.skipped(reading, Reason::TooLong, Some(&detail))?;
+        self.writer.skipped(Reason::TooLong)?;
+        self.counters.skipped[Reason::TooLong as usize] += 1;
+        reading.records += 1;
+        Ok(())
+    }
+
+    fn skipped(
+        &mut self,
+        reading: &Reading<'_>,
+        reason: Reason,
+        detail: Option<&str>,
+    ) -> Result<()> {
+        let (record, offset) = (reading.records + 1, reading.offset);
+        if self.job.strict {
+            return Err(Error::BadRecord {
+                input: reading.input.to_string(),
+                record,
+                offset,
+                reason: reason.name(),
+                detail: detail.unwrap_or_default().into(),
+            });
+        }
+        if let Some(detail) = detail {
+            self.observer.note(Note::Skipped {
+                input: reading.input,
+                record,
+                offset,
+                reason,
+                detail,
+            });
+        }
+        Ok(())
+    }
+
+    fn end_input(&mut self, reading: &Reading<'_>, summary: &Summary) -> Result<()> {
+        if let Some(chain) = &reading.chain {
+            chain.finish(reading.input, summary.bytes)?;
+        }
+        if summary.unchecked > 0 {
+            self.observer.note(Note::Unchecked {
+                input: reading.input,
+                members: summary.unchecked,
+            });
+        }
+        self.unverified = None;
+        Ok(())
+    }
+
+    /// What is unverified only because the input was cut short may be used, as by an ingest.
+    fn bad_end(&mut self, error: &Error) {
+        let failed = match error {
+            Error::Corrupt { damage, .. } => {
+                let kinds = [DamageKind::ChecksumFailed, DamageKind::InvalidData];
+                kinds.contains(&damage.kind) && damage.unverified_records()
+            }
+            _ => return,
+        };
+        if !failed || self.job.source.accept_unverified {
+            self.unverified = None;
+        }
+    }
+}

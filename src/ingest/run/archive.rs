@@ -1,0 +1,126 @@
+//! What is special about an input that is a crawl archive: its parts must follow each other, its names
+//! go on from part to part, and in a pass after the first they are known.
+//!
+//! A place in an archive is the end of a block and the number of a record: a block is read whole, and
+//! all of it is under the place's hash. A run that goes on inside an archive reads it from its start,
+//! but of the records before its place only the names.
+
+use super::{Reading, Run};
+use crate::cza::Chain;
+use crate::decode::Format;
+use crate::ingest::pipeline::Piece;
+use crate::source::{InputName, Summary};
+use crate::store::Place;
+use crate::{Error, Result};
+
+/// How far an archive was followed.
+pub(super) struct Following {
+    chain: Chain,
+    /// Where an earlier run stopped, until that is reached.
+    until: Option<Place>,
+}
+
+impl Run<'_> {
+    /// Begins with an archive, or goes on from `place`.
+    pub(super) fn follow_archive(&mut self, place: Place) -> Following {
+        let at = self.progress.input as usize;
+        let names = self.names.get_mut(at).map(std::mem::take);
+        self.engine.set_names(names.unwrap_or_default());
+        Following {
+            chain: Chain::default(),
+            until: (place.records > 0).then_some(place),
+        }
+    }
+
+    /// Names of the archive whose pages are known.
+    pub(super) fn known_names(&mut self, format: Format) -> u64 {
+        if format != Format::Cza {
+            return 0;
+        }
+        let names = self.engine.take_names();
+        let known = names.len();
+        self.engine.set_names(names);
+        known
+    }
+
+    /// Whether the input was begun as an archive.
+    pub(super) fn is_archive(&self, input: u64) -> bool {
+        let begun = self.progress.inputs.get(input as usize);
+        begun.is_some_and(|begun| begun.format == Format::Cza.name())
+    }
+
+    /// The first of the piece's entries that is to be applied; `None`: all of it was before.
+    pub(super) fn follow(
+        &mut self,
+        reading: &mut Reading<'_>,
+        piece: &Piece,
+    ) -> Result<Option<usize>> {
+        let Some(archive) = &mut reading.archive else {
+            return Ok(Some(0));
+        };
+        archive
+            .chain
+            .follow(&piece.chunk, &piece.batch, reading.input)?;
+        let (Some(place), Some(part)) = (archive.until, piece.batch.part) else {
+            return Ok(Some(0));
+        };
+        let end = piece.chunk.offset + part.end as u64;
+        let mut done = u64::from(part.records);
+        // A spool holds what was read: its places have no hash.
+        let trusted = self.is_spooling(self.progress.input);
+        if end >= place.offset {
+            let mut hash = piece.chunk.prefix.clone();
+            hash.update(&piece.chunk.bytes[..part.end]);
+            let inside = place.records.checked_sub(part.first_record);
+            done = match inside.filter(|&inside| inside <= done) {
+                Some(inside)
+                    if end == place.offset && (trusted || hash.digest128() == place.prefix) =>
+                {
+                    inside
+                }
+                _ => return Err(another(reading.input, place)),
+            };
+            archive.until = None;
+        }
+        let last = (done as usize).checked_sub(1);
+        let names_end = last.map_or(part.first_name, |last| piece.batch.entries[last].names_end);
+        self.engine
+            .recall(&piece.batch, names_end)
+            .map_err(|_| another(reading.input, place))?;
+        if end < place.offset {
+            // The place's own chunk must begin with a hash of its own.
+            if piece.last {
+                reading.hash = None;
+            }
+            return Ok(None);
+        }
+        Ok(Some(done as usize))
+    }
+
+    /// Where an archive's input ends, the archive must have, and not before the place to go on from.
+    pub(super) fn end_archive(&mut self, reading: &Reading<'_>, summary: &Summary) -> Result<()> {
+        let Some(archive) = &reading.archive else {
+            return Ok(());
+        };
+        archive.chain.finish(reading.input, summary.bytes)?;
+        if let Some(place) = archive.until {
+            return Err(another(reading.input, place));
+        }
+        let names = self.engine.take_names();
+        if self.progress.pass < self.progress.repeat {
+            let at = self.progress.input as usize;
+            self.names
+                .resize_with(self.names.len().max(at + 1), Default::default);
+            self.names[at] = names;
+        }
+        Ok(())
+    }
+}
+
+fn another(input: &InputName, place: Place) -> Error {
+    Error::Refused(format!(
+        "{input}: is not what was read before, up to record {} in its first {} bytes; give the same \
+         input again",
+        place.records, place.offset
+    ))
+}

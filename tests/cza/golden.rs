@@ -1,0 +1,165 @@
+//! The golden sample, good and bad. `WRITE_SAMPLES=1 cargo test --test cza golden` writes the archives anew.
+//!
+//! The expected files are written by hand: `good/cza/crawl.cza.expected` from the records beside it,
+//! `bad/cza/*.expected` with words of what a reader says.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::support::{archive, from_bytes, index_of};
+
+fn samples(folder: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/samples");
+    root.join(folder).join("cza")
+}
+
+fn writing() -> bool {
+    std::env::var_os("WRITE_SAMPLES").is_some()
+}
+
+#[test]
+fn golden_good() {
+    let folder = samples("good");
+    if writing() {
+        let records = fs::read_to_string(folder.join("records.jsonl")).unwrap();
+        fs::write(folder.join("crawl.cza"), archive(&records, 4)).unwrap();
+    }
+    let bytes = fs::read(folder.join("crawl.cza")).unwrap();
+    let read = from_bytes(&bytes).unwrap();
+    assert!(read.bad_end.is_none());
+    let (counters, written) = (&read.counters, &read.written);
+    let found = format!(
+        "blocks {}\nrecords {}\ngone {}\nunchanged {}\nfailed {}\nskipped {}\nother {}\nnames {}\nlinks {}\n\
+         no page {}\ninvalid {}\nown {}\nrepeated {}\n",
+        index_of(&bytes).blocks.len(),
+        counters.records,
+        counters.gone,
+        counters.unchanged,
+        counters.failed,
+        counters.skipped_total(),
+        counters.other,
+        written.names,
+        counters.links,
+        counters.links_scheme,
+        counters.links_invalid,
+        counters.links_own,
+        counters.links_repeated,
+    );
+    let expected = fs::read_to_string(folder.join("crawl.cza.expected")).unwrap();
+    assert_eq!(found, expected);
+}
+
+/// Writes a new checksum behind a head that was changed.
+fn seal(bytes: &mut [u8], head: std::ops::Range<usize>) {
+    let sum = xxh3_64(&bytes[head.start..head.end - 8]);
+    bytes[head.end - 8..head.end].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// What is bad about each bad sample: made from the good one, with checksums made right again where
+/// the content is to be at fault.
+fn bad() -> Vec<(&'static str, Vec<u8>)> {
+    let good = fs::read(samples("good").join("crawl.cza")).unwrap();
+    let index = index_of(&good);
+    let (first, second) = (
+        index.blocks[0].offset as usize,
+        index.blocks[1].offset as usize,
+    );
+    let end = index.end as usize;
+    let changed = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = good.clone();
+        change(&mut bytes);
+        bytes
+    };
+    let header = |at: usize, value: u8| {
+        changed(&|bytes| {
+            bytes[at] = value;
+            seal(bytes, 0..64);
+        })
+    };
+    let block = |at: usize, value: u8| {
+        changed(&|bytes| {
+            bytes[first + at] = value;
+            seal(bytes, first..first + 96);
+        })
+    };
+    vec![
+        ("version", header(8, 2)),
+        ("other-limits", header(32, 1)),
+        ("url-rules", header(12, 9)),
+        ("header-feature", header(40, 1)),
+        ("header-bit", changed(&|bytes| bytes[20] ^= 1)),
+        ("block-flag", block(4, 3)),
+        ("block-from", block(5, 3)),
+        ("more-records", block(8, 200)),
+        ("more-names", block(12, 200)),
+        ("first-name", block(16, 1)),
+        ("first-record", block(24, 1)),
+        ("more-text", block(32, 255)),
+        ("absurd-text", block(38, 255)),
+        ("more-targets", block(40, 255)),
+        ("absurd-targets", block(46, 255)),
+        ("more-links", block(48, 255)),
+        ("names-bit", changed(&|bytes| bytes[first + 96] ^= 1)),
+        ("records-bit", changed(&|bytes| bytes[second - 1] ^= 1)),
+        ("lost-block", [&good[..first], &good[second..]].concat()),
+        ("no-end", good[..end].to_vec()),
+        ("cut-in-block", good[..second - 1].to_vec()),
+        ("cut-in-head", good[..first + 20].to_vec()),
+        ("cut-in-end", good[..good.len() - 1].to_vec()),
+        ("behind-the-end", [&good[..], b"x"].concat()),
+        (
+            "totals",
+            changed(&|bytes| {
+                bytes[end + 32] ^= 1;
+                seal(bytes, end..end + 64);
+            }),
+        ),
+        ("index-bit", changed(&|bytes| bytes[end + 64] ^= 1)),
+        ("tail", changed(&|bytes| bytes[good.len() - 16] ^= 1)),
+        ("empty-block", {
+            // A block of streams that are not there.
+            changed(&|bytes| {
+                let sum = xxh3_64(&[]).to_le_bytes();
+                bytes.truncate(first + 96);
+                bytes[first + 56..first + 64].fill(0);
+                bytes[first + 64..first + 72].copy_from_slice(&sum);
+                bytes[first + 72..first + 80].copy_from_slice(&sum);
+                seal(bytes, first..first + 96);
+            })
+        }),
+    ]
+}
+
+#[test]
+fn golden_bad() {
+    let folder = samples("bad");
+    let mut listed = 0;
+    for (name, bytes) in bad() {
+        let path = folder.join(format!("{name}.cza"));
+        if writing() {
+            fs::write(&path, &bytes).unwrap();
+        }
+        assert!(fs::read(&path).unwrap() == bytes, "{name}");
+        let said = match from_bytes(&bytes) {
+            Err(error) => error.to_string(),
+            Ok(read) => read
+                .bad_end
+                .unwrap_or_else(|| panic!("{name} is read"))
+                .to_string(),
+        };
+        let expected = fs::read_to_string(folder.join(format!("{name}.cza.expected")));
+        let expected = expected.unwrap_or_else(|_| panic!("{name}: {said}"));
+        for words in expected.lines() {
+            assert!(said.contains(words), "{name}: {said}");
+        }
+        listed += 1;
+    }
+    let files = fs::read_dir(&folder).unwrap().count();
+    assert_eq!(
+        files,
+        2 * listed,
+        "samples and their expected files, no others"
+    );
+}
