@@ -9,7 +9,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// Bytes of chunks on their way from the reader to the caller.
-const BUDGET: usize = 64 << 20;
+const BUDGET: usize = 48 << 20;
 
 /// What was handed out, and what of it is done. Copies are the same flow.
 #[derive(Clone, Default)]

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cashrank::engine::{Config, WindowPolicy};
-use cashrank::ingest::{Every, Job, Note, Observer, Outcome, Standing, Stream, ingest};
+use cashrank::ingest::{
+    Conversion, Every, Job, Note, Observer, Outcome, Standing, Stream, convert, ingest,
+};
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::{Disk, Settings, open_view};
 use cashrank::{Error, Limits};
@@ -101,7 +103,11 @@ impl Scenario {
         let files: Vec<PathBuf> = (0..inputs)
             .map(|_| {
                 let records = 1 + dice.roll(60);
-                write_crawl(dir, dice.roll(1 << 40), records)
+                let file = write_crawl(dir, dice.roll(1 << 40), records)?;
+                match dice.roll(4) {
+                    0 => archived(&file, 1 + dice.roll(9) as usize),
+                    _ => Ok(file),
+                }
             })
             .collect::<Result<_, String>>()?;
         let every = [1, 2, 3, 7, 20, 1000][dice.roll(6) as usize];
@@ -113,6 +119,7 @@ impl Scenario {
         }
         let snapshots = [Every::Never, Every::Never, Every::Records(9)];
         let mut job = job(files, config);
+        job.format = None;
         job.checkpoint_every = Every::Records(every);
         job.snapshot_every = snapshots[dice.roll(3) as usize];
         job.keep_snapshots = dice.roll(3) as usize;
@@ -308,11 +315,15 @@ pub fn check_generation(promise: &Promise, began_with: Option<u64>) -> Result<()
     }
 }
 
-fn job(files: Vec<PathBuf>, config: Config) -> Job {
-    let limits = Limits {
+fn limits() -> Limits {
+    Limits {
         pages: 1 << 12,
         ..Limits::default()
-    };
+    }
+}
+
+fn job(files: Vec<PathBuf>, config: Config) -> Job {
+    let limits = limits();
     Job {
         settings: Settings::new(config, &limits),
         format: Some(cashrank::decode::Format::Records),
@@ -324,6 +335,35 @@ fn job(files: Vec<PathBuf>, config: Config) -> Job {
         },
         ..Job::new(STORE, files.into_iter().map(InputName::File).collect())
     }
+}
+
+/// The crawl archive of a file, in blocks of so many records.
+fn archived(file: &Path, block_records: usize) -> Result<PathBuf, String> {
+    let path = file.with_extension(format!("{block_records}.cza"));
+    let conversion = Conversion {
+        inputs: vec![InputName::File(file.into())],
+        format: None,
+        strict: false,
+        threads: 1,
+        level: 1,
+        block_records,
+        limits: limits(),
+        source: SourceOptions::default(),
+        stop: Arc::default(),
+    };
+    let (archive, _) = convert(&conversion, Vec::new(), path.clone(), &mut Silent)
+        .map_err(|error| error.to_string())?;
+    match std::fs::write(&path, archive) {
+        Ok(()) => Ok(path),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    }
+}
+
+struct Silent;
+
+impl Observer for Silent {
+    fn note(&mut self, _: Note<'_>) {}
+    fn progress(&mut self, _: &Standing<'_>) {}
 }
 
 /// A stream of gzip members or zstd frames, each of so many bytes of `text`.
