@@ -89,11 +89,12 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
     }
     let start = lines::trim(head).trim_ascii_start();
     let guessed = match start {
+        // Decided by the first byte: see `is_decided`.
+        [b'{', ..] => Ok((Format::Records, "it begins with a JSON object".to_owned())),
         _ if is_part_of_archive(head) => {
             Err("it looks like a crawl archive whose start is damaged or missing".to_owned())
         }
         [] => Err("it is empty or blank".to_owned()),
-        [b'{', ..] => Ok((Format::Records, "it begins with a JSON object".to_owned())),
         [b'[', ..] => Err("it is a JSON array, and records are one object a line".to_owned()),
         _ if start.starts_with(b"WARC/") => guess_warc(start),
         _ if start.starts_with(b"filedesc://") => Err("it is an ARC, not a WAT".to_owned()),
