@@ -52,10 +52,11 @@ impl AddAssign for Tally {
     }
 }
 
-/// Does `work` for 0..n, spread over all processors; the sum.
+/// Does `work` for 0..n, spread over all processors, two at a time on each: a run's own threads wait
+/// for one another. The sum.
 pub fn spread(n: u64, work: impl Fn(u64) -> Tally + Sync) -> Tally {
     let next = std::sync::atomic::AtomicU64::new(0);
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let threads = 2 * std::thread::available_parallelism().map_or(1, |n| n.get());
     let part = || {
         let mut sum = Tally::default();
         loop {
