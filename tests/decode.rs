@@ -367,6 +367,9 @@ fn graph_lines() -> impl Strategy<Value = Vec<u8>> {
         "a\tb\tc\n",
         "b\t\tc\n",
         "\u{FEFF}a\tb\n",
+        "\u{FEFF}\u{FEFF}a\tb\n",
+        "a\tb\r\r\n",
+        "a\t\r\r\n",
         "é\tb\n",
         "é é\n",
         "#",
@@ -407,6 +410,20 @@ proptest! {
         check_promises(format, &data, [piece, piece.min(17)].into_iter());
         let _ = cashrank::decode::guess(&data);
     }
+}
+
+// "one CR before it is dropped, and so is a byte order mark": a second one is text.
+#[test]
+fn a_second_carriage_return_or_mark_is_part_of_a_name() {
+    let data = "a\t\r\r\nb\tc\r\r\n\u{FEFF}\u{FEFF}b\td\n".as_bytes();
+    let said = decode(Format::Edges.decoder(), data);
+    let expected = concat!(
+        "record: \"a\" [\"\\r\"]\n",
+        "record: \"b\" [\"c\\r\"]\n",
+        "record: \"\\u{feff}b\" [\"d\"]\n",
+    );
+    assert_eq!(listing(&said), expected);
+    check_promises(Format::Edges, data, 1..=data.len());
 }
 
 /// A real input, decompressed; `None`, loudly, where it is absent.

@@ -31,7 +31,7 @@ impl Decoder for Edges {
         let mut end = lines_end;
         while end > 0 {
             let start = memrchr(b'\n', &buf[..end - 1]).map_or(0, |lf| lf + 1);
-            if let Line::Edge(from, _) = read(&buf[start..end - 1]) {
+            if let Line::Edge(from, _) = read(lines::trim(&buf[start..end - 1])) {
                 match group {
                     Some((source, _)) if source != from => break,
                     _ => group = Some((from, start)),
@@ -94,8 +94,8 @@ impl From<Noise> for Parsed<'_, '_> {
     }
 }
 
+/// Reads a line that [`lines::trim`] went over, once: a second CR or byte order mark is text.
 fn read(line: &[u8]) -> Line<'_> {
-    let line = lines::trim(line);
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let Some(start) = line.iter().position(|byte| !blank(byte)) else {
         return Line::Noise(Noise::Other("blank line"));
@@ -251,7 +251,7 @@ impl Skipper for GroupSkipper {
 impl GroupSkipper {
     /// Whether the line is part of the group; the first link makes the group.
     fn belongs(&mut self, line: &[u8]) -> bool {
-        let Line::Edge(from, _) = read(line) else {
+        let Line::Edge(from, _) = read(lines::trim(line)) else {
             return true;
         };
         from == self.source.get_or_insert_with(|| from.to_vec())
