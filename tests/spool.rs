@@ -7,5 +7,7 @@ mod broken;
 mod crawl;
 #[path = "spool/faults.rs"]
 mod faults;
+#[path = "common/pack.rs"]
+mod pack;
 #[path = "spool/support.rs"]
 mod support;

@@ -3,9 +3,10 @@
 
 #[path = "common/crawl.rs"]
 mod crawl;
+#[path = "common/pack.rs"]
+mod pack;
 
 use std::collections::HashSet;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use cashrank::source::InputName;
 use cashrank::store::{RealDisk, Settings, open_view};
 use cashrank::{Error, Limits};
 use crawl::crawl;
+use pack::{gzip, zstandard};
 
 struct Quiet;
 
@@ -45,19 +47,6 @@ fn snapshot(store: &Path) -> Vec<u8> {
     let latest = std::fs::read(folder.join("latest.json")).unwrap();
     let latest: serde_json::Value = serde_json::from_slice(&latest).unwrap();
     std::fs::read(folder.join(latest["snapshot"].as_str().unwrap())).unwrap()
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
-    out.write_all(bytes).unwrap();
-    out.finish().unwrap()
-}
-
-fn zstandard(bytes: &[u8]) -> Vec<u8> {
-    let mut out = zstd::Encoder::new(Vec::new(), 3).unwrap();
-    out.include_checksum(true).unwrap();
-    out.write_all(bytes).unwrap();
-    out.finish().unwrap()
 }
 
 fn cut_at_every_byte(name: &str, pack: fn(&[u8]) -> Vec<u8>) {

@@ -71,6 +71,22 @@ pub struct Entry {
     pub counts: LinkCounts,
 }
 
+impl Entry {
+    /// A record of which only this is known.
+    pub(crate) fn skipped(reason: Reason) -> Entry {
+        Entry {
+            end: 0,
+            what: What::Skipped(reason),
+            source: 0,
+            names_end: 0,
+            links_start: 0,
+            links_end: 0,
+            fetched_at: None,
+            counts: LinkCounts::default(),
+        }
+    }
+}
+
 /// Some records of one chunk, in stream order.
 #[derive(Default)]
 pub struct Batch {

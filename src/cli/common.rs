@@ -5,6 +5,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cashrank::Error;
 use cashrank::decode::Time;
@@ -88,6 +90,15 @@ pub fn to_file(
         write(&mut out)?;
         return Ok(out.flush()?);
     };
+    aside(path, |out| Ok((write(out)?, true)))
+}
+
+/// Writes a file beside `path`; if it is to be kept, renames it to `path`, else removes it. `write`
+/// says which.
+pub fn aside<T>(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> anyhow::Result<(T, bool)>,
+) -> anyhow::Result<T> {
     let failed = |action| {
         let path = path.to_owned();
         move |source| Error::Io {
@@ -97,16 +108,38 @@ pub fn to_file(
         }
     };
     let mut aside = path.as_os_str().to_owned();
-    aside.push(".tmp");
+    aside.push(".unfinished");
     let aside = PathBuf::from(aside);
     let mut out = BufWriter::new(File::create(&aside).map_err(failed("create"))?);
-    let written = write(&mut out)
-        .and_then(|()| Ok(out.flush().map_err(failed("write"))?))
-        .and_then(|()| Ok(std::fs::rename(&aside, path).map_err(failed("rename"))?));
+    let written = write(&mut out).and_then(|(value, keep)| {
+        if !keep {
+            std::fs::remove_file(&aside).map_err(failed("remove"))?;
+            return Ok(value);
+        }
+        out.flush().map_err(failed("write"))?;
+        std::fs::rename(&aside, path).map_err(failed("rename"))?;
+        Ok(value)
+    });
     if written.is_err() {
         let _ = std::fs::remove_file(&aside);
     }
     written
+}
+
+/// Sets `stop` at the first signal; the second one ends the process, for there is no more waiting.
+pub fn stop_on_signal(stop: &Arc<AtomicBool>) -> Result<(), ctrlc::Error> {
+    let stop = stop.clone();
+    ctrlc::set_handler(move || {
+        if stop.swap(true, Ordering::Relaxed) {
+            std::process::exit(Exit::Stopped as i32);
+        }
+    })
+}
+
+/// The number of threads asked for, or of processors.
+pub fn threads(asked: Option<u64>) -> usize {
+    let processors = || std::thread::available_parallelism().map_or(1, |n| n.get());
+    asked.map_or_else(processors, |n| n.min(1024) as usize)
 }
 
 /// The store option of read-only commands.

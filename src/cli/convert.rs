@@ -1,11 +1,11 @@
 //! `cashrank convert`: crawl records in, one crawl archive out.
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, IsTerminal};
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use cashrank::Error;
 use cashrank::cza::{Options, Written};
@@ -13,8 +13,8 @@ use cashrank::engine::Counters;
 use cashrank::ingest::{Conversion, Converted, convert};
 use cashrank::source::{InputName, SourceOptions};
 
-use super::common::{Exit, positive, print_json, thousands};
-use super::ingest::{FormatArg, LimitArgs, Talk, format, skipped_list, tell_counts};
+use super::common::{Exit, aside, positive, print_json, stop_on_signal, thousands, threads};
+use super::ingest::{FormatArg, LimitArgs, Talk, format, skipped_json, tell_counts};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -70,20 +70,14 @@ impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let job = self.job();
         self.check(&job)?;
-        let stop = job.stop.clone();
-        ctrlc::set_handler(move || {
-            // The second time there is no more waiting.
-            if stop.swap(true, Ordering::Relaxed) {
-                std::process::exit(Exit::Stopped as i32);
-            }
-        })?;
+        stop_on_signal(&job.stop)?;
         let mut talk = Talk::new(&job.inputs, 1);
-        let done = match Output::of(&self.output) {
-            Output::Stdout => {
+        let done = match self.file() {
+            None => {
                 let done = convert(&job, io::stdout(), "-".into(), &mut talk);
-                done.map(|(_, converted)| converted)
+                done.map(|(_, converted)| converted).map_err(Into::into)
             }
-            Output::File { path, aside } => to_file(&job, path, &aside, &mut talk),
+            Some(path) => to_file(&job, path, &mut talk),
         };
         talk.clear();
         talk.tell_hidden();
@@ -113,12 +107,11 @@ impl Args {
     }
 
     fn job(&self) -> Conversion {
-        let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
         Conversion {
             inputs: self.inputs.iter().map(|i| InputName::parse(i)).collect(),
             format: self.format.0,
             strict: self.strict,
-            threads: self.threads.map_or(processors, |n| n.min(1024) as usize),
+            threads: threads(self.threads),
             level: self.level,
             block_records: self.block_records as usize,
             limits: self.limits.resolve(None),
@@ -137,48 +130,28 @@ impl Args {
         if streams.count() > 1 {
             anyhow::bail!("`-` is given twice; standard input can be read once");
         }
-        match Output::of(&self.output) {
-            Output::Stdout if io::stdout().is_terminal() => {
+        match self.file() {
+            None if io::stdout().is_terminal() => {
                 anyhow::bail!("an archive is not for a terminal: name a file with -o")
             }
-            Output::Stdout if self.json => {
+            None if self.json => {
                 anyhow::bail!("--json and an archive on standard output: name a file with -o")
             }
-            Output::File { path, .. } if path.exists() && !self.force => {
+            Some(path) if path.exists() && !self.force => {
                 anyhow::bail!("{}: is there already; --force replaces it", path.display())
             }
             _ => Ok(()),
         }
     }
-}
 
-/// Where the archive goes.
-enum Output<'a> {
-    Stdout,
-    File { path: &'a Path, aside: PathBuf },
-}
-
-impl Output<'_> {
-    fn of(path: &Path) -> Output<'_> {
-        if path.as_os_str() == "-" {
-            return Output::Stdout;
-        }
-        let mut aside = path.as_os_str().to_owned();
-        aside.push(".unfinished");
-        Output::File {
-            path,
-            aside: aside.into(),
-        }
+    /// Where the archive goes; `None`: standard output.
+    fn file(&self) -> Option<&Path> {
+        (self.output.as_os_str() != "-").then_some(&self.output)
     }
 }
 
-/// Writes aside; renames what is whole and sound, and removes anything else.
-fn to_file(
-    job: &Conversion,
-    path: &Path,
-    aside: &Path,
-    talk: &mut Talk,
-) -> cashrank::Result<Converted> {
+/// Keeps what is whole and sound, durably, and nothing else.
+fn to_file(job: &Conversion, path: &Path, talk: &mut Talk) -> anyhow::Result<Converted> {
     let failed = |action| {
         let path = path.to_owned();
         move |source| Error::Io {
@@ -187,26 +160,23 @@ fn to_file(
             source,
         }
     };
-    let mut open = OpenOptions::new();
-    let file = open.write(true).create(true).truncate(true).open(aside);
-    let out = BufWriter::new(file.map_err(failed("create"))?);
-    let done = convert(job, out, path.to_owned(), talk).and_then(|(out, converted)| {
-        if converted.stopped || converted.unverified.is_some() {
-            std::fs::remove_file(aside).map_err(failed("remove"))?;
-            return Ok(converted);
+    let converted = aside(path, |mut out| {
+        let (_, converted) = convert(job, &mut out, path.to_owned(), talk)?;
+        let sound = is_sound(&converted);
+        if sound {
+            out.flush().map_err(failed("write"))?;
+            out.get_ref().sync_all().map_err(failed("sync"))?;
         }
-        let file: File = out
-            .into_inner()
-            .map_err(|e| failed("write")(e.into_error()))?;
-        file.sync_all().map_err(failed("sync"))?;
-        std::fs::rename(aside, path).map_err(failed("rename"))?;
+        Ok((converted, sound))
+    })?;
+    if is_sound(&converted) {
         sync_dir_of(path).map_err(failed("sync the directory of"))?;
-        Ok(converted)
-    });
-    if done.is_err() {
-        let _ = std::fs::remove_file(aside);
     }
-    done
+    Ok(converted)
+}
+
+fn is_sound(converted: &Converted) -> bool {
+    !converted.stopped && converted.unverified.is_none()
 }
 
 /// Makes the new name durable.
@@ -237,18 +207,13 @@ fn summary(done: &Converted, seconds: f64) {
 }
 
 fn summary_json(done: &Converted, seconds: f64) -> serde_json::Value {
-    let skipped: serde_json::Map<String, serde_json::Value> =
-        skipped_list(&done.counters, &Counters::default())
-            .into_iter()
-            .map(|(reason, count)| (reason.to_owned(), count.into()))
-            .collect();
     serde_json::json!({
         "stopped": done.stopped,
-        "written": !done.stopped && done.unverified.is_none(),
+        "written": is_sound(done),
         "records": done.counters.records,
         "links": done.counters.links,
         "names": done.written.names,
-        "skipped": skipped,
+        "skipped": skipped_json(&done.counters, &Counters::default()),
         "other": done.counters.other,
         "blocks": done.written.blocks,
         "bytes": done.written.bytes,

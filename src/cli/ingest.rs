@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use cashrank::Limits;
@@ -18,7 +18,9 @@ use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::{RealDisk, Settings, SpoolOptions, Unverified, settings_of};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::common::{Exit, bound, bytes, parsed, positive, self_links, thousands};
+use super::common::{
+    Exit, bound, bytes, parsed, positive, self_links, stop_on_signal, thousands, threads,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -216,13 +218,7 @@ impl Args {
         let disk = Arc::new(RealDisk);
         let found = settings_of(&*disk, &self.store)?;
         let job = self.job(found.as_ref())?;
-        let stop = job.stop.clone();
-        ctrlc::set_handler(move || {
-            // The second time there is no more waiting.
-            if stop.swap(true, Ordering::Relaxed) {
-                std::process::exit(Exit::Stopped as i32);
-            }
-        })?;
+        stop_on_signal(&job.stop)?;
         let mut talk = Talk::new(&job.inputs, job.repeat);
         let done = ingest(&job, disk, &mut talk);
         talk.clear();
@@ -257,7 +253,6 @@ impl Args {
         config.recycle_after = self.recycle_after.unwrap_or(config.recycle_after);
         config.check()?;
         let limits = self.limits.resolve(found);
-        let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
         Ok(Job {
             store: self.store.clone(),
             settings: Settings::new(config, &limits),
@@ -276,7 +271,7 @@ impl Args {
             checkpoint_every: self.checkpoint_every,
             snapshot_every: self.snapshot_every.unwrap_or(Every::Never),
             keep_snapshots: self.keep_snapshots,
-            threads: self.threads.map_or(processors, |n| n.min(1024) as usize),
+            threads: threads(self.threads),
             limits,
             source: SourceOptions {
                 accept_unverified: self.accept_unverified,
@@ -488,6 +483,15 @@ pub(super) fn skipped_list(counters: &Counters, before: &Counters) -> Vec<(&'sta
         .collect()
 }
 
+/// [`skipped_list`] as an object.
+pub(super) fn skipped_json(counters: &Counters, before: &Counters) -> serde_json::Value {
+    let counts = skipped_list(counters, before).into_iter();
+    counts
+        .map(|(reason, count)| (reason.to_owned(), count.into()))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
 fn summary(outcome: &Outcome, seconds: f64) {
     if outcome.nothing_to_do {
         eprintln!("all inputs were read before: nothing to do");
@@ -570,10 +574,6 @@ fn tell_state(info: &Info) {
 
 fn summary_json(outcome: &Outcome, seconds: f64) -> serde_json::Value {
     let (now, before) = (&outcome.counters, &outcome.before);
-    let skipped: serde_json::Map<String, serde_json::Value> = skipped_list(now, before)
-        .into_iter()
-        .map(|(reason, count)| (reason.to_owned(), count.into()))
-        .collect();
     let snapshot = outcome.snapshot.as_ref();
     serde_json::json!({
         "nothing_to_do": outcome.nothing_to_do,
@@ -582,7 +582,7 @@ fn summary_json(outcome: &Outcome, seconds: f64) -> serde_json::Value {
         "records": now.records - before.records,
         "links": now.links - before.links,
         "new_pages": outcome.pages - outcome.pages_before,
-        "skipped": skipped,
+        "skipped": skipped_json(now, before),
         "other": now.other - before.other,
         "seconds": seconds,
         "total_records": now.records,

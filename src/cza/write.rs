@@ -198,17 +198,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// As [`Writer::add`].
     pub fn skipped(&mut self, reason: Reason) -> Result<()> {
-        let entry = Entry {
-            end: 0,
-            what: What::Skipped(reason),
-            source: 0,
-            names_end: 0,
-            links_start: 0,
-            links_end: 0,
-            fetched_at: None,
-            counts: LinkCounts::default(),
-        };
-        self.add(&Batch::default(), &entry)
+        self.add(&Batch::default(), &Entry::skipped(reason))
     }
 
     /// Numbers the names of a batch up to `names_end`.

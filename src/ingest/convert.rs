@@ -8,14 +8,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::input::{Bad, guessed, is_unsound, note_use, over_the_limit};
 use super::pipeline::{Next, Piece, Pipeline};
 use super::{Note, Observer, Standing};
 use crate::batch::{HashKey, Rules, What};
 use crate::cza::{Chain, Options, Writer, Written};
-use crate::decode::{Format, Reason, guess, is_decided};
+use crate::decode::{Format, Reason, is_decided};
 use crate::engine::{Counters, SelfLinks};
 use crate::limits::Limits;
-use crate::source::{DamageKind, InputName, Source, SourceOptions, Summary};
+use crate::source::{InputName, Source, SourceOptions, Summary};
 use crate::store::Unverified;
 use crate::{Error, Result};
 
@@ -172,22 +173,11 @@ impl<W: Write> Run<'_, W> {
 
     /// `None`: the input is empty.
     fn format(&mut self, input: &InputName, source: &mut Source) -> Result<Option<Format>> {
-        let head = source.head_until(is_decided)?;
-        if head.is_empty() {
-            self.observer.note(Note::Empty { input });
-            return Ok(None);
+        // An empty input is said to be so, whatever the format.
+        if self.job.format.is_none() || source.head_until(is_decided)?.is_empty() {
+            return guessed(input, source, self.observer);
         }
-        if self.job.format.is_some() {
-            return Ok(self.job.format);
-        }
-        let (format, why) =
-            guess(head).map_err(|error| Error::Refused(format!("{input}: {error}")))?;
-        self.observer.note(Note::Guessed {
-            input,
-            format,
-            why: &why,
-        });
-        Ok(Some(format))
+        Ok(self.job.format)
     }
 
     fn piece(&mut self, reading: &mut Reading<'_>, piece: &Piece) -> Result<()> {
@@ -202,14 +192,8 @@ impl<W: Write> Run<'_, W> {
             if let What::Skipped(reason) = entry.what {
                 self.skipped(reading, reason, complaint.map(|(_, text)| text.as_str()))?;
             }
-            if piece.chunk.verified {
-                self.unverified = None;
-            } else if self.unverified.is_none() {
-                self.unverified = Some(Unverified {
-                    input: reading.input.to_string(),
-                    from_record: reading.records + 1,
-                });
-            }
+            let record = reading.records + 1;
+            note_use(&mut self.unverified, chunk.verified, reading.input, record);
             self.writer.add(batch, entry)?;
             self.count(entry.what, entry);
             reading.records += 1;
@@ -250,10 +234,7 @@ impl<W: Write> Run<'_, W> {
 
     /// A record that was dropped unread, since it is over the limit.
     fn oversize(&mut self, reading: &mut Reading<'_>, bytes: u64) -> Result<()> {
-        let detail = format!(
-            "a record of {bytes} bytes, more than --limit-line {}",
-            self.job.limits.line_bytes
-        );
+        let detail = over_the_limit(bytes, self.job.limits.line_bytes);
         self.skipped(reading, Reason::TooLong, Some(&detail))?;
         self.writer.skipped(Reason::TooLong)?;
         self.counters.skipped[Reason::TooLong as usize] += 1;
@@ -267,26 +248,13 @@ impl<W: Write> Run<'_, W> {
         reason: Reason,
         detail: Option<&str>,
     ) -> Result<()> {
-        let (record, offset) = (reading.records + 1, reading.offset);
-        if self.job.strict {
-            return Err(Error::BadRecord {
-                input: reading.input.to_string(),
-                record,
-                offset,
-                reason: reason.name(),
-                detail: detail.unwrap_or_default().into(),
-            });
-        }
-        if let Some(detail) = detail {
-            self.observer.note(Note::Skipped {
-                input: reading.input,
-                record,
-                offset,
-                reason,
-                detail,
-            });
-        }
-        Ok(())
+        let bad = Bad {
+            input: reading.input,
+            record: reading.records + 1,
+            offset: reading.offset,
+            reason,
+        };
+        bad.pass_over(detail, self.job.strict, self.observer)
     }
 
     fn end_input(&mut self, reading: &Reading<'_>, summary: &Summary) -> Result<()> {
@@ -305,14 +273,9 @@ impl<W: Write> Run<'_, W> {
 
     /// What is unverified only because the input was cut short may be used, as by an ingest.
     fn bad_end(&mut self, error: &Error) {
-        let failed = match error {
-            Error::Corrupt { damage, .. } => {
-                let kinds = [DamageKind::ChecksumFailed, DamageKind::InvalidData];
-                kinds.contains(&damage.kind) && damage.unverified_records()
-            }
-            _ => return,
-        };
-        if !failed || self.job.source.accept_unverified {
+        if let Error::Corrupt { damage, .. } = error
+            && !is_unsound(damage, &self.job.source)
+        {
             self.unverified = None;
         }
     }

@@ -8,6 +8,7 @@
 
 mod convert;
 mod flow;
+mod input;
 pub(crate) mod pipeline;
 mod plan;
 mod run;

@@ -13,12 +13,13 @@ use std::time::Instant;
 use crossbeam_channel::{RecvTimeoutError, bounded};
 use xxhash_rust::xxh3::Xxh3;
 
+use super::input::{Bad, guessed, is_unsound, note_use, over_the_limit};
 use super::pipeline::{Next, PATIENCE, Piece, Pipeline, spawn};
 use super::plan::{Plan, check_job, plan};
 use super::spooling::{self, Spooling};
 use super::{Job, Note, Observer, Outcome, Standing};
-use crate::batch::{Batch, Entry, LinkCounts, Rules, What};
-use crate::decode::{Format, Reason, guess, is_decided};
+use crate::batch::{Batch, Entry, Rules, What};
+use crate::decode::{Format, Reason, is_decided};
 use crate::engine::{Counters, Engine, NameMap, age};
 use crate::snapshot::{self, Info};
 use crate::source::{Chunk, Compression, DamageKind, InputName, Restart, Source, Summary};
@@ -174,11 +175,7 @@ impl Run<'_> {
     fn bad_end(mut self, error: Error) -> Error {
         let keep = match &error {
             Error::Corrupt { damage, input, .. } => {
-                let failed = matches!(
-                    damage.kind,
-                    DamageKind::ChecksumFailed | DamageKind::InvalidData
-                );
-                if failed && damage.unverified_records() && !self.job.source.accept_unverified {
+                if is_unsound(damage, &self.job.source) {
                     self.progress.unverified.get_or_insert(Unverified {
                         input: input.clone(),
                         from_record: 0,
@@ -400,19 +397,8 @@ impl Run<'_> {
         if let Some(format) = self.job.format {
             return Ok(format);
         }
-        let head = source.head_until(is_decided)?;
-        if head.is_empty() {
-            self.observer.note(Note::Empty { input: name });
-            return Ok(Format::Records);
-        }
-        let (format, why) =
-            guess(head).map_err(|error| Error::Refused(format!("{name}: {error}")))?;
-        self.observer.note(Note::Guessed {
-            input: name,
-            format,
-            why: &why,
-        });
-        Ok(format)
+        let guessed = guessed(name, source, self.observer)?;
+        Ok(guessed.unwrap_or(Format::Records))
     }
 
     /// Applies a batch. True: stopped from outside.
@@ -534,18 +520,12 @@ impl Run<'_> {
         entry: &Entry,
         complaint: Option<&str>,
     ) -> Result<()> {
-        let place = self.progress.place;
         if let What::Skipped(reason) = entry.what {
-            self.skipped(reading, place.records + 1, place.offset, reason, complaint)?;
+            self.skipped(reading, reason, complaint)?;
         }
-        if !piece.chunk.verified && self.progress.unverified.is_none() {
-            self.progress.unverified = Some(Unverified {
-                input: reading.input.to_string(),
-                from_record: place.records + 1,
-            });
-        } else if piece.chunk.verified {
-            self.progress.unverified = None;
-        }
+        let record = self.progress.place.records + 1;
+        let unverified = &mut self.progress.unverified;
+        note_use(unverified, piece.chunk.verified, reading.input, record);
         if reading.format == Format::Edges && self.comes_back(reading, &piece.batch, entry) {
             self.ungrouped += 1;
         }
@@ -569,30 +549,17 @@ impl Run<'_> {
     fn skipped(
         &mut self,
         reading: &Reading<'_>,
-        record: u64,
-        offset: u64,
         reason: Reason,
         detail: Option<&str>,
     ) -> Result<()> {
-        if self.job.strict {
-            return Err(Error::BadRecord {
-                input: reading.input.to_string(),
-                record,
-                offset,
-                reason: reason.name(),
-                detail: detail.unwrap_or_default().into(),
-            });
-        }
-        if let Some(detail) = detail {
-            self.observer.note(Note::Skipped {
-                input: reading.input,
-                record,
-                offset,
-                reason,
-                detail,
-            });
-        }
-        Ok(())
+        let place = self.progress.place;
+        let bad = Bad {
+            input: reading.input,
+            record: place.records + 1,
+            offset: place.offset,
+            reason,
+        };
+        bad.pass_over(detail, self.job.strict, self.observer)
     }
 
     /// Counts an over-long record that was dropped before `chunk`: only now its end is known.
@@ -605,27 +572,9 @@ impl Run<'_> {
 
     fn oversize(&mut self, reading: &mut Reading<'_>, end: u64, prefix: u128) -> Result<()> {
         let place = self.progress.place;
-        let detail = format!(
-            "a record of {} bytes, more than --limit-line {}",
-            reading.oversize, self.job.limits.line_bytes
-        );
-        self.skipped(
-            reading,
-            place.records + 1,
-            place.offset,
-            Reason::TooLong,
-            Some(&detail),
-        )?;
-        let entry = Entry {
-            end: 0,
-            what: What::Skipped(Reason::TooLong),
-            source: 0,
-            names_end: 0,
-            links_start: 0,
-            links_end: 0,
-            fetched_at: None,
-            counts: LinkCounts::default(),
-        };
+        let detail = over_the_limit(reading.oversize, self.job.limits.line_bytes);
+        self.skipped(reading, Reason::TooLong, Some(&detail))?;
+        let entry = Entry::skipped(Reason::TooLong);
         self.engine.apply(&Batch::default(), &entry)?;
         reading.oversize = 0;
         reading.end = end;

@@ -10,6 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 pub use crate::crawl::{Dice, crawl};
+pub use crate::pack::{gzip, in_pieces, zstandard};
 
 /// How a run of the binary ended.
 #[derive(Debug)]
@@ -268,26 +269,6 @@ pub fn sample(records: usize) -> Vec<String> {
         .collect();
     assert_eq!(lines.len(), records);
     lines
-}
-
-/// One gzip member.
-pub fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
-    out.write_all(bytes).unwrap();
-    out.finish().unwrap()
-}
-
-/// One zstd frame with a checksum.
-pub fn zstandard(bytes: &[u8]) -> Vec<u8> {
-    let mut out = zstd::Encoder::new(Vec::new(), 3).unwrap();
-    out.include_checksum(true).unwrap();
-    out.write_all(bytes).unwrap();
-    out.finish().unwrap()
-}
-
-/// Compresses a text in pieces of `size` bytes, put one after the other.
-pub fn in_pieces(bytes: &[u8], size: usize, compress: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
-    bytes.chunks(size).flat_map(compress).collect()
 }
 
 /// A file of the data folder beside the project, if it is there.

@@ -1,7 +1,7 @@
 //! A sender, its stream, and a store to send it to.
 
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,6 +14,8 @@ use cashrank::store::{Disk, RealDisk, SpoolOptions, Told};
 use tempfile::TempDir;
 
 pub use crate::crawl::{Dice, crawl};
+pub use crate::pack::gzip;
+use crate::pack::zstandard;
 
 /// How a stream is packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,19 +34,6 @@ pub fn pack(bytes: &[u8], how: Pack) -> Vec<u8> {
         Pack::Gzip(size) => parts(size).flat_map(gzip).collect(),
         Pack::Zstd(size) => parts(size).flat_map(zstandard).collect(),
     }
-}
-
-pub fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
-    out.write_all(bytes).unwrap();
-    out.finish().unwrap()
-}
-
-fn zstandard(bytes: &[u8]) -> Vec<u8> {
-    let mut out = zstd::Encoder::new(Vec::new(), 3).unwrap();
-    out.include_checksum(true).unwrap();
-    out.write_all(bytes).unwrap();
-    out.finish().unwrap()
 }
 
 /// A sender: the bytes of a stream, and what was acknowledged of them.

@@ -135,11 +135,7 @@ pub fn random(dir: &Path, seed: u64, chains: u64, mutant: Option<Mutant>) -> Tal
     spread(chains.div_ceil(SHARED), |group| {
         let mut dice = Dice::numbered(seed, group);
         let mut tally = Tally::default();
-        let scenario = match dice.roll(4) {
-            0 => Scenario::piped(&mut dice),
-            _ => Scenario::random(&mut dice, dir),
-        };
-        let scenario = match scenario {
+        let scenario = match Scenario::any(&mut dice, dir) {
             Ok(scenario) => scenario,
             Err(what) => {
                 tally

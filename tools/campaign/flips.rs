@@ -59,11 +59,7 @@ pub fn rot(dir: &Path, seed: u64, flips: u64, tell: impl Fn(&str)) -> Tally {
     let tally = spread(flips.div_ceil(SHARED), |group| {
         let mut dice = Dice::numbered(seed, group);
         let mut tally = Tally::default();
-        let scenario = match dice.roll(4) {
-            0 => Scenario::piped(&mut dice),
-            _ => Scenario::random(&mut dice, dir),
-        };
-        let made = scenario.and_then(|scenario| {
+        let made = Scenario::any(&mut dice, dir).and_then(|scenario| {
             let sound = [
                 Sound::make(&scenario, &mut dice, false)?,
                 Sound::make(&scenario, &mut dice, true)?,

@@ -2,7 +2,6 @@
 //! killed again, then left to run to its end. Its snapshot must be that of an undisturbed run, to
 //! the byte; readers must never fail on the way.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::binary::{Binary, snapshot};
 use crate::crawl::{Dice, crawl};
+use crate::pack::{gzip, in_pieces, zstandard};
 use crate::tally::{Tally, spread};
 
 /// Most kills of one store.
@@ -235,24 +235,4 @@ pub fn wide(seed: u64, records: u64) -> Vec<u8> {
         text += &format!("{{\"url\":\"http://h.example/{page}\",\"links\":[{links}]}}\n");
     }
     text.into_bytes()
-}
-
-fn in_pieces(bytes: &[u8], size: usize, pack: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
-    bytes.chunks(size).flat_map(pack).collect()
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    // Writing to memory does not fail.
-    let _ = out.write_all(bytes);
-    out.finish().unwrap_or_default()
-}
-
-fn zstandard(bytes: &[u8]) -> Vec<u8> {
-    zstd::bulk::Compressor::new(1)
-        .and_then(|mut out| {
-            out.include_checksum(true)?;
-            out.compress(bytes)
-        })
-        .unwrap_or_default()
 }

@@ -32,6 +32,8 @@ mod flips;
 mod full_disk;
 mod kills;
 mod mutants;
+#[path = "../../tests/common/pack.rs"]
+mod pack;
 mod producer;
 mod readers;
 mod scenario;

@@ -2,7 +2,6 @@
 //! disk; and what must hold whatever happens to it.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +17,7 @@ use cashrank::{Error, Limits};
 
 use crate::crawl::{Dice, crawl};
 use crate::disk::SimDisk;
+use crate::pack::{gzip, in_pieces, zstandard};
 use crate::producer::Producer;
 
 /// Where the store is on the simulated disk.
@@ -97,8 +97,16 @@ impl Observer for Witness {
 }
 
 impl Scenario {
+    /// A scenario over files in `dir`, or over a stream, drawn from the dice.
+    pub fn any(dice: &mut Dice, dir: &Path) -> Result<Scenario, String> {
+        match dice.roll(4) {
+            0 => Scenario::piped(dice),
+            _ => Scenario::random(dice, dir),
+        }
+    }
+
     /// A scenario over files in `dir`, drawn from the dice.
-    pub fn random(dice: &mut Dice, dir: &Path) -> Result<Scenario, String> {
+    fn random(dice: &mut Dice, dir: &Path) -> Result<Scenario, String> {
         let inputs = 1 + dice.roll(2);
         let files: Vec<PathBuf> = (0..inputs)
             .map(|_| {
@@ -134,7 +142,10 @@ impl Scenario {
         let text = crawl(dice.roll(1 << 40), records).concat().into_bytes();
         let stream = match dice.roll(3) {
             0 => text,
-            kind => compressed(&text, 1 + dice.roll(2000) as usize, kind == 1)?,
+            kind => {
+                let pack = if kind == 1 { gzip } else { zstandard };
+                in_pieces(&text, 1 + dice.roll(2000) as usize, pack)
+            }
         };
         let mut job = job(Vec::new(), Config::default());
         job.inputs = vec![InputName::Stdin];
@@ -364,25 +375,6 @@ struct Silent;
 impl Observer for Silent {
     fn note(&mut self, _: Note<'_>) {}
     fn progress(&mut self, _: &Standing<'_>) {}
-}
-
-/// A stream of gzip members or zstd frames, each of so many bytes of `text`.
-fn compressed(text: &[u8], size: usize, gzip: bool) -> Result<Vec<u8>, String> {
-    let compress = |part: &[u8]| match gzip {
-        true => {
-            let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
-            out.write_all(part)?;
-            out.finish()
-        }
-        false => {
-            let mut out = zstd::Encoder::new(Vec::new(), 3)?;
-            out.include_checksum(true)?;
-            out.write_all(part)?;
-            out.finish()
-        }
-    };
-    let parts: io::Result<Vec<Vec<u8>>> = text.chunks(size).map(compress).collect();
-    Ok(parts.map_err(|error| error.to_string())?.concat())
 }
 
 fn write_crawl(dir: &Path, seed: u64, records: u64) -> Result<PathBuf, String> {
