@@ -110,8 +110,7 @@ impl Builder {
     }
 
     fn is_full(&self) -> bool {
-        self.batch.text.len() + self.names.raw_len() > TEXT_BYTES
-            || self.batch.entries.len() >= ENTRIES
+        self.batch.text.len() > TEXT_BYTES || self.batch.entries.len() >= ENTRIES
     }
 
     fn push(&mut self, end: u64, parsed: Parsed<'_, '_>) {
@@ -269,26 +268,28 @@ impl Builder {
             if raw.len() > limit {
                 return Err(Reject::TooLong);
             }
-            let hash = self.names.hash(raw);
-            return Ok(self.known_or_new(raw, hash));
+            return Ok(self.known_or_new(raw));
         }
         // An absolute URL means the same wherever it stands; a relative one does not.
         let absolute = raw.starts_with(b"http") && raw.len() <= limit;
-        let raw_hash = if absolute { self.names.hash(raw) } else { 0 };
-        if absolute && let Some(name) = self.names.get(&self.batch, raw, raw_hash) {
+        let spelled = if absolute {
+            self.names.fingerprint(raw)
+        } else {
+            0
+        };
+        if absolute && let Some(name) = self.names.get(&self.batch, spelled) {
             return Ok(name);
         }
         self.scratch.clear();
         let mut scratch = std::mem::take(&mut self.scratch);
         let form = url::canonical(raw, base, limit, &mut scratch);
         let name = form.map(|form| match form {
-            Form::AsIs if absolute => self.names.add(&mut self.batch, raw, raw_hash),
+            Form::AsIs if absolute => self.names.add(&mut self.batch, raw, spelled),
             form => {
                 let text = form.text(raw, &scratch);
-                let hash = self.names.hash(text);
-                let name = self.known_or_new(text, hash);
+                let name = self.known_or_new(text);
                 if absolute && is_absolute(raw) {
-                    self.names.alias(raw, raw_hash, name);
+                    self.names.alias(&self.batch, spelled, name);
                 }
                 name
             }
@@ -297,10 +298,11 @@ impl Builder {
         name
     }
 
-    fn known_or_new(&mut self, text: &[u8], hash: u64) -> u32 {
-        match self.names.get(&self.batch, text, hash) {
+    fn known_or_new(&mut self, text: &[u8]) -> u32 {
+        let fingerprint = self.names.fingerprint(text);
+        match self.names.get(&self.batch, fingerprint) {
             Some(name) => name,
-            None => self.names.add(&mut self.batch, text, hash),
+            None => self.names.add(&mut self.batch, text, fingerprint),
         }
     }
 }

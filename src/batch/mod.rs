@@ -14,7 +14,7 @@ use crate::decode::{Reason, Time};
 use crate::engine::Fingerprint;
 
 pub use build::{Builder, Rules};
-pub use names::HashKey;
+pub use names::{Fingerprints, HashKey};
 
 /// What a record means to the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

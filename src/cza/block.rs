@@ -8,7 +8,7 @@ use super::column::{Column, Streams, put_stream};
 use super::lists::{Lists, self_last};
 use super::section::BlockHead;
 use super::{Fault, KINDS};
-use crate::batch::{Batch, Entry, HashKey, LinkCounts, What};
+use crate::batch::{Batch, Entry, Fingerprints, LinkCounts, What};
 use crate::decode::Reason;
 use crate::engine::SelfLinks;
 use crate::store::{unzigzag, zigzag};
@@ -321,7 +321,7 @@ impl Unpacker {
         part: &[u8],
         head: &BlockHead,
         url_bytes: u64,
-        key: &HashKey,
+        fingerprints: &Fingerprints,
         batch: &mut Batch,
     ) -> Result<(), Fault> {
         // Shared text is not in the streams; a length takes eight bytes and a bit at most.
@@ -357,7 +357,7 @@ impl Unpacker {
                 return Err(Fault::new("a name is no text of one line without tabs"));
             }
             batch.text_ends.push(batch.text.len() as u32);
-            batch.fingerprints.push(key.fingerprint(name));
+            batch.fingerprints.push(fingerprints.of(name));
         }
         self.shared.end()?;
         self.added.end()?;

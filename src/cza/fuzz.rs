@@ -34,9 +34,9 @@ pub(crate) fn block(data: &[u8]) {
     let read = |names: &[u8], records: &[u8], head: &BlockHead, policy| {
         let mut unpacker = Unpacker::new().ok()?;
         let mut batch = Batch::default();
-        let key = HashKey([1, 2]);
+        let fingerprints = HashKey([1, 2]).fingerprints();
         unpacker
-            .names(names, head, URL_BYTES, &key, &mut batch)
+            .names(names, head, URL_BYTES, &fingerprints, &mut batch)
             .ok()?;
         unpacker
             .records(records, head, policy, 7, &mut batch)

@@ -8,7 +8,7 @@ use super::section::{
     BLOCK, BLOCK_HEAD, BlockHead, END, END_HEAD, EndHead, HEADER, Header, Refusal, section_len,
     tail_bytes,
 };
-use crate::batch::{Batch, Rules};
+use crate::batch::{Batch, Fingerprints, Rules};
 use crate::source::{Chunk, Damage, DamageKind, InputName};
 use crate::store::number;
 use crate::{Error, Result};
@@ -59,6 +59,7 @@ impl Part {
 pub(crate) struct Reader {
     input: InputName,
     rules: Rules,
+    fingerprints: Fingerprints,
     /// Names whose pages the caller knows: they are not unpacked.
     known: u64,
     unpacker: Unpacker,
@@ -70,6 +71,7 @@ impl Reader {
         let unpacker = Unpacker::new().map_err(|Fault(what)| Error::Refused(what))?;
         Ok(Reader {
             input,
+            fingerprints: rules.key.fingerprints(),
             rules,
             known,
             unpacker,
@@ -209,9 +211,9 @@ impl Reader {
             return Err(Fault::new("a block does not match its checksum").into());
         }
         if !is_known {
-            let rules = &self.rules;
+            let most = self.rules.limits.url_bytes;
             self.unpacker
-                .names(names, head, rules.limits.url_bytes, &rules.key, batch)?;
+                .names(names, head, most, &self.fingerprints, batch)?;
         }
         let (policy, links) = (self.rules.self_links, self.rules.limits.links);
         self.unpacker

@@ -309,16 +309,20 @@ enum RawTime<'a> {
 
 impl RawTime<'_> {
     fn read(self) -> Result<Time, Bad> {
-        let (time, said) = match self {
-            RawTime::Seconds(seconds) => (time::from_seconds(seconds), seconds.to_string()),
-            RawTime::Fraction(seconds) => (time::from_fraction(seconds), seconds.to_string()),
-            RawTime::Text(text) => {
-                let said: String = text.chars().take(40).collect();
-                (time::from_rfc3339(&text), format!("{said:?}"))
-            }
+        let time = match &self {
+            RawTime::Seconds(seconds) => time::from_seconds(*seconds),
+            RawTime::Fraction(seconds) => time::from_fraction(*seconds),
+            RawTime::Text(text) => time::from_rfc3339(text),
         };
-        let expected = "neither RFC 3339 nor seconds since 1970 (milliseconds?)";
-        time.ok_or_else(|| Bad::new(Reason::BadTime, format!("{said} is {expected}")))
+        time.ok_or_else(|| {
+            let said = match self {
+                RawTime::Seconds(seconds) => seconds.to_string(),
+                RawTime::Fraction(seconds) => seconds.to_string(),
+                RawTime::Text(text) => format!("{:?}", text.chars().take(40).collect::<String>()),
+            };
+            let expected = "neither RFC 3339 nor seconds since 1970 (milliseconds?)";
+            Bad::new(Reason::BadTime, format!("{said} is {expected}"))
+        })
     }
 }
 

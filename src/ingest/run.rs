@@ -495,6 +495,11 @@ impl Run<'_> {
             return;
         };
         let upto = upto as usize;
+        if upto == chunk.bytes.len() {
+            // The reader has hashed it already.
+            self.progress.place.prefix = chunk.prefix_after;
+            return;
+        }
         if upto > *hashed {
             hash.update(&chunk.bytes[*hashed..upto]);
             *hashed = upto;

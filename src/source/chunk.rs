@@ -241,7 +241,8 @@ impl Cutter {
         }
         let from = self.at.clone();
         let bytes = self.split(within);
-        self.queue_chunk(from, bytes, 0, compressed);
+        let after = self.at.prefix.digest128();
+        self.queue_chunk(from, bytes, after, 0, compressed);
     }
 
     /// Length of the records within the first `whole` bytes that come before one over the limit.
@@ -295,10 +296,18 @@ impl Cutter {
 
     fn push_oversize(&mut self, skip: Skip, compressed: u64) {
         let length = self.at.offset - skip.from.offset;
-        self.queue_chunk(skip.from, Vec::new(), length, compressed);
+        let after = skip.from.prefix.digest128();
+        self.queue_chunk(skip.from, Vec::new(), after, length, compressed);
     }
 
-    fn queue_chunk(&mut self, from: Position, mut bytes: Vec<u8>, oversize: u64, compressed: u64) {
+    fn queue_chunk(
+        &mut self,
+        from: Position,
+        mut bytes: Vec<u8>,
+        prefix_after: u128,
+        oversize: u64,
+        compressed: u64,
+    ) {
         if bytes.len() < bytes.capacity() / 2 && !self.queue.is_empty() {
             // Much may queue up: it should take no more memory than it must.
             bytes.shrink_to_fit();
@@ -307,6 +316,7 @@ impl Cutter {
             bytes,
             offset: from.offset,
             prefix: from.prefix,
+            prefix_after,
             oversize,
             compressed,
             verified: false,

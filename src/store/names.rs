@@ -209,6 +209,7 @@ impl NameReader {
     /// and that both logs end with the same page. So the logs are of one store and one length; it
     /// costs a millisecond, and is done whenever a store is opened.
     pub fn check_end(&self, key: &HashKey) -> Result<()> {
+        let expected = key.fingerprints();
         let ends = [self.urls.last()?, self.fingerprints.last()?];
         let pages = |block: &Option<Block>| block.as_ref().map_or(0, |block| block.pages().end);
         let [urls, fingerprints] = ends.each_ref().map(pages);
@@ -226,7 +227,7 @@ impl NameReader {
             }
             let at = (page - held.first) as usize;
             let print = held.payload.as_chunks::<16>().0.get(at).copied();
-            if print.map(Fingerprint::from_le_bytes) != Some(key.fingerprint(name.as_bytes())) {
+            if print.map(Fingerprint::from_le_bytes) != Some(expected.of(name.as_bytes())) {
                 let what = misfit(page);
                 return Err(Error::damaged(prints, what));
             }
@@ -236,12 +237,13 @@ impl NameReader {
 
     /// Checks that every page has its name and, under `key`, its fingerprint. How many there are.
     pub fn check_all(&self, key: &HashKey) -> Result<u64> {
+        let expected = key.fingerprints();
         let mut prints = self.fingerprints();
         let mut pages = 0;
         for name in self.names() {
             let name = name?;
             let print = prints.next().transpose()?;
-            if print != Some(key.fingerprint(name.as_bytes())) {
+            if print != Some(expected.of(name.as_bytes())) {
                 let what = misfit(pages);
                 let path = self.path.with_file_name("fingerprints");
                 return Err(Error::damaged(path, what));

@@ -12,6 +12,7 @@
 pub(crate) mod fuzz;
 mod host;
 mod join;
+mod ordinary;
 mod parse;
 mod scan;
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! parser would escape, drop, fold or act on ends in `None`, as does whatever is rare and hard to tell.
 
 use super::host::authority;
+use super::ordinary::is_ordinary;
 
 /// In a host label: lower-case letters, digits, `-` and `_`.
 pub(super) const HOST: u8 = 1;
@@ -49,6 +50,14 @@ pub fn is_canonical(url: &[u8]) -> bool {
 /// The length of the canonical form at the front of `raw`, if nothing follows it but a fragment
 /// or blanks.
 pub(super) fn front(raw: &[u8]) -> Option<usize> {
+    if is_ordinary(raw) {
+        return Some(raw.len());
+    }
+    by_parts(raw)
+}
+
+/// The same, part by part.
+pub(super) fn by_parts(raw: &[u8]) -> Option<usize> {
     let (host, default_port) = match raw {
         [b'h', b't', b't', b'p', b's', b':', b'/', b'/', ..] => (8, 443),
         [b'h', b't', b't', b'p', b':', b'/', b'/', ..] => (7, 80),
