@@ -29,13 +29,8 @@ impl Bench {
         }
     }
 
-    /// Cleans up; the exit code.
+    /// The exit code.
     pub fn end(self) -> ExitCode {
-        self.remove_store();
-        if !self.options.keep {
-            // Only what is ours: the folder has no other files.
-            let _ = std::fs::remove_dir_all(&self.folder);
-        }
         ExitCode::from(u8::from(self.wrong))
     }
 
@@ -93,11 +88,26 @@ impl Bench {
     }
 }
 
-/// The middle one of some figures.
+/// Cleans up, also after a panic.
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.remove_store();
+        if !self.options.keep {
+            // The folder is ours, and has no other files.
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+/// The middle one of some figures, or the mean of the middle two.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    let at = values.len() / 2;
+    match values.len() % 2 {
+        1 => values[at],
+        _ => (values[at - 1] + values[at]) / 2.0,
+    }
 }
 
 pub fn size(path: &Path) -> u64 {

@@ -1,13 +1,16 @@
 //! Part `scale`: one pass over crawls of several sizes, each from the generator's pipe on the same
 //! processors: time, memory, disk by part, checkpoints, restart, and the first pages.
 //!
-//! For each size there is a line `point {...}` of JSON, which `tools/plot` draws. Progress goes to
+//! Beside a checkpoint stands a plain write of as many bytes. For each size there is a line `point {...}` of JSON, which `tools/plot` draws. Progress goes to
 //! standard error once a minute. "Alone" is the generator writing to /dev/null: what the pipe could
 //! give at most.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::str::FromStr;
+use std::time::Instant;
 
 use crate::bench::{Bench, standing};
 use crate::measure::{Measured, Sample, measure, watch};
@@ -62,13 +65,46 @@ pub fn run(bench: &mut Bench) {
         bench.options.ingest
     );
     bench.report.line(&text);
+    let mut first = None;
     for size in bench.options.sizes.clone() {
-        one(bench, &size);
+        let rate = one(bench, &size);
         bench.remove_store();
+        let Some(rate) = rate else { continue };
+        let share = rate / *first.get_or_insert(rate);
+        let text = format!("share     {share:.2} of the first size's links/s");
+        bench.report.line(&text);
+        let bytes = size.pages * CASH_BYTES_TWICE / 2;
+        let seconds = plain_write(bench, bytes);
+        bench.report.line(&format!(
+            "write     {seconds:.2} s to write and sync {bytes} bytes, as one checkpoint of all cash does"
+        ));
     }
 }
 
-fn one(bench: &mut Bench, size: &Size) {
+/// Twice the bytes a page of the cash file takes: a cell of eight and an age of half a byte.
+const CASH_BYTES_TWICE: u64 = 17;
+
+/// Writes so many bytes one after the other, syncs them, removes them.
+fn plain_write(bench: &Bench, bytes: u64) -> f64 {
+    let path = bench.folder.join("plain");
+    let piece = vec![1; 1 << 20];
+    let started = Instant::now();
+    let mut file = File::create(&path).expect("the folder can be written");
+    let mut left = bytes;
+    while left > 0 {
+        let len = left.min(piece.len() as u64);
+        file.write_all(&piece[..len as usize])
+            .expect("can be written");
+        left -= len;
+    }
+    file.sync_data().expect("syncs");
+    let seconds = started.elapsed().as_secs_f64();
+    let _ = std::fs::remove_file(path);
+    seconds
+}
+
+/// Links a second, unless it failed.
+fn one(bench: &mut Bench, size: &Size) -> Option<f64> {
     let (pages, links, crawled) = (size.pages, size.links, size.crawled);
     bench.report.line("");
     let text = format!("size      {pages} pages, {crawled} crawled, {links} links");
@@ -77,10 +113,11 @@ fn one(bench: &mut Bench, size: &Size) {
     generate.args(["--pages", &pages.to_string(), "--links", &links.to_string()]);
     generate.args(["--crawled", &crawled.to_string()]);
     let alone_s = alone(&mut generate);
-    let run = from_pipe(bench, &mut generate);
+    let (run, disk_most) = from_pipe(bench, &mut generate);
     if !run.success {
         let text = format!("the run failed: {}", run.stderr.trim_end());
-        return bench.check(false, &text);
+        bench.check(false, &text);
+        return None;
     }
     let summary = run.json();
     let rate = links as f64 / run.wall_s;
@@ -110,7 +147,8 @@ fn one(bench: &mut Bench, size: &Size) {
         "counts are not those generated",
     );
     let disk = disk(bench);
-    bench.report.line(&format!("disk      {disk}"));
+    let text = format!("disk      at the most {disk_most}; at the end {disk}");
+    bench.report.line(&text);
     let restart = restart(bench);
     bench.report.line(&format!(
         "restart   {:.2} s to open the store and end, {:.0} MiB at the peak",
@@ -122,20 +160,23 @@ fn one(bench: &mut Bench, size: &Size) {
     let point = serde_json::json!({
         "pages": pages, "crawled": crawled, "links": links, "wall_s": run.wall_s, "cpu_s": run.cpu_s,
         "generator_alone_s": alone_s, "links_per_s": rate, "peak_bytes": run.peak_bytes,
-        "bytes_per_page": per_page, "disk_bytes": disk["total"], "restart_s": restart.wall_s,
+        "bytes_per_page": per_page, "disk_bytes": disk["total"],
+        "disk_bytes_most": disk_most, "restart_s": restart.wall_s,
     });
     bench.report.line(&format!("point {point}"));
+    Some(rate)
 }
 
 /// The generator into nothing.
 fn alone(generate: &mut Command) -> f64 {
-    let started = std::time::Instant::now();
+    let started = Instant::now();
     let status = generate.stdout(Stdio::null()).status();
     assert!(status.expect("the generator starts").success());
     started.elapsed().as_secs_f64()
 }
 
-fn from_pipe(bench: &Bench, generate: &mut Command) -> Measured {
+/// The run, and the most bytes its store took, as seen once a second.
+fn from_pipe(bench: &Bench, generate: &mut Command) -> (Measured, u64) {
     bench.remove_store();
     let mut child = generate
         .stdout(Stdio::piped())
@@ -146,8 +187,12 @@ fn from_pipe(bench: &Bench, generate: &mut Command) -> Measured {
     command
         .args(bench.options.ingest.split_whitespace())
         .stdin(pipe);
-    let mut told_s = 0.0;
+    let (mut looked_s, mut told_s, mut most) = (0.0, 0.0, 0);
     let run = watch(&mut command, |sample: &Sample| {
+        if sample.wall_s - looked_s >= 1.0 {
+            looked_s = sample.wall_s;
+            most = most.max(on_disk(&bench.store()));
+        }
         if sample.wall_s - told_s >= 60.0 {
             told_s = sample.wall_s;
             eprintln!(
@@ -162,7 +207,7 @@ fn from_pipe(bench: &Bench, generate: &mut Command) -> Measured {
     // The command holds this end of the pipe: without it, the generator ends as well.
     drop(command);
     child.wait().expect("the generator ends");
-    run
+    (run, most.max(on_disk(&bench.store())))
 }
 
 /// Bytes of all files in a folder and those below, as far as they can be seen.

@@ -84,7 +84,7 @@ fn draw(out: &mut String, panel: &Panel, top: f64, across: &impl Fn(f64) -> f64)
     let step = step(most);
     let ticks = (most / step).ceil();
     let down = |y: f64| top + BELOW - y / (ticks * step) * (BELOW - ABOVE);
-    text(out, LEFT, top + 22.0, "start", panel.title);
+    text(out, LEFT, top + 16.0, "start", panel.title);
     for tick in 0..=ticks as u32 {
         let y = f64::from(tick) * step;
         line(out, (LEFT, down(y)), (RIGHT, down(y)), "#ddd");
