@@ -110,6 +110,12 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     }
 }
 
+/// What to call a file: its folder says nothing to others.
+pub fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
 pub fn size(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |found| found.len())
 }

@@ -3,14 +3,14 @@
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::bench::{Bench, median, size, standing};
+use crate::bench::{Bench, file_name, median, size, standing};
 use crate::input;
 
 pub fn run(bench: &mut Bench) {
     let input = input::crawl(bench);
     let (pages, links) = (bench.options.pages, bench.options.links);
     bench.report.title("records");
-    let text = format!("input     {}, {} bytes", input.display(), size(&input));
+    let text = format!("input     {}, {} bytes", file_name(&input), size(&input));
     bench.report.line(&text);
     bench
         .report

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::bench::{Bench, median, standing};
+use crate::bench::{Bench, file_name, median, standing};
 use crate::input;
 use crate::measure::{Measured, measure};
 
@@ -14,7 +14,7 @@ const PASSES: [u64; 2] = [1, 3];
 pub fn run(bench: &mut Bench) {
     let input = input::crawl(bench);
     bench.report.title("reference");
-    let text = format!("input     {}", input.display());
+    let text = format!("input     {}", file_name(&input));
     bench.report.line(&text);
     for passes in PASSES {
         case(bench, &input, passes);
