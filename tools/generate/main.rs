@@ -5,33 +5,41 @@
 //!     | zstd -3 --check > crawl.jsonl.zst
 //! ```
 //!
-//! Every page is fetched once a pass, so a pass has exactly `--pages` records and `--links` links.
-//! The model is described in `crawl.rs`. Memory doesn't depend on the size, and the same arguments
-//! give the same bytes on every machine.
+//! A pass has exactly `--crawled` records and `--links` links, and makes exactly `--pages` pages
+//! known. The model is described in `crawl.rs`. Memory doesn't depend on the size, and the same
+//! arguments give the same bytes on every machine, as long as `--version` stays.
 //!
 //! `--format records` writes crawl records (formats/records.md), 100 of them a second from
-//! 2024-01-01T00:00:00Z; `adjacency` writes `page<TAB>target<TAB>...` with pages as numbers.
+//! 2024-01-01T00:00:00Z; `adjacency` writes `page<TAB>target<TAB>...` with pages as numbers, `edges`
+//! a line `page<TAB>target` a link.
 
 mod crawl;
 mod mix;
 mod names;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::io::{self, ErrorKind, Write};
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
-use crawl::{Config, Crawl};
+use crawl::{Config, Crawl, Host, Row};
+use names::Site;
+use text::Text;
 
 /// Write a synthetic crawl to stdout.
 #[derive(Parser)]
+#[command(version = VERSION)]
 struct Options {
-    /// Pages, and records a pass.
+    /// Pages, crawled or known as targets only.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..1 << 34))]
     pages: u64,
-    /// Links a pass: at most 900 a page.
+    /// Pages that are crawled, and records a pass: an eighth of --pages or more [default: all].
+    #[arg(long, value_name = "PAGES")]
+    crawled: Option<u64>,
+    /// Links a pass: one for each page that is not crawled, and at most 900 a crawled page beyond.
     #[arg(long)]
     links: u64,
     /// Another seed, another crawl.
@@ -47,18 +55,35 @@ struct Options {
     change: f64,
 }
 
+/// Another one, other bytes for the same arguments.
+const VERSION: &str = "2";
+
 #[derive(Clone, Copy, ValueEnum)]
 enum Format {
     /// Crawl records, JSON lines.
     Records,
     /// Page numbers, a line a page.
     Adjacency,
+    /// Page numbers, a line a link.
+    Edges,
+}
+
+impl Options {
+    fn config(&self) -> Config {
+        Config {
+            pages: self.pages,
+            crawled: self.crawled.unwrap_or(self.pages),
+            links: self.links,
+            seed: self.seed,
+            change: self.change,
+        }
+    }
 }
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    if options.links / 900 > options.pages || options.links > 900 * options.pages {
-        eprintln!("generate: --links is more than 900 a page");
+    if let Err(wrong) = options.config().check() {
+        eprintln!("generate: {wrong}");
         return ExitCode::from(2);
     }
     match write(&options, &mut io::stdout().lock()) {
@@ -83,32 +108,27 @@ fn rate(text: &str) -> Result<f64, String> {
 }
 
 fn write(options: &Options, out: &mut impl Write) -> io::Result<()> {
-    let crawl = Crawl::new(Config {
-        pages: options.pages,
-        links: options.links,
-        seed: options.seed,
-        change: options.change,
-    });
-    let mut buffer = Vec::new();
+    let config = options.config();
+    let records = config.crawled;
+    let crawl = Crawl::new(config);
+    let mut text = Text::new();
     let mut clock = Clock::default();
     for pass in 0..=options.recrawl {
         let order = crawl.order(pass);
-        for visit in 0..options.pages {
-            let page = order.apply(visit);
+        for visit in 0..records {
+            let row = crawl.row(order.apply(visit));
             match options.format {
                 Format::Records => {
-                    let time = clock.at(pass * options.pages + visit);
-                    push_record(&mut buffer, &crawl, pass, page, time);
+                    let time = clock.at(pass * records + visit);
+                    push_record(&mut text, &crawl, pass, &row, time);
                 }
-                Format::Adjacency => push_adjacency(&mut buffer, &crawl, pass, page),
+                Format::Adjacency => push_adjacency(&mut text, &crawl, pass, &row),
+                Format::Edges => push_edges(&mut text, &crawl, pass, &row),
             }
-            if buffer.len() >= 1 << 18 {
-                out.write_all(&buffer)?;
-                buffer.clear();
-            }
+            text.flush(out, false)?;
         }
     }
-    out.write_all(&buffer)?;
+    text.flush(out, true)?;
     out.flush()
 }
 
@@ -116,52 +136,101 @@ fn write(options: &Options, out: &mut impl Write) -> io::Result<()> {
 #[derive(Default)]
 struct Clock {
     second: Option<u64>,
-    text: String,
+    text: [u8; 20],
 }
 
 impl Clock {
     /// 2024-01-01T00:00:00Z.
     const START: i64 = 1_704_067_200;
+    /// 9999-12-31T00:00:00Z: beyond, texts would be longer.
+    const END: i64 = 253_402_214_400;
     const RECORDS_PER_SECOND: u64 = 100;
 
-    fn at(&mut self, record: u64) -> &str {
+    fn at(&mut self, record: u64) -> &[u8; 20] {
         let second = record / Self::RECORDS_PER_SECOND;
         if self.second != Some(second) {
             self.second = Some(second);
-            let time = jiff::Timestamp::from_second(Self::START.saturating_add_unsigned(second));
-            self.text = time.unwrap_or(jiff::Timestamp::MAX).to_string();
+            let time = Self::START.saturating_add_unsigned(second).min(Self::END);
+            let time = jiff::Timestamp::from_second(time).unwrap_or_default();
+            self.text
+                .copy_from_slice(&time.to_string().as_bytes()[..20]);
         }
         &self.text
     }
 }
 
 /// Appends a crawl record. Nothing in a generated URL needs an escape.
-fn push_record(out: &mut Vec<u8>, crawl: &Crawl, pass: u64, page: u64, time: &str) {
-    out.extend_from_slice(b"{\"url\":\"");
-    names::push_url(out, crawl, crawl.host(page), page);
-    out.extend_from_slice(b"\",\"fetched_at\":\"");
-    out.extend_from_slice(time.as_bytes());
-    out.extend_from_slice(b"\",\"status\":200,\"links\":[");
-    let mut separator: &[u8] = b"\"";
-    crawl.links(page, pass, |host, target| {
-        out.extend_from_slice(separator);
-        separator = b",\"";
-        names::push_url(out, crawl, host, target);
-        out.push(b'"');
+fn push_record(out: &mut Text, crawl: &Crawl, pass: u64, row: &Row, time: &[u8; 20]) {
+    let site = Site::new(row.host, out);
+    out.reserve(2 * names::ROOM);
+    out.push(b"{\"url\":\"");
+    site.push_url(out, row.page);
+    out.push(b"\",\"fetched_at\":\"");
+    out.push(time);
+    out.push(b"\",\"status\":200,\"links\":");
+    let list = out.len();
+    push_links(out, crawl, pass, row, |out, host, page| {
+        out.push(b",\"");
+        if host.number == site.host.number {
+            site.push_url(out, page);
+        } else {
+            names::push_url(out, host, page);
+        }
+        out.push(b"\"");
     });
-    out.extend_from_slice(b"]}\n");
+    out.reserve(names::ROOM);
+    if out.len() == list {
+        out.push(b"[");
+    } else {
+        // The first link's comma.
+        out.set(list, b'[');
+    }
+    out.push(b"]}\n");
 }
 
-fn push_adjacency(out: &mut Vec<u8>, crawl: &Crawl, pass: u64, page: u64) {
-    push_decimal(out, page);
-    crawl.links(page, pass, |_, target| {
-        out.push(b'\t');
-        push_decimal(out, target);
+fn push_adjacency(out: &mut Text, crawl: &Crawl, pass: u64, row: &Row) {
+    out.reserve(names::ROOM);
+    push_decimal(out, row.page);
+    push_links(out, crawl, pass, row, |out, _, page| {
+        out.push(b"\t");
+        push_decimal(out, page);
     });
-    out.push(b'\n');
+    out.reserve(names::ROOM);
+    out.push(b"\n");
 }
 
-fn push_decimal(out: &mut Vec<u8>, mut number: u64) {
+fn push_edges(out: &mut Text, crawl: &Crawl, pass: u64, row: &Row) {
+    push_links(out, crawl, pass, row, |out, _, page| {
+        push_decimal(out, row.page);
+        out.push(b"\t");
+        push_decimal(out, page);
+        out.push(b"\n");
+    });
+}
+
+/// Appends all links of a row, each as `push` puts it. The footer is the text of the first ones.
+#[inline]
+fn push_links(
+    out: &mut Text,
+    crawl: &Crawl,
+    pass: u64,
+    row: &Row,
+    mut push: impl FnMut(&mut Text, Host, u64),
+) {
+    let start = out.len();
+    let (mut footer_end, mut left) = (start, row.footer);
+    crawl.links(row, pass, |host, page| {
+        out.reserve(names::ROOM);
+        push(out, host, page);
+        if left > 0 {
+            left -= 1;
+            footer_end = out.len();
+        }
+    });
+    out.repeat(start..footer_end);
+}
+
+fn push_decimal(out: &mut Text, mut number: u64) {
     let mut digits = [0; 20];
     let mut at = digits.len();
     loop {
@@ -172,5 +241,6 @@ fn push_decimal(out: &mut Vec<u8>, mut number: u64) {
             break;
         }
     }
-    out.extend_from_slice(&digits[at..]);
+    digits.copy_within(at.., 0);
+    out.put(&digits, 20 - at);
 }

@@ -33,48 +33,45 @@ pub fn root(x: f64, n: u32) -> f64 {
     high
 }
 
-/// A keyed permutation of `0..n`: a Feistel network over the next power of two, walked until the
-/// value falls inside (fewer than two steps on average).
+/// A keyed permutation of `0..n`: steps that can each be undone, on the numbers below the next power
+/// of two, walked until the value falls inside (fewer than two walks on average).
 pub struct Permutation {
-    key: u64,
     n: u64,
-    low_bits: u32,
-    low_mask: u64,
-    high_mask: u64,
+    mask: u64,
+    shift: u32,
+    offset: u64,
+    factors: [u64; 3],
 }
 
 impl Permutation {
-    const ROUNDS: u64 = 3;
-
     /// `n` is at least 1 and at most 2^62.
     pub fn new(key: u64, n: u64) -> Self {
         let bits = n.next_power_of_two().trailing_zeros().max(2);
-        let low_bits = bits / 2;
         Permutation {
-            key,
             n,
-            low_bits,
-            low_mask: (1 << low_bits) - 1,
-            high_mask: (1 << (bits - low_bits)) - 1,
+            mask: (1 << bits) - 1,
+            shift: bits.div_ceil(2),
+            offset: mix(key, 0),
+            factors: [1, 2, 3].map(|step| mix(key, step) | 1),
         }
     }
 
     /// Where `index`, below `n`, goes.
     pub fn apply(&self, index: u64) -> u64 {
-        let mut x = self.network(index);
+        let mut x = self.walk(index);
         while x >= self.n {
-            x = self.network(x);
+            x = self.walk(x);
         }
         x
     }
 
-    fn network(&self, x: u64) -> u64 {
-        let (mut high, mut low) = (x >> self.low_bits, x & self.low_mask);
-        for round in 0..Self::ROUNDS {
-            let key = self.key.wrapping_add(round << 60);
-            high ^= mix(key, low) & self.high_mask;
-            low ^= mix(!key, high) & self.low_mask;
+    /// An odd factor moves what is low upwards, the shift what is high downwards.
+    fn walk(&self, x: u64) -> u64 {
+        let mut x = x.wrapping_add(self.offset) & self.mask;
+        for factor in self.factors {
+            x = x.wrapping_mul(factor) & self.mask;
+            x ^= x >> self.shift;
         }
-        high << self.low_bits | low
+        x
     }
 }

@@ -4,11 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use crate::crawl::{Config, Crawl};
 use crate::mix::{Permutation, mix, root, scale};
-use crate::{Format, Options, names, push_record, write};
+use crate::text::Text;
+use crate::{Format, Options, names, push_adjacency, push_record, write};
 
 fn options(pages: u64, links: u64) -> Options {
     Options {
         pages,
+        crawled: None,
         links,
         seed: 1,
         format: Format::Adjacency,
@@ -35,6 +37,7 @@ fn rows(text: &str) -> Vec<(u64, Vec<u64>)> {
 fn crawl(pages: u64, links: u64) -> Crawl {
     Crawl::new(Config {
         pages,
+        crawled: pages,
         links,
         seed: 1,
         change: 0.1,
@@ -43,7 +46,7 @@ fn crawl(pages: u64, links: u64) -> Crawl {
 
 #[test]
 fn same_arguments_same_bytes_and_another_seed_another_crawl() {
-    for format in [Format::Records, Format::Adjacency] {
+    for format in [Format::Records, Format::Adjacency, Format::Edges] {
         let one = Options {
             format,
             recrawl: 1,
@@ -100,6 +103,117 @@ fn every_pass_fetches_every_page_once_in_another_order_with_all_links() {
             assert_ne!(order(passes[0]), order(passes[1]));
         }
     }
+}
+
+#[test]
+fn of_the_pages_that_are_not_crawled_each_is_known_from_a_crawled_one() {
+    for (pages, crawled, links) in [
+        (1, 1, 0),
+        (2, 1, 1),
+        (7, 1, 6),
+        (129, 17, 112),
+        (10_007, 1_251, 50_000),
+        (20_000, 8_000, 80_000),
+        (20_000, 19_999, 5),
+    ] {
+        let text = text(&Options {
+            crawled: Some(crawled),
+            recrawl: 1,
+            change: 0.5,
+            ..options(pages, links)
+        });
+        let rows = rows(&text);
+        assert_eq!(rows.len() as u64, 2 * crawled);
+        let visited = |pass: &[(u64, Vec<u64>)]| pass.iter().map(|row| row.0).collect();
+        let (first, second) = rows.split_at(crawled as usize);
+        let (fetched, again): (HashSet<u64>, HashSet<u64>) = (visited(first), visited(second));
+        assert_eq!(fetched.len() as u64, crawled);
+        assert_eq!(fetched, again);
+        for pass in [first, second] {
+            let targets = || pass.iter().flat_map(|row| &row.1);
+            assert_eq!(targets().count() as u64, links);
+            let known: HashSet<u64> = targets().chain(&fetched).copied().collect();
+            assert_eq!(known, (0..pages).collect(), "{pages} {crawled} {links}");
+        }
+    }
+}
+
+#[test]
+fn every_host_has_crawled_pages_first() {
+    let crawl = Crawl::new(Config {
+        pages: 1_000_003,
+        crawled: 125_001,
+        links: 1_000_000,
+        seed: 1,
+        change: 0.0,
+    });
+    let mut numbers = 0..125_001;
+    let mut page = 0;
+    while page < 1_000_003 {
+        let host = crawl.host(page);
+        let first = crawl.row(numbers.next().unwrap());
+        assert_eq!((first.page, first.host), (host.first_page, host));
+        page += host.pages;
+        // The host's other ones follow: an eighth of its pages, up or down.
+        let more = |row: &Option<u64>| row.is_some_and(|n| crawl.row(n).host == host);
+        let mut here = 1;
+        while more(&numbers.clone().next()) {
+            let row = crawl.row(numbers.next().unwrap());
+            assert_eq!(row.page, host.first_page + here);
+            here += 1;
+        }
+        assert!(
+            here.abs_diff(host.pages / 8) <= 1,
+            "{here} of {}",
+            host.pages
+        );
+    }
+    assert!(numbers.is_empty());
+}
+
+#[test]
+fn what_cannot_be_generated_is_refused() {
+    let check = |pages, crawled, links| {
+        let of = Options {
+            crawled: Some(crawled),
+            ..options(pages, links)
+        };
+        of.config().check()
+    };
+    assert!(check(1_000, 125, 875).is_ok());
+    for (pages, crawled, links) in [
+        (1_000, 124, 9_000),
+        (1_000, 1_001, 9_000),
+        (1_000, 0, 9_000),
+    ] {
+        assert!(
+            check(pages, crawled, links)
+                .unwrap_err()
+                .contains("--crawled")
+        );
+    }
+    assert!(check(1_000, 125, 874).unwrap_err().contains("--links"));
+    assert!(check(1_000, 500, 450_500).is_ok());
+    assert!(check(1_000, 500, 450_501).unwrap_err().contains("--links"));
+    assert!(check(1_000, 500, u64::MAX).unwrap_err().contains("--links"));
+}
+
+#[test]
+fn edges_are_the_adjacency_lists_link_by_link() {
+    let of = |format| {
+        text(&Options {
+            format,
+            crawled: Some(1_000),
+            recrawl: 1,
+            change: 0.5,
+            ..options(3_000, 30_000)
+        })
+    };
+    let edges: String = rows(&of(Format::Adjacency))
+        .iter()
+        .flat_map(|(page, targets)| targets.iter().map(move |to| format!("{page}\t{to}\n")))
+        .collect();
+    assert_eq!(of(Format::Edges), edges);
 }
 
 #[test]
@@ -193,7 +307,7 @@ fn out_degrees_follow_their_law() {
     // P(X > t) = (1 + t/m)^-2 over t in x-1..x; m = 20.
     let tail = |x: f64| 20.0 * (1.0 / (1.0 + (x - 1.0) / 20.0) - 1.0 / (1.0 + x / 20.0));
     let crawl = crawl(100_000, 2_000_000);
-    let degrees: Vec<u64> = (0..100_000).map(|page| crawl.out_degree(page)).collect();
+    let degrees: Vec<u64> = (0..100_000).map(|page| crawl.row(page).links()).collect();
     for x in [1, 5, 20, 100, 500] {
         let expected = 100_000.0 * tail(x as f64);
         let found = degrees.iter().filter(|&&degree| degree >= x).count() as f64;
@@ -209,13 +323,16 @@ fn out_degrees_follow_their_law() {
 fn navigation_is_the_same_on_every_page_of_a_host() {
     let crawl = crawl(100_000, 5_000_000);
     let host = crawl.host(50_000);
-    let navigation: Vec<u64> = (0..crawl.navigation(host))
+    let navigation: Vec<u64> = (0..host.navigation(host.hash()))
         .map(|nth| host.first_page + nth)
         .collect();
     let (mut tried, mut external) = (0, 0);
     for page in host.first_page..host.first_page + host.pages {
-        let mut links = Vec::new();
-        crawl.links(page, 0, |_, target| links.push(target));
+        let mut text = Text::new();
+        push_adjacency(&mut text, &crawl, 0, &crawl.row(page));
+        let text = String::from_utf8(text.as_bytes().to_vec()).unwrap();
+        let (source, links) = rows(&text).remove(0);
+        assert_eq!(source, page);
         if links.len() >= 2 * navigation.len() {
             assert!(links.starts_with(&navigation));
             let footer = links.len() / 8;
@@ -266,17 +383,17 @@ fn any_record_of_a_huge_crawl_is_made_by_itself() {
     let crawl = crawl(pages, 20 * pages);
     for visit in [0, 1 << 32, pages - 1] {
         for pass in [0, 3] {
-            let page = crawl.order(pass).apply(visit);
-            assert!(page < pages);
-            let mut out = Vec::new();
-            push_record(&mut out, &crawl, pass, page, "");
-            let record: serde_json::Value = serde_json::from_slice(&out).unwrap();
-            let mut url = Vec::new();
-            names::push_url(&mut url, &crawl, crawl.host(page), page);
-            assert_eq!(record["url"].as_str().unwrap().as_bytes(), url);
+            let row = crawl.row(crawl.order(pass).apply(visit));
+            assert!(row.page < pages);
+            let mut out = Text::new();
+            push_record(&mut out, &crawl, pass, &row, &[b'0'; 20]);
+            let record: serde_json::Value = serde_json::from_slice(out.as_bytes()).unwrap();
+            let mut url = Text::new();
+            names::push_url(&mut url, crawl.host(row.page), row.page);
+            assert_eq!(record["url"].as_str().unwrap().as_bytes(), url.as_bytes());
             assert_eq!(
                 record["links"].as_array().unwrap().len() as u64,
-                crawl.out_degree(page)
+                row.links()
             );
         }
     }

@@ -1,0 +1,133 @@
+//! What all parts share: the options, the folder for large files, the programs, the report.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use crate::Options;
+use crate::measure::{Measured, measure};
+use crate::report::Report;
+
+pub struct Bench {
+    pub options: Options,
+    pub report: Report,
+    /// For large files; removed at the end, but for inputs with `--keep`.
+    pub folder: PathBuf,
+    generator: Option<PathBuf>,
+    wrong: bool,
+}
+
+impl Bench {
+    pub fn new(options: Options) -> Bench {
+        let folder = options.dir.join("end_to_end");
+        std::fs::create_dir_all(&folder).expect("the folder for large files can be made");
+        Bench {
+            report: Report::new(options.name.as_deref(), &options.note),
+            folder,
+            options,
+            generator: None,
+            wrong: false,
+        }
+    }
+
+    /// The exit code.
+    pub fn end(self) -> ExitCode {
+        ExitCode::from(u8::from(self.wrong))
+    }
+
+    /// Notes a fact that must hold.
+    pub fn check(&mut self, holds: bool, what: &str) {
+        if !holds {
+            self.wrong = true;
+            self.report.line(&format!("WRONG: {what}"));
+        }
+    }
+
+    pub fn store(&self) -> PathBuf {
+        self.folder.join("bench.store")
+    }
+
+    pub fn remove_store(&self) {
+        let _ = std::fs::remove_dir_all(self.store());
+    }
+
+    /// `cashrank` with arguments.
+    pub fn cashrank(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cashrank"));
+        command.args(arguments);
+        command
+    }
+
+    /// `cashrank ingest` into the bench's store; the summary is printed as JSON.
+    pub fn ingest_command(&self, input: &Path, arguments: &[&str]) -> Command {
+        let mut command = self.cashrank(&["ingest", "--json", "--store"]);
+        command.arg(self.store()).arg(input).args(arguments);
+        command
+    }
+
+    /// An ingest into a new store, which stays.
+    pub fn ingest(&self, input: &Path, arguments: &[&str]) -> Measured {
+        self.remove_store();
+        measure(&mut self.ingest_command(input, arguments))
+    }
+
+    /// The generator, built if need be.
+    pub fn generator(&mut self) -> PathBuf {
+        if let Some(path) = &self.generator {
+            return path.clone();
+        }
+        let profile = Path::new(env!("CARGO_BIN_EXE_cashrank")).parent();
+        let path = profile.expect("is in a folder").join("examples/generate");
+        // Cargo gives the folder's own name: release for benchmarks.
+        let built = Command::new(env!("CARGO"))
+            .args(["build", "--release", "--quiet", "--example", "generate"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status();
+        assert!(built.expect("cargo starts").success() && path.exists());
+        self.generator = Some(path.clone());
+        path
+    }
+}
+
+/// Cleans up, also after a panic.
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.remove_store();
+        if !self.options.keep {
+            // The folder is ours, and has no other files.
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+/// The middle one of some figures, or the mean of the middle two.
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    let at = values.len() / 2;
+    match values.len() % 2 {
+        1 => values[at],
+        _ => (values[at - 1] + values[at]) / 2.0,
+    }
+}
+
+/// What to call a file: its folder says nothing to others.
+pub fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+pub fn size(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |found| found.len())
+}
+
+/// A store's `G` and bound, as ingest's summary says them.
+pub fn standing(summary: &serde_json::Value) -> String {
+    format!(
+        "records {}, links {}, pages {}, G {:.4}, bound {}",
+        summary["records"],
+        summary["links"],
+        summary["pages"],
+        summary["turnovers"].as_f64().unwrap_or(f64::NAN),
+        summary["bound_l1"]
+    )
+}

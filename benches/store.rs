@@ -1,0 +1,95 @@
+//! What a store costs: a checkpoint, a snapshot, opening it again, beside a plain write.
+//!
+//! The store knows a million pages, and each checkpoint finds all cash changed. Syncs are real ones,
+//! so the disk decides. "plain write" writes and syncs as many bytes as the cash takes, no more; a
+//! checkpoint writes a row of history a page as well.
+
+use std::io::{Seek, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use cashrank::Limits;
+use cashrank::ingest::{Job, Note, Observer, Standing, ingest};
+use cashrank::snapshot::publish;
+use cashrank::source::InputName;
+use cashrank::store::{Opened, RealDisk, Settings, Store, checkpoint, open_view};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+
+const PAGES: u64 = 1 << 20;
+
+struct Silent;
+
+impl Observer for Silent {
+    fn note(&mut self, _: Note<'_>) {}
+    fn progress(&mut self, _: &Standing<'_>) {}
+}
+
+/// A store of pages most of which are link targets only: completing a pass visits them all.
+fn make(folder: &Path) -> Settings {
+    let lists = folder.join("lists.tsv");
+    let mut text = Vec::new();
+    for page in 0..PAGES / 64 {
+        write!(text, "{page}").expect("is memory");
+        for target in 0..64 {
+            write!(text, "\t{}", (page * 64 + target) % PAGES).expect("is memory");
+        }
+        text.push(b'\n');
+    }
+    std::fs::write(&lists, text).expect("can be written");
+    let job = Job::new(folder.join("store"), vec![InputName::File(lists)]);
+    let outcome = ingest(&job, Arc::new(RealDisk), &mut Silent).expect("the lists are sound");
+    assert_eq!(outcome.pages, PAGES);
+    job.settings
+}
+
+fn open(folder: &Path, settings: &Settings) -> Opened {
+    let (disk, limits) = (Arc::new(RealDisk), Limits::default());
+    let opened = Store::open(disk, &folder.join("store"), settings, &limits);
+    opened.expect("the store opens")
+}
+
+fn store(c: &mut Criterion) {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let folder = folder.path();
+    let settings = make(folder);
+    let mut group = c.benchmark_group("store");
+    group.sample_size(10);
+    group.throughput(Throughput::Elements(PAGES));
+    group.bench_function("open", |b| {
+        b.iter(|| open(folder, &settings).engine.ledger().totals().pages);
+    });
+    group.bench_function("snapshot", |b| {
+        b.iter(|| {
+            let view = open_view(&RealDisk, &folder.join("store")).expect("opens");
+            let (_, info) = publish(&RealDisk, &view, 1).expect("is published");
+            assert_eq!(info.pages, PAGES);
+        });
+    });
+    let Opened {
+        mut engine,
+        progress,
+        ..
+    } = open(folder, &settings);
+    group.bench_function("visit all", |b| {
+        b.iter(|| engine.complete_pass().expect("completes"));
+    });
+    group.bench_function("visit all and checkpoint", |b| {
+        b.iter(|| {
+            engine.complete_pass().expect("completes");
+            checkpoint(&mut engine, &progress).expect("is durable");
+        });
+    });
+    let bytes = vec![1; (PAGES * 17 / 2) as usize];
+    let mut file = std::fs::File::create(folder.join("plain")).expect("can be written");
+    group.bench_function("plain write", |b| {
+        b.iter(|| {
+            file.rewind().expect("seeks");
+            file.write_all(&bytes).expect("can be written");
+            file.sync_data().expect("syncs");
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, store);
+criterion_main!(benches);
