@@ -42,13 +42,18 @@ const REACH: usize = 1 << HOME_BITS;
 const LEAST_HOMES: usize = 1 << (TAG_BITS + HOME_BITS - 64);
 /// Below this many homes a segment doubles; above, it grows by an eighth.
 const SMALL: usize = 1 << 15;
-/// From this many homes on huge pages are asked for.
-const HUGE: usize = 1 << 19;
+/// From this many homes on huge pages are asked for. Smaller arrays than one such page gain, too: they
+/// lie side by side.
+const HUGE: usize = 1 << 16;
 /// A segment grows when it is fuller than this.
 const FULL: (usize, usize) = (7, 8);
+/// A few segments are crowded before that. So small a share of all memory is more than theirs.
+const EARLY: u64 = 128;
 /// A segment of hashes never needs this many homes an entry.
 const CROWDED: usize = 8;
 
+/// Fingerprints whose homes are best touched at a time.
+pub(crate) const TOUCHED: usize = 64;
 /// Slots to the next cache line.
 const NEXT_LINE: usize = 6;
 
@@ -140,13 +145,18 @@ impl Shape {
         stored.checked_sub(1).map(PageId)
     }
 
+    /// Whether the numbers of so many pages fit a slot.
+    fn fits(&self, pages: u64) -> bool {
+        pages >> 16 <= self.page_mask
+    }
+
     /// A slot, if the page number fits.
     fn slot_of(&self, word: u64, page: PageId) -> Option<Slot> {
         let stored = page.0 + 1;
-        let high = stored >> 16;
-        if high > self.page_mask {
+        if !self.fits(stored) {
             return None;
         }
+        let high = stored >> 16;
         let [a, b, ..] = stored.to_le_bytes();
         let [c, d, e, f, g, h, i, j] = (word | high).to_le_bytes();
         Some([a, b, c, d, e, f, g, h, i, j])
@@ -247,6 +257,19 @@ impl Segment {
         true
     }
 
+    /// The page of this tag; `None`: it was not known, and now is that of `page`.
+    fn admit(&mut self, tag: u64, page: PageId) -> Result<Option<PageId>> {
+        loop {
+            match self.find(tag) {
+                Place::Found(page) => return Ok(Some(page)),
+                Place::Free(at) if !self.is_full() && self.insert(at, tag, page) => {
+                    return Ok(None);
+                }
+                Place::Free(_) | Place::Crowded => self.grow()?,
+            }
+        }
+    }
+
     fn is_full(&self) -> bool {
         self.used * FULL.1 > self.homes() * FULL.0
     }
@@ -273,6 +296,64 @@ impl Segment {
     }
 }
 
+/// A share of an index's segments, to be filled.
+pub(crate) struct Share<'i> {
+    /// The first segment's number.
+    first: usize,
+    segments: &'i mut [Segment],
+    /// Segment, tag and page of those to be put in next.
+    own: Vec<(usize, u64, PageId)>,
+}
+
+impl Share<'_> {
+    /// Puts in those of the fingerprints that belong to this share; they are of the pages from `first`
+    /// on. False: one was there before.
+    pub fn put(&mut self, first: u64, fingerprints: &[Fingerprint]) -> Result<bool> {
+        for (page, &fingerprint) in (first..).zip(fingerprints) {
+            let (segment, tag) = Index::split(fingerprint);
+            let segment = segment.wrapping_sub(self.first);
+            if segment < self.segments.len() {
+                self.own.push((segment, tag, PageId(page)));
+                if self.own.len() == TOUCHED && !self.put_own()? {
+                    return Ok(false);
+                }
+            }
+        }
+        self.put_own()
+    }
+
+    fn put_own(&mut self) -> Result<bool> {
+        touch((self.own.iter()).map(|&(segment, tag, _)| (&self.segments[segment], tag)));
+        for (segment, tag, page) in self.own.drain(..) {
+            if self.segments[segment].admit(tag, page)?.is_some() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Loads the homes of some tags.
+fn touch<'i>(homes: impl Iterator<Item = (&'i Segment, u64)>) {
+    let mut seen = 0;
+    for (segment, tag) in homes {
+        let (home, _) = segment.shape.locate(tag);
+        // Half of all searches end in the next cache line.
+        seen ^= segment.slots[home][0] ^ segment.slots[home + NEXT_LINE][0];
+    }
+    std::hint::black_box(seen);
+}
+
+/// Homes of a segment of an index of `pages` pages.
+fn homes_for(pages: u64) -> usize {
+    ((pages >> SEGMENT_BITS) as usize * 5 / 4).max(LEAST_HOMES)
+}
+
+/// Bytes of a segment of so many homes.
+fn bytes_of(homes: usize) -> u64 {
+    ((homes + REACH) * size_of::<Slot>()) as u64
+}
+
 /// Homes of a segment that has grown once.
 fn grown(homes: usize) -> usize {
     homes + if homes < SMALL { homes } else { homes / 8 }
@@ -286,7 +367,7 @@ impl Index {
     /// An index that takes `pages` pages without growing.
     pub fn with_room(pages: u64) -> Result<Index> {
         let segments = 1usize << SEGMENT_BITS;
-        let homes = (pages as usize / segments * 5 / 4).max(LEAST_HOMES);
+        let homes = homes_for(pages);
         Ok(Index {
             segments: (0..segments)
                 .map(|_| Segment::with_homes(homes))
@@ -296,6 +377,7 @@ impl Index {
     }
 
     /// Pages known: the next new page gets this number.
+    #[cfg(test)]
     pub fn pages(&self) -> u64 {
         self.pages
     }
@@ -309,15 +391,11 @@ impl Index {
     /// Brings the homes of some fingerprints near. The loads don't wait for one another, as those
     /// of one search after the other would: at a million pages that halves the time of a search.
     pub fn touch(&self, fingerprints: &[Fingerprint]) {
-        let mut seen = 0;
-        for &fingerprint in fingerprints {
+        let homes = fingerprints.iter().map(|&fingerprint| {
             let (segment, tag) = Self::split(fingerprint);
-            let segment = &self.segments[segment];
-            let (home, _) = segment.shape.locate(tag);
-            // Half of all searches end in the next cache line.
-            seen ^= segment.slots[home][0] ^ segment.slots[home + NEXT_LINE][0];
-        }
-        std::hint::black_box(seen);
+            (&self.segments[segment], tag)
+        });
+        touch(homes);
     }
 
     /// The page with this fingerprint, if known.
@@ -336,18 +414,32 @@ impl Index {
     /// that they are no hashes.
     pub fn admit(&mut self, fingerprint: Fingerprint) -> Result<(PageId, bool)> {
         let (segment, tag) = Self::split(fingerprint);
-        let segment = &mut self.segments[segment];
-        let page = PageId(self.pages);
-        loop {
-            match segment.find(tag) {
-                Place::Found(page) => return Ok((page, false)),
-                Place::Free(at) if !segment.is_full() && segment.insert(at, tag, page) => {
-                    self.pages += 1;
-                    return Ok((page, true));
-                }
-                Place::Free(_) | Place::Crowded => segment.grow()?,
+        match self.segments[segment].admit(tag, PageId(self.pages))? {
+            Some(page) => Ok((page, false)),
+            None => {
+                self.pages += 1;
+                Ok((PageId(self.pages - 1), true))
             }
         }
+    }
+
+    /// An index of `pages` pages that are still to be put in: by [`Share::put`], each share on a thread
+    /// of its own if need be.
+    pub fn to_fill(pages: u64) -> Result<Index> {
+        let mut index = Index::with_room(pages)?;
+        index.pages = pages;
+        Ok(index)
+    }
+
+    /// All segments in `shares` shares or fewer.
+    pub fn shares(&mut self, shares: usize) -> impl Iterator<Item = Share<'_>> {
+        let len = self.segments.len().div_ceil(shares.max(1));
+        let parts = self.segments.chunks_mut(len).enumerate();
+        parts.map(move |(at, segments)| Share {
+            first: at * len,
+            segments,
+            own: Vec::with_capacity(TOUCHED),
+        })
     }
 
     /// Expected pairs of distinct URLs among `pages` that this index would take for one page.
@@ -358,8 +450,34 @@ impl Index {
 
     /// Bytes of memory in use by the slots.
     pub fn bytes(&self) -> u64 {
-        let slots: usize = self.segments.iter().map(|s| s.slots.len()).sum();
-        (slots * size_of::<Slot>()) as u64
+        self.segments.iter().map(|s| bytes_of(s.homes())).sum()
+    }
+
+    /// Bytes of an index [`with room`](Index::with_room).
+    pub fn bytes_with_room(pages: u64) -> u64 {
+        bytes_of(homes_for(pages)) << SEGMENT_BITS
+    }
+
+    /// Most bytes on the way to `pages` pages, a segment that grows counted twice.
+    pub fn bytes_at(&self, pages: u64) -> u64 {
+        let more = pages.saturating_sub(self.pages) >> SEGMENT_BITS;
+        // Shares of random numbers vary by their square root; six times that is never seen.
+        let more = if pages > self.pages {
+            more + 6 * more.isqrt() + 8
+        } else {
+            0
+        };
+        let (mut sum, mut largest) = (0, 0);
+        for segment in &self.segments {
+            let mut homes = segment.homes();
+            let used = segment.used + more as usize;
+            while more > 0 && (used * FULL.1 > homes * FULL.0 || !Shape::new(homes).fits(pages)) {
+                homes = grown(homes);
+            }
+            sum += bytes_of(homes);
+            largest = largest.max(homes);
+        }
+        sum + sum / EARLY + bytes_of(grown(largest))
     }
 }
 
@@ -426,7 +544,7 @@ mod tests {
         ) {
             let shape = Shape::new(homes);
             let (home, word) = shape.locate(tag);
-            prop_assert_eq!(home as u128, u128::from(tag) * homes as u128 >> TAG_BITS);
+            prop_assert_eq!(home as u128, (u128::from(tag) * homes as u128) >> TAG_BITS);
             let page = PageId((1 << (11 + homes.ilog2())) - 2);
             let slot = shape.slot_of(word, page).unwrap();
             prop_assert_eq!(shape.tag_at(home + right, slot, shape.inverse()), tag);
@@ -466,6 +584,46 @@ mod tests {
     }
 
     #[test]
+    fn shares_filled_apart_make_the_index_that_one_makes() {
+        let prints: Vec<u128> = (0..100_000).map(spread).collect();
+        for shares in [1, 2, 3, 7] {
+            let mut index = Index::to_fill(100_000).unwrap();
+            for mut share in index.shares(shares) {
+                assert!(share.put(0, &prints[..4_097]).unwrap());
+                assert!(share.put(4_097, &prints[4_097..]).unwrap());
+            }
+            assert_eq!(index.pages(), 100_000);
+            for (page, &print) in (0..).zip(&prints) {
+                assert_eq!(index.get(print), Some(PageId(page)));
+            }
+            let twice = |mut share: Share<'_>| share.put(100_000, &prints[9..10]).unwrap();
+            assert_eq!(
+                index.shares(shares).map(twice).filter(|new| !new).count(),
+                1
+            );
+        }
+    }
+
+    #[test]
+    fn the_need_is_foretold() {
+        let mut index = Index::new().unwrap();
+        let foretold: Vec<(u64, u64)> = (0..=40)
+            .map(|n| (n * 5_000, index.bytes_at(n * 5_000)))
+            .collect();
+        for n in 0..200_000 {
+            if let Some((_, most)) = foretold.iter().find(|(pages, _)| *pages == n) {
+                assert!((index.bytes()..=index.bytes_at(n)).contains(&index.bytes()));
+                assert!(index.bytes() < *most, "{n} pages");
+                // Segments of few pages vary much, and then grow to the double.
+                assert!(*most < 3 * index.bytes(), "{n} pages");
+            }
+            index.admit(spread(n)).unwrap();
+        }
+        let restored = Index::with_room(20_000_000).unwrap();
+        assert_eq!(restored.bytes(), Index::bytes_with_room(20_000_000));
+    }
+
+    #[test]
     fn tags_that_share_a_home_lie_side_by_side() {
         let mut index = Index::new().unwrap();
         let alike = |n: u128| n << 1 | 7 << 120;
@@ -487,5 +645,55 @@ mod tests {
         let refused = (0..200u128).find_map(|n| index.admit(n << 1).err());
         assert!(matches!(refused, Some(Error::Damaged { .. })));
         assert!(index.bytes() < before + (1 << 20));
+    }
+
+    /// Measures: nanoseconds an operation with random fingerprints, and bytes a page. One number, of
+    /// millions of pages, in MILLIONS.
+    #[test]
+    #[ignore = "cargo test --release --lib index::tests::speed -- --ignored --nocapture"]
+    fn speed() {
+        let millions = std::env::var("MILLIONS").map_or(1, |m| m.parse::<u64>().unwrap());
+        let pages = millions * 1_000_000;
+        let looked_up = pages.min(1 << 24);
+        let mut index = Index::new().unwrap();
+        let timed = |name: &str, count: u64, work: &mut dyn FnMut(&[u128]) -> usize, from: u64| {
+            let started = std::time::Instant::now();
+            let mut done = 0;
+            for first in (0..count).step_by(TOUCHED) {
+                // Pages in an order of their own, unless they are all wanted.
+                let at = |n: u64| {
+                    if count == pages {
+                        n
+                    } else {
+                        n * 0x9e37_79b9 % pages
+                    }
+                };
+                let block: Vec<u128> = (first..count.min(first + TOUCHED as u64))
+                    .map(|n| spread(from + at(n)))
+                    .collect();
+                done += work(&block);
+            }
+            let nanos = started.elapsed().as_nanos() as f64 / count as f64;
+            eprintln!("{name}: {nanos:.1} ns ({done} of {count})");
+            done as u64
+        };
+        let mut admit = |block: &[u128]| {
+            index.touch(block);
+            block
+                .iter()
+                .filter(|&&print| index.admit(print).unwrap().1)
+                .count()
+        };
+        assert_eq!(timed("admit, new", pages, &mut admit, 0), pages);
+        let mut get = |block: &[u128]| {
+            index.touch(block);
+            block
+                .iter()
+                .filter(|&&print| index.get(print).is_some())
+                .count()
+        };
+        assert_eq!(timed("get, known", looked_up, &mut get, 0), looked_up);
+        assert_eq!(timed("get, unknown", looked_up, &mut get, pages), 0);
+        eprintln!("{:.2} bytes a page", index.bytes() as f64 / pages as f64);
     }
 }
