@@ -4,6 +4,7 @@
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
+use crate::memory::human;
 use crate::source::Damage;
 use crate::store::remedy;
 
@@ -66,6 +67,22 @@ pub enum Error {
     TooManyPages {
         /// The limit.
         limit: u64,
+    },
+    /// The next record, or opening the store, would need more memory than the budget. Nothing of it was
+    /// applied.
+    #[error(
+        "memory: with {pages} pages known, going on needs {}, and the budget is {}: raise --memory if the \
+         machine has more, or go on with the store on one that has; --limit-pages ends a run earlier",
+        human(*.need),
+        human(*.budget)
+    )]
+    OverBudget {
+        /// Pages known.
+        pages: u64,
+        /// Bytes needed to go on.
+        need: u64,
+        /// Bytes of the budget.
+        budget: u64,
     },
     /// The request does not fit the store or the input; the text says what to do.
     #[error("{0}")]

@@ -54,6 +54,7 @@
 //! | [`store`] | what outlives the process: checkpoint and recovery |
 //! | [`check`] | looking for damage in a store's files |
 //! | [`snapshot`] | published rankings, and exports |
+//! | [`memory`] | what an ingest needs of it, and what there is |
 //! | [`ingest`] | all of these together: the `ingest` command |
 //! | [`metrics`], [`sim`] | comparing rankings; exact PageRank, the reference |
 
@@ -69,6 +70,7 @@ mod error;
 pub mod fuzz;
 pub mod ingest;
 mod limits;
+pub mod memory;
 pub mod metrics;
 pub mod sim;
 pub mod snapshot;

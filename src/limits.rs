@@ -26,6 +26,8 @@ pub struct Limits {
     pub block_bytes: u64,
     /// Most pages the store may know; at most 2^34 - 1.
     pub pages: u64,
+    /// Most bytes of memory that an ingest may need ([`Need`](crate::memory::Need)); `None`: no limit.
+    pub memory: Option<u64>,
 }
 
 /// Largest `line_bytes` and `url_bytes`: a batch counts its bytes in 32 bits.
@@ -69,6 +71,7 @@ impl Default for Limits {
             zstd_window_log: 27,
             block_bytes: 256 << 20,
             pages: PageId::LIMIT,
+            memory: None,
         }
     }
 }

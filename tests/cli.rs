@@ -14,6 +14,8 @@ mod determinism;
 mod exits;
 #[path = "cli/hostile.rs"]
 mod hostile;
+#[path = "cli/memory.rs"]
+mod memory;
 #[path = "common/pack.rs"]
 mod pack;
 #[path = "cli/plan.rs"]

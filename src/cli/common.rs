@@ -24,6 +24,7 @@ pub enum Exit {
     Damaged = 5,
     Busy = 6,
     Io = 7,
+    Memory = 8,
     Stopped = 130,
 }
 
@@ -49,6 +50,7 @@ pub fn exit_of_error(error: &Error) -> Exit {
         Error::Damaged { .. } => Exit::Damaged,
         Error::Busy { .. } => Exit::Busy,
         Error::Io { .. } => Exit::Io,
+        Error::OverBudget { .. } => Exit::Memory,
         _ => Exit::Refused,
     }
 }
@@ -197,6 +199,14 @@ pub fn bytes(text: &str) -> Result<u64, String> {
         .ok()
         .and_then(|number| number.checked_mul(1 << shift))
         .ok_or_else(|| format!("{text:?}: a number of bytes, like 8192, 64K, 64M or 1G"))
+}
+
+/// [`bytes`], and not 0.
+pub fn some_bytes(text: &str) -> Result<u64, String> {
+    match bytes(text)? {
+        0 => Err(format!("{text:?}: at least 1 byte")),
+        bytes => Ok(bytes),
+    }
 }
 
 /// A value that can be parsed by the library, for clap.

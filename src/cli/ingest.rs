@@ -13,13 +13,15 @@ use cashrank::engine::{Config, Counters, SelfLinks, WindowPolicy};
 use cashrank::ingest::{
     Every, Job, Note, Observer, Outcome, StandardInput, Standing, Stream, ingest,
 };
+use cashrank::memory::{Need, available, human};
 use cashrank::snapshot::Info;
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::{RealDisk, Settings, SpoolOptions, Unverified, settings_of};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::common::{
-    Exit, bound, bytes, parsed, positive, self_links, stop_on_signal, thousands, threads,
+    Exit, bound, bytes, parsed, positive, self_links, some_bytes, stop_on_signal, thousands,
+    threads,
 };
 
 const EXAMPLES: &str = "\
@@ -79,6 +81,10 @@ pub struct Args {
     /// Threads that decode [default: the number of processors].
     #[arg(long, value_name = "N", value_parser = positive)]
     threads: Option<u64>,
+    /// Most memory to use, like 20G: before more is needed the run ends at a checkpoint [default:
+    /// what is available, within the limits of the container, less a sixteenth].
+    #[arg(long, value_name = "SIZE", value_parser = some_bytes)]
+    memory: Option<u64>,
     /// Stop at the first record that cannot be used.
     #[arg(long)]
     strict: bool,
@@ -164,6 +170,7 @@ impl LimitArgs {
             zstd_window_log: self.limit_zstd_window.unwrap_or(default.zstd_window_log),
             block_bytes: self.limit_block.unwrap_or(default.block_bytes),
             pages: self.limit_pages.unwrap_or(default.pages),
+            memory: None,
         }
     }
 }
@@ -252,7 +259,10 @@ impl Args {
         config.marks = self.marks.unwrap_or(config.marks);
         config.recycle_after = self.recycle_after.unwrap_or(config.recycle_after);
         config.check()?;
-        let limits = self.limits.resolve(found);
+        let limits = Limits {
+            memory: self.memory.or_else(available),
+            ..self.limits.resolve(found)
+        };
         Ok(Job {
             store: self.store.clone(),
             settings: Settings::new(config, &limits),
@@ -379,6 +389,18 @@ impl Observer for Talk {
             } => format!(
                 "{input}: going on after record {} (byte {offset}) of pass {pass}",
                 thousands(records)
+            ),
+            Note::Memory {
+                pages,
+                need,
+                budget,
+                fits,
+            } => format!(
+                "memory: {} pages need {} of {}; {} would fit",
+                thousands(pages),
+                human(need.total()),
+                human(budget),
+                thousands(fits)
             ),
             Note::Spooling { from, ended: false } => {
                 format!("spool: send the stream from byte {from} on")
@@ -572,6 +594,13 @@ fn tell_state(info: &Info) {
     );
 }
 
+/// A need by part, with its sum.
+pub(super) fn memory(need: &Need) -> serde_json::Value {
+    let mut parts = serde_json::json!(need);
+    parts["total"] = need.total().into();
+    parts
+}
+
 fn summary_json(outcome: &Outcome, seconds: f64) -> serde_json::Value {
     let (now, before) = (&outcome.counters, &outcome.before);
     let snapshot = outcome.snapshot.as_ref();
@@ -588,6 +617,8 @@ fn summary_json(outcome: &Outcome, seconds: f64) -> serde_json::Value {
         "total_records": now.records,
         "total_links": now.links,
         "pages": outcome.pages,
+        "memory": memory(&outcome.need),
+        "pages_fit": outcome.fits,
         "turnovers": snapshot.map(|(_, info)| info.turnovers),
         "bound_l1": snapshot.and_then(|(_, info)| info.bound_l1()),
         "snapshot": snapshot.map(|(path, _)| path.display().to_string()),

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
+use cashrank::memory::Need;
 use cashrank::snapshot::Snapshot;
 use cashrank::store::{RealDisk, SpoolStanding, spool_standing};
 
@@ -47,6 +48,8 @@ struct Stat {
     /// The stream in the spool, as it is now.
     spool: Option<SpoolStanding>,
     disk_bytes: Disk,
+    /// What an ingest that goes on needs, by part.
+    memory_bytes: serde_json::Value,
 }
 
 /// Bytes on disk, by part.
@@ -101,6 +104,7 @@ fn stat(snapshot: &Snapshot, spool: Option<SpoolStanding>, disk_bytes: Disk) -> 
         snapshot: snapshot.path().display().to_string(),
         spool,
         disk_bytes,
+        memory_bytes: super::ingest::memory(&Need::to_resume(info.pages, None)),
     }
 }
 
@@ -196,6 +200,17 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
             thousands(disk.marks),
             thousands(disk.snapshots),
             thousands(disk.spool)
+        ),
+    )?;
+    let memory = &stat.memory_bytes;
+    let part = |name: &str| thousands(memory[name].as_u64().unwrap_or(0));
+    line(
+        "memory bytes",
+        format!(
+            "at most {} to go on (cash {}, index {})",
+            part("total"),
+            part("cash"),
+            part("index")
         ),
     )?;
     Ok(())

@@ -20,7 +20,7 @@ Without --deep it reads what an ingest reads when it starts (cash, whose law is 
 the end of the names), the marks, and the current snapshot.
 
 With --deep it reads everything: all names, each hashed and compared with its fingerprint; the index, \
-rebuilt from the fingerprints, none of which may be there twice (13.6 to 15.4 bytes of memory a page); \
+rebuilt from the fingerprints, none of which may be there twice (some 12.5 bytes of memory a page); \
 the history; all pages of store.redb; all snapshots.
 
 Nothing is changed. Each damaged file is named, with what that means and what to do; the exit code is \

@@ -1,7 +1,7 @@
 //! Writing: batches of any input become numbered records, gathered into blocks, packed on threads,
 //! written in order.
 //!
-//! Memory: the index of names, 14.4 bytes a name; some blocks; 32 bytes a block for the end's index;
+//! Memory: the index of names, some 12 bytes a name; some blocks; 32 bytes a block for the end's index;
 //! for an input that is itself an archive, 4 bytes for each of its names.
 
 use std::collections::VecDeque;

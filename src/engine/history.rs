@@ -64,10 +64,24 @@ pub struct Admission {
 /// Rows the log holds before it is cut into a run.
 pub(crate) const LOG_ROWS: usize = 1 << 21;
 
+/// Most memory of a log of so many rows: the rows, their copy in page order, and their places.
+pub(crate) fn log_bytes(rows: usize) -> u64 {
+    rows as u64 * ROW_BYTES
+}
+
+/// Rows of a log that takes `bytes` at most; not so few that runs would be tiny.
+pub(crate) fn log_rows(bytes: u64) -> usize {
+    (bytes / ROW_BYTES).clamp(1 << 14, LOG_ROWS as u64) as usize
+}
+
+const ROW_BYTES: u64 = 2 * size_of::<Row>() as u64 + size_of::<(u64, u32)>() as u64;
+
 /// Rows not yet in a run, in stream order.
 pub(crate) struct Log {
     policy: WindowPolicy,
     rows: Vec<Row>,
+    /// Rows after which it is to be cut.
+    full: usize,
 }
 
 impl Log {
@@ -75,7 +89,18 @@ impl Log {
         Log {
             policy,
             rows: Vec::new(),
+            full: LOG_ROWS,
         }
+    }
+
+    /// Sets the rows after which it is to be cut. Results don't depend on it.
+    pub fn set_full(&mut self, rows: usize) {
+        self.full = rows;
+    }
+
+    /// Whether it is to be cut into a run now.
+    pub fn is_full(&self) -> bool {
+        self.rows.len() >= self.full
     }
 
     pub fn len(&self) -> usize {

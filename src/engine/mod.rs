@@ -21,15 +21,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::batch::{Batch, Entry, LinkCounts, What};
 use crate::decode::{Reason, Time};
+use crate::memory::{Need, rows};
 use crate::{Error, Result};
 use history::Log;
-pub(crate) use index::Index;
+pub(crate) use index::{Index, Share, TOUCHED};
 
 pub use config::{Config, SelfLinks};
 pub(crate) use estimate::Sweep;
 pub use estimate::{Certificate, Estimation, Estimator, PageEstimate, Past, Window};
 pub use history::{Admission, Admissions, Row, Rows};
-pub(crate) use history::{fold, merge, mergeable};
+pub(crate) use history::{fold, log_bytes, log_rows, merge, mergeable};
 pub use index::Fingerprint;
 pub use ledger::{
     CHUNK_PAGES, ENDOWMENT, Ledger, ROUND_MIN, Totals, age, check_law, damping_units,
@@ -44,30 +45,6 @@ pub use window::WindowPolicy;
 /// Expected pairs of distinct URLs among `pages` that the index takes for one page.
 pub fn expected_wrong_merges(pages: u64) -> f64 {
     Index::expected_wrong_merges(pages)
-}
-
-fn index_of(
-    pages: u64,
-    fingerprints: impl Iterator<Item = Result<Fingerprint>>,
-) -> Result<(Index, Option<u64>)> {
-    let mut index = Index::with_room(pages)?;
-    for fingerprint in fingerprints {
-        let (_, new) = index.admit(fingerprint?)?;
-        if !new {
-            return Ok((index, None));
-        }
-    }
-    let count = index.pages();
-    Ok((index, Some(count)))
-}
-
-/// How many fingerprints there are, some `pages`; `None`: one is there twice, as far as an index tells
-/// them apart. Takes an index's memory.
-pub(crate) fn distinct(
-    pages: u64,
-    fingerprints: impl Iterator<Item = Result<Fingerprint>>,
-) -> Result<Option<u64>> {
-    Ok(index_of(pages, fingerprints)?.1)
 }
 
 /// Where the engine puts what it does not keep. Calls come in stream order.
@@ -156,9 +133,6 @@ impl EngineState {
     }
 }
 
-/// Names looked up at a time.
-const TOUCHED: usize = 64;
-
 /// The engine. See the module's head.
 pub struct Engine<A = InMemory> {
     config: Config,
@@ -213,15 +187,9 @@ impl<A: Archive> Engine<A> {
         Ok(())
     }
 
-    /// Rebuilds the index from all fingerprints in page order. How many there are; `None`: one is
-    /// there twice.
-    pub(crate) fn restore_index(
-        &mut self,
-        fingerprints: impl Iterator<Item = Result<Fingerprint>>,
-    ) -> Result<Option<u64>> {
-        let (index, count) = index_of(self.ledger.totals().pages, fingerprints)?;
+    /// Takes the index of all pages, rebuilt from their fingerprints.
+    pub(crate) fn restore_index(&mut self, index: Index) {
         self.index = index;
-        Ok(count)
     }
 
     /// All that is not an array.
@@ -258,6 +226,22 @@ impl<A: Archive> Engine<A> {
     /// Bytes of memory in use by the index.
     pub fn index_bytes(&self) -> u64 {
         self.index.bytes()
+    }
+
+    /// The memory needed with `pages` pages, no fewer than are known, and `names` bytes for names of
+    /// archives; under a budget, to which [`Engine::keep_within`] was told to keep.
+    pub(crate) fn need(&self, pages: u64, names: u64, budget: Option<u64>) -> Need {
+        Need::new(pages, self.index.bytes_at(pages), names, budget)
+    }
+
+    /// Takes less memory for the log if the budget is small.
+    pub(crate) fn keep_within(&mut self, budget: Option<u64>) {
+        self.log.set_full(rows(budget));
+    }
+
+    /// Bytes of memory in use for the names of the running archive.
+    pub fn names_bytes(&self) -> u64 {
+        self.names.bytes()
     }
 
     pub(crate) fn ledger_mut(&mut self) -> &mut Ledger {
@@ -321,7 +305,7 @@ impl<A: Archive> Engine<A> {
     }
 
     fn apply_record(&mut self, batch: &Batch, entry: &Entry) -> Result<()> {
-        self.check_room(batch, entry)?;
+        self.check_room(batch, entry, self.ledger.page_limit())?;
         self.admit_names(batch, entry.names_end)?;
         let page = match batch.part {
             None => self.ids[entry.source as usize],
@@ -355,11 +339,10 @@ impl<A: Archive> Engine<A> {
         self.end_record()
     }
 
-    /// Checks that the pages an entry brings, and those of entries before it that were not applied
-    /// yet, are within the limit.
-    pub(crate) fn check_room(&self, batch: &Batch, entry: &Entry) -> Result<()> {
-        let limit = self.ledger.page_limit();
-        let room = limit - self.ledger.totals().pages;
+    /// Checks that with the pages an entry brings, and those of entries before it that were not applied
+    /// yet, there are no more than `limit`.
+    pub(crate) fn check_room(&self, batch: &Batch, entry: &Entry, limit: u64) -> Result<()> {
+        let room = limit.saturating_sub(self.ledger.totals().pages);
         let known = self.known(batch, entry.names_end);
         let first = batch.first_name();
         let names =
@@ -434,7 +417,7 @@ impl<A: Archive> Engine<A> {
         if self.ledger.count_record() {
             return self.end_round();
         }
-        if self.log.len() >= history::LOG_ROWS {
+        if self.log.is_full() {
             self.flush_log()?;
         }
         Ok(())
@@ -479,7 +462,7 @@ impl<A: Archive> Engine<A> {
         self.ledger.end_round(|page, paid| {
             log.measure(page, paid, 0, None, pages);
             // A round may recycle most pages there are.
-            if log.len() >= history::LOG_ROWS {
+            if log.is_full() {
                 archive.run(interval, log.take_run())?;
             }
             Ok::<(), Error>(())

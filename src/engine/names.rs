@@ -8,14 +8,22 @@ use super::page::PageId;
 pub struct NameMap {
     /// The first so many names have the number of their page.
     same: u64,
-    /// The pages of the names after them: 40 bits, little-endian.
-    others: Vec<[u8; 5]>,
+    /// The pages of the names after them: 40 bits, little-endian; all parts but the last hold [`PART`].
+    others: Vec<Vec<[u8; 5]>>,
 }
 
+/// Names of a part: growing never copies more.
+const PART: usize = 1 << 18;
+
 impl NameMap {
+    /// Bytes of a name whose page has another number.
+    const BYTES: u64 = 5;
+
     /// Names whose pages are known.
     pub fn len(&self) -> u64 {
-        self.same + self.others.len() as u64
+        let parts = self.others.len().saturating_sub(1);
+        let last = self.others.last().map_or(0, Vec::len);
+        self.same + (parts * PART + last) as u64
     }
 
     /// Whether no page is known.
@@ -25,7 +33,13 @@ impl NameMap {
 
     /// Bytes of memory in use.
     pub fn bytes(&self) -> u64 {
-        (self.others.capacity() * 5) as u64
+        let names: usize = self.others.iter().map(Vec::capacity).sum();
+        names as u64 * Self::BYTES
+    }
+
+    /// Bytes that `names` more names may take.
+    pub fn bytes_more(names: u64) -> u64 {
+        (names + PART as u64) * Self::BYTES
     }
 
     /// Takes the page of the next name.
@@ -35,7 +49,17 @@ impl NameMap {
             return;
         }
         let [a, b, c, d, e, ..] = page.0.to_le_bytes();
-        self.others.push([a, b, c, d, e]);
+        match self.others.last_mut() {
+            Some(part) if part.len() < PART => part.push([a, b, c, d, e]),
+            _ => {
+                let mut part = Vec::new();
+                if !self.others.is_empty() {
+                    part.reserve_exact(PART);
+                }
+                part.push([a, b, c, d, e]);
+                self.others.push(part);
+            }
+        }
     }
 
     /// The page of a name that is known.
@@ -44,7 +68,7 @@ impl NameMap {
         match name.checked_sub(self.same) {
             None => PageId(name),
             Some(at) => {
-                let [a, b, c, d, e] = self.others[at as usize];
+                let [a, b, c, d, e] = self.others[at as usize / PART][at as usize % PART];
                 PageId(u64::from_le_bytes([a, b, c, d, e, 0, 0, 0]))
             }
         }
@@ -74,5 +98,18 @@ mod tests {
         map.pages(&names, &mut found);
         assert_eq!(found, pages.map(PageId));
         assert_eq!(map.same, 3);
+    }
+
+    #[test]
+    fn parts_take_five_bytes_a_name() {
+        let mut map = NameMap::default();
+        let names = 3 * PART as u64 + 5;
+        (0..names).for_each(|name| map.push(PageId(name * 1_000 + 7)));
+        assert_eq!(map.len(), names);
+        assert_eq!(map.bytes(), 4 * PART as u64 * 5);
+        assert!(map.bytes() <= NameMap::bytes_more(names));
+        for name in (0..names).step_by(999).chain([names - 1]) {
+            assert_eq!(map.page(name as u32), PageId(name * 1_000 + 7));
+        }
     }
 }

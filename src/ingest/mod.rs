@@ -24,6 +24,7 @@ use std::time::Duration;
 use crate::decode::{Format, Reason};
 use crate::engine::{Config, Counters};
 use crate::limits::Limits;
+use crate::memory::Need;
 use crate::snapshot::Info;
 use crate::source::{InputName, SourceOptions};
 use crate::store::{Settings, SpoolOptions};
@@ -170,6 +171,10 @@ pub struct Outcome {
     pub unverified: Option<crate::store::Unverified>,
     /// With a spool: bytes of the stream, from its start, that are durable.
     pub durable: Option<u64>,
+    /// Bytes of memory needed for the pages known now.
+    pub need: Need,
+    /// Pages that fit the memory budget and the limit.
+    pub fits: u64,
 }
 
 /// Told what happens, as it happens.
@@ -199,6 +204,17 @@ pub enum Note<'a> {
         records: u64,
         /// Decompressed bytes of it read before.
         offset: u64,
+    },
+    /// What the memory budget allows: told at the start, and when the pages have doubled.
+    Memory {
+        /// Pages known.
+        pages: u64,
+        /// Bytes needed for them.
+        need: Need,
+        /// Bytes of the budget.
+        budget: u64,
+        /// Pages that fit.
+        fits: u64,
     },
     /// A spool is open.
     Spooling {

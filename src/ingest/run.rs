@@ -1,6 +1,7 @@
 //! The run: inputs one after the other, pass after pass, with checkpoints and snapshots between.
 
 mod archive;
+mod budget;
 mod complete;
 mod schedule;
 mod unchanged;
@@ -26,6 +27,7 @@ use crate::source::{Chunk, Compression, DamageKind, InputName, Restart, Source, 
 use crate::store::{Disk, Input, Opened, Place, Progress, Spooled, Store, Unverified};
 use crate::{Error, Result};
 use archive::Following;
+use budget::Budget;
 use schedule::{Publishing, Reached};
 use unchanged::Stamp;
 
@@ -38,7 +40,9 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         observer.note(Note::Created { store: &job.store });
     }
     let Opened {
-        engine, progress, ..
+        mut engine,
+        progress,
+        ..
     } = opened;
     let found = spooling::found(&*disk, job)?;
     let plan = plan(job, progress.clone(), found, observer)?;
@@ -66,7 +70,8 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
             ended: progress.pass > 1,
         });
     }
-    let run = Run {
+    let mut run = Run {
+        budget: Budget::new(job.limits.memory, &mut engine),
         before: (engine.counters().clone(), engine.ledger().totals().pages),
         job,
         observer,
@@ -86,6 +91,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         engine,
         disk,
     };
+    run.tell_memory();
     if finished && !run.owes_snapshot() && snapshot::latest_is_sound(&*run.disk, &job.store) {
         return Ok(run.outcome(true, false));
     }
@@ -109,6 +115,7 @@ struct Run<'a> {
     /// Before the engine too: it writes into the store.
     spooling: Option<Spooling>,
     engine: Engine<Store>,
+    budget: Budget,
     inputs: Vec<InputName>,
     progress: Progress,
     before: (Counters, u64),
@@ -185,7 +192,7 @@ impl Run<'_> {
                 }
                 true
             }
-            Error::BadRecord { .. } | Error::TooManyPages { .. } => true,
+            Error::BadRecord { .. } | Error::TooManyPages { .. } | Error::OverBudget { .. } => true,
             _ => false,
         };
         if !keep || !matches!(self.is_as_in_pass_1(), Ok(true)) {
@@ -216,7 +223,10 @@ impl Run<'_> {
     }
 
     fn outcome(mut self, nothing_to_do: bool, stopped: bool) -> Outcome {
+        let (need, fits) = self.memory();
         Outcome {
+            need,
+            fits,
             durable: self.end_spooling(),
             nothing_to_do,
             stopped,
@@ -409,6 +419,7 @@ impl Run<'_> {
             .hash
             .get_or_insert_with(|| (chunk.prefix.clone(), 0));
         self.engine.begin();
+        self.look_at_budget(reading, &piece.batch)?;
         let Some(first) = self.follow(reading, piece)? else {
             return Ok(self.stop_asked());
         };
@@ -513,8 +524,10 @@ impl Run<'_> {
         let mut next = piece.batch.entries[at..].iter();
         let is_archive = piece.batch.part.is_some();
         let record = next.find(|entry| is_archive || piece.chunk.offset + entry.end > end);
+        let limit = self.page_limit();
         record.map_or(Ok(()), |record| {
-            self.engine.check_room(&piece.batch, record)
+            let room = self.engine.check_room(&piece.batch, record, limit);
+            room.map_err(|error| self.blame_budget(error))
         })
     }
 

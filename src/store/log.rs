@@ -269,8 +269,25 @@ impl BlockLog {
         Error::Damaged { path, what }
     }
 
+    /// The block at `offset`, as [`BlockLog::block_at`] reads it.
+    fn block_ahead(&self, offset: u64, ahead: &mut Ahead) -> Result<(Block, u64)> {
+        let Some((head, payload)) = ahead.framed(self, offset)? else {
+            return self.block_at(offset);
+        };
+        if checksum(&head[..16], xxh3_64(payload)) != number(&head[16..24]) {
+            return self.block_at(offset);
+        }
+        let block = Block {
+            first: number(&head[0..8]),
+            pages: number(&head[8..12]) as u32,
+            payload: payload.to_vec(),
+        };
+        Ok((block, offset + (HEADER + payload.len()) as u64))
+    }
+
     /// All blocks in order. Checks that pages follow on without a gap.
     pub fn blocks(&self) -> impl Iterator<Item = Result<Block>> + '_ {
+        let mut ahead = Ahead::default();
         let mut offset = 0;
         let mut page = 0;
         let mut failed = false;
@@ -278,20 +295,22 @@ impl BlockLog {
             if failed || offset >= self.lengths.data {
                 return None;
             }
-            let block = self.block_at(offset).and_then(|(block, end)| {
-                if block.first != page {
-                    return Err(Error::damaged(
-                        &self.path,
-                        format!(
-                            "block at byte {offset} begins with page {}, expected {page}",
-                            block.first
-                        ),
-                    ));
-                }
-                offset = end;
-                page = block.pages().end;
-                Ok(block)
-            });
+            let block = self
+                .block_ahead(offset, &mut ahead)
+                .and_then(|(block, end)| {
+                    if block.first != page {
+                        return Err(Error::damaged(
+                            &self.path,
+                            format!(
+                                "block at byte {offset} begins with page {}, expected {page}",
+                                block.first
+                            ),
+                        ));
+                    }
+                    offset = end;
+                    page = block.pages().end;
+                    Ok(block)
+                });
             failed = block.is_err();
             Some(block)
         })
@@ -319,6 +338,52 @@ impl BlockLog {
             index_path(&self.path),
             format!("{} bytes for {at} blocks of {ENTRY}", self.lengths.index),
         ))
+    }
+}
+
+/// Bytes of a log's data read at a time, where it is read in order.
+const AHEAD: u64 = 4 << 20;
+
+/// A stretch of a log's data.
+#[derive(Default)]
+struct Ahead {
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+impl Ahead {
+    /// Header and payload of the block at `offset`; `None`: it is too large, or its length is wrong.
+    fn framed(&mut self, log: &BlockLog, offset: u64) -> Result<Option<(&[u8], &[u8])>> {
+        if !self.read(log, offset, HEADER as u64)? {
+            return Ok(None);
+        }
+        let len = number(&self.from(offset)[12..16]);
+        if !self.read(log, offset, HEADER as u64 + len)? {
+            return Ok(None);
+        }
+        let (head, rest) = self.from(offset).split_at(HEADER);
+        Ok(Some((head, &rest[..len as usize])))
+    }
+
+    fn from(&self, offset: u64) -> &[u8] {
+        &self.bytes[(offset - self.offset) as usize..]
+    }
+
+    /// Reads on if `len` bytes from `offset` on, at least the stretch's own, are not there yet. False:
+    /// they can't be.
+    fn read(&mut self, log: &BlockLog, offset: u64, len: u64) -> Result<bool> {
+        if offset + len <= self.offset + self.bytes.len() as u64 {
+            return Ok(true);
+        }
+        let left = log.lengths.data.saturating_sub(offset).min(AHEAD);
+        if len > left {
+            return Ok(false);
+        }
+        self.offset = offset;
+        self.bytes.resize(left as usize, 0);
+        let read = log.data.read_at(&mut self.bytes, offset);
+        read.map_err(Error::reading(&log.path))?;
+        Ok(true)
     }
 }
 

@@ -39,6 +39,7 @@ mod marks;
 mod names;
 mod overlay;
 mod progress;
+mod reindex;
 mod sealed;
 mod spool;
 mod tables;
@@ -56,6 +57,7 @@ use crate::engine::{
     WindowPolicy, fold, merge, mergeable,
 };
 use crate::limits::Limits;
+use crate::memory::Need;
 use crate::{Error, Result};
 use blocks::Packer;
 use cash::{CashFile, Slot};
@@ -72,6 +74,7 @@ pub use identity::{Settings, VERSION};
 pub use names::NameLengths;
 pub(crate) use names::NameReader;
 pub use progress::{Input, Place, Progress, Spooled, Unverified};
+use reindex::reindex;
 pub(crate) use sealed::{from_text, to_text};
 pub(crate) use spool::{Spool, SpoolReader, remove_spool};
 pub use spool::{SpoolOptions, SpoolStanding, Told, spool_standing, verify_spool};
@@ -161,7 +164,7 @@ impl Store {
             disk,
         };
         let progress = store.manifest.progress.clone();
-        let engine = store.into_engine(limits.pages)?;
+        let engine = store.into_engine(limits)?;
         Ok(Opened {
             engine,
             progress,
@@ -169,7 +172,8 @@ impl Store {
         })
     }
 
-    fn into_engine(self, page_limit: u64) -> Result<Engine<Store>> {
+    fn into_engine(self, limits: &Limits) -> Result<Engine<Store>> {
+        let page_limit = limits.pages;
         let state = self.manifest.engine.clone();
         let pages = state.totals.pages;
         if pages > page_limit {
@@ -178,6 +182,7 @@ impl Store {
                 self.dir.display()
             )));
         }
+        Need::check_resume(pages, limits.memory)?;
         let cash = CashFile::look(&*self.disk, &self.dir)?;
         let slots = self.slots.clone();
         let names = NameReader::open(&*self.disk, &self.dir, self.manifest.names)?;
@@ -197,8 +202,9 @@ impl Store {
         engine.restore(state, load)?;
         let law = engine.ledger().check_law();
         law.map_err(|what| Error::damaged(dir.join("cash"), what))?;
-        let known = engine.restore_index(names.fingerprints())?;
+        let (index, known) = reindex(pages, &names)?;
         verify::check_count(&dir.join("fingerprints"), known, pages)?;
+        engine.restore_index(index);
         Ok(engine)
     }
 

@@ -132,6 +132,12 @@ fn misfit(page: u64) -> String {
     format!("it does not fit the name of page {page} in urls under the key in identity.json")
 }
 
+/// Fingerprints of the pages from `first` on.
+pub(crate) struct Prints {
+    pub first: u64,
+    pub fingerprints: Vec<Fingerprint>,
+}
+
 /// Reads names by page.
 pub(crate) struct NameReader {
     path: std::path::PathBuf,
@@ -181,27 +187,31 @@ impl NameReader {
 
     /// All fingerprints in page order.
     pub fn fingerprints(&self) -> impl Iterator<Item = Result<Fingerprint>> + '_ {
-        self.fingerprints.blocks().flat_map(|block| {
-            let (bytes, error) = match block {
-                Ok(block) if block.payload.len() == block.pages as usize * 16 => {
-                    (block.payload, None)
-                }
-                Ok(_) => (
-                    Vec::new(),
-                    Some(Err(Error::damaged(
-                        self.path.with_file_name("fingerprints"),
-                        "a block of wrong length",
-                    ))),
-                ),
+        self.fingerprint_blocks().flat_map(|block| {
+            let (prints, error) = match block {
+                Ok(block) => (block.fingerprints, None),
                 Err(error) => (Vec::new(), Some(Err(error))),
             };
-            let (prints, _) = bytes.as_chunks::<16>();
-            prints
-                .iter()
-                .map(|print| Ok(Fingerprint::from_le_bytes(*print)))
-                .collect::<Vec<_>>()
-                .into_iter()
-                .chain(error)
+            prints.into_iter().map(Ok).chain(error)
+        })
+    }
+
+    /// The same, block by block.
+    pub fn fingerprint_blocks(&self) -> impl Iterator<Item = Result<Prints>> + '_ {
+        self.fingerprints.blocks().map(|block| {
+            let block = block?;
+            let (prints, _) = block.payload.as_chunks::<16>();
+            if block.payload.len() != block.pages as usize * 16 {
+                return Err(Error::damaged(
+                    self.path.with_file_name("fingerprints"),
+                    "a block of wrong length",
+                ));
+            }
+            let prints = prints.iter().map(|print| u128::from_le_bytes(*print));
+            Ok(Prints {
+                first: block.first,
+                fingerprints: prints.collect(),
+            })
         })
     }
 

@@ -25,6 +25,7 @@ use super::fence::{Fence, Fenced};
 use super::manifest::{Manifest, Run};
 use super::overlay::Overlay;
 use crate::engine::{Admission, Admissions, Row, Rows};
+use crate::memory::DATABASE;
 use crate::{Error, Result};
 
 const MANIFEST: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("manifest");
@@ -46,9 +47,6 @@ fn rows_seal((run, block): (u64, u64)) -> Seal<2> {
 fn admissions_seal(block: u64) -> Seal<1> {
     Seal("admissions", [block])
 }
-
-/// redb's page cache. The history is written once and read in order: a small one does.
-const CACHE_BYTES: usize = 64 << 20;
 
 /// redb's storage, on the store's disk.
 #[derive(Debug)]
@@ -146,7 +144,7 @@ impl Tables {
         let fence = Fence::new(path);
         let db = fence.hold(|| {
             Database::builder()
-                .set_cache_size(CACHE_BYTES)
+                .set_cache_size(DATABASE as usize)
                 .create_with_backend(Backend(file))
                 .map_err(failed(fence.path(), "open"))
         })?;

@@ -14,8 +14,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::reindex::reindex;
 use super::view::View;
-use crate::engine::{Past, Sweep, check_law, distinct};
+use crate::engine::{Past, Sweep, check_law};
 use crate::{Error, Result};
 
 /// How much is read.
@@ -107,12 +108,13 @@ impl View {
 
     fn inspect_fingerprints(&self, depth: Depth, report: &mut Report) -> Result<()> {
         let pages = self.totals().pages;
-        let mut fingerprints = self.names.fingerprints();
         let found = match depth {
             Depth::Quick => {
-                Some(fingerprints.try_fold(0, |count, print| print.map(|_| count + 1))?)
+                let mut blocks = self.names.fingerprint_blocks();
+                let count = |block: super::names::Prints| block.fingerprints.len() as u64;
+                Some(blocks.try_fold(0, |sum, block| block.map(|block| sum + count(block)))?)
             }
-            Depth::Deep => distinct(pages, fingerprints)?,
+            Depth::Deep => reindex(pages, &self.names)?.1,
         };
         report.fingerprints = found.unwrap_or_default();
         check_count(&self.dir.join("fingerprints"), found, pages)

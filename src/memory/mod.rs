@@ -1,0 +1,168 @@
+//! How much memory an ingest needs, by part, and how much there is.
+//!
+//! [`Need`] is a bound, not a measure: what an ingest of so many pages takes at most, whatever the input
+//! holds and however many threads decode. Parts that grow with pages are exact to a few percent;
+//! the others are what their buffers may grow to.
+
+mod machine;
+
+use serde::Serialize;
+
+pub use machine::available;
+
+use crate::engine::Index;
+use crate::engine::{log_bytes, log_rows};
+use crate::{Error, Result};
+
+const MIB: u64 = 1 << 20;
+
+/// redb's page cache. The history is written once and read in order: a small one does.
+pub(crate) const DATABASE: u64 = 64 * MIB;
+/// Buffers of the pipeline: chunks and batches on their way, windows of decompressors, a checkpoint's.
+const BUFFERS: u64 = 256 * MIB;
+/// What making a snapshot takes at most,
+const PUBLISHING: u64 = 600 * MIB;
+/// and what it takes of that for each page, beside [`PUBLISHING_LEAST`].
+const PUBLISHING_A_PAGE: u64 = 64;
+const PUBLISHING_LEAST: u64 = 16 * MIB;
+/// The kernel backs arrays with pages of this size where they are large.
+const HUGE_PAGE: u64 = 2 * MIB;
+/// The share of a budget that the visit log may take: it is cut into runs more often instead.
+const LOG_SHARE: u64 = 8;
+
+/// Bytes of memory, by part.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Need {
+    /// Cash and ages: 8.5 bytes a page.
+    pub cash: u64,
+    /// The index, one of its segments growing.
+    pub index: u64,
+    /// Pages of the names of crawl archives.
+    pub names: u64,
+    /// Visits not yet in the history.
+    pub log: u64,
+    /// The database's cache.
+    pub database: u64,
+    /// Input on its way, and checkpoints.
+    pub buffers: u64,
+    /// Making a snapshot.
+    pub publishing: u64,
+}
+
+impl Need {
+    /// With `pages` pages, whose index takes `index` bytes, and `names` bytes of an archive's names.
+    pub(crate) fn new(pages: u64, index: u64, names: u64, budget: Option<u64>) -> Need {
+        let array = |bytes: u64| bytes.next_multiple_of(HUGE_PAGE.min(bytes.max(1)));
+        Need {
+            cash: array(pages * 8) + array(pages.div_ceil(2)),
+            index,
+            names,
+            log: log_bytes(rows(budget)),
+            database: DATABASE,
+            buffers: BUFFERS,
+            publishing: PUBLISHING.min(PUBLISHING_LEAST + pages * PUBLISHING_A_PAGE),
+        }
+    }
+
+    /// To go on with a store of `pages` pages.
+    pub fn to_resume(pages: u64, budget: Option<u64>) -> Need {
+        Need::new(pages, Index::bytes_with_room(pages), 0, budget)
+    }
+
+    /// Refuses to load a store that needs more than the budget.
+    pub(crate) fn check_resume(pages: u64, budget: Option<u64>) -> Result<()> {
+        let need = Need::to_resume(pages, budget).total();
+        match budget {
+            Some(budget) if need > budget => Err(Error::OverBudget {
+                pages,
+                need,
+                budget,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// All parts.
+    pub fn total(&self) -> u64 {
+        let pages = self.cash + self.index + self.names;
+        pages + self.log + self.database + self.buffers + self.publishing
+    }
+}
+
+/// Rows that the visit log may hold under a budget.
+pub(crate) fn rows(budget: Option<u64>) -> usize {
+    log_rows(budget.map_or(u64::MAX, |budget| budget / LOG_SHARE))
+}
+
+/// The largest number up to `most` for which `fits` holds, which holds up to some number and not beyond;
+/// 0 if for none.
+pub(crate) fn largest(most: u64, fits: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (0, most);
+    while low < high {
+        let mid = high - (high - low) / 2;
+        if fits(mid) {
+            low = mid;
+        } else {
+            high = mid - 1;
+        }
+    }
+    low
+}
+
+/// Bytes as people read them, with one decimal, rounded up.
+pub fn human(bytes: u64) -> String {
+    let tenths = |shift: u32| (u128::from(bytes) * 10).div_ceil(1 << shift);
+    let (tenths, unit) = match bytes {
+        0..MIB => (tenths(10), "KiB"),
+        MIB..0x4000_0000 => (tenths(20), "MiB"),
+        _ => (tenths(30), "GiB"),
+    };
+    format!("{}.{} {unit}", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_rounded_up() {
+        for (bytes, text) in [
+            (0, "0.0 KiB"),
+            (1, "0.1 KiB"),
+            (1536, "1.5 KiB"),
+            (64 * MIB, "64.0 MiB"),
+            (64 * MIB + 1, "64.1 MiB"),
+            (1 << 30, "1.0 GiB"),
+            (u64::MAX, "17179869184.0 GiB"),
+        ] {
+            assert_eq!(human(bytes), text);
+        }
+    }
+
+    #[test]
+    fn the_largest_that_fits_is_found() {
+        for most in [0, 1, 2, 99, 1 << 34] {
+            for bound in [0, 1, 50, 98, 99, 100, u64::MAX] {
+                assert_eq!(largest(most, |n| n <= bound), most.min(bound));
+            }
+        }
+    }
+
+    /// The arithmetic of a billion pages: cells 8, ages a half, slots of 10 bytes at a load of 0.8.
+    #[test]
+    fn a_billion_pages_need_21_bytes_each() {
+        let need = Need::to_resume(1_000_000_000, None);
+        assert!(need.cash - 8_500_000_000 < 2 * HUGE_PAGE);
+        assert!(need.index.abs_diff(12_500_000_000) < 1_000_000);
+        assert_eq!(need.publishing, PUBLISHING);
+        assert!(need.total() < 22_400_000_000);
+    }
+
+    #[test]
+    fn a_small_budget_makes_the_log_small_and_a_large_one_does_not_grow_it() {
+        let of = |budget| Need::to_resume(0, budget).log;
+        assert!(of(Some(512 * MIB)) <= 64 * MIB);
+        assert_eq!(of(Some(64 << 30)), of(None));
+        assert!(of(Some(0)) > 0);
+    }
+}

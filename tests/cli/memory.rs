@@ -1,0 +1,147 @@
+//! The memory budget: where it stops a run, and that it changes nothing else.
+
+use serde_json::Value;
+
+use crate::support::{Lab, crawl};
+
+/// What the pages need of memory; the log is left out, which is smaller if the budget is.
+fn needed(json: &Value) -> u64 {
+    let memory = &json["memory"];
+    memory["total"].as_u64().unwrap() - memory["log"].as_u64().unwrap()
+}
+
+/// A budget that `needed` and the log, an eighth of the budget, just fit.
+fn budget_for(needed: u64) -> u64 {
+    needed * 8 / 7 + 8
+}
+
+#[test]
+fn a_small_budget_stops_at_a_checkpoint_and_a_larger_one_goes_on() {
+    let lab = Lab::new();
+    lab.file("a", crawl(71, 2_000).concat());
+    lab.file("none", "");
+    let none = lab
+        .run("ingest none --store none.store --json --memory 1T")
+        .exits(0)
+        .json();
+    let whole = lab
+        .run("ingest a --store whole --json --memory 1T")
+        .exits(0)
+        .json();
+    let pages = whole["pages"].as_u64().unwrap();
+    let (least, most) = (needed(&none), needed(&whole));
+    assert!(least < most);
+
+    let mut known = 0;
+    for share in [3, 2] {
+        let budget = budget_for(least + (most - least) / share);
+        let done = lab.run(&format!("ingest a --store cut --memory {budget}"));
+        done.exits(8).says(&[
+            "raise --memory",
+            "--limit-pages",
+            "pages known",
+            " would fit",
+        ]);
+        // What fits is kept, and ranked.
+        let now = lab.stat("cut")["pages"].as_u64().unwrap();
+        assert!(known < now && now < pages, "{known}, {now} of {pages}");
+        known = now;
+    }
+    lab.run(&format!(
+        "ingest a --store cut --memory {}",
+        budget_for(most)
+    ))
+    .exits(0)
+    .says(&["going on after record"]);
+    assert!(lab.snapshot("cut") == lab.snapshot("whole"));
+    lab.run("verify --deep --store cut").exits(0);
+}
+
+/// What is known takes memory, too: such a store is not even loaded.
+#[test]
+fn a_store_that_needs_more_than_the_budget_is_not_opened() {
+    let lab = Lab::new();
+    lab.file("a", crawl(72, 300).concat());
+    lab.run("ingest a --store s --memory 1M").exits(8).says(&[
+        "with 0 pages known",
+        "the budget is 1.0 MiB",
+        "raise --memory",
+    ]);
+    lab.run("ingest a --store s --memory 4G")
+        .exits(0)
+        .says(&["memory: 0 pages need", "of 4.0 GiB"]);
+    lab.run("ingest a --store s --memory 1M")
+        .exits(8)
+        .says(&["raise --memory"]);
+    lab.run("ingest a --store s")
+        .exits(0)
+        .says(&["nothing to do"]);
+}
+
+/// Five bytes for each name of an archive that is not the first input, and new pages.
+#[test]
+fn names_of_archives_count() {
+    let lab = Lab::new();
+    lab.file("a", crawl(73, 300).concat());
+    lab.file("b", crawl(74, 1_500).concat());
+    lab.run("convert b -o b.cza --block-records 50").exits(0);
+    let line = "ingest a b.cza --repeat 2 --store";
+    let first = lab
+        .run("ingest a --repeat 2 --store first --json --memory 1T")
+        .exits(0)
+        .json();
+    let whole = lab
+        .run(&format!("{line} whole --json --memory 1T"))
+        .exits(0)
+        .json();
+    let (least, most) = (needed(&first), needed(&whole));
+    for tenths in [1, 9] {
+        let budget = budget_for(least + (most - least) * tenths / 10);
+        lab.run(&format!("{line} cut --memory {budget}"))
+            .exits(8)
+            .says(&["raise --memory"]);
+    }
+    // A part more than the names kept between the passes: the next batch's may need it.
+    lab.run(&format!(
+        "{line} cut --memory {}",
+        budget_for(most + (8 << 20))
+    ))
+    .exits(0);
+    assert!(lab.snapshot("cut") == lab.snapshot("whole"));
+}
+
+#[test]
+fn sizes_that_are_none_are_refused() {
+    let lab = Lab::new();
+    lab.file("a", crawl(75, 10).concat());
+    for size in ["0", "0G", "-1", "1.5G", "G", "many", "99999999999T", "1X"] {
+        let done = lab.run(&format!("ingest a --store s --memory={size}"));
+        done.exits(2).says(&["--memory"]);
+    }
+}
+
+/// What `stat` says is the arithmetic of the pages.
+#[test]
+fn stat_tells_what_going_on_needs() {
+    let lab = Lab::new();
+    lab.file("a", crawl(76, 300).concat());
+    lab.run("ingest a --store s").exits(0);
+    let stat = lab.stat("s");
+    let pages = stat["pages"].as_u64().unwrap();
+    let memory = &stat["memory_bytes"];
+    assert_eq!(memory["cash"], pages * 8 + pages.div_ceil(2));
+    let parts = [
+        "cash",
+        "index",
+        "names",
+        "log",
+        "database",
+        "buffers",
+        "publishing",
+    ];
+    let sum: u64 = parts
+        .iter()
+        .map(|part| memory[part].as_u64().unwrap())
+        .sum();
+    assert_eq!(memory["total"], sum);
+}
