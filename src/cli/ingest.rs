@@ -13,7 +13,7 @@ use cashrank::engine::{Config, Counters, SelfLinks, WindowPolicy};
 use cashrank::ingest::{
     Every, Job, Note, Observer, Outcome, StandardInput, Standing, Stream, ingest,
 };
-use cashrank::snapshot::Info;
+use cashrank::snapshot::{Info, RANK_BYTES};
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::{RealDisk, Settings, SpoolOptions, Unverified, settings_of};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -271,6 +271,7 @@ impl Args {
             checkpoint_every: self.checkpoint_every,
             snapshot_every: self.snapshot_every.unwrap_or(Every::Never),
             keep_snapshots: self.keep_snapshots,
+            rank_bytes: RANK_BYTES,
             threads: threads(self.threads),
             limits,
             source: SourceOptions {
