@@ -70,7 +70,7 @@ pub use disk::{Disk, DiskFile, RealDisk};
 pub(crate) use disk::{read_whole, write_whole};
 pub use identity::{Settings, VERSION};
 pub use names::NameLengths;
-pub(crate) use names::NameReader;
+pub(crate) use names::{NameReader, kept};
 pub use progress::{Input, Place, Progress, Spooled, Unverified};
 pub(crate) use sealed::{from_text, to_text};
 pub(crate) use spool::{Spool, SpoolReader, remove_spool};
