@@ -60,7 +60,7 @@ use crate::{Error, Result};
 use blocks::Packer;
 use cash::{CashFile, Slot};
 use identity::Identity;
-use manifest::{Manifest, Run};
+use manifest::Manifest;
 use names::NameLogs;
 use tables::{Access, Tables, Writing};
 
@@ -250,26 +250,24 @@ impl Store {
         let policy = self.policy();
         loop {
             let runs = &self.manifest.runs;
-            let sizes: Vec<(u64, usize)> = runs
-                .iter()
-                .map(|run| (run.interval, run.rows as usize))
-                .collect();
-            let Some(at) = mergeable(&sizes, &self.manifest.engine.marks) else {
+            let sizes: Vec<(u64, u64)> = runs.iter().map(|run| (run.interval, run.rows)).collect();
+            let EngineState { marks, totals, .. } = &self.manifest.engine;
+            let Some(range) = mergeable(&sizes, marks, totals.pages) else {
                 return Ok(());
             };
-            let pair = [runs[at], runs[at + 1]];
+            let parts = runs[range.clone()].to_vec();
             let number = self.manifest.next_run;
             self.manifest.next_run += 1;
             let blocks = self.manifest.admission_blocks;
             let writing = self.writing()?;
-            let merged = writing.merge_runs(pair, number, blocks, |rows, admissions| {
-                if at == 0 {
-                    fold(policy, rows, admissions)
-                } else {
-                    merge(policy, rows)
-                }
-            })?;
-            self.manifest.runs.splice(at..at + 2, [merged]);
+            let merged =
+                writing.merge_runs(&parts, number, blocks, |rows, admissions| {
+                    match range.start {
+                        0 => fold(policy, rows, admissions),
+                        _ => merge(policy, rows),
+                    }
+                })?;
+            self.manifest.runs.splice(range, [merged]);
         }
     }
 }
@@ -360,31 +358,10 @@ impl Store {
         Ok(())
     }
 
-    fn put_run(&mut self, interval: u64, rows: Vec<Row>) -> Result<()> {
-        let mut run = Run {
-            number: self.manifest.next_run,
-            interval,
-            rows: rows.len() as u64,
-            blocks: 0,
-            bytes: 0,
-        };
+    fn put_run(&mut self, interval: u64, rows: &mut dyn Iterator<Item = Row>) -> Result<()> {
+        let number = self.manifest.next_run;
         self.manifest.next_run += 1;
-        let writing = self.writing()?;
-        let mut packer = Packer::new();
-        let mut put = |block: Vec<u8>| {
-            run.bytes += block.len() as u64;
-            writing.put_rows(run.number, run.blocks, block)?;
-            run.blocks += 1;
-            Ok(())
-        };
-        for row in rows {
-            if let Some(block) = packer.add(row) {
-                put(block)?;
-            }
-        }
-        if let Some(block) = packer.finish() {
-            put(block)?;
-        }
+        let run = self.writing()?.put_run(number, interval, rows.map(Ok))?;
         self.manifest.runs.push(run);
         Ok(())
     }
@@ -412,7 +389,7 @@ impl Archive for Store {
         }
     }
 
-    fn run(&mut self, interval: u64, rows: Vec<Row>) -> Result<()> {
+    fn run(&mut self, interval: u64, rows: &mut dyn Iterator<Item = Row>) -> Result<()> {
         let put = self.put_run(interval, rows);
         self.noting(put)
     }
