@@ -185,15 +185,7 @@ impl Store {
         let config = self.identity.settings.config.clone();
         let dir = self.dir.clone();
         let mut engine = Engine::with_archive(config, page_limit, self)?;
-        let load = |cells: &mut [u64], ages: &mut [u8]| {
-            for (chunk, slot) in slots.iter().enumerate() {
-                let at = chunk * CHUNK_PAGES as usize;
-                let len = (cells.len() - at).min(CHUNK_PAGES as usize);
-                let ages = &mut ages[at / 2..at / 2 + len.div_ceil(2)];
-                cash.read(chunk as u64, pages, *slot, &mut cells[at..at + len], ages)?;
-            }
-            Ok(())
-        };
+        let load = |cells: &mut [u64], ages: &mut [u8]| cash.load(&slots, cells, ages);
         engine.restore(state, load)?;
         let law = engine.ledger().check_law();
         law.map_err(|what| Error::damaged(dir.join("cash"), what))?;
