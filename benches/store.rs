@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use cashrank::Limits;
 use cashrank::ingest::{Job, Note, Observer, Standing, ingest};
-use cashrank::snapshot::publish;
+use cashrank::snapshot::{RANK_BYTES, publish};
 use cashrank::source::InputName;
 use cashrank::store::{Opened, RealDisk, Settings, Store, checkpoint, open_view};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -61,7 +61,7 @@ fn store(c: &mut Criterion) {
     group.bench_function("snapshot", |b| {
         b.iter(|| {
             let view = open_view(&RealDisk, &folder.join("store")).expect("opens");
-            let (_, info) = publish(&RealDisk, &view, 1).expect("is published");
+            let (_, info) = publish(&RealDisk, &view, 1, RANK_BYTES).expect("is published");
             assert_eq!(info.pages, PAGES);
         });
     });

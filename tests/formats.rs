@@ -235,7 +235,7 @@ fn a_reader_made_from_the_store_tables_reads_stores() {
         Fields::of("store.md", "Log"),
         Fields::of("store.md", "Log index"),
     );
-    for (log, payload_of) in [("urls", 0), ("fingerprints", 16)] {
+    for (log, payload_of) in [("urls", 0), ("fingerprints", 10)] {
         let (bytes, entries) = (read(log), read(&format!("{log}.index")));
         let (mut at, mut pages) = (0, 0);
         for entry in entries.chunks(index.size) {

@@ -14,7 +14,7 @@ use cashrank::ingest::{
     Every, Job, Note, Observer, Outcome, StandardInput, Standing, Stream, ingest,
 };
 use cashrank::memory::{Need, available, human};
-use cashrank::snapshot::Info;
+use cashrank::snapshot::{Info, RANK_BYTES};
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::{RealDisk, Settings, SpoolOptions, Unverified, settings_of};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -281,6 +281,7 @@ impl Args {
             checkpoint_every: self.checkpoint_every,
             snapshot_every: self.snapshot_every.unwrap_or(Every::Never),
             keep_snapshots: self.keep_snapshots,
+            rank_bytes: RANK_BYTES,
             threads: threads(self.threads),
             limits,
             source: SourceOptions {

@@ -7,6 +7,8 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::ops::Range;
 
 use super::ledger::Paid;
 use super::mark::Mark;
@@ -64,7 +66,7 @@ pub struct Admission {
 /// Rows the log holds before it is cut into a run.
 pub(crate) const LOG_ROWS: usize = 1 << 21;
 
-/// Most memory of a log of so many rows: the rows, their copy in page order, and their places.
+/// Most memory of a log of so many rows: notes, their times, and their places in page order.
 pub(crate) fn log_bytes(rows: usize) -> u64 {
     rows as u64 * ROW_BYTES
 }
@@ -74,21 +76,43 @@ pub(crate) fn log_rows(bytes: u64) -> usize {
     (bytes / ROW_BYTES).clamp(1 << 14, LOG_ROWS as u64) as usize
 }
 
-const ROW_BYTES: u64 = 2 * size_of::<Row>() as u64 + size_of::<(u64, u32)>() as u64;
+const ROW_BYTES: u64 =
+    (size_of::<Note>() + size_of::<(u128, u64)>() + size_of::<(u64, u32)>()) as u64;
 
 /// Rows not yet in a run, in stream order.
 pub(crate) struct Log {
     policy: WindowPolicy,
-    rows: Vec<Row>,
-    /// Rows after which it is to be cut.
+    notes: Vec<Note>,
+    /// Clock and pages of each note, if the policy needs them.
+    times: Vec<(u128, u64)>,
+    /// Pages and their notes, to be sorted.
+    order: Vec<(u64, u32)>,
+    /// Notes after which it is to be cut.
     full: usize,
 }
+
+/// A row as it is noted: a visit makes one, so it is short.
+#[derive(Clone, Copy)]
+struct Note {
+    /// Page x 4, and the bits below.
+    page: u64,
+    cash: u64,
+    /// 0 without [`FETCHED`].
+    fetched: Time,
+}
+
+/// The note has a fetch's time.
+const FETCHED: u64 = 1;
+/// The note is a visit.
+const VISITED: u64 = 2;
 
 impl Log {
     pub fn new(policy: WindowPolicy) -> Log {
         Log {
             policy,
-            rows: Vec::new(),
+            notes: Vec::new(),
+            times: Vec::new(),
+            order: Vec::new(),
             full: LOG_ROWS,
         }
     }
@@ -100,55 +124,101 @@ impl Log {
 
     /// Whether it is to be cut into a run now.
     pub fn is_full(&self) -> bool {
-        self.rows.len() >= self.full
+        self.notes.len() >= self.full
     }
 
     pub fn len(&self) -> usize {
-        self.rows.len()
+        self.notes.len()
     }
 
-    /// A page distributed cash: in a visit (`visits` 1) or a recycling (0).
+    /// A page distributed cash: in a visit or a recycling.
     pub fn measure(
         &mut self,
         page: PageId,
         paid: Paid,
-        visits: u64,
+        visited: bool,
         fetched: Option<Time>,
         pages: u64,
     ) {
-        let timed = self.policy.is_timed();
-        self.rows.push(Row {
-            page: page.0,
-            cash: u128::from(paid.cash),
-            visits,
-            last_fetch: fetched,
-            clock: if timed { paid.clock } else { 0 },
-            pages: if timed { pages } else { 0 },
-            folded: false,
-        });
+        self.note(page, paid.cash, visited, fetched);
+        if self.policy.is_timed() {
+            self.times.push((paid.clock, pages));
+        }
     }
 
     /// A page was found unchanged: only its last fetch moves.
     pub fn seen(&mut self, page: PageId, fetched: Option<Time>) {
-        self.rows.push(Row {
-            page: page.0,
-            last_fetch: fetched,
-            ..Row::default()
+        self.note(page, 0, false, fetched);
+        if self.policy.is_timed() {
+            self.times.push((0, 0));
+        }
+    }
+
+    fn note(&mut self, page: PageId, cash: u64, visited: bool, fetched: Option<Time>) {
+        let visited = if visited { VISITED } else { 0 };
+        let timed = if fetched.is_some() { FETCHED } else { 0 };
+        self.notes.push(Note {
+            page: page.0 << 2 | visited | timed,
+            cash,
+            fetched: fetched.unwrap_or(0),
         });
     }
 
-    /// Takes the rows as a run: sorted by page, joined where the policy allows.
-    pub fn take_run(&mut self) -> Vec<Row> {
-        // Rows are long: their places are sorted, which keeps the order of a page's rows.
-        let log = std::mem::take(&mut self.rows);
-        let pages = log.iter().zip(0u32..);
-        let mut order: Vec<(u64, u32)> = pages.map(|(row, at)| (row.page, at)).collect();
-        order.sort_unstable();
-        let mut rows: Vec<Row> = order.iter().map(|&(_, at)| log[at as usize]).collect();
-        drop(log);
-        let policy = self.policy;
-        rows.dedup_by(|next, row| row.page == next.page && policy.join(row, next));
-        rows
+    fn row(&self, at: u32) -> Row {
+        let at = at as usize;
+        let note = self.notes[at];
+        let (clock, pages) = self.times.get(at).copied().unwrap_or_default();
+        Row {
+            page: note.page >> 2,
+            cash: note.cash.into(),
+            visits: u64::from(note.page & VISITED != 0),
+            last_fetch: (note.page & FETCHED != 0).then_some(note.fetched),
+            clock,
+            pages,
+            folded: false,
+        }
+    }
+
+    /// Takes the rows as a run: sorted by page, joined where the policy allows. What is not taken is
+    /// lost.
+    pub fn take_run(&mut self) -> Run<'_> {
+        // Their places are sorted with them, which keeps the order of a page's rows.
+        let notes = self.notes.iter().zip(0u32..);
+        self.order.clear();
+        self.order
+            .extend(notes.map(|(note, at)| (note.page >> 2, at)));
+        self.order.sort_unstable();
+        Run { log: self, at: 0 }
+    }
+}
+
+/// The rows of a [`Log`], in page order.
+pub(crate) struct Run<'l> {
+    log: &'l mut Log,
+    at: usize,
+}
+
+impl Iterator for Run<'_> {
+    type Item = Row;
+
+    fn next(&mut self) -> Option<Row> {
+        let next = |at: usize| self.log.order.get(at).map(|&(_, at)| self.log.row(at));
+        let mut row = next(self.at)?;
+        self.at += 1;
+        while let Some(later) = next(self.at).filter(|later| later.page == row.page) {
+            if !self.log.policy.join(&mut row, &later) {
+                break;
+            }
+            self.at += 1;
+        }
+        Some(row)
+    }
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        self.log.notes.clear();
+        self.log.times.clear();
     }
 }
 
@@ -217,13 +287,22 @@ impl<'a> Merge<'a> {
     }
 
     fn pull(&mut self, run: usize) {
-        match self.runs[run].next() {
-            Some(Ok(row)) => {
-                self.heads.push(Reverse((row.page, run)));
+        if let Some(page) = self.advance(run) {
+            self.heads.push(Reverse((page, run)));
+        }
+    }
+
+    /// Takes the next row of a run; its page.
+    fn advance(&mut self, run: usize) -> Option<u64> {
+        match self.runs[run].next()? {
+            Ok(row) => {
                 self.next[run] = Some(row);
+                Some(row.page)
             }
-            Some(Err(error)) => self.failed = Some(error),
-            None => {}
+            Err(error) => {
+                self.failed = Some(error);
+                None
+            }
         }
     }
 }
@@ -236,9 +315,17 @@ impl Iterator for Merge<'_> {
             self.heads.clear();
             return Some(Err(error));
         }
-        let Reverse((_, run)) = self.heads.pop()?;
+        let &Reverse((_, run)) = self.heads.peek()?;
         let row = self.next[run].take()?;
-        self.pull(run);
+        let page = self.advance(run);
+        // One place in the heap is changed, rather than one given up and another made.
+        let mut head = self.heads.peek_mut()?;
+        match page {
+            Some(page) => *head = Reverse((page, run)),
+            None => {
+                PeekMut::pop(head);
+            }
+        }
         Some(Ok(row))
     }
 }
@@ -279,18 +366,63 @@ where
     }
 }
 
-/// Which neighbouring runs to merge next, given each run's mark interval and number of rows, oldest
-/// first: two that no retained mark separates, the newer at least half as large as the older. So
-/// sizes fall geometrically, and a row is merged about log2(rows) times.
-pub(crate) fn mergeable(runs: &[(u64, usize)], marks: &[Mark]) -> Option<usize> {
+/// A merge makes a run so many times as large as the largest that go into it.
+const GROWTH: u64 = 32;
+/// Runs between two retained marks, at most, whatever their sizes.
+const RUNS_MAX: usize = 128;
+/// How many are merged then.
+const RUNS_MERGED: usize = 17;
+
+/// Which neighbouring runs to merge next into one, given each run's mark interval and number of rows,
+/// oldest first, and how many pages there are. Of the runs that no retained mark separates:
+///
+/// 1. all, if they have two rows a page or more: half of the rows or more go;
+/// 2. some that become one run at least [`GROWTH`] times as large as the largest of them: so a row is
+///    merged log(rows) / log(GROWTH) times;
+/// 3. of more than [`RUNS_MAX`], those [`RUNS_MERGED`] of them that have the fewest rows.
+///
+/// While there are ever more pages, the history takes little more room than its rows: old runs leave
+/// room only after a commit, and those of rule 2 are small beside all.
+pub(crate) fn mergeable(runs: &[(u64, u64)], marks: &[Mark], pages: u64) -> Option<Range<usize>> {
     let window = |interval: u64| marks.iter().rposition(|mark| mark.number <= interval);
-    (1..runs.len())
-        .rev()
-        .find(|&at| {
-            let ((older, older_rows), (newer, newer_rows)) = (runs[at - 1], runs[at]);
-            newer_rows * 2 >= older_rows && window(older) == window(newer)
-        })
-        .map(|at| at - 1)
+    let mut end = runs.len();
+    while end > 0 {
+        let last = window(runs[end - 1].0);
+        let apart = runs[..end].iter().rposition(|run| window(run.0) != last);
+        let start = apart.map_or(0, |before| before + 1);
+        let rows: Vec<u64> = runs[start..end].iter().map(|run| run.1).collect();
+        if let Some(within) = mergeable_alike(&rows, pages) {
+            return Some(start + within.start..start + within.end);
+        }
+        end = start;
+    }
+    None
+}
+
+/// As [`mergeable`], where no mark separates any.
+fn mergeable_alike(runs: &[u64], pages: u64) -> Option<Range<usize>> {
+    if runs.len() > 1 && runs.iter().sum::<u64>() >= 2 * pages {
+        return Some(0..runs.len());
+    }
+    for start in 0..runs.len() {
+        let (mut rows, mut largest, mut longest) = (0, 0, None);
+        for (at, &run) in runs.iter().enumerate().skip(start) {
+            rows += run;
+            largest = run.max(largest);
+            if at > start && largest * GROWTH <= rows {
+                longest = Some(start..at + 1);
+            }
+        }
+        if longest.is_some() {
+            return longest;
+        }
+    }
+    if runs.len() <= RUNS_MAX {
+        return None;
+    }
+    let least = |&at: &usize| runs[at..at + RUNS_MERGED].iter().sum::<u64>();
+    let start = (0..=runs.len() - RUNS_MERGED).min_by_key(least)?;
+    Some(start..start + RUNS_MERGED)
 }
 
 /// Admissions in page order.
@@ -325,5 +457,70 @@ impl<'a> AdmissionCursor<'a> {
                 _ => return Ok(self.current),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marks(numbers: &[u64]) -> Vec<Mark> {
+        let mark = |&number: &u64| Mark {
+            number,
+            ..Mark::default()
+        };
+        numbers.iter().map(mark).collect()
+    }
+
+    /// Merges as long as there is something to merge, where no two rows join; rows merged.
+    fn settle(runs: &mut Vec<(u64, u64)>) -> u64 {
+        let mut merged = 0;
+        while let Some(range) = mergeable(runs, &[], u64::MAX / 2) {
+            let rows = runs[range.clone()].iter().map(|run| run.1).sum();
+            let interval = runs[range.start].0;
+            runs.splice(range, [(interval, rows)]);
+            merged += rows;
+        }
+        merged
+    }
+
+    /// With ever more pages each row is merged once or twice in a thousand runs and more, whether runs
+    /// come one by one or hundreds at a time, and are alike or not; and they stay few.
+    #[test]
+    fn rows_are_merged_a_few_times() {
+        for (at_a_time, sizes) in [(1, [100; 3]), (300, [100; 3]), (7, [1, 30, 100])] {
+            let (mut runs, mut merged, mut rows) = (Vec::new(), 0, 0);
+            for run in 0..3_000 {
+                runs.push((0, sizes[run % 3]));
+                rows += sizes[run % 3];
+                if run % at_a_time == 0 {
+                    merged += settle(&mut runs);
+                    assert!(runs.len() <= RUNS_MAX);
+                }
+            }
+            assert!(merged <= 2 * rows, "{merged} for {rows}");
+            assert!(merged >= rows / 2, "{merged} for {rows}");
+        }
+    }
+
+    /// Sizes that never let a run grow by much: they are few all the same.
+    #[test]
+    fn runs_stay_few_whatever_their_sizes() {
+        let mut runs = Vec::new();
+        for run in 0u64..5_000 {
+            runs.push((0, 3u64.pow((run + 1).trailing_zeros())));
+            settle(&mut runs);
+            assert!(runs.len() <= RUNS_MAX);
+        }
+    }
+
+    #[test]
+    fn a_retained_mark_separates_runs() {
+        let runs = [(0, 5), (1, 5), (2, 5), (3, 5)];
+        assert_eq!(mergeable(&runs, &marks(&[2]), 5), Some(2..4));
+        assert_eq!(mergeable(&runs[..3], &marks(&[2]), 5), Some(0..2));
+        assert_eq!(mergeable(&runs, &marks(&[1, 2, 3]), 5), None);
+        assert_eq!(mergeable(&runs, &[], 10), Some(0..4));
+        assert_eq!(mergeable(&runs, &[], 11), None);
     }
 }

@@ -34,8 +34,8 @@ impl Archive for InMemory {
         Ok(())
     }
 
-    fn run(&mut self, interval: u64, rows: Vec<Row>) -> Result<()> {
-        self.runs.push((interval, rows));
+    fn run(&mut self, interval: u64, rows: &mut dyn Iterator<Item = Row>) -> Result<()> {
+        self.runs.push((interval, rows.collect()));
         Ok(())
     }
 
@@ -141,24 +141,27 @@ impl Engine<InMemory> {
         let policy = self.config().window;
         loop {
             let runs = &self.archive().runs;
-            let sizes: Vec<(u64, usize)> = runs.iter().map(|(i, rows)| (*i, rows.len())).collect();
-            let Some(at) = mergeable(&sizes, Engine::marks(self)) else {
+            let sizes: Vec<(u64, u64)> = runs
+                .iter()
+                .map(|(interval, rows)| (*interval, rows.len() as u64))
+                .collect();
+            let pages = self.ledger().totals().pages;
+            let Some(range) = mergeable(&sizes, Engine::marks(self), pages) else {
                 return Ok(());
             };
-            let parts: Vec<Rows<'_>> = runs[at..at + 2]
+            let parts: Vec<Rows<'_>> = runs[range.clone()]
                 .iter()
                 .map(|(_, rows)| Box::new(rows.iter().map(|row| Ok(*row))) as Rows<'_>)
                 .collect();
-            let merged = if at == 0 {
+            let merged = if range.start == 0 {
                 fold(policy, parts, self.admissions()?)
             } else {
                 merge(policy, parts)
             };
             let merged = merged.collect::<Result<Vec<Row>>>()?;
-            let interval = runs[at].0;
-            self.archive_mut()
-                .runs
-                .splice(at..at + 2, [(interval, merged)]);
+            let interval = runs[range.start].0;
+            let runs = &mut self.archive_mut().runs;
+            runs.splice(range, [(interval, merged)]);
         }
     }
 }

@@ -54,7 +54,7 @@ pub trait Archive {
     /// A record admitted pages from `admission.first` on.
     fn admission(&mut self, admission: Admission) -> Result<()>;
     /// A sorted run of the history, all of it after mark `interval` and before the next.
-    fn run(&mut self, interval: u64, rows: Vec<Row>) -> Result<()>;
+    fn run(&mut self, interval: u64, rows: &mut dyn Iterator<Item = Row>) -> Result<()>;
     /// A mark was made: keep a copy of `cells` under its number.
     fn keep_mark(&mut self, mark: &Mark, cells: &[u64]) -> Result<()>;
     /// A mark is no longer needed. Runs after it now belong to the mark before.
@@ -364,7 +364,7 @@ impl<A: Archive> Engine<A> {
         }
         let paid = self.ledger.visit(page, targets, age);
         let pages = self.ledger.totals().pages;
-        self.log.measure(page, paid, 1, fetched, pages);
+        self.log.measure(page, paid, true, fetched, pages);
     }
 
     /// Names of those up to `names_end` whose pages are known, at most so many.
@@ -460,10 +460,10 @@ impl<A: Archive> Engine<A> {
         let (log, archive) = (&mut self.log, &mut self.archive);
         let interval = self.marks_made;
         self.ledger.end_round(|page, paid| {
-            log.measure(page, paid, 0, None, pages);
+            log.measure(page, paid, false, None, pages);
             // A round may recycle most pages there are.
             if log.is_full() {
-                archive.run(interval, log.take_run())?;
+                archive.run(interval, &mut log.take_run())?;
             }
             Ok::<(), Error>(())
         })?;
@@ -494,7 +494,6 @@ impl<A: Archive> Engine<A> {
         if self.log.len() == 0 {
             return Ok(());
         }
-        let rows = self.log.take_run();
-        self.archive.run(self.marks_made, rows)
+        self.archive.run(self.marks_made, &mut self.log.take_run())
     }
 }

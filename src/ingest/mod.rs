@@ -72,6 +72,8 @@ pub struct Job {
     pub snapshot_every: Every,
     /// Snapshots to keep, the newest; 0: all.
     pub keep_snapshots: usize,
+    /// Memory for the ranks of a snapshot, in bytes; more pages take a temporary file.
+    pub rank_bytes: u64,
     /// Threads that decode, besides the one that reads and the one that applies. At least 1.
     pub threads: usize,
     /// Limits on input.
@@ -101,6 +103,7 @@ impl Job {
             checkpoint_every: Every::Time(Duration::from_secs(30)),
             snapshot_every: Every::Never,
             keep_snapshots: 0,
+            rank_bytes: crate::snapshot::RANK_BYTES,
             threads: 1,
             limits,
             source: SourceOptions::default(),

@@ -7,6 +7,7 @@ mod column;
 pub mod export;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+mod ranks;
 mod read;
 mod write;
 
@@ -24,6 +25,8 @@ pub(crate) use read::Columns;
 pub use read::{Ranked, Snapshot};
 pub use write::publish;
 
+/// Memory for the ranks of a snapshot, in bytes, unless told otherwise: those of 11 M pages.
+pub const RANK_BYTES: u64 = 256 << 20;
 /// Version of the format.
 pub const VERSION: u32 = 1;
 /// First and last bytes of a snapshot: six letters, and the version in two digits.

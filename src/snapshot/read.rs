@@ -189,13 +189,14 @@ impl Snapshot {
         Ok(names)
     }
 
-    /// The pages with these names, in one sweep over the fingerprints (16 bytes a page).
+    /// The pages with these names, in one sweep over the fingerprints (10 bytes a page).
     pub fn find(&self, disk: &dyn Disk, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
         let (_, key) = store::identity_of(disk, &self.store)?;
         let fingerprints = key.fingerprints();
         let mut wanted: HashMap<Fingerprint, Vec<usize>> = HashMap::new();
         for (at, name) in names.iter().enumerate() {
-            wanted.entry(fingerprints.of(name)).or_default().push(at);
+            let print = store::kept(fingerprints.of(name));
+            wanted.entry(print).or_default().push(at);
         }
         let mut found = vec![None; names.len()];
         let fingerprints = self.all_pages("fingerprints", self.names.fingerprints());

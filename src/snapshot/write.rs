@@ -1,26 +1,35 @@
 //! Writing a snapshot, and publishing it.
 
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::ranks::{Seen, order};
 use super::{COLUMNS, Column, ENTRY, Info, Latest, MAGIC, column};
-use crate::engine::{CHUNK_PAGES, Estimation, PageEstimate};
+use crate::engine::{CHUNK_PAGES, Estimation, PageEstimate, Past};
 use crate::store::{Disk, DiskFile, SNAPSHOTS, View};
 use crate::{Error, Result};
 
 /// Computes the estimates of a committed state and publishes them as the store's current snapshot:
 /// written aside, synced, renamed; `latest.json` moves last. Of the older ones only the newest
-/// `keep - 1` stay; `keep` 0: all. Memory: 16 bytes a page, for the ranks.
-pub fn publish(disk: &dyn Disk, view: &View, keep: usize) -> Result<(PathBuf, Info)> {
+/// `keep - 1` stay; `keep` 0: all. Ranking takes some `rank_bytes` of memory; pages that do not fit
+/// are ranked through a temporary file of 8 bytes a page.
+pub fn publish(
+    disk: &dyn Disk,
+    view: &View,
+    keep: usize,
+    rank_bytes: u64,
+) -> Result<(PathBuf, Info)> {
     let dir = view.dir().join(SNAPSHOTS);
     let name = format!("{:012}.snapshot", view.counters().records);
     let path = dir.join(&name);
     let aside = path.with_extension("tmp");
-    let mut writer = Writer::create(disk, &aside)?;
+    let seen = Seen::new(view.totals().pages, rank_bytes);
+    let mut writer = Writer::create(disk, &aside, seen)?;
     let estimation = Estimation::begin(view, &view.settings().config)?;
     estimation.blocks(|_, pages| writer.block(pages))?;
-    writer.ranks()?;
+    writer.ranks(disk, &path.with_extension("ranks.tmp"))?;
     let info = Info::new(view.state(), estimation.window(), view.settings());
     writer.finish(&info)?;
     disk.rename(&aside, &path)
@@ -59,18 +68,35 @@ struct Packed {
     sum: u64,
 }
 
+/// The results of both, on two threads if `parallel`.
+fn in_two<A: Send, B>(
+    parallel: bool,
+    first: impl FnOnce() -> A + Send,
+    second: impl FnOnce() -> B,
+) -> (A, B) {
+    if !parallel {
+        return (first(), second());
+    }
+    std::thread::scope(|scope| {
+        let first = scope.spawn(first);
+        let second = second();
+        let first = first.join().unwrap_or_else(|panic| resume_unwind(panic));
+        (first, second)
+    })
+}
+
 struct Writer {
     path: PathBuf,
     file: Box<dyn DiskFile>,
     at: u64,
     directory: Vec<[Packed; COLUMNS]>,
     pages: u64,
-    /// All importances, for the ranks.
-    importances: Vec<f64>,
+    /// For the ranks; absent once they are written.
+    seen: Option<Seen>,
 }
 
 impl Writer {
-    fn create(disk: &dyn Disk, path: &Path) -> Result<Writer> {
+    fn create(disk: &dyn Disk, path: &Path, seen: Seen) -> Result<Writer> {
         let file = disk.open(path, true).map_err(Error::io(path, "create"))?;
         file.set_len(0).map_err(Error::io(path, "cut"))?;
         let mut writer = Writer {
@@ -79,7 +105,7 @@ impl Writer {
             at: 0,
             directory: Vec::new(),
             pages: 0,
-            importances: Vec::new(),
+            seen: Some(seen),
         };
         writer.write(MAGIC)?;
         Ok(writer)
@@ -94,8 +120,9 @@ impl Writer {
         Ok(offset)
     }
 
-    fn column(&mut self, values: &[u64]) -> Result<Packed> {
-        let packed = column::pack(values).map_err(Error::io(&self.path, "compress"))?;
+    /// Writes a packed column.
+    fn column(&mut self, packed: std::io::Result<Vec<u8>>) -> Result<Packed> {
+        let packed = packed.map_err(Error::io(&self.path, "compress"))?;
         Ok(Packed {
             offset: self.write(&packed)?,
             len: packed.len() as u32,
@@ -105,33 +132,87 @@ impl Writer {
 
     /// All columns of a block but the ranks.
     fn block(&mut self, pages: &[PageEstimate]) -> Result<()> {
-        let mut entry = [Packed::default(); COLUMNS];
-        let mut put = |which: Column, value: &dyn Fn(&PageEstimate) -> u64| {
+        let pack = |value: &dyn Fn(&PageEstimate) -> u64| {
             let values: Vec<u64> = pages.iter().map(value).collect();
-            entry[which as usize] = self.column(&values)?;
-            Ok::<(), Error>(())
+            column::pack(&values)
         };
-        put(Column::Importance, &|page| page.importance.to_bits())?;
-        put(Column::Distributed, &|page| page.distributed.to_bits())?;
-        put(Column::Visits, &|page| page.visits)?;
-        put(Column::LastFetch, &|page| {
-            page.last_fetch.unwrap_or(i64::MIN) as u64
-        })?;
-        put(Column::Cash, &|page| page.cash)?;
+        let scores = || {
+            [
+                pack(&|page| page.importance.to_bits()),
+                pack(&|page| page.distributed.to_bits()),
+            ]
+        };
+        // The scores take about as long as the rest. Threads are for blocks that are worth it.
+        let ([importance, distributed], [visits, last_fetch, cash]) =
+            in_two(pages.len() as u64 == CHUNK_PAGES, scores, || {
+                [
+                    pack(&|page| page.visits),
+                    pack(&|page| page.last_fetch.unwrap_or(i64::MIN) as u64),
+                    pack(&|page| page.cash),
+                ]
+            });
+        let mut entry = [Packed::default(); COLUMNS];
+        for (which, packed) in [
+            (Column::Importance, importance),
+            (Column::Distributed, distributed),
+            (Column::Visits, visits),
+            (Column::LastFetch, last_fetch),
+            (Column::Cash, cash),
+        ] {
+            entry[which as usize] = self.column(packed)?;
+        }
         self.directory.push(entry);
         self.pages += pages.len() as u64;
-        self.importances
-            .extend(pages.iter().map(|page| page.importance));
+        if let Some(seen) = &mut self.seen {
+            let values: Vec<u64> = pages.iter().map(|page| order(page.importance)).collect();
+            seen.add(&values);
+        }
         Ok(())
     }
 
-    /// The rank columns, once all importances are known.
-    fn ranks(&mut self) -> Result<()> {
-        let ranks = crate::engine::ranks(&std::mem::take(&mut self.importances));
-        for (block, ranks) in ranks.chunks(CHUNK_PAGES as usize).enumerate() {
-            self.directory[block][Column::Rank as usize] = self.column(ranks)?;
+    /// The rank columns, once all importances are known. Those that are not in memory are read back.
+    fn ranks(&mut self, disk: &dyn Disk, temporary: &Path) -> Result<()> {
+        let seen = match self.seen.take().map(Seen::ranks) {
+            None => return Ok(()),
+            Some(Ok(ranks)) => {
+                for (block, ranks) in ranks.chunks(CHUNK_PAGES as usize).enumerate() {
+                    self.directory[block][Column::Rank as usize] =
+                        self.column(column::pack(ranks))?;
+                }
+                return Ok(());
+            }
+            Some(Err(seen)) => seen,
+        };
+        let mut gaps = seen.divide(disk, temporary)?;
+        for block in 0..self.directory.len() {
+            gaps.add(&self.importances(block)?)?;
         }
-        Ok(())
+        gaps.sort(0)?;
+        for block in 0..self.directory.len() {
+            let mut ranks = self.importances(block)?;
+            gaps.ranks(&mut ranks)?;
+            self.directory[block][Column::Rank as usize] = self.column(column::pack(&ranks))?;
+        }
+        gaps.remove()
+    }
+
+    /// A block's importances, by [`order`].
+    fn importances(&self, block: usize) -> Result<Vec<u64>> {
+        let packed = self.directory[block][Column::Importance as usize];
+        let first = block as u64 * CHUNK_PAGES;
+        let count = CHUNK_PAGES.min(self.pages - first) as usize;
+        let mut bytes = vec![0; packed.len as usize];
+        self.file
+            .read_at(&mut bytes, packed.offset)
+            .map_err(Error::reading(&self.path))?;
+        let whole = xxh3_64(&bytes) == packed.sum;
+        let values = whole.then(|| column::unpack(&bytes, count)).flatten();
+        let mut values =
+            values.ok_or_else(|| Error::damaged(&self.path, "it does not read as written"))?;
+        for value in &mut values {
+            *value = order(f64::from_bits(*value));
+        }
+        Ok(values)
     }
 
     fn finish(mut self, info: &Info) -> Result<()> {

@@ -3,8 +3,9 @@
 //!
 //! ```text
 //! block        seal u64 | entry*          at most 4,080 bytes, so that it fills one 4 KiB page
-//! row          page - page before | flags | visits | cash | last fetch - the one before (zigzag),
-//!              if flag 1 | clock, pages, if flag 2                          (flag 4: folded)
+//! row          page - page before | byte: flags + 8 x visits | visits - 31, if 31 in the byte | cash |
+//!              last fetch - the one before (zigzag), if flag 1 | clock, pages, if flag 2
+//!                                                                           (flag 4: folded)
 //! admission    first - first before | A - A before (wrapping) | clock
 //! ```
 //! All numbers are varints. "Before" is 0 at a block's start. The seal is the XXH3-64 of the rest; its
@@ -23,6 +24,8 @@ const ENTRY_MAX: usize = 10 + 1 + 10 + 19 + 10 + 19 + 10;
 const FETCHED: u8 = 1;
 const TIMED: u8 = 2;
 const FOLDED: u8 = 4;
+/// Visits from here on are no part of the byte of flags.
+const MANY: u64 = 31;
 
 /// Packs entries into blocks, not yet sealed: their first 8 bytes are free for that.
 pub(crate) struct Packer<T: Entry> {
@@ -118,8 +121,10 @@ impl Entry for Row {
         ] {
             flags |= if set { bit } else { 0 };
         }
-        out.push(flags);
-        put(out, u128::from(self.visits));
+        out.push(flags | (self.visits.min(MANY) as u8) << 3);
+        if self.visits >= MANY {
+            put(out, u128::from(self.visits - MANY));
+        }
         put(out, self.cash);
         if let Some(fetched) = self.last_fetch {
             let since = fetched.wrapping_sub(before.last_fetch.unwrap_or(0));
@@ -135,9 +140,13 @@ impl Entry for Row {
         let page = before.page.checked_add(take_u64(from)?)?;
         let (&flags, rest) = from.split_first()?;
         *from = rest;
+        let mut visits = u64::from(flags >> 3);
+        if visits == MANY {
+            visits = take_u64(from)?.checked_add(MANY)?;
+        }
         let mut row = Row {
             page,
-            visits: take_u64(from)?,
+            visits,
             cash: take(from)?,
             folded: flags & FOLDED != 0,
             ..Row::default()
@@ -181,7 +190,7 @@ mod tests {
         (
             0u64..1 << 34,
             any::<u128>(),
-            any::<u64>(),
+            prop_oneof![0u64..40, any::<u64>()],
             any::<Option<i64>>(),
             any::<Option<(u128, u64)>>(),
             any::<bool>(),

@@ -8,6 +8,7 @@
 //! `store.redb` makes those slots current. So the last committed state is never written over, and
 //! one commit later a reader of the one before may still finish.
 
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
@@ -17,6 +18,9 @@ use crate::engine::{CHUNK_PAGES, Ledger};
 use crate::{Error, Result};
 
 const CELL_BYTES: usize = CHUNK_PAGES as usize * 8;
+/// From so many chunks on, [`READERS`] threads load them.
+const MANY_CHUNKS: usize = 64;
+const READERS: usize = 8;
 const SLOT_BYTES: usize = CELL_BYTES + CHUNK_PAGES as usize / 2;
 
 /// Where a chunk's current state is, and what it must hash to.
@@ -128,6 +132,44 @@ impl CashFile {
         self.file.sync().map_err(Error::io(&self.path, "sync"))
     }
 
+    /// Reads and checks all chunks; many of them on some threads, as one alone waits for the disk.
+    pub fn load(&self, slots: &[Slot], cells: &mut [u64], ages: &mut [u8]) -> Result<()> {
+        let pages = cells.len() as u64;
+        let parts = if slots.len() < MANY_CHUNKS {
+            1
+        } else {
+            READERS
+        };
+        let part = slots.len().div_ceil(parts).max(1);
+        let cells = cells.chunks_mut(part * CHUNK_PAGES as usize);
+        let ages = ages.chunks_mut(part * CHUNK_PAGES as usize / 2);
+        let load = |first: usize, slots: &[Slot], cells: &mut [u64], ages: &mut [u8]| {
+            let cells = cells.chunks_mut(CHUNK_PAGES as usize);
+            let ages = ages.chunks_mut(CHUNK_PAGES as usize / 2);
+            for ((chunk, slot), (cells, ages)) in (first..).zip(slots).zip(cells.zip(ages)) {
+                self.read(chunk as u64, pages, *slot, cells, ages)?;
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let parts = (0..)
+                .step_by(part)
+                .zip(slots.chunks(part))
+                .zip(cells.zip(ages));
+            let threads: Vec<_> = parts
+                .map(|((first, slots), (cells, ages))| {
+                    scope.spawn(move || load(first, slots, cells, ages))
+                })
+                .collect();
+            let done = threads.into_iter().map(|thread| {
+                let done = thread.join();
+                done.unwrap_or_else(|panic| resume_unwind(panic))
+            });
+            // All are waited for; the first chunk that is damaged is told.
+            done.collect::<Vec<Result<()>>>().into_iter().collect()
+        })
+    }
+
     /// Reads and checks one chunk of `pages` pages in all.
     pub fn read(
         &self,
@@ -160,5 +202,88 @@ impl CashFile {
                 current.slot
             ),
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::disk::RealDisk;
+    use super::*;
+    use crate::engine::Totals;
+    use std::time::Instant;
+
+    /// 1 GiB of cells.
+    const PAGES: u64 = 1 << 27;
+
+    fn ledger() -> Ledger {
+        let mut ledger = Ledger::new(1 << 31, 3, PAGES).unwrap();
+        let totals = Totals {
+            pages: PAGES,
+            ..Totals::start()
+        };
+        let fill = |cells: &mut [u64], _: &mut [u8]| {
+            for (cell, at) in cells.iter_mut().zip(1u64..) {
+                *cell = at.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            }
+            Ok(())
+        };
+        ledger.restore(totals, fill).unwrap();
+        ledger
+    }
+
+    /// What a checkpoint's cash and a restart's take, beside a plain sequential write and read of as
+    /// many bytes. For measuring: `cargo test --release --lib cash_speed -- --ignored --nocapture`.
+    #[test]
+    #[ignore = "takes 3 GB of disk and a minute"]
+    fn cash_speed() {
+        let temp = tempfile::tempdir_in(std::env::current_dir().unwrap()).unwrap();
+        let ledger = ledger();
+        let chunks = PAGES / CHUNK_PAGES;
+        let bytes = chunks * SLOT_BYTES as u64;
+        let mut speeds: [Vec<f64>; 4] = Default::default();
+        let told = |since: Instant| bytes as f64 / 1e6 / since.elapsed().as_secs_f64();
+        let cash = CashFile::create(&RealDisk, temp.path()).unwrap();
+        cash.make_room(PAGES).unwrap();
+        let piece = vec![7u8; 1 << 20];
+        for pair in 0..4u8 {
+            let begun = Instant::now();
+            let numbers = 0..chunks;
+            let slots: Vec<Slot> = numbers
+                .map(|chunk| cash.write(&ledger, chunk, pair % 2).unwrap())
+                .collect();
+            cash.sync().unwrap();
+            speeds[0].push(told(begun));
+
+            let begun = Instant::now();
+            let raw = RealDisk.open(&temp.path().join("raw"), true).unwrap();
+            raw.set_len(0).unwrap();
+            for at in (0..bytes).step_by(piece.len()) {
+                raw.write_at(&piece, at).unwrap();
+            }
+            raw.sync().unwrap();
+            speeds[1].push(told(begun));
+
+            let begun = Instant::now();
+            let mut read = piece.clone();
+            for at in (0..bytes - bytes % (1 << 20)).step_by(piece.len()) {
+                raw.read_at(&mut read, at).unwrap();
+            }
+            speeds[2].push(told(begun));
+            assert_eq!(read, piece);
+
+            let begun = Instant::now();
+            let mut loaded = Ledger::new(1 << 31, 3, PAGES).unwrap();
+            let load = |cells: &mut [u64], ages: &mut [u8]| cash.load(&slots, cells, ages);
+            loaded.restore(*ledger.totals(), load).unwrap();
+            speeds[3].push(told(begun));
+            assert!(loaded.cells() == ledger.cells());
+        }
+        for (what, speeds) in ["checkpoint", "raw write", "raw read", "load"]
+            .iter()
+            .zip(speeds)
+        {
+            let speeds: Vec<String> = speeds.iter().map(|speed| format!("{speed:.0}")).collect();
+            eprintln!("{what:>10}: {} MB/s", speeds.join(", "));
+        }
     }
 }

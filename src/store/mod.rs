@@ -62,7 +62,7 @@ use crate::{Error, Result};
 use blocks::Packer;
 use cash::{CashFile, Slot};
 use identity::Identity;
-use manifest::{Manifest, Run};
+use manifest::Manifest;
 use names::NameLogs;
 use tables::{Access, Tables, Writing};
 
@@ -72,7 +72,7 @@ pub use disk::{Disk, DiskFile, RealDisk};
 pub(crate) use disk::{read_whole, write_whole};
 pub use identity::{Settings, VERSION};
 pub use names::NameLengths;
-pub(crate) use names::NameReader;
+pub(crate) use names::{NameReader, kept};
 pub use progress::{Input, Place, Progress, Spooled, Unverified};
 use reindex::reindex;
 pub(crate) use sealed::{from_text, to_text};
@@ -190,15 +190,7 @@ impl Store {
         let config = self.identity.settings.config.clone();
         let dir = self.dir.clone();
         let mut engine = Engine::with_archive(config, page_limit, self)?;
-        let load = |cells: &mut [u64], ages: &mut [u8]| {
-            for (chunk, slot) in slots.iter().enumerate() {
-                let at = chunk * CHUNK_PAGES as usize;
-                let len = (cells.len() - at).min(CHUNK_PAGES as usize);
-                let ages = &mut ages[at / 2..at / 2 + len.div_ceil(2)];
-                cash.read(chunk as u64, pages, *slot, &mut cells[at..at + len], ages)?;
-            }
-            Ok(())
-        };
+        let load = |cells: &mut [u64], ages: &mut [u8]| cash.load(&slots, cells, ages);
         engine.restore(state, load)?;
         let law = engine.ledger().check_law();
         law.map_err(|what| Error::damaged(dir.join("cash"), what))?;
@@ -256,26 +248,24 @@ impl Store {
         let policy = self.policy();
         loop {
             let runs = &self.manifest.runs;
-            let sizes: Vec<(u64, usize)> = runs
-                .iter()
-                .map(|run| (run.interval, run.rows as usize))
-                .collect();
-            let Some(at) = mergeable(&sizes, &self.manifest.engine.marks) else {
+            let sizes: Vec<(u64, u64)> = runs.iter().map(|run| (run.interval, run.rows)).collect();
+            let EngineState { marks, totals, .. } = &self.manifest.engine;
+            let Some(range) = mergeable(&sizes, marks, totals.pages) else {
                 return Ok(());
             };
-            let pair = [runs[at], runs[at + 1]];
+            let parts = runs[range.clone()].to_vec();
             let number = self.manifest.next_run;
             self.manifest.next_run += 1;
             let blocks = self.manifest.admission_blocks;
             let writing = self.writing()?;
-            let merged = writing.merge_runs(pair, number, blocks, |rows, admissions| {
-                if at == 0 {
-                    fold(policy, rows, admissions)
-                } else {
-                    merge(policy, rows)
-                }
-            })?;
-            self.manifest.runs.splice(at..at + 2, [merged]);
+            let merged =
+                writing.merge_runs(&parts, number, blocks, |rows, admissions| {
+                    match range.start {
+                        0 => fold(policy, rows, admissions),
+                        _ => merge(policy, rows),
+                    }
+                })?;
+            self.manifest.runs.splice(range, [merged]);
         }
     }
 }
@@ -366,31 +356,10 @@ impl Store {
         Ok(())
     }
 
-    fn put_run(&mut self, interval: u64, rows: Vec<Row>) -> Result<()> {
-        let mut run = Run {
-            number: self.manifest.next_run,
-            interval,
-            rows: rows.len() as u64,
-            blocks: 0,
-            bytes: 0,
-        };
+    fn put_run(&mut self, interval: u64, rows: &mut dyn Iterator<Item = Row>) -> Result<()> {
+        let number = self.manifest.next_run;
         self.manifest.next_run += 1;
-        let writing = self.writing()?;
-        let mut packer = Packer::new();
-        let mut put = |block: Vec<u8>| {
-            run.bytes += block.len() as u64;
-            writing.put_rows(run.number, run.blocks, block)?;
-            run.blocks += 1;
-            Ok(())
-        };
-        for row in rows {
-            if let Some(block) = packer.add(row) {
-                put(block)?;
-            }
-        }
-        if let Some(block) = packer.finish() {
-            put(block)?;
-        }
+        let run = self.writing()?.put_run(number, interval, rows.map(Ok))?;
         self.manifest.runs.push(run);
         Ok(())
     }
@@ -418,7 +387,7 @@ impl Archive for Store {
         }
     }
 
-    fn run(&mut self, interval: u64, rows: Vec<Row>) -> Result<()> {
+    fn run(&mut self, interval: u64, rows: &mut dyn Iterator<Item = Row>) -> Result<()> {
         let put = self.put_run(interval, rows);
         self.noting(put)
     }

@@ -1,7 +1,7 @@
 //! The two logs of names: URL text and fingerprints.
 //!
 //! A URL block is zstd over front-coded names: for each, the length it shares with the one before,
-//! the length of the rest, and the rest. A fingerprint block is 16 bytes a page, little-endian.
+//! the length of the rest, and the rest. A fingerprint block is 10 bytes a page ([`kept`]).
 
 use std::path::Path;
 
@@ -17,6 +17,27 @@ const URL_BLOCK_BYTES: usize = 64 << 10;
 /// Fingerprints a block holds at most.
 const FINGERPRINT_BLOCK: usize = 4096;
 const ZSTD_LEVEL: i32 = 3;
+/// Bytes kept of a fingerprint.
+const PRINT: usize = 10;
+
+/// What is kept of a fingerprint: its low 64 bits and its high 16, in this order, which are all that
+/// the index looks at. The bits between are 0 in what is read back.
+pub(crate) fn kept(fingerprint: Fingerprint) -> Fingerprint {
+    read_print(print_bytes(fingerprint))
+}
+
+fn print_bytes(fingerprint: Fingerprint) -> [u8; PRINT] {
+    let mut bytes = [0; PRINT];
+    bytes[..8].copy_from_slice(&(fingerprint as u64).to_le_bytes());
+    bytes[8..].copy_from_slice(&((fingerprint >> 112) as u16).to_le_bytes());
+    bytes
+}
+
+fn read_print(bytes: [u8; PRINT]) -> Fingerprint {
+    let [low @ .., a, b] = bytes;
+    let high = u16::from_le_bytes([a, b]);
+    Fingerprint::from(high) << 112 | Fingerprint::from(u64::from_le_bytes(low))
+}
 
 /// Appends names in page order.
 pub(crate) struct NameLogs {
@@ -79,12 +100,12 @@ impl NameLogs {
         self.last.truncate(shared);
         self.last.extend_from_slice(&name[shared..]);
         self.coded_names += 1;
-        self.prints.extend_from_slice(&fingerprint.to_le_bytes());
+        self.prints.extend_from_slice(&print_bytes(fingerprint));
         self.pages += 1;
         if self.coded.len() >= URL_BLOCK_BYTES {
             self.close_urls()?;
         }
-        if self.prints.len() >= FINGERPRINT_BLOCK * 16 {
+        if self.prints.len() >= FINGERPRINT_BLOCK * PRINT {
             self.close_prints();
         }
         if self.urls.waiting() + self.fingerprints.waiting() > 4 << 20 {
@@ -109,7 +130,7 @@ impl NameLogs {
     }
 
     fn close_prints(&mut self) {
-        let count = self.prints.len() / 16;
+        let count = self.prints.len() / PRINT;
         if count > 0 {
             let first = self.pages - count as u64;
             self.fingerprints.append(first, count as u32, &self.prints);
@@ -185,7 +206,7 @@ impl NameReader {
         })
     }
 
-    /// All fingerprints in page order.
+    /// All fingerprints in page order, what is [`kept`] of them.
     pub fn fingerprints(&self) -> impl Iterator<Item = Result<Fingerprint>> + '_ {
         self.fingerprint_blocks().flat_map(|block| {
             let (prints, error) = match block {
@@ -200,17 +221,16 @@ impl NameReader {
     pub fn fingerprint_blocks(&self) -> impl Iterator<Item = Result<Prints>> + '_ {
         self.fingerprints.blocks().map(|block| {
             let block = block?;
-            let (prints, _) = block.payload.as_chunks::<16>();
-            if block.payload.len() != block.pages as usize * 16 {
+            let (prints, _) = block.payload.as_chunks::<PRINT>();
+            if block.payload.len() != block.pages as usize * PRINT {
                 return Err(Error::damaged(
                     self.path.with_file_name("fingerprints"),
                     "a block of wrong length",
                 ));
             }
-            let prints = prints.iter().map(|print| u128::from_le_bytes(*print));
             Ok(Prints {
                 first: block.first,
-                fingerprints: prints.collect(),
+                fingerprints: prints.iter().map(|print| read_print(*print)).collect(),
             })
         })
     }
@@ -236,8 +256,8 @@ impl NameReader {
                 held = self.fingerprints.find(page)?;
             }
             let at = (page - held.first) as usize;
-            let print = held.payload.as_chunks::<16>().0.get(at).copied();
-            if print.map(Fingerprint::from_le_bytes) != Some(expected.of(name.as_bytes())) {
+            let print = held.payload.as_chunks::<PRINT>().0.get(at).copied();
+            if print != Some(print_bytes(expected.of(name.as_bytes()))) {
                 let what = misfit(page);
                 return Err(Error::damaged(prints, what));
             }
@@ -253,7 +273,7 @@ impl NameReader {
         for name in self.names() {
             let name = name?;
             let print = prints.next().transpose()?;
-            if print != Some(expected.of(name.as_bytes())) {
+            if print != Some(kept(expected.of(name.as_bytes()))) {
                 let what = misfit(pages);
                 let path = self.path.with_file_name("fingerprints");
                 return Err(Error::damaged(path, what));

@@ -91,7 +91,7 @@ mod tests {
                 .filter(|(at, _)| *at == page)
                 .map_or(page, |(_, like)| like);
             let name = like.to_string();
-            let print = HashKey([1, 2]).fingerprint(name.as_bytes());
+            let print = HashKey([1, 2]).fingerprints().of(name.as_bytes());
             logs.append(print, name.as_bytes()).unwrap();
         }
         let lengths: NameLengths = logs.sync().unwrap();
@@ -127,7 +127,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut logs = NameLogs::create(&RealDisk, dir.path()).unwrap();
         for page in 0..pages {
-            let print = HashKey([1, 2]).fingerprint(&page.to_le_bytes());
+            let print = HashKey([1, 2]).fingerprints().of(&page.to_le_bytes());
             logs.append(print, b"").unwrap();
         }
         let lengths = logs.sync().unwrap();

@@ -208,11 +208,17 @@ impl Writing {
             .hold(|txn| txn.open_table(which).map_err(failed(path, "open")))
     }
 
-    /// Writes a block of rows.
-    pub fn put_rows(&self, run: u64, block: u64, value: Vec<u8>) -> Result<()> {
-        let key = (run, block);
-        let value = seal(rows_seal(key), value);
-        insert(&self.fence, &mut self.table(HISTORY)?, key, &value)
+    /// Writes rows, in page order, as run `number`. Returns the run.
+    pub fn put_run(
+        &self,
+        number: u64,
+        interval: u64,
+        rows: impl Iterator<Item = Result<Row>>,
+    ) -> Result<Run> {
+        let mut table = self.table(HISTORY)?;
+        pack_run(number, interval, rows, |key, value| {
+            insert(&self.fence, &mut table, key, value)
+        })
     }
 
     /// Writes a block of admissions.
@@ -233,11 +239,11 @@ impl Writing {
         Ok(())
     }
 
-    /// Merges runs `older` and `newer` into run `number`: `merge` makes one stream of rows of the
-    /// two, with all `admissions` blocks of admissions at hand. Returns the new run.
+    /// Merges neighbouring runs, oldest first, into run `number`: `merge` makes one stream of their
+    /// rows, with all `admissions` blocks of admissions at hand. Returns the new run.
     pub fn merge_runs(
         &self,
-        runs: [Run; 2],
+        runs: &[Run],
         number: u64,
         admissions: u64,
         merge: impl for<'a> FnOnce(Vec<Rows<'a>>, Admissions<'a>) -> Rows<'a>,
@@ -245,22 +251,6 @@ impl Writing {
         let fence = &*self.fence;
         let table = RefCell::new(self.table(HISTORY)?);
         let admitted = self.table(ADMISSIONS)?;
-        let mut merged = Run {
-            number,
-            interval: runs[0].interval,
-            rows: 0,
-            blocks: 0,
-            bytes: 0,
-        };
-        let mut packer = Packer::new();
-        let put = |merged: &mut Run, value: Vec<u8>| {
-            merged.bytes += value.len() as u64;
-            let key = (number, merged.blocks);
-            let value = seal(rows_seal(key), value);
-            insert(fence, &mut table.borrow_mut(), key, &value)?;
-            merged.blocks += 1;
-            Ok::<(), Error>(())
-        };
         let parts = runs
             .iter()
             .map(|run| {
@@ -272,15 +262,10 @@ impl Writing {
         let admitted = admissions_of(fence.path(), admissions, |block| {
             admitted.with(|table| get(fence, table, block))
         });
-        for row in merge(parts, admitted) {
-            merged.rows += 1;
-            if let Some(value) = packer.add(row?) {
-                put(&mut merged, value)?;
-            }
-        }
-        if let Some(value) = packer.finish() {
-            put(&mut merged, value)?;
-        }
+        let interval = runs.first().map_or(0, |run| run.interval);
+        let merged = pack_run(number, interval, merge(parts, admitted), |key, value| {
+            insert(fence, &mut table.borrow_mut(), key, value)
+        })?;
         for run in runs {
             for block in 0..run.blocks {
                 table.borrow_mut().with_mut(|table| {
@@ -301,6 +286,39 @@ impl Writing {
         self.txn
             .take(|txn| txn.commit().map_err(failed(path, "commit")))
     }
+}
+
+/// Packs rows into the sealed blocks of run `number`, which `put` writes. Returns the run.
+fn pack_run(
+    number: u64,
+    interval: u64,
+    rows: impl Iterator<Item = Result<Row>>,
+    mut put: impl FnMut((u64, u64), &[u8]) -> Result<()>,
+) -> Result<Run> {
+    let mut run = Run {
+        number,
+        interval,
+        rows: 0,
+        blocks: 0,
+        bytes: 0,
+    };
+    let mut packer = Packer::new();
+    let mut put = |run: &mut Run, value: Vec<u8>| {
+        run.bytes += value.len() as u64;
+        let key = (number, run.blocks);
+        run.blocks += 1;
+        put(key, &seal(rows_seal(key), value))
+    };
+    for row in rows {
+        run.rows += 1;
+        if let Some(value) = packer.add(row?) {
+            put(&mut run, value)?;
+        }
+    }
+    if let Some(value) = packer.finish() {
+        put(&mut run, value)?;
+    }
+    Ok(run)
 }
 
 fn insert<'k, K: Key + 'static>(
@@ -462,29 +480,14 @@ mod tests {
         let mut manifest = Manifest::default();
         for number in 0..6 {
             let writing = tables.begin().unwrap();
-            let mut run = Run {
-                number,
-                interval: number,
-                rows: 4000,
-                blocks: 0,
-                bytes: 0,
+            let row = |page| Row {
+                page,
+                visits: 1,
+                cash: u128::from(random(number, page, u64::MAX)),
+                ..Row::default()
             };
-            let mut packer = Packer::new();
-            let mut put = |block: Option<Vec<u8>>| {
-                if let Some(block) = block {
-                    writing.put_rows(number, run.blocks, block).unwrap();
-                    run.blocks += 1;
-                }
-            };
-            for page in 0..4000 {
-                put(packer.add(Row {
-                    page,
-                    visits: 1,
-                    cash: u128::from(random(number, page, u64::MAX)),
-                    ..Row::default()
-                }));
-            }
-            put(packer.finish());
+            let rows = (0..4000).map(|page| Ok(row(page)));
+            let run = writing.put_run(number, number, rows).unwrap();
             let mut admissions = Packer::new();
             admissions.add(Admission::default());
             writing
@@ -524,7 +527,7 @@ mod tests {
         let mut manifest = manifest.clone();
         let pair = [manifest.runs[0], manifest.runs[1]];
         let merged =
-            writing.merge_runs(pair, 6, manifest.admission_blocks, |rows, admissions| {
+            writing.merge_runs(&pair, 6, manifest.admission_blocks, |rows, admissions| {
                 let admitted = admissions.filter_map(|admission| admission.err().map(Err));
                 Box::new(merge(Config::default().window, rows).chain(admitted))
             })?;

@@ -133,6 +133,9 @@ impl Scenario {
         job.keep_snapshots = dice.roll(3) as usize;
         job.repeat = 1 + dice.roll(3) as u32;
         job.complete = dice.roll(4) == 0;
+        if dice.roll(2) == 0 {
+            job.rank_bytes = 200 + dice.roll(4000);
+        }
         Scenario::new(job, None)
     }
 
@@ -160,6 +163,8 @@ impl Scenario {
     pub fn small(dir: &Path, seed: u64) -> Result<Scenario, String> {
         let mut job = job(vec![write_crawl(dir, seed, 12)?], Config::default());
         job.checkpoint_every = Every::Records(5);
+        // Its pages are ranked through a temporary file.
+        job.rank_bytes = 600;
         job.repeat = 2;
         Scenario::new(job, None)
     }

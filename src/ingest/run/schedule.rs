@@ -128,8 +128,9 @@ impl Run<'_> {
         }
         let view = self.engine.archive().view()?;
         let disk = self.disk.clone();
-        let keep = self.job.keep_snapshots;
-        let thread = spawn("snapshot", move || snapshot::publish(&*disk, &view, keep))?;
+        let (keep, rank_bytes) = (self.job.keep_snapshots, self.job.rank_bytes);
+        let publish = move || snapshot::publish(&*disk, &view, keep, rank_bytes);
+        let thread = spawn("snapshot", publish)?;
         self.publishing = Some(Publishing {
             generation: self.engine.archive().generation(),
             thread: Some(thread),

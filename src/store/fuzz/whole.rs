@@ -8,7 +8,7 @@ use crate::decode::Format;
 use crate::engine::{Config, EngineState};
 use crate::fuzz::{Bytes, Memory};
 use crate::limits::Limits;
-use crate::snapshot::{Ranked, Snapshot, publish};
+use crate::snapshot::{RANK_BYTES, Ranked, Snapshot, publish};
 use crate::store::{
     Disk, Progress, Report, Settings, Store, checkpoint, fill, open_view, settings_of,
 };
@@ -82,7 +82,7 @@ fn sample() -> Result<Sample> {
             checkpoint(&mut engine, &Progress::default())?;
         }
     }
-    publish(&*disk, &engine.archive().view()?, 0)?;
+    publish(&*disk, &engine.archive().view()?, 0, RANK_BYTES)?;
     drop(engine);
     let found = look(&disk.copy());
     assert!(found.failed.is_empty(), "{:?}", found.failed);

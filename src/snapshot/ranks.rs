@@ -1,0 +1,465 @@
+//! Ranks of all pages in bounded memory: 1 + pages of strictly greater importance.
+//!
+//! Few pages are sorted in memory. Of many, importances are divided at *splits*, which a sample of the
+//! pages gives, into gaps between the splits and the splits themselves:
+//!
+//! 1. All importances are gone through again. Those inside a gap are written to a temporary file, each
+//!    gap in page order; of those at a split only the number is kept. So a value that half of all pages
+//!    share costs nothing: a value so frequent is among the splits.
+//! 2. Each gap is sorted, and its values are replaced by their ranks.
+//! 3. All importances are gone through once more: a page's rank is its split's, or its gap's next.
+//!
+//! ```text
+//! temporary file   piece*        piece: values of one gap, 8 bytes each
+//! ```
+//! The last piece of a gap is shorter. Pieces are written one behind the other, as they become full.
+//!
+//! The sample is one page of each of some equal stretches, so gaps are about as large as they should be.
+//! One that is not (a crawl can be made so) is divided in the same way again, by another sample. Ranks
+//! don't depend on the samples.
+
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::store::{Disk, DiskFile};
+use crate::{Error, Result};
+
+/// Bytes that sorting takes for a value: itself, and beside its place once more.
+const SORT_BYTES: u64 = 24;
+/// Samples from which a split is chosen.
+const SAMPLES: u64 = 1024;
+/// Values a piece holds at most: 256 KiB.
+const PIECE_MAX: u64 = 1 << 15;
+
+/// An importance as a number that is the less, the greater the importance is.
+pub(super) fn order(importance: f64) -> u64 {
+    // Both zeros are the same importance.
+    let bits = (importance + 0.0).to_bits();
+    let ascending = bits ^ (((bits as i64) >> 63) as u64 | 1 << 63);
+    !ascending
+}
+
+/// Replaces values by their ranks among themselves and `before` lesser ones.
+fn rank(values: &mut [u64], before: u64) {
+    let mut sorted: Vec<(u64, u64)> = values.iter().copied().zip(0..).collect();
+    sorted.sort_unstable();
+    let mut last = None;
+    let mut rank = before + 1;
+    for ((value, at), number) in sorted.into_iter().zip(before + 1..) {
+        if last != Some(value) {
+            (last, rank) = (Some(value), number);
+        }
+        values[at as usize] = rank;
+    }
+}
+
+/// Whether as many values are sorted in memory. One value always is.
+fn fits(values: u64, bytes: u64) -> bool {
+    values <= 1 || values * SORT_BYTES <= bytes
+}
+
+/// What is kept of the values when they are seen first.
+pub(super) struct Seen {
+    /// Values seen.
+    count: u64,
+    /// Pages of which one is in the sample; 0: all are kept.
+    stretch: u64,
+    kept: Vec<u64>,
+    plan: Plan,
+}
+
+/// How the memory is used.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    bytes: u64,
+    gaps: u64,
+    /// Values.
+    piece: u64,
+    /// How often the values were divided already.
+    depth: u64,
+}
+
+impl Seen {
+    /// For `pages` values. Ranking takes some `bytes` of memory.
+    pub fn new(pages: u64, bytes: u64) -> Seen {
+        Seen::at_depth(0, pages, bytes)
+    }
+
+    fn at_depth(depth: u64, pages: u64, bytes: u64) -> Seen {
+        // A quarter for the gap in work, so that one four times as large fits too; half for the pieces.
+        let gaps = (pages * SORT_BYTES).div_ceil((bytes / 4).max(1)).max(2);
+        let samples = (gaps * SAMPLES).min(bytes / 4 / 8).max(gaps);
+        Seen {
+            count: 0,
+            stretch: if fits(pages, bytes) {
+                0
+            } else {
+                pages.div_ceil(samples)
+            },
+            kept: Vec::new(),
+            plan: Plan {
+                bytes,
+                gaps,
+                piece: (bytes / 2 / 8 / gaps).clamp(1, PIECE_MAX),
+                depth,
+            },
+        }
+    }
+
+    /// The next pages' values.
+    pub fn add(&mut self, values: &[u64]) {
+        let first = self.count;
+        self.count += values.len() as u64;
+        if self.stretch == 0 {
+            self.kept.extend_from_slice(values);
+            return;
+        }
+        for stretch in first / self.stretch..self.count.div_ceil(self.stretch) {
+            let chance = xxh3_64_with_seed(&stretch.to_le_bytes(), self.plan.depth);
+            let page = stretch * self.stretch + chance % self.stretch;
+            if (first..self.count).contains(&page) {
+                self.kept.push(values[(page - first) as usize]);
+            }
+        }
+    }
+
+    /// The ranks of all pages, if all values were kept.
+    pub fn ranks(self) -> std::result::Result<Vec<u64>, Seen> {
+        if self.stretch > 0 {
+            return Err(self);
+        }
+        let mut ranks = self.kept;
+        rank(&mut ranks, 0);
+        Ok(ranks)
+    }
+
+    /// Goes on with a temporary file. All values are to be given to [`Gaps::add`].
+    pub fn divide<'d>(mut self, disk: &'d dyn Disk, path: &Path) -> Result<Gaps<'d>> {
+        self.kept.sort_unstable();
+        let every = |gap: u64| {
+            self.kept
+                .get((gap * self.kept.len() as u64 / self.plan.gaps) as usize)
+        };
+        let mut splits: Vec<u64> = (1..self.plan.gaps).filter_map(every).copied().collect();
+        splits.dedup();
+        let file = disk.open(path, true).map_err(Error::io(path, "create"))?;
+        file.set_len(0).map_err(Error::io(path, "cut"))?;
+        Ok(Gaps {
+            gaps: (0..=splits.len()).map(|_| Gap::default()).collect(),
+            at_splits: vec![0; splits.len()],
+            splits,
+            file: Temporary {
+                disk,
+                path: path.into(),
+                file,
+                pieces: 0,
+                piece: self.plan.piece as usize,
+            },
+            plan: self.plan,
+        })
+    }
+}
+
+/// The file of pieces.
+struct Temporary<'d> {
+    disk: &'d dyn Disk,
+    path: PathBuf,
+    file: Box<dyn DiskFile>,
+    pieces: u64,
+    /// Values a piece holds.
+    piece: usize,
+}
+
+impl Temporary<'_> {
+    fn offset(&self, piece: u64) -> u64 {
+        piece * self.piece as u64 * 8
+    }
+
+    fn write(&self, piece: u64, values: &[u64]) -> Result<()> {
+        self.file
+            .write_at(bytemuck::cast_slice(values), self.offset(piece))
+            .map_err(Error::io(&self.path, "write"))
+    }
+
+    fn read(&self, piece: u64, values: &mut [u64]) -> Result<()> {
+        self.file
+            .read_at(bytemuck::cast_slice_mut(values), self.offset(piece))
+            .map_err(Error::io(&self.path, "read"))
+    }
+}
+
+/// The values between two splits.
+#[derive(Default)]
+struct Gap {
+    count: u64,
+    pieces: Vec<u64>,
+    /// While values are added, those of the piece begun; later, the ranks of a piece.
+    held: Vec<u64>,
+    /// Ranks given out: of all, and of those held.
+    given: u64,
+    given_held: usize,
+}
+
+impl Gap {
+    fn close(&mut self, file: &mut Temporary<'_>) -> Result<()> {
+        if !self.held.is_empty() {
+            file.write(file.pieces, &self.held)?;
+            self.pieces.push(file.pieces);
+            file.pieces += 1;
+            self.held.clear();
+        }
+        Ok(())
+    }
+
+    /// Replaces its values by ranks.
+    fn sort(&mut self, file: &Temporary<'_>, plan: Plan, before: u64) -> Result<()> {
+        if !fits(self.count, plan.bytes) {
+            return self.divide(file, plan, before);
+        }
+        let mut values = vec![0; self.count as usize];
+        for (values, &piece) in values.chunks_mut(file.piece).zip(&self.pieces) {
+            file.read(piece, values)?;
+        }
+        rank(&mut values, before);
+        for (values, &piece) in values.chunks(file.piece).zip(&self.pieces) {
+            file.write(piece, values)?;
+        }
+        Ok(())
+    }
+
+    /// As [`Gap::sort`], where the values don't fit in memory. There is a split among them, so that
+    /// fewer are left at each depth.
+    fn divide(&mut self, file: &Temporary<'_>, plan: Plan, before: u64) -> Result<()> {
+        let mut seen = Seen::at_depth(plan.depth + 1, self.count, plan.bytes);
+        self.each(file, |values| {
+            seen.add(values);
+            Ok(false)
+        })?;
+        let mut gaps = seen.divide(file.disk, &file.path.with_extension("deeper.tmp"))?;
+        self.each(file, |values| gaps.add(values).map(|()| false))?;
+        gaps.sort(before)?;
+        self.each(file, |values| gaps.ranks(values).map(|()| true))?;
+        gaps.remove()
+    }
+
+    /// Goes through its values; pieces for which `work` says so are written again.
+    fn each(
+        &self,
+        file: &Temporary<'_>,
+        mut work: impl FnMut(&mut [u64]) -> Result<bool>,
+    ) -> Result<()> {
+        let mut values = vec![0; file.piece];
+        let mut left = self.count;
+        for &piece in &self.pieces {
+            values.truncate(left as usize);
+            file.read(piece, &mut values)?;
+            if work(&mut values)? {
+                file.write(piece, &values)?;
+            }
+            left -= values.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// The rank of its next page.
+    fn next(&mut self, file: &Temporary<'_>) -> Result<u64> {
+        if self.given_held == self.held.len() {
+            let len = (self.count - self.given).min(file.piece as u64);
+            let piece = self.given / file.piece as u64;
+            let next = self.pieces.get(piece as usize).filter(|_| len > 0);
+            let piece = *next.ok_or_else(|| {
+                Error::Refused("an importance changed while ranks were made".into())
+            })?;
+            self.held.resize(len as usize, 0);
+            file.read(piece, &mut self.held)?;
+            self.given_held = 0;
+        }
+        let rank = self.held[self.given_held];
+        self.given += 1;
+        self.given_held += 1;
+        Ok(rank)
+    }
+}
+
+/// Values divided at splits.
+pub(super) struct Gaps<'d> {
+    splits: Vec<u64>,
+    /// How many values are at each split; later, their rank.
+    at_splits: Vec<u64>,
+    /// Gap 0 is before split 0, and so on; one more than splits.
+    gaps: Vec<Gap>,
+    file: Temporary<'d>,
+    plan: Plan,
+}
+
+impl Gaps<'_> {
+    /// The next pages' values.
+    pub fn add(&mut self, values: &[u64]) -> Result<()> {
+        for value in values {
+            match self.splits.binary_search(value) {
+                Ok(split) => self.at_splits[split] += 1,
+                Err(gap) => {
+                    let gap = &mut self.gaps[gap];
+                    gap.held.push(*value);
+                    gap.count += 1;
+                    if gap.held.len() == self.file.piece {
+                        gap.close(&mut self.file)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sorts, once all values were added, of which `before` others are less. [`Gaps::ranks`] gives the
+    /// ranks then.
+    pub fn sort(&mut self, mut before: u64) -> Result<()> {
+        for gap in &mut self.gaps {
+            gap.close(&mut self.file)?;
+            // The memory is needed for sorting.
+            gap.held = Vec::new();
+        }
+        for (at, gap) in self.gaps.iter_mut().enumerate() {
+            gap.sort(&self.file, self.plan, before)?;
+            before += gap.count;
+            if let Some(split) = self.at_splits.get_mut(at) {
+                let count = std::mem::replace(split, before + 1);
+                before += count;
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces values by their ranks. All are to be given once more, in the same order.
+    pub fn ranks(&mut self, values: &mut [u64]) -> Result<()> {
+        for value in values {
+            *value = match self.splits.binary_search(value) {
+                Ok(split) => self.at_splits[split],
+                Err(gap) => self.gaps[gap].next(&self.file)?,
+            };
+        }
+        Ok(())
+    }
+
+    /// Removes the temporary file.
+    pub fn remove(self) -> Result<()> {
+        let Temporary {
+            disk, path, file, ..
+        } = self.file;
+        drop(file);
+        disk.remove(&path).map_err(Error::io(&path, "remove"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuzz::Memory;
+    use proptest::prelude::*;
+
+    /// The definition: 1 + values that are strictly less.
+    fn naive(values: &[u64]) -> Vec<u64> {
+        let less = |value: &u64| values.iter().filter(|other| *other < value).count() as u64;
+        values.iter().map(|value| 1 + less(value)).collect()
+    }
+
+    /// The ranks, the temporary file's length, and the largest gap.
+    fn ranks(values: &[u64], bytes: u64, block: usize) -> (Vec<u64>, u64, u64) {
+        let disk = Memory::default();
+        let path = Path::new("1.ranks.tmp");
+        let mut seen = Seen::new(values.len() as u64, bytes);
+        for block in values.chunks(block) {
+            seen.add(block);
+        }
+        let seen = match seen.ranks() {
+            Ok(ranks) => return (ranks, 0, 0),
+            Err(seen) => seen,
+        };
+        let mut gaps = seen.divide(&disk, path).unwrap();
+        for block in values.chunks(block) {
+            gaps.add(block).unwrap();
+        }
+        gaps.sort(0).unwrap();
+        let len = gaps.file.file.size().unwrap();
+        let largest = gaps.gaps.iter().map(|gap| gap.count).max().unwrap();
+        let mut ranks = values.to_vec();
+        for block in ranks.chunks_mut(block) {
+            gaps.ranks(block).unwrap();
+        }
+        gaps.remove().unwrap();
+        assert!(disk.paths().is_empty(), "a file is left");
+        (ranks, len, largest)
+    }
+
+    /// Values with ties, some of them frequent.
+    fn values() -> impl Strategy<Value = Vec<u64>> {
+        proptest::collection::vec(prop_oneof![Just(7u64), 0u64..20, any::<u64>()], 0..400)
+    }
+
+    proptest! {
+        #[test]
+        fn ranks_are_by_definition_whatever_the_memory(values in values(), bytes in 0u64..12_000, block in 1usize..90) {
+            let (found, _, _) = ranks(&values, bytes, block);
+            prop_assert_eq!(found, naive(&values));
+        }
+
+        #[test]
+        fn order_is_that_of_importances(a in any::<f64>(), b in any::<f64>()) {
+            prop_assume!(!a.is_nan() && !b.is_nan());
+            prop_assert_eq!(order(a) < order(b), a > b);
+            prop_assert_eq!(order(a) == order(b), a == b);
+        }
+    }
+
+    #[test]
+    fn zeros_are_equal() {
+        assert_eq!(order(0.0), order(-0.0));
+        assert!(order(f64::MIN_POSITIVE) < order(0.0));
+    }
+
+    /// Of 100,000 values nine in ten are the same: those take no room in the file, and with the rest
+    /// spread evenly no gap is much larger than another.
+    #[test]
+    fn a_frequent_value_costs_nothing() {
+        let value = |page: u64| match page % 10 {
+            0 => xxh3_64_with_seed(&page.to_le_bytes(), 99),
+            _ => 1 << 63,
+        };
+        let values: Vec<u64> = (0..100_000).map(value).collect();
+        let bytes = 200_000;
+        let (found, len, largest) = ranks(&values, bytes, 1 << 10);
+        assert!((10_000 * 8..=11_000 * 8).contains(&len), "{len}");
+        assert!(largest * SORT_BYTES <= bytes, "{largest}");
+        let mut sorted = values.clone();
+        sorted.sort_unstable();
+        for (value, rank) in values.iter().zip(found) {
+            assert_eq!(sorted[rank as usize - 1], *value);
+            assert!(rank == 1 || sorted[rank as usize - 2] < *value);
+        }
+    }
+
+    /// The sampled pages are all the least: every other value falls into the last gap, which is divided
+    /// again.
+    #[test]
+    fn a_crawl_made_to_mislead_the_sample_is_ranked_too() {
+        let (pages, bytes) = (5_000u64, 20_000);
+        let stretch = Seen::new(pages, bytes).stretch;
+        assert!(stretch > 2, "all are sampled");
+        let sampled = |page: u64| {
+            let chance = xxh3_64_with_seed(&(page / stretch).to_le_bytes(), 0);
+            page % stretch == chance % stretch
+        };
+        let value = |page: u64| match sampled(page) {
+            true => page,
+            false => 1_000_000 + xxh3_64_with_seed(&page.to_le_bytes(), 1) % 1_000_000,
+        };
+        let values: Vec<u64> = (0..pages).map(value).collect();
+        let (found, _, largest) = ranks(&values, bytes, 64);
+        assert!(
+            largest * SORT_BYTES > bytes,
+            "{largest}: nothing was divided again"
+        );
+        assert_eq!(found, naive(&values));
+    }
+}
