@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::names::{HashKey, Names};
 use super::{Batch, Entry, LinkCounts, What};
 use crate::decode::{Decoder, Link, Names as Naming, Parsed, Reason, Record};
-use crate::engine::SelfLinks;
+use crate::engine::{Fingerprint, SelfLinks};
 use crate::limits::Limits;
 use crate::url::{self, Base, Form, Reject};
 
@@ -13,6 +13,8 @@ use crate::url::{self, Base, Form, Reject};
 pub(super) const TEXT_BYTES: usize = 8 << 20;
 /// Entries that end a batch early: an entry takes far more memory than an empty line.
 const ENTRIES: usize = 1 << 16;
+/// Links of a record looked up together.
+const AHEAD: usize = 32;
 /// Complaints kept a batch; further ones are counted only.
 const COMPLAINTS: usize = 16;
 
@@ -36,6 +38,8 @@ pub struct Builder {
     /// For each name, the last entry that linked to it, + 1.
     linked_by: Vec<u32>,
     scratch: Vec<u8>,
+    /// The fingerprint of each of the next links as it is spelled, where that says all.
+    spelled: Vec<Option<Fingerprint>>,
     /// Asked before a record's links take more than [`TEXT_BYTES`].
     leave: Box<dyn FnMut() + Send>,
 }
@@ -53,6 +57,7 @@ impl Builder {
             batch: Batch::default(),
             linked_by: Vec::new(),
             scratch: Vec::new(),
+            spelled: Vec::new(),
             leave: Box::new(|| ()),
         }
     }
@@ -184,17 +189,18 @@ impl Builder {
 
     fn source(&mut self, raw: &[u8]) -> Result<u32, Unusable> {
         let shown = || String::from_utf8_lossy(&raw[..raw.len().min(200)]).into_owned();
-        self.name(raw, None).map_err(|reject| match reject {
-            Reject::TooLong => Unusable(
-                Reason::UrlTooLong,
-                format!(
-                    "a URL of {} bytes, more than --limit-url {}",
-                    raw.len(),
-                    self.rules.limits.url_bytes
+        self.name(raw, self.spelled(raw), None)
+            .map_err(|reject| match reject {
+                Reject::TooLong => Unusable(
+                    Reason::UrlTooLong,
+                    format!(
+                        "a URL of {} bytes, more than --limit-url {}",
+                        raw.len(),
+                        self.rules.limits.url_bytes
+                    ),
                 ),
-            ),
-            reject => Unusable(Reason::BadUrl, format!("{:?}: {reject}", shown())),
-        })
+                reject => Unusable(Reason::BadUrl, format!("{:?}: {reject}", shown())),
+            })
     }
 
     fn links(
@@ -215,8 +221,12 @@ impl Builder {
         let mut text = 0;
         let text_before = self.batch.text.len();
         let mut huge = false;
-        for link in links {
-            let target = match self.name(&link.url, Some(&base)) {
+        for (at, link) in links.iter().enumerate() {
+            if at.is_multiple_of(AHEAD) {
+                self.look_ahead(&links[at..links.len().min(at + AHEAD)]);
+            }
+            let spelled = self.spelled[at % AHEAD];
+            let target = match self.name(&link.url, spelled, Some(&base)) {
                 Ok(target) => target,
                 Err(reject) => {
                     match reject {
@@ -258,37 +268,52 @@ impl Builder {
         Ok(counts)
     }
 
+    /// Takes the fingerprints of some links, and brings near what they lead to.
+    fn look_ahead(&mut self, links: &[Link<'_>]) {
+        let mut spelled = std::mem::take(&mut self.spelled);
+        spelled.clear();
+        spelled.extend(links.iter().map(|link| self.spelled(&link.url)));
+        self.names.touch(spelled.iter().flatten().copied());
+        self.spelled = spelled;
+    }
+
+    /// The fingerprint of a name as it is spelled, if it means the same wherever it stands: a relative URL
+    /// does not.
+    #[inline]
+    fn spelled(&self, raw: &[u8]) -> Option<Fingerprint> {
+        let all = self.naming == Naming::Opaque || raw.starts_with(b"http");
+        let short = raw.len() as u64 <= self.rules.limits.url_bytes;
+        (all && short).then(|| self.names.fingerprint(raw))
+    }
+
     /// The number of the name that `raw` spells.
-    fn name(&mut self, raw: &[u8], base: Option<&Base<'_>>) -> Result<u32, Reject> {
-        let limit = self.rules.limits.url_bytes as usize;
-        if self.naming == Naming::Opaque {
-            if raw.is_empty() {
-                return Err(Reject::Empty);
-            }
-            if raw.len() > limit {
-                return Err(Reject::TooLong);
-            }
-            return Ok(self.known_or_new(raw));
-        }
-        // An absolute URL means the same wherever it stands; a relative one does not.
-        let absolute = raw.starts_with(b"http") && raw.len() <= limit;
-        let spelled = if absolute {
-            self.names.fingerprint(raw)
-        } else {
-            0
-        };
-        if absolute && let Some(name) = self.names.get(&self.batch, spelled) {
+    fn name(
+        &mut self,
+        raw: &[u8],
+        spelled: Option<Fingerprint>,
+        base: Option<&Base<'_>>,
+    ) -> Result<u32, Reject> {
+        if let Some(spelled) = spelled
+            && let Some(name) = self.names.get(&self.batch, spelled)
+        {
             return Ok(name);
         }
-        self.scratch.clear();
+        let limit = self.rules.limits.url_bytes as usize;
+        if self.naming == Naming::Opaque {
+            return match spelled {
+                _ if raw.is_empty() => Err(Reject::Empty),
+                Some(spelled) => Ok(self.names.add(&mut self.batch, raw, spelled)),
+                None => Err(Reject::TooLong),
+            };
+        }
         let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
         let form = url::canonical(raw, base, limit, &mut scratch);
-        let name = form.map(|form| match form {
-            Form::AsIs if absolute => self.names.add(&mut self.batch, raw, spelled),
-            form => {
-                let text = form.text(raw, &scratch);
-                let name = self.known_or_new(text);
-                if absolute && is_absolute(raw) {
+        let name = form.map(|form| match (form, spelled) {
+            (Form::AsIs, Some(spelled)) => self.names.add(&mut self.batch, raw, spelled),
+            (form, spelled) => {
+                let name = self.known_or_new(form.text(raw, &scratch));
+                if let Some(spelled) = spelled.filter(|_| is_absolute(raw)) {
                     self.names.alias(&self.batch, spelled, name);
                 }
                 name

@@ -88,6 +88,17 @@ impl Names {
         self.fingerprints.of(spelling)
     }
 
+    /// Brings the places of some spellings near: the loads don't wait for one another, as those of
+    /// one search after the other would.
+    #[inline]
+    pub fn touch(&self, spellings: impl Iterator<Item = Fingerprint>) {
+        let mask = self.table.len() - 1;
+        let seen = spellings.fold(0, |seen, fingerprint| {
+            seen ^ self.table[fingerprint as usize & mask]
+        });
+        std::hint::black_box(seen);
+    }
+
     /// The name with this spelling, if there is one.
     #[inline]
     pub fn get(&self, batch: &Batch, fingerprint: Fingerprint) -> Option<u32> {

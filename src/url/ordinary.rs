@@ -18,7 +18,7 @@ pub(super) fn is_ordinary(raw: &[u8]) -> bool {
         [b'h', b't', b't', b'p', b':', b'/', b'/', ..] => 7,
         _ => return false,
     };
-    let Some(slash) = raw[host..].iter().position(|&byte| byte == b'/') else {
+    let Some(slash) = memchr::memchr(b'/', &raw[host..]) else {
         return false;
     };
     is_host(raw, host, slash) && are_plain(raw)
@@ -45,7 +45,7 @@ fn is_host(raw: &[u8], at: usize, len: usize) -> bool {
         // What lies around the host is looked at, too, and not counted.
         let start = from.min(last);
         let bytes = raw[start..].first_chunk::<{ WIDE + 1 }>();
-        let host = (from - start) as u8..(end - start).min(WIDE) as u8;
+        let host = (from - start) as u32..(end - start).min(WIDE) as u32;
         if !bytes.is_some_and(|bytes| are_labels(bytes, host)) {
             return false;
         }
@@ -57,17 +57,18 @@ fn is_host(raw: &[u8], at: usize, len: usize) -> bool {
 /// Whether the bytes at `host` may stand in a host, and none of them repeats as the next one in a
 /// way that makes an empty label or perhaps punycode.
 #[inline]
-fn are_labels(bytes: &[u8; WIDE + 1], host: Range<u8>) -> bool {
-    let mut bad = false;
+fn are_labels(bytes: &[u8; WIDE + 1], host: Range<u32>) -> bool {
+    let mut bad = [0; WIDE];
     for n in 0..WIDE {
         let (byte, next) = (bytes[n], bytes[n + 1]);
         let separator = within(byte, b'-', b'.');
         let known = within(byte, b'a', b'z') | within(byte, b'0', b'9') | separator;
         let twice = (byte == next) & separator;
-        let inside = (n as u8 >= host.start) & ((n as u8) < host.end);
-        bad |= (!known | twice) & inside;
+        bad[n] = u8::from(!known | twice);
     }
-    !bad
+    // Shifted out: what is behind the host, and what is before it.
+    let behind = 8 * (WIDE as u32 - host.end);
+    (u128::from_le_bytes(bad) << behind) >> behind >> (8 * host.start) == 0
 }
 
 /// Whether every byte stands for itself in a path, and no segment begins like dots.
