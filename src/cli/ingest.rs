@@ -615,6 +615,8 @@ fn summary_json(outcome: &Outcome, seconds: f64) -> serde_json::Value {
         "skipped": skipped_json(now, before),
         "other": now.other - before.other,
         "seconds": seconds,
+        "checkpoints": outcome.checkpoints,
+        "checkpoint_seconds": outcome.checkpoint_time.as_secs_f64(),
         "total_records": now.records,
         "total_links": now.links,
         "pages": outcome.pages,

@@ -168,6 +168,10 @@ pub struct Outcome {
     pub pages: u64,
     /// Pages known when it began.
     pub pages_before: u64,
+    /// Checkpoints made, and the time they took, during which nothing was applied.
+    pub checkpoints: u64,
+    /// See `checkpoints`.
+    pub checkpoint_time: Duration,
     /// The last snapshot published, if any was.
     pub snapshot: Option<(PathBuf, Info)>,
     /// Why no snapshot was published at the end, if so.

@@ -9,7 +9,7 @@ mod unchanged;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
 use xxhash_rust::xxh3::Xxh3;
@@ -76,6 +76,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         job,
         observer,
         progress,
+        checkpoints: (0, Duration::ZERO),
         checkpointed: Instant::now(),
         checkpointed_at: None,
         snapshotted: Instant::now(),
@@ -119,6 +120,8 @@ struct Run<'a> {
     inputs: Vec<InputName>,
     progress: Progress,
     before: (Counters, u64),
+    /// How many were made, and the time they took.
+    checkpoints: (u64, Duration),
     checkpointed: Instant,
     /// How far the last checkpoint was: an idle stream needs no other.
     checkpointed_at: Option<Reached>,
@@ -234,6 +237,8 @@ impl Run<'_> {
             counters: self.engine.counters().clone(),
             pages: self.engine.ledger().totals().pages,
             pages_before: self.before.1,
+            checkpoints: self.checkpoints.0,
+            checkpoint_time: self.checkpoints.1,
             snapshot: self.published.clone(),
             unverified: self.progress.unverified.clone(),
         }

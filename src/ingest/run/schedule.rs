@@ -96,7 +96,10 @@ impl Run<'_> {
         if let Some(spooling) = &self.spooling {
             spooling.before_checkpoint()?;
         }
+        let started = Instant::now();
         checkpoint(&mut self.engine, &self.progress)?;
+        self.checkpoints.0 += 1;
+        self.checkpoints.1 += started.elapsed();
         self.observer.note(Note::Checkpoint {
             generation: self.engine.archive().generation(),
             records: self.engine.counters().records,
