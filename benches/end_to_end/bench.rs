@@ -1,7 +1,8 @@
 //! What all parts share: the options, the folder for large files, the programs, the report.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
 
 use crate::Options;
 use crate::measure::{Measured, measure};
@@ -118,6 +119,19 @@ pub fn file_name(path: &Path) -> String {
 
 pub fn size(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |found| found.len())
+}
+
+/// Seconds that `PROGRAM -dc FILE >/dev/null` takes.
+pub fn unpacking_s(program: &str, file: &Path) -> f64 {
+    let started = Instant::now();
+    let status = Command::new(program)
+        .arg("-dc")
+        .arg(file)
+        .stdout(Stdio::null())
+        .status();
+    let unpacked = status.is_ok_and(|status| status.success());
+    assert!(unpacked, "{program} is not installed, or failed");
+    started.elapsed().as_secs_f64()
 }
 
 /// A store's `G` and bound, as ingest's summary says them.

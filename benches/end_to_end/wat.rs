@@ -4,10 +4,9 @@
 //! this is the speed of decoding, not of growth.
 
 use std::fs::File;
-use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::bench::{Bench, median, size, standing};
+use crate::bench::{Bench, median, size, standing, unpacking_s};
 use crate::input;
 
 const FILES: [&str; 2] = [
@@ -33,14 +32,7 @@ pub fn run(bench: &mut Bench) {
         .line("  gzip s  zlib-rs s  ingest s   share    cpu s     bytes/s  peak MiB");
     let mut shares = Vec::new();
     for _ in 0..bench.options.runs {
-        let started = Instant::now();
-        let status = Command::new("gzip")
-            .arg("-dc")
-            .arg(&input)
-            .stdout(Stdio::null())
-            .status();
-        assert!(status.expect("gzip is installed").success());
-        let gzip_s = started.elapsed().as_secs_f64();
+        let gzip_s = unpacking_s("gzip", &input);
         let started = Instant::now();
         let plain = input::unzipped(File::open(&input).expect("was made"));
         let zlib_s = started.elapsed().as_secs_f64();

@@ -34,6 +34,8 @@ pub type Fingerprint = u128;
 
 const SEGMENT_BITS: u32 = 9;
 const TAG_BITS: u32 = 63;
+// The store keeps no other bits of a fingerprint than its low 64 and its high 16.
+const _: () = assert!(TAG_BITS <= 64 && SEGMENT_BITS <= 16);
 /// Bits of its home that a slot holds.
 const HOME_BITS: u32 = 6;
 /// An entry lies less than so many slots right of its home; there are as many past the last home.
