@@ -68,7 +68,9 @@ pub fn run(bench: &mut Bench) {
     let mut first = None;
     for size in bench.options.sizes.clone() {
         let rate = one(bench, &size);
-        bench.remove_store();
+        if !bench.options.keep {
+            bench.remove_store();
+        }
         let Some(rate) = rate else { continue };
         let share = rate / *first.get_or_insert(rate);
         let text = format!("share     {share:.2} of the first size's links/s");
@@ -112,7 +114,7 @@ fn one(bench: &mut Bench, size: &Size) -> Option<f64> {
     let mut generate = Command::new(bench.generator());
     generate.args(["--pages", &pages.to_string(), "--links", &links.to_string()]);
     generate.args(["--crawled", &crawled.to_string()]);
-    let alone_s = alone(&mut generate);
+    let alone_s = (pages <= ALONE_MOST).then(|| alone(&mut generate));
     let (run, disk_most) = from_pipe(bench, &mut generate);
     if !run.success {
         let text = format!("the run failed: {}", run.stderr.trim_end());
@@ -124,11 +126,15 @@ fn one(bench: &mut Bench, size: &Size) -> Option<f64> {
     let per_page = run.peak_bytes as f64 / pages as f64;
     bench.report.line(&format!(
         "run       {:.1} s, {:.1} s of processor time, {rate:.0} links/s, {:.0} MiB at the peak \
-         ({per_page:.1} bytes a page); generator alone {alone_s:.1} s",
+         ({per_page:.1} bytes a page)",
         run.wall_s,
         run.cpu_s,
         run.peak_mib()
     ));
+    if let Some(alone_s) = alone_s {
+        let text = format!("generator {alone_s:.1} s alone");
+        bench.report.line(&text);
+    }
     bench
         .report
         .line(&format!("result    {}", standing(&summary)));
@@ -166,6 +172,9 @@ fn one(bench: &mut Bench, size: &Size) -> Option<f64> {
     bench.report.line(&format!("point {point}"));
     Some(rate)
 }
+
+/// Pages from which on the generator is not timed alone: its time is in proportion.
+const ALONE_MOST: u64 = 200_000_000;
 
 /// The generator into nothing.
 fn alone(generate: &mut Command) -> f64 {
