@@ -76,8 +76,7 @@ pub(crate) fn log_rows(bytes: u64) -> usize {
     (bytes / ROW_BYTES).clamp(1 << 14, LOG_ROWS as u64) as usize
 }
 
-const ROW_BYTES: u64 =
-    (size_of::<Note>() + size_of::<(u128, u64)>() + size_of::<(u64, u32)>()) as u64;
+const ROW_BYTES: u64 = (size_of::<Note>() + size_of::<(u128, u64)>() + size_of::<u64>()) as u64;
 
 /// Rows not yet in a run, in stream order.
 pub(crate) struct Log {
@@ -85,8 +84,8 @@ pub(crate) struct Log {
     notes: Vec<Note>,
     /// Clock and pages of each note, if the policy needs them.
     times: Vec<(u128, u64)>,
-    /// Pages and their notes, to be sorted.
-    order: Vec<(u64, u32)>,
+    /// Pages and the places of their notes ([`AT_BITS`]), to be sorted.
+    order: Vec<u64>,
     /// Notes after which it is to be cut.
     full: usize,
 }
@@ -100,6 +99,10 @@ struct Note {
     /// 0 without [`FETCHED`].
     fetched: Time,
 }
+
+/// A page and the place of a note in one number: the place takes so many bits, the page the others.
+const AT_BITS: u32 = LOG_ROWS.ilog2();
+const _: () = assert!(LOG_ROWS.is_power_of_two() && PageId::LIMIT >> (64 - AT_BITS) == 0);
 
 /// The note has a fetch's time.
 const FETCHED: u64 = 1;
@@ -164,8 +167,7 @@ impl Log {
         });
     }
 
-    fn row(&self, at: u32) -> Row {
-        let at = at as usize;
+    fn row(&self, at: usize) -> Row {
         let note = self.notes[at];
         let (clock, pages) = self.times.get(at).copied().unwrap_or_default();
         Row {
@@ -183,30 +185,58 @@ impl Log {
     /// lost.
     pub fn take_run(&mut self) -> Run<'_> {
         // Their places are sorted with them, which keeps the order of a page's rows.
-        let notes = self.notes.iter().zip(0u32..);
+        let notes = self.notes.iter().zip(0u64..);
         self.order.clear();
         self.order
-            .extend(notes.map(|(note, at)| (note.page >> 2, at)));
+            .extend(notes.map(|(note, at)| (note.page >> 2) << AT_BITS | at));
         self.order.sort_unstable();
-        Run { log: self, at: 0 }
+        Run {
+            log: self,
+            taken: 0,
+            ahead: Vec::with_capacity(ROWS_AHEAD),
+            at: 0,
+        }
     }
 }
+
+/// Rows put in page order at a time: they are anywhere in memory, and so are waited for together.
+const ROWS_AHEAD: usize = 64;
 
 /// The rows of a [`Log`], in page order.
 pub(crate) struct Run<'l> {
     log: &'l mut Log,
+    /// Rows that were put in `ahead` so far.
+    taken: usize,
+    ahead: Vec<Row>,
+    /// Of those ahead.
     at: usize,
+}
+
+impl Run<'_> {
+    /// The next row, which stays the next.
+    fn peek(&mut self) -> Option<&Row> {
+        if self.at == self.ahead.len() {
+            let end = self.log.order.len().min(self.taken + ROWS_AHEAD);
+            let next = &self.log.order[self.taken..end];
+            let places = next.iter().map(|next| next & ((1 << AT_BITS) - 1));
+            self.ahead.clear();
+            self.ahead
+                .extend(places.map(|at| self.log.row(at as usize)));
+            (self.taken, self.at) = (end, 0);
+        }
+        self.ahead.get(self.at)
+    }
 }
 
 impl Iterator for Run<'_> {
     type Item = Row;
 
     fn next(&mut self) -> Option<Row> {
-        let next = |at: usize| self.log.order.get(at).map(|&(_, at)| self.log.row(at));
-        let mut row = next(self.at)?;
+        let mut row = *self.peek()?;
         self.at += 1;
-        while let Some(later) = next(self.at).filter(|later| later.page == row.page) {
-            if !self.log.policy.join(&mut row, &later) {
+        let policy = self.log.policy;
+        while let Some(later) = self.peek().filter(|later| later.page == row.page) {
+            if !policy.join(&mut row, later) {
                 break;
             }
             self.at += 1;
@@ -366,23 +396,20 @@ where
     }
 }
 
-/// A merge makes a run so many times as large as the largest that go into it.
-const GROWTH: u64 = 32;
-/// Runs between two retained marks, at most, whatever their sizes.
-const RUNS_MAX: usize = 128;
+/// Runs between two retained marks, at most: as many are read side by side.
+const RUNS_MAX: usize = 512;
 /// How many are merged then.
-const RUNS_MERGED: usize = 17;
+const RUNS_MERGED: usize = 65;
 
 /// Which neighbouring runs to merge next into one, given each run's mark interval and number of rows,
 /// oldest first, and how many pages there are. Of the runs that no retained mark separates:
 ///
 /// 1. all, if they have two rows a page or more: half of the rows or more go;
-/// 2. some that become one run at least [`GROWTH`] times as large as the largest of them: so a row is
-///    merged log(rows) / log(GROWTH) times;
-/// 3. of more than [`RUNS_MAX`], those [`RUNS_MERGED`] of them that have the fewest rows.
+/// 2. of more than [`RUNS_MAX`], those [`RUNS_MERGED`] of them that have the fewest rows: so a row is merged
+///    log(rows) / log([`RUNS_MERGED`]) times.
 ///
-/// While there are ever more pages, the history takes little more room than its rows: old runs leave
-/// room only after a commit, and those of rule 2 are small beside all.
+/// A merge leaves as much room as it took, which is free only after the commit. So while there are ever more
+/// pages little is merged, and the history takes hardly more room than its rows.
 pub(crate) fn mergeable(runs: &[(u64, u64)], marks: &[Mark], pages: u64) -> Option<Range<usize>> {
     let window = |interval: u64| marks.iter().rposition(|mark| mark.number <= interval);
     let mut end = runs.len();
@@ -403,19 +430,6 @@ pub(crate) fn mergeable(runs: &[(u64, u64)], marks: &[Mark], pages: u64) -> Opti
 fn mergeable_alike(runs: &[u64], pages: u64) -> Option<Range<usize>> {
     if runs.len() > 1 && runs.iter().sum::<u64>() >= 2 * pages {
         return Some(0..runs.len());
-    }
-    for start in 0..runs.len() {
-        let (mut rows, mut largest, mut longest) = (0, 0, None);
-        for (at, &run) in runs.iter().enumerate().skip(start) {
-            rows += run;
-            largest = run.max(largest);
-            if at > start && largest * GROWTH <= rows {
-                longest = Some(start..at + 1);
-            }
-        }
-        if longest.is_some() {
-            return longest;
-        }
     }
     if runs.len() <= RUNS_MAX {
         return None;
@@ -484,8 +498,8 @@ mod tests {
         merged
     }
 
-    /// With ever more pages each row is merged once or twice in a thousand runs and more, whether runs
-    /// come one by one or hundreds at a time, and are alike or not; and they stay few.
+    /// With ever more pages each row is merged once or twice in some thousand runs, whether runs come one
+    /// by one or hundreds at a time, and are alike or not; and they stay few.
     #[test]
     fn rows_are_merged_a_few_times() {
         for (at_a_time, sizes) in [(1, [100; 3]), (300, [100; 3]), (7, [1, 30, 100])] {

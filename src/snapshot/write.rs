@@ -14,7 +14,7 @@ use crate::{Error, Result};
 /// Computes the estimates of a committed state and publishes them as the store's current snapshot:
 /// written aside, synced, renamed; `latest.json` moves last. Of the older ones only the newest
 /// `keep - 1` stay; `keep` 0: all. Ranking takes some `rank_bytes` of memory; pages that do not fit
-/// are ranked through a temporary file of 8 bytes a page.
+/// are ranked through a temporary file of about 6 bytes a page.
 pub fn publish(
     disk: &dyn Disk,
     view: &View,

@@ -3,9 +3,8 @@
 //!
 //! ```text
 //! block        seal u64 | entry*          at most 4,080 bytes, so that it fills one 4 KiB page
-//! row          page - page before | byte: flags + 8 x visits | visits - 31, if 31 in the byte | cash |
-//!              last fetch - the one before (zigzag), if flag 1 | clock, pages, if flag 2
-//!                                                                           (flag 4: folded)
+//! row          8 x (page - page before) + flags | last fetch - the one before (zigzag), if flag 1 |
+//!              visits, clock, pages, byte (1: folded), if flag 4; else 1 visit, if flag 2 | cash
 //! admission    first - first before | A - A before (wrapping) | clock
 //! ```
 //! All numbers are varints. "Before" is 0 at a block's start. The seal is the XXH3-64 of the rest; its
@@ -19,13 +18,12 @@ use crate::engine::{Admission, Row};
 /// Longest block, seal included. A value of 4,096 bytes would take two pages.
 pub(crate) const BLOCK_BYTES: usize = 4080;
 /// Longest entry: 128-bit varints take 19 bytes, 64-bit ones 10.
-const ENTRY_MAX: usize = 10 + 1 + 10 + 19 + 10 + 19 + 10;
+const ENTRY_MAX: usize = 11 + 10 + 10 + 19 + 10 + 1 + 19;
 
 const FETCHED: u8 = 1;
-const TIMED: u8 = 2;
-const FOLDED: u8 = 4;
-/// Visits from here on are no part of the byte of flags.
-const MANY: u64 = 31;
+const VISITED: u8 = 2;
+/// More is to be said than most rows have.
+const LONG: u8 = 4;
 
 /// Packs entries into blocks, not yet sealed: their first 8 bytes are free for that.
 pub(crate) struct Packer<T: Entry> {
@@ -111,54 +109,52 @@ fn take_u64(from: &mut &[u8]) -> Option<u64> {
 
 impl Entry for Row {
     fn put(&self, before: &Row, out: &mut Vec<u8>) {
-        put(out, u128::from(self.page - before.page));
-        let timed = self.clock != 0;
+        let is_long = self.visits > 1 || self.clock != 0 || self.folded;
         let mut flags = 0;
         for (bit, set) in [
             (FETCHED, self.last_fetch.is_some()),
-            (TIMED, timed),
-            (FOLDED, self.folded),
+            (VISITED, self.visits == 1 && !is_long),
+            (LONG, is_long),
         ] {
             flags |= if set { bit } else { 0 };
         }
-        out.push(flags | (self.visits.min(MANY) as u8) << 3);
-        if self.visits >= MANY {
-            put(out, u128::from(self.visits - MANY));
-        }
-        put(out, self.cash);
+        let further = u128::from(self.page - before.page);
+        put(out, further << 3 | u128::from(flags));
         if let Some(fetched) = self.last_fetch {
             let since = fetched.wrapping_sub(before.last_fetch.unwrap_or(0));
             put(out, u128::from(zigzag(since)));
         }
-        if timed {
+        if is_long {
+            put(out, u128::from(self.visits));
             put(out, self.clock);
             put(out, u128::from(self.pages));
+            out.push(self.folded.into());
         }
+        put(out, self.cash);
     }
 
     fn take(before: &Row, from: &mut &[u8]) -> Option<Row> {
-        let page = before.page.checked_add(take_u64(from)?)?;
-        let (&flags, rest) = from.split_first()?;
-        *from = rest;
-        let mut visits = u64::from(flags >> 3);
-        if visits == MANY {
-            visits = take_u64(from)?.checked_add(MANY)?;
-        }
+        let head = take(from)?;
+        let page = before.page.checked_add(u64::try_from(head >> 3).ok()?)?;
+        let flags = head as u8 & 7;
         let mut row = Row {
             page,
-            visits,
-            cash: take(from)?,
-            folded: flags & FOLDED != 0,
+            visits: u64::from(flags & VISITED != 0),
             ..Row::default()
         };
         if flags & FETCHED != 0 {
             let since = unzigzag(take_u64(from)?);
             row.last_fetch = Some(before.last_fetch.unwrap_or(0).wrapping_add(since));
         }
-        if flags & TIMED != 0 {
+        if flags & LONG != 0 {
+            row.visits = take_u64(from)?;
             row.clock = take(from)?;
             row.pages = take_u64(from)?;
+            let (&folded, rest) = from.split_first()?;
+            *from = rest;
+            row.folded = folded != 0;
         }
+        row.cash = take(from)?;
         Some(row)
     }
 }
