@@ -27,7 +27,7 @@ enum Memory<T> {
 const MAP_BYTES: usize = 64 << 10;
 
 /// From this size on huge pages are asked for; below, they would only waste memory.
-const HUGE_BYTES: usize = 8 << 20;
+const HUGE_BYTES: usize = 2 << 20;
 
 impl<T: Pod> Cells<T> {
     /// Reserves room for `len` values.

@@ -266,6 +266,17 @@ impl<A: Archive> Engine<A> {
         self.ids.clear();
     }
 
+    /// Reads what the next entries will read first, where it is known already: results don't depend on it.
+    pub fn look_ahead(&self, batch: &Batch, entries: &[Entry]) {
+        if batch.part.is_some() {
+            let known = self.names.len();
+            let sources = entries.iter().map(|entry| entry.source);
+            let sources = sources.filter(|&source| u64::from(source) < known);
+            self.ledger
+                .look_ahead(sources.map(|source| self.names.page(source)));
+        }
+    }
+
     /// The pages of the names of the archive being read; leaves none. To be given back with
     /// [`Engine::set_names`] before the next part of that archive.
     pub fn take_names(&mut self) -> NameMap {

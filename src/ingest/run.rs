@@ -31,6 +31,9 @@ use budget::Budget;
 use schedule::{Publishing, Reached};
 use unchanged::Stamp;
 
+/// Entries that the engine looks ahead at.
+const AHEAD: usize = 64;
+
 /// Runs a job to its end, or to where something stops it. Whatever stops it, the store holds its
 /// last checkpoint, and after bad input or a stop from outside a fresh one.
 pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Result<Outcome> {
@@ -455,6 +458,11 @@ impl Run<'_> {
         let chunk = &*piece.chunk;
         let mut complaints = piece.batch.complaints.iter().peekable();
         for (at, entry) in piece.batch.entries.iter().enumerate().skip(first) {
+            if at.is_multiple_of(AHEAD) {
+                let ahead = &piece.batch.entries[at..];
+                self.engine
+                    .look_ahead(&piece.batch, &ahead[..ahead.len().min(AHEAD)]);
+            }
             if reading.whole {
                 self.check_next(reading.end, piece, at)?;
             }

@@ -58,6 +58,17 @@ pub(crate) enum Column {
 /// Number of columns.
 pub(crate) const COLUMNS: usize = 6;
 
+impl Column {
+    const ALL: [Column; COLUMNS] = [
+        Column::Importance,
+        Column::Distributed,
+        Column::Rank,
+        Column::Visits,
+        Column::LastFetch,
+        Column::Cash,
+    ];
+}
+
 /// What a snapshot says of the run as a whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Info {
@@ -119,9 +130,9 @@ pub(crate) fn latest_counters(disk: &dyn Disk, dir: &Path) -> Option<Counters> {
     Some(snapshot.info().counters.clone())
 }
 
-/// Whether all of the current snapshot is sound.
+/// Whether all of the current snapshot is as it was written.
 pub(crate) fn latest_is_sound(disk: &dyn Disk, dir: &Path) -> bool {
-    Snapshot::latest(disk, dir).is_ok_and(|snapshot| snapshot.verify_columns().is_ok())
+    Snapshot::latest(disk, dir).is_ok_and(|snapshot| snapshot.check_sums().is_ok())
 }
 
 impl Latest {

@@ -241,9 +241,9 @@ impl Snapshot {
         Ok(pages)
     }
 
-    /// Checks every column, and that the importances sum to 1.
-    pub(super) fn verify_columns(&self) -> Result<()> {
-        self.columns.verify()
+    /// Checks that all of it is as it was written.
+    pub(super) fn check_sums(&self) -> Result<()> {
+        self.columns.check_sums()
     }
 
     /// Checks every column, that the importances sum to 1, and that every page has its name.
@@ -287,10 +287,20 @@ impl Columns {
     }
 
     fn column(&self, block: u64, which: Column) -> Result<Vec<u64>> {
+        let packed = self.packed(block, which)?;
+        let count = CHUNK_PAGES.min(self.info.pages - block * CHUNK_PAGES);
+        column::unpack(&packed, count as usize).ok_or_else(|| self.bad(block, which))
+    }
+
+    fn bad(&self, block: u64, which: Column) -> Error {
+        self.damaged(format!("column {which:?} of block {block} is damaged"))
+    }
+
+    /// A column's packed bytes, checked against their checksum.
+    fn packed(&self, block: u64, which: Column) -> Result<Vec<u8>> {
         let at = (block as usize * COLUMNS + which as usize) * ENTRY;
         let entry = &self.directory[at..at + ENTRY];
         let (offset, len) = (number(&entry[..8]), number(&entry[8..12]));
-        let bad = || self.damaged(format!("column {which:?} of block {block} is damaged"));
         if offset.checked_add(len).is_none_or(|end| end > self.end) {
             return Err(self.damaged(format!(
                 "its directory puts column {which:?} of block {block} outside of the columns"
@@ -301,10 +311,19 @@ impl Columns {
             .read_at(&mut packed, offset)
             .map_err(Error::reading(&self.path))?;
         if xxh3_64(&packed) != number(&entry[12..]) {
-            return Err(bad());
+            return Err(self.bad(block, which));
         }
-        let count = CHUNK_PAGES.min(self.info.pages - block * CHUNK_PAGES);
-        column::unpack(&packed, count as usize).ok_or_else(bad)
+        Ok(packed)
+    }
+
+    /// Checks every column's checksum, which takes a third of the time of [`Columns::verify`].
+    pub fn check_sums(&self) -> Result<()> {
+        for block in 0..self.blocks() {
+            for which in Column::ALL {
+                self.packed(block, which)?;
+            }
+        }
+        Ok(())
     }
 
     fn block(&self, block: u64) -> Result<Vec<Ranked>> {

@@ -191,10 +191,20 @@ impl Store {
         let dir = self.dir.clone();
         let mut engine = Engine::with_archive(config, page_limit, self)?;
         let load = |cells: &mut [u64], ages: &mut [u8]| cash.load(&slots, cells, ages);
-        engine.restore(state, load)?;
+        // The cash waits for the disk while the index keeps the processors busy.
+        let (restored, indexed) = std::thread::scope(|scope| {
+            let indexed = scope.spawn(|| reindex(pages, &names));
+            let restored = engine.restore(state, load);
+            let indexed = indexed.join();
+            (
+                restored,
+                indexed.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            )
+        });
+        restored?;
         let law = engine.ledger().check_law();
         law.map_err(|what| Error::damaged(dir.join("cash"), what))?;
-        let (index, known) = reindex(pages, &names)?;
+        let (index, known) = indexed?;
         verify::check_count(&dir.join("fingerprints"), known, pages)?;
         engine.restore_index(index);
         Ok(engine)
