@@ -11,7 +11,7 @@ use crate::report::Report;
 pub struct Bench {
     pub options: Options,
     pub report: Report,
-    /// For large files; removed at the end, but for inputs with `--keep`.
+    /// For large files; removed at the end unless `--keep`.
     pub folder: PathBuf,
     generator: Option<PathBuf>,
     wrong: bool,
@@ -92,7 +92,6 @@ impl Bench {
 /// Cleans up, also after a panic.
 impl Drop for Bench {
     fn drop(&mut self) {
-        self.remove_store();
         if !self.options.keep {
             // The folder is ours, and has no other files.
             let _ = std::fs::remove_dir_all(&self.folder);

@@ -79,7 +79,7 @@ struct Options {
     /// Where large files go [default: the target directory].
     #[arg(long, default_value = env!("CARGO_TARGET_TMPDIR"))]
     dir: PathBuf,
-    /// Leave inputs in --dir for the next time.
+    /// Leave inputs in --dir for the next time, and the last store to look at.
     #[arg(long)]
     keep: bool,
     /// Cargo gives it to benchmarks.
