@@ -32,3 +32,5 @@ mod spool;
 mod store;
 #[path = "cli/support.rs"]
 mod support;
+#[path = "cli/windows.rs"]
+mod windows;

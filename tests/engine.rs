@@ -10,6 +10,8 @@ mod certificate;
 mod closed_form;
 #[path = "engine/interpolation.rs"]
 mod interpolation;
+#[path = "engine/measures.rs"]
+mod measures;
 #[path = "engine/reference.rs"]
 mod reference;
 #[path = "engine/same.rs"]

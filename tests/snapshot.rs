@@ -1,7 +1,7 @@
 //! Snapshots as files: the golden sample reads as its graph's closed form says and is what the
 //! program writes today; damage anywhere in a snapshot or a store is found, and never panics.
 //!
-//! `WRITE_SAMPLES=1 cargo test --test snapshot` writes the golden files anew, after a wanted change
+//! `WRITE_SAMPLES=1 cargo test --test snapshot` (twice: the bad are made of the good) writes the golden files anew, after a wanted change
 //! of the format.
 
 mod common;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use cashrank::Limits;
 use cashrank::decode::{Format, Reason};
-use cashrank::engine::{Config, Counters, SelfLinks, WindowPolicy};
+use cashrank::engine::{Config, Counters, Estimator, SelfLinks, WindowPolicy};
 use cashrank::ingest::{
     Every, Job, Note, Observer, Outcome, StandardInput, Standing, Stream, ingest,
 };
@@ -50,10 +50,14 @@ pub struct Args {
     /// Share of a page's cash that its links hand on [default: 0.85].
     #[arg(long, value_name = "D")]
     damping: Option<f64>,
-    /// The history to read importance from: auto, whole or interpolation:T (T in turnovers)
-    /// [default: auto].
+    /// The history to read importance from: auto, whole, fixed:T, fixed:T,min=M, variable:K or
+    /// interpolation:T; T in turnovers, like 1.5, or of fetch time, like 90d [default: auto].
     #[arg(long, value_name = "WINDOW", value_parser = parsed::<WindowPolicy>)]
     window: Option<WindowPolicy>,
+    /// What importance is: the cash that a page received, or distributed [default: received, where the
+    /// window begins at a mark: auto, whole, fixed:T].
+    #[arg(long, value_name = "WHAT", value_parser = parsed::<Estimator>)]
+    estimator: Option<Estimator>,
     /// Links from a page to itself: keep or drop [default: drop].
     #[arg(long, value_name = "HOW", value_parser = self_links)]
     self_links: Option<SelfLinks>,
@@ -255,6 +259,9 @@ impl Args {
             config.set_damping(damping)?;
         }
         config.window = self.window.unwrap_or(config.window);
+        if let Some(estimator) = self.estimator {
+            config.set_estimator(estimator);
+        }
         config.self_links = self.self_links.unwrap_or(config.self_links);
         config.marks = self.marks.unwrap_or(config.marks);
         config.recycle_after = self.recycle_after.unwrap_or(config.recycle_after);

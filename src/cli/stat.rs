@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
+use cashrank::engine::Estimator;
 use cashrank::memory::Need;
 use cashrank::snapshot::Snapshot;
 use cashrank::store::{RealDisk, SpoolStanding, spool_standing};
@@ -41,7 +42,11 @@ struct Stat {
     last_fetch: Option<String>,
     window: String,
     window_mark: u64,
-    window_turnovers: f64,
+    /// Absent where each page has its own.
+    window_turnovers: Option<f64>,
+    estimator: Estimator,
+    /// Measures that the window reads.
+    measures: u64,
     bound_l1: Option<f64>,
     damping: f64,
     snapshot: String,
@@ -98,6 +103,8 @@ fn stat(snapshot: &Snapshot, spool: Option<SpoolStanding>, disk_bytes: Disk) -> 
         window: info.window.policy.to_string(),
         window_mark: info.window.mark,
         window_turnovers: info.window.turnovers,
+        estimator: info.window.estimator,
+        measures: info.measures,
         bound_l1: info.bound_l1(),
         // It is kept in 1/2^32: more than eight decimals would say nothing.
         damping: (info.settings.config.damping() * 1e8).round() / 1e8,
@@ -166,11 +173,13 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
         "last fetch",
         stat.last_fetch.clone().unwrap_or("unknown".into()),
     )?;
+    line("window", window(stat))?;
     line(
-        "window",
+        "measures",
         format!(
-            "{} ({:.3} turnovers, from mark {})",
-            stat.window, stat.window_turnovers, stat.window_mark
+            "{} ({:.2} a page)",
+            thousands(stat.measures),
+            stat.measures as f64 / stat.pages.max(1) as f64
         ),
     )?;
     line("bound_l1", bound(stat.bound_l1))?;
@@ -214,4 +223,17 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
         ),
     )?;
     Ok(())
+}
+
+/// The window, and what is read from it.
+fn window(stat: &Stat) -> String {
+    let from = match stat.window_mark {
+        0 => String::new(),
+        mark => format!(", from mark {mark}"),
+    };
+    let turnovers = match stat.window_turnovers {
+        None => String::new(),
+        Some(turnovers) => format!(", {turnovers:.3} turnovers"),
+    };
+    format!("{} ({}{turnovers}{from})", stat.window, stat.estimator)
 }

@@ -1,9 +1,12 @@
 //! What changes results: fixed when a store is made, and checked whenever it is opened.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
+use super::estimate::Estimator;
 use super::ledger::damping_units;
-use super::window::WindowPolicy;
+use super::window::{Policy, WindowPolicy};
 use crate::{Error, Result};
 
 /// What becomes of links from a page to itself.
@@ -24,6 +27,9 @@ pub struct Config {
     damping: u64,
     /// The window importance is read from.
     pub window: WindowPolicy,
+    /// How importance is read from it; `None`: as the window suggests ([`WindowPolicy::estimator`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    estimator: Option<Estimator>,
     /// Links from a page to itself.
     pub self_links: SelfLinks,
     /// Marks kept besides the start of the stream, 0 to 64.
@@ -37,6 +43,7 @@ impl Default for Config {
         Config {
             damping: damping_units(0.85),
             window: WindowPolicy::Auto,
+            estimator: None,
             self_links: SelfLinks::Drop,
             marks: 6,
             recycle_after: 4,
@@ -66,8 +73,41 @@ impl Config {
         self.damping as f64 / 2f64.powi(32)
     }
 
-    /// Checks the ranges that the type does not.
+    /// Says how importance is to be read from the window set before.
+    pub fn set_estimator(&mut self, estimator: Estimator) {
+        self.estimator = (estimator != self.window.estimator()).then_some(estimator);
+    }
+
+    /// How importance is read.
+    pub fn estimator(&self) -> Estimator {
+        self.estimator.unwrap_or(self.window.estimator())
+    }
+
+    /// How the history's rows are kept.
+    pub(crate) fn policy(&self) -> Arc<dyn Policy> {
+        self.window.policy(self.estimator())
+    }
+
+    /// Whether marks are made.
+    pub fn makes_marks(&self) -> bool {
+        self.marks > 0 && self.window.uses_marks(self.estimator())
+    }
+
+    /// Checks what the types don't.
     pub fn check(&self) -> Result<()> {
+        let (window, estimator) = (self.window, self.estimator());
+        if !window.allows(estimator) {
+            return Err(Error::Refused(format!(
+                "--window {window} keeps what pages distributed, not what they received: use --estimator \
+                 distributed"
+            )));
+        }
+        if window.uses_marks(estimator) && window != WindowPolicy::Auto && self.marks == 0 {
+            return Err(Error::Refused(format!(
+                "--window {window} begins at a mark, and --marks 0 keeps none: keep some, or use --estimator \
+                 distributed"
+            )));
+        }
         if self.recycle_after > 12 {
             return Err(Error::Refused(format!(
                 "--recycle-after {}: at most 12 rounds",

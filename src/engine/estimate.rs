@@ -19,13 +19,16 @@
 //! dR and only shortens r; the ledger itself is left alone. So a snapshot can be taken anywhere,
 //! and taking one changes nothing.
 
+use std::fmt;
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 use super::config::Config;
-use super::history::{AdmissionCursor, Admissions, Rows};
+use super::history::{AdmissionCursor, Admissions, Row, Rows};
 use super::ledger::{CHUNK_PAGES, ENDOWMENT, Totals, age_at, is_recycled};
 use super::mark::Mark;
-use super::window::WindowPolicy;
+use super::window::{Measures, Span, TimeTable, WindowPolicy};
 use crate::Result;
 use crate::decode::Time;
 
@@ -42,9 +45,14 @@ pub trait Past {
     fn mark_cells(&self, mark: u64, first: u64, out: &mut [u64]) -> Result<()>;
     /// All admissions, in page order.
     fn admissions(&self) -> Result<Admissions<'_>>;
-    /// One row a page, in page order. Cash distributed before mark `since` is left out; visits and
-    /// last fetches are not.
-    fn rows(&self, since: u64) -> Result<Rows<'_>>;
+    /// Rows in page order, one a page unless the window keeps measures. Cash distributed before mark
+    /// `since` is left out, and measures that a window since G = `start` does not want; visits and last
+    /// fetches are not.
+    fn rows(&self, since: u64, start: u128) -> Result<Rows<'_>>;
+    /// Which time was at which G.
+    fn times(&self) -> &TimeTable;
+    /// G where a window of measures began at the last round's end.
+    fn window_start(&self) -> u128;
 }
 
 /// How sure an estimate is. Distances are L1, between vectors that sum to 1.
@@ -65,10 +73,31 @@ pub struct Certificate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Estimator {
-    /// X or, for an interpolation, H.
+    /// X; for a window of measures or an interpolation, what section 3.3 makes of them.
     Distributed,
     /// Y.
     Received,
+}
+
+impl fmt::Display for Estimator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Estimator::Distributed => "distributed",
+            Estimator::Received => "received",
+        })
+    }
+}
+
+impl FromStr for Estimator {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "distributed" => Ok(Estimator::Distributed),
+            "received" => Ok(Estimator::Received),
+            _ => Err(format!("{text:?}: received or distributed")),
+        }
+    }
 }
 
 /// The window an estimate is read from.
@@ -78,8 +107,8 @@ pub struct Window {
     pub policy: WindowPolicy,
     /// The mark it begins at; 0: the start of the stream.
     pub mark: u64,
-    /// Turnovers of today's supply that it spans.
-    pub turnovers: f64,
+    /// Turnovers of today's supply that it spans; absent where each page has its own.
+    pub turnovers: Option<f64>,
     /// The importance to use.
     pub estimator: Estimator,
     /// Absent where none is defined (interpolation, nothing distributed yet).
@@ -109,6 +138,8 @@ pub struct Estimation<'p> {
     now: Now,
     window: Window,
     base: Mark,
+    /// G where the window begins, if it keeps measures.
+    start: u128,
 }
 
 /// The totals as at a round's end.
@@ -130,19 +161,41 @@ impl<'p> Estimation<'p> {
             clock: totals.clock + waiting,
             virtual_received: totals.virtual_received + waiting,
         };
-        let (base, window) = match config.window {
-            WindowPolicy::Auto => best_window(past, config, &now, past.marks())?,
-            WindowPolicy::Whole => best_window(past, config, &now, &[])?,
-            WindowPolicy::Interpolation(turnovers) => (
-                Mark::default(),
-                Window {
-                    policy: config.window,
+        let length = |span: Span| span.units(now.clock, totals.pages, past.times());
+        let start = match config.window {
+            WindowPolicy::Fixed { span, .. } => now.clock - length(span).min(now.clock),
+            _ => 0,
+        };
+        let start = start.max(past.window_start());
+        let begun = Mark::default();
+        let moved = |mark: &&Mark| now.clock > mark.totals.clock || mark.number == 0;
+        let marks = std::iter::once(&begun).chain(past.marks()).filter(moved);
+        let (base, window) = match (config.window, config.estimator()) {
+            (WindowPolicy::Auto, _) => best_window(past, config, &now, &marks.collect::<Vec<_>>())?,
+            (WindowPolicy::Whole, _) => best_window(past, config, &now, &[&begun])?,
+            (WindowPolicy::Fixed { .. }, Estimator::Received) => {
+                let off = |mark: &&Mark| mark.totals.clock.abs_diff(start);
+                // Of two that are as near, the newer.
+                let nearest = marks.rev().min_by_key(off).unwrap_or(&begun);
+                best_window(past, config, &now, &[nearest])?
+            }
+            (policy, _) => {
+                let supply = (totals.supply() as f64).max(1.0);
+                let turnovers = match policy {
+                    WindowPolicy::Fixed { .. } => Some((now.clock - start) as f64 / supply),
+                    WindowPolicy::Interpolation(Span::Turnovers(turnovers)) => Some(turnovers),
+                    WindowPolicy::Interpolation(span) => Some(length(span) as f64 / supply),
+                    _ => None,
+                };
+                let window = Window {
+                    policy,
                     mark: 0,
                     turnovers,
                     estimator: Estimator::Distributed,
                     certificate: None,
-                },
-            ),
+                };
+                (begun, window)
+            }
         };
         Ok(Estimation {
             past,
@@ -150,6 +203,7 @@ impl<'p> Estimation<'p> {
             now,
             window,
             base,
+            start,
         })
     }
 
@@ -158,78 +212,76 @@ impl<'p> Estimation<'p> {
         &self.window
     }
 
-    /// Hands the pages to `each`, in blocks of at most [`CHUNK_PAGES`], with each block's first page.
-    pub fn blocks(&self, mut each: impl FnMut(u64, &[PageEstimate]) -> Result<()>) -> Result<()> {
-        let mut rows = self.past.rows(self.window.mark)?.peekable();
-        let mut base = BaseCells::new(self.past, &self.base)?;
+    /// Hands the pages to `each`, in blocks of at most [`CHUNK_PAGES`], with each block's first page. How
+    /// many measures were read.
+    pub fn blocks(&self, mut each: impl FnMut(u64, &[PageEstimate]) -> Result<()>) -> Result<u64> {
+        let keeps_measures = self
+            .window
+            .policy
+            .measures(self.config.estimator())
+            .is_some();
+        let is_measure = |row: &&Row| !keeps_measures || row.clock > 0 && !row.folded;
+        let mut measures = 0;
+        let mut pages = Pages::begin(self)?;
         let scale = self.scale()?;
-        let mut sweep = Sweep::new(self.past);
         let mut out = Vec::new();
-        while let Some((first, cells, ages)) = sweep.next()? {
-            let base_cells = base.block(first, cells.len())?;
+        while let Some(first) = pages.next_block()? {
             out.clear();
-            for (at, &cell) in cells.iter().enumerate() {
-                let page = first + at as u64;
-                let row = match rows.next_if(|r| r.as_ref().map_or(true, |r| r.page == page)) {
-                    Some(row) => Some(row?),
-                    None => None,
+            while let Some(page) = pages.next()? {
+                let (importance, distributed) = scale.estimates(&page);
+                let (importance, distributed) = match self.window.estimator {
+                    Estimator::Received => (importance, distributed),
+                    Estimator::Distributed => (distributed, distributed),
                 };
-                let cash = cell.wrapping_add(self.now.totals.paid);
-                let recycled = is_recycled(age_at(ages, at as u64), self.config.recycle_after);
-                let flow = Flow {
-                    distributed: row.map_or(0, |r| r.cash),
-                    waiting: if recycled { cash } else { 0 },
-                    change: base_cells[at].change(cash, &self.now.totals),
-                };
-                let (importance, distributed) = scale.estimates(&flow, row.is_some(), cash);
+                measures += page.rows.iter().filter(is_measure).count() as u64;
                 out.push(PageEstimate {
                     importance,
                     distributed,
-                    visits: row.map_or(0, |r| r.visits),
-                    last_fetch: row.and_then(|r| r.last_fetch),
-                    cash,
+                    visits: page.rows.iter().map(|row| row.visits).sum(),
+                    last_fetch: page.rows.iter().filter_map(|row| row.last_fetch).max(),
+                    cash: page.cash,
                 });
             }
             each(first, &out)?;
         }
-        match rows.next() {
-            None => Ok(()),
-            Some(Err(error)) => Err(error),
-            Some(Ok(row)) => Err(crate::Error::Refused(format!(
-                "the history has a row for page {}, which the ledger does not know",
-                row.page
-            ))),
-        }
+        pages.end()?;
+        Ok(measures)
     }
 
     /// What turns units into shares of 1.
     fn scale(&self) -> Result<Scale> {
         let totals = &self.now.totals;
         let pages = totals.pages as f64;
+        let even = Scale::Even { each: 1.0 / pages };
         let since_clock = self.now.clock - self.base.totals.clock;
         let virtual_each =
             (self.now.virtual_received - self.base.totals.virtual_received) as f64 / pages;
-        Ok(match self.window.policy {
-            WindowPolicy::Interpolation(_) => {
-                let default = self.window.policy.default_history();
+        let policy = self.window.policy;
+        if let Some(measures) = policy.measures(self.config.estimator()) {
+            return self.measured(measures);
+        }
+        Ok(match policy {
+            WindowPolicy::Interpolation(span) => {
+                let units = span.units(self.now.clock, totals.pages, self.past.times());
+                let default = units / u128::from(totals.pages.max(1));
                 let mut sum = 0u128;
                 let mut known = 0u64;
-                for row in self.past.rows(0)? {
+                for row in self.past.rows(0, 0)? {
                     let row = row?;
-                    known += 1;
+                    known += u64::from(row.span > 0);
                     sum += row.cash;
                 }
                 sum += u128::from(totals.pages.saturating_sub(known)) * default;
-                if sum == 0 {
+                match sum {
                     // A window far shorter than a visit's step of G leaves nothing.
-                    return Ok(Scale::Even { each: 1.0 / pages });
-                }
-                Scale::Interpolated {
-                    sum: sum as f64,
-                    default,
+                    0 => even,
+                    _ => Scale::Interpolated {
+                        sum: sum as f64,
+                        default,
+                    },
                 }
             }
-            _ if since_clock == 0 => Scale::Even { each: 1.0 / pages },
+            _ if since_clock == 0 => even,
             policy => Scale::Window {
                 clock: since_clock as f64,
                 virtual_each,
@@ -240,14 +292,194 @@ impl<'p> Estimation<'p> {
             },
         })
     }
+
+    /// Goes through all measures for their sum, and for what stands in for those that are missing.
+    fn measured(&self, measures: Measures) -> Result<Scale> {
+        let value = Value {
+            measures,
+            start: self.start,
+            now: self.now.clock,
+            supply: self.now.totals.supply(),
+        };
+        let (mut sum, mut known, mut pages) = (0.0, 0u64, 0u64);
+        let (mut recent_sum, mut recent) = (0.0, 0u64);
+        let mut all = Pages::begin(self)?;
+        while all.next_block()?.is_some() {
+            while let Some(page) = all.next()? {
+                pages += 1;
+                let Some(found) = value.of(&page) else {
+                    continue;
+                };
+                (sum, known) = (sum + found, known + 1);
+                if page.admitted >= value.recent() {
+                    (recent_sum, recent) = (recent_sum + found, recent + 1);
+                }
+            }
+        }
+        all.end()?;
+        let default = match (recent, known) {
+            (0, 0) => 0.0,
+            (0, _) => sum / known as f64,
+            _ => recent_sum / recent as f64,
+        };
+        let sum = sum + default * (pages - known) as f64;
+        Ok(match sum > 0.0 {
+            true => Scale::Measured {
+                value,
+                sum,
+                default,
+            },
+            false => Scale::Even {
+                each: 1.0 / pages as f64,
+            },
+        })
+    }
 }
 
-/// A page's flows in the window, in units.
-struct Flow {
-    distributed: u128,
+/// A page, as an estimate sees it.
+struct Page<'r> {
+    /// Its rows, oldest first.
+    rows: &'r [Row],
+    cash: u64,
+    /// The part of its cash that a round's end would recycle: all or nothing.
     waiting: u64,
     /// D(now) - D(base): link receipts less what was distributed.
     change: i128,
+    /// G at its admission, if the window keeps measures.
+    admitted: u128,
+}
+
+/// Walks over all pages, a chunk at a time.
+struct Pages<'p> {
+    estimation: &'p Estimation<'p>,
+    rows: std::iter::Peekable<Rows<'p>>,
+    base: BaseCells<'p>,
+    sweep: Sweep<'p>,
+    admissions: AdmissionCursor<'p>,
+    /// The chunk: its first page, and cash and base of each.
+    first: u64,
+    cash: Vec<(u64, bool)>,
+    at: usize,
+    page: Vec<Row>,
+}
+
+impl<'p> Pages<'p> {
+    fn begin(estimation: &'p Estimation<'p>) -> Result<Pages<'p>> {
+        let past = estimation.past;
+        let rows = past.rows(estimation.window.mark, estimation.start)?;
+        Ok(Pages {
+            estimation,
+            rows: rows.peekable(),
+            base: BaseCells::new(past, &estimation.base)?,
+            sweep: Sweep::new(past),
+            admissions: AdmissionCursor::new(past.admissions()?),
+            first: 0,
+            cash: Vec::new(),
+            at: 0,
+            page: Vec::new(),
+        })
+    }
+
+    /// Goes on to the next chunk; its first page.
+    fn next_block(&mut self) -> Result<Option<u64>> {
+        let Some((first, cells, ages)) = self.sweep.next()? else {
+            return Ok(None);
+        };
+        let Estimation { now, config, .. } = self.estimation;
+        self.base.block(first, cells.len())?;
+        self.cash.clear();
+        let pages = cells.iter().zip(0..);
+        self.cash.extend(pages.map(|(cell, at)| {
+            let recycled = is_recycled(age_at(ages, at), config.recycle_after);
+            (cell.wrapping_add(now.totals.paid), recycled)
+        }));
+        (self.first, self.at) = (first, 0);
+        Ok(Some(first))
+    }
+
+    /// The next page of the chunk.
+    fn next(&mut self) -> Result<Option<Page<'_>>> {
+        let Some(&(cash, recycled)) = self.cash.get(self.at) else {
+            return Ok(None);
+        };
+        let number = self.first + self.at as u64;
+        self.page.clear();
+        while let Some(row) = self
+            .rows
+            .next_if(|row| row.as_ref().map_or(true, |row| row.page == number))
+        {
+            self.page.push(row?);
+        }
+        let base = self.base.block[self.at];
+        self.at += 1;
+        Ok(Some(Page {
+            rows: &self.page,
+            cash,
+            waiting: if recycled { cash } else { 0 },
+            change: base.change(cash, &self.estimation.now.totals),
+            admitted: self.admissions.at(number)?.clock,
+        }))
+    }
+
+    /// After the last page: there must be no rows left.
+    fn end(mut self) -> Result<()> {
+        match self.rows.next() {
+            None => Ok(()),
+            Some(Err(error)) => Err(error),
+            Some(Ok(row)) => Err(crate::Error::Refused(format!(
+                "the history has a row for page {}, which the ledger does not know",
+                row.page
+            ))),
+        }
+    }
+}
+
+/// The estimate of a window of measures, before it is normalised (section 3.3).
+struct Value {
+    measures: Measures,
+    start: u128,
+    now: u128,
+    supply: u128,
+}
+
+impl Value {
+    /// G from which on an admission is recent: pages admitted since stand in for those that have no
+    /// measure.
+    fn recent(&self) -> u128 {
+        match self.measures {
+            Measures::Since { least: 0 } => self.start,
+            _ => self.now.saturating_sub(self.supply),
+        }
+    }
+
+    /// A page's share of G; `None`: it has no measure.
+    ///
+    /// - What it distributed since the window's start, over the window's length.
+    /// - Or what it distributed in its last visits and now holds, over the time since the visit before
+    ///   them. Where that was its admission: over one turnover more, which is what its endowment stands
+    ///   for, as in `whole`'s (H + cash)/(G + supply). Not in the paper, whose pages are all there from
+    ///   the start.
+    fn of(&self, page: &Page<'_>) -> Option<f64> {
+        if page.rows.iter().all(|row| row.clock == 0) {
+            return None;
+        }
+        let distributed: u128 = page.rows.iter().map(|row| row.cash).sum();
+        let (units, length) = match self.measures {
+            Measures::Since { least: 0 } => (
+                distributed + u128::from(page.waiting),
+                self.now - self.start,
+            ),
+            _ => {
+                let base = page.rows.first().filter(|row| row.folded && row.clock > 0);
+                let length = match base {
+                    Some(base) => self.now - base.clock,
+                    None => self.now - page.admitted + self.supply,
+                };
+                (distributed + u128::from(page.cash), length)
+            }
+        };
+        (length > 0).then(|| units as f64 / length as f64)
+    }
 }
 
 enum Scale {
@@ -264,6 +496,13 @@ enum Scale {
         sum: f64,
         default: u128,
     },
+    Measured {
+        value: Value,
+        /// Of all pages.
+        sum: f64,
+        /// Of a page without measures.
+        default: f64,
+    },
 }
 
 /// The paper's estimate with cash, (H + C)/(G + 1), the virtual page's cash spread over all.
@@ -273,8 +512,9 @@ struct WithCash {
 }
 
 impl Scale {
-    /// (importance, distributed).
-    fn estimates(&self, flow: &Flow, has_row: bool, cash: u64) -> (f64, f64) {
+    /// (received, distributed); the same where nothing is known of receipts.
+    fn estimates(&self, page: &Page<'_>) -> (f64, f64) {
+        let distributed = page.rows.first().map_or(0, |row| row.cash);
         match self {
             Scale::Even { each } => (*each, *each),
             Scale::Window {
@@ -282,20 +522,29 @@ impl Scale {
                 virtual_each,
                 with_cash,
             } => {
-                let received = flow.distributed as i128 + flow.change;
-                let importance = (received as f64 + virtual_each) / clock;
+                let received = distributed as i128 + page.change;
+                let received = (received as f64 + virtual_each) / clock;
                 let distributed = match with_cash {
-                    None => (flow.distributed + u128::from(flow.waiting)) as f64 / clock,
+                    None => (distributed + u128::from(page.waiting)) as f64 / clock,
                     Some(with) => {
-                        let held = flow.distributed + u128::from(cash);
+                        let held = distributed + u128::from(page.cash);
                         (held as f64 + with.virtual_each) / with.sum
                     }
                 };
-                (importance, distributed)
+                (received, distributed)
             }
             Scale::Interpolated { sum, default } => {
-                let history = if has_row { flow.distributed } else { *default };
+                let measured = page.rows.first().filter(|row| row.span > 0);
+                let history = measured.map_or(*default, |row| row.cash);
                 let share = history as f64 / sum;
+                (share, share)
+            }
+            Scale::Measured {
+                value,
+                sum,
+                default,
+            } => {
+                let share = value.of(page).unwrap_or(*default) / sum;
                 (share, share)
             }
         }
@@ -317,20 +566,15 @@ fn waiting_cash(past: &dyn Past, config: &Config) -> Result<u128> {
     Ok(sum)
 }
 
-/// Of the start of the stream and `marks`, the window with the least residual. Windows in which
-/// nothing was distributed are no candidates; with equal residuals the newer one is taken.
+/// Of the windows since some marks, the one with the least residual; with equal residuals the newer.
+/// `candidates` are not none, oldest first.
 fn best_window(
     past: &dyn Past,
     config: &Config,
     now: &Now,
-    marks: &[Mark],
+    candidates: &[&Mark],
 ) -> Result<(Mark, Window)> {
-    let start = Mark::default();
-    let candidates: Vec<&Mark> = std::iter::once(&start)
-        .chain(marks)
-        .filter(|mark| now.totals.clock > mark.totals.clock || mark.number == 0)
-        .collect();
-    let residuals = residuals(past, config, now, &candidates)?;
+    let residuals = residuals(past, config, now, candidates)?;
     let mut best: Option<(usize, f64)> = None;
     for (at, &residual) in residuals.iter().enumerate() {
         if best.is_none_or(|(_, least)| residual <= least) {
@@ -342,8 +586,10 @@ fn best_window(
     let window = Window {
         policy: config.window,
         mark: mark.number,
-        turnovers: (now.clock - mark.totals.clock) as f64 / (now.totals.supply() as f64).max(1.0),
-        estimator: Estimator::Received,
+        turnovers: Some(
+            (now.clock - mark.totals.clock) as f64 / (now.totals.supply() as f64).max(1.0),
+        ),
+        estimator: config.estimator(),
         certificate: certificate(config, now, &mark, residual),
     };
     Ok((mark, window))

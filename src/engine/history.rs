@@ -9,11 +9,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::ledger::Paid;
 use super::mark::Mark;
 use super::page::PageId;
-use super::window::WindowPolicy;
+use super::window::Policy;
 use crate::Result;
 use crate::decode::Time;
 
@@ -30,9 +30,12 @@ pub struct Row {
     pub last_fetch: Option<Time>,
     /// G at the measure; 0: no measure, or the policy does not need it.
     pub clock: u128,
-    /// Pages known at the measure; 0 where `clock` is.
+    /// Pages known at the measure; 0 where the policy does not need it.
     pub pages: u64,
-    /// The row is an interpolation's state, not a raw measure.
+    /// The window's length then, in units of G; 0 where the policy does not need it.
+    pub span: u128,
+    /// The row is what older measures left: an interpolation's state, or the base of those that were
+    /// forgotten.
     pub folded: bool,
 }
 
@@ -76,14 +79,14 @@ pub(crate) fn log_rows(bytes: u64) -> usize {
     (bytes / ROW_BYTES).clamp(1 << 14, LOG_ROWS as u64) as usize
 }
 
-const ROW_BYTES: u64 = (size_of::<Note>() + size_of::<(u128, u64)>() + size_of::<u64>()) as u64;
+const ROW_BYTES: u64 = (size_of::<Note>() + size_of::<Moment>() + size_of::<u64>()) as u64;
 
 /// Rows not yet in a run, in stream order.
 pub(crate) struct Log {
-    policy: WindowPolicy,
+    policy: Arc<dyn Policy>,
     notes: Vec<Note>,
-    /// Clock and pages of each note, if the policy needs them.
-    times: Vec<(u128, u64)>,
+    /// When each note was made, if the policy needs that.
+    moments: Vec<Moment>,
     /// Pages and the places of their notes ([`AT_BITS`]), to be sorted.
     order: Vec<u64>,
     /// Notes after which it is to be cut.
@@ -100,6 +103,14 @@ struct Note {
     fetched: Time,
 }
 
+/// When a measure was made, as far as the policy needs it.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Moment {
+    pub clock: u128,
+    pub pages: u64,
+    pub span: u128,
+}
+
 /// A page and the place of a note in one number: the place takes so many bits, the page the others.
 const AT_BITS: u32 = LOG_ROWS.ilog2();
 const _: () = assert!(LOG_ROWS.is_power_of_two() && PageId::LIMIT >> (64 - AT_BITS) == 0);
@@ -110,14 +121,24 @@ const FETCHED: u64 = 1;
 const VISITED: u64 = 2;
 
 impl Log {
-    pub fn new(policy: WindowPolicy) -> Log {
+    pub fn new(policy: Arc<dyn Policy>) -> Log {
         Log {
             policy,
             notes: Vec::new(),
-            times: Vec::new(),
+            moments: Vec::new(),
             order: Vec::new(),
             full: LOG_ROWS,
         }
+    }
+
+    /// How rows are kept.
+    pub fn policy(&self) -> &Arc<dyn Policy> {
+        &self.policy
+    }
+
+    /// Whether measures are kept with their clock.
+    pub fn is_timed(&self) -> bool {
+        self.policy.is_timed()
     }
 
     /// Sets the rows after which it is to be cut. Results don't depend on it.
@@ -138,14 +159,14 @@ impl Log {
     pub fn measure(
         &mut self,
         page: PageId,
-        paid: Paid,
+        cash: u64,
         visited: bool,
         fetched: Option<Time>,
-        pages: u64,
+        moment: Moment,
     ) {
-        self.note(page, paid.cash, visited, fetched);
+        self.note(page, cash, visited, fetched);
         if self.policy.is_timed() {
-            self.times.push((paid.clock, pages));
+            self.moments.push(moment);
         }
     }
 
@@ -153,7 +174,7 @@ impl Log {
     pub fn seen(&mut self, page: PageId, fetched: Option<Time>) {
         self.note(page, 0, false, fetched);
         if self.policy.is_timed() {
-            self.times.push((0, 0));
+            self.moments.push(Moment::default());
         }
     }
 
@@ -169,7 +190,7 @@ impl Log {
 
     fn row(&self, at: usize) -> Row {
         let note = self.notes[at];
-        let (clock, pages) = self.times.get(at).copied().unwrap_or_default();
+        let Moment { clock, pages, span } = self.moments.get(at).copied().unwrap_or_default();
         Row {
             page: note.page >> 2,
             cash: note.cash.into(),
@@ -177,6 +198,7 @@ impl Log {
             last_fetch: (note.page & FETCHED != 0).then_some(note.fetched),
             clock,
             pages,
+            span,
             folded: false,
         }
     }
@@ -234,9 +256,8 @@ impl Iterator for Run<'_> {
     fn next(&mut self) -> Option<Row> {
         let mut row = *self.peek()?;
         self.at += 1;
-        let policy = self.log.policy;
-        while let Some(later) = self.peek().filter(|later| later.page == row.page) {
-            if !policy.join(&mut row, later) {
+        while let Some(&later) = self.peek().filter(|later| later.page == row.page) {
+            if !self.log.policy.join(&mut row, &later) {
                 break;
             }
             self.at += 1;
@@ -248,35 +269,33 @@ impl Iterator for Run<'_> {
 impl Drop for Run<'_> {
     fn drop(&mut self) {
         self.log.notes.clear();
-        self.log.times.clear();
+        self.log.moments.clear();
     }
 }
 
 /// Rows in page order, from anywhere.
 pub type Rows<'a> = Box<dyn Iterator<Item = Result<Row>> + 'a>;
 
-/// Merges runs, oldest first, into one stream of rows in page order; joins what the policy joins.
-pub(crate) fn merge<'a>(policy: WindowPolicy, runs: Vec<Rows<'a>>) -> Rows<'a> {
-    let merged = Merge::start(runs);
-    Box::new(Join {
-        rows: merged,
-        pending: None,
-        join: move |row: &mut Row, next: &Row| policy.join(row, next),
-    })
+/// Merges runs, oldest first, into one stream of rows in page order; joins what the policy joins and
+/// forgets what it forgets. `start`: G where the window begins.
+pub(crate) fn merge<'a>(policy: &Arc<dyn Policy>, runs: Vec<Rows<'a>>, start: u128) -> Rows<'a> {
+    joined(policy, Box::new(Merge::start(runs)), start)
 }
 
-/// As [`merge`], but the oldest run of all is among `runs`, so each page ends as one row: its
-/// first raw measure is opened into a state. `admissions` are all admissions, in page order.
+/// As [`merge`], but the oldest run of all is among `runs`, so each page's first measure is opened into
+/// a state. `admissions` are all admissions, in page order.
 pub(crate) fn fold<'a>(
-    policy: WindowPolicy,
+    policy: &Arc<dyn Policy>,
     runs: Vec<Rows<'a>>,
     admissions: Admissions<'a>,
+    start: u128,
 ) -> Rows<'a> {
     if !policy.is_timed() {
-        return merge(policy, runs);
+        return merge(policy, runs, start);
     }
     let mut admissions = AdmissionCursor::new(admissions);
     let mut last = None;
+    let opens = policy.clone();
     let opened = Merge::start(runs).map(move |row| {
         let row = row?;
         let first = last != Some(row.page);
@@ -285,13 +304,27 @@ pub(crate) fn fold<'a>(
             return Ok(row);
         }
         let at = admissions.at(row.page)?;
-        Ok(policy.open(&row, (at.clock, at.first)))
+        Ok(opens.open(&row, (at.clock, at.first)))
     });
-    Box::new(Join {
-        rows: opened,
+    joined(policy, Box::new(opened), start)
+}
+
+fn joined<'a>(policy: &Arc<dyn Policy>, rows: Rows<'a>, start: u128) -> Rows<'a> {
+    let joined = Join {
+        rows,
         pending: None,
-        join: move |row: &mut Row, next: &Row| policy.join(row, next),
-    })
+        policy: policy.clone(),
+    };
+    match policy.is_timed() {
+        false => Box::new(joined),
+        true => Box::new(Forget {
+            rows: joined,
+            next: None,
+            page: Vec::new(),
+            policy: policy.clone(),
+            start,
+        }),
+    }
 }
 
 /// A k-way merge by page; rows of one page come in the order of their runs.
@@ -360,18 +393,14 @@ impl Iterator for Merge<'_> {
     }
 }
 
-/// Joins neighbouring rows of one page where `join` does so.
-struct Join<I, J> {
-    rows: I,
+/// Joins neighbouring rows of one page where the policy does so.
+struct Join<'a> {
+    rows: Rows<'a>,
     pending: Option<Row>,
-    join: J,
+    policy: Arc<dyn Policy>,
 }
 
-impl<I, J> Iterator for Join<I, J>
-where
-    I: Iterator<Item = Result<Row>>,
-    J: Fn(&mut Row, &Row) -> bool,
-{
+impl Iterator for Join<'_> {
     type Item = Result<Row>;
 
     fn next(&mut self) -> Option<Result<Row>> {
@@ -387,12 +416,53 @@ where
             match &mut self.pending {
                 None => self.pending = Some(row),
                 Some(held) => {
-                    if held.page != row.page || !(self.join)(held, &row) {
+                    if held.page != row.page || !self.policy.join(held, &row) {
                         return Some(Ok(std::mem::replace(held, row)));
                     }
                 }
             }
         }
+    }
+}
+
+/// Forgets, page by page, what the policy forgets.
+struct Forget<'a> {
+    rows: Join<'a>,
+    /// The next page's first row.
+    next: Option<Row>,
+    /// A page's rows still to be given out, newest first.
+    page: Vec<Row>,
+    policy: Arc<dyn Policy>,
+    start: u128,
+}
+
+impl Iterator for Forget<'_> {
+    type Item = Result<Row>;
+
+    fn next(&mut self) -> Option<Result<Row>> {
+        if self.page.is_empty() {
+            self.page.extend(self.next.take());
+            loop {
+                match self.rows.next() {
+                    None => break,
+                    Some(Err(error)) => {
+                        self.page.clear();
+                        return Some(Err(error));
+                    }
+                    Some(Ok(row)) => match self.page.first().filter(|first| first.page != row.page)
+                    {
+                        None => self.page.push(row),
+                        Some(_) => {
+                            self.next = Some(row);
+                            break;
+                        }
+                    },
+                }
+            }
+            self.policy.forget(&mut self.page, self.start);
+            self.page.reverse();
+        }
+        self.page.pop().map(Ok)
     }
 }
 
@@ -404,7 +474,9 @@ const RUNS_MERGED: usize = 65;
 /// Which neighbouring runs to merge next into one, given each run's mark interval and number of rows,
 /// oldest first, and how many pages there are. Of the runs that no retained mark separates:
 ///
-/// 1. all, if they have two rows a page or more: half of the rows or more go;
+/// 1. all, if they have two rows a page or more, and twice the rows of the oldest or more: where a page
+///    keeps one row, half of them or more go; where it keeps measures, what is kept is never more than
+///    doubled;
 /// 2. of more than [`RUNS_MAX`], those [`RUNS_MERGED`] of them that have the fewest rows: so a row is merged
 ///    log(rows) / log([`RUNS_MERGED`]) times.
 ///
@@ -428,7 +500,8 @@ pub(crate) fn mergeable(runs: &[(u64, u64)], marks: &[Mark], pages: u64) -> Opti
 
 /// As [`mergeable`], where no mark separates any.
 fn mergeable_alike(runs: &[u64], pages: u64) -> Option<Range<usize>> {
-    if runs.len() > 1 && runs.iter().sum::<u64>() >= 2 * pages {
+    let oldest = runs.first().map_or(0, |&rows| rows);
+    if runs.len() > 1 && runs.iter().sum::<u64>() >= 2 * pages.max(oldest) {
         return Some(0..runs.len());
     }
     if runs.len() <= RUNS_MAX {

@@ -42,6 +42,23 @@ pub(crate) fn superfluous(marks: &[Mark], limit: usize) -> Option<usize> {
     Some(best.map_or(0, |(at, _, _)| at))
 }
 
+/// As [`superfluous`], for a window that begins at the mark nearest to where G was `start`: of the marks
+/// before that one is enough, and the others are kept evenly apart.
+pub(crate) fn superfluous_since(marks: &[Mark], limit: usize, start: u128) -> Option<usize> {
+    if marks.len() <= limit {
+        return None;
+    }
+    let clock = |at: usize| marks[at].totals.clock;
+    let before = marks.partition_point(|mark| mark.totals.clock <= start);
+    if before > 1 {
+        return Some(before - 2);
+    }
+    // Without it, its neighbours are as far apart as this.
+    let apart = |&at: &usize| clock(at + 1) - at.checked_sub(1).map_or(0, clock);
+    let least = (0..marks.len() - 1).min_by_key(apart);
+    Some(least.unwrap_or(0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,6 +91,31 @@ mod tests {
                 assert!(ratio <= 8.0 * even, "round {round}: ages {ages:?}");
                 older = age;
             }
+        }
+    }
+
+    /// With the clock running evenly, some mark is always near the window's start: within a gap, which is
+    /// at most twice the even one.
+    #[test]
+    fn marks_since_a_start_are_evenly_apart() {
+        let (limit, length) = (6, 100u128);
+        let mut marks: Vec<Mark> = Vec::new();
+        for round in 1..=2_000u64 {
+            let mut mark = Mark::default();
+            mark.totals.clock = u128::from(round);
+            marks.push(mark);
+            let start = u128::from(round).saturating_sub(length);
+            if let Some(at) = superfluous_since(&marks, limit, start) {
+                marks.remove(at);
+            }
+            assert!(marks.len() <= limit);
+            assert_eq!(marks.last().unwrap().totals.clock, u128::from(round));
+            let near = marks.iter().map(|mark| mark.totals.clock.abs_diff(start));
+            let nearest = near.min().unwrap().min(start);
+            assert!(
+                nearest <= 2 * length / (limit as u128 - 2),
+                "round {round}: {nearest}"
+            );
         }
     }
 }

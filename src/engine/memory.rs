@@ -6,7 +6,7 @@ use super::estimate::{Estimation, Past, Window};
 use super::history::{Admission, Admissions, Row, Rows, fold, merge, mergeable};
 use super::ledger::Totals;
 use super::mark::Mark;
-use super::{Archive, Config, Engine, Fingerprint, PageId};
+use super::{Archive, Config, Engine, Fingerprint, PageId, TimeTable};
 use crate::batch::{Batch, Builder, HashKey, Rules};
 use crate::decode::{Names, Parsed, Record, Time};
 use crate::limits::Limits;
@@ -104,6 +104,12 @@ impl Engine<InMemory> {
         })
     }
 
+    /// Rows of the history, as last merged.
+    pub fn history_rows(&self) -> u64 {
+        let runs = self.archive().runs.iter();
+        runs.map(|(_, rows)| rows.len() as u64).sum()
+    }
+
     /// Estimates the importance of all pages now.
     pub fn ranking(&mut self) -> Result<Ranking> {
         self.flush_log()?;
@@ -138,7 +144,7 @@ impl Engine<InMemory> {
 
 impl Engine<InMemory> {
     fn merge_runs(&mut self) -> Result<()> {
-        let policy = self.config().window;
+        let policy = self.config().policy();
         loop {
             let runs = &self.archive().runs;
             let sizes: Vec<(u64, u64)> = runs
@@ -154,9 +160,9 @@ impl Engine<InMemory> {
                 .map(|(_, rows)| Box::new(rows.iter().map(|row| Ok(*row))) as Rows<'_>)
                 .collect();
             let merged = if range.start == 0 {
-                fold(policy, parts, self.admissions()?)
+                fold(&policy, parts, self.admissions()?, self.window_start)
             } else {
-                merge(policy, parts)
+                merge(&policy, parts, self.window_start)
             };
             let merged = merged.collect::<Result<Vec<Row>>>()?;
             let interval = runs[range.start].0;
@@ -238,15 +244,24 @@ impl Past for Engine<InMemory> {
         Ok(Box::new(self.archive().admissions.iter().copied().map(Ok)))
     }
 
-    fn rows(&self, since: u64) -> Result<Rows<'_>> {
+    fn rows(&self, since: u64, start: u128) -> Result<Rows<'_>> {
         let runs = self.archive().runs.iter().map(|(interval, rows)| {
             let counted = *interval >= since;
             Box::new(rows.iter().map(move |row| Ok(row.counted(counted)))) as Rows<'_>
         });
         Ok(fold(
-            self.config().window,
+            self.log.policy(),
             runs.collect(),
             self.admissions()?,
+            start,
         ))
+    }
+
+    fn times(&self) -> &TimeTable {
+        &self.times
+    }
+
+    fn window_start(&self) -> u128 {
+        self.window_start
     }
 }

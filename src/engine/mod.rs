@@ -23,7 +23,7 @@ use crate::batch::{Batch, Entry, LinkCounts, What};
 use crate::decode::{Reason, Time};
 use crate::memory::{Need, rows};
 use crate::{Error, Result};
-use history::Log;
+use history::{Log, Moment};
 pub(crate) use index::{Index, Share, TOUCHED};
 
 pub use config::{Config, SelfLinks};
@@ -40,7 +40,8 @@ pub(crate) use memory::ranks;
 pub use memory::{InMemory, RankedPage, Ranking, Reader};
 pub use names::NameMap;
 pub use page::PageId;
-pub use window::WindowPolicy;
+pub(crate) use window::Policy;
+pub use window::{Span, TimeTable, WindowPolicy};
 
 /// Expected pairs of distinct URLs among `pages` that the index takes for one page.
 pub fn expected_wrong_merges(pages: u64) -> f64 {
@@ -121,6 +122,10 @@ pub struct EngineState {
     pub counters: Counters,
     /// Running maximum of the records' times.
     pub time: Option<Time>,
+    /// When the last part of the clock was, if the window is in fetch time.
+    pub times: TimeTable,
+    /// G where the window began at the last round's end, if it keeps measures. It never moves back.
+    pub window_start: u128,
 }
 
 impl EngineState {
@@ -143,6 +148,8 @@ pub struct Engine<A = InMemory> {
     marks_made: u64,
     counters: Counters,
     time: Option<Time>,
+    times: TimeTable,
+    window_start: u128,
     archive: A,
     /// The page of each name of the running batch, as far as resolved.
     ids: Vec<PageId>,
@@ -159,11 +166,13 @@ impl<A: Archive> Engine<A> {
         Ok(Engine {
             index: Index::new()?,
             ledger,
-            log: Log::new(config.window),
+            log: Log::new(config.policy()),
             marks: Vec::new(),
             marks_made: 0,
             counters: Counters::default(),
             time: None,
+            times: TimeTable::default(),
+            window_start: 0,
             archive,
             ids: Vec::new(),
             names: NameMap::default(),
@@ -184,6 +193,8 @@ impl<A: Archive> Engine<A> {
         self.marks_made = state.marks_made;
         self.counters = state.counters;
         self.time = state.time;
+        self.times = state.times;
+        self.window_start = state.window_start;
         Ok(())
     }
 
@@ -200,6 +211,8 @@ impl<A: Archive> Engine<A> {
             marks_made: self.marks_made,
             counters: self.counters.clone(),
             time: self.time,
+            times: self.times.clone(),
+            window_start: self.window_start,
         }
     }
 
@@ -317,12 +330,12 @@ impl<A: Archive> Engine<A> {
 
     fn apply_record(&mut self, batch: &Batch, entry: &Entry) -> Result<()> {
         self.check_room(batch, entry, self.ledger.page_limit())?;
+        self.note_time(entry)?;
         self.admit_names(batch, entry.names_end)?;
         let page = match batch.part {
             None => self.ids[entry.source as usize],
             Some(_) => self.names.page(entry.source),
         };
-        self.time = self.time.max(entry.fetched_at);
         self.counters.records += 1;
         self.counters.take_links(&entry.counts);
         match entry.what {
@@ -369,13 +382,29 @@ impl<A: Archive> Engine<A> {
         }
     }
 
+    /// Takes the record's time, which a window in fetch time cannot do without.
+    fn note_time(&mut self, entry: &Entry) -> Result<()> {
+        self.time = self.time.max(entry.fetched_at);
+        if let Some(Span::Seconds(seconds)) = self.config.window.span() {
+            let Some(time) = self.time else {
+                return Err(Error::Refused(format!(
+                    "--window {} is fetch time, and records have no times: give its length in turnovers",
+                    self.config.window
+                )));
+            };
+            self.times.note(time, self.ledger.totals().clock, seconds);
+        }
+        Ok(())
+    }
+
     fn visit(&mut self, page: PageId, targets: &[PageId], age: u8, fetched: Option<Time>) {
         if self.ledger.age(page) == age::NEVER {
             self.counters.visited += 1;
         }
         let paid = self.ledger.visit(page, targets, age);
         let pages = self.ledger.totals().pages;
-        self.log.measure(page, paid, true, fetched, pages);
+        let moment = moment(&self.config, &self.times, paid.clock, pages);
+        self.log.measure(page, paid.cash, true, fetched, moment);
     }
 
     /// Names of those up to `names_end` whose pages are known, at most so many.
@@ -414,11 +443,7 @@ impl<A: Archive> Engine<A> {
             self.archive.admission(Admission {
                 first: before.pages,
                 paid: before.paid,
-                clock: if self.config.window.is_timed() {
-                    before.clock
-                } else {
-                    0
-                },
+                clock: if self.log.is_timed() { before.clock } else { 0 },
             })?;
         }
         Ok(())
@@ -469,20 +494,25 @@ impl<A: Archive> Engine<A> {
     fn end_round(&mut self) -> Result<()> {
         let pages = self.ledger.totals().pages;
         let (log, archive) = (&mut self.log, &mut self.archive);
+        let (config, times) = (&self.config, &self.times);
         let interval = self.marks_made;
         self.ledger.end_round(|page, paid| {
-            log.measure(page, paid, false, None, pages);
+            let moment = moment(config, times, paid.clock, pages);
+            log.measure(page, paid.cash, false, None, moment);
             // A round may recycle most pages there are.
             if log.is_full() {
                 archive.run(interval, &mut log.take_run())?;
             }
             Ok::<(), Error>(())
         })?;
+        let clock = self.ledger.totals().clock;
+        let start = window_start(&self.config, &self.times, clock, pages);
+        self.window_start = self.window_start.max(start);
         self.make_mark()
     }
 
     fn make_mark(&mut self) -> Result<()> {
-        if !self.config.window.uses_marks() || self.config.marks == 0 {
+        if !self.config.makes_marks() {
             return Ok(());
         }
         self.flush_log()?;
@@ -493,7 +523,14 @@ impl<A: Archive> Engine<A> {
         };
         self.archive.keep_mark(&mark, self.ledger.cells())?;
         self.marks.push(mark);
-        if let Some(at) = mark::superfluous(&self.marks, usize::from(self.config.marks)) {
+        let limit = usize::from(self.config.marks);
+        let superfluous = match self.config.window {
+            WindowPolicy::Fixed { .. } => {
+                mark::superfluous_since(&self.marks, limit, self.window_start)
+            }
+            _ => mark::superfluous(&self.marks, limit),
+        };
+        if let Some(at) = superfluous {
             let dropped = self.marks.remove(at);
             self.archive.drop_mark(dropped.number)?;
         }
@@ -506,5 +543,28 @@ impl<A: Archive> Engine<A> {
             return Ok(());
         }
         self.archive.run(self.marks_made, &mut self.log.take_run())
+    }
+}
+
+/// What a measure at G = `clock` needs to know of its time.
+fn moment(config: &Config, times: &TimeTable, clock: u128, pages: u64) -> Moment {
+    match config.window {
+        WindowPolicy::Interpolation(span) => Moment {
+            clock,
+            pages,
+            span: span.units(clock, pages, times),
+        },
+        _ => Moment {
+            clock,
+            ..Moment::default()
+        },
+    }
+}
+
+/// G where a window of fixed length begins that ends at `clock`; 0 for other windows.
+fn window_start(config: &Config, times: &TimeTable, clock: u128, pages: u64) -> u128 {
+    match config.window {
+        WindowPolicy::Fixed { span, .. } => clock.saturating_sub(span.units(clock, pages, times)),
+        _ => 0,
     }
 }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Counters, EngineState, Totals, Window};
+use crate::engine::{Counters, EngineState, Estimator, Totals, Window};
 use crate::store::{
     Disk, NameLengths, SNAPSHOTS, Settings, from_text, read_whole, to_text, write_whole,
 };
@@ -88,6 +88,9 @@ pub struct Info {
     pub counters: Counters,
     /// Latest time of a record, in seconds since 1970.
     pub time: Option<i64>,
+    /// Measures that the window was read from: of a window of sums and of an interpolation one for
+    /// each page that ever distributed cash.
+    pub measures: u64,
     /// The window, its estimator and certificate.
     pub window: Window,
     /// The settings of the run.
@@ -95,7 +98,7 @@ pub struct Info {
 }
 
 impl Info {
-    fn new(state: &EngineState, window: &Window, settings: &Settings) -> Info {
+    fn new(state: &EngineState, measures: u64, window: &Window, settings: &Settings) -> Info {
         let totals: &Totals = &state.totals;
         Info {
             version: VERSION,
@@ -106,6 +109,7 @@ impl Info {
             clock: totals.clock.to_string(),
             counters: state.counters.clone(),
             time: state.time,
+            measures,
             window: window.clone(),
             settings: settings.clone(),
         }
@@ -113,7 +117,11 @@ impl Info {
 
     /// The certified bound on the L1 distance of the importance to PageRank; `None`: no bound.
     pub fn bound_l1(&self) -> Option<f64> {
-        self.window.certificate.and_then(|c| c.received_l1)
+        let certificate = self.window.certificate?;
+        match self.window.estimator {
+            Estimator::Received => certificate.received_l1,
+            Estimator::Distributed => certificate.distributed_l1,
+        }
     }
 }
 

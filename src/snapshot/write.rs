@@ -28,9 +28,9 @@ pub fn publish(
     let seen = Seen::new(view.totals().pages, rank_bytes);
     let mut writer = Writer::create(disk, &aside, seen)?;
     let estimation = Estimation::begin(view, &view.settings().config)?;
-    estimation.blocks(|_, pages| writer.block(pages))?;
+    let measures = estimation.blocks(|_, pages| writer.block(pages))?;
     writer.ranks(disk, &path.with_extension("ranks.tmp"))?;
-    let info = Info::new(view.state(), estimation.window(), view.settings());
+    let info = Info::new(view.state(), measures, estimation.window(), view.settings());
     writer.finish(&info)?;
     disk.rename(&aside, &path)
         .and_then(|()| disk.sync_dir(&dir))

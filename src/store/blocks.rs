@@ -4,7 +4,7 @@
 //! ```text
 //! block        seal u64 | entry*          at most 4,080 bytes, so that it fills one 4 KiB page
 //! row          8 x (page - page before) + flags | last fetch - the one before (zigzag), if flag 1 |
-//!              visits, clock, pages, byte (1: folded), if flag 4; else 1 visit, if flag 2 | cash
+//!              visits, clock, pages, span, byte (1: folded), if flag 4; else 1 visit, if flag 2 | cash
 //! admission    first - first before | A - A before (wrapping) | clock
 //! ```
 //! All numbers are varints. "Before" is 0 at a block's start. The seal is the XXH3-64 of the rest; its
@@ -18,7 +18,7 @@ use crate::engine::{Admission, Row};
 /// Longest block, seal included. A value of 4,096 bytes would take two pages.
 pub(crate) const BLOCK_BYTES: usize = 4080;
 /// Longest entry: 128-bit varints take 19 bytes, 64-bit ones 10.
-const ENTRY_MAX: usize = 11 + 10 + 10 + 19 + 10 + 1 + 19;
+const ENTRY_MAX: usize = 11 + 10 + 10 + 19 + 10 + 19 + 1 + 19;
 
 const FETCHED: u8 = 1;
 const VISITED: u8 = 2;
@@ -128,6 +128,7 @@ impl Entry for Row {
             put(out, u128::from(self.visits));
             put(out, self.clock);
             put(out, u128::from(self.pages));
+            put(out, self.span);
             out.push(self.folded.into());
         }
         put(out, self.cash);
@@ -150,6 +151,7 @@ impl Entry for Row {
             row.visits = take_u64(from)?;
             row.clock = take(from)?;
             row.pages = take_u64(from)?;
+            row.span = take(from)?;
             let (&folded, rest) = from.split_first()?;
             *from = rest;
             row.folded = folded != 0;
@@ -188,11 +190,12 @@ mod tests {
             any::<u128>(),
             prop_oneof![0u64..40, any::<u64>()],
             any::<Option<i64>>(),
-            any::<Option<(u128, u64)>>(),
+            any::<Option<(u128, u64, u128)>>(),
             any::<bool>(),
         )
             .prop_map(|(page, cash, visits, last_fetch, at, folded)| {
-                let (clock, pages) = at.filter(|(clock, _)| *clock != 0).unwrap_or_default();
+                let at = at.filter(|(clock, ..)| *clock != 0);
+                let (clock, pages, span) = at.unwrap_or_default();
                 Row {
                     page,
                     cash,
@@ -200,6 +203,7 @@ mod tests {
                     last_fetch,
                     clock,
                     pages,
+                    span,
                     folded,
                 }
             })

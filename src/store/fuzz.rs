@@ -51,6 +51,11 @@ pub(crate) fn rows(data: &[u8]) {
             last_fetch: (flags & 2 != 0).then(|| bytes.u64() as i64),
             clock: if timed { clock } else { 0 },
             pages: if timed { bytes.u64() } else { 0 },
+            span: if timed {
+                u128::from(bytes.u64()) << (flags & 64)
+            } else {
+                0
+            },
             folded: flags & 4 != 0,
         }
     });

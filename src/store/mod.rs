@@ -53,8 +53,8 @@ use std::sync::Arc;
 
 use crate::batch::HashKey;
 use crate::engine::{
-    Admission, Archive, CHUNK_PAGES, Config, Engine, EngineState, Fingerprint, Mark, Row,
-    WindowPolicy, fold, merge, mergeable,
+    Admission, Archive, CHUNK_PAGES, Config, Engine, EngineState, Fingerprint, Mark, Row, fold,
+    merge, mergeable,
 };
 use crate::limits::Limits;
 use crate::memory::Need;
@@ -230,10 +230,6 @@ impl Store {
         self.manifest.generation
     }
 
-    fn policy(&self) -> WindowPolicy {
-        self.identity.settings.config.window
-    }
-
     fn writing(&mut self) -> Result<&Writing> {
         if self.writing.is_none() {
             self.writing = Some(self.tables.begin()?);
@@ -255,7 +251,8 @@ impl Store {
     }
 
     fn merge_runs(&mut self) -> Result<()> {
-        let policy = self.policy();
+        let policy = self.identity.settings.config.policy();
+        let start = self.manifest.engine.window_start;
         loop {
             let runs = &self.manifest.runs;
             let sizes: Vec<(u64, u64)> = runs.iter().map(|run| (run.interval, run.rows)).collect();
@@ -271,8 +268,8 @@ impl Store {
             let merged =
                 writing.merge_runs(&parts, number, blocks, |rows, admissions| {
                     match range.start {
-                        0 => fold(policy, rows, admissions),
-                        _ => merge(policy, rows),
+                        0 => fold(&policy, rows, admissions, start),
+                        _ => merge(&policy, rows, start),
                     }
                 })?;
             self.manifest.runs.splice(range, [merged]);
@@ -596,6 +593,11 @@ fn check_settings(dir: &Path, found: &Settings, asked: &Settings) -> Result<()> 
             "--window",
             found.config.window.to_string(),
             asked.config.window.to_string(),
+        ),
+        (
+            "--estimator",
+            found.config.estimator().to_string(),
+            asked.config.estimator().to_string(),
         ),
         (
             "--self-links",

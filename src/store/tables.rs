@@ -529,7 +529,7 @@ mod tests {
         let merged =
             writing.merge_runs(&pair, 6, manifest.admission_blocks, |rows, admissions| {
                 let admitted = admissions.filter_map(|admission| admission.err().map(Err));
-                Box::new(merge(Config::default().window, rows).chain(admitted))
+                Box::new(merge(&Config::default().policy(), rows, 0).chain(admitted))
             })?;
         manifest.runs.splice(0..2, [merged]);
         writing.commit(&manifest)

@@ -13,7 +13,8 @@ use super::progress::Progress;
 use super::tables::{Reading, Tables};
 use crate::batch::HashKey;
 use crate::engine::{
-    Admissions, CHUNK_PAGES, Counters, EngineState, Mark, Past, Rows, Totals, fold,
+    Admissions, CHUNK_PAGES, Counters, EngineState, Mark, Past, Policy, Rows, TimeTable, Totals,
+    fold,
 };
 use crate::{Error, Result};
 
@@ -21,6 +22,7 @@ use crate::{Error, Result};
 pub struct View {
     pub(super) dir: PathBuf,
     settings: Settings,
+    policy: Arc<dyn Policy>,
     pub(super) key: HashKey,
     pub(super) reading: Reading,
     pub(super) manifest: Manifest,
@@ -52,6 +54,7 @@ impl View {
             marks: MarkFiles::open(disk, dir, identity.hash, &manifest.engine.marks)?,
             names: NameReader::open(disk, dir, manifest.names)?,
             key: identity.key,
+            policy: identity.settings.config.policy(),
             settings: identity.settings.clone(),
             dir: dir.into(),
             reading,
@@ -142,7 +145,7 @@ impl Past for View {
         self.reading.admissions(self.manifest.admission_blocks)
     }
 
-    fn rows(&self, since: u64) -> Result<Rows<'_>> {
+    fn rows(&self, since: u64, start: u128) -> Result<Rows<'_>> {
         let runs = self
             .manifest
             .runs
@@ -153,6 +156,14 @@ impl Past for View {
                 Ok(Box::new(rows.map(move |row| Ok(row?.counted(inside)))) as Rows<'_>)
             })
             .collect::<Result<Vec<_>>>()?;
-        Ok(fold(self.settings.config.window, runs, self.admissions()?))
+        Ok(fold(&self.policy, runs, self.admissions()?, start))
+    }
+
+    fn times(&self) -> &TimeTable {
+        &self.manifest.engine.times
+    }
+
+    fn window_start(&self) -> u128 {
+        self.manifest.engine.window_start
     }
 }

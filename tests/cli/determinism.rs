@@ -11,6 +11,18 @@ use cashrank::store::{RealDisk, Settings};
 
 use crate::support::{Lab, crawl, gzip, in_pieces, sample, zstandard};
 
+/// Every kind of window.
+const WINDOWS: &[&str] = &[
+    "auto",
+    "whole",
+    "interpolation:1.5",
+    "interpolation:1000s",
+    "fixed:3",
+    "fixed:3 --estimator distributed",
+    "fixed:500s,min=2",
+    "variable:3",
+];
+
 /// Ways to read the same bytes: threads, checkpoints, file, through a pipe.
 const WAYS: &[(u32, &str, &str, bool)] = &[
     (1, "1h", "plain", false),
@@ -47,7 +59,7 @@ fn check(records: &[String], windows: &[&str]) {
     for window in windows {
         let (mut first, mut keys) = (None, HashSet::new());
         for (at, (threads, every, file, piped)) in WAYS.iter().enumerate() {
-            let store = format!("{}-{at}", window.replace(':', "-"));
+            let store = format!("{}-{at}", window.replace([':', ' '], "-"));
             let input = if *piped { "-" } else { file };
             let line = format!(
                 "ingest {input} --store {store} --window {window} --threads {threads} \
@@ -86,7 +98,7 @@ fn a_real_crawl_gives_the_same_bytes_however_it_is_read() {
 
 #[test]
 fn a_random_crawl_gives_the_same_bytes_however_it_is_read() {
-    check(&crawl(11, 400), &["auto", "whole", "interpolation:1.5"]);
+    check(&crawl(11, 400), WINDOWS);
 }
 
 /// Also tells the windows apart: an option without effect would pass the tests above.
@@ -97,13 +109,18 @@ fn windows_differ_and_order_matters() {
     lab.file("a", records.concat());
     records.reverse();
     lab.file("b", records.concat());
-    lab.run("ingest a --repeat 5 --store auto").exits(0);
-    lab.run("ingest a --repeat 5 --store whole --window whole")
+    let mut exports = Vec::new();
+    for (at, window) in WINDOWS.iter().enumerate() {
+        lab.run(&format!(
+            "ingest a --repeat 5 --store {at} --window {window}"
+        ))
         .exits(0);
-    lab.run("ingest a --repeat 5 --store inter --window interpolation:1.5")
+        exports.push(lab.export(&at.to_string()));
+    }
+    lab.run("ingest a --repeat 5 --store whole --window whole --estimator distributed")
         .exits(0);
     lab.run("ingest b --repeat 5 --store reversed").exits(0);
-    let exports = ["auto", "whole", "inter", "reversed"].map(|store| lab.export(store));
+    exports.extend(["whole", "reversed"].map(|store| lab.export(store)));
     for (at, export) in exports.iter().enumerate() {
         assert!(!exports[..at].contains(export), "{at}");
     }
@@ -115,7 +132,7 @@ fn passes_and_lists_may_be_taken_in_steps() {
     let records = crawl(13, 300);
     lab.file("a", records[..170].concat());
     lab.file("b", gzip(records[170..].concat().as_bytes()));
-    for (at, window) in ["auto", "whole", "interpolation:1.5"].iter().enumerate() {
+    for (at, window) in WINDOWS.iter().enumerate() {
         let [steps, once, again, five] =
             ["steps", "once", "again", "five"].map(|s| format!("{s}{at}"));
         let with = format!("--window {window}");

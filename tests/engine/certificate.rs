@@ -4,7 +4,7 @@
 //! Snapshots estimate as at a round's end, so the reference counts the cash that waits at
 //! recyclable pages as distributed to the virtual page: one more empty row each.
 
-use cashrank::engine::{Config, Engine, WindowPolicy};
+use cashrank::engine::{Config, Engine, Span, WindowPolicy};
 use proptest::prelude::*;
 
 use crate::common::l1;
@@ -51,7 +51,37 @@ fn check(run: &mut Run, reference: &Reference, config: &Config) -> Result<(), Te
         Some(bound) => prop_assert!((bound - promised).abs() <= 1e-9 * (1.0 + promised)),
         None => prop_assert!(promised >= 2.0 - 1e-9),
     }
-    least_residual(run.engine.marks(), reference, certificate.residual_l1)
+    match config.window {
+        WindowPolicy::Auto => {
+            least_residual(run.engine.marks(), reference, certificate.residual_l1)
+        }
+        WindowPolicy::Fixed { .. } => nearest(run, reference, ranking.window.mark),
+        other => unreachable!("{other}"),
+    }
+}
+
+/// No retained mark is nearer to where the window was to begin than the one chosen.
+fn nearest(run: &Run, reference: &Reference, chosen: u64) -> Result<(), TestCaseError> {
+    let clock = |mark: u64| match mark.checked_sub(1) {
+        None => 0,
+        Some(at) => reference.marks[at as usize].clock,
+    };
+    let start = crate::measures::begins(reference, run.engine.config().window, &[]);
+    let now = reference.window(0).clock;
+    for mark in run
+        .engine
+        .marks()
+        .iter()
+        .filter(|mark| mark.totals.clock < now)
+    {
+        let (found, other) = (
+            clock(chosen).abs_diff(start),
+            clock(mark.number).abs_diff(start),
+        );
+        prop_assert!(found <= other, "{found} from {start}, {other}");
+    }
+    prop_assert!(clock(chosen).abs_diff(start) <= start);
+    Ok(())
 }
 
 /// No retained mark begins a window of smaller residual than the one chosen.
@@ -73,13 +103,24 @@ fn least_residual(
     Ok(())
 }
 
+/// `auto`, and windows of some turnovers.
+fn configs() -> impl Strategy<Value = Config> {
+    let spans = prop_oneof![Just(1.0), 0.01..6.0f64].prop_map(Span::Turnovers);
+    let fixed = spans.prop_map(|span| WindowPolicy::Fixed { span, least: 0 });
+    let fixed = fixed.prop_flat_map(config).prop_map(|mut config| {
+        config.marks = config.marks.max(1);
+        config
+    });
+    prop_oneof![2 => config(WindowPolicy::Auto), 1 => fixed]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3_000))]
 
     /// Growing graphs, links that change, dangling, gone and never visited pages, any order.
     #[test]
     fn bounds_hold(
-        config in config(WindowPolicy::Auto),
+        config in configs(),
         events in events(1..120),
         looks in proptest::collection::vec(any::<proptest::sample::Index>(), 0..3),
     ) {

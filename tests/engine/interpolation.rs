@@ -1,6 +1,6 @@
 //! `interpolation:T` against section 3.3's formula in floating point, measure by measure.
 
-use cashrank::engine::{Config, WindowPolicy};
+use cashrank::engine::{Config, Span, WindowPolicy};
 use proptest::prelude::*;
 
 use crate::common::l1;
@@ -36,7 +36,10 @@ fn histories(reference: &Reference, turnovers: f64) -> Vec<f64> {
 
 fn interpolations() -> impl Strategy<Value = (Config, f64)> {
     let turnovers = prop_oneof![Just(1.5), 0.05..20.0f64];
-    turnovers.prop_flat_map(|t| (config(WindowPolicy::Interpolation(t)), Just(t)))
+    turnovers.prop_flat_map(|t| {
+        let window = WindowPolicy::Interpolation(Span::Turnovers(t));
+        (config(window), Just(t))
+    })
 }
 
 proptest! {
@@ -69,7 +72,7 @@ proptest! {
             let slack = 1e-6 / turnovers.min(1.0);
             prop_assert!(l1(&found, &histories(&reference, turnovers)) <= slack);
             let window = whole.engine.ranking().unwrap().window;
-            prop_assert!(window.certificate.is_none() && window.turnovers == turnovers);
+            prop_assert!(window.certificate.is_none() && window.turnovers == Some(turnovers));
         }
     }
 }

@@ -39,6 +39,7 @@ pub struct Moment {
     pub paid: u128,
     pub followed: u128,
     pub rounds: u64,
+    pub pages: usize,
 }
 
 pub struct Reference {
@@ -57,6 +58,8 @@ pub struct Reference {
     pub rows: Vec<Row>,
     /// Every mark ever made, from mark 1.
     pub marks: Vec<Moment>,
+    /// The running maximum of times, and G, before each record.
+    pub times: Vec<(Option<i64>, u128)>,
     time: Option<i64>,
     round_records: u64,
     round_length: u64,
@@ -78,6 +81,7 @@ impl Reference {
             now: Moment::default(),
             rows: Vec::new(),
             marks: Vec::new(),
+            times: Vec::new(),
             time: None,
             round_records: 0,
             round_length: ROUND_MIN,
@@ -116,6 +120,7 @@ impl Reference {
     fn fetch(&mut self, fetch: &Fetch) {
         let page = self.admit(fetch.page);
         self.time = self.time.max(fetch.time);
+        self.times.push((self.time, self.now.clock));
         match fetch.status {
             None | Some(200..=303 | 305..=399) => {
                 let redirect = fetch.redirect.filter(|_| fetch.status >= Some(300));
@@ -211,6 +216,7 @@ impl Reference {
         self.pay();
         self.now.rounds += 1;
         self.now.rows = self.rows.len();
+        self.now.pages = self.cash.len();
         self.marks.push(self.now.clone());
         self.round_records = 0;
         self.round_length = ROUND_MIN.max(self.cash.len() as u64);

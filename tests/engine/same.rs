@@ -50,7 +50,7 @@ fn follow(config: &cashrank::engine::Config, events: &[Event]) -> Result<(), Tes
         reference.apply(event);
         agree(&run, &reference)?;
     }
-    if !config.window.uses_marks() || config.marks == 0 {
+    if !config.makes_marks() {
         prop_assert!(run.engine.marks().is_empty());
     }
     for mark in run.engine.marks() {

@@ -1,0 +1,60 @@
+//! The interpolation: one number a page, for a window of some length.
+
+use super::Policy;
+use crate::engine::history::Row;
+
+/// One state a page, which its measures are folded into, oldest first.
+pub(super) struct Interpolation;
+
+impl Policy for Interpolation {
+    fn is_timed(&self) -> bool {
+        true
+    }
+
+    fn join(&self, row: &mut Row, next: &Row) -> bool {
+        // Measures wait for the state they will be folded into.
+        if !row.folded {
+            return false;
+        }
+        interpolate(row, next);
+        true
+    }
+
+    fn open(&self, measure: &Row, (clock, pages): (u128, u64)) -> Row {
+        let mut state = Row {
+            page: measure.page,
+            clock,
+            pages,
+            folded: true,
+            ..Row::default()
+        };
+        interpolate(&mut state, measure);
+        state
+    }
+}
+
+/// Section 3.3, Interpolation: `H (T - (G - G_i)) / T + C` if `G - G_i < T`, else
+/// `C T / (G - G_i)`. H is kept in whole units; the fraction of a unit is dropped. Before the first
+/// measure H is the default history: T / pages, that of a page of mean importance, which is what its
+/// endowment says.
+/// A row without a measure (an unchanged page) moves the last fetch only.
+fn interpolate(state: &mut Row, next: &Row) {
+    state.take_visits(next);
+    if next.clock == 0 {
+        return;
+    }
+    let before = match state.span {
+        0 => next.span / u128::from(next.pages.max(1)),
+        _ => state.cash,
+    };
+    let span = next.span as f64;
+    let gone_by = (next.clock - state.clock) as f64;
+    state.cash = if gone_by < span {
+        (before as f64 * ((span - gone_by) / span)) as u128 + next.cash
+    } else {
+        (next.cash as f64 * (span / gone_by)) as u128
+    };
+    state.clock = next.clock;
+    state.pages = next.pages;
+    state.span = next.span;
+}

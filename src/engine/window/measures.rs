@@ -1,0 +1,73 @@
+//! Windows of measures: what each visit left, kept apart until no window wants it again.
+//!
+//! The measures of a page that were forgotten leave one row in front, the *base*: their visits, the
+//! last fetch, and G at the newest of them.
+
+use super::Policy;
+use crate::engine::history::Row;
+
+/// Which measures of a page are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Measures {
+    /// Those since the window's start, and the last `least` in any case.
+    Since {
+        /// The paper's m.
+        least: u32,
+    },
+    /// The last so many: the paper's k.
+    Last(u32),
+}
+
+impl Measures {
+    /// How many of these measures are kept, of the newest.
+    fn kept(self, measures: &[Row], start: u128) -> usize {
+        let kept = match self {
+            Measures::Last(last) => last as usize,
+            Measures::Since { least } => {
+                let since = measures.partition_point(|measure| measure.clock <= start);
+                (measures.len() - since).max(least as usize)
+            }
+        };
+        kept.min(measures.len())
+    }
+}
+
+impl Policy for Measures {
+    fn is_timed(&self) -> bool {
+        true
+    }
+
+    /// A page found unchanged leaves no measure, only its last fetch, which any row may carry.
+    fn join(&self, row: &mut Row, next: &Row) -> bool {
+        if next.clock == 0 && !next.folded {
+            row.take_visits(next);
+            return true;
+        }
+        if row.clock == 0 && !row.folded {
+            let before = std::mem::replace(row, *next);
+            row.take_visits(&before);
+            return true;
+        }
+        false
+    }
+
+    fn forget(&self, rows: &mut Vec<Row>, start: u128) {
+        // What is before a base was forgotten with it.
+        let base = rows.iter().rposition(|row| row.folded);
+        let first = base.map_or(0, |base| base + 1);
+        let forgotten = rows.len() - self.kept(&rows[first..], start);
+        if forgotten < 2 && base == forgotten.checked_sub(1) {
+            return;
+        }
+        let mut base = Row {
+            folded: true,
+            ..Row::default()
+        };
+        for row in rows.drain(..forgotten) {
+            base.page = row.page;
+            base.clock = base.clock.max(row.clock);
+            base.take_visits(&row);
+        }
+        rows.insert(0, base);
+    }
+}

@@ -1,0 +1,241 @@
+//! The part of the history that importance is read from (section 3.3 of the paper).
+//!
+//! A window of *sums* begins at a retained mark, so that all a page distributed since is one number:
+//! `auto`, `whole`, and `fixed` with the estimator `received`. A window of *measures* keeps apart what
+//! each visit left: `fixed` with `distributed`, and `variable`. An *interpolation* keeps one number a
+//! page, which is weighed down as time goes by.
+
+mod interpolation;
+mod measures;
+mod span;
+mod sums;
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::estimate::Estimator;
+use super::history::Row;
+use interpolation::Interpolation;
+use sums::Sums;
+
+pub(super) use measures::Measures;
+pub use span::{Span, TimeTable};
+
+/// Which window a store keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum WindowPolicy {
+    /// Of the windows since a retained mark, the one with the least certified residual.
+    Auto,
+    /// Everything since the start of the stream.
+    Whole,
+    /// The last `span`.
+    Fixed {
+        /// The window's length.
+        span: Span,
+        /// Of every page at least so many measures are kept: the paper's improved policy. 0: none.
+        least: u32,
+    },
+    /// Every page's last so many measures, 1 to [`MEASURES_MAX`].
+    Variable(u32),
+    /// One interpolated measure a page, for a window of this length.
+    Interpolation(Span),
+}
+
+/// Most measures a page that a policy may ask for.
+pub const MEASURES_MAX: u32 = 1000;
+
+/// How the rows of a page are kept: runs are merged by it, and read by it. Rows are of one page,
+/// oldest first.
+pub(crate) trait Policy: Send + Sync {
+    /// Whether measures need the clock.
+    fn is_timed(&self) -> bool;
+
+    /// Joins `next` into `row`, the one before. False: they are needed apart.
+    fn join(&self, row: &mut Row, next: &Row) -> bool;
+
+    /// Makes a state of a page's first measure. `admitted` is (G, pages) at the page's admission.
+    fn open(&self, measure: &Row, _admitted: (u128, u64)) -> Row {
+        *measure
+    }
+
+    /// Forgets the measures that no window will want again, of those in `rows`. `start` is G where
+    /// the window begins, which never moves back.
+    fn forget(&self, _rows: &mut Vec<Row>, _start: u128) {}
+}
+
+impl WindowPolicy {
+    /// How rows are kept, if importance is read by `estimator`.
+    pub(crate) fn policy(self, estimator: Estimator) -> Arc<dyn Policy> {
+        match (self, estimator) {
+            (WindowPolicy::Interpolation(_), _) => Arc::new(Interpolation),
+            _ => match self.measures(estimator) {
+                Some(measures) => Arc::new(measures),
+                None => Arc::new(Sums),
+            },
+        }
+    }
+
+    /// Which measures are kept, if any are.
+    pub(super) fn measures(self, estimator: Estimator) -> Option<Measures> {
+        match (self, estimator) {
+            (WindowPolicy::Fixed { least, .. }, Estimator::Distributed) => {
+                Some(Measures::Since { least })
+            }
+            (WindowPolicy::Variable(last), _) => Some(Measures::Last(last)),
+            _ => None,
+        }
+    }
+
+    /// Whether marks (copies of the cash cells) are of use.
+    pub(crate) fn uses_marks(self, estimator: Estimator) -> bool {
+        match self {
+            WindowPolicy::Auto => true,
+            WindowPolicy::Fixed { .. } => estimator == Estimator::Received,
+            WindowPolicy::Whole | WindowPolicy::Variable(_) | WindowPolicy::Interpolation(_) => {
+                false
+            }
+        }
+    }
+
+    /// Its length, if it has one.
+    pub fn span(self) -> Option<Span> {
+        match self {
+            WindowPolicy::Fixed { span, .. } | WindowPolicy::Interpolation(span) => Some(span),
+            WindowPolicy::Auto | WindowPolicy::Whole | WindowPolicy::Variable(_) => None,
+        }
+    }
+
+    /// Whether it can be read by `estimator`: what a page received is known since marks only.
+    pub fn allows(self, estimator: Estimator) -> bool {
+        match (self, estimator) {
+            (WindowPolicy::Variable(_) | WindowPolicy::Interpolation(_), Estimator::Received) => {
+                false
+            }
+            (WindowPolicy::Fixed { least, .. }, Estimator::Received) => least == 0,
+            _ => true,
+        }
+    }
+
+    /// The estimator it is read by, if none is asked for: `received` where it can be.
+    pub fn estimator(self) -> Estimator {
+        match self.allows(Estimator::Received) {
+            true => Estimator::Received,
+            false => Estimator::Distributed,
+        }
+    }
+}
+
+impl fmt::Display for WindowPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WindowPolicy::Auto => f.write_str("auto"),
+            WindowPolicy::Whole => f.write_str("whole"),
+            WindowPolicy::Fixed { span, least: 0 } => write!(f, "fixed:{span}"),
+            WindowPolicy::Fixed { span, least } => write!(f, "fixed:{span},min={least}"),
+            WindowPolicy::Variable(last) => write!(f, "variable:{last}"),
+            WindowPolicy::Interpolation(span) => write!(f, "interpolation:{span}"),
+        }
+    }
+}
+
+/// The forms of a window.
+const FORMS: &str = "auto, whole, fixed:T, fixed:T,min=M, variable:K or interpolation:T \
+                     (T in turnovers, like 1.5, or of fetch time, like 90d)";
+
+impl FromStr for WindowPolicy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "auto" => Ok(WindowPolicy::Auto),
+            None if text == "whole" => Ok(WindowPolicy::Whole),
+            Some(("fixed", length)) => {
+                let (length, least) = match length.split_once(",min=") {
+                    None => (length, 0),
+                    Some((length, least)) => (length, measures(least)?),
+                };
+                let span = length.parse()?;
+                Ok(WindowPolicy::Fixed { span, least })
+            }
+            Some(("variable", last)) => Ok(WindowPolicy::Variable(measures(last)?)),
+            Some(("interpolation", length)) => Ok(WindowPolicy::Interpolation(length.parse()?)),
+            _ => Err(format!("unknown window {text:?}: {FORMS}")),
+        }
+    }
+}
+
+fn measures(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(number @ 1..=MEASURES_MAX) => Ok(number),
+        _ => Err(format!(
+            "{text:?} is no number of measures: 1 to {MEASURES_MAX}"
+        )),
+    }
+}
+
+impl From<WindowPolicy> for String {
+    fn from(policy: WindowPolicy) -> String {
+        policy.to_string()
+    }
+}
+
+impl TryFrom<String> for WindowPolicy {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_written_as_it_is_read() {
+        for text in [
+            "auto",
+            "whole",
+            "fixed:1.5",
+            "fixed:90d",
+            "fixed:0.5,min=3",
+            "variable:8",
+            "interpolation:2",
+            "interpolation:36h",
+        ] {
+            let policy: WindowPolicy = text.parse().unwrap();
+            assert_eq!(policy.to_string(), text);
+        }
+        assert_eq!("fixed:1.5x".parse(), "fixed:1.5".parse::<WindowPolicy>());
+        assert_eq!("fixed:7d".parse(), "fixed:1w".parse::<WindowPolicy>());
+    }
+
+    #[test]
+    fn what_is_no_window_is_refused_with_a_reason() {
+        for (text, reason) in [
+            ("", "unknown window"),
+            ("fixed", "unknown window"),
+            ("variable", "unknown window"),
+            ("variable:0", "no number of measures"),
+            ("variable:-1", "no number of measures"),
+            ("variable:1001", "no number of measures"),
+            ("fixed:0", "no window length"),
+            ("fixed:-1", "no window length"),
+            ("fixed:NaN", "no window length"),
+            ("fixed:1e9", "no window length"),
+            ("fixed:0d", "no window length"),
+            ("fixed:1.5d", "no window length"),
+            ("fixed:9999999d", "no window length"),
+            ("fixed:1,min=0", "no number of measures"),
+            ("fixed:1,least=2", "no window length"),
+            ("interpolation:0", "no window length"),
+        ] {
+            let error = text.parse::<WindowPolicy>().unwrap_err();
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+}

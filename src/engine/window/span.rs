@@ -1,0 +1,164 @@
+//! How long a window is: in turnovers of the supply, or in fetch time.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::decode::Time;
+use crate::engine::ledger::ENDOWMENT;
+
+/// A window's length.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Span {
+    /// In units of the supply at the time: more than 0, at most [`TURNOVERS_MAX`].
+    Turnovers(f64),
+    /// In seconds of fetch time: 1 to [`SECONDS_MAX`].
+    Seconds(Time),
+}
+
+/// Longest window in turnovers.
+pub const TURNOVERS_MAX: f64 = 1e6;
+/// Longest window in fetch time: a thousand years.
+pub const SECONDS_MAX: Time = 1000 * 365 * 86_400;
+
+/// Units of time, and their seconds, longest first.
+const UNITS: [(char, Time); 5] = [
+    ('w', 7 * 86_400),
+    ('d', 86_400),
+    ('h', 3600),
+    ('m', 60),
+    ('s', 1),
+];
+
+impl Span {
+    /// Units of G that a window ending now is long, as `pages` are known. `times` says how long ago the
+    /// time at its beginning was.
+    pub(crate) fn units(self, clock: u128, pages: u64, times: &TimeTable) -> u128 {
+        match self {
+            Span::Turnovers(turnovers) => {
+                (turnovers * pages as f64 * ENDOWMENT as f64).min(f64::MAX) as u128
+            }
+            Span::Seconds(seconds) => clock - times.clock_before(seconds).min(clock),
+        }
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Span::Turnovers(turnovers) => write!(f, "{turnovers}"),
+            Span::Seconds(seconds) => {
+                let whole = |(_, unit): &&(char, Time)| seconds % unit == 0;
+                let (letter, unit) = UNITS.iter().find(whole).unwrap_or(&('s', 1));
+                write!(f, "{}{letter}", seconds / unit)
+            }
+        }
+    }
+}
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Span, String> {
+        let refused = || {
+            format!(
+                "{text:?} is no window length: turnovers above 0 and at most {TURNOVERS_MAX}, like 1.5 or \
+                 1.5x, or fetch time, like 90d (s, m, h, d or w, at most 1000 years)"
+            )
+        };
+        let unit = UNITS
+            .iter()
+            .find_map(|(letter, unit)| Some((text.strip_suffix(*letter)?, *unit)));
+        if let Some((number, unit)) = unit {
+            let seconds = number.parse().ok().and_then(|n: Time| n.checked_mul(unit));
+            let seconds = seconds.filter(|seconds| (1..=SECONDS_MAX).contains(seconds));
+            return seconds.map(Span::Seconds).ok_or_else(refused);
+        }
+        match text.strip_suffix('x').unwrap_or(text).parse::<f64>() {
+            Ok(turnovers) if turnovers > 0.0 && turnovers <= TURNOVERS_MAX => {
+                Ok(Span::Turnovers(turnovers))
+            }
+            _ => Err(refused()),
+        }
+    }
+}
+
+/// Parts of a window's time that are told apart.
+const PARTS: Time = 64;
+
+/// Which time was at which G, as far back as a window in fetch time needs it: at most [`PARTS`] + 2
+/// entries.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimeTable {
+    /// The latest time so far.
+    now: Time,
+    /// The first time of a part, and G just before; ascending.
+    entries: Vec<(Time, u128)>,
+}
+
+impl TimeTable {
+    /// A record's time, before it is applied. `clock` is G; `seconds` the window's length.
+    pub(crate) fn note(&mut self, time: Time, clock: u128, seconds: Time) {
+        let part = seconds.div_euclid(PARTS) + Time::from(seconds % PARTS > 0);
+        let is_new = |&(last, _): &(Time, u128)| time.div_euclid(part) > last.div_euclid(part);
+        if self.entries.last().is_none_or(is_new) {
+            self.entries.push((time, clock));
+        }
+        self.now = match self.entries.len() {
+            1 => time,
+            _ => self.now.max(time),
+        };
+        // Of those that are older than the window one is needed.
+        let old = self.now.saturating_sub(seconds);
+        let older = self.entries.partition_point(|&(time, _)| time <= old);
+        self.entries.drain(..older.saturating_sub(1));
+    }
+
+    /// G `seconds` before the latest time, as of the part's first record; 0 if that was before the first
+    /// record.
+    fn clock_before(&self, seconds: Time) -> u128 {
+        let old = self.now.saturating_sub(seconds);
+        let older = self.entries.partition_point(|&(time, _)| time <= old);
+        older.checked_sub(1).map_or(0, |at| self.entries[at].1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// The window found is never shorter than asked for, and longer by a part and the silence before
+        /// it at most; the table stays short.
+        #[test]
+        fn a_time_ago_is_found_to_a_64th(
+            steps in proptest::collection::vec((0i64..200, 1u32..100), 1..400),
+            seconds in 1i64..5_000,
+            from in prop_oneof![Just(0i64), any::<i64>().prop_map(|t| t / 2)],
+        ) {
+            let mut table = TimeTable::default();
+            let (mut time, mut clock) = (from, 0u128);
+            let mut all: Vec<(Time, u128)> = Vec::new();
+            for (step, paid) in steps {
+                time += step;
+                table.note(time, clock, seconds);
+                all.push((time, clock));
+                clock += u128::from(paid);
+                prop_assert!(table.entries.len() as Time <= PARTS + 2);
+            }
+            let found = table.clock_before(seconds);
+            // G just before the first record that is not older than the window.
+            let exact = all.iter().find(|(at, _)| *at > time - seconds).map_or(0, |(_, clock)| *clock);
+            prop_assert!(found <= exact);
+            let part = (seconds + PARTS - 1) / PARTS;
+            let earliest = all.iter().rev().find(|(at, _)| *at <= time - seconds - part);
+            let in_its_part = |(at, _): &&(Time, u128)| {
+                earliest.is_some_and(|(earliest, _)| at.div_euclid(part) == earliest.div_euclid(part))
+            };
+            let earliest = all.iter().find(in_its_part);
+            prop_assert!(found >= earliest.map_or(0, |(_, clock)| *clock));
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Windows that begin at marks: all a page distributed between two marks is one sum.
+
+use super::Policy;
+use crate::engine::history::Row;
+
+/// One row a page.
+pub(super) struct Sums;
+
+impl Policy for Sums {
+    fn is_timed(&self) -> bool {
+        false
+    }
+
+    fn join(&self, row: &mut Row, next: &Row) -> bool {
+        row.cash += next.cash;
+        row.take_visits(next);
+        true
+    }
+}

@@ -1,0 +1,92 @@
+//! Windows and estimators as options: what is refused and why, and what `stat` says of them.
+
+use crate::support::{Lab, crawl};
+
+#[test]
+fn what_is_no_window_is_refused_before_a_store_is_made() {
+    let lab = Lab::new();
+    lab.file("a", crawl(21, 20).concat());
+    for (options, says) in [
+        ("--window fixed:0", "no window length"),
+        ("--window fixed:-2", "no window length"),
+        ("--window interpolation:0d", "no window length"),
+        ("--window variable:0", "no number of measures"),
+        ("--window fixed:1,min=0", "no number of measures"),
+        ("--window sliding:3", "unknown window"),
+        ("--estimator guessed", "received or distributed"),
+        (
+            "--window variable:3 --estimator received",
+            "use --estimator distributed",
+        ),
+        (
+            "--window fixed:1,min=2 --estimator received",
+            "use --estimator distributed",
+        ),
+        ("--window fixed:1 --marks 0", "--marks 0 keeps none"),
+    ] {
+        let done = lab.run(&format!("ingest a --store s {options}"));
+        done.exits(2).says(&[says]);
+        assert!(!lab.path("s").exists(), "{options}");
+    }
+}
+
+#[test]
+fn a_store_keeps_its_window_and_estimator() {
+    let lab = Lab::new();
+    lab.file("a", crawl(22, 50).concat());
+    lab.run("ingest a --store s --window fixed:2").exits(0);
+    for (options, says) in [
+        ("--window fixed:3", "--window fixed:2, not fixed:3"),
+        (
+            "--estimator distributed",
+            "--estimator received, not distributed",
+        ),
+    ] {
+        let done = lab.run(&format!("ingest a --repeat 2 --store s {options}"));
+        done.exits(2).says(&[says]);
+    }
+    // What the store has anyway may be said.
+    lab.run("ingest a --repeat 2 --store s --window fixed:2x --estimator received")
+        .exits(0);
+}
+
+#[test]
+fn stat_says_what_was_used() {
+    let lab = Lab::new();
+    lab.file("a", crawl(23, 200).concat());
+    for (window, least, most) in [
+        ("auto", 0.0, 1.0),
+        ("variable:1", 0.0, 1.0),
+        ("variable:4", 1.0, 4.0),
+        ("fixed:100,min=1", 1.0, 1_000.0),
+        ("interpolation:2", 0.0, 1.0),
+    ] {
+        let store = window.replace([':', ','], "-");
+        lab.run(&format!(
+            "ingest a --repeat 8 --store {store} --window {window}"
+        ))
+        .exits(0);
+        let stat = lab
+            .run(&format!("stat --json --store {store}"))
+            .exits(0)
+            .json();
+        assert_eq!(stat["window"], window);
+        let a_page = stat["measures"].as_f64().unwrap() / stat["pages"].as_f64().unwrap();
+        assert!(least < a_page && a_page <= most, "{window}: {a_page}");
+        let plain = lab.run(&format!("stat --store {store}")).exits(0);
+        assert!(plain.out.contains(" a page)"), "{}", plain.out);
+        assert_eq!(stat["bound_l1"].is_null(), window != "auto", "{window}");
+    }
+}
+
+/// A window in fetch time cannot do without times.
+#[test]
+fn records_without_times_don_t_do_for_a_window_in_fetch_time() {
+    let lab = Lab::new();
+    lab.file(
+        "a",
+        "{\"url\":\"http://a.example/\",\"links\":[\"http://b.example/\"]}\n",
+    );
+    let done = lab.run("ingest a --store s --window fixed:7d");
+    done.exits(2).says(&["records have no times"]);
+}
