@@ -175,8 +175,7 @@ impl<'p> Estimation<'p> {
             (WindowPolicy::Whole, _) => best_window(past, config, &now, &[&begun])?,
             (WindowPolicy::Fixed { .. }, Estimator::Received) => {
                 let off = |mark: &&Mark| mark.totals.clock.abs_diff(start);
-                // Of two that are as near, the newer.
-                let nearest = marks.rev().min_by_key(off).unwrap_or(&begun);
+                let nearest = marks.min_by_key(off).unwrap_or(&begun);
                 best_window(past, config, &now, &[nearest])?
             }
             (policy, _) => {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use crate::common::{l1, record};
 use crate::reference::Reference;
-use crate::stream::{Event, Run, config, events};
+use crate::stream::{Event, Fetch, Run, config, events};
 
 const ENDOWMENT: u128 = 1 << 30;
 
@@ -229,6 +229,44 @@ fn a_window_forgets_what_has_changed() {
         assert!(share(window) < 0.5, "{window}: {}", share(window));
     }
     assert!(share("whole") > 0.7, "whole: {}", share("whole"));
+}
+
+/// Many new pages make a window in turnovers longer. It does not reach back to what was forgotten.
+#[test]
+fn a_window_never_begins_earlier_than_it_did() {
+    let mut config = Config::default();
+    config.window = "fixed:4".parse().unwrap();
+    config.set_estimator(Estimator::Distributed);
+    let (mut run, mut reference) = (Run::new(&config), Run::reference(&config));
+    let fetch = |page: u32, links: Vec<u32>| {
+        Event::Fetch(Fetch {
+            page,
+            status: None,
+            redirect: None,
+            links,
+            time: None,
+        })
+    };
+    let mut apply = |event: Event| {
+        run.apply(&event);
+        reference.apply(&event);
+    };
+    for _ in 0..20 {
+        apply(fetch(0, vec![1]));
+        apply(fetch(1, vec![0]));
+        apply(Event::BeginPass);
+    }
+    apply(fetch(0, (2..12).collect()));
+    apply(Event::BeginPass);
+    apply(fetch(2, vec![0]));
+    let starts: Vec<u128> = reference
+        .marks
+        .iter()
+        .map(|end| start(&reference, Span::Turnovers(4.0), end.clock, end.pages, 0))
+        .collect();
+    assert!(!starts.is_sorted(), "it would move back: {starts:?}");
+    let expected = expected(&reference, config.window, &[]);
+    assert!(l1(&run.importance(), &expected) <= 1e-9);
 }
 
 /// With a window of two turnovers, the measures that are kept are those of two turnovers, however

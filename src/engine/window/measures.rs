@@ -65,7 +65,7 @@ impl Policy for Measures {
         };
         for row in rows.drain(..forgotten) {
             base.page = row.page;
-            base.clock = base.clock.max(row.clock);
+            base.clock = row.clock;
             base.take_visits(&row);
         }
         rows.insert(0, base);
