@@ -181,7 +181,9 @@ impl<'p> Estimation<'p> {
             (policy, _) => {
                 let supply = (totals.supply() as f64).max(1.0);
                 let turnovers = match policy {
-                    WindowPolicy::Fixed { .. } => Some((now.clock - start) as f64 / supply),
+                    WindowPolicy::Fixed { .. } => {
+                        Some(now.clock.saturating_sub(start) as f64 / supply)
+                    }
                     WindowPolicy::Interpolation(Span::Turnovers(turnovers)) => Some(turnovers),
                     WindowPolicy::Interpolation(span) => Some(length(span) as f64 / supply),
                     _ => None,
@@ -466,13 +468,13 @@ impl Value {
         let (units, length) = match self.measures {
             Measures::Since { least: 0 } => (
                 distributed + u128::from(page.waiting),
-                self.now - self.start,
+                self.now.saturating_sub(self.start),
             ),
             _ => {
                 let base = page.rows.first().filter(|row| row.folded && row.clock > 0);
                 let length = match base {
-                    Some(base) => self.now - base.clock,
-                    None => self.now - page.admitted + self.supply,
+                    Some(base) => self.now.saturating_sub(base.clock),
+                    None => self.now.saturating_sub(page.admitted) + self.supply,
                 };
                 (distributed + u128::from(page.cash), length)
             }

@@ -41,7 +41,7 @@ pub use memory::{InMemory, RankedPage, Ranking, Reader};
 pub use names::NameMap;
 pub use page::PageId;
 pub(crate) use window::Policy;
-pub use window::{Span, TimeTable, WindowPolicy};
+pub use window::{MEASURES_MAX, Span, TimeTable, WindowPolicy};
 
 /// Expected pairs of distinct URLs among `pages` that the index takes for one page.
 pub fn expected_wrong_merges(pages: u64) -> f64 {

@@ -48,7 +48,7 @@ fn interpolate(state: &mut Row, next: &Row) {
         _ => state.cash,
     };
     let span = next.span as f64;
-    let gone_by = (next.clock - state.clock) as f64;
+    let gone_by = next.clock.saturating_sub(state.clock) as f64;
     state.cash = if gone_by < span {
         (before as f64 * ((span - gone_by) / span)) as u128 + next.cash
     } else {

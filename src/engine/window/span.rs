@@ -11,9 +11,9 @@ use crate::engine::ledger::ENDOWMENT;
 /// A window's length.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Span {
-    /// In units of the supply at the time: more than 0, at most [`TURNOVERS_MAX`].
+    /// In units of the supply at the time: more than 0, at most a million.
     Turnovers(f64),
-    /// In seconds of fetch time: 1 to [`SECONDS_MAX`].
+    /// In seconds of fetch time: 1 to those of a thousand years.
     Seconds(Time),
 }
 
@@ -87,7 +87,7 @@ impl FromStr for Span {
 /// Parts of a window's time that are told apart.
 const PARTS: Time = 64;
 
-/// Which time was at which G, as far back as a window in fetch time needs it: at most [`PARTS`] + 2
+/// Which time was at which G, as far back as a window in fetch time needs it: at most 66
 /// entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeTable {
