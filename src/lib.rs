@@ -76,6 +76,7 @@ pub mod sim;
 pub mod snapshot;
 pub mod source;
 pub mod store;
+mod threads;
 pub mod url;
 
 pub use engine::{Config, Engine, Ranking};

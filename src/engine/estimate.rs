@@ -356,7 +356,6 @@ struct Pages<'p> {
     rows: std::iter::Peekable<Rows<'p>>,
     base: BaseCells<'p>,
     sweep: Sweep<'p>,
-    admissions: AdmissionCursor<'p>,
     /// The chunk: its first page, and cash and base of each.
     first: u64,
     cash: Vec<(u64, bool)>,
@@ -373,7 +372,6 @@ impl<'p> Pages<'p> {
             rows: rows.peekable(),
             base: BaseCells::new(past, &estimation.base)?,
             sweep: Sweep::new(past),
-            admissions: AdmissionCursor::new(past.admissions()?),
             first: 0,
             cash: Vec::new(),
             at: 0,
@@ -418,7 +416,7 @@ impl<'p> Pages<'p> {
             cash,
             waiting: if recycled { cash } else { 0 },
             change: base.change(cash, &self.estimation.now.totals),
-            admitted: self.admissions.at(number)?.clock,
+            admitted: base.admitted,
         }))
     }
 
@@ -710,6 +708,8 @@ impl<'p> Sweep<'p> {
 struct Base {
     cash: u64,
     paid: u64,
+    /// G at its admission, if that was after the mark and the window keeps measures; else 0.
+    admitted: u128,
 }
 
 impl Base {
@@ -752,11 +752,14 @@ impl<'p> BaseCells<'p> {
         self.block.extend(self.cells.iter().map(|&cell| Base {
             cash: cell.wrapping_add(paid),
             paid,
+            admitted: 0,
         }));
         for page in first + marked..first + len as u64 {
+            let admission = self.admissions.at(page)?;
             self.block.push(Base {
                 cash: ENDOWMENT,
-                paid: self.admissions.at(page)?.paid,
+                paid: admission.paid,
+                admitted: admission.clock,
             });
         }
         Ok(&self.block)

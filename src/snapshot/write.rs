@@ -1,6 +1,5 @@
 //! Writing a snapshot, and publishing it.
 
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -9,6 +8,7 @@ use super::ranks::{Seen, order};
 use super::{COLUMNS, Column, ENTRY, Info, Latest, MAGIC, column};
 use crate::engine::{CHUNK_PAGES, Estimation, PageEstimate, Past};
 use crate::store::{Disk, DiskFile, SNAPSHOTS, View};
+use crate::threads::in_two;
 use crate::{Error, Result};
 
 /// Computes the estimates of a committed state and publishes them as the store's current snapshot:
@@ -66,23 +66,6 @@ struct Packed {
     offset: u64,
     len: u32,
     sum: u64,
-}
-
-/// The results of both, on two threads if `parallel`.
-fn in_two<A: Send, B>(
-    parallel: bool,
-    first: impl FnOnce() -> A + Send,
-    second: impl FnOnce() -> B,
-) -> (A, B) {
-    if !parallel {
-        return (first(), second());
-    }
-    std::thread::scope(|scope| {
-        let first = scope.spawn(first);
-        let second = second();
-        let first = first.join().unwrap_or_else(|panic| resume_unwind(panic));
-        (first, second)
-    })
 }
 
 struct Writer {

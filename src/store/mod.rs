@@ -58,6 +58,7 @@ use crate::engine::{
 };
 use crate::limits::Limits;
 use crate::memory::Need;
+use crate::threads::in_two;
 use crate::{Error, Result};
 use blocks::Packer;
 use cash::{CashFile, Slot};
@@ -192,15 +193,8 @@ impl Store {
         let mut engine = Engine::with_archive(config, page_limit, self)?;
         let load = |cells: &mut [u64], ages: &mut [u8]| cash.load(&slots, cells, ages);
         // The cash waits for the disk while the index keeps the processors busy.
-        let (restored, indexed) = std::thread::scope(|scope| {
-            let indexed = scope.spawn(|| reindex(pages, &names));
-            let restored = engine.restore(state, load);
-            let indexed = indexed.join();
-            (
-                restored,
-                indexed.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            )
-        });
+        let index = || reindex(pages, &names);
+        let (indexed, restored) = in_two(true, index, || engine.restore(state, load));
         restored?;
         let law = engine.ledger().check_law();
         law.map_err(|what| Error::damaged(dir.join("cash"), what))?;
