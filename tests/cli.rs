@@ -4,6 +4,8 @@
 mod bad_input;
 #[path = "cli/commands.rs"]
 mod commands;
+#[path = "cli/correction.rs"]
+mod correction;
 #[path = "common/crawl.rs"]
 mod crawl;
 #[path = "cli/cza.rs"]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use cashrank::Limits;
 use cashrank::decode::{Format, Reason};
-use cashrank::engine::{Config, Counters, Estimator, SelfLinks, WindowPolicy};
+use cashrank::engine::{Config, Counters, Estimator, SelfLinks, Span, WindowPolicy};
 use cashrank::ingest::{
     Every, Job, Note, Observer, Outcome, StandardInput, Standing, Stream, ingest,
 };
@@ -30,7 +30,7 @@ Examples:
   crawler --log - | cashrank ingest - --store ranks --snapshot-every 60s
   cashrank ingest - --store ranks --spool --ack acked <pipe
   cashrank ingest graph.tsv.gz --store ranks --format adjacency --repeat 20
-  cashrank ingest crawl.cza --store ranks --repeat 20
+  cashrank ingest crawl.cza --store ranks --correction --repeat 50 --until 1e-4
 The same command again goes on where the last one was stopped; a longer list of files or a higher
 --repeat goes on from there. Settings not given are those of the store.";
 
@@ -67,9 +67,20 @@ pub struct Args {
     /// Rounds without a visit after which a page's cash is recycled; 0: never [default: 4].
     #[arg(long, value_name = "ROUNDS")]
     recycle_after: Option<u8>,
+    /// With --window auto: how far back it may begin, in turnovers, like 3, or of fetch time, like 90d.
+    #[arg(long, value_name = "T", value_parser = parsed::<Span>)]
+    max_age: Option<Span>,
+    /// Keep a correction ledger: 24 bytes a page more, and far closer where inputs are read several
+    /// times (--repeat). With --window auto, the better certificate of the two decides.
+    #[arg(long)]
+    correction: bool,
     /// Read the inputs so many times.
     #[arg(long, value_name = "N", default_value_t = 1)]
     repeat: u32,
+    /// With --repeat: end with the first pass after which the certified bound on the L1 error is EPS or
+    /// less.
+    #[arg(long, value_name = "EPS", requires = "repeat")]
+    until: Option<f64>,
     /// Visit nodes known as link targets only, as dangling pages, at the end of each pass.
     #[arg(long)]
     complete: bool,
@@ -265,6 +276,8 @@ impl Args {
         config.self_links = self.self_links.unwrap_or(config.self_links);
         config.marks = self.marks.unwrap_or(config.marks);
         config.recycle_after = self.recycle_after.unwrap_or(config.recycle_after);
+        config.max_age = self.max_age.or(config.max_age);
+        config.correction |= self.correction;
         config.check()?;
         let limits = Limits {
             memory: self.memory.or_else(available),
@@ -276,6 +289,7 @@ impl Args {
             inputs: self.inputs.iter().map(|i| InputName::parse(i)).collect(),
             format: self.format.0,
             repeat: self.repeat,
+            until: self.until,
             complete: self.complete,
             strict: self.strict,
             stream: match (self.new_stream, self.resume) {
@@ -458,6 +472,7 @@ impl Observer for Talk {
                 "{input}: {} frame(s) without a checksum: what they hold could not be verified",
                 thousands(members)
             ),
+            Note::Bound { pass, bound: found } => format!("pass {pass}: bound {}", bound(found)),
             Note::Withheld { unverified } => withheld(unverified),
             Note::Published { path, info } => format!(
                 "snapshot {} ({} pages, bound {})",

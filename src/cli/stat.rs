@@ -42,6 +42,8 @@ struct Stat {
     last_fetch: Option<String>,
     window: String,
     window_mark: u64,
+    /// Importance is read from the correction ledger.
+    correction: bool,
     /// Absent where each page has its own.
     window_turnovers: Option<f64>,
     estimator: Estimator,
@@ -61,6 +63,7 @@ struct Stat {
 #[derive(serde::Serialize)]
 struct Disk {
     cash: u64,
+    correction: u64,
     urls: u64,
     fingerprints: u64,
     database: u64,
@@ -102,6 +105,7 @@ fn stat(snapshot: &Snapshot, spool: Option<SpoolStanding>, disk_bytes: Disk) -> 
         last_fetch: info.time.map(|at| time(Some(at))),
         window: info.window.policy.to_string(),
         window_mark: info.window.mark,
+        correction: info.window.correction,
         window_turnovers: info.window.turnovers,
         estimator: info.window.estimator,
         measures: info.measures,
@@ -111,7 +115,11 @@ fn stat(snapshot: &Snapshot, spool: Option<SpoolStanding>, disk_bytes: Disk) -> 
         snapshot: snapshot.path().display().to_string(),
         spool,
         disk_bytes,
-        memory_bytes: super::ingest::memory(&Need::to_resume(info.pages, None)),
+        memory_bytes: super::ingest::memory(&Need::to_resume(
+            &info.settings.config,
+            info.pages,
+            None,
+        )),
     }
 }
 
@@ -127,6 +135,7 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
     };
     let mut disk = Disk {
         cash: file("cash"),
+        correction: file("correction"),
         urls: file("urls") + file("urls.index"),
         fingerprints: file("fingerprints") + file("fingerprints.index"),
         database: file("store.redb"),
@@ -140,6 +149,7 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
         total: 0,
     };
     disk.total = disk.cash
+        + disk.correction
         + disk.urls
         + disk.fingerprints
         + disk.database
@@ -199,10 +209,11 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
     line(
         "disk bytes",
         format!(
-            "{} (cash {}, urls {}, fingerprints {}, database {}, marks {}, snapshots {}, \
-             spool {})",
+            "{} (cash {}, correction {}, urls {}, fingerprints {}, database {}, marks {}, \
+             snapshots {}, spool {})",
             thousands(disk.total),
             thousands(disk.cash),
+            thousands(disk.correction),
             thousands(disk.urls),
             thousands(disk.fingerprints),
             thousands(disk.database),
@@ -216,9 +227,10 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
     line(
         "memory bytes",
         format!(
-            "at most {} to go on (cash {}, index {})",
+            "at most {} to go on (cash {}, correction {}, index {})",
             part("total"),
             part("cash"),
+            part("correction"),
             part("index")
         ),
     )?;
@@ -228,6 +240,7 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
 /// The window, and what is read from it.
 fn window(stat: &Stat) -> String {
     let from = match stat.window_mark {
+        0 if stat.correction => ", from the correction ledger".into(),
         0 => String::new(),
         mark => format!(", from mark {mark}"),
     };

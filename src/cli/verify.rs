@@ -163,6 +163,13 @@ fn write_report(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> {
         thousands(report.fingerprints),
         thousands(report.marks)
     )?;
+    if let Some(chunks) = report.correction_chunks {
+        write!(
+            out,
+            "; {} correction chunks, which balance",
+            thousands(chunks)
+        )?;
+    }
     if let (Some(names), Some(rows), Some(admissions)) =
         (report.names, report.history_rows, report.admissions)
     {

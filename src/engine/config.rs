@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::estimate::Estimator;
 use super::ledger::damping_units;
-use super::window::{Policy, WindowPolicy};
+use super::window::{Policy, Span, WindowPolicy};
 use crate::{Error, Result};
 
 /// What becomes of links from a page to itself.
@@ -36,6 +36,12 @@ pub struct Config {
     pub marks: u8,
     /// Rounds without a visit after which a page's cash is recycled, 0 (never) to 12.
     pub recycle_after: u8,
+    /// With [`WindowPolicy::Auto`]: how far back a window may begin; `None`: as far as may be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_age: Option<Span>,
+    /// Whether there is a correction ledger: 24 bytes a page more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub correction: bool,
 }
 
 impl Default for Config {
@@ -47,6 +53,8 @@ impl Default for Config {
             self_links: SelfLinks::Drop,
             marks: 6,
             recycle_after: 4,
+            max_age: None,
+            correction: false,
         }
     }
 }
@@ -83,6 +91,11 @@ impl Config {
         self.estimator.unwrap_or(self.window.estimator())
     }
 
+    /// How far back windows reach, if that is given.
+    pub(crate) fn span(&self) -> Option<Span> {
+        self.window.span().or(self.max_age)
+    }
+
     /// How the history's rows are kept.
     pub(crate) fn policy(&self) -> Arc<dyn Policy> {
         self.window.policy(self.estimator())
@@ -106,6 +119,18 @@ impl Config {
             return Err(Error::Refused(format!(
                 "--window {window} begins at a mark, and --marks 0 keeps none: keep some, or use --estimator \
                  distributed"
+            )));
+        }
+        if self.max_age.is_some() && window != WindowPolicy::Auto {
+            return Err(Error::Refused(format!(
+                "--max-age says how far back --window auto may choose; --window {window} chooses nothing: \
+                 leave one of them out"
+            )));
+        }
+        if self.correction && window != WindowPolicy::Auto {
+            return Err(Error::Refused(format!(
+                "--correction chooses between windows and the correction ledger, and --window {window} is one \
+                 window: leave one of them out"
             )));
         }
         if self.recycle_after > 12 {

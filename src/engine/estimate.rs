@@ -24,9 +24,12 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::accounts::CHUNK_PAGES;
 use super::config::Config;
+use super::corrected::{self, Corrected};
+use super::correction::{Arrays, CorrectionTotals};
 use super::history::{AdmissionCursor, Admissions, Row, Rows};
-use super::ledger::{CHUNK_PAGES, ENDOWMENT, Totals, age_at, is_recycled};
+use super::ledger::{ENDOWMENT, Totals, age_at, is_recycled};
 use super::mark::Mark;
 use super::window::{Measures, Span, TimeTable, WindowPolicy};
 use crate::Result;
@@ -53,6 +56,10 @@ pub trait Past {
     fn times(&self) -> &TimeTable;
     /// G where a window of measures began at the last round's end.
     fn window_start(&self) -> u128;
+    /// The correction ledger's totals, if there is one.
+    fn correction(&self) -> Option<&CorrectionTotals>;
+    /// Reads its chunk that begins with page `first`.
+    fn correction_chunk(&self, first: u64, out: Arrays<&mut [u64]>) -> Result<()>;
 }
 
 /// How sure an estimate is. Distances are L1, between vectors that sum to 1.
@@ -60,7 +67,7 @@ pub trait Past {
 pub struct Certificate {
     /// ||Y - X||_1, rounded up.
     pub residual_l1: f64,
-    /// e: what rounding to whole units can have changed.
+    /// e: what rounding to whole units can have changed; in the correction ledger stale links, too.
     pub rounding_l1: f64,
     /// Bound on ||received - PageRank||_1; absent if 2 or more.
     pub received_l1: Option<f64>,
@@ -107,12 +114,26 @@ pub struct Window {
     pub policy: WindowPolicy,
     /// The mark it begins at; 0: the start of the stream.
     pub mark: u64,
+    /// It is no window: the correction ledger had the better certificate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub correction: bool,
     /// Turnovers of today's supply that it spans; absent where each page has its own.
     pub turnovers: Option<f64>,
     /// The importance to use.
     pub estimator: Estimator,
     /// Absent where none is defined (interpolation, nothing distributed yet).
     pub certificate: Option<Certificate>,
+}
+
+impl Window {
+    /// The certified bound on the L1 distance of the importance to PageRank; `None`: no bound.
+    pub fn bound_l1(&self) -> Option<f64> {
+        let certificate = self.certificate?;
+        match self.estimator {
+            Estimator::Received => certificate.received_l1,
+            Estimator::Distributed => certificate.distributed_l1,
+        }
+    }
 }
 
 /// What is known of one page.
@@ -138,6 +159,8 @@ pub struct Estimation<'p> {
     now: Now,
     window: Window,
     base: Mark,
+    /// If importance is read from the correction ledger.
+    corrected: Option<Corrected>,
     /// G where the window begins, if it keeps measures.
     start: u128,
 }
@@ -171,7 +194,16 @@ impl<'p> Estimation<'p> {
         let moved = |mark: &&Mark| now.clock > mark.totals.clock || mark.number == 0;
         let marks = std::iter::once(&begun).chain(past.marks()).filter(moved);
         let (base, window) = match (config.window, config.estimator()) {
-            (WindowPolicy::Auto, _) => best_window(past, config, &now, &marks.collect::<Vec<_>>())?,
+            (WindowPolicy::Auto, _) => {
+                let oldest = config
+                    .max_age
+                    .map_or(0, |age| now.clock - length(age).min(now.clock));
+                let mut marks: Vec<&Mark> = marks.collect();
+                // The newest is the best there is, if all are too old.
+                let old = marks.partition_point(|mark| mark.totals.clock < oldest);
+                marks.drain(..old.min(marks.len().saturating_sub(1)));
+                best_window(past, config, &now, &marks)?
+            }
             (WindowPolicy::Whole, _) => best_window(past, config, &now, &[&begun])?,
             (WindowPolicy::Fixed { .. }, Estimator::Received) => {
                 let off = |mark: &&Mark| mark.totals.clock.abs_diff(start);
@@ -191,6 +223,7 @@ impl<'p> Estimation<'p> {
                 let window = Window {
                     policy,
                     mark: 0,
+                    correction: false,
                     turnovers,
                     estimator: Estimator::Distributed,
                     certificate: None,
@@ -198,14 +231,39 @@ impl<'p> Estimation<'p> {
                 (begun, window)
             }
         };
-        Ok(Estimation {
+        let mut estimation = Estimation {
             past,
             config,
             now,
             window,
             base,
+            corrected: None,
             start,
-        })
+        };
+        if let Some(corrected) = Corrected::find(past)? {
+            estimation.correct(corrected);
+        }
+        Ok(estimation)
+    }
+
+    /// Takes the correction ledger's estimate, if it has the better certificate.
+    fn correct(&mut self, corrected: Corrected) {
+        let damping = self.config.damping();
+        let bound = |residual: f64, error: f64| damping * residual + error;
+        let window = self.window.certificate;
+        let window = window.map(|found| bound(found.residual_l1, found.rounding_l1));
+        if window.is_some_and(|window| window <= bound(corrected.residual, corrected.error)) {
+            return;
+        }
+        self.base = Mark::default();
+        self.window = Window {
+            mark: 0,
+            correction: true,
+            turnovers: None,
+            certificate: Some(certified(self.config, corrected.residual, corrected.error)),
+            ..self.window
+        };
+        self.corrected = Some(corrected);
     }
 
     /// The window chosen.
@@ -257,6 +315,9 @@ impl<'p> Estimation<'p> {
         let since_clock = self.now.clock - self.base.totals.clock;
         let virtual_each =
             (self.now.virtual_received - self.base.totals.virtual_received) as f64 / pages;
+        if self.corrected.is_some() {
+            return Ok(Scale::Corrected);
+        }
         let policy = self.window.policy;
         if let Some(measures) = policy.measures(self.config.estimator()) {
             return self.measured(measures);
@@ -348,6 +409,8 @@ struct Page<'r> {
     change: i128,
     /// G at its admission, if the window keeps measures.
     admitted: u128,
+    /// (received, distributed), as the correction ledger has them.
+    corrected: Option<(f64, f64)>,
 }
 
 /// Walks over all pages, a chunk at a time.
@@ -361,6 +424,9 @@ struct Pages<'p> {
     cash: Vec<(u64, bool)>,
     at: usize,
     page: Vec<Row>,
+    /// Of the chunk, if importance is read from the correction ledger.
+    cells: Arrays<Vec<u64>>,
+    corrected: Vec<(f64, f64)>,
 }
 
 impl<'p> Pages<'p> {
@@ -376,6 +442,8 @@ impl<'p> Pages<'p> {
             cash: Vec::new(),
             at: 0,
             page: Vec::new(),
+            cells: Arrays::default(),
+            corrected: Vec::new(),
         })
     }
 
@@ -384,8 +452,14 @@ impl<'p> Pages<'p> {
         let Some((first, cells, ages)) = self.sweep.next()? else {
             return Ok(None);
         };
-        let Estimation { now, config, .. } = self.estimation;
+        let Estimation {
+            now, config, past, ..
+        } = self.estimation;
         self.base.block(first, cells.len())?;
+        if let Some(corrected) = &self.estimation.corrected {
+            corrected::read(*past, first, cells.len(), &mut self.cells)?;
+            corrected.estimates(&self.cells, &mut self.corrected);
+        }
         self.cash.clear();
         let pages = cells.iter().zip(0..);
         self.cash.extend(pages.map(|(cell, at)| {
@@ -410,6 +484,7 @@ impl<'p> Pages<'p> {
             self.page.push(row?);
         }
         let base = self.base.block[self.at];
+        let corrected = self.corrected.get(self.at).copied();
         self.at += 1;
         Ok(Some(Page {
             rows: &self.page,
@@ -417,6 +492,7 @@ impl<'p> Pages<'p> {
             waiting: if recycled { cash } else { 0 },
             change: base.change(cash, &self.estimation.now.totals),
             admitted: base.admitted,
+            corrected,
         }))
     }
 
@@ -486,6 +562,8 @@ enum Scale {
     Even {
         each: f64,
     },
+    /// The correction ledger has shares.
+    Corrected,
     Window {
         clock: f64,
         virtual_each: f64,
@@ -516,6 +594,7 @@ impl Scale {
         let distributed = page.rows.first().map_or(0, |row| row.cash);
         match self {
             Scale::Even { each } => (*each, *each),
+            Scale::Corrected => page.corrected.unwrap_or_default(),
             Scale::Window {
                 clock,
                 virtual_each,
@@ -585,6 +664,7 @@ fn best_window(
     let window = Window {
         policy: config.window,
         mark: mark.number,
+        correction: false,
         turnovers: Some(
             (now.clock - mark.totals.clock) as f64 / (now.totals.supply() as f64).max(1.0),
         ),
@@ -639,21 +719,26 @@ fn certificate(config: &Config, now: &Now, mark: &Mark, residual: f64) -> Option
     }
     let followed = now.totals.followed - mark.totals.followed;
     let rounding = ratio_up(2 * followed, now.clock - mark.totals.clock);
+    Some(certified(config, residual, rounding))
+}
+
+/// The bounds that a residual and what rounding can have changed allow.
+fn certified(config: &Config, residual: f64, rounding: f64) -> Certificate {
     let damping = config.damping();
     let bound = |l1: f64| {
         let l1 = up((l1 + rounding) / (1.0 - damping));
         (l1 < 2.0).then_some(l1)
     };
-    Some(Certificate {
+    Certificate {
         residual_l1: residual,
         rounding_l1: rounding,
         received_l1: bound(damping * residual),
         distributed_l1: bound(residual).filter(|_| config.window != WindowPolicy::Whole),
-    })
+    }
 }
 
 /// `units / clock`, not rounded down; infinite for 0/0.
-fn ratio_up(units: u128, clock: u128) -> f64 {
+pub(super) fn ratio_up(units: u128, clock: u128) -> f64 {
     if clock == 0 {
         return f64::INFINITY;
     }

@@ -18,15 +18,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::accounts::{Accounts, share};
 use super::cells::Cells;
 use super::page::PageId;
-use crate::{Error, Result};
+use crate::Result;
 
 /// Units minted when a page is admitted.
 pub const ENDOWMENT: u64 = 1 << 30;
-
-/// Pages a cash chunk holds: 1 MiB of cells. Chunks are what a checkpoint writes.
-pub const CHUNK_PAGES: u64 = 1 << 17;
 
 /// Shortest round, in records.
 pub const ROUND_MIN: u64 = 1024;
@@ -96,7 +94,7 @@ pub struct Paid {
 
 /// The money of all pages. See the module's head.
 pub struct Ledger {
-    cells: Cells<u64>,
+    cells: Accounts,
     /// Two pages a byte, the even one in the low half.
     ages: Cells<u8>,
     totals: Totals,
@@ -104,8 +102,6 @@ pub struct Ledger {
     damping: u64,
     /// Rounds without a visit after which a page's cash is recycled; 0: never.
     recycle_after: u8,
-    /// A bit for each chunk changed since the last [`Ledger::clean`].
-    dirty: Vec<u64>,
 }
 
 /// Damping as the ledger uses it: `floor(damping x 2^32)`.
@@ -119,12 +115,11 @@ impl Ledger {
     pub fn new(damping: u64, recycle_after: u8, limit: u64) -> Result<Ledger> {
         let limit = limit.min(PageId::LIMIT) as usize;
         Ok(Ledger {
-            cells: Cells::reserve(limit)?,
+            cells: Accounts::new(limit)?,
             ages: Cells::reserve(limit.div_ceil(2))?,
             totals: Totals::start(),
             damping,
             recycle_after,
-            dirty: Vec::new(),
         })
     }
 
@@ -137,14 +132,9 @@ impl Ledger {
     ) -> Result<()> {
         let pages = totals.pages as usize;
         self.totals = totals;
-        self.cells.in_use(pages.next_power_of_two());
+        self.cells.restore(pages);
         self.ages.in_use(pages.next_power_of_two() / 2);
-        load(
-            &mut self.cells[..pages],
-            &mut self.ages[..pages.div_ceil(2)],
-        )?;
-        self.dirty = vec![0; pages.div_ceil(CHUNK_PAGES as usize).div_ceil(64)];
-        Ok(())
+        load(self.cells.all_mut(), &mut self.ages[..pages.div_ceil(2)])
     }
 
     /// The sums.
@@ -154,12 +144,12 @@ impl Ledger {
 
     /// Most pages there may be.
     pub fn page_limit(&self) -> u64 {
-        self.cells.len() as u64
+        self.cells.limit() as u64
     }
 
     /// The cells of all pages. See the module's head for what they mean.
     pub fn cells(&self) -> &[u64] {
-        &self.cells[..self.totals.pages as usize]
+        self.cells.all()
     }
 
     /// The ages of all pages, two a byte ([`age`]).
@@ -167,9 +157,14 @@ impl Ledger {
         &self.ages[..(self.totals.pages as usize).div_ceil(2)]
     }
 
+    /// Cells and ages, as bytes.
+    pub(crate) fn arrays(&self) -> [&[u8]; 2] {
+        [bytemuck::cast_slice(self.cells()), self.ages()]
+    }
+
     /// A page's cash.
     pub fn cash(&self, page: PageId) -> u64 {
-        self.cells[page.index()].wrapping_add(self.totals.paid)
+        self.cells.get(page).wrapping_add(self.totals.paid)
     }
 
     /// A page's age ([`age`]).
@@ -179,7 +174,7 @@ impl Ledger {
 
     /// Reads what visits of these pages will read first: all together, so that the loads overlap.
     pub(crate) fn look_ahead(&self, pages: impl Iterator<Item = PageId>) {
-        let read = |page: PageId| self.cells[page.index()] ^ u64::from(self.age(page));
+        let read = |page: PageId| self.cells.get(page) ^ u64::from(self.age(page));
         std::hint::black_box(pages.fold(0, |all, page| all ^ read(page)));
     }
 
@@ -191,22 +186,11 @@ impl Ledger {
 
     /// Admits the next page with its endowment.
     pub fn admit(&mut self) -> Result<PageId> {
-        let page = PageId(self.totals.pages);
-        if page.index() >= self.cells.len() {
-            return Err(Error::TooManyPages {
-                limit: self.page_limit(),
-            });
-        }
+        let page = self.cells.open(ENDOWMENT.wrapping_sub(self.totals.paid))?;
         self.totals.pages += 1;
         if self.totals.pages.is_power_of_two() {
-            self.cells.in_use(self.totals.pages as usize);
             self.ages.in_use(self.totals.pages as usize / 2);
         }
-        self.cells[page.index()] = ENDOWMENT.wrapping_sub(self.totals.paid);
-        if page.0.is_multiple_of(64 * CHUNK_PAGES) {
-            self.dirty.push(0);
-        }
-        touch(&mut self.dirty, page);
         Ok(page)
     }
 
@@ -216,23 +200,12 @@ impl Ledger {
     /// Section 2's inner loop; `share = floor(cash x d / m)`, the rest goes to the virtual page.
     pub fn visit(&mut self, page: PageId, targets: &[PageId], age: u8) -> Paid {
         let cash = self.empty(page);
-        let mut kept = cash;
-        if !targets.is_empty() {
-            let links = targets.len() as u64;
-            let damped = ((u128::from(cash) * u128::from(self.damping)) >> 32) as u64;
-            let share = damped / links;
-            let cells: &mut [u64] = &mut self.cells;
-            for &target in targets {
-                let cell = &mut cells[target.index()];
-                *cell = cell.wrapping_add(share);
-                touch(&mut self.dirty, target);
-            }
-            kept -= links * share;
-        }
+        let share = share(cash, self.damping, targets.len());
+        self.cells.hand_out(targets, share);
+        let kept = cash - targets.len() as u64 * share;
         self.totals.followed += targets.len() as u128;
         self.totals.visits += 1;
         self.set_age(page, age);
-        touch(&mut self.dirty, page);
         self.receive(kept);
         self.pay();
         Paid {
@@ -244,7 +217,7 @@ impl Ledger {
     /// Takes a page's cash and counts it as distributed.
     fn empty(&mut self, page: PageId) -> u64 {
         let cash = self.cash(page);
-        self.cells[page.index()] = 0u64.wrapping_sub(self.totals.paid);
+        self.cells.set(page, 0u64.wrapping_sub(self.totals.paid));
         self.totals.clock += u128::from(cash);
         cash
     }
@@ -280,7 +253,6 @@ impl Ledger {
             let was = self.age(id);
             if is_recycled(was, self.recycle_after) && self.cash(id) != 0 {
                 let cash = self.empty(id);
-                touch(&mut self.dirty, id);
                 self.receive(cash);
                 log(
                     id,
@@ -292,7 +264,7 @@ impl Ledger {
             }
             if (age::NOW..age::OLDEST).contains(&was) {
                 self.set_age(id, was + 1);
-                touch(&mut self.dirty, id);
+                self.cells.touch(id);
             }
         }
         if self.totals.pages > 0 {
@@ -306,13 +278,12 @@ impl Ledger {
 
     /// The chunks changed since the last [`Ledger::clean`], in order.
     pub(crate) fn dirty_chunks(&self) -> impl Iterator<Item = u64> + '_ {
-        let chunks = self.totals.pages.div_ceil(CHUNK_PAGES);
-        (0..chunks).filter(|&c| self.dirty[c as usize / 64] >> (c % 64) & 1 == 1)
+        self.cells.dirty_chunks()
     }
 
     /// Forgets which chunks changed: they are on disk.
     pub(crate) fn clean(&mut self) {
-        self.dirty.fill(0);
+        self.cells.clean();
     }
 
     /// Checks the law over all pages; the error says by how much it fails.
@@ -324,16 +295,6 @@ impl Ledger {
             .map(|&cell| u128::from(cell.wrapping_add(paid)))
             .sum();
         check_law(cash, &self.totals)
-    }
-}
-
-/// Notes that a page's chunk changed. `dirty` has a bit for the chunk of every admitted page.
-fn touch(dirty: &mut [u64], page: PageId) {
-    let chunk = page.index() / CHUNK_PAGES as usize;
-    // Most often it is noted already. To write it again would make each link wait for the one before.
-    let (word, bit) = (&mut dirty[chunk / 64], 1 << (chunk % 64));
-    if *word & bit == 0 {
-        *word |= bit;
     }
 }
 

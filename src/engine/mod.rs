@@ -5,8 +5,11 @@
 //! arrays (names, history runs, marks) goes to an [`Archive`]: [`InMemory`] for library use and
 //! tests, the store for real runs. The ledger conserves, the history forgets: two modules.
 
+mod accounts;
 mod cells;
 mod config;
+mod corrected;
+mod correction;
 mod estimate;
 mod history;
 mod index;
@@ -26,15 +29,17 @@ use crate::{Error, Result};
 use history::{Log, Moment};
 pub(crate) use index::{Index, Share, TOUCHED};
 
+pub use accounts::CHUNK_PAGES;
 pub use config::{Config, SelfLinks};
+pub(crate) use corrected::corrections_law;
+pub use correction::{Arrays, CorrectionTotals, Phase};
+pub(crate) use correction::{BYTES as CORRECTION_BYTES, Correction};
 pub(crate) use estimate::Sweep;
 pub use estimate::{Certificate, Estimation, Estimator, PageEstimate, Past, Window};
 pub use history::{Admission, Admissions, Row, Rows};
 pub(crate) use history::{fold, log_bytes, log_rows, merge, mergeable};
 pub use index::Fingerprint;
-pub use ledger::{
-    CHUNK_PAGES, ENDOWMENT, Ledger, ROUND_MIN, Totals, age, check_law, damping_units,
-};
+pub use ledger::{ENDOWMENT, Ledger, ROUND_MIN, Totals, age, check_law, damping_units};
 pub use mark::Mark;
 pub(crate) use memory::ranks;
 pub use memory::{InMemory, RankedPage, Ranking, Reader};
@@ -126,13 +131,16 @@ pub struct EngineState {
     pub times: TimeTable,
     /// G where the window began at the last round's end, if it keeps measures. It never moves back.
     pub window_start: u128,
+    /// The correction ledger's totals, if there is one.
+    pub correction: Option<CorrectionTotals>,
 }
 
 impl EngineState {
     /// Before the first record.
-    pub fn start() -> EngineState {
+    pub fn start(config: &Config) -> EngineState {
         EngineState {
             totals: Totals::start(),
+            correction: config.correction.then(CorrectionTotals::start),
             ..EngineState::default()
         }
     }
@@ -143,6 +151,7 @@ pub struct Engine<A = InMemory> {
     config: Config,
     index: Index,
     ledger: Ledger,
+    correction: Option<Correction>,
     log: Log,
     marks: Vec<Mark>,
     marks_made: u64,
@@ -162,8 +171,14 @@ impl<A: Archive> Engine<A> {
     /// An empty engine. `page_limit` bounds the pages it may ever know.
     pub fn with_archive(config: Config, page_limit: u64, archive: A) -> Result<Engine<A>> {
         config.check()?;
-        let ledger = Ledger::new(config.damping_units(), config.recycle_after, page_limit)?;
+        let damping = config.damping_units();
+        let ledger = Ledger::new(damping, config.recycle_after, page_limit)?;
+        let correction = match config.correction {
+            true => Some(Correction::new(damping, page_limit)?),
+            false => None,
+        };
         Ok(Engine {
+            correction,
             index: Index::new()?,
             ledger,
             log: Log::new(config.policy()),
@@ -181,13 +196,19 @@ impl<A: Archive> Engine<A> {
         })
     }
 
-    /// Takes up where a checkpoint left off. `load` fills cells and ages. The law is the caller's to
-    /// check, and the index is [`Engine::restore_index`]'s to restore.
+    /// Takes up where a checkpoint left off. `load` fills cells and ages, `load_correction` the arrays of
+    /// the correction ledger, if there is one. The laws are the caller's to check, and the index is
+    /// [`Engine::restore_index`]'s to restore.
     pub(crate) fn restore(
         &mut self,
         state: EngineState,
         load: impl FnOnce(&mut [u64], &mut [u8]) -> Result<()>,
+        load_correction: impl FnOnce(Arrays<&mut [u64]>) -> Result<()>,
     ) -> Result<()> {
+        let pages = state.totals.pages as usize;
+        if let (Some(ledger), Some(totals)) = (&mut self.correction, state.correction) {
+            ledger.restore(totals, pages, load_correction)?;
+        }
         self.ledger.restore(state.totals, load)?;
         self.marks = state.marks;
         self.marks_made = state.marks_made;
@@ -213,6 +234,7 @@ impl<A: Archive> Engine<A> {
             time: self.time,
             times: self.times.clone(),
             window_start: self.window_start,
+            correction: self.correction.as_ref().map(|ledger| *ledger.totals()),
         }
     }
 
@@ -244,7 +266,8 @@ impl<A: Archive> Engine<A> {
     /// The memory needed with `pages` pages, no fewer than are known, and `names` bytes for names of
     /// archives; under a budget, to which [`Engine::keep_within`] was told to keep.
     pub(crate) fn need(&self, pages: u64, names: u64, budget: Option<u64>) -> Need {
-        Need::new(pages, self.index.bytes_at(pages), names, budget)
+        let index = self.index.bytes_at(pages);
+        Need::new(&self.config, pages, index, names, budget)
     }
 
     /// Takes less memory for the log if the budget is small.
@@ -257,8 +280,17 @@ impl<A: Archive> Engine<A> {
         self.names.bytes()
     }
 
-    pub(crate) fn ledger_mut(&mut self) -> &mut Ledger {
-        &mut self.ledger
+    /// The correction ledger, if there is one.
+    pub(crate) fn correction(&self) -> Option<&Correction> {
+        self.correction.as_ref()
+    }
+
+    /// Forgets which chunks of the ledgers changed: they are on disk.
+    pub(crate) fn clean(&mut self) {
+        self.ledger.clean();
+        if let Some(correction) = &mut self.correction {
+            correction.clean();
+        }
     }
 
     pub(crate) fn archive_mut(&mut self) -> &mut A {
@@ -285,8 +317,11 @@ impl<A: Archive> Engine<A> {
             let known = self.names.len();
             let sources = entries.iter().map(|entry| entry.source);
             let sources = sources.filter(|&source| u64::from(source) < known);
-            self.ledger
-                .look_ahead(sources.map(|source| self.names.page(source)));
+            let pages = sources.map(|source| self.names.page(source));
+            self.ledger.look_ahead(pages.clone());
+            if let Some(correction) = &self.correction {
+                correction.look_ahead(pages);
+            }
         }
     }
 
@@ -385,11 +420,14 @@ impl<A: Archive> Engine<A> {
     /// Takes the record's time, which a window in fetch time cannot do without.
     fn note_time(&mut self, entry: &Entry) -> Result<()> {
         self.time = self.time.max(entry.fetched_at);
-        if let Some(Span::Seconds(seconds)) = self.config.window.span() {
+        if let Some(Span::Seconds(seconds)) = self.config.span() {
             let Some(time) = self.time else {
+                let option = match self.config.max_age {
+                    Some(span) => format!("--max-age {span}"),
+                    None => format!("--window {}", self.config.window),
+                };
                 return Err(Error::Refused(format!(
-                    "--window {} is fetch time, and records have no times: give its length in turnovers",
-                    self.config.window
+                    "{option} is fetch time, and records have no times: give its length in turnovers"
                 )));
             };
             self.times.note(time, self.ledger.totals().clock, seconds);
@@ -402,6 +440,9 @@ impl<A: Archive> Engine<A> {
             self.counters.visited += 1;
         }
         let paid = self.ledger.visit(page, targets, age);
+        if let Some(correction) = &mut self.correction {
+            correction.visit(page, targets, paid);
+        }
         let pages = self.ledger.totals().pages;
         let moment = moment(&self.config, &self.times, paid.clock, pages);
         self.log.measure(page, paid.cash, true, fetched, moment);
@@ -432,6 +473,9 @@ impl<A: Archive> Engine<A> {
             let (page, new) = self.index.admit(fingerprint)?;
             if new {
                 self.ledger.admit()?;
+                if let Some(correction) = &mut self.correction {
+                    correction.admit()?;
+                }
                 self.archive.page(fingerprint, batch.name(at as u32))?;
             }
             match batch.part {
@@ -488,6 +532,9 @@ impl<A: Archive> Engine<A> {
         if self.ledger.totals().round_records > 0 {
             self.end_round()?;
         }
+        if let Some(correction) = &mut self.correction {
+            correction.begin_pass(self.ledger.totals().clock);
+        }
         Ok(())
     }
 
@@ -496,7 +543,11 @@ impl<A: Archive> Engine<A> {
         let (log, archive) = (&mut self.log, &mut self.archive);
         let (config, times) = (&self.config, &self.times);
         let interval = self.marks_made;
+        let mut correction = self.correction.as_mut();
         self.ledger.end_round(|page, paid| {
+            if let Some(correction) = &mut correction {
+                correction.recycle(page, paid.cash);
+            }
             let moment = moment(config, times, paid.clock, pages);
             log.measure(page, paid.cash, false, None, moment);
             // A round may recycle most pages there are.
@@ -506,6 +557,9 @@ impl<A: Archive> Engine<A> {
             Ok::<(), Error>(())
         })?;
         let clock = self.ledger.totals().clock;
+        if let Some(correction) = &mut self.correction {
+            correction.end_round(clock);
+        }
         let start = window_start(&self.config, &self.times, clock, pages);
         self.window_start = self.window_start.max(start);
         self.make_mark()

@@ -56,6 +56,8 @@ pub struct Job {
     pub format: Option<Format>,
     /// Passes over the inputs, from 1.
     pub repeat: u32,
+    /// Leave out passes once the certified bound on the L1 error is so low.
+    pub until: Option<f64>,
     /// Visit the nodes known as targets only at the end of each pass.
     pub complete: bool,
     /// Stop at the first record that cannot be used.
@@ -95,6 +97,7 @@ impl Job {
             inputs,
             format: None,
             repeat: 1,
+            until: None,
             complete: false,
             strict: false,
             stream: Stream::Auto,
@@ -295,6 +298,13 @@ pub enum Note<'a> {
         generation: u64,
         /// Records applied so far.
         records: u64,
+    },
+    /// A pass is over that is followed by another unless the bound is low enough (`until`).
+    Bound {
+        /// The pass, from 1.
+        pass: u32,
+        /// The certified bound on the L1 error after it; `None`: there is none.
+        bound: Option<f64>,
     },
     /// No snapshot was published at the end, since some of what was applied is not verified.
     Withheld {

@@ -54,6 +54,16 @@ pub(super) fn check_job(job: &Job) -> Result<()> {
     if job.repeat == 0 {
         return refused("--repeat 0: at least one pass");
     }
+    if let Some(until) = job.until {
+        if !(until > 0.0 && until < 2.0) {
+            return refused(format!(
+                "--until {until}: above 0 and below 2, as L1 errors are"
+            ));
+        }
+        if job.repeat < 2 {
+            return refused("--until leaves out passes: give the most there may be, with --repeat");
+        }
+    }
     let streams = job
         .inputs
         .iter()

@@ -5,6 +5,7 @@ mod budget;
 mod complete;
 mod schedule;
 mod unchanged;
+mod until;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -96,7 +97,11 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         disk,
     };
     run.tell_memory();
-    if finished && !run.owes_snapshot() && snapshot::latest_is_sound(&*run.disk, &job.store) {
+    run.progress.finished |= run.is_between_passes() && run.is_near_enough()?;
+    if (finished || run.progress.finished)
+        && !run.owes_snapshot()
+        && snapshot::latest_is_sound(&*run.disk, &job.store)
+    {
         return Ok(run.outcome(true, false));
     }
     run.go()
@@ -150,7 +155,7 @@ enum Ended {
 
 impl Run<'_> {
     fn go(mut self) -> Result<Outcome> {
-        while self.progress.pass <= self.progress.repeat {
+        while self.progress.pass <= self.progress.repeat && !self.progress.finished {
             if self.progress.pass > 1 && self.progress.input == 0 && self.progress.place.offset == 0
             {
                 self.engine.begin_pass()?;
@@ -171,6 +176,11 @@ impl Run<'_> {
             self.progress.pass += 1;
             self.progress.input = 0;
             self.progress.place = Place::start();
+            if self.job.until.is_some() && self.is_between_passes() {
+                self.checkpoint()?;
+                let durable = self.checkpointed_at == Some(self.reached());
+                self.progress.finished = durable && self.is_near_enough()?;
+            }
         }
         self.progress.finished = true;
         self.checkpoint()?;

@@ -10,8 +10,7 @@ use serde::Serialize;
 
 pub use machine::available;
 
-use crate::engine::Index;
-use crate::engine::{log_bytes, log_rows};
+use crate::engine::{CORRECTION_BYTES, Config, Index, log_bytes, log_rows};
 use crate::{Error, Result};
 
 const MIB: u64 = 1 << 20;
@@ -35,6 +34,8 @@ const LOG_SHARE: u64 = 8;
 pub struct Need {
     /// Cash and ages: 8.5 bytes a page.
     pub cash: u64,
+    /// The correction ledger, if there is one: 24 bytes a page.
+    pub correction: u64,
     /// The index, one of its segments growing.
     pub index: u64,
     /// Pages of the names of crawl archives.
@@ -51,10 +52,20 @@ pub struct Need {
 
 impl Need {
     /// With `pages` pages, whose index takes `index` bytes, and `names` bytes of an archive's names.
-    pub(crate) fn new(pages: u64, index: u64, names: u64, budget: Option<u64>) -> Need {
+    pub(crate) fn new(
+        config: &Config,
+        pages: u64,
+        index: u64,
+        names: u64,
+        budget: Option<u64>,
+    ) -> Need {
         let array = |bytes: u64| bytes.next_multiple_of(HUGE_PAGE.min(bytes.max(1)));
         Need {
             cash: array(pages * 8) + array(pages.div_ceil(2)),
+            correction: match config.correction {
+                true => array(pages * CORRECTION_BYTES),
+                false => 0,
+            },
             index,
             names,
             log: log_bytes(rows(budget)),
@@ -65,13 +76,13 @@ impl Need {
     }
 
     /// To go on with a store of `pages` pages.
-    pub fn to_resume(pages: u64, budget: Option<u64>) -> Need {
-        Need::new(pages, Index::bytes_with_room(pages), 0, budget)
+    pub fn to_resume(config: &Config, pages: u64, budget: Option<u64>) -> Need {
+        Need::new(config, pages, Index::bytes_with_room(pages), 0, budget)
     }
 
     /// Refuses to load a store that needs more than the budget.
-    pub(crate) fn check_resume(pages: u64, budget: Option<u64>) -> Result<()> {
-        let need = Need::to_resume(pages, budget).total();
+    pub(crate) fn check_resume(config: &Config, pages: u64, budget: Option<u64>) -> Result<()> {
+        let need = Need::to_resume(config, pages, budget).total();
         match budget {
             Some(budget) if need > budget => Err(Error::OverBudget {
                 pages,
@@ -84,7 +95,7 @@ impl Need {
 
     /// All parts.
     pub fn total(&self) -> u64 {
-        let pages = self.cash + self.index + self.names;
+        let pages = self.cash + self.correction + self.index + self.names;
         pages + self.log + self.database + self.buffers + self.publishing
     }
 }
@@ -151,7 +162,7 @@ mod tests {
     /// The arithmetic of a billion pages: cells 8, ages a half, slots of 10 bytes at a load of 0.8.
     #[test]
     fn a_billion_pages_need_21_bytes_each() {
-        let need = Need::to_resume(1_000_000_000, None);
+        let need = Need::to_resume(&Config::default(), 1_000_000_000, None);
         assert!(need.cash - 8_500_000_000 < 2 * HUGE_PAGE);
         assert!(need.index.abs_diff(12_500_000_000) < 1_000_000);
         assert_eq!(need.publishing, PUBLISHING);
@@ -160,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_small_budget_makes_the_log_small_and_a_large_one_does_not_grow_it() {
-        let of = |budget| Need::to_resume(0, budget).log;
+        let of = |budget| Need::to_resume(&Config::default(), 0, budget).log;
         assert!(of(Some(512 * MIB)) <= 64 * MIB);
         assert_eq!(of(Some(64 << 30)), of(None));
         assert!(of(Some(0)) > 0);

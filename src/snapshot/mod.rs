@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Counters, EngineState, Estimator, Totals, Window};
+use crate::engine::{Counters, EngineState, Totals, Window};
 use crate::store::{
     Disk, NameLengths, SNAPSHOTS, Settings, from_text, read_whole, to_text, write_whole,
 };
@@ -115,13 +115,9 @@ impl Info {
         }
     }
 
-    /// The certified bound on the L1 distance of the importance to PageRank; `None`: no bound.
+    /// See [`Window::bound_l1`].
     pub fn bound_l1(&self) -> Option<f64> {
-        let certificate = self.window.certificate?;
-        match self.window.estimator {
-            Estimator::Received => certificate.received_l1,
-            Estimator::Distributed => certificate.distributed_l1,
-        }
+        self.window.bound_l1()
     }
 }
 

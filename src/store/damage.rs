@@ -19,7 +19,7 @@ const RESTORE: &str = "restore the whole store from a copy, or ingest the inputs
 pub(crate) const MEMORY: &str = "memory";
 
 /// All parts that may be damaged.
-pub const PARTS: [Part; 11] = [
+pub const PARTS: [Part; 12] = [
     Part {
         name: "identity.json",
         meaning: "nothing can be read",
@@ -34,6 +34,11 @@ pub const PARTS: [Part; 11] = [
     Part {
         name: "cash",
         meaning: "ingesting stops; published snapshots stay readable",
+        remedy: RESTORE,
+    },
+    Part {
+        name: "correction",
+        meaning: "ingesting stops, and no more snapshots are made; published ones stay readable",
         remedy: RESTORE,
     },
     Part {

@@ -37,8 +37,10 @@ pub(crate) struct Manifest {
     pub next_run: u64,
     /// Blocks of admissions.
     pub admission_blocks: u64,
-    /// Hash of the cash chunks' current slots ([`super::cash::slots_sum`]).
+    /// Hash of the cash chunks' current slots ([`super::chunks::slots_sum`]).
     pub slots: u64,
+    /// The same for the correction ledger's, if there is one.
+    pub correction_slots: u64,
     /// How far the inputs were read.
     pub progress: Progress,
 }

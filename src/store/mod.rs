@@ -5,7 +5,8 @@
 //! | `identity.json` | version, settings, key | `identity` |
 //! | `lock` | locked by the writer | here |
 //! | `store.redb` | manifest, chunk slots, history: **the only commit point** | `tables`, `manifest`, `blocks` |
-//! | `cash` | cells and ages, two slots a chunk | `cash` |
+//! | `cash` | cells and ages, two slots a chunk | `chunks` |
+//! | `correction` | the correction ledger, if there is one: the same | `chunks` |
 //! | `urls`, `fingerprints` (and `.index`) | names in page order, append-only | `names`, `log` |
 //! | `marks/` | retained copies of the cells | `marks` |
 //! | `snapshots/` | published rankings, immutable; `latest.json` | [`crate::snapshot`] |
@@ -26,7 +27,7 @@
 //! further writes, because after a failed sync nobody knows what the disk holds.
 
 mod blocks;
-mod cash;
+mod chunks;
 mod damage;
 mod disk;
 mod fence;
@@ -53,15 +54,15 @@ use std::sync::Arc;
 
 use crate::batch::HashKey;
 use crate::engine::{
-    Admission, Archive, CHUNK_PAGES, Config, Engine, EngineState, Fingerprint, Mark, Row, fold,
-    merge, mergeable,
+    Admission, Archive, Arrays, CHUNK_PAGES, Config, Correction, Engine, EngineState, Fingerprint,
+    Mark, Row, fold, merge, mergeable,
 };
 use crate::limits::Limits;
 use crate::memory::Need;
 use crate::threads::in_two;
 use crate::{Error, Result};
 use blocks::Packer;
-use cash::{CashFile, Slot};
+use chunks::{CASH, CORRECTION, ChunkFile, Chunks, Slot, slots_sum};
 use identity::Identity;
 use manifest::Manifest;
 use names::NameLogs;
@@ -94,9 +95,9 @@ pub struct Store {
     identity: Identity,
     tables: Arc<Tables>,
     writing: Option<Writing>,
-    cash: CashFile,
+    cash: Chunks,
+    correction: Option<Chunks>,
     names: NameLogs,
-    slots: Vec<Slot>,
     manifest: Manifest,
     admissions: Packer<Admission>,
     /// Marks written since the last checkpoint and still kept, by number.
@@ -144,16 +145,25 @@ impl Store {
         let manifest = reading.manifest()?;
         manifest.check_identity(dir, &identity)?;
         let pages = manifest.engine.totals.pages;
-        let slots = reading.slots(pages.div_ceil(CHUNK_PAGES), manifest.slots)?;
+        let writable = |layout, sum| {
+            let slots = reading.slots(layout, pages.div_ceil(CHUNK_PAGES), sum)?;
+            let file = ChunkFile::open(&*disk, dir, layout)?;
+            Ok::<_, Error>(Chunks { file, slots })
+        };
+        let cash = writable(CASH, manifest.slots)?;
+        let correction = match manifest.engine.correction {
+            Some(_) => Some(writable(CORRECTION, manifest.correction_slots)?),
+            None => None,
+        };
         drop(reading);
         marks::remove_others(&*disk, dir, &manifest.engine.marks)?;
         remove_unpublished(&*disk, dir)?;
         let store = Store {
-            cash: CashFile::open(&*disk, dir)?,
+            cash,
+            correction,
             names: NameLogs::open(&*disk, dir, manifest.names, pages)?,
             tables: Arc::new(tables),
             writing: None,
-            slots,
             admissions: Packer::new(),
             new_marks: BTreeMap::new(),
             dropped_marks: Vec::new(),
@@ -183,21 +193,38 @@ impl Store {
                 self.dir.display()
             )));
         }
-        Need::check_resume(pages, limits.memory)?;
-        let cash = CashFile::look(&*self.disk, &self.dir)?;
-        let slots = self.slots.clone();
+        Need::check_resume(&self.identity.settings.config, pages, limits.memory)?;
+        let readable = |chunks: &Chunks| {
+            let file = ChunkFile::look(&*self.disk, &self.dir, chunks.file.layout)?;
+            let slots = chunks.slots.clone();
+            Ok::<_, Error>(Chunks { file, slots })
+        };
+        let cash = readable(&self.cash)?;
+        let correction = self.correction.as_ref().map(readable).transpose()?;
         let names = NameReader::open(&*self.disk, &self.dir, self.manifest.names)?;
         names.check_end(&self.key())?;
         let config = self.identity.settings.config.clone();
         let dir = self.dir.clone();
         let mut engine = Engine::with_archive(config, page_limit, self)?;
-        let load = |cells: &mut [u64], ages: &mut [u8]| cash.load(&slots, cells, ages);
+        let load = |cells: &mut [u64], ages: &mut [u8]| {
+            let arrays = vec![bytemuck::cast_slice_mut(cells), ages];
+            cash.file.load(&cash.slots, arrays)
+        };
+        let load_correction = |arrays: Arrays<&mut [u64]>| match &correction {
+            Some(chunks) => chunks.file.load(&chunks.slots, arrays.into_bytes()),
+            None => Ok(()),
+        };
         // The cash waits for the disk while the index keeps the processors busy.
         let index = || reindex(pages, &names);
-        let (indexed, restored) = in_two(true, index, || engine.restore(state, load));
+        let (indexed, restored) =
+            in_two(true, index, || engine.restore(state, load, load_correction));
         restored?;
         let law = engine.ledger().check_law();
-        law.map_err(|what| Error::damaged(dir.join("cash"), what))?;
+        law.map_err(|what| Error::damaged(dir.join(CASH.name), what))?;
+        if let Some(correction) = engine.correction() {
+            let law = correction.check_law();
+            law.map_err(|what| Error::damaged(dir.join(CORRECTION.name), what))?;
+        }
         let (index, known) = indexed?;
         verify::check_count(&dir.join("fingerprints"), known, pages)?;
         engine.restore_index(index);
@@ -285,12 +312,13 @@ pub fn checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
 
 fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()> {
     engine.flush_log()?;
+    let correction = engine.correction();
     engine
         .ledger()
         .check_law()
+        .and_then(|()| correction.map_or(Ok(()), Correction::check_law))
         .map_err(|what| Error::damaged(damage::MEMORY, what))?;
     let state = engine.state();
-    let changed: Vec<u64> = engine.ledger().dirty_chunks().collect();
     let store = engine.archive_mut();
     store.manifest.engine = state;
     store.manifest.progress = progress.clone();
@@ -300,18 +328,17 @@ fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
 
     let store = engine.archive();
     let ledger = engine.ledger();
-    store.cash.make_room(ledger.totals().pages)?;
-    let mut written = Vec::with_capacity(changed.len());
-    for chunk in changed {
-        let slot = store.slots.get(chunk as usize).map_or(0, |s| 1 - s.slot);
-        written.push((chunk, store.cash.write(ledger, chunk, slot)?));
-    }
-    if !written.is_empty() {
-        store.cash.sync()?;
+    let pages = ledger.totals().pages;
+    let mut written = Vec::new();
+    let changed = ledger.dirty_chunks();
+    written.push(store.cash.write(&ledger.arrays(), pages, changed)?);
+    if let (Some(chunks), Some(correction)) = (&store.correction, engine.correction()) {
+        let arrays = correction.arrays().into_bytes();
+        written.push(chunks.write(&arrays, pages, correction.dirty_chunks())?);
     }
 
     engine.archive_mut().commit(&written)?;
-    engine.ledger_mut().clean();
+    engine.clean();
     Ok(())
 }
 
@@ -335,19 +362,23 @@ impl Store {
             .map_err(Error::io(&marks, "sync"))
     }
 
-    fn commit(&mut self, written: &[(u64, Slot)]) -> Result<()> {
+    /// Commits, with the slots that were written of each file.
+    fn commit(&mut self, written: &[Vec<(u64, Slot)>]) -> Result<()> {
         if let Some(block) = self.admissions.finish() {
             self.put_admissions(block)?;
         }
         self.merge_runs()?;
-        self.writing()?.put_slots(written)?;
-        for &(chunk, slot) in written {
-            match self.slots.get_mut(chunk as usize) {
-                Some(current) => *current = slot,
-                None => self.slots.push(slot),
-            }
+        let writing = self.writing()?;
+        for (layout, written) in [CASH, CORRECTION].into_iter().zip(written) {
+            writing.put_slots(layout, written)?;
         }
-        self.manifest.slots = cash::slots_sum(&self.slots);
+        let mut written = written.iter();
+        if let Some(written) = written.next() {
+            self.manifest.slots = self.cash.note(written);
+        }
+        if let (Some(chunks), Some(written)) = (&mut self.correction, written.next()) {
+            self.manifest.correction_slots = chunks.note(written);
+        }
         if let Some(writing) = self.writing.take() {
             writing.commit(&self.manifest)?;
         }
@@ -505,12 +536,16 @@ fn fill(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashKey) -> Resul
     make_dir(disk, &dir.join(SNAPSHOTS))?;
     let identity = Identity::create(disk, dir, settings.clone(), key)?;
     NameLogs::create(disk, dir)?.sync()?;
-    CashFile::create(disk, dir)?.sync()?;
+    ChunkFile::create(disk, dir, CASH)?.sync()?;
+    if settings.config.correction {
+        ChunkFile::create(disk, dir, CORRECTION)?.sync()?;
+    }
     let tables = Tables::open(disk, dir, Access::Create)?;
     tables.begin()?.commit(&Manifest {
         identity: identity.hash,
-        slots: cash::slots_sum(&[]),
-        engine: EngineState::start(),
+        slots: slots_sum(&[]),
+        correction_slots: slots_sum(&[]),
+        engine: EngineState::start(&settings.config),
         ..Manifest::default()
     })
 }
@@ -577,6 +612,12 @@ fn damping(config: &Config) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+fn max_age(config: &Config) -> String {
+    config
+        .max_age
+        .map_or("not given".into(), |age| age.to_string())
+}
+
 fn check_settings(dir: &Path, found: &Settings, asked: &Settings) -> Result<()> {
     if found == asked {
         return Ok(());
@@ -602,6 +643,12 @@ fn check_settings(dir: &Path, found: &Settings, asked: &Settings) -> Result<()> 
             "--marks",
             found.config.marks.to_string(),
             asked.config.marks.to_string(),
+        ),
+        ("--max-age", max_age(&found.config), max_age(&asked.config)),
+        (
+            "--correction",
+            found.config.correction.to_string(),
+            asked.config.correction.to_string(),
         ),
         (
             "--recycle-after",

@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | `manifest` | `"manifest"` | see `manifest.rs`, sealed |
 //! | `chunks` | chunk u64 | slot u8, hash u64, sealed |
+//! | `correction chunks` | chunk u64 | the same |
 //! | `history` | (run u64, block u64) | rows, sealed |
 //! | `admissions` | block u64 | admissions, sealed |
 //!
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use redb::{Database, Key, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition};
 
 use super::blocks::{Entry, Packer, Seal, seal, unpack, unseal};
-use super::cash::{self, Slot};
+use super::chunks::{Layout, Slot, slots_sum};
 use super::disk::{Disk, DiskFile};
 use super::fence::{Fence, Fenced};
 use super::manifest::{Manifest, Run};
@@ -29,15 +30,18 @@ use crate::memory::DATABASE;
 use crate::{Error, Result};
 
 const MANIFEST: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("manifest");
-const CHUNKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("chunks");
 const HISTORY: TableDefinition<'_, (u64, u64), &[u8]> = TableDefinition::new("history");
 const ADMISSIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("admissions");
 
 /// What the values are sealed under.
 const MANIFEST_SEAL: Seal<0> = Seal("manifest", []);
 
-fn chunk_seal(chunk: u64) -> Seal<1> {
-    Seal("chunks", [chunk])
+fn chunks(layout: &'static Layout) -> TableDefinition<'static, u64, &'static [u8]> {
+    TableDefinition::new(layout.table)
+}
+
+fn chunk_seal(layout: &'static Layout, chunk: u64) -> Seal<1> {
+    Seal(layout.table, [chunk])
 }
 
 fn rows_seal((run, block): (u64, u64)) -> Seal<2> {
@@ -228,12 +232,12 @@ impl Writing {
     }
 
     /// Notes which slot of a chunk is current.
-    pub fn put_slots(&self, slots: &[(u64, Slot)]) -> Result<()> {
-        let mut table = self.table(CHUNKS)?;
+    pub fn put_slots(&self, layout: &'static Layout, slots: &[(u64, Slot)]) -> Result<()> {
+        let mut table = self.table(chunks(layout))?;
         for &(chunk, slot) in slots {
             let mut value = vec![0; 8];
             value.extend_from_slice(&slot.to_bytes());
-            let value = seal(chunk_seal(chunk), value);
+            let value = seal(chunk_seal(layout, chunk), value);
             insert(&self.fence, &mut table, chunk, &value)?;
         }
         Ok(())
@@ -372,26 +376,34 @@ impl Reading {
         Manifest::from_bytes(content).map_err(|what| self.damaged(what))
     }
 
-    /// The current slots of `chunks` chunks, which hash to `sum`.
-    pub fn slots(&self, chunks: u64, sum: u64) -> Result<Vec<Slot>> {
-        let slots = match chunks {
+    /// The current slots of so many chunks, which hash to `sum`.
+    pub fn slots(&self, layout: &'static Layout, count: u64, sum: u64) -> Result<Vec<Slot>> {
+        let slots = match count {
             0 => Vec::new(),
             _ => {
-                let table = self.table(CHUNKS)?;
+                let table = self.table(chunks(layout))?;
                 let slot = |chunk| {
                     let value = table.with(|table| get(&self.fence, table, chunk))?;
                     value
-                        .and_then(|value| Slot::from_bytes(unseal(chunk_seal(chunk), &value)?))
+                        .and_then(|value| {
+                            Slot::from_bytes(unseal(chunk_seal(layout, chunk), &value)?)
+                        })
                         .ok_or_else(|| {
-                            self.damaged(format!("no sound entry for cash chunk {chunk}"))
+                            self.damaged(format!(
+                                "no sound entry for {} chunk {chunk}",
+                                layout.name
+                            ))
                         })
                 };
-                (0..chunks).map(slot).collect::<Result<Vec<Slot>>>()?
+                (0..count).map(slot).collect::<Result<Vec<Slot>>>()?
             }
         };
-        match cash::slots_sum(&slots) == sum {
+        match slots_sum(&slots) == sum {
             true => Ok(slots),
-            false => Err(self.damaged("its entries for cash are not those of its manifest")),
+            false => Err(self.damaged(format!(
+                "its entries for {} are not those of its manifest",
+                layout.name
+            ))),
         }
     }
 
@@ -465,6 +477,7 @@ fn spread<T: Copy>(entries: Result<Vec<T>>) -> impl Iterator<Item = Result<T>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::chunks::CASH;
     use super::super::disk::RealDisk;
     use super::*;
     use crate::engine::{Config, merge};
@@ -497,8 +510,8 @@ mod tests {
             manifest.runs.push(run);
             let slots: Vec<Slot> = (0..200).map(|hash| Slot { slot: 1, hash }).collect();
             let numbered: Vec<(u64, Slot)> = (0..).zip(slots.iter().copied()).collect();
-            writing.put_slots(&numbered).unwrap();
-            manifest.slots = cash::slots_sum(&slots);
+            writing.put_slots(CASH, &numbered).unwrap();
+            manifest.slots = slots_sum(&slots);
             writing.commit(&manifest).unwrap();
         }
         manifest
@@ -509,7 +522,7 @@ mod tests {
     fn read(tables: &Tables) -> Result<All> {
         let reading = tables.read()?;
         let manifest = reading.manifest()?;
-        let slots = reading.slots(200, manifest.slots)?;
+        let slots = reading.slots(CASH, 200, manifest.slots)?;
         let mut rows = Vec::new();
         for run in &manifest.runs {
             for row in reading.rows(*run)? {

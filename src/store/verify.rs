@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `store.redb` | manifest, entries for cash | every page and value: redb's own check, the history's counts |
 //! | `cash` | all, and the law | |
+//! | `correction` | all, and its law | |
 //! | `marks/` | all, and the law of each | |
 //! | `fingerprints` | all | the index rebuilt from them, none twice |
 //! | `urls` | the end, against the fingerprints | all, every name hashed and compared with its fingerprint |
@@ -14,9 +15,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::chunks::CORRECTION;
 use super::reindex::reindex;
 use super::view::View;
-use crate::engine::{Past, Sweep, check_law};
+use crate::engine::{Past, Sweep, check_law, corrections_law};
 use crate::{Error, Result};
 
 /// How much is read.
@@ -35,6 +37,8 @@ pub struct Report {
     pub pages: u64,
     /// Chunks of cash.
     pub cash_chunks: u64,
+    /// Chunks of the correction ledger; `None`: there is none.
+    pub correction_chunks: Option<u64>,
     /// Marks.
     pub marks: u64,
     /// Fingerprints, as many as pages.
@@ -75,12 +79,14 @@ impl View {
         let pages = self.totals().pages;
         let mut report = Report {
             pages,
-            cash_chunks: self.slots.len() as u64,
+            cash_chunks: self.cash.slots.len() as u64,
+            correction_chunks: self.correction.as_ref().map(|c| c.slots.len() as u64),
             marks: self.marks().len() as u64,
             expected_wrong_merges: crate::engine::expected_wrong_merges(pages),
             ..Report::default()
         };
         note(self.inspect_cash());
+        note(self.inspect_correction());
         for mark in self.marks() {
             note(self.marks.verify(mark));
         }
@@ -104,6 +110,15 @@ impl View {
         }
         let law = check_law(sum, self.totals());
         law.map_err(|what| Error::damaged(self.dir.join("cash"), what))
+    }
+
+    fn inspect_correction(&self) -> Result<()> {
+        let Some(totals) = self.correction() else {
+            return Ok(());
+        };
+        let path = self.dir.join(CORRECTION.name);
+        let law = corrections_law(self, totals)?;
+        law.map_err(|what| Error::damaged(path, what))
     }
 
     fn inspect_fingerprints(&self, depth: Depth, report: &mut Report) -> Result<()> {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::cash::{CashFile, Slot};
+use super::chunks::{CASH, CORRECTION, ChunkFile, Chunks};
 use super::disk::{Disk, DiskFile};
 use super::identity::{Identity, Settings};
 use super::manifest::Manifest;
@@ -13,8 +13,8 @@ use super::progress::Progress;
 use super::tables::{Reading, Tables};
 use crate::batch::HashKey;
 use crate::engine::{
-    Admissions, CHUNK_PAGES, Counters, EngineState, Mark, Past, Policy, Rows, TimeTable, Totals,
-    fold,
+    Admissions, Arrays, CHUNK_PAGES, CorrectionTotals, Counters, EngineState, Mark, Past, Policy,
+    Rows, TimeTable, Totals, fold,
 };
 use crate::{Error, Result};
 
@@ -26,8 +26,8 @@ pub struct View {
     pub(super) key: HashKey,
     pub(super) reading: Reading,
     pub(super) manifest: Manifest,
-    pub(super) slots: Vec<Slot>,
-    cash: CashFile,
+    pub(super) cash: Chunks,
+    pub(super) correction: Option<Chunks>,
     pub(super) marks: MarkFiles,
     pub(super) names: NameReader,
     /// Keeps the database open.
@@ -48,9 +48,17 @@ impl View {
         let manifest = reading.manifest()?;
         manifest.check_identity(dir, identity)?;
         let chunks = manifest.engine.totals.pages.div_ceil(CHUNK_PAGES);
+        let look = |layout, sum| {
+            let slots = reading.slots(layout, chunks, sum)?;
+            let file = ChunkFile::look(disk, dir, layout)?;
+            Ok::<_, Error>(Chunks { file, slots })
+        };
         Ok(View {
-            slots: reading.slots(chunks, manifest.slots)?,
-            cash: CashFile::look(disk, dir)?,
+            cash: look(CASH, manifest.slots)?,
+            correction: match manifest.engine.correction {
+                Some(_) => Some(look(CORRECTION, manifest.correction_slots)?),
+                None => None,
+            },
             marks: MarkFiles::open(disk, dir, identity.hash, &manifest.engine.marks)?,
             names: NameReader::open(disk, dir, manifest.names)?,
             key: identity.key,
@@ -120,18 +128,8 @@ impl Past for View {
     }
 
     fn chunk(&self, first: u64, cells: &mut [u64], ages: &mut [u8]) -> Result<()> {
-        let chunk = first / CHUNK_PAGES;
-        let slot = self.slots.get(chunk as usize).copied();
-        let slot = slot
-            .filter(|_| first.is_multiple_of(CHUNK_PAGES))
-            .ok_or_else(|| {
-                Error::damaged(
-                    self.dir.join("cash"),
-                    format!("no chunk begins at page {first}"),
-                )
-            })?;
-        self.cash
-            .read(chunk, self.totals().pages, slot, cells, ages)
+        let arrays = &mut [bytemuck::cast_slice_mut(cells), ages];
+        self.cash.read(first, arrays)
     }
 
     fn mark_cells(&self, mark: u64, first: u64, out: &mut [u64]) -> Result<()> {
@@ -165,5 +163,16 @@ impl Past for View {
 
     fn window_start(&self) -> u128 {
         self.manifest.engine.window_start
+    }
+
+    fn correction(&self) -> Option<&CorrectionTotals> {
+        self.manifest.engine.correction.as_ref()
+    }
+
+    fn correction_chunk(&self, first: u64, out: Arrays<&mut [u64]>) -> Result<()> {
+        match &self.correction {
+            Some(chunks) => chunks.read(first, &mut out.into_bytes()),
+            None => Err(Error::Refused("there is no correction ledger".into())),
+        }
     }
 }

@@ -132,6 +132,7 @@ fn stat_tells_what_going_on_needs() {
     assert_eq!(memory["cash"], pages * 8 + pages.div_ceil(2));
     let parts = [
         "cash",
+        "correction",
         "index",
         "names",
         "log",
@@ -144,4 +145,8 @@ fn stat_tells_what_going_on_needs() {
         .map(|part| memory[part].as_u64().unwrap())
         .sum();
     assert_eq!(memory["total"], sum);
+    assert_eq!(memory["correction"], 0);
+    lab.run("ingest a --store with --correction").exits(0);
+    let stat = lab.stat("with");
+    assert_eq!(stat["memory_bytes"]["correction"], 24 * pages);
 }

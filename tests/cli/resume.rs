@@ -54,6 +54,15 @@ fn killed_at_many_points_of_a_replay() {
 }
 
 #[test]
+fn killed_at_many_points_of_a_replay_that_ends_when_it_is_near_enough() {
+    let lab = Lab::new();
+    lab.file("a", sample(150).concat());
+    kill_often(&lab, "ingest a --repeat 60 --correction --until 1e-5", 3);
+    // It is the correction ledger's importance that survived.
+    assert_eq!(lab.stat("cut")["correction"], true);
+}
+
+#[test]
 fn killed_while_reading_a_stream() {
     let lab = Lab::new();
     let records = crawl(22, 300);

@@ -22,6 +22,8 @@ fn what_is_no_window_is_refused_before_a_store_is_made() {
             "--window fixed:1,min=2 --estimator received",
             "use --estimator distributed",
         ),
+        ("--max-age 0", "no window length"),
+        ("--max-age 3 --window whole", "--window whole"),
         ("--window fixed:1 --marks 0", "--marks 0 keeps none"),
     ] {
         let done = lab.run(&format!("ingest a --store s {options}"));

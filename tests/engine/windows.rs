@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use crate::common::record;
 use crate::stream::{Run, config, events};
-use cashrank::engine::WindowPolicy;
+use cashrank::engine::{Span, WindowPolicy};
 
 /// However long the stream, a handful of marks covers it: newest and last but one are always
 /// there, and neighbours' ages stay in proportion. Six marks over R rounds with even ratios would
@@ -79,5 +79,35 @@ proptest! {
         let top = ranking.top(3);
         prop_assert_eq!(top.len(), ranking.pages.len().min(3));
         prop_assert!(top.windows(2).all(|two| (two[0].rank, two[0].page) < (two[1].rank, two[1].page)));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    /// With a greatest age, `auto` begins at no older mark, unless all are older: then at the newest.
+    #[test]
+    fn no_window_is_older_than_allowed(
+        config in config(WindowPolicy::Auto),
+        events in events(1..120),
+        turnovers in 0.1..3.0f64,
+    ) {
+        let mut config = config;
+        config.max_age = Some(Span::Turnovers(turnovers));
+        let mut run = Run::new(&config);
+        for event in &events {
+            run.apply(event);
+        }
+        let window = run.engine.ranking().unwrap().window;
+        let totals = run.engine.state().totals;
+        let spans = window.turnovers.unwrap();
+        if spans > turnovers + 1e-9 {
+            let newest = run.engine.marks().iter().rfind(|mark| mark.totals.clock < totals.clock);
+            let age = |clock: u128| (totals.clock - clock) as f64 / totals.supply() as f64;
+            let youngest = newest.map_or(age(0), |mark| age(mark.totals.clock));
+            // Cash that waits for a round's end counts as distributed.
+            prop_assert!(youngest >= turnovers - 1.0 && spans <= youngest + 1.0 + 1e-9, "{spans}");
+            prop_assert_eq!(window.mark, newest.map_or(0, |mark| mark.number));
+        }
     }
 }

@@ -9,7 +9,8 @@ use crate::decode::Time;
 use crate::engine::ledger::ENDOWMENT;
 
 /// A window's length.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub enum Span {
     /// In units of the supply at the time: more than 0, at most a million.
     Turnovers(f64),
@@ -54,6 +55,20 @@ impl fmt::Display for Span {
                 write!(f, "{}{letter}", seconds / unit)
             }
         }
+    }
+}
+
+impl From<Span> for String {
+    fn from(span: Span) -> String {
+        span.to_string()
+    }
+}
+
+impl TryFrom<String> for Span {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
     }
 }
 

@@ -112,7 +112,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn reached(&self) -> Reached {
+    pub(super) fn reached(&self) -> Reached {
         let progress = &self.progress;
         (
             progress.pass,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::super::cash::{CashFile, Slot};
+use super::super::chunks::{CASH, ChunkFile, Slot};
 use super::super::identity::Identity;
 use super::super::log::{Block, BlockLog, LogLengths};
 use super::super::marks::{self, MarkFiles};
@@ -244,15 +244,16 @@ pub(crate) fn cash(data: &[u8]) {
         .write_at(&raw, start)
         .and_then(|()| file.write_at(&ages, start + (8 << 17)));
     assert!(written.is_ok());
-    let reader = expect(CashFile::look(&disk, dir()));
+    let reader = expect(ChunkFile::look(&disk, dir(), CASH));
     let mut found = (vec![0; pages], vec![0; ages.len()]);
     let slot = Slot { slot, hash };
-    let read = judge(reader.read(0, pages as u64, slot, &mut found.0, &mut found.1));
+    let arrays = &mut [bytemuck::cast_slice_mut(&mut found.0), &mut found.1];
+    let read = judge(reader.read(0, slot, arrays));
     assert_eq!(read.is_none(), changed);
     if !changed {
         assert_eq!(found, (cells, ages));
     }
-    let beyond = reader.read(1, (1 << 17) + 1, slot, &mut [0], &mut [0]);
+    let beyond = reader.read(1, slot, &mut [&mut [0; 8], &mut [0]]);
     assert!(judge(beyond).is_none(), "there is no second chunk");
 }
 

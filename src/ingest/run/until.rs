@@ -1,0 +1,33 @@
+//! `--until`: passes end when the certified bound is low enough.
+
+use super::Run;
+use crate::Result;
+use crate::engine::Estimation;
+use crate::ingest::Note;
+use crate::store::Place;
+
+impl Run<'_> {
+    /// Before another pass: whether the bound of what is durable is low enough to leave it out. The same
+    /// command on a store that stopped so finds it low enough again.
+    pub(super) fn is_near_enough(&mut self) -> Result<bool> {
+        let Some(until) = self.job.until else {
+            return Ok(false);
+        };
+        let bound = self.engine.archive().view().and_then(|view| {
+            let estimation = Estimation::begin(&view, self.engine.config())?;
+            Ok(estimation.window().bound_l1())
+        })?;
+        self.observer.note(Note::Bound {
+            pass: self.progress.pass - 1,
+            bound,
+        });
+        Ok(bound.is_some_and(|bound| bound <= until))
+    }
+
+    /// Whether a pass but the first is about to begin, and all before it is durable.
+    pub(super) fn is_between_passes(&self) -> bool {
+        let progress = &self.progress;
+        let begun = progress.input > 0 || progress.place != Place::start();
+        (2..=progress.repeat).contains(&progress.pass) && !begun && progress.completing.is_none()
+    }
+}

@@ -1,0 +1,379 @@
+//! Arrays of all pages on disk, in two slots a chunk: the cash ledger's, and the correction ledger's.
+//!
+//! ```text
+//! cash         chunk*      chunk: slot 0 | slot 1
+//!              slot:       2^17 cells of 8 bytes | 2^17 ages of 4 bits (the last chunk: padded)
+//! correction   the same    slot: 2^17 each of accounts, own, hashes of links; of 8 bytes
+//! ```
+//! A checkpoint writes each changed chunk to the slot that is not current; the commit of
+//! `store.redb` makes those slots current. So the last committed state is never written over, and
+//! one commit later a reader of the one before may still finish.
+
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::Xxh3;
+
+use super::disk::{Disk, DiskFile};
+use crate::engine::CHUNK_PAGES;
+use crate::{Error, Result};
+
+/// From so many chunks on, [`READERS`] threads load them.
+const MANY_CHUNKS: usize = 64;
+const READERS: usize = 8;
+
+/// Which arrays a file holds.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// The file's name.
+    pub name: &'static str,
+    /// The table of its current slots in `store.redb`.
+    pub table: &'static str,
+    /// Of each array, half bytes a page.
+    nibbles: &'static [usize],
+}
+
+/// Cells and ages.
+pub(crate) const CASH: &Layout = &Layout {
+    name: "cash",
+    table: "chunks",
+    nibbles: &[16, 1],
+};
+
+/// Accounts, own, hashes of links.
+pub(crate) const CORRECTION: &Layout = &Layout {
+    name: "correction",
+    table: "correction chunks",
+    nibbles: &[16, 16, 16],
+};
+
+impl Layout {
+    /// Bytes of each array in a full chunk.
+    fn widths(&self) -> impl Iterator<Item = usize> {
+        let bytes = |nibbles: &usize| CHUNK_PAGES as usize * nibbles / 2;
+        self.nibbles.iter().map(bytes)
+    }
+
+    /// Bytes of a slot.
+    fn slot_bytes(&self) -> u64 {
+        self.widths().sum::<usize>() as u64
+    }
+
+    /// The first so many chunks of each array, which are cut off.
+    fn take<'a>(&self, arrays: &mut [&'a mut [u8]], chunks: usize) -> Vec<&'a mut [u8]> {
+        let take = |(array, width): (&mut &'a mut [u8], usize)| {
+            let len = array.len().min(width * chunks);
+            let (taken, left) = std::mem::take(array).split_at_mut(len);
+            *array = left;
+            taken
+        };
+        arrays.iter_mut().zip(self.widths()).map(take).collect()
+    }
+}
+
+/// Where a chunk's current state is, and what it must hash to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Slot {
+    pub slot: u8,
+    pub hash: u64,
+}
+
+impl Slot {
+    /// As stored.
+    pub fn to_bytes(self) -> [u8; 9] {
+        let mut bytes = [self.slot; 9];
+        bytes[1..].copy_from_slice(&self.hash.to_le_bytes());
+        bytes
+    }
+
+    /// From its bytes; `None` if they are none.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Slot> {
+        let (&slot, hash) = bytes.split_first()?;
+        let hash = u64::from_le_bytes(hash.try_into().ok()?);
+        (slot < 2).then_some(Slot { slot, hash })
+    }
+}
+
+/// A hash of all slots: the manifest holds it, so that no old entry is taken for a current one.
+pub(crate) fn slots_sum(slots: &[Slot]) -> u64 {
+    let mut hash = Xxh3::new();
+    for slot in slots {
+        hash.update(&slot.to_bytes());
+    }
+    hash.digest()
+}
+
+/// A file of slots.
+pub(crate) struct ChunkFile {
+    pub layout: &'static Layout,
+    path: PathBuf,
+    file: Box<dyn DiskFile>,
+}
+
+fn hash<'a>(arrays: impl Iterator<Item = &'a [u8]>) -> u64 {
+    let mut hash = Xxh3::new();
+    arrays.for_each(|array| hash.update(array));
+    hash.digest()
+}
+
+impl ChunkFile {
+    /// Makes the file of a new store.
+    pub fn create(disk: &dyn Disk, dir: &Path, layout: &'static Layout) -> Result<ChunkFile> {
+        let path = dir.join(layout.name);
+        let file = disk.open(&path, true).map_err(Error::io(&path, "create"))?;
+        Ok(ChunkFile { layout, path, file })
+    }
+
+    /// Opens for writing too.
+    pub fn open(disk: &dyn Disk, dir: &Path, layout: &'static Layout) -> Result<ChunkFile> {
+        let path = dir.join(layout.name);
+        let file = disk.open(&path, false).map_err(Error::opening(&path))?;
+        Ok(ChunkFile { layout, path, file })
+    }
+
+    /// Opens for reading.
+    pub fn look(disk: &dyn Disk, dir: &Path, layout: &'static Layout) -> Result<ChunkFile> {
+        let path = dir.join(layout.name);
+        let file = disk.read(&path).map_err(Error::opening(&path))?;
+        Ok(ChunkFile { layout, path, file })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn offset(&self, chunk: u64, slot: u8) -> u64 {
+        (chunk * 2 + u64::from(slot)) * self.layout.slot_bytes()
+    }
+
+    /// Makes the file long enough for `pages`.
+    pub fn make_room(&self, pages: u64) -> Result<()> {
+        let len = self.offset(pages.div_ceil(CHUNK_PAGES), 0);
+        let found = self.file.size().map_err(Error::io(&self.path, "measure"))?;
+        if found < len {
+            self.file
+                .set_len(len)
+                .map_err(Error::io(&self.path, "extend"))?;
+        }
+        Ok(())
+    }
+
+    /// Writes one chunk of some arrays of all pages to `slot`; what it hashes to.
+    pub fn write(&self, arrays: &[&[u8]], chunk: u64, slot: u8) -> Result<Slot> {
+        let parts = || {
+            let part = |(array, width): (&&'_ [u8], usize)| {
+                let first = chunk as usize * width;
+                first..array.len().min(first + width)
+            };
+            let widths = arrays.iter().zip(self.layout.widths());
+            widths.map(move |(array, width)| &array[part((array, width))])
+        };
+        let mut at = self.offset(chunk, slot);
+        for (part, width) in parts().zip(self.layout.widths()) {
+            self.file
+                .write_at(part, at)
+                .map_err(Error::io(&self.path, "write"))?;
+            at += width as u64;
+        }
+        let hash = hash(parts());
+        Ok(Slot { slot, hash })
+    }
+
+    pub fn sync(&self) -> Result<()> {
+        self.file.sync().map_err(Error::io(&self.path, "sync"))
+    }
+
+    /// Reads and checks all chunks of the arrays; many of them on some threads, as one alone waits for
+    /// the disk.
+    pub fn load(&self, slots: &[Slot], mut arrays: Vec<&mut [u8]>) -> Result<()> {
+        let parts = if slots.len() < MANY_CHUNKS {
+            1
+        } else {
+            READERS
+        };
+        let part = slots.len().div_ceil(parts).max(1);
+        let load = |first: usize, slots: &[Slot], mut arrays: Vec<&mut [u8]>| {
+            for (chunk, slot) in (first..).zip(slots) {
+                let mut arrays = self.layout.take(&mut arrays, 1);
+                self.read(chunk as u64, *slot, &mut arrays)?;
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let parts = (0..).step_by(part).zip(slots.chunks(part));
+            let threads: Vec<_> = parts
+                .map(|(first, slots)| {
+                    let arrays = self.layout.take(&mut arrays, part);
+                    scope.spawn(move || load(first, slots, arrays))
+                })
+                .collect();
+            let done = threads.into_iter().map(|thread| {
+                let done = thread.join();
+                done.unwrap_or_else(|panic| resume_unwind(panic))
+            });
+            // All are waited for; the first chunk that is damaged is told.
+            done.collect::<Vec<Result<()>>>().into_iter().collect()
+        })
+    }
+
+    /// Reads and checks one chunk.
+    pub fn read(&self, chunk: u64, current: Slot, arrays: &mut [&mut [u8]]) -> Result<()> {
+        let mut at = self.offset(chunk, current.slot);
+        for (array, width) in arrays.iter_mut().zip(self.layout.widths()) {
+            debug_assert!(array.len() <= width);
+            self.file.read_at(array, at).map_err(|error| {
+                if error.kind() == std::io::ErrorKind::UnexpectedEof {
+                    Error::damaged(&self.path, format!("it ends inside chunk {chunk}"))
+                } else {
+                    Error::io(&self.path, "read")(error)
+                }
+            })?;
+            at += width as u64;
+        }
+        if hash(arrays.iter().map(|array| &**array)) == current.hash {
+            return Ok(());
+        }
+        Err(Error::damaged(
+            &self.path,
+            format!(
+                "chunk {chunk} (slot {}) does not match its checksum in store.redb",
+                current.slot
+            ),
+        ))
+    }
+}
+
+/// A file of slots, and which of them are current.
+pub(crate) struct Chunks {
+    pub file: ChunkFile,
+    pub slots: Vec<Slot>,
+}
+
+impl Chunks {
+    /// Writes the changed chunks of the arrays of `pages` pages, and makes them durable. They become
+    /// current with the commit that has them.
+    pub fn write(
+        &self,
+        arrays: &[&[u8]],
+        pages: u64,
+        changed: impl Iterator<Item = u64>,
+    ) -> Result<Vec<(u64, Slot)>> {
+        self.file.make_room(pages)?;
+        let other = |chunk: u64| self.slots.get(chunk as usize).map_or(0, |s| 1 - s.slot);
+        let written = changed
+            .map(|chunk| Ok((chunk, self.file.write(arrays, chunk, other(chunk))?)))
+            .collect::<Result<Vec<_>>>()?;
+        if !written.is_empty() {
+            self.file.sync()?;
+        }
+        Ok(written)
+    }
+
+    /// Notes what was written; the hash of all slots.
+    pub fn note(&mut self, written: &[(u64, Slot)]) -> u64 {
+        for &(chunk, slot) in written {
+            match self.slots.get_mut(chunk as usize) {
+                Some(current) => *current = slot,
+                None => self.slots.push(slot),
+            }
+        }
+        slots_sum(&self.slots)
+    }
+
+    /// Reads the chunk that begins with page `first`.
+    pub fn read(&self, first: u64, arrays: &mut [&mut [u8]]) -> Result<()> {
+        let chunk = first / CHUNK_PAGES;
+        let slot = self.slots.get(chunk as usize);
+        let slot = slot.filter(|_| first.is_multiple_of(CHUNK_PAGES));
+        let slot = slot.ok_or_else(|| {
+            Error::damaged(self.file.path(), format!("no chunk begins at page {first}"))
+        })?;
+        self.file.read(chunk, *slot, arrays)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::disk::RealDisk;
+    use super::*;
+    use crate::engine::{Ledger, Totals};
+    use std::time::Instant;
+
+    /// 1 GiB of cells.
+    const PAGES: u64 = 1 << 27;
+
+    fn ledger() -> Ledger {
+        let mut ledger = Ledger::new(1 << 31, 3, PAGES).unwrap();
+        let totals = Totals {
+            pages: PAGES,
+            ..Totals::start()
+        };
+        let fill = |cells: &mut [u64], _: &mut [u8]| {
+            for (cell, at) in cells.iter_mut().zip(1u64..) {
+                *cell = at.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            }
+            Ok(())
+        };
+        ledger.restore(totals, fill).unwrap();
+        ledger
+    }
+
+    /// What a checkpoint's cash and a restart's take, beside a plain sequential write and read of as
+    /// many bytes. For measuring: `cargo test --release --lib cash_speed -- --ignored --nocapture`.
+    #[test]
+    #[ignore = "takes 3 GB of disk and a minute"]
+    fn cash_speed() {
+        let temp = tempfile::tempdir_in(std::env::current_dir().unwrap()).unwrap();
+        let ledger = ledger();
+        let chunks = PAGES / CHUNK_PAGES;
+        let bytes = chunks * CASH.slot_bytes();
+        let mut speeds: [Vec<f64>; 4] = Default::default();
+        let told = |since: Instant| bytes as f64 / 1e6 / since.elapsed().as_secs_f64();
+        let cash = ChunkFile::create(&RealDisk, temp.path(), CASH).unwrap();
+        cash.make_room(PAGES).unwrap();
+        let piece = vec![7u8; 1 << 20];
+        for pair in 0..4u8 {
+            let begun = Instant::now();
+            let numbers = 0..chunks;
+            let slots: Vec<Slot> = numbers
+                .map(|chunk| cash.write(&ledger.arrays(), chunk, pair % 2).unwrap())
+                .collect();
+            cash.sync().unwrap();
+            speeds[0].push(told(begun));
+
+            let begun = Instant::now();
+            let raw = RealDisk.open(&temp.path().join("raw"), true).unwrap();
+            raw.set_len(0).unwrap();
+            for at in (0..bytes).step_by(piece.len()) {
+                raw.write_at(&piece, at).unwrap();
+            }
+            raw.sync().unwrap();
+            speeds[1].push(told(begun));
+
+            let begun = Instant::now();
+            let mut read = piece.clone();
+            for at in (0..bytes - bytes % (1 << 20)).step_by(piece.len()) {
+                raw.read_at(&mut read, at).unwrap();
+            }
+            speeds[2].push(told(begun));
+            assert_eq!(read, piece);
+
+            let begun = Instant::now();
+            let mut loaded = Ledger::new(1 << 31, 3, PAGES).unwrap();
+            let load = |cells: &mut [u64], ages: &mut [u8]| {
+                cash.load(&slots, vec![bytemuck::cast_slice_mut(cells), ages])
+            };
+            loaded.restore(*ledger.totals(), load).unwrap();
+            speeds[3].push(told(begun));
+            assert!(loaded.cells() == ledger.cells());
+        }
+        for (what, speeds) in ["checkpoint", "raw write", "raw read", "load"]
+            .iter()
+            .zip(speeds)
+        {
+            let speeds: Vec<String> = speeds.iter().map(|speed| format!("{speed:.0}")).collect();
+            eprintln!("{what:>10}: {} MB/s", speeds.join(", "));
+        }
+    }
+}
