@@ -67,8 +67,8 @@ fn windows_come_near_in_any_order() {
         graph.row(ids.next().unwrap(), ids);
     }
     let options = Options {
-        damping: 0.85,
         residual: 1e-13,
+        ..Options::default()
     };
     let exact = pagerank(&graph.build(), options).unwrap().scores;
 

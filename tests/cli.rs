@@ -14,6 +14,8 @@ mod determinism;
 mod exits;
 #[path = "cli/hostile.rs"]
 mod hostile;
+#[path = "cli/lazy.rs"]
+mod lazy;
 #[path = "cli/memory.rs"]
 mod memory;
 #[path = "common/pack.rs"]
