@@ -18,6 +18,8 @@ mod hostile;
 mod lazy;
 #[path = "cli/memory.rs"]
 mod memory;
+#[path = "cli/moved.rs"]
+mod moved;
 #[path = "common/pack.rs"]
 mod pack;
 #[path = "cli/plan.rs"]

@@ -12,6 +12,8 @@ mod closed_form;
 mod interpolation;
 #[path = "engine/measures.rs"]
 mod measures;
+#[path = "engine/moved.rs"]
+mod moved;
 #[path = "engine/reference.rs"]
 mod reference;
 #[path = "engine/same.rs"]
