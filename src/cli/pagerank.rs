@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(long, value_name = "L1", default_value_t = 1e-12)]
     residual: f64,
     /// Take half steps: x <- (F(x) + x)/2. The same result, in far fewer steps where links go round in
-    /// cycles and damping is near 1; in about twice as many elsewhere.
+    /// short cycles and damping is near 1; in about twice as many elsewhere.
     #[arg(long)]
     lazy: bool,
     /// Links from a page to itself: keep or drop.

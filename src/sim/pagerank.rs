@@ -10,12 +10,13 @@
 //! For x that sums to 1 this is the usual map; it makes F(x) sum to 1 for every x, so that
 //! rounding does not add up over the iterations.
 //!
-//! **The lazy iteration** (Abiteboul, Preda, Cobena, WWW 2003, section 1: L + I) takes half a step: G(x) = (F(x)
-//! + x)/2. Its fixpoint is the same. Where links go round in a cycle, or between two groups of pages, F
-//! turns what is left of the error round, and only damping shrinks it: by d a step, which for d near 1 is
-//! next to nothing. G shrinks all of that: an eigenvalue z of dM becomes (1 + z)/2. Elsewhere it is slower: an
-//! eigenvalue d becomes (1 + d)/2, about twice as many steps. In formulas both are one, with k = 0 or 1/2
-//! the part that a page keeps; again it sums to 1 for every x:
+//! **The lazy iteration** (Abiteboul, Preda, Cobena, WWW 2003, section 1: L + I) takes half a step,
+//! G(x) = (F(x) + x)/2. Its fixpoint is the same. Where links go round in cycles, or between two groups of
+//! pages, F turns what is left of the error round, and only damping shrinks it: by d a step, which for d near 1
+//! is next to nothing. An eigenvalue z of F is (1 + z)/2 of G, so between two groups G halves at least, and in a
+//! ring of n it shrinks by cos(pi/n). Where the error does not turn it is slower: d becomes (1 + d)/2, about twice
+//! as many steps; so it does in long rings. In formulas both are one, with k = 0 or 1/2 the part that a page
+//! keeps; again it sums to 1 for every x:
 //!
 //! ```text
 //! (1 - k) F(x) + k x   computed as   k x_j  +  (1 - k sum(x) - (1 - k) d l(x)) / n  +  sum of  (1 - k) d x_i / out(i)
@@ -54,7 +55,7 @@ pub struct Options {
     pub damping: f64,
     /// Stop once a step moves the vector by at most this much in L1. Positive.
     pub residual: f64,
-    /// Half steps: for damping near 1 where links go round in cycles. The result is the same.
+    /// Half steps: for damping near 1 where links go round in short cycles. The result is the same.
     pub lazy: bool,
 }
 

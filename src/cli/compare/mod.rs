@@ -18,13 +18,13 @@ Examples:
   cashrank compare ranks exact.tsv.gz
   cashrank compare ranks/snapshots/000000050000.snapshot ranks --json
   cashrank compare ranks/snapshots/000000050000.snapshot ranks --moved 20 --top 1000
-With --moved, pages that rose come largest gain first, pages that fell largest loss first; ties: the
-larger change of importance, then the better rank now, then first appearance (files and two stores:
-a hash of the name). New and gone pages come by rank. A change is certain if it is more than half
-the sum of both bounds (the margin): then PageRank changed, of the links as each snapshot's window read
-them. Files have no bounds: unknown. Rates are a day of fetch time, and a turnover of the supply.
-Two snapshots of one store are read side by side, in little memory; all else is joined by name, in
-some 64 bytes a page, and files are read twice.")]
+With --moved, pages that rose come largest gain first, pages that fell largest loss first; ties:
+the larger change of importance, then the better rank now, then first appearance (files and two
+stores: a hash of the name). New and gone pages come by rank. A change is certain if it is more
+than half the sum of both bounds (the margin): then PageRank itself changed, of the links as each
+snapshot's window read them. Files have no bounds: unknown. Rates are a day of fetch time, and a
+turnover of the larger supply. Two snapshots of one store are read side by side, in memory for
+the lists only; all else is joined by name, in some 64 bytes a page, and files are read twice.")]
 pub struct Args {
     /// A store (its current snapshot), a snapshot, or `name<TAB>score` lines (plain, gzip or zstd;
     /// one bare number a line: names are line numbers from 0).
