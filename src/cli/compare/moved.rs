@@ -261,9 +261,8 @@ impl Report {
         self.right.write(out, "right", sums.right_pages)?;
         let some = |value: Option<String>| value.unwrap_or("unknown".into());
         let mut line = |key: &str, value: String| writeln!(out, "{key}\t{value}");
-        line("days", some(self.days.map(|days| format!("{days:.3}"))))?;
-        let turnovers = self.turnovers.map(|turnovers| format!("{turnovers:.3}"));
-        line("turnovers", some(turnovers))?;
+        line("days", some(self.days.map(span)))?;
+        line("turnovers", some(self.turnovers.map(span)))?;
         line("common_pages", sums.common_pages.to_string())?;
         line("new_pages", sums.new_pages.to_string())?;
         line("gone_pages", sums.gone_pages.to_string())?;
@@ -340,6 +339,14 @@ impl Report {
             writeln!(out, " {certain:>7}  {}", row.url)?;
         }
         Ok(())
+    }
+}
+
+/// Days or turnovers, as people read them.
+fn span(length: f64) -> String {
+    match length.abs() < 0.01 {
+        true => format!("{length:.3e}"),
+        false => format!("{length:.3}"),
     }
 }
 
