@@ -56,8 +56,8 @@ fn pagerank_iteration(c: &mut Criterion) {
     // A residual of 2 is met by the first iteration: this is one, with the start and the bound.
     for (name, residual) in [("1 iteration", 2.0), ("to 1e-9", 1e-9)] {
         let options = Options {
-            damping: 0.85,
             residual,
+            ..Options::default()
         };
         let result = pagerank(&graph, options).expect("options are in range");
         assert!(result.converged);

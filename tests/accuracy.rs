@@ -71,6 +71,7 @@ impl Graph {
         let options = Options {
             damping: 0.85,
             residual: 1e-13,
+            ..Options::default()
         };
         let exact = pagerank(&graph.build(), options).unwrap().scores;
         Some(Graph { text, exact })

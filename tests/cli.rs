@@ -16,8 +16,12 @@ mod determinism;
 mod exits;
 #[path = "cli/hostile.rs"]
 mod hostile;
+#[path = "cli/lazy.rs"]
+mod lazy;
 #[path = "cli/memory.rs"]
 mod memory;
+#[path = "cli/moved.rs"]
+mod moved;
 #[path = "common/pack.rs"]
 mod pack;
 #[path = "cli/plan.rs"]

@@ -14,6 +14,8 @@ mod correction;
 mod interpolation;
 #[path = "engine/measures.rs"]
 mod measures;
+#[path = "engine/moved.rs"]
+mod moved;
 #[path = "engine/reference.rs"]
 mod reference;
 #[path = "engine/same.rs"]

@@ -41,8 +41,8 @@ fn check(rule: SelfLinks, links: usize, reference: &str) {
     assert_eq!((graph.nodes(), graph.links()), (325_557, links));
 
     let options = Options {
-        damping: 0.85,
         residual: 1e-13,
+        ..Options::default()
     };
     let ranks = pagerank(&graph, options).unwrap();
     assert!(ranks.converged);

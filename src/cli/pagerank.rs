@@ -16,8 +16,9 @@ use super::common::{Exit, parsed, self_links, thousands, to_file};
 /// Compute exact PageRank of a graph that fits in memory, by power iteration.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Example:
+Examples:
   cashrank pagerank crawl.jsonl.zst -o exact.tsv
+  cashrank pagerank graph.tsv --damping 0.9999 --lazy -o exact.tsv
 The same link rules as `ingest`: canonical URLs, repeats dropped, a page read again counts with its
 last links. Writes url, importance, rank, visits and last_fetch, in order of first appearance.")]
 pub struct Args {
@@ -27,12 +28,16 @@ pub struct Args {
     /// auto, records, wat, adjacency, edges or cza.
     #[arg(long, default_value = "auto")]
     format: String,
-    /// Share of a page's importance that its links hand on.
+    /// Share of a page's importance that its links hand on, 0 or more and less than 1.
     #[arg(long, value_name = "D", default_value_t = 0.85)]
     damping: f64,
-    /// Stop once two successive vectors differ by at most this much in L1.
+    /// Stop once a step moves the vector by at most this much in L1 (--lazy: a whole one would).
     #[arg(long, value_name = "L1", default_value_t = 1e-12)]
     residual: f64,
+    /// Take half steps: x <- (F(x) + x)/2. The same result, in far fewer steps where links go round in
+    /// short cycles and damping is near 1; in about twice as many elsewhere.
+    #[arg(long)]
+    lazy: bool,
     /// Links from a page to itself: keep or drop.
     #[arg(long, value_name = "HOW", default_value = "drop", value_parser = self_links)]
     self_links: SelfLinks,
@@ -55,6 +60,7 @@ impl Args {
         let options = Options {
             damping: self.damping,
             residual: self.residual,
+            lazy: self.lazy,
         };
         let result = pagerank(&loaded.graph, options)?;
         let path = self.output.as_deref().unwrap_or(Path::new("-"));

@@ -1,5 +1,6 @@
 //! Fuzz target: files of scores, and the comparison of what they hold.
 
+use super::moved::{By, Wanted, moved_by_name};
 use super::{compare, read_scores};
 use crate::fuzz::Dice;
 use crate::limits::Limits;
@@ -22,6 +23,17 @@ pub(crate) fn scores(data: &[u8]) {
         assert_eq!((same.l1, same.linf), (0.0, 0.0));
         assert!(same.kendall_tau_b.is_none_or(|tau| tau == 1.0));
         assert_eq!(same.common_pages, all.len() as u64);
+    }
+    let wanted = Wanted {
+        count: dice.below(5),
+        by: dice.one_of([By::Change, By::Relative, By::Rank]),
+        top: dice.one_of([1, u64::MAX]),
+        margin: None,
+    };
+    if let Ok(found) = moved_by_name(all.clone(), part.clone(), wanted) {
+        assert_eq!(found.summary.common_pages, part.len() as u64);
+        assert_eq!(found.summary.gone_pages, (all.len() - part.len()) as u64);
+        assert!(found.rose.len().max(found.gone.len()) <= wanted.count);
     }
     let sides = (compare(all.clone(), part.clone()), compare(part, all));
     if let (Ok(one), Ok(other)) = sides {

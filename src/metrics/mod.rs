@@ -1,4 +1,4 @@
-//! How far two rankings are apart.
+//! How far two rankings are apart, and what [`moved`] from one to the other.
 //!
 //! [`compare`] takes two sets of `(name, score)`; the right one is the reference. Scores are
 //! normalised to sum 1 on each side. Distances run over the union of the pages, 0 where one is
@@ -13,6 +13,7 @@ mod distance;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 pub mod kendall;
+pub mod moved;
 mod overlap;
 pub mod rbo;
 mod relative;
@@ -31,7 +32,7 @@ use relative::Relative;
 use scores::Row;
 
 pub use overlap::TopK;
-pub use scores::{Scores, read_scores};
+pub use scores::{NameHash, Scores, read_each_score, read_scores};
 
 /// How two rankings compare. Made by [`compare`]; printed as `key<TAB>value` lines or JSON.
 /// (A `top` line holds k, the pages in common and their share.)

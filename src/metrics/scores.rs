@@ -16,6 +16,18 @@ pub(super) struct Row {
     pub(super) score: f64,
 }
 
+/// The hash of a page's name, which is all that is kept of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NameHash(pub(super) [u64; 2]);
+
+impl NameHash {
+    /// The hash of a name (XXH3, 128 bits).
+    pub fn of(name: &[u8]) -> NameHash {
+        let hash = xxh3_128(name);
+        NameHash([(hash >> 64) as u64, hash as u64])
+    }
+}
+
 /// The scores of one side of a comparison, in any order. Each name may occur once;
 /// [`compare`](super::compare) checks it.
 #[derive(Debug, Clone, Default)]
@@ -40,9 +52,8 @@ impl Scores {
                 "{name:?}: the score {score} {what}"
             )));
         }
-        let hash = xxh3_128(name);
         self.rows.push(Row {
-            name: [(hash >> 64) as u64, hash as u64],
+            name: NameHash::of(name).0,
             score: score + 0.0, // -0 becomes 0.
         });
         Ok(())
@@ -85,8 +96,23 @@ fn unfit(score: f64) -> Option<&'static str> {
 /// [`Error::BadRecord`] names the first line (counted from 1; blank ones are none of the forms) that cannot be
 /// read and the byte it starts at. [`Error::Io`] if reading fails.
 pub fn read_scores(input: impl BufRead, label: &str, limits: &Limits) -> Result<Scores> {
-    let mut lines = Lines::new(input, label, limits.line_bytes);
     let mut scores = Scores::new();
+    read_each_score(input, label, limits, |name, score| scores.push(name, score))?;
+    Ok(scores)
+}
+
+/// The same, name by name: `each` gets the name and the score.
+///
+/// # Errors
+/// As [`read_scores`], and those of `each`.
+pub fn read_each_score(
+    input: impl BufRead,
+    label: &str,
+    limits: &Limits,
+    mut each: impl FnMut(&[u8], f64) -> Result<()>,
+) -> Result<()> {
+    let mut lines = Lines::new(input, label, limits.line_bytes);
+    let mut count = 0u64;
     let mut form = None;
     while lines.advance()? {
         let line = lines.line();
@@ -96,12 +122,13 @@ pub fn read_scores(input: impl BufRead, label: &str, limits: &Limits) -> Result<
             None => *form.insert(Form::of(line)),
         };
         match form.split(line) {
-            Ok((Some(name), score)) => scores.push(name, score)?,
-            Ok((None, score)) => scores.push(scores.len().to_string().as_bytes(), score)?,
+            Ok((Some(name), score)) => each(name, score)?,
+            Ok((None, score)) => each(count.to_string().as_bytes(), score)?,
             Err(detail) => return Err(lines.bad(detail)),
         }
+        count += 1;
     }
-    Ok(scores)
+    Ok(())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]

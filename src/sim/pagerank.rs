@@ -10,19 +10,36 @@
 //! For x that sums to 1 this is the usual map; it makes F(x) sum to 1 for every x, so that
 //! rounding does not add up over the iterations.
 //!
-//! **Bound.** Let y be the computed F(x), r = ||y - x||_1, and rho >= ||y - F(x)||_1 one step's
-//! rounding. F(x) - pi is d times a stochastic matrix applied to x - pi, less d s/n everywhere with
-//! s = sum(x) - 1, and |s| <= rho since x was computed like y. So ||y - pi|| <= rho + d ||x - pi|| + d rho,
-//! and with ||x - pi|| <= r + ||y - pi||:
+//! **The lazy iteration** (Abiteboul, Preda, Cobena, WWW 2003, section 1: L + I) takes half a step,
+//! G(x) = (F(x) + x)/2. Its fixpoint is the same. Where links go round in cycles, or between two groups of
+//! pages, F turns what is left of the error round, and only damping shrinks it: by d a step, which for d near 1
+//! is next to nothing. An eigenvalue z of F is (1 + z)/2 of G, so between two groups G halves at least, and in a
+//! ring of n it shrinks by cos(pi/n). Where the error does not turn it is slower: d becomes (1 + d)/2, about twice
+//! as many steps; so it does in long rings. In formulas both are one, with k = 0 or 1/2 the part that a page
+//! keeps; again it sums to 1 for every x:
 //!
 //! ```text
-//! ||y - pi||_1 <= (d r + (1 + d) rho) / (1 - d)
+//! (1 - k) F(x) + k x   computed as   k x_j  +  (1 - k sum(x) - (1 - k) d l(x)) / n  +  sum of  (1 - k) d x_i / out(i)
 //! ```
 //!
-//! Without rounding that is the well-known d/(1 - d) times the last difference. Node j's entry is a sum of
-//! in(j) + 1 non-negative terms, a share has two roundings, the first term's error is at most 5u/n
-//! (u = 2^-53), so one step's rounding is at most u (sum of in(j) y_j + 8), terms of order u^2 apart.
-//! For x in place of y it is at most u n r more, since in(j) <= n. Another 8 u pays for the rounding of r.
+//! Damping 1 is refused. F is then no contraction: a graph may have many fixpoints (one for each group of pages that no
+//! link leaves), and no distance between steps bounds the distance from any. The largest damping is 1 - 2^-32.
+//!
+//! **Bound.** Let y be the computed step from x, r = ||y - x||_1, and rho >= its rounding in L1. With M the
+//! stochastic matrix, c = k + (1 - k) d and s = sum(x) - 1, the exact step less pi is (k I + (1 - k) d M)(x - pi) less
+//! c s/n everywhere, and |s| <= rho since x was computed like y. So ||y - pi|| <= rho + c ||x - pi|| + c rho, and with
+//! ||x - pi|| <= r + ||y - pi||:
+//!
+//! ```text
+//! ||y - pi||_1 <= (c r + (1 + c) rho) / (1 - c)
+//! ```
+//!
+//! Without rounding that is, for k = 0, the well-known d/(1 - d) times the last difference; for k = 1/2 it is
+//! (1 + d)/(1 - d) times that, and the difference is half of the residual ||F(x) - x||, so both
+//! say nearly the same of the same residual. Node j's entry is a sum of at most in(j) + 2 non-negative terms, a share has two
+//! roundings, the error of the term in 1/n is at most 6u/n (u = 2^-53), halving is exact: one step's rounding is at most
+//! u (sum of in(j) y_j + 9), terms of order u^2 apart. For x in place of y it is at most u n r more, since in(j) <= n.
+//! Another 7 u pays for the rounding of r.
 //!
 //! Sums over all nodes are compensated and everything runs in node order on one thread: the same graph gives
 //! the same bits. Memory: the graph and two `f64` a node.
@@ -36,16 +53,19 @@ use crate::{Error, Result};
 pub struct Options {
     /// 0 <= damping < 1; used as `floor(damping x 2^32) / 2^32`.
     pub damping: f64,
-    /// Stop once two successive vectors differ by at most this much in L1. Positive.
+    /// Stop once a step moves the vector by at most this much in L1. Positive.
     pub residual: f64,
+    /// Half steps: for damping near 1 where links go round in short cycles. The result is the same.
+    pub lazy: bool,
 }
 
 impl Default for Options {
-    /// Damping 0.85, residual 1e-12.
+    /// Damping 0.85, residual 1e-12, whole steps.
     fn default() -> Self {
         Options {
             damping: 0.85,
             residual: 1e-12,
+            lazy: false,
         }
     }
 }
@@ -57,7 +77,8 @@ pub struct PageRank {
     pub scores: Vec<f64>,
     /// Iterations made, each one pass over the links.
     pub iterations: u64,
-    /// L1 distance between the last two vectors.
+    /// How far the last step would have moved the vector in L1, had it been a whole one: the distance
+    /// between the last two vectors, or twice that of a half step.
     pub residual: f64,
     /// Proven bound on the L1 distance of `scores` from the exact PageRank, rounding included.
     pub bound: f64,
@@ -89,11 +110,13 @@ pub fn pagerank(graph: &Graph, options: Options) -> Result<PageRank> {
     if n == 0 {
         return Ok(result);
     }
-    let limit = iteration_limit(d, options.residual);
+    let kept = if options.lazy { 0.5 } else { 0.0 };
+    let contraction = kept + (1.0 - kept) * d;
+    let limit = iteration_limit(contraction, options.residual);
     let mut next = vec![0.0; n];
     loop {
-        step(graph, d, &result.scores, &mut next);
-        result.residual = distance(&result.scores, &next);
+        step(graph, d, kept, &result.scores, &mut next);
+        result.residual = distance(&result.scores, &next) / (1.0 - kept);
         std::mem::swap(&mut result.scores, &mut next);
         result.iterations += 1;
         result.converged = result.residual <= options.residual;
@@ -101,17 +124,22 @@ pub fn pagerank(graph: &Graph, options: Options) -> Result<PageRank> {
             break;
         }
     }
-    let rho = rounding(graph, &result.scores, result.residual);
-    result.bound = ((d * result.residual + (1.0 + d) * rho) / (1.0 - d)).min(2.0);
+    let difference = result.residual * (1.0 - kept);
+    let rho = rounding(graph, &result.scores, difference);
+    let bound = contraction * difference + (1.0 + contraction) * rho;
+    result.bound = (bound / (1.0 - contraction)).min(2.0);
     Ok(result)
 }
 
 /// The damping to use.
 fn check(options: Options) -> Result<f64> {
-    let Options { damping, residual } = options;
+    let Options {
+        damping, residual, ..
+    } = options;
     if !(0.0..1.0).contains(&damping) {
         return Err(Error::Refused(format!(
-            "damping {damping} is outside 0 <= damping < 1"
+            "damping {damping} is outside 0 <= damping < 1 (at 1 there may be many solutions, and \
+             none has a bound; 0.9999999997 is about the largest)"
         )));
     }
     if !(residual > 0.0 && residual.is_finite()) {
@@ -123,26 +151,34 @@ fn check(options: Options) -> Result<f64> {
     Ok((damping * 2f64.powi(32)).floor() / 2f64.powi(32))
 }
 
-/// Iterations after which only rounding can keep the difference above `residual`: the first
-/// is at most 2, and each is at most d times the one before. Twice that, for good measure.
-fn iteration_limit(d: f64, residual: f64) -> u64 {
-    if d == 0.0 || residual >= 2.0 {
+/// Iterations after which only rounding can keep the residual above `residual`: the first
+/// is at most 2, and each is at most `contraction` times the one before. Twice that, for good measure.
+fn iteration_limit(contraction: f64, residual: f64) -> u64 {
+    if contraction == 0.0 || residual >= 2.0 {
         return 2;
     }
-    let needed = (residual / 2.0).ln() / d.ln();
+    let needed = (residual / 2.0).ln() / contraction.ln();
     (2.0 * needed).ceil() as u64 + 2
 }
 
-/// `next` = F(`now`).
-fn step(graph: &Graph, d: f64, now: &[f64], next: &mut [f64]) {
+/// `next` = (1 - `kept`) F(`now`) + `kept` `now`. `kept` is 0 or 1/2.
+fn step(graph: &Graph, d: f64, kept: f64, now: &[f64], next: &mut [f64]) {
+    let handed = (1.0 - kept) * d;
     let linked = graph.rows().zip(now).filter(|(row, _)| !row.is_empty());
     let linked: Sum = linked.map(|(_, &x)| x).collect();
-    next.fill((1.0 - d * linked.value()) / now.len() as f64);
+    if kept > 0.0 {
+        let all: Sum = now.iter().copied().collect();
+        let each = (1.0 - kept * all.value() - handed * linked.value()) / now.len() as f64;
+        let pairs = next.iter_mut().zip(now);
+        pairs.for_each(|(next, &x)| *next = each + kept * x);
+    } else {
+        next.fill((1.0 - handed * linked.value()) / now.len() as f64);
+    }
     for (row, &x) in graph.rows().zip(now) {
         if row.is_empty() {
             continue;
         }
-        let share = d * x / row.len() as f64;
+        let share = handed * x / row.len() as f64;
         for &target in row {
             next[target as usize] += share;
         }
@@ -156,12 +192,12 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// Bound on one step's rounding in L1, for the last vector and the one before.
-fn rounding(graph: &Graph, scores: &[f64], residual: f64) -> f64 {
+fn rounding(graph: &Graph, scores: &[f64], difference: f64) -> f64 {
     let by_links = graph.targets().iter().map(|&t| scores[t as usize]);
     let by_links = by_links.collect::<Sum>().value();
     let unit = f64::EPSILON / 2.0;
     // A hundredth covers what is of order u^2, and the roundings of this sum itself.
-    1.01 * unit * (by_links + 16.0 + scores.len() as f64 * residual)
+    1.01 * unit * (by_links + 16.0 + scores.len() as f64 * difference)
 }
 
 #[cfg(test)]
@@ -184,10 +220,17 @@ mod tests {
         builder.build()
     }
 
-    /// Holds the result to the expected vector (scaled to sum 1), within the bound it claims.
+    /// Holds the results to the expected vector (scaled to sum 1), within the bound they claim.
     fn check_scores(graph: &Graph, expected: &[f64]) {
+        for lazy in [false, true] {
+            check_steps(graph, expected, lazy);
+        }
+    }
+
+    fn check_steps(graph: &Graph, expected: &[f64], lazy: bool) {
         let options = Options {
             residual: 1e-14,
+            lazy,
             ..Options::default()
         };
         let result = pagerank(graph, options).unwrap();
@@ -273,7 +316,17 @@ mod tests {
     #[test]
     fn edges_of_the_options() {
         let cycle = graph(3, &[(0, 1), (1, 0)], SelfLinks::Drop);
-        let run = |damping, residual| pagerank(&cycle, Options { damping, residual });
+        let run = |damping, residual| {
+            let options = |lazy| Options {
+                damping,
+                residual,
+                lazy,
+            };
+            let lazy = pagerank(&cycle, options(true));
+            let plain = pagerank(&cycle, options(false));
+            assert_eq!(lazy.is_err(), plain.is_err());
+            plain
+        };
         for (damping, residual) in [
             (1.0, 0.1),
             (-0.1, 0.1),
@@ -292,14 +345,79 @@ mod tests {
             SelfLinks::Drop,
         );
         let options = Options {
-            damping: 0.85,
             residual: 1e-300,
+            ..Options::default()
         };
-        let result = pagerank(&star, options).unwrap();
-        assert_eq!(result.converged, result.residual <= 1e-300);
-        assert!(result.residual < 1e-14);
+        for lazy in [false, true] {
+            let result = pagerank(&star, Options { lazy, ..options }).unwrap();
+            assert_eq!(result.converged, result.residual <= 1e-300);
+            assert!(result.residual < 1e-14);
+        }
         let nothing = pagerank(&graph(0, &[], SelfLinks::Drop), Options::default()).unwrap();
         assert!(nothing.scores.is_empty() && nothing.converged);
+    }
+
+    /// A ring of n, and a page that links to node 0 of it. With t = (1 - d)/(n + 1) that page has t, and node i of the
+    /// ring t/(1 - d) + e d^i, where e (1 - d^n) = d t, or e = d / ((n + 1)(1 + d + ... + d^(n - 1))).
+    fn ring_with_a_feeder(n: u32, d: f64) -> (Graph, Vec<f64>) {
+        let mut links: Vec<_> = (0..n).map(|i| (i, (i + 1) % n)).collect();
+        links.push((n, 0));
+        let pages = f64::from(n) + 1.0;
+        let geometric: f64 = (0..n as i32).map(|i| d.powi(i)).sum();
+        let e = d / (pages * geometric);
+        let ring = (0..n as i32).map(|i| 1.0 / pages + e * d.powi(i));
+        let expected = ring.chain([(1.0 - d) / pages]).collect();
+        (graph(n as usize + 1, &links, SelfLinks::Drop), expected)
+    }
+
+    /// Even rings: whole steps carry the error round, and only damping shrinks it: by a factor of d a step, so
+    /// with e = 1 - d to 1e-12 in some 25/e steps. Half steps shrink it by |1 + z|/2 at least, z the n-th root of 1
+    /// that is nearest to 1, or 0 for the page that nothing links to: by cos(pi/n) or 1/2, whatever d is.
+    #[test]
+    fn lazy_steps_do_not_go_round_in_rings() {
+        for n in [2, 4, 10] {
+            let d = (0.9999f64 * 2f64.powi(32)).floor() / 2f64.powi(32);
+            let (ring, expected) = ring_with_a_feeder(n, d);
+            let run = |lazy| {
+                let options = Options {
+                    damping: 0.9999,
+                    lazy,
+                    ..Options::default()
+                };
+                let result = pagerank(&ring, options).unwrap();
+                let error = distance(&result.scores, &expected);
+                assert!(result.converged && error <= result.bound, "{error}");
+                result.iterations
+            };
+            let (plain, lazy) = (run(false), run(true));
+            eprintln!("a ring of {n}: {plain} whole steps, {lazy} half steps");
+            let factor = (std::f64::consts::PI / f64::from(n)).cos().max(0.5);
+            let needed = 1e-12f64.ln() / factor.ln();
+            assert!(plain > 100_000, "{plain}");
+            assert!((lazy as f64) < needed + 10.0, "{lazy} {needed}");
+        }
+    }
+
+    /// As near to 1 as damping can be: a bound of the residual over 2^-32 is no good, but the result is.
+    #[test]
+    fn lazy_steps_at_the_largest_damping() {
+        let d = 1.0 - 2f64.powi(-32);
+        for n in [2, 6] {
+            let (ring, expected) = ring_with_a_feeder(n, d);
+            let options = Options {
+                damping: 1.0 - f64::EPSILON / 2.0,
+                lazy: true,
+                ..Options::default()
+            };
+            let result = pagerank(&ring, options).unwrap();
+            assert!(result.converged && result.iterations < 300, "{result:?}");
+            let error = distance(&result.scores, &expected);
+            assert!(
+                error < 1e-10 && error <= result.bound,
+                "{error} {}",
+                result.bound
+            );
+        }
     }
 
     /// PageRank by Gaussian elimination of (I - d M) x = (1 - d)/n, M with dangling columns uniform.
@@ -343,10 +461,11 @@ mod tests {
             damping in 0.0..0.99f64,
             residual in prop::sample::select(vec![1.0, 0.1, 1e-3, 1e-9, 1e-13]),
             keep in any::<bool>(),
+            lazy in any::<bool>(),
         ) {
             let rule = if keep { SelfLinks::Keep } else { SelfLinks::Drop };
             let graph = graph(12, &links, rule);
-            let result = pagerank(&graph, Options { damping, residual }).unwrap();
+            let result = pagerank(&graph, Options { damping, residual, lazy }).unwrap();
             let d = (damping * 4_294_967_296.0).floor() / 4_294_967_296.0;
             let exact = by_elimination(&graph, d);
             let error = distance(&result.scores, &exact);

@@ -6,10 +6,11 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::export::{Format, RankedPage, export};
-use super::{Info, Latest, MAGIC, Ranked, Snapshot, TRAILER, column};
+use super::{Info, Latest, MAGIC, Ranked, Snapshot, TRAILER, column, elapsed, moved};
 use crate::Result;
 use crate::engine::PageId;
 use crate::fuzz::{Bytes, Memory};
+use crate::metrics::moved::{By, Wanted};
 use crate::store::{Disk, from_text, number, to_text};
 
 const STORE: &str = "store";
@@ -105,6 +106,18 @@ fn read_all(disk: &dyn Disk) -> Result<Found> {
         let alone = snapshot.page(page.page)?;
         assert!(alone.is_some_and(|alone| same(&alone, page)));
     }
+    let wanted = Wanted {
+        count: 3,
+        by: By::Relative,
+        top: 2,
+        margin: snapshot.info().bound_l1(),
+    };
+    if let Ok(found) = moved(&snapshot, &snapshot, wanted) {
+        let sums = &found.summary;
+        assert_eq!((sums.l1, sums.common_pages), (0.0, pages.len() as u64));
+        assert_eq!(sums.unchanged_pages, sums.same_rank_pages);
+    }
+    let _times = elapsed(snapshot.info(), snapshot.info(), true);
     for format in [Format::Tsv, Format::Jsonl] {
         let rows = pages.iter().zip(&names).map(|(page, name)| {
             Ok(RankedPage {

@@ -7,6 +7,7 @@ mod column;
 pub mod export;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+mod moved;
 mod ranks;
 mod read;
 mod write;
@@ -21,6 +22,7 @@ use crate::store::{
 };
 use crate::{Error, Result};
 
+pub use moved::{Elapsed, elapsed, moved, same_numbers};
 pub(crate) use read::Columns;
 pub use read::{Ranked, Snapshot};
 pub use write::publish;

@@ -13,9 +13,9 @@ use crate::{Error, Result};
 
 /// A published snapshot, with the names of its pages.
 pub struct Snapshot {
-    columns: Columns,
-    names: NameReader,
-    store: PathBuf,
+    pub(super) columns: Columns,
+    pub(super) names: NameReader,
+    pub(super) store: PathBuf,
 }
 
 /// A snapshot's file: all but the names.
@@ -110,12 +110,12 @@ impl Snapshot {
         })
     }
 
-    /// Whether the file at `path` begins like a snapshot.
+    /// Whether the file at `path` begins like a snapshot, of whatever version.
     pub fn is_snapshot(disk: &dyn Disk, path: &Path) -> bool {
-        let mut magic = [0; 8];
+        let mut letters = [0; 6];
         disk.read(path)
-            .and_then(|file| file.read_at(&mut magic, 0))
-            .is_ok_and(|()| magic == *MAGIC)
+            .and_then(|file| file.read_at(&mut letters, 0))
+            .is_ok_and(|()| letters == MAGIC[..6])
     }
 
     /// What it says of the run.
@@ -144,7 +144,7 @@ impl Snapshot {
     }
 
     /// The first items of `from`, one a page; an error where there are fewer.
-    fn all_pages<T>(
+    pub(super) fn all_pages<T>(
         &self,
         what: &'static str,
         from: impl Iterator<Item = Result<T>>,
@@ -278,15 +278,15 @@ impl Columns {
         &self.info
     }
 
-    fn blocks(&self) -> u64 {
+    pub(super) fn blocks(&self) -> u64 {
         self.info.pages.div_ceil(CHUNK_PAGES)
     }
 
-    fn damaged(&self, what: impl Into<String>) -> Error {
+    pub(super) fn damaged(&self, what: impl Into<String>) -> Error {
         Error::damaged(&self.path, what)
     }
 
-    fn column(&self, block: u64, which: Column) -> Result<Vec<u64>> {
+    pub(super) fn column(&self, block: u64, which: Column) -> Result<Vec<u64>> {
         let packed = self.packed(block, which)?;
         let count = CHUNK_PAGES.min(self.info.pages - block * CHUNK_PAGES);
         column::unpack(&packed, count as usize).ok_or_else(|| self.bad(block, which))

@@ -1,0 +1,366 @@
+//! `compare --moved`: finds what moved, names it, and writes it as a table or as JSON.
+
+use std::collections::{HashMap, HashSet};
+use std::io::Write;
+
+use cashrank::Error;
+use cashrank::engine::{Estimator, PageId};
+use cashrank::metrics::NameHash;
+use cashrank::metrics::moved::{By, Move, Moved, Standing, Summary, Wanted, margin, moved_by_name};
+use cashrank::snapshot::{Elapsed, Info, Snapshot, elapsed, moved, same_numbers};
+use cashrank::store::RealDisk;
+
+use super::side::Side;
+use crate::cli::common::{bound, thousands, time};
+
+/// All that is shown.
+#[derive(serde::Serialize)]
+pub struct Report {
+    left: About,
+    right: About,
+    /// Days of fetch time from left to right.
+    days: Option<f64>,
+    /// Turnovers from left to right.
+    turnovers: Option<f64>,
+    #[serde(flatten)]
+    summary: Summary,
+    rose: Vec<Moving>,
+    fell: Vec<Moving>,
+    new: Vec<Single>,
+    gone: Vec<Single>,
+}
+
+/// A side. Of a file only its name is known.
+#[derive(serde::Serialize)]
+struct About {
+    path: String,
+    records: Option<u64>,
+    last_fetch: Option<String>,
+    turnovers: Option<f64>,
+    window: Option<String>,
+    window_turnovers: Option<f64>,
+    estimator: Option<Estimator>,
+    bound_l1: Option<f64>,
+}
+
+/// A page of both sides.
+#[derive(serde::Serialize)]
+struct Moving {
+    left_rank: u64,
+    right_rank: u64,
+    rank_change: i64,
+    left_importance: f64,
+    right_importance: f64,
+    change: f64,
+    relative: Option<f64>,
+    per_day: Option<f64>,
+    per_turnover: Option<f64>,
+    certain: Option<bool>,
+    url: String,
+}
+
+/// A page of one side.
+#[derive(serde::Serialize)]
+struct Single {
+    rank: u64,
+    importance: f64,
+    url: String,
+}
+
+/// Compares, by page numbers where both sides have the same, else by names.
+pub fn report(left: &Side, right: &Side, count: usize, by: By, top: u64) -> anyhow::Result<Report> {
+    let bound_of = |side: &Side| side.snapshot().and_then(|found| found.info().bound_l1());
+    let wanted = Wanted {
+        count,
+        by,
+        top,
+        margin: margin(bound_of(left), bound_of(right)),
+    };
+    let both = left.snapshot().zip(right.snapshot());
+    if let Some((l, r)) = both {
+        note_settings(l.info(), r.info());
+        if one_store(l, r)? {
+            let found = moved(l, r, wanted)?;
+            let elapsed = elapsed(l.info(), r.info(), true)?;
+            return Ok(by_number(&found, l, r)?.report(left, right, elapsed, &found));
+        }
+    }
+    for side in [left, right] {
+        if !side.lasts() {
+            return Err(Error::Refused(format!(
+                "{side}: no regular file; --moved reads a side twice, the second time for the names: \
+                 write it to a file first"
+            ))
+            .into());
+        }
+    }
+    let elapsed = match both {
+        Some((l, r)) => elapsed(l.info(), r.info(), false)?,
+        None => Elapsed::default(),
+    };
+    let found = moved_by_name(left.scores()?, right.scores()?, wanted)?;
+    Ok(by_name(&found, left, right)?.report(left, right, elapsed, &found))
+}
+
+/// Says what makes importances differ though no link does.
+fn note_settings(left: &Info, right: &Info) {
+    let (l, r) = (&left.settings.config, &right.settings.config);
+    if (l.damping(), l.self_links) != (r.damping(), r.self_links) {
+        eprintln!(
+            "note: the two stores have other damping or self-links: importance is not the same thing in both"
+        );
+    }
+}
+
+fn one_store(left: &Snapshot, right: &Snapshot) -> Result<bool, Error> {
+    let whole = |snapshot: &Snapshot| snapshot.store().canonicalize().ok();
+    let same = whole(left).is_some_and(|path| Some(path) == whole(right));
+    Ok(same || same_numbers(&RealDisk, left, right)?)
+}
+
+/// Names of the pages that are shown.
+struct Names<P>(HashMap<P, String>);
+
+fn by_number(
+    found: &Moved<PageId>,
+    left: &Snapshot,
+    right: &Snapshot,
+) -> Result<Names<PageId>, Error> {
+    // Of two stores of one numbering either names a common page.
+    let on_left: Vec<PageId> = found.gone.iter().map(|(page, _)| *page).collect();
+    let moves = found.rose.iter().chain(&found.fell).map(|page| page.page);
+    let on_right: Vec<PageId> = moves
+        .chain(found.new.iter().map(|(page, _)| *page))
+        .collect();
+    let mut names = HashMap::new();
+    names.extend(on_left.iter().copied().zip(left.names_of(&on_left)?));
+    names.extend(on_right.iter().copied().zip(right.names_of(&on_right)?));
+    Ok(Names(names))
+}
+
+fn by_name(found: &Moved<NameHash>, left: &Side, right: &Side) -> Result<Names<NameHash>, Error> {
+    let moves = found.rose.iter().chain(&found.fell).map(|page| page.page);
+    let on_right = moves.chain(found.new.iter().map(|(page, _)| *page));
+    let mut names = HashMap::new();
+    look_up(right, on_right.collect(), &mut names)?;
+    let on_left = found.gone.iter().map(|(page, _)| *page);
+    look_up(left, on_left.collect(), &mut names)?;
+    Ok(Names(names))
+}
+
+/// Goes through a side again, for the names behind the hashes.
+fn look_up(
+    side: &Side,
+    mut wanted: HashSet<NameHash>,
+    names: &mut HashMap<NameHash, String>,
+) -> Result<(), Error> {
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    side.each(|name, _| {
+        let hash = NameHash::of(name);
+        if wanted.remove(&hash) {
+            names.insert(hash, String::from_utf8_lossy(name).into_owned());
+        }
+        Ok(())
+    })?;
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Refused(format!(
+        "{side}: it changed while it was read; run the same again"
+    )))
+}
+
+impl<P: Copy + Eq + std::hash::Hash> Names<P> {
+    fn report(mut self, left: &Side, right: &Side, elapsed: Elapsed, found: &Moved<P>) -> Report {
+        let margin = found.summary.margin;
+        let mut moving = |pages: &[Move<P>]| -> Vec<Moving> {
+            let row = |page: &Move<P>| Moving {
+                left_rank: page.left.rank,
+                right_rank: page.right.rank,
+                rank_change: page.rank_change(),
+                left_importance: page.left.importance,
+                right_importance: page.right.importance,
+                change: page.change(),
+                relative: page.relative(),
+                per_day: elapsed.days.map(|days| page.change() / days),
+                per_turnover: elapsed.turnovers.map(|turnovers| page.change() / turnovers),
+                certain: page.is_certain(margin),
+                url: self.take(&page.page),
+            };
+            pages.iter().map(row).collect()
+        };
+        let (rose, fell) = (moving(&found.rose), moving(&found.fell));
+        let mut single = |pages: &[(P, Standing)]| -> Vec<Single> {
+            let row = |(page, standing): &(P, Standing)| Single {
+                rank: standing.rank,
+                importance: standing.importance,
+                url: self.take(page),
+            };
+            pages.iter().map(row).collect()
+        };
+        let (new, gone) = (single(&found.new), single(&found.gone));
+        Report {
+            left: About::of(left),
+            right: About::of(right),
+            days: elapsed.days,
+            turnovers: elapsed.turnovers,
+            summary: found.summary.clone(),
+            rose,
+            fell,
+            new,
+            gone,
+        }
+    }
+
+    /// A page is in one list, once.
+    fn take(&mut self, page: &P) -> String {
+        self.0.remove(page).unwrap_or_default()
+    }
+}
+
+impl About {
+    fn of(side: &Side) -> About {
+        let info = side.snapshot().map(Snapshot::info);
+        About {
+            path: side.to_string(),
+            records: info.map(|info| info.counters.records),
+            last_fetch: info.and_then(|info| info.time).map(|at| time(Some(at))),
+            turnovers: info.map(|info| info.turnovers),
+            window: info.map(|info| info.window.policy.to_string()),
+            window_turnovers: info.and_then(|info| info.window.turnovers),
+            estimator: info.map(|info| info.window.estimator),
+            bound_l1: info.and_then(Info::bound_l1),
+        }
+    }
+
+    fn write(&self, out: &mut dyn Write, name: &str, pages: u64) -> std::io::Result<()> {
+        write!(out, "{name}\t{}: {} pages", self.path, thousands(pages))?;
+        if let Some(records) = self.records {
+            write!(out, ", {} records", thousands(records))?;
+        }
+        if let Some(at) = &self.last_fetch {
+            write!(out, ", until {at}")?;
+        }
+        if let Some(window) = &self.window {
+            write!(out, ", window {window}")?;
+        }
+        if let Some(turnovers) = self.window_turnovers {
+            write!(out, " ({turnovers:.3} turnovers)")?;
+        }
+        writeln!(out, ", bound {}", bound(self.bound_l1))
+    }
+}
+
+impl Report {
+    /// Sums as `key<TAB>value` lines, then a table a list.
+    pub fn write(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let sums = &self.summary;
+        self.left.write(out, "left", sums.left_pages)?;
+        self.right.write(out, "right", sums.right_pages)?;
+        let some = |value: Option<String>| value.unwrap_or("unknown".into());
+        let mut line = |key: &str, value: String| writeln!(out, "{key}\t{value}");
+        line("days", some(self.days.map(span)))?;
+        line("turnovers", some(self.turnovers.map(span)))?;
+        line("common_pages", sums.common_pages.to_string())?;
+        line("new_pages", sums.new_pages.to_string())?;
+        line("gone_pages", sums.gone_pages.to_string())?;
+        line("rose_pages", sums.rose_pages.to_string())?;
+        line("fell_pages", sums.fell_pages.to_string())?;
+        line("unchanged_pages", sums.unchanged_pages.to_string())?;
+        line("same_rank_pages", sums.same_rank_pages.to_string())?;
+        line(
+            "margin",
+            some(sums.margin.map(|margin| format!("{margin:.4e}"))),
+        )?;
+        let count = |pages: Option<u64>| some(pages.map(|pages| pages.to_string()));
+        line("certain_rose_pages", count(sums.certain_rose_pages))?;
+        line("certain_fell_pages", count(sums.certain_fell_pages))?;
+        line("l1", format!("{:?}", sums.l1))?;
+        line("linf", format!("{:?}", sums.linf))?;
+        for top in &sums.top {
+            let (k, stayed, entered, left) = (top.k, top.stayed, top.entered, top.left);
+            line(
+                "top",
+                format!("{k}\t{stayed} stayed\t{entered} entered\t{left} left"),
+            )?;
+        }
+        self.write_moving(out, "rose", &self.rose)?;
+        self.write_moving(out, "fell", &self.fell)?;
+        write_single(out, "new", &self.new)?;
+        write_single(out, "gone", &self.gone)
+    }
+
+    fn write_moving(&self, out: &mut dyn Write, name: &str, rows: &[Moving]) -> anyhow::Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        write!(
+            out,
+            "\n{name}\n{:>9} {:>9} {:>11} {:>11}",
+            "rank", "was", "importance", "was"
+        )?;
+        write!(out, " {:>11} {:>10}", "change", "relative")?;
+        if self.days.is_some() {
+            write!(out, " {:>11}", "per day")?;
+        }
+        if self.turnovers.is_some() {
+            write!(out, " {:>12}", "per turnover")?;
+        }
+        writeln!(out, " {:>7}  url", "certain")?;
+        for row in rows {
+            write!(out, "{:>9} {:>9}", row.right_rank, row.left_rank)?;
+            write!(
+                out,
+                " {:>11.4e} {:>11.4e}",
+                row.right_importance, row.left_importance
+            )?;
+            let relative = row
+                .relative
+                .map(|relative| format!("{:+.2}%", 100.0 * relative));
+            write!(
+                out,
+                " {:>+11.3e} {:>10}",
+                row.change,
+                relative.unwrap_or("-".into())
+            )?;
+            if let Some(rate) = row.per_day {
+                write!(out, " {rate:>+11.3e}")?;
+            }
+            if let Some(rate) = row.per_turnover {
+                write!(out, " {rate:>+12.3e}")?;
+            }
+            let certain = match row.certain {
+                Some(true) => "yes",
+                Some(false) => "no",
+                None => "unknown",
+            };
+            writeln!(out, " {certain:>7}  {}", row.url)?;
+        }
+        Ok(())
+    }
+}
+
+/// Days or turnovers, as people read them.
+fn span(length: f64) -> String {
+    match length.abs() < 0.01 {
+        true => format!("{length:.3e}"),
+        false => format!("{length:.3}"),
+    }
+}
+
+fn write_single(out: &mut dyn Write, name: &str, rows: &[Single]) -> anyhow::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{name}\n{:>9} {:>11}  url", "rank", "importance")?;
+    for row in rows {
+        writeln!(
+            out,
+            "{:>9} {:>11.4e}  {}",
+            row.rank, row.importance, row.url
+        )?;
+    }
+    Ok(())
+}

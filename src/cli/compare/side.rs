@@ -1,0 +1,127 @@
+//! A side of a comparison: a snapshot, or a file of scores.
+
+use std::fmt;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use cashrank::metrics::{Scores, read_each_score};
+use cashrank::snapshot::Snapshot;
+use cashrank::source::open_plain;
+use cashrank::store::RealDisk;
+use cashrank::{Error, Limits, cza};
+
+pub enum Side {
+    Snapshot(Box<Snapshot>),
+    File(PathBuf),
+}
+
+impl Side {
+    /// A directory is a store, and stands for its current snapshot; a file is a snapshot by its first bytes
+    /// or by its name, for the first bytes may be damaged.
+    pub fn open(path: &Path) -> Result<Side, Error> {
+        let snapshot = if path.is_dir() {
+            Snapshot::latest(&RealDisk, path)?
+        } else if Snapshot::is_snapshot(&RealDisk, path) || is_named_so(path) {
+            Snapshot::open(&RealDisk, path)?
+        } else {
+            return Ok(Side::File(path.to_owned()));
+        };
+        Ok(Side::Snapshot(Box::new(snapshot)))
+    }
+
+    pub fn snapshot(&self) -> Option<&Snapshot> {
+        match self {
+            Side::Snapshot(snapshot) => Some(snapshot),
+            Side::File(_) => None,
+        }
+    }
+
+    /// Whether it can be read twice: a pipe cannot.
+    pub fn lasts(&self) -> bool {
+        match self {
+            Side::Snapshot(_) => true,
+            // What cannot be looked at is an error when it is read.
+            Side::File(path) => path.metadata().map_or(true, |found| found.is_file()),
+        }
+    }
+
+    pub fn scores(&self) -> Result<Scores, Error> {
+        let mut scores = Scores::new();
+        self.each(|name, score| scores.push(name, score))?;
+        Ok(scores)
+    }
+
+    /// Name and score of every page.
+    pub fn each(&self, mut each: impl FnMut(&[u8], f64) -> Result<(), Error>) -> Result<(), Error> {
+        let path = match self {
+            Side::File(path) => path,
+            Side::Snapshot(snapshot) => {
+                for (page, name) in snapshot.pages().zip(snapshot.names()) {
+                    each(name?.as_bytes(), page?.importance)?;
+                }
+                return Ok(());
+            }
+        };
+        let limits = Limits::default();
+        let label = path.display().to_string();
+        let mut lines = BufReader::new(open_plain(path, &limits)?);
+        let first = lines.fill_buf().map_err(|source| Error::Io {
+            path: path.clone(),
+            action: "read",
+            source,
+        });
+        if let Some(kind) = first.map_err(own_error).map(other_kind)? {
+            return Err(Error::Refused(format!(
+                "{label}: {kind}; compare takes stores, snapshots and name<TAB>score lines \
+                 (`cashrank export --to tsv` writes them)"
+            )));
+        }
+        read_each_score(lines, &label, &limits, each).map_err(own_error)
+    }
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Side::Snapshot(snapshot) => snapshot.path().display().fmt(f),
+            Side::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
+fn is_named_so(path: &Path) -> bool {
+    path.extension().is_some_and(|kind| kind == "snapshot") && path.is_file()
+}
+
+/// What a file is that does not hold scores as lines, if its first bytes tell.
+fn other_kind(first: &[u8]) -> Option<&'static str> {
+    let line = first.split(|&byte| byte == b'\n').next();
+    if first.starts_with(b"PAR1") {
+        Some("a Parquet file")
+    } else if first.starts_with(&cza::MAGIC) {
+        Some("a crawl archive")
+    } else if line.is_some_and(|line| line.starts_with(b"{") && !line.contains(&b'\t')) {
+        Some("JSON lines")
+    } else {
+        None
+    }
+}
+
+/// A damaged input comes back through `Read` as an I/O error around ours.
+fn own_error(error: Error) -> Error {
+    match error {
+        Error::Io {
+            path,
+            action,
+            source,
+        } => match source.downcast::<Error>() {
+            Ok(own) => own,
+            Err(source) => Error::Io {
+                path,
+                action,
+                source,
+            },
+        },
+        other => other,
+    }
+}

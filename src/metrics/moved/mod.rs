@@ -1,0 +1,319 @@
+//! What rose and what fell from one ranking to another, by how much, and whether it is certain: the
+//! derivative of importance (Abiteboul, Preda, Cobena, WWW 2003, section 5 names it and leaves it open).
+//!
+//! A page on both sides has changed by `right - left` of its importance. Pages go by one at a time
+//! ([`Movers::add`]); kept are sums, and of the pages in each list twice as many as are wanted.
+//!
+//! **Certainty.** Let x be a published vector and pi the PageRank it estimates, both of sum 1, with
+//! `||x - pi||_1 <= b`. The differences x_i - pi_i sum to 0, so their positive parts sum to as much as
+//! their negative parts: to b/2 at most. Hence for every single page
+//!
+//! ```text
+//! |x_j - pi_j| <= b/2      and of two snapshots      |(x'_j - x_j) - (pi'_j - pi_j)| <= (b + b')/2
+//! ```
+//!
+//! The right side is the [`margin`]. A change of more than the margin is *certain*: PageRank itself changed,
+//! and in that direction. The published bounds cover the rounding of the published values many times over, so
+//! they cover that of one subtraction, too. pi is the PageRank of the snapshot's own window: the links as
+//! they were read in it, each page's weighed by the cash they carried. So a certain change is one
+//! of those two graphs; what was not read again by the second is not in it. Without both bounds nothing
+//! is said of certainty.
+//!
+//! **The rate** is the change over the time, or the turnovers, between the two. Each side is a mean over its
+//! window, so a rate is one between the middles of two windows, and where they overlap changes are
+//! damped: a window as long as the time between them shows them best.
+//!
+//! **Order.** Pages that rose: largest change first, as [`By`] measures it; pages that fell: largest loss
+//! first. Ties: the larger change of importance in that direction, then the better rank on the right, then the order of
+//! `P`. New and gone pages: best rank first, then the order of `P`. Nothing depends on the order in which
+//! pages came, but the last digit of the sums.
+
+mod best;
+mod named;
+mod stay;
+
+use std::cmp::Ordering;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use super::sum::Sum;
+use best::Best;
+use stay::Stays;
+
+pub use named::moved_by_name;
+pub use stay::Stay;
+
+/// A page on one side.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Standing {
+    /// Its share of the importance of all pages, 0 to 1.
+    pub importance: f64,
+    /// 1 + pages of strictly greater importance.
+    pub rank: u64,
+}
+
+/// A page on both sides.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Move<P> {
+    /// The page.
+    pub page: P,
+    /// Before.
+    pub left: Standing,
+    /// After.
+    pub right: Standing,
+}
+
+impl<P> Move<P> {
+    /// Change of importance, -1 to 1.
+    pub fn change(&self) -> f64 {
+        self.right.importance - self.left.importance
+    }
+
+    /// The change over the importance before; `None` if that was 0, or the quotient passes the range of `f64`.
+    pub fn relative(&self) -> Option<f64> {
+        let relative = self.change() / self.left.importance;
+        relative.is_finite().then_some(relative)
+    }
+
+    /// How many ranks it rose; negative: it fell.
+    pub fn rank_change(&self) -> i64 {
+        (self.left.rank as i64).saturating_sub(self.right.rank as i64)
+    }
+
+    /// Whether PageRank itself changed in that direction; `None` without a margin.
+    pub fn is_certain(&self, margin: Option<f64>) -> Option<bool> {
+        margin.map(|margin| self.change().abs() > margin)
+    }
+
+    /// What lists are sorted by.
+    fn key(&self, by: By) -> f64 {
+        match by {
+            By::Change => self.change(),
+            By::Relative if self.change() == 0.0 => 0.0,
+            // From nothing to something: more than any number.
+            By::Relative => self.relative().unwrap_or(f64::INFINITY),
+            By::Rank => self.rank_change() as f64,
+        }
+    }
+}
+
+/// What makes a change large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum By {
+    /// The change of importance.
+    #[default]
+    Change,
+    /// The change over the importance before.
+    Relative,
+    /// The number of ranks.
+    Rank,
+}
+
+impl FromStr for By {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "change" => Ok(By::Change),
+            "relative" => Ok(By::Relative),
+            "rank" => Ok(By::Rank),
+            _ => Err(format!("{text:?}: change, relative or rank")),
+        }
+    }
+}
+
+/// What to list.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Wanted {
+    /// Pages in each list, at most.
+    pub count: usize,
+    /// The order of what rose and fell.
+    pub by: By,
+    /// Only pages that are of this rank or a better one on a side. Sums are over all pages.
+    pub top: u64,
+    /// See [`margin`].
+    pub margin: Option<f64>,
+}
+
+/// How far the change of a page can be from that of its PageRank, given the two bounds on the L1 error;
+/// `None`: a bound is not known.
+pub fn margin(left_l1: Option<f64>, right_l1: Option<f64>) -> Option<f64> {
+    Some((left_l1? + right_l1?) / 2.0)
+}
+
+/// What moved.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Moved<P> {
+    /// Counts and sums over all pages.
+    pub summary: Summary,
+    /// Pages that rose.
+    pub rose: Vec<Move<P>>,
+    /// Pages that fell.
+    pub fell: Vec<Move<P>>,
+    /// Pages of the right side only.
+    pub new: Vec<(P, Standing)>,
+    /// Pages of the left side only.
+    pub gone: Vec<(P, Standing)>,
+}
+
+/// Counts and sums over all pages.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Summary {
+    /// Pages of the left side.
+    pub left_pages: u64,
+    /// Pages of the right side.
+    pub right_pages: u64,
+    /// Pages on both sides.
+    pub common_pages: u64,
+    /// Pages of the right side only.
+    pub new_pages: u64,
+    /// Pages of the left side only.
+    pub gone_pages: u64,
+    /// Common pages of greater importance on the right.
+    pub rose_pages: u64,
+    /// Common pages of less.
+    pub fell_pages: u64,
+    /// Common pages of the same importance, to the bit.
+    pub unchanged_pages: u64,
+    /// Common pages of the same rank.
+    pub same_rank_pages: u64,
+    /// See [`margin`].
+    pub margin: Option<f64>,
+    /// Pages that rose by more than the margin; `None` without one.
+    pub certain_rose_pages: Option<u64>,
+    /// Pages that fell by more than the margin; `None` without one.
+    pub certain_fell_pages: Option<u64>,
+    /// Sum of the absolute changes over all pages of either side, 0 to 2; an absent page has 0.
+    pub l1: f64,
+    /// The largest of them.
+    pub linf: f64,
+    /// How many of the first k stayed, for k = 10, 100, ... up to the shorter side.
+    pub top: Vec<Stay>,
+}
+
+/// Takes pages in, one at a time. `P` says which page it is.
+#[derive(Debug)]
+pub struct Movers<P> {
+    wanted: Wanted,
+    summary: Summary,
+    certain: [u64; 2],
+    sum: Sum,
+    stays: Stays,
+    rose: Best<Move<P>>,
+    fell: Best<Move<P>>,
+    new: Best<(P, Standing)>,
+    gone: Best<(P, Standing)>,
+}
+
+impl<P: Copy + Ord> Movers<P> {
+    /// No pages yet.
+    pub fn new(wanted: Wanted) -> Movers<P> {
+        Movers {
+            wanted,
+            summary: Summary::default(),
+            certain: [0; 2],
+            sum: Sum::default(),
+            stays: Stays::default(),
+            rose: Best::new(wanted.count),
+            fell: Best::new(wanted.count),
+            new: Best::new(wanted.count),
+            gone: Best::new(wanted.count),
+        }
+    }
+
+    /// One page, as it stands on each side that has it. Each page comes once; importances are not
+    /// negative and no NaN.
+    pub fn add(&mut self, page: P, left: Option<Standing>, right: Option<Standing>) {
+        let share = |side: Option<Standing>| side.map_or(0.0, |standing| standing.importance);
+        let difference = (share(right) - share(left)).abs();
+        self.sum.add(difference);
+        self.summary.linf = self.summary.linf.max(difference);
+        self.stays.add(left.map(|s| s.rank), right.map(|s| s.rank));
+        let in_top = |standing: Standing| standing.rank <= self.wanted.top;
+        let listed = left.is_some_and(in_top) || right.is_some_and(in_top);
+        match (left, right) {
+            (None, None) => {}
+            (None, Some(right)) => {
+                self.summary.new_pages += 1;
+                if listed {
+                    self.new.add((page, right), by_rank);
+                }
+            }
+            (Some(left), None) => {
+                self.summary.gone_pages += 1;
+                if listed {
+                    self.gone.add((page, left), by_rank);
+                }
+            }
+            (Some(left), Some(right)) => self.common(Move { page, left, right }, listed),
+        }
+    }
+
+    fn common(&mut self, page: Move<P>, listed: bool) {
+        let summary = &mut self.summary;
+        let change = page.change();
+        let certain = page.is_certain(self.wanted.margin) == Some(true);
+        summary.common_pages += 1;
+        summary.same_rank_pages += u64::from(page.left.rank == page.right.rank);
+        if change > 0.0 {
+            summary.rose_pages += 1;
+            self.certain[0] += u64::from(certain);
+        } else if change < 0.0 {
+            summary.fell_pages += 1;
+            self.certain[1] += u64::from(certain);
+        } else {
+            summary.unchanged_pages += 1;
+        }
+        let by = self.wanted.by;
+        let key = page.key(by);
+        if listed && key > 0.0 {
+            self.rose.add(page, |a, b| order(by, 1.0, a, b));
+        } else if listed && key < 0.0 {
+            self.fell.add(page, |a, b| order(by, -1.0, a, b));
+        }
+    }
+
+    /// What moved.
+    pub fn finish(self) -> Moved<P> {
+        let by = self.wanted.by;
+        let margin = self.wanted.margin;
+        let found = self.summary;
+        let (left_pages, right_pages) = (
+            found.common_pages + found.gone_pages,
+            found.common_pages + found.new_pages,
+        );
+        Moved {
+            summary: Summary {
+                left_pages,
+                right_pages,
+                margin,
+                certain_rose_pages: margin.map(|_| self.certain[0]),
+                certain_fell_pages: margin.map(|_| self.certain[1]),
+                l1: self.sum.value(),
+                top: self.stays.finish(left_pages.min(right_pages)),
+                ..found
+            },
+            rose: self.rose.finish(|a, b| order(by, 1.0, a, b)),
+            fell: self.fell.finish(|a, b| order(by, -1.0, a, b)),
+            new: self.new.finish(by_rank),
+            gone: self.gone.finish(by_rank),
+        }
+    }
+}
+
+/// See "Order" in the module's head; `sign` 1: of what rose, -1: of what fell.
+fn order<P: Ord>(by: By, sign: f64, a: &Move<P>, b: &Move<P>) -> Ordering {
+    let largest = |a: f64, b: f64| (sign * b).total_cmp(&(sign * a));
+    largest(a.key(by), b.key(by))
+        .then(largest(a.change(), b.change()))
+        .then(a.right.rank.cmp(&b.right.rank))
+        .then(a.page.cmp(&b.page))
+}
+
+fn by_rank<P: Ord>(a: &(P, Standing), b: &(P, Standing)) -> Ordering {
+    a.1.rank.cmp(&b.1.rank).then(a.0.cmp(&b.0))
+}
+
+#[cfg(test)]
+mod tests;

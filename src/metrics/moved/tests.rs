@@ -1,0 +1,371 @@
+use super::*;
+use crate::metrics::{NameHash, Scores};
+use proptest::prelude::*;
+
+fn wanted(count: usize, by: By) -> Wanted {
+    Wanted {
+        count,
+        by,
+        top: u64::MAX,
+        margin: None,
+    }
+}
+
+/// Ranks by the definition: 1 + pages of strictly greater importance.
+fn standings(importances: &[Option<f64>]) -> Vec<Option<Standing>> {
+    let above = |x: f64| importances.iter().flatten().filter(|&&y| y > x).count() as u64;
+    let standing = |x: &Option<f64>| {
+        x.map(|importance| Standing {
+            importance,
+            rank: 1 + above(importance),
+        })
+    };
+    importances.iter().map(standing).collect()
+}
+
+type Sides = (Vec<Option<Standing>>, Vec<Option<Standing>>);
+
+fn run((left, right): &Sides, wanted: Wanted) -> Moved<usize> {
+    let mut movers = Movers::new(wanted);
+    for (page, (left, right)) in left.iter().zip(right).enumerate() {
+        movers.add(page, *left, *right);
+    }
+    movers.finish()
+}
+
+fn pages<T>(of: &[T], page: impl Fn(&T) -> usize) -> Vec<usize> {
+    of.iter().map(page).collect()
+}
+
+/// Six pages. Sixteenths are exact.
+///
+/// | page | left | rank | right | rank | change | relative | ranks |
+/// |---|---|---|---|---|---|---|---|
+/// | 0 | 8/16 | 1 | 6/16 | 1 | -2/16 | -1/4 | 0 |
+/// | 1 | 4/16 | 2 | 3/16 | 3 | -1/16 | -1/4 | -1 |
+/// | 2 | 2/16 | 3 | 4/16 | 2 | +2/16 | +1 | 1 |
+/// | 3 | 0 | 5 | 2/16 | 4 | +2/16 | none | 1 |
+/// | 4 | 2/16 | 3 | - | | | | |
+/// | 5 | - | | 1/16 | 5 | | | |
+fn by_hand() -> Sides {
+    let shares = |parts: [Option<u8>; 6]| -> Vec<Option<f64>> {
+        parts
+            .iter()
+            .map(|p| p.map(|p| f64::from(p) / 16.0))
+            .collect()
+    };
+    let left = shares([Some(8), Some(4), Some(2), Some(0), Some(2), None]);
+    let right = shares([Some(6), Some(3), Some(4), Some(2), None, Some(1)]);
+    (standings(&left), standings(&right))
+}
+
+#[test]
+fn what_moved_by_hand() {
+    let sides = by_hand();
+    let found = run(&sides, wanted(10, By::Change));
+    // 2 and 3 gained alike; 2 ranks better now.
+    assert_eq!(pages(&found.rose, |page| page.page), [2, 3]);
+    assert_eq!(pages(&found.fell, |page| page.page), [0, 1]);
+    assert_eq!(pages(&found.new, |page| page.0), [5]);
+    assert_eq!(pages(&found.gone, |page| page.0), [4]);
+    let two = found.rose[0];
+    assert_eq!(
+        (two.change(), two.relative(), two.rank_change()),
+        (0.125, Some(1.0), 1)
+    );
+    assert_eq!(found.rose[1].relative(), None);
+    assert_eq!(two.is_certain(None), None);
+    assert_eq!(two.is_certain(Some(0.124)), Some(true));
+    assert_eq!(two.is_certain(Some(0.125)), Some(false));
+
+    let expected = Summary {
+        left_pages: 5,
+        right_pages: 5,
+        common_pages: 4,
+        new_pages: 1,
+        gone_pages: 1,
+        rose_pages: 2,
+        fell_pages: 2,
+        unchanged_pages: 0,
+        same_rank_pages: 1,
+        margin: None,
+        certain_rose_pages: None,
+        certain_fell_pages: None,
+        l1: (2 + 1 + 2 + 2 + 2 + 1) as f64 / 16.0,
+        linf: 0.125,
+        top: vec![],
+    };
+    assert_eq!(found.summary, expected);
+
+    // From nothing comes first; a quarter each, 0 lost more importance.
+    let found = run(&sides, wanted(10, By::Relative));
+    assert_eq!(pages(&found.rose, |page| page.page), [3, 2]);
+    assert_eq!(pages(&found.fell, |page| page.page), [0, 1]);
+    let found = run(&sides, wanted(10, By::Rank));
+    assert_eq!(pages(&found.rose, |page| page.page), [2, 3]);
+    assert_eq!(pages(&found.fell, |page| page.page), [1]);
+}
+
+#[test]
+fn certain_is_more_than_half_of_both_bounds() {
+    assert_eq!(margin(Some(0.25), Some(0.5)), Some(0.375));
+    assert_eq!(margin(None, Some(0.5)), None);
+    assert_eq!(margin(Some(0.5), None), None);
+    let with = |margin| Wanted {
+        margin: Some(margin),
+        ..wanted(0, By::Change)
+    };
+    let sure = |margin| {
+        let found = run(&by_hand(), with(margin)).summary;
+        (found.certain_rose_pages, found.certain_fell_pages)
+    };
+    assert_eq!(sure(0.0), (Some(2), Some(2)));
+    assert_eq!(sure(0.1), (Some(2), Some(1)));
+    assert_eq!(sure(0.125), (Some(0), Some(0)));
+}
+
+/// A thousand pages, ranked 1 to 1000; on the right the first five are last.
+#[test]
+fn what_stays_of_the_first() {
+    let mut movers = Movers::new(wanted(3, By::Rank));
+    for page in 0..1000u64 {
+        let standing = |rank: u64| Standing {
+            importance: (1001 - rank) as f64 / 500_500.0,
+            rank,
+        };
+        let later = if page < 5 { 996 + page } else { page - 4 };
+        movers.add(page, Some(standing(page + 1)), Some(standing(later)));
+    }
+    let found = movers.finish();
+    let stay = |k, stayed, moved| Stay {
+        k,
+        stayed,
+        entered: moved,
+        left: moved,
+    };
+    let expected = [stay(10, 5, 5), stay(100, 95, 5), stay(1000, 1000, 0)];
+    assert_eq!(found.summary.top, expected);
+    assert_eq!(found.summary.rose_pages, 995);
+    // Five ranks each: what is of greater importance gained as much, so the better rank is first.
+    let rose: Vec<_> = found.rose.iter().map(|page| page.rank_change()).collect();
+    assert_eq!(rose, [5, 5, 5]);
+    let fell: Vec<_> = found.fell.iter().map(|page| page.page).collect();
+    assert_eq!(fell.len(), 3);
+    assert!(fell.iter().all(|&page| page < 5));
+}
+
+#[test]
+fn ranks_at_powers_of_ten() {
+    for (rank, k) in [(1, 10), (10, 10), (11, 100), (100, 100), (101, 1000)] {
+        let mut stays = Stays::default();
+        stays.add(Some(rank), None);
+        let found = stays.finish(1000);
+        let first = found.iter().find(|stay| stay.left == 1).unwrap();
+        assert_eq!(first.k, k, "{rank}");
+    }
+    let mut stays = Stays::default();
+    stays.add(Some(0), Some(u64::MAX));
+    assert_eq!(stays.finish(u64::MAX).len(), 19);
+}
+
+#[test]
+fn sides_without_pages() {
+    assert_eq!(
+        run(&(vec![], vec![]), wanted(3, By::Change)).summary.l1,
+        0.0
+    );
+    let full = standings(&[Some(0.5), Some(0.5)]);
+    let found = run(&(vec![None; 2], full), wanted(3, By::Change));
+    assert_eq!((found.summary.l1, found.summary.new_pages), (1.0, 2));
+    let one = || {
+        let mut scores = Scores::new();
+        scores.push(b"a", 1.0).unwrap();
+        scores
+    };
+    for (left, right) in [(Scores::new(), one()), (one(), Scores::new())] {
+        assert!(moved_by_name(left, right, wanted(3, By::Change)).is_err());
+    }
+}
+
+/// Few different values, so that there are ties of every kind.
+fn sides() -> impl Strategy<Value = Sides> {
+    let share = || prop::option::weighted(0.9, (0u8..8).prop_map(|part| f64::from(part) / 64.0));
+    prop::collection::vec((share(), share()), 0..120).prop_map(|pairs| {
+        let (left, right): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+        (standings(&left), standings(&right))
+    })
+}
+
+fn bys() -> impl Strategy<Value = By> {
+    prop::sample::select(vec![By::Change, By::Relative, By::Rank])
+}
+
+/// The lists as the module's head defines them: all pages sorted, then cut.
+fn naive((left, right): &Sides, wanted: Wanted) -> [Vec<usize>; 4] {
+    let listed = |page: usize| {
+        let ranks = [left[page], right[page]];
+        ranks.iter().flatten().any(|s| s.rank <= wanted.top)
+    };
+    let all = || (0..left.len()).filter(|&page| listed(page));
+    let both = |page: usize| left[page].zip(right[page]);
+    // (key, change), larger first.
+    let keys = |page: usize| {
+        let (l, r) = both(page).unwrap();
+        let change = r.importance - l.importance;
+        let key = match wanted.by {
+            By::Change => change,
+            By::Relative if change == 0.0 => 0.0,
+            By::Relative => change / l.importance,
+            By::Rank => l.rank as f64 - r.rank as f64,
+        };
+        (key, change)
+    };
+    let moved = |sign: f64| {
+        let mut rows: Vec<usize> = all()
+            .filter(|&page| both(page).is_some() && sign * keys(page).0 > 0.0)
+            .collect();
+        rows.sort_by(|&a, &b| {
+            let ((key_a, change_a), (key_b, change_b)) = (keys(a), keys(b));
+            let later = |page: usize| (right[page].unwrap().rank, page);
+            (sign * key_b, sign * change_b)
+                .partial_cmp(&(sign * key_a, sign * change_a))
+                .unwrap()
+                .then(later(a).cmp(&later(b)))
+        });
+        rows
+    };
+    let alone = |one: &[Option<Standing>], other: &[Option<Standing>]| {
+        let mut rows: Vec<usize> = all()
+            .filter(|&page| one[page].is_some() && other[page].is_none())
+            .collect();
+        rows.sort_by_key(|&page| (one[page].unwrap().rank, page));
+        rows
+    };
+    let mut lists = [
+        moved(1.0),
+        moved(-1.0),
+        alone(right, left),
+        alone(left, right),
+    ];
+    lists
+        .iter_mut()
+        .for_each(|list| list.truncate(wanted.count));
+    lists
+}
+
+fn listed(found: &Moved<usize>) -> [Vec<usize>; 4] {
+    [
+        pages(&found.rose, |page| page.page),
+        pages(&found.fell, |page| page.page),
+        pages(&found.new, |page| page.0),
+        pages(&found.gone, |page| page.0),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn lists_are_all_pages_sorted_and_cut(
+        sides in sides(),
+        by in bys(),
+        count in 0usize..20,
+        top in prop_oneof![Just(u64::MAX), 1u64..60],
+    ) {
+        let wanted = Wanted { count, by, top, margin: None };
+        prop_assert_eq!(listed(&run(&sides, wanted)), naive(&sides, wanted));
+    }
+
+    #[test]
+    fn sums_are_by_definition(sides in sides(), margin in 0.0..0.1f64) {
+        let (left, right) = &sides;
+        let found = run(&sides, Wanted { margin: Some(margin), ..wanted(3, By::Change) }).summary;
+        let share = |side: Option<Standing>| side.map_or(0.0, |s| s.importance);
+        let pairs = || left.iter().zip(right).filter_map(|(l, r)| l.zip(*r));
+        let count = |test: &dyn Fn(Standing, Standing) -> bool| {
+            pairs().filter(|(l, r)| test(*l, *r)).count() as u64
+        };
+        // Multiples of 1/64: sums are exact.
+        let l1: f64 = left.iter().zip(right).map(|(l, r)| (share(*l) - share(*r)).abs()).sum();
+        prop_assert_eq!(found.l1, l1);
+        prop_assert_eq!(found.common_pages, count(&|_, _| true));
+        prop_assert_eq!(found.left_pages, left.iter().flatten().count() as u64);
+        prop_assert_eq!(found.right_pages, right.iter().flatten().count() as u64);
+        prop_assert_eq!(found.rose_pages, count(&|l, r| r.importance > l.importance));
+        prop_assert_eq!(found.fell_pages, count(&|l, r| r.importance < l.importance));
+        prop_assert_eq!(found.rose_pages + found.fell_pages + found.unchanged_pages, found.common_pages);
+        prop_assert_eq!(found.same_rank_pages, count(&|l, r| l.rank == r.rank));
+        prop_assert_eq!(found.certain_rose_pages, Some(count(&|l, r| r.importance - l.importance > margin)));
+        prop_assert_eq!(found.certain_fell_pages, Some(count(&|l, r| l.importance - r.importance > margin)));
+        for top in &found.top {
+            let on = |side: &Option<Standing>| side.is_some_and(|s| s.rank <= top.k);
+            let (mut stayed, mut entered, mut gone) = (0, 0, 0);
+            for (l, r) in left.iter().zip(right) {
+                match (on(l), on(r)) {
+                    (true, true) => stayed += 1,
+                    (false, true) => entered += 1,
+                    (true, false) => gone += 1,
+                    (false, false) => {}
+                }
+            }
+            prop_assert_eq!((top.stayed, top.entered, top.left), (stayed, entered, gone));
+        }
+        let ks = (1..).map(|exponent| 10u64.pow(exponent));
+        let shorter = found.left_pages.min(found.right_pages);
+        prop_assert_eq!(found.top.len(), ks.take_while(|&k| k <= shorter).count());
+    }
+
+    /// Seen from the other side, what rose fell, and what is new is gone.
+    #[test]
+    fn sides_swap(sides in sides()) {
+        let there = run(&sides, wanted(200, By::Change));
+        let back = run(&(sides.1, sides.0), wanted(200, By::Change));
+        let sorted = |mut pages: Vec<usize>| { pages.sort_unstable(); pages };
+        let [rose, fell, new, gone] = listed(&there).map(sorted);
+        prop_assert_eq!([fell, rose, gone, new], listed(&back).map(sorted));
+        prop_assert_eq!((there.summary.l1, there.summary.linf), (back.summary.l1, back.summary.linf));
+    }
+
+    /// Joined by name, pages have the ranks and shares of the definition, and the same sums.
+    #[test]
+    fn names_join_as_numbers_do(sides in sides(), by in bys()) {
+        let total = |side: &[Option<Standing>]| -> f64 {
+            side.iter().flatten().map(|s| s.importance).sum()
+        };
+        prop_assume!(total(&sides.0) > 0.0 && total(&sides.1) > 0.0);
+        let name = |page: usize| format!("page {page}");
+        let shares = |side: &[Option<Standing>]| -> Vec<Option<Standing>> {
+            let shares: Vec<_> =
+                side.iter().map(|s| s.map(|s| s.importance / total(side))).collect();
+            standings(&shares)
+        };
+        let scores = |side: &[Option<Standing>]| {
+            let mut scores = Scores::new();
+            for (page, standing) in side.iter().enumerate() {
+                if let Some(standing) = standing {
+                    scores.push(name(page).as_bytes(), standing.importance).unwrap();
+                }
+            }
+            scores
+        };
+        let by_name = moved_by_name(scores(&sides.0), scores(&sides.1), wanted(200, by)).unwrap();
+        let by_number = run(&(shares(&sides.0), shares(&sides.1)), wanted(200, by));
+        let (mut named, mut numbered) = (by_name.summary.clone(), by_number.summary.clone());
+        prop_assert!((named.l1 - numbered.l1).abs() < 1e-14);
+        (named.l1, numbered.l1) = (0.0, 0.0);
+        prop_assert_eq!(named, numbered);
+        let of = |moves: &[Move<usize>]| -> Vec<(NameHash, Standing, Standing)> {
+            let mut rows: Vec<_> = moves
+                .iter()
+                .map(|m| (NameHash::of(name(m.page).as_bytes()), m.left, m.right))
+                .collect();
+            rows.sort_by_key(|row| row.0);
+            rows
+        };
+        let hashed = |moves: &[Move<NameHash>]| -> Vec<(NameHash, Standing, Standing)> {
+            let mut rows: Vec<_> = moves.iter().map(|m| (m.page, m.left, m.right)).collect();
+            rows.sort_by_key(|row| row.0);
+            rows
+        };
+        prop_assert_eq!(hashed(&by_name.rose), of(&by_number.rose));
+        prop_assert_eq!(hashed(&by_name.fell), of(&by_number.fell));
+    }
+}

@@ -1,0 +1,109 @@
+//! What moved between two snapshots whose pages have the same numbers: both are read once, side by side,
+//! a block (131,072 pages) at a time, and only their importances and ranks.
+
+use super::{Column, Info, Snapshot};
+use crate::engine::{CHUNK_PAGES, ENDOWMENT, PageId};
+use crate::metrics::moved::{Moved, Movers, Standing, Wanted};
+use crate::store::{self, Disk};
+use crate::{Error, Result};
+
+/// Whether a page has the same number in both snapshots. Of one store, it has: pages are only ever
+/// appended. Of a store and a copy of it, it has if what they both know came in the same order; then they have the
+/// same key, and page by page the same fingerprints, which are compared (10 bytes a page and side).
+///
+/// # Errors
+/// A store's identity or fingerprints are damaged or cannot be read.
+pub fn same_numbers(disk: &dyn Disk, left: &Snapshot, right: &Snapshot) -> Result<bool> {
+    if left.store == right.store {
+        return Ok(true);
+    }
+    let (_, left_key) = store::identity_of(disk, &left.store)?;
+    let (_, right_key) = store::identity_of(disk, &right.store)?;
+    if left_key.0 != right_key.0 {
+        return Ok(false);
+    }
+    let left_prints = left.all_pages("fingerprints", left.names.fingerprints());
+    let right_prints = right.all_pages("fingerprints", right.names.fingerprints());
+    for (left, right) in left_prints.zip(right_prints) {
+        if left? != right? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// What moved from `left` to `right`, which must have the [`same_numbers`]. Ties that nothing else decides
+/// are in the order of the pages' first appearance. Memory: a few MB beside the lists.
+///
+/// # Errors
+/// A snapshot is damaged or cannot be read.
+pub fn moved(left: &Snapshot, right: &Snapshot, wanted: Wanted) -> Result<Moved<PageId>> {
+    let mut movers = Movers::new(wanted);
+    let blocks = left.columns.blocks().max(right.columns.blocks());
+    for block in 0..blocks {
+        let (l, r) = (left.standings(block)?, right.standings(block)?);
+        for at in 0..l.len().max(r.len()) {
+            let page = PageId(block * CHUNK_PAGES + at as u64);
+            movers.add(page, l.get(at).copied(), r.get(at).copied());
+        }
+    }
+    Ok(movers.finish())
+}
+
+impl Snapshot {
+    /// Importances and ranks of a block; none if it has no such block.
+    fn standings(&self, block: u64) -> Result<Vec<Standing>> {
+        if block >= self.columns.blocks() {
+            return Ok(Vec::new());
+        }
+        let importances = self.columns.column(block, Column::Importance)?;
+        let ranks = self.columns.column(block, Column::Rank)?;
+        let both = importances.into_iter().zip(ranks);
+        both.map(|(bits, rank)| self.standing(f64::from_bits(bits), rank))
+            .collect()
+    }
+
+    fn standing(&self, importance: f64, rank: u64) -> Result<Standing> {
+        let pages = self.info().pages;
+        // Of a share that is all, rounding may make a little more than 1.
+        if !(0.0..1.001).contains(&importance) || !(1..=pages).contains(&rank) {
+            return Err(self.columns.damaged(format!(
+                "a page has importance {importance} and rank {rank} of {pages}"
+            )));
+        }
+        Ok(Standing { importance, rank })
+    }
+}
+
+/// What lies between two snapshots.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Elapsed {
+    /// Days between their latest fetches; negative: the right one is the earlier. `None`: a time is not known,
+    /// or they are the same.
+    pub days: Option<f64>,
+    /// Cash distributed between them, in units of the larger supply; negative as above. `None`: of two
+    /// stores, or nothing was distributed.
+    pub turnovers: Option<f64>,
+}
+
+/// What lies between two snapshots. `one_store`: they are of one store, and so count on one clock.
+///
+/// # Errors
+/// [`Error::Refused`] if a clock is no number.
+pub fn elapsed(left: &Info, right: &Info, one_store: bool) -> Result<Elapsed> {
+    let seconds = left.time.zip(right.time);
+    let seconds = seconds.map(|(left, right)| i128::from(right) - i128::from(left));
+    let clock = |info: &Info| {
+        let clock: Result<u128, _> = info.clock.parse();
+        clock.map_err(|_| Error::Refused(format!("the clock {:?} is no number", info.clock)))
+    };
+    let (from, to) = (clock(left)?, clock(right)?);
+    let sign = if to >= from { 1.0 } else { -1.0 };
+    let supply = left.pages.max(right.pages) as f64 * ENDOWMENT as f64;
+    let turnovers = sign * to.abs_diff(from) as f64 / supply;
+    let some = |value: f64| (value != 0.0 && value.is_finite()).then_some(value);
+    Ok(Elapsed {
+        days: seconds.and_then(|seconds| some(seconds as f64 / 86_400.0)),
+        turnovers: some(turnovers).filter(|_| one_store),
+    })
+}

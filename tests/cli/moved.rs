@@ -1,0 +1,506 @@
+//! `compare --moved`: what rose and fell, between snapshots, stores and files.
+
+use std::collections::HashMap;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::support::{Lab, crawl, gzip};
+
+/// Records of pages `p0`, `p1`, ...: `passes` over the rows, all fetched at `time`.
+fn records(rows: &[Vec<usize>], passes: usize, time: &str) -> String {
+    let url = |page: usize| format!("http://example.org/p{page}");
+    let pass: String = rows
+        .iter()
+        .enumerate()
+        .map(|(page, links)| {
+            let links: Vec<String> = links.iter().map(|&to| url(to)).collect();
+            let record = serde_json::json!({"url": url(page), "fetched_at": time, "links": links});
+            format!("{record}\n")
+        })
+        .collect();
+    pass.repeat(passes)
+}
+
+/// A ring of `n`, then a star around page 0 with n - 1 leaves, ten days later: two snapshots of store s,
+/// and the exports x and y.
+fn ring_to_star(n: usize) -> Lab {
+    let lab = Lab::new();
+    let ring: Vec<Vec<usize>> = (0..n).map(|page| vec![(page + 1) % n]).collect();
+    let star = (0..n).map(|page| if page == 0 { (1..n).collect() } else { vec![0] });
+    let star: Vec<Vec<usize>> = star.collect();
+    let passes = 12_000 / n;
+    let ring = records(&ring, passes, "2026-01-01T00:00:00Z");
+    let star = records(&star, passes, "2026-01-11T00:00:00Z");
+    let ingest = "ingest - --format records --store s";
+    lab.feed(ingest, ring.as_bytes()).exits(0);
+    lab.run("export --to tsv --store s -o x").exits(0);
+    lab.feed(ingest, star.as_bytes()).exits(0);
+    lab.run("export --to tsv --store s -o y").exits(0);
+    lab
+}
+
+const FIRST: &str = "s/snapshots/000000012000.snapshot";
+
+fn float(value: &Value) -> f64 {
+    value
+        .as_f64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+fn list<'v>(report: &'v Value, name: &str) -> &'v Vec<Value> {
+    report[name].as_array().unwrap()
+}
+
+/// In a ring all are alike, 1/n. The hub of a star has (1 + d (n - 1))/(n (1 + d)).
+#[test]
+fn a_certain_rise_is_that_of_the_closed_form() {
+    let lab = ring_to_star(4);
+    let found = lab.run(&format!("compare {FIRST} s --moved 10 --json"));
+    let found = found.exits(0).json();
+    let hub = (1.0 + 0.85 * 3.0) / (4.0 * 1.85);
+    let margin = float(&found["margin"]);
+    let bounds = float(&found["left"]["bound_l1"]) + float(&found["right"]["bound_l1"]);
+    assert!(
+        (margin - bounds / 2.0).abs() < 1e-15 && margin < 1e-3,
+        "{found}"
+    );
+
+    let rose = list(&found, "rose");
+    assert_eq!(rose.len(), 1);
+    let row = &rose[0];
+    assert_eq!(row["url"], "http://example.org/p0");
+    assert_eq!(row["certain"], true);
+    assert_eq!(
+        (&row["left_rank"], &row["right_rank"]),
+        (&1.into(), &1.into())
+    );
+    let change = float(&row["change"]);
+    // Damping is a multiple of 2^-32: less than 1e-9.
+    assert!((change - (hub - 0.25)).abs() <= margin + 1e-9, "{found}");
+    assert!((float(&row["relative"]) - change / 0.25).abs() <= 4.0 * margin);
+    assert_eq!(found["days"], 10.0);
+    assert!((float(&row["per_day"]) - change / 10.0).abs() < 1e-15);
+    let turnovers = float(&found["turnovers"]);
+    assert!(turnovers > 0.0);
+    assert!((float(&row["per_turnover"]) - change / turnovers).abs() < 1e-15);
+    let between = float(&found["right"]["turnovers"]) - float(&found["left"]["turnovers"]);
+    assert!((turnovers - between).abs() < 1e-9 * between, "{found}");
+
+    let fell = list(&found, "fell");
+    assert_eq!(fell.len(), 3);
+    for row in fell {
+        assert_eq!(row["certain"], true);
+        let leaf = (1.0 - hub) / 3.0;
+        assert!((float(&row["change"]) - (leaf - 0.25)).abs() <= margin + 1e-9);
+    }
+    for (key, expected) in [
+        ("common_pages", 4),
+        ("new_pages", 0),
+        ("gone_pages", 0),
+        ("rose_pages", 1),
+        ("fell_pages", 3),
+        ("certain_rose_pages", 1),
+        ("certain_fell_pages", 3),
+    ] {
+        assert_eq!(found[key], expected, "{key}");
+    }
+    assert!((float(&found["l1"]) - 2.0 * (hub - 0.25)).abs() <= 2.0 * margin + 1e-9);
+
+    // The other way round, all that rose falls, at the same rate.
+    let back = lab.run(&format!("compare s {FIRST} --moved 10 --json"));
+    let back = back.exits(0).json();
+    assert_eq!(back["days"], -10.0);
+    let row = &list(&back, "fell")[0];
+    assert_eq!(row["url"], "http://example.org/p0");
+    assert_eq!(float(&row["change"]), -change);
+    assert_eq!(row["per_day"], rose[0]["per_day"]);
+    assert_eq!(row["per_turnover"], rose[0]["per_turnover"]);
+}
+
+/// Files have no bounds and no times: nothing is made up.
+#[test]
+fn files_are_certain_of_nothing() {
+    let lab = ring_to_star(4);
+    let sides = ["x y", &format!("{FIRST} y"), "x s"].map(String::from);
+    for sides in sides {
+        let found = lab.run(&format!("compare {sides} --moved 3 --json"));
+        let found = found.exits(0).json();
+        for key in [
+            "margin",
+            "certain_rose_pages",
+            "certain_fell_pages",
+            "days",
+            "turnovers",
+        ] {
+            assert!(found[key].is_null(), "{sides}: {key}");
+        }
+        let row = &list(&found, "rose")[0];
+        assert_eq!(row["url"], "http://example.org/p0", "{sides}");
+        for key in ["certain", "per_day", "per_turnover"] {
+            assert!(row[key].is_null(), "{sides}: {key}");
+        }
+        let plain = lab.run(&format!("compare {sides} --moved 3")).exits(0).out;
+        assert!(plain.contains("unknown  http://example.org/p0"), "{plain}");
+        assert!(!plain.contains("per day"), "{plain}");
+    }
+}
+
+/// Rank and importance of an export, by URL.
+fn export_of(lab: &Lab, store: &str) -> HashMap<String, (u64, f64)> {
+    let tsv = lab.export(store);
+    let rows = tsv.lines().skip(1).map(|line| {
+        let mut fields = line.split('\t');
+        let mut next = || fields.next().unwrap();
+        let (url, importance, rank) = (next(), next(), next());
+        (
+            url.into(),
+            (rank.parse().unwrap(), importance.parse().unwrap()),
+        )
+    });
+    rows.collect()
+}
+
+/// Every row of the JSON report against the two exports.
+#[track_caller]
+fn check(found: &Value, before: &HashMap<String, (u64, f64)>, after: &HashMap<String, (u64, f64)>) {
+    let near = |value: &Value, expected: f64| {
+        let value = float(value);
+        assert!(
+            (value - expected).abs() <= 1e-15 + 1e-12 * expected.abs(),
+            "{value} {expected}"
+        );
+    };
+    let mut seen = 0;
+    for (name, sign) in [("rose", 1.0), ("fell", -1.0)] {
+        for row in list(found, name) {
+            let url = row["url"].as_str().unwrap();
+            let (l, r) = (before[url], after[url]);
+            assert_eq!(
+                (&row["left_rank"], &row["right_rank"]),
+                (&l.0.into(), &r.0.into())
+            );
+            assert_eq!(row["rank_change"], l.0 as i64 - r.0 as i64);
+            near(&row["left_importance"], l.1);
+            near(&row["right_importance"], r.1);
+            near(&row["change"], r.1 - l.1);
+            assert!(sign * float(&row["change"]) > 0.0);
+            seen += 1;
+        }
+    }
+    for (name, of, other) in [("new", after, before), ("gone", before, after)] {
+        for row in list(found, name) {
+            let url = row["url"].as_str().unwrap();
+            assert!(!other.contains_key(url), "{url}");
+            assert_eq!(row["rank"], of[url].0);
+            near(&row["importance"], of[url].1);
+            seen += 1;
+        }
+        let absent = of.keys().filter(|url| !other.contains_key(*url)).count();
+        assert_eq!(list(found, name).len(), absent, "{name}");
+    }
+    let union = before
+        .keys()
+        .filter(|url| !after.contains_key(*url))
+        .count()
+        + after.len();
+    assert_eq!(
+        seen as u64 + found["unchanged_pages"].as_u64().unwrap(),
+        union as u64
+    );
+}
+
+/// Two snapshots of one store by number, and their exports by name, say the same.
+#[test]
+fn snapshots_of_one_store_say_what_their_exports_say() {
+    let lab = Lab::new();
+    let lines = crawl(91, 3_000);
+    lab.file("a", lines[..1_000].concat());
+    lab.file("b", lines[1_000..].concat());
+    lab.run("ingest a --store s").exits(0);
+    lab.run("export --to tsv --store s -o x").exits(0);
+    let before = export_of(&lab, "s");
+    lab.run("ingest a b --store s").exits(0);
+    lab.run("export --to tsv --store s -o y").exits(0);
+    let after = export_of(&lab, "s");
+    assert!(after.len() > before.len());
+    let first = "s/snapshots/000000001000.snapshot";
+    for by in ["change", "relative", "rank"] {
+        let all = format!("--moved 100000 --by {by} --json");
+        for sides in [format!("{first} s"), "x y".into(), "x s".into()] {
+            let found = lab.run(&format!("compare {sides} {all}")).exits(0).json();
+            match by {
+                "rank" => {}
+                _ => check(&found, &before, &after),
+            }
+            // Sorted by what was asked for.
+            for (name, sign) in [("rose", 1.0), ("fell", -1.0)] {
+                let key = |row: &Value| match by {
+                    "change" => float(&row["change"]),
+                    "relative" => row["relative"].as_f64().unwrap_or(f64::INFINITY),
+                    _ => float(&row["rank_change"]),
+                };
+                let keys: Vec<f64> = list(&found, name)
+                    .iter()
+                    .map(|row| sign * key(row))
+                    .collect();
+                assert!(keys.is_sorted_by(|a, b| a >= b), "{sides} {by} {name}");
+                assert!(keys.iter().all(|&key| key > 0.0) && !keys.is_empty());
+            }
+        }
+    }
+    let back = lab.run(&format!("compare s {first} --moved 100000 --json"));
+    check(&back.exits(0).json(), &after, &before);
+
+    // Only the first 20 of a side.
+    let line = format!("compare {first} s --moved 100000 --top 20 --json");
+    let found = lab.run(&line).exits(0).json();
+    let union = |url: &str| {
+        before.get(url).is_some_and(|page| page.0 <= 20)
+            || after.get(url).is_some_and(|page| page.0 <= 20)
+    };
+    let urls: Vec<&str> = ["rose", "fell", "new", "gone"]
+        .iter()
+        .flat_map(|name| list(&found, name))
+        .map(|row| row["url"].as_str().unwrap())
+        .collect();
+    assert!(urls.iter().all(|url| union(url)));
+    let expected = after.keys().chain(before.keys()).filter(|url| union(url));
+    let expected: std::collections::HashSet<_> = expected.collect();
+    assert_eq!(urls.len(), expected.len());
+    // The summary is of all pages.
+    assert_eq!(found["right_pages"], after.len());
+    let kept = |page: Option<&(u64, f64)>| page.is_some_and(|page| page.0 <= 10);
+    let stayed = after
+        .iter()
+        .filter(|(url, page)| page.0 <= 10 && kept(before.get(*url)));
+    assert_eq!(found["top"][0]["k"], 10);
+    assert_eq!(found["top"][0]["stayed"], stayed.count());
+}
+
+/// A copy of a store numbers pages as the store does, as far as both go; where both went on their own ways, names
+/// join them.
+#[test]
+fn copies_of_a_store() {
+    let lab = Lab::new();
+    let copy = |from: &str, to: &str| {
+        let (from, to) = (lab.path(from), lab.path(to));
+        let done = std::process::Command::new("cp")
+            .arg("-r")
+            .arg(from)
+            .arg(to)
+            .status();
+        assert!(done.unwrap().success());
+    };
+    let lines = crawl(92, 1_500);
+    lab.file("a", lines[..500].concat());
+    lab.file("b", lines[500..1_000].concat());
+    lab.file("c", lines[1_000..].concat());
+    lab.run("ingest a --store s").exits(0);
+    copy("s", "copy");
+    copy("s", "other");
+    let before = export_of(&lab, "s");
+    lab.run("ingest a b --store s").exits(0);
+    lab.run("ingest a c --store other").exits(0);
+    let after = export_of(&lab, "s");
+    let other = export_of(&lab, "other");
+    let found = lab
+        .run("compare copy s --moved 100000 --json")
+        .exits(0)
+        .json();
+    check(&found, &before, &after);
+    assert!(!found["turnovers"].is_null());
+    let found = lab
+        .run("compare other s --moved 100000 --json")
+        .exits(0)
+        .json();
+    check(&found, &other, &after);
+    // Two clocks.
+    assert!(found["turnovers"].is_null());
+    assert!(
+        !found["margin"].is_null()
+            || found["left"]["bound_l1"].is_null()
+            || found["right"]["bound_l1"].is_null()
+    );
+}
+
+/// More pages than a block of a snapshot has (131,072), on one side or on both. They are not all held: joined by
+/// name, 2,600,002 pages on two sides would take 24 bytes each at least, 62 MB.
+#[test]
+fn many_pages_in_little_memory() {
+    let lab = Lab::new();
+    let row = |to: std::ops::Range<u32>| {
+        let targets: String = to.map(|page| format!("\tn{page}")).collect();
+        format!("hub{targets}\n")
+    };
+    lab.file("a", row(0..900_000));
+    lab.file("b", row(900_000..1_700_000));
+    let ingest = "--format adjacency --store s --marks 0";
+    lab.run(&format!("ingest a {ingest}")).exits(0);
+    lab.run(&format!("ingest a b {ingest}")).exits(0);
+    let first = "s/snapshots/000000000001.snapshot";
+    let run = |sides: String| {
+        let line = format!("compare {sides} --moved 2 --json");
+        let run = lab.measure(&line, Stdio::null());
+        assert!(
+            (1..40 << 10).contains(&run.peak_kib),
+            "{} KiB",
+            run.peak_kib
+        );
+        run.done.exits(0).json()
+    };
+    let found = run(format!("{first} s"));
+    for (key, expected) in [
+        ("common_pages", 900_001),
+        ("new_pages", 800_000),
+        ("gone_pages", 0),
+    ] {
+        assert_eq!(found[key], expected, "{key}");
+    }
+    let urls = |found: &Value, name| -> Vec<String> {
+        let url = |row: &Value| row["url"].as_str().unwrap().to_owned();
+        list(found, name).iter().map(url).collect()
+    };
+    // All targets are alike, so the first to appear come first.
+    assert_eq!(urls(&found, "new"), ["n900000", "n900001"]);
+    let back = run(format!("s {first}"));
+    assert_eq!(
+        (&back["gone_pages"], &back["new_pages"]),
+        (&800_000.into(), &0.into())
+    );
+    assert_eq!(urls(&back, "gone"), ["n900000", "n900001"]);
+}
+
+/// Scores by hand: sixteenths are exact.
+#[test]
+fn tables_by_hand() {
+    let lab = Lab::new();
+    lab.file("x", "url\tscore\na\t8\nb\t4\nc\t2\nd\t2\n");
+    lab.file("y", gzip(b"c\t4\nb\t3\ne\t1\na\t8\n"));
+    let found = lab.run("compare x y --moved 5 --json").exits(0).json();
+    let [rose, fell, new, gone] = ["rose", "fell", "new", "gone"].map(|name| list(&found, name));
+    assert_eq!(
+        (rose.len(), fell.len(), new.len(), gone.len()),
+        (1, 1, 1, 1)
+    );
+    assert_eq!(
+        (&rose[0]["url"], &rose[0]["change"]),
+        (&"c".into(), &0.125.into())
+    );
+    assert_eq!(
+        (&rose[0]["relative"], &rose[0]["rank_change"]),
+        (&1.0.into(), &1.into())
+    );
+    assert_eq!(
+        (&fell[0]["url"], &fell[0]["change"]),
+        (&"b".into(), &(-0.0625).into())
+    );
+    assert_eq!((&new[0]["url"], &new[0]["rank"]), (&"e".into(), &4.into()));
+    assert_eq!(
+        (&gone[0]["url"], &gone[0]["rank"]),
+        (&"d".into(), &3.into())
+    );
+    assert_eq!(
+        (&found["unchanged_pages"], &found["same_rank_pages"]),
+        (&1.into(), &1.into())
+    );
+    assert_eq!(
+        (&found["l1"], &found["linf"]),
+        (&0.375.into(), &0.125.into())
+    );
+    let plain = lab.run("compare x y --moved 5").exits(0).out;
+    for line in [
+        "common_pages\t3",
+        "new_pages\t1",
+        "margin\tunknown",
+        "l1\t0.375",
+    ] {
+        assert!(plain.lines().any(|found| found == line), "{line}: {plain}");
+    }
+    // Of no list more than asked for, and of all the same sums.
+    let none = lab.run("compare x y --moved 0 --json").exits(0).json();
+    for name in ["rose", "fell", "new", "gone"] {
+        assert_eq!(none[name], Value::Array(vec![]));
+    }
+    assert_eq!(none["l1"], found["l1"]);
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused() {
+    let lab = Lab::new();
+    lab.file("a", crawl(93, 50).concat());
+    lab.run("ingest a --store s").exits(0);
+    lab.run("export --to parquet --store s -o p").exits(0);
+    lab.run("export --to jsonl --store s -o j").exits(0);
+    lab.run("convert a -o z").exits(0);
+    lab.file("t", "a\t1\n");
+    let name = "s/snapshots/000000000050.snapshot";
+    let snapshot = std::fs::read(lab.path(name)).unwrap();
+    // Outside of a store there are no names.
+    lab.file("loose", &snapshot);
+    std::fs::create_dir(lab.path("empty")).unwrap();
+    for moved in ["", "--moved 3"] {
+        for (side, says) in [
+            ("p", "Parquet"),
+            ("j", "JSON lines"),
+            ("z", "crawl archive"),
+            ("loose", "inside its store"),
+            ("empty", "no cashrank store"),
+        ] {
+            for sides in [
+                format!("{side} t"),
+                format!("t {side}"),
+                format!("s {side}"),
+            ] {
+                let done = lab.run(&format!("compare {sides} {moved}"));
+                done.exits(2).says(&[says, side]);
+            }
+        }
+        lab.run(&format!("compare s nothing {moved}"))
+            .exits(7)
+            .says(&["nothing"]);
+        lab.file("torn", "a\t1\nb\n");
+        lab.run(&format!("compare s torn {moved}"))
+            .exits(4)
+            .says(&["torn", "no tab"]);
+        // Another version, or damage anywhere, is known by its name, too.
+        let mut other = snapshot.clone();
+        let end = other.len() - 1;
+        (other[7], other[end]) = (b'9', b'9');
+        lab.file("s/snapshots/000000000051.snapshot", &other);
+        lab.run(&format!(
+            "compare s s/snapshots/000000000051.snapshot {moved}"
+        ))
+        .exits(2)
+        .says(&["version 09"]);
+        for at in [0, 20, end] {
+            let mut bytes = snapshot.clone();
+            bytes[at] ^= 1;
+            lab.file("s/snapshots/000000000051.snapshot", &bytes);
+            for sides in [
+                "s s/snapshots/000000000051.snapshot",
+                "s/snapshots/000000000051.snapshot t",
+            ] {
+                lab.run(&format!("compare {sides} {moved}"))
+                    .exits(5)
+                    .says(&["damaged"]);
+            }
+        }
+    }
+    lab.run("compare s s --by rank").exits(2);
+    lab.run("compare s s --top 3").exits(2);
+    lab.run("compare s s --moved 3 --top 0").exits(2);
+    lab.run("compare s s --moved 3 --by luck")
+        .exits(2)
+        .says(&["change, relative or rank"]);
+}
+
+/// A pipe cannot be read twice, which names take.
+#[test]
+fn pipes_are_refused_before_they_are_read() {
+    let lab = Lab::new();
+    lab.file("t", "a\t1\n");
+    let done = lab.feed("compare /dev/stdin t --moved 3", b"a\t1\n");
+    done.exits(2).says(&["no regular file", "/dev/stdin"]);
+    lab.feed("compare /dev/stdin t --json", b"a\t1\n").exits(0);
+}
