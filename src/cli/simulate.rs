@@ -1,17 +1,19 @@
 //! `cashrank simulate`: crawls of synthetic webs, measured against exact PageRank.
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use cashrank::decode::Format;
 use cashrank::engine::{Estimator, SelfLinks, WindowPolicy};
 use cashrank::sim::experiment::{Changes, Sample, Setting};
+use cashrank::sim::figures::{Base, figures};
 use cashrank::sim::load;
 use cashrank::sim::strategy::Strategy;
-use cashrank::sim::web::{InDegree, OutDegree, Web};
+use cashrank::sim::web::{InDegree, OutDegree};
 use cashrank::source::InputName;
 use cashrank::{Error, Limits};
 
-use super::common::{Exit, parsed, positive, print};
+use super::common::{self, Exit, parsed, positive, print, threads};
 
 /// Simulate crawls of a web that may change, and measure the error over time.
 #[derive(clap::Args)]
@@ -20,6 +22,7 @@ Examples:
   cashrank simulate --strategy greedy --passes 10
   cashrank simulate --pages 20000 --window variable:8 --window auto --change-rate 0.01
   cashrank simulate --graph graph.tsv.zst --strategy random --samples 4 --json
+  cashrank simulate --figures figures
 A pass is as many crawls as the web had pages at first. Errors are against exact PageRank of the web
 as it is at that moment. The engine is the one of `ingest`; with the defaults the rest is as in
 Abiteboul, Preda, Cobena: Adaptive On-Line Page Importance Computation (2003), section 4.2. The
@@ -86,12 +89,24 @@ pub struct Args {
     /// A JSON object a row, for programs.
     #[arg(long)]
     json: bool,
+    /// Make all experiments of the paper instead, and write their tables (CSV) and plots (SVG) into
+    /// this folder.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["strategy", "window", "estimator", "passes",
+        "samples", "change_rate", "appear", "vanish", "change_after", "change_until", "growing", "damping",
+        "recycle_after", "json"])]
+    figures: Option<PathBuf>,
+    /// Crawls at a time, with --figures; results don't depend on it. Default: one for each processor.
+    #[arg(long, value_name = "N", value_parser = positive, requires = "figures")]
+    threads: Option<u64>,
 }
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
+        if let Some(folder) = &self.figures {
+            return self.figures(folder);
+        }
         let setting = self.setting();
-        let web = self.made()?;
+        let web = self.base()?.web(self.seed)?;
         print(|out| {
             if !self.json {
                 writeln!(out, "{}", Sample::COLUMNS)?;
@@ -102,7 +117,8 @@ impl Args {
                     false => Ok(sample.line()),
                 };
                 // A row is worth seeing before the next one is known.
-                let written = line.and_then(|line| writeln!(out, "{line}").and_then(|()| out.flush()));
+                let written =
+                    line.and_then(|line| writeln!(out, "{line}").and_then(|()| out.flush()));
                 written.map_err(|source| Error::Io {
                     path: "standard output".into(),
                     action: "write",
@@ -137,9 +153,41 @@ impl Args {
         }
     }
 
-    fn made(&self) -> anyhow::Result<Web> {
+    fn figures(&self, folder: &Path) -> anyhow::Result<Exit> {
+        let base = self.base()?;
+        let io = |path: &Path, action| {
+            let path = path.to_owned();
+            move |source| Error::Io {
+                path,
+                action,
+                source,
+            }
+        };
+        std::fs::create_dir_all(folder).map_err(io(folder, "create"))?;
+        let tell = |line: &str| eprintln!("{line}");
+        let mut written = 0;
+        figures(
+            &base,
+            self.seed,
+            threads(self.threads),
+            &tell,
+            &mut |name, text| {
+                let path = folder.join(name);
+                written += 1;
+                std::fs::write(&path, text).map_err(io(&path, "write"))
+            },
+        )?;
+        eprintln!("{written} files are in {}", folder.display());
+        Ok(Exit::Done)
+    }
+
+    fn base(&self) -> anyhow::Result<Base> {
         let Some(file) = &self.graph else {
-            return Ok(Web::synthetic(self.pages, self.web, self.out_degree, self.seed)?);
+            return Ok(Base::Synthetic {
+                pages: self.pages,
+                in_degree: self.web,
+                out_degree: self.out_degree,
+            });
         };
         let format = match self.format.as_str() {
             "auto" => None,
@@ -148,8 +196,11 @@ impl Args {
         let inputs = [InputName::parse(file)];
         let loaded = load(&inputs, format, SelfLinks::Drop, &Limits::default())?;
         if loaded.skipped > 0 {
-            eprintln!("{} records were skipped", loaded.skipped);
+            eprintln!("{} records were skipped", common::thousands(loaded.skipped));
         }
-        Ok(Web::of_graph(&loaded.graph, self.seed)?)
+        Ok(Base::Graph {
+            name: Path::new(file).display().to_string(),
+            graph: loaded.graph,
+        })
     }
 }

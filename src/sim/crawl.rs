@@ -57,9 +57,8 @@ impl Crawl {
         configs: &[Config],
         seed: u64,
     ) -> Result<Crawl> {
-        let engine = |config: &Config| {
-            Engine::with_archive(config.clone(), PAGES_MAX, InMemory::default())
-        };
+        let engine =
+            |config: &Config| Engine::with_archive(config.clone(), PAGES_MAX, InMemory::default());
         let engines = configs.iter().map(engine).collect::<Result<Vec<_>>>()?;
         if engines.is_empty() {
             return Err(Error::Refused("a crawl without a window".into()));
@@ -160,7 +159,9 @@ impl Crawl {
     /// [`Error::Refused`] if all pages known are gone; those of the engine.
     pub fn step(&mut self) -> Result<()> {
         let page = self.scheduler.next().ok_or_else(|| {
-            Error::Refused("all pages that were known have vanished: nothing is left to crawl".into())
+            Error::Refused(
+                "all pages that were known have vanished: nothing is left to crawl".into(),
+            )
         })?;
         let node = self.nodes[page as usize];
         self.cash += u128::from(self.ledger().cash(PageId(u64::from(page))));
@@ -179,7 +180,8 @@ impl Crawl {
             self.batch.links = links;
             self.apply(What::Visit, page)?;
             self.make_known(first_new);
-            self.scheduler.crawled(self.engines[0].ledger(), &self.batch.links);
+            self.scheduler
+                .crawled(self.engines[0].ledger(), &self.batch.links);
         }
         let rounds = self.ledger().totals().rounds;
         if rounds != self.rounds {
@@ -198,7 +200,9 @@ impl Crawl {
             self.nodes.push(node);
             let name = node.to_string();
             let batch = &mut self.batch;
-            batch.fingerprints.push(self.fingerprints.of(name.as_bytes()));
+            batch
+                .fingerprints
+                .push(self.fingerprints.of(name.as_bytes()));
             batch.text.extend_from_slice(name.as_bytes());
             batch.text_ends.push(batch.text.len() as u32);
         }

@@ -7,9 +7,7 @@ use super::errors::{Errors, Reference};
 use super::pagerank;
 use super::strategy::Strategy;
 use super::web::Web;
-use crate::engine::{
-    Config, ENDOWMENT, Engine, Estimation, Estimator, InMemory, WindowPolicy,
-};
+use crate::engine::{Config, ENDOWMENT, Engine, Estimation, Estimator, InMemory, WindowPolicy};
 use crate::{Error, Result};
 
 /// How much of the web changes while as many pages are crawled as it had at first (a pass), as shares of
@@ -126,7 +124,9 @@ impl Sample {
             above_twice,
             ordering,
         } = self.errors;
-        let bound = self.bound.map_or(String::new(), |bound| format!("{bound:.4e}"));
+        let bound = self
+            .bound
+            .map_or(String::new(), |bound| format!("{bound:.4e}"));
         // Windows may have a comma of their own.
         let window = match self.window.to_string() {
             window if window.contains(',') => format!("\"{window}\""),
@@ -199,7 +199,13 @@ impl Setting {
     pub fn run(&self, web: Web, mut each: impl FnMut(Sample) -> Result<()>) -> Result<()> {
         self.check()?;
         let pass = web.live().len() as u64;
-        let crawl = Crawl::begin(web, self.strategy, self.growing, &self.configs()?, self.seed)?;
+        let crawl = Crawl::begin(
+            web,
+            self.strategy,
+            self.growing,
+            &self.configs()?,
+            self.seed,
+        )?;
         let mut run = Run {
             setting: self,
             crawl,
@@ -259,7 +265,8 @@ impl Run<'_> {
         let changes = self.setting.changes;
         let crawled = self.crawl.crawled();
         let over = changes.until.map(|until| u64::from(until) * self.pass);
-        if crawled <= u64::from(changes.after) * self.pass || over.is_some_and(|end| crawled > end) {
+        if crawled <= u64::from(changes.after) * self.pass || over.is_some_and(|end| crawled > end)
+        {
             return Ok(());
         }
         let web = self.crawl.web_mut();
@@ -303,10 +310,12 @@ impl Run<'_> {
                 window: window.policy,
                 estimator: window.estimator,
                 errors: reference.errors(&estimate),
-                bound: window.certificate.and_then(|certificate| match window.estimator {
-                    Estimator::Received => certificate.received_l1,
-                    Estimator::Distributed => certificate.distributed_l1,
-                }),
+                bound: window
+                    .certificate
+                    .and_then(|certificate| match window.estimator {
+                        Estimator::Received => certificate.received_l1,
+                        Estimator::Distributed => certificate.distributed_l1,
+                    }),
                 measures: measures / totals.pages as f64,
             })?;
         }

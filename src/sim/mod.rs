@@ -4,11 +4,13 @@
 pub mod crawl;
 pub mod errors;
 pub mod experiment;
+pub mod figures;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 pub mod graph;
 mod load;
 pub mod pagerank;
+pub mod plot;
 mod random;
 pub mod strategy;
 pub mod web;
