@@ -77,6 +77,8 @@ impl Base {
 
 /// The paper's change rates, as shares of all pages in a pass.
 const RATES: [f64; 7] = [0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3];
+/// Pages that appear in a pass, and as many that vanish.
+const CHURN: [f64; 4] = [0.001, 0.01, 0.03, 0.1];
 /// Passes of most experiments: "For each change rate the graph is crawled ten times".
 const PASSES: u32 = 10;
 /// Passes after which the longest windows, of 8 months, have been full for long.
@@ -164,7 +166,6 @@ fn jobs(seed: u64) -> Vec<Job> {
             setting: Setting {
                 strategy,
                 windows: vec![WHOLE, AUTO],
-                samples: 2,
                 ..setting.clone()
             },
         });
@@ -185,10 +186,7 @@ fn jobs(seed: u64) -> Vec<Job> {
         table: "many-links",
         label: "greedy".into(),
         web: Some((InDegree::Poisson(50.0), OutDegree::Poisson)),
-        setting: Setting {
-            samples: 2,
-            ..setting.clone()
-        },
+        setting: setting.clone(),
     });
     for web in WEBS {
         for strategy in Strategy::ALL {
@@ -252,7 +250,7 @@ fn changing(setting: &Setting) -> Vec<Job> {
         };
         job("figure4", percent(rate), setting);
     }
-    for rate in [0.001, 0.01, 0.03, 0.1] {
+    for rate in CHURN {
         let setting = Setting {
             windows: vec![VARIABLE_4, VARIABLE_8, interpolation(4), WHOLE, AUTO],
             changes: Changes {
@@ -313,8 +311,9 @@ fn recovering() -> Vec<Reading> {
     ]
 }
 
+/// Of the rates here: to a tenth of a percent.
 fn percent(rate: f64) -> String {
-    format!("{:.1} %", 100.0 * rate)
+    format!("{} %", (1000.0 * rate).round() / 10.0)
 }
 
 /// What the crawls gave: by table, label and window.
@@ -447,15 +446,13 @@ fn run(base: &Base, seed: u64, threads: usize, tell: &(dyn Fn(&str) + Sync)) -> 
                 next.store(jobs.len(), Ordering::Relaxed);
             }
             ran?;
-            tell(&format!(
-                "{} of {}: {}, {}",
-                at + 1,
-                jobs.len(),
-                job.table,
-                job.label
-            ));
             if let Ok(mut done) = done.lock() {
                 done.insert(at, samples);
+                let (count, all) = (done.len(), jobs.len());
+                tell(&format!(
+                    "{count} of {all} done: {}, {}",
+                    job.table, job.label
+                ));
             }
         }
     };
@@ -628,7 +625,7 @@ fn plots(base: &Base, results: &Results, offline: &[Errors]) -> Vec<(&'static st
             of.rates(
                 "Pages that appear and vanish",
                 after,
-                ("churn", &RATES[1..]),
+                ("churn", &CHURN),
                 &churned,
                 ALL,
                 |e| e.all,
@@ -759,7 +756,7 @@ impl Drawing<'_> {
 
     fn cash(&self) -> Plot {
         let mut lines = self.by_strategy(|sample| sample.cash);
-        let name = "greedy, Poisson web, 50 links a page".into();
+        let name = "greedy, Poisson of mean 50".into();
         let of = ("many-links", "greedy");
         lines.push(self.results.line(name, of, WHOLE, |sample| sample.cash));
         let label = "cash of a page when it is crawled (times 1/n)";

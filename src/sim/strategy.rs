@@ -13,7 +13,8 @@ use crate::engine::Ledger;
 pub enum Strategy {
     /// Any page, with equal probability.
     Random,
-    /// The page with most cash; of several, the one known first.
+    /// The page with most cash, what was recycled since it was crawled included: that is its claim to be
+    /// crawled, still. Of several, the one known first.
     Greedy,
     /// One after the other, in the order in which they became known; then again.
     Cycle,
@@ -66,7 +67,7 @@ pub(super) trait Scheduler {
     fn gone(&mut self);
     /// The page chosen last was crawled, and paid `targets`, all of them known.
     fn crawled(&mut self, _ledger: &Ledger, _targets: &[u32]) {}
-    /// A round ended: any cash may have changed.
+    /// A round ended, and may have recycled the cash of any pages.
     fn recycled(&mut self, _ledger: &Ledger) {}
 }
 
@@ -130,10 +131,12 @@ impl Scheduler for Cycle {
 /// don't change.
 #[derive(Default)]
 struct Greedy {
-    /// Cells of all pages; [`OUT`] for pages gone, and up to a power of two.
-    cells: Vec<i64>,
+    /// Of all pages, cell and what was recycled; [`OUT`] for pages gone, and up to a power of two.
+    claims: Vec<i64>,
+    /// What was recycled of each page since it was crawled.
+    recycled: Vec<i64>,
     /// The best page under node `i`, whose children are `2i` and `2i + 1`; 1 is the root. Leaves are
-    /// not stored: node `cells.len() + page` stands for a page.
+    /// not stored: node `claims.len() + page` stands for a page.
     best: Vec<u32>,
     chosen: u32,
 }
@@ -143,7 +146,7 @@ const OUT: i64 = i64::MIN;
 
 impl Greedy {
     fn best_of(&self, node: usize) -> u32 {
-        match node.checked_sub(self.cells.len()) {
+        match node.checked_sub(self.claims.len()) {
             Some(page) => page as u32,
             None => self.best[node],
         }
@@ -151,22 +154,22 @@ impl Greedy {
 
     fn play(&self, node: usize) -> u32 {
         let (left, right) = (self.best_of(2 * node), self.best_of(2 * node + 1));
-        match self.cells[right as usize] > self.cells[left as usize] {
+        match self.claims[right as usize] > self.claims[left as usize] {
             true => right,
             false => left,
         }
     }
 
     fn play_all(&mut self) {
-        self.best.resize(self.cells.len(), 0);
-        for node in (1..self.cells.len()).rev() {
+        self.best.resize(self.claims.len(), 0);
+        for node in (1..self.claims.len()).rev() {
             self.best[node] = self.play(node);
         }
     }
 
-    fn set(&mut self, page: u32, cell: i64) {
-        self.cells[page as usize] = cell;
-        let mut node = (self.cells.len() + page as usize) / 2;
+    fn set(&mut self, page: u32, claim: i64) {
+        self.claims[page as usize] = claim;
+        let mut node = (self.claims.len() + page as usize) / 2;
         while node > 0 {
             let best = self.play(node);
             if best == self.best[node] && best != page {
@@ -179,17 +182,19 @@ impl Greedy {
 
     /// Takes over a page's cell, unless it is out.
     fn refresh(&mut self, page: u32, ledger: &Ledger) {
-        if self.cells[page as usize] != OUT {
-            self.set(page, ledger.cells()[page as usize] as i64);
+        if self.claims[page as usize] != OUT {
+            let cell = ledger.cells()[page as usize] as i64;
+            self.set(page, cell + self.recycled[page as usize]);
         }
     }
 }
 
 impl Scheduler for Greedy {
     fn known(&mut self, page: u32, ledger: &Ledger) {
-        if page as usize >= self.cells.len() {
+        if page as usize >= self.claims.len() {
             let size = (page as usize + 1).next_power_of_two().max(2);
-            self.cells.resize(size, OUT);
+            self.claims.resize(size, OUT);
+            self.recycled.resize(size, 0);
             self.play_all();
         }
         self.set(page, ledger.cells()[page as usize] as i64);
@@ -197,7 +202,7 @@ impl Scheduler for Greedy {
 
     fn next(&mut self) -> Option<u32> {
         self.chosen = *self.best.get(1)?;
-        (self.cells[self.chosen as usize] != OUT).then_some(self.chosen)
+        (self.claims[self.chosen as usize] != OUT).then_some(self.chosen)
     }
 
     fn gone(&mut self) {
@@ -205,6 +210,7 @@ impl Scheduler for Greedy {
     }
 
     fn crawled(&mut self, ledger: &Ledger, targets: &[u32]) {
+        self.recycled[self.chosen as usize] = 0;
         self.refresh(self.chosen, ledger);
         for &target in targets {
             self.refresh(target, ledger);
@@ -212,12 +218,17 @@ impl Scheduler for Greedy {
     }
 
     fn recycled(&mut self, ledger: &Ledger) {
-        for (cell, &now) in self.cells.iter_mut().zip(ledger.cells()) {
-            if *cell != OUT {
-                *cell = now as i64;
+        // A cell that lost its cash has a claim to as much: claims don't change.
+        let pages = self
+            .claims
+            .iter()
+            .zip(&mut self.recycled)
+            .zip(ledger.cells());
+        for ((&claim, recycled), &cell) in pages {
+            if claim != OUT {
+                *recycled = claim - cell as i64;
             }
         }
-        self.play_all();
     }
 }
 
@@ -227,7 +238,8 @@ mod tests {
     use super::*;
     use crate::engine::{PageId, damping_units};
 
-    /// Greedy's choice is the page of most cash, the first of several, whatever happened before.
+    /// Greedy's choice is the page of most cash and recycled cash, the first of several, whatever happened
+    /// before.
     #[test]
     fn greedy_takes_the_most() {
         for pages in [1u32, 2, 3, 7, 64, 100] {
@@ -235,14 +247,16 @@ mod tests {
             let mut random = Random::new(u64::from(pages), Purpose::Order);
             let mut greedy = Greedy::default();
             let mut gone = Vec::new();
+            let mut recycled = vec![0; pages as usize];
             for page in 0..pages {
                 ledger.admit().unwrap();
                 greedy.known(page, &ledger);
             }
             for step in 0..2_000 {
-                let cash = |page: u32| ledger.cash(PageId(u64::from(page)));
+                let claim =
+                    |page: u32| ledger.cash(PageId(u64::from(page))) + recycled[page as usize];
                 let left = (0..pages).filter(|page| !gone.contains(page));
-                let most = left.max_by_key(|&page| (cash(page), std::cmp::Reverse(page)));
+                let most = left.max_by_key(|&page| (claim(page), std::cmp::Reverse(page)));
                 assert_eq!(greedy.next(), most);
                 let Some(page) = most else {
                     break;
@@ -256,8 +270,13 @@ mod tests {
                 let ids: Vec<PageId> = targets.iter().map(|&t| PageId(u64::from(t))).collect();
                 ledger.visit(PageId(u64::from(page)), &ids, 1);
                 greedy.crawled(&ledger, &targets);
+                recycled[page as usize] = 0;
                 if step % 150 == 149 {
-                    ledger.end_round(|_, _| Ok::<(), ()>(())).unwrap();
+                    let ended = ledger.end_round(|page, paid| {
+                        recycled[page.0 as usize] += paid.cash;
+                        Ok::<(), ()>(())
+                    });
+                    ended.unwrap();
                     greedy.recycled(&ledger);
                 } else if step % 70 == 69 {
                     greedy.gone();
