@@ -84,17 +84,21 @@ impl Default for Setting {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sample {
     /// Pages crawled so far.
+    #[serde(rename = "crawled_pages")]
     pub crawled: u64,
     /// The same, in passes.
     pub passes: f64,
     /// Pages there are.
+    #[serde(rename = "live_pages")]
     pub live: u64,
     /// Pages the engine knows, vanished ones included.
+    #[serde(rename = "known_pages")]
     pub known: u64,
     /// G in turnovers of the supply: the paper's error factor is 1/G.
     pub turnovers: f64,
     /// Mean cash of the pages crawled since the sample before, at the moment they were; 1 is the mean
     /// of all pages.
+    #[serde(rename = "cash_at_crawl_per_mean")]
     pub cash: f64,
     /// The window.
     pub window: WindowPolicy,
@@ -104,8 +108,10 @@ pub struct Sample {
     #[serde(flatten)]
     pub errors: Errors,
     /// The certified bound on the L1 distance, if there is one; of the window's own graph.
+    #[serde(rename = "l1_bound")]
     pub bound: Option<f64>,
     /// Measures kept, the mean of all pages.
+    #[serde(rename = "measures_per_page")]
     pub measures: f64,
 }
 

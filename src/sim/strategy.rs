@@ -293,7 +293,7 @@ mod tests {
         let mut cycle = Cycle::default();
         assert_eq!(cycle.next(), None);
         (0..4).for_each(|page| cycle.known(page, &ledger));
-        let mut next = |cycle: &mut Cycle| cycle.next().unwrap();
+        let next = |cycle: &mut Cycle| cycle.next().unwrap();
         assert_eq!([0; 6].map(|_| next(&mut cycle)), [0, 1, 2, 3, 0, 1]);
         cycle.gone();
         assert_eq!([0; 4].map(|_| next(&mut cycle)), [2, 3, 0, 2]);
