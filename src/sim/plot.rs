@@ -49,7 +49,7 @@ pub struct Line {
     pub points: Vec<(f64, f64)>,
 }
 
-const WIDTH: f64 = 900.0;
+const WIDTH: f64 = 950.0;
 const HEIGHT: f64 = 460.0;
 const LEFT: f64 = 76.0;
 const RIGHT: f64 = 650.0;
