@@ -98,9 +98,9 @@ pub fn figures(
         ("growing", "strategy"),
         ("many-links", "strategy"),
         ("webs", "strategy_and_web"),
-        ("figure4", "change_rate_per_pass"),
-        ("churn", "appear_and_vanish_rate_per_pass"),
-        ("figure6", "change_rate_per_pass"),
+        ("figure4", "change_rate_percent_per_pass"),
+        ("churn", "appear_and_vanish_rate_percent_per_pass"),
+        ("figure6", "change_rate_percent_per_pass"),
         ("recovery", "strategy"),
     ] {
         write(&format!("{table}.csv"), &results.csv(table, first))?;

@@ -69,6 +69,8 @@ impl Results {
         let mut out = format!("{first},{}\n", Sample::COLUMNS);
         for (_, label, samples) in self.0.iter().filter(|(t, _, _)| *t == table) {
             for sample in samples {
+                // Rates are in percent, by the header.
+                let label = label.trim_end_matches(" %");
                 let _ = writeln!(out, "{label},{}", sample.line());
             }
         }
