@@ -39,7 +39,7 @@ fn the_books_balance_on_webs_that_change() {
     }
 }
 
-/// A crawl that grows finds the pages that links lead to, and no strategy starves any: thirty passes are
+/// A crawl that grows finds the pages that links lead to, and no strategy starves any: fifty passes are
 /// enough for the giant part, which nearly all pages of this web are in.
 #[test]
 fn a_growing_crawl_finds_the_web() {
@@ -48,7 +48,7 @@ fn a_growing_crawl_finds_the_web() {
             strategy,
             growing: true,
             recycle_after: 4,
-            passes: 30,
+            passes: 50,
             ..Setting::default()
         };
         let web = power_web(2_000, 1);
