@@ -56,7 +56,7 @@
 //! | [`snapshot`] | published rankings, and exports |
 //! | [`memory`] | what an ingest needs of it, and what there is |
 //! | [`ingest`] | all of these together: the `ingest` command |
-//! | [`metrics`], [`sim`] | comparing rankings; exact PageRank, the reference |
+//! | [`metrics`], [`sim`] | comparing rankings; exact PageRank, the reference, and simulated crawls |
 
 #![warn(missing_docs)]
 

@@ -32,6 +32,8 @@ mod real;
 mod resume;
 #[path = "cli/rot.rs"]
 mod rot;
+#[path = "cli/simulate.rs"]
+mod simulate;
 #[path = "cli/spool.rs"]
 mod spool;
 #[path = "cli/store.rs"]

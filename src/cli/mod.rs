@@ -8,6 +8,7 @@ mod export;
 mod ingest;
 mod pagerank;
 mod rank;
+mod simulate;
 mod stat;
 mod top;
 mod verify;
@@ -49,6 +50,7 @@ enum Command {
     Export(export::Args),
     Compare(compare::Args),
     Pagerank(pagerank::Args),
+    Simulate(simulate::Args),
     Stat(stat::Args),
     Verify(verify::Args),
     Completions(Completions),
@@ -73,6 +75,7 @@ pub fn main() -> ExitCode {
         Command::Export(args) => args.run(),
         Command::Compare(args) => args.run(),
         Command::Pagerank(args) => args.run(),
+        Command::Simulate(args) => args.run(),
         Command::Stat(args) => args.run(),
         Command::Verify(args) => args.run(),
         Command::Completions(args) => {

@@ -1,10 +1,19 @@
-//! Graphs held in memory and their exact PageRank: the reference that rankings are held to.
+//! Graphs held in memory and their exact PageRank, the reference that rankings are held to; and
+//! simulated crawls, which hold the engine to it.
 
+pub mod crawl;
+pub mod errors;
+pub mod experiment;
+pub mod figures;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 pub mod graph;
 mod load;
 pub mod pagerank;
+pub mod plot;
+mod random;
+pub mod strategy;
+pub mod web;
 
 pub use graph::{Graph, GraphBuilder};
 pub use load::{Loaded, Page, load};

@@ -131,6 +131,32 @@ pub fn pagerank(graph: &Graph, options: Options) -> Result<PageRank> {
     Ok(result)
 }
 
+/// Hands `each` the vectors after 1, 2, ... `iterations` steps from a uniform start: what the off-line
+/// algorithm knows after reading the graph so many times.
+///
+/// # Errors
+/// [`Error::Refused`] if damping is out of range.
+pub fn iterate(
+    graph: &Graph,
+    damping: f64,
+    iterations: u64,
+    mut each: impl FnMut(&[f64]),
+) -> Result<()> {
+    let d = check(Options {
+        damping,
+        ..Options::default()
+    })?;
+    let n = graph.nodes();
+    let mut now = vec![1.0 / n as f64; n];
+    let mut next = vec![0.0; n];
+    for _ in 0..iterations {
+        step(graph, d, &now, &mut next);
+        std::mem::swap(&mut now, &mut next);
+        each(&now);
+    }
+    Ok(())
+}
+
 /// The damping to use.
 fn check(options: Options) -> Result<f64> {
     let Options {

@@ -1,0 +1,206 @@
+//! `cashrank simulate`: crawls of synthetic webs, measured against exact PageRank.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use cashrank::decode::Format;
+use cashrank::engine::{Estimator, SelfLinks, WindowPolicy};
+use cashrank::sim::experiment::{Changes, Sample, Setting};
+use cashrank::sim::figures::{Base, figures};
+use cashrank::sim::load;
+use cashrank::sim::strategy::Strategy;
+use cashrank::sim::web::{InDegree, OutDegree};
+use cashrank::source::InputName;
+use cashrank::{Error, Limits};
+
+use super::common::{self, Exit, parsed, positive, print, threads};
+
+/// Simulate crawls of a web that may change, and measure the error over time.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  cashrank simulate --strategy greedy --passes 10
+  cashrank simulate --pages 20000 --window variable:8 --window auto --change-rate 0.01
+  cashrank simulate --graph graph.tsv.zst --strategy random --samples 4 --json
+  cashrank simulate --figures figures
+A pass is as many crawls as the web had pages at first. Errors are against exact PageRank of the web
+as it is at that moment. The engine is the one of `ingest`; with the defaults the rest is as in
+Abiteboul, Preda, Cobena: Adaptive On-Line Page Importance Computation (2003), section 4.2. The
+same options give the same bytes.")]
+pub struct Args {
+    /// Distribution of in-degrees: power:EXPONENT or poisson:MEAN.
+    #[arg(long, value_name = "WEB", default_value = "power:2.1", value_parser = parsed::<InDegree>)]
+    web: InDegree,
+    /// Distribution of out-degrees: poisson, power, or like-in (pages with many links to them have
+    /// many).
+    #[arg(long, value_name = "HOW", default_value = "poisson", value_parser = parsed::<OutDegree>)]
+    out_degree: OutDegree,
+    /// Pages of the web.
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = positive)]
+    pages: u64,
+    /// A real graph instead of a synthetic web: a file, or `-` for standard input.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["web", "out_degree", "pages"])]
+    graph: Option<OsString>,
+    /// The graph's format: auto, records, wat, adjacency, edges or cza.
+    #[arg(long, default_value = "auto", requires = "graph")]
+    format: String,
+    /// Which page is crawled next: random, greedy or cycle.
+    #[arg(long, value_name = "WHICH", default_value = "greedy", value_parser = parsed::<Strategy>)]
+    strategy: Strategy,
+    /// A window as of `ingest`, or several.
+    #[arg(long, value_name = "WINDOW", default_value = "whole", value_parser = parsed::<WindowPolicy>)]
+    window: Vec<WindowPolicy>,
+    /// How importance is read: received or distributed. Default: as in the paper, distributed.
+    #[arg(long, value_name = "HOW", value_parser = parsed::<Estimator>)]
+    estimator: Option<Estimator>,
+    /// Crawls to make, in passes.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    passes: u32,
+    /// Rows a pass.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    samples: u32,
+    /// Pages whose in-degree is doubled or halved in each pass, as a share of all.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    change_rate: f64,
+    /// Pages that appear in each pass, as a share of all.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    appear: f64,
+    /// Pages that vanish in each pass, as a share of all.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    vanish: f64,
+    /// Passes before the first change.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    change_after: u32,
+    /// The last pass with changes. Default: all.
+    #[arg(long, value_name = "N")]
+    change_until: Option<u32>,
+    /// A page in a thousand is known at first, others become known by links. Default: all are known.
+    #[arg(long)]
+    growing: bool,
+    /// Share of a page's importance that its links hand on.
+    #[arg(long, value_name = "D", default_value_t = 0.85)]
+    damping: f64,
+    /// As of `ingest`; 0, never, is the paper's.
+    #[arg(long, value_name = "ROUNDS", default_value_t = 0)]
+    recycle_after: u8,
+    /// Seed of all that is drawn.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// A JSON object a row, for programs.
+    #[arg(long)]
+    json: bool,
+    /// Make all experiments of the paper instead, and write their tables (CSV) and plots (SVG) into
+    /// this folder.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["strategy", "window", "estimator", "passes",
+        "samples", "change_rate", "appear", "vanish", "change_after", "change_until", "growing", "damping",
+        "recycle_after", "json"])]
+    figures: Option<PathBuf>,
+    /// Crawls at a time, with --figures; results don't depend on it. Default: one for each processor.
+    #[arg(long, value_name = "N", value_parser = positive, requires = "figures")]
+    threads: Option<u64>,
+}
+
+impl Args {
+    pub fn run(self) -> anyhow::Result<Exit> {
+        if let Some(folder) = &self.figures {
+            return self.figures(folder);
+        }
+        let setting = self.setting();
+        let web = self.base()?.web(self.seed)?;
+        print(|out| {
+            if !self.json {
+                writeln!(out, "{}", Sample::COLUMNS)?;
+            }
+            setting.run(web, |sample| {
+                let line = match self.json {
+                    true => serde_json::to_string(&sample).map_err(std::io::Error::from),
+                    false => Ok(sample.line()),
+                };
+                // A row is worth seeing before the next one is known.
+                let written =
+                    line.and_then(|line| writeln!(out, "{line}").and_then(|()| out.flush()));
+                written.map_err(|source| Error::Io {
+                    path: "standard output".into(),
+                    action: "write",
+                    source,
+                })
+            })?;
+            Ok(())
+        })
+    }
+
+    fn setting(&self) -> Setting {
+        let reading = |&window: &WindowPolicy| {
+            let distributed = Estimator::Distributed;
+            (window, Some(self.estimator.unwrap_or(distributed)))
+        };
+        Setting {
+            strategy: self.strategy,
+            growing: self.growing,
+            changes: Changes {
+                in_degree: self.change_rate,
+                appear: self.appear,
+                vanish: self.vanish,
+                after: self.change_after,
+                until: self.change_until,
+            },
+            windows: self.window.iter().map(reading).collect(),
+            passes: self.passes,
+            samples: self.samples,
+            damping: self.damping,
+            recycle_after: self.recycle_after,
+            seed: self.seed,
+        }
+    }
+
+    fn figures(&self, folder: &Path) -> anyhow::Result<Exit> {
+        let base = self.base()?;
+        let io = |path: &Path, action| {
+            let path = path.to_owned();
+            move |source| Error::Io {
+                path,
+                action,
+                source,
+            }
+        };
+        std::fs::create_dir_all(folder).map_err(io(folder, "create"))?;
+        let tell = |line: &str| eprintln!("{line}");
+        let mut written = 0;
+        figures(
+            &base,
+            self.seed,
+            threads(self.threads),
+            &tell,
+            &mut |name, text| {
+                let path = folder.join(name);
+                written += 1;
+                std::fs::write(&path, text).map_err(io(&path, "write"))
+            },
+        )?;
+        eprintln!("{written} files are in {}", folder.display());
+        Ok(Exit::Done)
+    }
+
+    fn base(&self) -> anyhow::Result<Base> {
+        let Some(file) = &self.graph else {
+            return Ok(Base::Synthetic {
+                pages: self.pages,
+                in_degree: self.web,
+                out_degree: self.out_degree,
+            });
+        };
+        let format = match self.format.as_str() {
+            "auto" => None,
+            name => Some(name.parse::<Format>()?),
+        };
+        let inputs = [InputName::parse(file)];
+        let loaded = load(&inputs, format, SelfLinks::Drop, &Limits::default())?;
+        if loaded.skipped > 0 {
+            eprintln!("{} records were skipped", common::thousands(loaded.skipped));
+        }
+        Ok(Base::Graph {
+            name: Path::new(file).display().to_string(),
+            graph: loaded.graph,
+        })
+    }
+}

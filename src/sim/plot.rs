@@ -1,0 +1,369 @@
+//! Line plots as SVG: a title, two axes with their units, and a legend beside the plot, where it covers no
+//! line. Lines differ in colour, dashes and marks, so that they can be told apart in black and white. The
+//! drawing has its own white ground, reads the same on light and dark pages, and the same data gives the same
+//! bytes everywhere: coordinates are rounded to a tenth, and logarithms are `libm`'s.
+
+use std::fmt::Write;
+
+/// A drawing.
+#[derive(Debug, Clone)]
+pub struct Plot {
+    /// What is shown.
+    pub title: String,
+    /// Of what, under the title.
+    pub subtitle: String,
+    /// Across.
+    pub x: Axis,
+    /// Upwards.
+    pub y: Axis,
+    /// The lines, in the order of the legend.
+    pub lines: Vec<Line>,
+}
+
+/// An axis.
+#[derive(Debug, Clone)]
+pub struct Axis {
+    /// What it is of, with the unit.
+    pub label: String,
+    /// How values lie on it.
+    pub scale: Scale,
+}
+
+/// How values lie on an axis.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Scale {
+    /// Evenly, from 0.
+    Linear,
+    /// By their logarithm. What is not above 0 has no place, and is left out.
+    Log,
+    /// Values 0, 1, 2 ... are steps with these names.
+    Steps(Vec<String>),
+}
+
+/// A line.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// Its name in the legend.
+    pub name: String,
+    /// In order of x.
+    pub points: Vec<(f64, f64)>,
+}
+
+const WIDTH: f64 = 950.0;
+const HEIGHT: f64 = 460.0;
+const LEFT: f64 = 76.0;
+const RIGHT: f64 = 650.0;
+const TOP: f64 = 62.0;
+const BOTTOM: f64 = 400.0;
+/// Lines of the legend are so far apart.
+const ENTRY: f64 = 22.0;
+
+/// Okabe and Ito's colours, which the colour-blind can tell apart too; the light yellow left out.
+const COLOURS: [&str; 7] = [
+    "#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9",
+];
+const DASHES: [&str; 5] = ["", "7 3", "2 3", "10 3 2 3", "1 4"];
+
+/// An axis with its range known.
+struct Placed {
+    log: bool,
+    from: f64,
+    to: f64,
+    start: f64,
+    end: f64,
+    /// Values with a line, and what is written there.
+    ticks: Vec<(f64, String)>,
+}
+
+impl Placed {
+    fn new(scale: &Scale, values: impl Iterator<Item = f64>, start: f64, end: f64) -> Placed {
+        let log = *scale == Scale::Log;
+        let shown = values.filter(|v| v.is_finite() && (!log || *v > 0.0));
+        let (low, high) = shown.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
+            (low.min(v), high.max(v))
+        });
+        let (low, high) = if low <= high { (low, high) } else { (1.0, 1.0) };
+        let (from, to, ticks) = match scale {
+            Scale::Linear => linear(high),
+            Scale::Log => logarithmic(low, high),
+            Scale::Steps(names) => {
+                let ticks = names.iter().enumerate();
+                let ticks = ticks.map(|(at, name)| (at as f64, name.clone())).collect();
+                (-0.3, names.len() as f64 - 0.7, ticks)
+            }
+        };
+        Placed {
+            log,
+            from,
+            to,
+            start,
+            end,
+            ticks,
+        }
+    }
+
+    fn at(&self, value: f64) -> Option<f64> {
+        let part = match self.log {
+            true if value > 0.0 => {
+                let log = |v: f64| libm::log10(v);
+                (log(value) - log(self.from)) / (log(self.to) - log(self.from))
+            }
+            true => return None,
+            false => (value - self.from) / (self.to - self.from),
+        };
+        part.is_finite()
+            .then_some(self.start + part * (self.end - self.start))
+    }
+}
+
+/// From 0 to a round value from `high` on, in at most ten round steps.
+fn linear(high: f64) -> (f64, f64, Vec<(f64, String)>) {
+    let high = if high > 0.0 { high } else { 1.0 };
+    let power = power_of_ten(high / 10.0);
+    let fits = |factor: &&f64| high <= 10.0 * **factor * power * (1.0 + 1e-9);
+    let step = [1.0, 2.0, 5.0].iter().find(fits).unwrap_or(&10.0) * power;
+    let steps = (high / step * (1.0 - 1e-9)).ceil() as u32;
+    let ticks = (0..=steps).map(|at| f64::from(at) * step);
+    let ticks = ticks.map(|value| (value, number(value))).collect();
+    (0.0, f64::from(steps) * step, ticks)
+}
+
+/// From and to 1, 2 or 5 times a power of ten; over more than three decades, powers of ten only.
+fn logarithmic(low: f64, high: f64) -> (f64, f64, Vec<(f64, String)>) {
+    let factors: &[f64] = match high / low > 1000.0 {
+        true => &[1.0],
+        false => &[1.0, 2.0, 5.0],
+    };
+    let mut round = Vec::new();
+    let mut power = power_of_ten(low) / 10.0;
+    while power <= high * 10.0 {
+        round.extend(factors.iter().map(|factor| factor * power));
+        power *= 10.0;
+    }
+    let slack = 1.0 + 1e-9;
+    let first = round.partition_point(|&value| value <= low * slack).max(1) - 1;
+    let last = round
+        .partition_point(|&value| value < high / slack)
+        .min(round.len() - 1);
+    let (first, last) = (first, last.max(first + 1).min(round.len() - 1));
+    let ticks = round[first..=last]
+        .iter()
+        .map(|&value| (value, number(value)));
+    (round[first], round[last], ticks.collect())
+}
+
+/// The greatest power of ten that is not above `value`, to rounding.
+fn power_of_ten(value: f64) -> f64 {
+    libm::pow(10.0, libm::floor(libm::log10(value) + 1e-9))
+}
+
+/// A tick's value; those are 1, 2 or 5 times something round.
+fn number(value: f64) -> String {
+    let digits = match value {
+        v if v == 0.0 || v >= 9.99 => 0,
+        v => (-libm::floor(libm::log10(v) + 1e-9)).max(0.0) as usize,
+    };
+    let text = match digits {
+        0..=4 => format!(
+            "{value:.*}",
+            digits.max(usize::from(value > 0.0 && value.fract() > 1e-6))
+        ),
+        _ => format!("{value:.0e}"),
+    };
+    match text.contains('.') && !text.contains('e') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+impl Plot {
+    /// The whole drawing.
+    pub fn svg(&self) -> String {
+        let all = || self.lines.iter().flat_map(|line| &line.points);
+        let x = Placed::new(&self.x.scale, all().map(|point| point.0), LEFT, RIGHT);
+        let y = Placed::new(&self.y.scale, all().map(|point| point.1), BOTTOM, TOP);
+        let mut out = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
+             font-family=\"sans-serif\" font-size=\"13\">\n\
+             <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n"
+        );
+        text(
+            &mut out,
+            (LEFT, 26.0),
+            "start",
+            " font-size=\"17\" font-weight=\"bold\"",
+            &self.title,
+        );
+        text(
+            &mut out,
+            (LEFT, 46.0),
+            "start",
+            " fill=\"#555\"",
+            &self.subtitle,
+        );
+        self.axes(&mut out, &x, &y);
+        for (nth, line) in self.lines.iter().enumerate() {
+            draw(&mut out, nth, line, &x, &y);
+        }
+        for (nth, line) in self.lines.iter().enumerate() {
+            let at = TOP + 10.0 + nth as f64 * ENTRY;
+            path(&mut out, nth, &[(RIGHT + 22.0, at), (RIGHT + 62.0, at)]);
+            mark(&mut out, nth, (RIGHT + 42.0, at));
+            text(&mut out, (RIGHT + 70.0, at + 4.5), "start", "", &line.name);
+        }
+        out.push_str("</svg>\n");
+        out
+    }
+
+    fn axes(&self, out: &mut String, x: &Placed, y: &Placed) {
+        for (value, name) in &x.ticks {
+            if let Some(at) = x.at(*value) {
+                rule(out, (at, TOP), (at, BOTTOM), "#e4e4e4");
+                text(out, (at, BOTTOM + 18.0), "middle", "", name);
+            }
+        }
+        for (value, name) in &y.ticks {
+            if let Some(at) = y.at(*value) {
+                rule(out, (LEFT, at), (RIGHT, at), "#e4e4e4");
+                text(out, (LEFT - 8.0, at + 4.5), "end", "", name);
+            }
+        }
+        rule(out, (LEFT, BOTTOM), (RIGHT, BOTTOM), "#333");
+        rule(out, (LEFT, TOP), (LEFT, BOTTOM), "#333");
+        let middle = (LEFT + RIGHT) / 2.0;
+        text(out, (middle, BOTTOM + 42.0), "middle", "", &self.x.label);
+        let (at, down) = (20.0, (TOP + BOTTOM) / 2.0);
+        let turned = format!(" transform=\"rotate(-90 {at:.1} {down:.1})\"");
+        text(out, (at, down), "middle", &turned, &self.y.label);
+    }
+}
+
+fn draw(out: &mut String, nth: usize, line: &Line, x: &Placed, y: &Placed) {
+    let points = line.points.iter();
+    let points: Vec<(f64, f64)> = points
+        .filter_map(|&(across, up)| Some((x.at(across)?, y.at(up)?)))
+        .collect();
+    path(out, nth, &points);
+    for &point in &points {
+        mark(out, nth, point);
+    }
+}
+
+fn path(out: &mut String, nth: usize, points: &[(f64, f64)]) {
+    let points: Vec<String> = points
+        .iter()
+        .map(|(x, y)| format!("{x:.1},{y:.1}"))
+        .collect();
+    let (colour, dashes) = (COLOURS[nth % COLOURS.len()], DASHES[nth % DASHES.len()]);
+    let _ = writeln!(
+        out,
+        "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\" \
+         stroke-dasharray=\"{}\"/>",
+        points.join(" "),
+        if dashes.is_empty() { "none" } else { dashes },
+    );
+}
+
+/// A mark of the line's own shape: shapes repeat after eight lines, colours after seven.
+fn mark(out: &mut String, nth: usize, (x, y): (f64, f64)) {
+    let colour = COLOURS[nth % COLOURS.len()];
+    let fill = if nth % 8 < 4 { colour } else { "white" };
+    let polygon = |corners: &[(f64, f64)]| {
+        let corners = corners
+            .iter()
+            .map(|(right, down)| format!("{:.1},{:.1}", x + right, y + down));
+        format!(
+            "<polygon points=\"{}\"",
+            corners.collect::<Vec<_>>().join(" ")
+        )
+    };
+    let shape = match nth % 4 {
+        0 => format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.6\""),
+        1 => polygon(&[(-3.4, -3.4), (3.4, -3.4), (3.4, 3.4), (-3.4, 3.4)]),
+        2 => polygon(&[(0.0, -4.6), (4.4, 3.4), (-4.4, 3.4)]),
+        _ => polygon(&[(0.0, -4.8), (4.8, 0.0), (0.0, 4.8), (-4.8, 0.0)]),
+    };
+    let _ = writeln!(
+        out,
+        "{shape} fill=\"{fill}\" stroke=\"{colour}\" stroke-width=\"1.4\"/>"
+    );
+}
+
+fn rule(out: &mut String, (x1, y1): (f64, f64), (x2, y2): (f64, f64), colour: &str) {
+    let _ = writeln!(
+        out,
+        "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"{colour}\"/>"
+    );
+}
+
+fn text(out: &mut String, (x, y): (f64, f64), anchor: &str, how: &str, words: &str) {
+    let words = words
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;");
+    let _ = writeln!(
+        out,
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\"{how}>{words}</text>"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(ticks: (f64, f64, Vec<(f64, String)>)) -> String {
+        let labels: Vec<String> = ticks.2.into_iter().map(|tick| tick.1).collect();
+        labels.join(" ")
+    }
+
+    #[test]
+    fn ticks_are_round_and_hold_all_values() {
+        assert_eq!(labels(linear(10.0)), "0 1 2 3 4 5 6 7 8 9 10");
+        assert_eq!(labels(linear(2.83)), "0 0.5 1 1.5 2 2.5 3");
+        assert_eq!(
+            labels(linear(0.0)),
+            "0 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1"
+        );
+        assert_eq!(labels(linear(135.0)), "0 20 40 60 80 100 120 140");
+        assert_eq!(labels(logarithmic(2.4, 135.0)), "2 5 10 20 50 100 200");
+        assert_eq!(labels(logarithmic(10.0, 100.0)), "10 20 50 100");
+        assert_eq!(
+            labels(logarithmic(0.0003, 60.0)),
+            "0.0001 0.001 0.01 0.1 1 10 100"
+        );
+        assert_eq!(labels(logarithmic(5.0, 5.0)), "5 10");
+        for (low, high) in [(1e-9, 3.0), (0.7, 0.71), (3e4, 9e7)] {
+            let (from, to, ticks) = logarithmic(low, high);
+            assert!(from <= low && to >= high && ticks.len() >= 2);
+        }
+    }
+
+    /// Marks lie where their values are: x from 0 to 10 over 574, y from 1 to 100 over 338 upwards.
+    #[test]
+    fn points_lie_where_their_values_are() {
+        let axis = |label: &str, scale| Axis {
+            label: label.into(),
+            scale,
+        };
+        let points = vec![(0.0, 1.0), (5.0, 10.0), (10.0, 100.0), (7.0, 0.0)];
+        let plot = Plot {
+            title: "a < b".into(),
+            subtitle: "s".into(),
+            x: axis("passes", Scale::Linear),
+            y: axis("error (%)", Scale::Log),
+            lines: vec![Line {
+                name: "one".into(),
+                points,
+            }],
+        };
+        let svg = plot.svg();
+        let drawn = "<polyline points=\"76.0,400.0 363.0,231.0 650.0,62.0\"";
+        assert!(svg.contains(drawn), "{svg}");
+        for label in [">a &lt; b<", ">passes<", ">error (%)<", ">one<", ">10<"] {
+            assert!(svg.contains(label), "{label}");
+        }
+        // A value of 0 has no place on a logarithmic axis: three marks, and one in the legend.
+        assert_eq!(svg.matches("<circle").count(), 4);
+        assert_eq!(svg, plot.svg());
+    }
+}

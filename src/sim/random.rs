@@ -1,0 +1,94 @@
+//! Seeded random numbers: the same seed gives the same numbers on every machine.
+//!
+//! Numbers are taken from PCG as whole words and scaled here, and powers come from `libm`, so that neither
+//! another version of a distribution nor another machine's mathematics changes a web.
+
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::Rng as _;
+
+/// What a stream of numbers is for. Streams of one seed don't depend on one another.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Purpose {
+    Web = 1,
+    Changes = 2,
+    Order = 3,
+    Seeds = 4,
+}
+
+/// A stream of random numbers.
+#[derive(Debug, Clone)]
+pub(super) struct Random(Pcg64);
+
+impl Random {
+    pub fn new(seed: u64, purpose: Purpose) -> Random {
+        Random(Pcg64::new(u128::from(seed), purpose as u128))
+    }
+
+    /// Any of `0..n`, alike to within n / 2^64. `n` is not 0.
+    pub fn below(&mut self, n: usize) -> usize {
+        ((u128::from(self.0.next_u64()) * n as u128) >> 64) as usize
+    }
+
+    /// In `[0, 1)`, a multiple of 2^-53.
+    pub fn unit(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 / 2f64.powi(53)
+    }
+
+    pub fn coin(&mut self) -> bool {
+        self.0.next_u64() >> 63 == 1
+    }
+
+    /// Any element of a slice that is not empty.
+    pub fn one_of(&mut self, of: &[u32]) -> u32 {
+        of[self.below(of.len())]
+    }
+}
+
+/// A distribution over whole numbers from `first` on, drawn from by inversion.
+#[derive(Debug, Clone)]
+pub(super) struct Distribution {
+    first: u32,
+    /// Sums of the weights so far; the last one is their total.
+    sums: Vec<f64>,
+}
+
+impl Distribution {
+    /// P(k) proportional to k^-exponent, for k from 1 to `most`.
+    pub fn power(exponent: f64, most: u32) -> Distribution {
+        let weights = (1..=most).map(|k| libm::pow(f64::from(k), -exponent));
+        Distribution::new(1, weights)
+    }
+
+    /// Poisson's, cut off after `most`. Up to a mean of 500 no weight is lost to rounding.
+    pub fn poisson(mean: f64, most: u32) -> Distribution {
+        let mut weight = libm::exp(-mean);
+        let weights = (0..=most).map(|k| {
+            if k > 0 {
+                weight *= mean / f64::from(k);
+            }
+            weight
+        });
+        // Past the mean, what no longer changes the sum is never drawn.
+        let far = (20.0 * (mean + 10.0)) as usize;
+        Distribution::new(0, weights.take(far))
+    }
+
+    fn new(first: u32, weights: impl Iterator<Item = f64>) -> Distribution {
+        let mut sum = 0.0;
+        let sums = weights.map(|weight| {
+            sum += weight;
+            sum
+        });
+        Distribution {
+            first,
+            sums: sums.collect(),
+        }
+    }
+
+    pub fn draw(&self, random: &mut Random) -> u32 {
+        let total = self.sums.last().copied().unwrap_or(0.0);
+        let at = random.unit() * total;
+        let place = self.sums.partition_point(|&sum| sum <= at);
+        self.first + place.min(self.sums.len().saturating_sub(1)) as u32
+    }
+}
