@@ -104,7 +104,7 @@ impl Crawl {
             state.totals.round_records = 0;
             state.totals.round_length = pages.max(ROUND_MIN);
             let cells = engine.ledger().cells().to_vec();
-            engine.restore(state, |to, ages| {
+            let load = |to: &mut [u64], ages: &mut [u8]| {
                 to.copy_from_slice(&cells);
                 ages.fill(age::OLDEST << 4 | age::OLDEST);
                 // Of an odd number, the last half byte is the next page's.
@@ -112,7 +112,8 @@ impl Crawl {
                     *last = age::OLDEST;
                 }
                 Ok(())
-            })?;
+            };
+            engine.restore(state, load, |_| Ok(()))?;
         }
         self.make_known(0);
         Ok(())

@@ -53,6 +53,7 @@ impl Reference {
         let options = Options {
             damping,
             residual: 1e-6 / graph.nodes() as f64,
+            ..Options::default()
         };
         Ok(Reference::new(web, pagerank(&graph, options)?.scores))
     }

@@ -150,7 +150,7 @@ pub fn iterate(
     let mut now = vec![1.0 / n as f64; n];
     let mut next = vec![0.0; n];
     for _ in 0..iterations {
-        step(graph, d, &now, &mut next);
+        step(graph, d, 0.0, &now, &mut next);
         std::mem::swap(&mut now, &mut next);
         each(&now);
     }
