@@ -83,7 +83,7 @@ pub(super) fn has_no_links(row: u64) -> bool {
 /// What the correction ledger does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
-    /// It copies the cash ledger since G was so much.
+    /// It copies the cash ledger.
     #[default]
     Gathering,
     /// It hands on what waits.
@@ -286,7 +286,8 @@ impl Correction {
             true => 0,
             false => self.share(before, targets.len()),
         };
-        let share = self.share(before + units, targets.len()) - handed_on;
+        let after = before.wrapping_add(units);
+        let share = self.share(after, targets.len()) - handed_on;
         self.add(page, units);
         self.accounts.hand_out(targets, share as u64);
         self.totals.virtual_page += i128::from(units) - i128::from(share) * targets.len() as i128;

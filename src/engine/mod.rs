@@ -527,7 +527,8 @@ impl<A: Archive> Engine<A> {
         Ok(Some(page + 1))
     }
 
-    /// Another pass over the same records begins: the running round ends, unless it is empty.
+    /// Another pass over the same records begins: the running round ends, unless it is empty. From now on
+    /// the correction ledger, if there is one, takes the links of pages visited before for unchanged.
     pub fn begin_pass(&mut self) -> Result<()> {
         if self.ledger.totals().round_records > 0 {
             self.end_round()?;
