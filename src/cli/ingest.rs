@@ -50,8 +50,8 @@ pub struct Args {
     /// Share of a page's cash that its links hand on [default: 0.85].
     #[arg(long, value_name = "D")]
     damping: Option<f64>,
-    /// The history to read importance from: auto, whole, fixed:T, fixed:T,min=M, variable:K or
-    /// interpolation:T; T in turnovers, like 1.5, or of fetch time, like 90d [default: auto].
+    /// The history to read importance from: auto, whole, fixed:T, fixed:T,min=M, fixed:T,groups=N, variable:K
+    /// or interpolation:T; T in turnovers, like 1.5, or of fetch time, like 90d [default: auto].
     #[arg(long, value_name = "WINDOW", value_parser = parsed::<WindowPolicy>)]
     window: Option<WindowPolicy>,
     /// What importance is: the cash that a page received, or distributed [default: received, where the

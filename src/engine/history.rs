@@ -32,7 +32,8 @@ pub struct Row {
     pub clock: u128,
     /// Pages known at the measure; 0 where the policy does not need it.
     pub pages: u64,
-    /// The window's length then, in units of G; 0 where the policy does not need it.
+    /// The window's length then, in units of G, or that of a group's stretch; 0 where the policy does not
+    /// need it.
     pub span: u128,
     /// The row is what older measures left: an interpolation's state, or the base of those that were
     /// forgotten.

@@ -46,6 +46,7 @@ pub use memory::{InMemory, RankedPage, Ranking, Reader};
 pub use names::NameMap;
 pub use page::PageId;
 pub(crate) use window::Policy;
+use window::stretch;
 pub use window::{MEASURES_MAX, Span, TimeTable, WindowPolicy};
 
 /// Expected pairs of distinct URLs among `pages` that the index takes for one page.
@@ -603,16 +604,17 @@ impl<A: Archive> Engine<A> {
 
 /// What a measure at G = `clock` needs to know of its time.
 fn moment(config: &Config, times: &TimeTable, clock: u128, pages: u64) -> Moment {
-    match config.window {
-        WindowPolicy::Interpolation(span) => Moment {
-            clock,
-            pages,
-            span: span.units(clock, pages, times),
-        },
-        _ => Moment {
-            clock,
-            ..Moment::default()
-        },
+    let (known, span) = match config.window {
+        WindowPolicy::Interpolation(span) => (pages, span.units(clock, pages, times)),
+        WindowPolicy::Fixed { span, groups, .. } if groups > 0 => {
+            (0, stretch(span.units(clock, pages, times), groups))
+        }
+        _ => (0, 0),
+    };
+    Moment {
+        clock,
+        pages: known,
+        span,
     }
 }
 

@@ -106,7 +106,11 @@ fn least_residual(
 /// `auto`, and windows of some turnovers.
 fn configs() -> impl Strategy<Value = Config> {
     let spans = prop_oneof![Just(1.0), 0.01..6.0f64].prop_map(Span::Turnovers);
-    let fixed = spans.prop_map(|span| WindowPolicy::Fixed { span, least: 0 });
+    let fixed = spans.prop_map(|span| WindowPolicy::Fixed {
+        span,
+        least: 0,
+        groups: 0,
+    });
     let fixed = fixed.prop_flat_map(config).prop_map(|mut config| {
         config.marks = config.marks.max(1);
         config

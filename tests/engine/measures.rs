@@ -4,7 +4,7 @@ use cashrank::engine::{Config, Estimator, Span, WindowPolicy};
 use proptest::prelude::*;
 
 use crate::common::{l1, record};
-use crate::reference::Reference;
+use crate::reference::{Reference, Row};
 use crate::stream::{Event, Fetch, Run, config, events};
 
 const ENDOWMENT: u128 = 1 << 30;
@@ -65,23 +65,53 @@ pub fn begins(reference: &Reference, policy: WindowPolicy, records_at: &[usize])
     then.max().unwrap_or(0).max(last)
 }
 
+/// G where a measure expires: there, or at the end of its stretch. A window has at least as many stretches
+/// as groups and less than twice as many; their length is a power of two.
+fn expires(policy: WindowPolicy, clock: u128, pages: usize) -> u128 {
+    match policy {
+        WindowPolicy::Fixed {
+            span: Span::Turnovers(turnovers),
+            groups,
+            ..
+        } if groups > 0 => {
+            let window = (turnovers * (pages as u128 * ENDOWMENT) as f64) as u128;
+            let mut stretch = 1;
+            while 2 * stretch * u128::from(groups) <= window {
+                stretch *= 2;
+            }
+            clock.next_multiple_of(stretch)
+        }
+        _ => clock,
+    }
+}
+
 /// The estimate by its definition.
 fn expected(reference: &Reference, policy: WindowPolicy, records_at: &[usize]) -> Vec<f64> {
     let pages = reference.cash.len();
     let now = now(reference);
     let supply = pages as u128 * ENDOWMENT;
     let begins = begins(reference, policy, records_at);
+    let groups = match policy {
+        WindowPolicy::Fixed { groups, .. } => groups,
+        _ => 0,
+    };
     let value = |page: usize| -> Option<f64> {
-        let measures: Vec<(u128, u128)> = reference
-            .rows
-            .iter()
-            .filter(|row| row.page == page && (row.visit || row.cash > 0))
-            .map(|row| (row.clock, row.cash))
-            .collect();
+        // (newest G, sum of cash, G where it expires): measures of one stretch are one.
+        let mut measures: Vec<(u128, u128, u128)> = Vec::new();
+        let of_page = |row: &&Row| row.page == page && (row.visit || row.cash > 0);
+        for row in reference.rows.iter().filter(of_page) {
+            let end = expires(policy, row.clock, row.pages);
+            match measures.last_mut() {
+                Some(group) if groups > 0 && group.2 == end => {
+                    *group = (row.clock, group.1 + row.cash, end);
+                }
+                _ => measures.push((row.clock, row.cash, end)),
+            }
+        }
         if measures.is_empty() {
             return None;
         }
-        let inside = measures.iter().filter(|(clock, _)| *clock > begins).count();
+        let inside = measures.iter().filter(|(_, _, end)| *end > begins).count();
         let last = match policy {
             WindowPolicy::Fixed { least: 0, .. } => {
                 let sum: u128 = measures[measures.len() - inside..]
@@ -139,10 +169,23 @@ fn spans() -> impl Strategy<Value = Span> {
     ]
 }
 
+fn fixed(
+    span: impl Strategy<Value = Span>,
+    least: impl Strategy<Value = u32>,
+    groups: impl Strategy<Value = u32>,
+) -> impl Strategy<Value = WindowPolicy> {
+    (span, least, groups).prop_map(|(span, least, groups)| WindowPolicy::Fixed {
+        span,
+        least,
+        groups,
+    })
+}
+
 fn policies() -> impl Strategy<Value = WindowPolicy> {
     prop_oneof![
-        spans().prop_map(|span| WindowPolicy::Fixed { span, least: 0 }),
-        (spans(), 1u32..4).prop_map(|(span, least)| WindowPolicy::Fixed { span, least }),
+        fixed(spans(), Just(0), Just(0)),
+        fixed(spans(), 1u32..4, Just(0)),
+        fixed((0.01..6.0f64).prop_map(Span::Turnovers), 0u32..4, 1u32..20),
         (1u32..9).prop_map(WindowPolicy::Variable),
     ]
 }
@@ -267,6 +310,34 @@ fn a_window_never_begins_earlier_than_it_did() {
     assert!(!starts.is_sorted(), "it would move back: {starts:?}");
     let expected = expected(&reference, config.window, &[]);
     assert!(l1(&run.importance(), &expected) <= 1e-9);
+}
+
+/// A page visited over and over, and grouped: no more rows than stretches, whatever the stream.
+#[test]
+fn groups_bound_the_measures_of_a_page() {
+    let rows = |window: &str| {
+        let mut config = Config::default();
+        config.window = window.parse().unwrap();
+        config.set_estimator(Estimator::Distributed);
+        let mut run = Run::new(&config);
+        for pass in 0..3_000 {
+            run.record(&record("a", ["b"]));
+            run.record(&record("b", ["a"]));
+            if pass % 100 == 99 {
+                run.engine.begin_pass().unwrap();
+                run.importance();
+            }
+        }
+        (run.engine.history_rows(), run.importance())
+    };
+    let (all, expected) = rows("fixed:100");
+    let (grouped, found) = rows("fixed:100,groups=10");
+    // Two pages, at most twenty stretches and the one running, a base; and as much again not yet merged.
+    assert!(
+        grouped <= 2 * 2 * 22 && 3 * grouped <= all,
+        "{all}, {grouped}"
+    );
+    assert!(l1(&found, &expected) < 0.05, "{found:?}, {expected:?}");
 }
 
 /// With a window of two turnovers, the measures that are kept are those of two turnovers, however

@@ -2,6 +2,11 @@
 //!
 //! The measures of a page that were forgotten leave one row in front, the *base*: their visits, the
 //! last fetch, and G at the newest of them.
+//!
+//! **Groups** (section 3.3: "group several consecutive measures into one"). The clock is cut into
+//! stretches; a page's measures of one stretch become one, with the sum of their cash and the newest G. A
+//! group is wanted until the window has left its stretch, so that it does not matter when measures
+//! met. It counts in full until then: a window begins up to a stretch earlier for it.
 
 use super::Policy;
 use crate::engine::history::Row;
@@ -24,11 +29,27 @@ impl Measures {
         let kept = match self {
             Measures::Last(last) => last as usize,
             Measures::Since { least } => {
-                let since = measures.partition_point(|measure| measure.clock <= start);
+                let wanted = measures.iter().position(|measure| end(measure) > start);
+                let since = wanted.unwrap_or(measures.len());
                 (measures.len() - since).max(least as usize)
             }
         };
         kept.min(measures.len())
+    }
+}
+
+/// How long the stretches of a window of so many units are: a power of two, so that they hardly ever
+/// change as pages become known.
+pub(crate) fn stretch(units: u128, groups: u32) -> u128 {
+    let most = (units / u128::from(groups)).max(1);
+    1 << most.ilog2()
+}
+
+/// G from which on no window wants a measure: its own or, in a group, the end of its stretch.
+fn end(measure: &Row) -> u128 {
+    match measure.span {
+        0 => measure.clock,
+        stretch => measure.clock.div_ceil(stretch) * stretch,
     }
 }
 
@@ -46,6 +67,13 @@ impl Policy for Measures {
         if row.clock == 0 && !row.folded {
             let before = std::mem::replace(row, *next);
             row.take_visits(&before);
+            return true;
+        }
+        if !row.folded && !next.folded && next.span > 0 && end(row) == end(next) {
+            row.take_visits(next);
+            row.cash += next.cash;
+            row.clock = next.clock;
+            row.span = next.span;
             return true;
         }
         false

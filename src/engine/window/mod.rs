@@ -21,7 +21,7 @@ use super::history::Row;
 use interpolation::Interpolation;
 use sums::Sums;
 
-pub(super) use measures::Measures;
+pub(super) use measures::{Measures, stretch};
 pub use span::{Span, TimeTable};
 
 /// Which window a store keeps.
@@ -38,6 +38,9 @@ pub enum WindowPolicy {
         span: Span,
         /// Of every page at least so many measures are kept: the paper's improved policy. 0: none.
         least: u32,
+        /// Consecutive measures of a page are grouped into one, so that the window has about so many, at most
+        /// twice as many. 0: they are not.
+        groups: u32,
     },
     /// Every page's last so many measures, 1 to [`MEASURES_MAX`].
     Variable(u32),
@@ -115,7 +118,9 @@ impl WindowPolicy {
             (WindowPolicy::Variable(_) | WindowPolicy::Interpolation(_), Estimator::Received) => {
                 false
             }
-            (WindowPolicy::Fixed { least, .. }, Estimator::Received) => least == 0,
+            (WindowPolicy::Fixed { least, groups, .. }, Estimator::Received) => {
+                (least, groups) == (0, 0)
+            }
             _ => true,
         }
     }
@@ -134,8 +139,19 @@ impl fmt::Display for WindowPolicy {
         match self {
             WindowPolicy::Auto => f.write_str("auto"),
             WindowPolicy::Whole => f.write_str("whole"),
-            WindowPolicy::Fixed { span, least: 0 } => write!(f, "fixed:{span}"),
-            WindowPolicy::Fixed { span, least } => write!(f, "fixed:{span},min={least}"),
+            WindowPolicy::Fixed {
+                span,
+                least,
+                groups,
+            } => {
+                write!(f, "fixed:{span}")?;
+                for (name, number) in [("min", least), ("groups", groups)] {
+                    if *number > 0 {
+                        write!(f, ",{name}={number}")?;
+                    }
+                }
+                Ok(())
+            }
             WindowPolicy::Variable(last) => write!(f, "variable:{last}"),
             WindowPolicy::Interpolation(span) => write!(f, "interpolation:{span}"),
         }
@@ -143,8 +159,8 @@ impl fmt::Display for WindowPolicy {
 }
 
 /// The forms of a window.
-const FORMS: &str = "auto, whole, fixed:T, fixed:T,min=M, variable:K or interpolation:T \
-                     (T in turnovers, like 1.5, or of fetch time, like 90d)";
+const FORMS: &str = "auto, whole, fixed:T, fixed:T,min=M, fixed:T,groups=N, variable:K or \
+                     interpolation:T (T in turnovers, like 1.5, or of fetch time, like 90d)";
 
 impl FromStr for WindowPolicy {
     type Err = String;
@@ -154,17 +170,26 @@ impl FromStr for WindowPolicy {
             None if text == "auto" => Ok(WindowPolicy::Auto),
             None if text == "whole" => Ok(WindowPolicy::Whole),
             Some(("fixed", length)) => {
-                let (length, least) = match length.split_once(",min=") {
-                    None => (length, 0),
-                    Some((length, least)) => (length, measures(least)?),
-                };
-                let span = length.parse()?;
-                Ok(WindowPolicy::Fixed { span, least })
+                let (length, groups) = option(length, ",groups=")?;
+                let (length, least) = option(length, ",min=")?;
+                Ok(WindowPolicy::Fixed {
+                    span: length.parse()?,
+                    least,
+                    groups,
+                })
             }
             Some(("variable", last)) => Ok(WindowPolicy::Variable(measures(last)?)),
             Some(("interpolation", length)) => Ok(WindowPolicy::Interpolation(length.parse()?)),
             _ => Err(format!("unknown window {text:?}: {FORMS}")),
         }
+    }
+}
+
+/// Cuts a number of measures off the end, where it has this name; 0: it is not given.
+fn option<'t>(text: &'t str, name: &str) -> Result<(&'t str, u32), String> {
+    match text.split_once(name) {
+        None => Ok((text, 0)),
+        Some((before, number)) => Ok((before, measures(number)?)),
     }
 }
 
@@ -203,6 +228,8 @@ mod tests {
             "fixed:1.5",
             "fixed:90d",
             "fixed:0.5,min=3",
+            "fixed:8,groups=4",
+            "fixed:90d,min=2,groups=1000",
             "variable:8",
             "interpolation:2",
             "interpolation:36h",
@@ -232,6 +259,8 @@ mod tests {
             ("fixed:9999999d", "no window length"),
             ("fixed:1,min=0", "no number of measures"),
             ("fixed:1,least=2", "no window length"),
+            ("fixed:1,groups=0", "no number of measures"),
+            ("fixed:1,groups=2,min=1", "no number of measures"),
             ("interpolation:0", "no window length"),
         ] {
             let error = text.parse::<WindowPolicy>().unwrap_err();
