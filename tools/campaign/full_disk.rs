@@ -84,10 +84,15 @@ impl Small {
 
     /// Takes room until `left` bytes are left.
     fn fill(&self, left: u64) -> Result<(), String> {
-        let size = self.room()?.saturating_sub(left).max(1).to_string();
-        // Its blocks are taken, not only its length set; a little goes into their bookkeeping.
-        let args = [Path::new("-l"), Path::new(&size), &self.filler()];
-        match system("fallocate", &args) {
+        let size = self.room()?.saturating_sub(left).max(1);
+        // Its blocks are taken, not only its length set; some go into their bookkeeping, for which the
+        // last of them are needed.
+        let takes = |size: u64| {
+            let size = size.to_string();
+            let args = [Path::new("-l"), Path::new(&size), &self.filler()];
+            system("fallocate", &args)
+        };
+        match (0..64).any(|blocks| takes(size.saturating_sub(blocks * 1024).max(1))) {
             true => Ok(()),
             false => Err(format!("fallocate: cannot take {size} bytes")),
         }
