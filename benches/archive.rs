@@ -27,6 +27,7 @@ impl Observer for Silent {
 fn archive(level: i32) -> Vec<u8> {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/samples/crawl.jsonl.zst");
     let job = Conversion {
+        input: Default::default(),
         inputs: vec![InputName::File(sample)],
         format: None,
         strict: true,

@@ -23,6 +23,7 @@ fn batches(text: &[u8]) -> Vec<Batch> {
         limits: Limits::default(),
         self_links: SelfLinks::Drop,
         key: HashKey([1, 2]),
+        input: Default::default(),
     };
     let mut builder = Builder::new(rules, decoder.names());
     let mut batches = Vec::new();

@@ -21,9 +21,7 @@
 //! for _ in 0..50 {
 //!     engine.begin_pass()?;
 //!     for (url, links) in &crawl {
-//!         let links = links.iter().map(|link| Link {
-//!             url: Cow::Borrowed(link.as_bytes()),
-//!         });
+//!         let links = links.iter().map(|link| Link::to(link.as_bytes()));
 //!         let record = Record {
 //!             url: Cow::Borrowed(url.as_bytes()),
 //!             links: links.collect(),
@@ -72,6 +70,7 @@ pub mod ingest;
 mod limits;
 pub mod memory;
 pub mod metrics;
+pub mod rules;
 pub mod sim;
 pub mod snapshot;
 pub mod source;

@@ -1,12 +1,11 @@
 //! Building batches from what decoders yield.
 
-use std::borrow::Cow;
-
 use super::names::{HashKey, Names};
 use super::{Batch, Entry, LinkCounts, What};
 use crate::decode::{Decoder, Link, Names as Naming, Parsed, Reason, Record};
 use crate::engine::{Fingerprint, SelfLinks};
 use crate::limits::Limits;
+use crate::rules::InputRules;
 use crate::url::{self, Base, Form, Reject};
 
 /// Text that ends a batch early: relative links can be far shorter than what they stand for.
@@ -27,6 +26,8 @@ pub struct Rules {
     pub self_links: SelfLinks,
     /// Key of the fingerprints.
     pub key: HashKey,
+    /// What is taken from inputs.
+    pub input: InputRules,
 }
 
 /// Turns chunks into batches. Keeps its tables from one batch to the next, never their content.
@@ -160,9 +161,7 @@ impl Builder {
         let links: &[Link<'_>] = match (&record.redirect, record.status) {
             _ if what != What::Visit => &[],
             (Some(target), Some(300..=399)) => {
-                redirect = [Link {
-                    url: Cow::Borrowed(target),
-                }];
+                redirect = [Link::to(&**target)];
                 &redirect
             }
             _ => &record.links,

@@ -15,6 +15,7 @@ use cashrank::source::{InputName, SourceOptions};
 
 use super::common::{Exit, aside, positive, print_json, stop_on_signal, thousands, threads};
 use super::ingest::{FormatArg, LimitArgs, Talk, format, skipped_json, tell_counts};
+use super::rules::RulesArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -63,6 +64,8 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    rules: RulesArgs,
+    #[command(flatten)]
     limits: LimitArgs,
 }
 
@@ -108,6 +111,7 @@ impl Args {
 
     fn job(&self) -> Conversion {
         Conversion {
+            input: self.rules.resolve(None),
             inputs: self.inputs.iter().map(|i| InputName::parse(i)).collect(),
             format: self.format.0,
             strict: self.strict,

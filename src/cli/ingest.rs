@@ -23,6 +23,7 @@ use super::common::{
     Exit, bound, bytes, parsed, positive, self_links, some_bytes, stop_on_signal, thousands,
     threads,
 };
+use super::rules::RulesArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -133,6 +134,8 @@ pub struct Args {
     /// Print the summary as one line of JSON on standard output.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    rules: RulesArgs,
     #[command(flatten)]
     limits: LimitArgs,
 }
@@ -283,9 +286,11 @@ impl Args {
             memory: self.memory.or_else(available),
             ..self.limits.resolve(found)
         };
+        let mut settings = Settings::new(config, &limits);
+        settings.input = self.rules.resolve(found.map(|s| &s.input));
         Ok(Job {
             store: self.store.clone(),
-            settings: Settings::new(config, &limits),
+            settings,
             inputs: self.inputs.iter().map(|i| InputName::parse(i)).collect(),
             format: self.format.0,
             repeat: self.repeat,

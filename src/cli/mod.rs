@@ -8,6 +8,7 @@ mod export;
 mod ingest;
 mod pagerank;
 mod rank;
+mod rules;
 mod simulate;
 mod stat;
 mod top;

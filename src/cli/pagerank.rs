@@ -12,6 +12,7 @@ use cashrank::snapshot::export::{Format as ExportFormat, RankedPage, export};
 use cashrank::source::InputName;
 
 use super::common::{Exit, parsed, self_links, thousands, to_file};
+use super::rules::RulesArgs;
 
 /// Compute exact PageRank of a graph that fits in memory, by power iteration.
 #[derive(clap::Args)]
@@ -47,6 +48,8 @@ pub struct Args {
     /// The file; `-` or none: standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    rules: RulesArgs,
 }
 
 impl Args {
@@ -56,7 +59,13 @@ impl Args {
             name => Some(name.parse::<Format>()?),
         };
         let inputs: Vec<InputName> = self.inputs.iter().map(|i| InputName::parse(i)).collect();
-        let loaded = load(&inputs, format, self.self_links, &Limits::default())?;
+        let loaded = load(
+            &inputs,
+            format,
+            self.self_links,
+            &self.rules.resolve(None),
+            &Limits::default(),
+        )?;
         let options = Options {
             damping: self.damping,
             residual: self.residual,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use cashrank::decode::Format;
 use cashrank::engine::{Estimator, SelfLinks, WindowPolicy};
+use cashrank::rules::InputRules;
 use cashrank::sim::experiment::{Changes, Sample, Setting};
 use cashrank::sim::figures::{Base, figures};
 use cashrank::sim::load;
@@ -194,7 +195,13 @@ impl Args {
             name => Some(name.parse::<Format>()?),
         };
         let inputs = [InputName::parse(file)];
-        let loaded = load(&inputs, format, SelfLinks::Drop, &Limits::default())?;
+        let loaded = load(
+            &inputs,
+            format,
+            SelfLinks::Drop,
+            &InputRules::default(),
+            &Limits::default(),
+        )?;
         if loaded.skipped > 0 {
             eprintln!("{} records were skipped", common::thousands(loaded.skipped));
         }

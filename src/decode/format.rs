@@ -1,6 +1,7 @@
 //! The formats by name, and a guess from an input's first bytes.
 
 use std::str::FromStr;
+use std::sync::Arc;
 
 use memchr::memrchr;
 
@@ -13,6 +14,7 @@ use super::records::Records;
 use super::wat::{self, Wat};
 use crate::cza::{Cza, MAGIC};
 use crate::error::{Error, Result};
+use crate::rules::InputRules;
 
 /// A format of crawl records; each has its specification in `formats/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,8 +53,20 @@ impl Format {
         }
     }
 
-    /// The format's parser. That of [`Format::Cza`] finds its sections only: records are read by the
-    /// pipeline.
+    /// The format's parser, by these rules.
+    pub fn decoder_by(self, rules: &InputRules) -> Arc<dyn Decoder> {
+        let _ = rules;
+        match self {
+            Format::Records => Arc::new(Records),
+            Format::Wat => Arc::new(Wat),
+            Format::Adjacency => Arc::new(Adjacency),
+            Format::Edges => Arc::new(Edges),
+            Format::Cza => Arc::new(Cza),
+        }
+    }
+
+    /// The format's parser, by the default rules. That of [`Format::Cza`] finds its sections only:
+    /// records are read by the pipeline.
     pub fn decoder(self) -> &'static dyn Decoder {
         match self {
             Format::Records => &Records,

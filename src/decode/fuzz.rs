@@ -171,6 +171,7 @@ fn batches(decoder: &dyn Decoder, data: &[u8], whole: usize, said: &Said, dice: 
         },
         self_links: dice.one_of([SelfLinks::Drop, SelfLinks::Keep]),
         key: HashKey([1, 2]),
+        input: Default::default(),
     };
     let mut builder = Builder::new(rules.clone(), decoder.names());
     let mut told = |chunk: &[u8]| {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::limits::LINKS_MAX;
+use crate::rules::Rel;
 
 /// Seconds since 1970-01-01T00:00:00Z.
 pub type Time = i64;
@@ -42,6 +43,7 @@ impl<'a> Record<'a> {
         let owned = |text: Cow<'a, [u8]>| Cow::Owned(text.into_owned());
         let link = |link: Link<'a>| Link {
             url: Cow::Owned(link.url.into_owned()),
+            rel: link.rel,
         };
         Record {
             url: owned(self.url),
@@ -56,9 +58,9 @@ impl<'a> Record<'a> {
 }
 
 /// Keeps a link, unless there are more than any limit allows already.
-pub(super) fn keep<'a>(links: &mut Vec<Link<'a>>, url: Cow<'a, [u8]>) {
+pub(super) fn keep<'a>(links: &mut Vec<Link<'a>>, link: impl Into<Link<'a>>) {
     if links.len() <= LINKS_MAX {
-        links.push(Link { url });
+        links.push(link.into());
     }
 }
 
@@ -72,6 +74,22 @@ pub(super) fn is_redirect(status: i32) -> bool {
 pub struct Link<'a> {
     /// The target as written: absolute or relative, perhaps with a fragment.
     pub url: Cow<'a, [u8]>,
+    /// What the page says of it.
+    pub rel: Rel,
+}
+
+impl<'a> Link<'a> {
+    /// A link of which the page says nothing.
+    pub fn to(url: impl Into<Cow<'a, [u8]>>) -> Link<'a> {
+        let (url, rel) = (url.into(), Rel::default());
+        Link { url, rel }
+    }
+}
+
+impl<'a> From<Cow<'a, [u8]>> for Link<'a> {
+    fn from(url: Cow<'a, [u8]>) -> Link<'a> {
+        Link::to(url)
+    }
 }
 
 /// Why a record was not applied. Each is counted apart and named in the summary.

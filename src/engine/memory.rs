@@ -99,6 +99,7 @@ impl Engine<InMemory> {
             limits: Limits::default(),
             self_links: self.config().self_links,
             key: HashKey::random()?,
+            input: Default::default(),
         };
         Ok(Reader {
             builder: Builder::new(rules, names),

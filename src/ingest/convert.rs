@@ -16,6 +16,7 @@ use crate::cza::{Chain, Options, Writer, Written};
 use crate::decode::{Format, Reason, is_decided};
 use crate::engine::{Counters, SelfLinks};
 use crate::limits::Limits;
+use crate::rules::InputRules;
 use crate::source::{InputName, Source, SourceOptions, Summary};
 use crate::store::Unverified;
 use crate::{Error, Result};
@@ -37,6 +38,8 @@ pub struct Conversion {
     pub block_records: usize,
     /// Limits on input.
     pub limits: Limits,
+    /// What is taken from inputs.
+    pub input: InputRules,
     /// How inputs are read.
     pub source: SourceOptions,
     /// Set from outside to stop.
@@ -83,6 +86,7 @@ pub fn convert<W: Write>(
             limits: job.limits.clone(),
             self_links: SelfLinks::Drop,
             key: HashKey::random()?,
+            input: job.input.clone(),
         },
         writer: Writer::new(out, path, &options)?,
         job,

@@ -67,7 +67,7 @@ impl Pipeline {
         threads: usize,
         known: u64,
     ) -> Result<Pipeline> {
-        let decoder = format.decoder();
+        let decoder = format.decoder_by(&rules.input);
         if format == Format::Cza {
             source.limit_record(rules.limits.block_bytes);
         }
@@ -88,7 +88,7 @@ impl Pipeline {
                 }
                 _ => {
                     let builder = Builder::new(rules.clone(), decoder.names());
-                    Work::Records(Box::new(builder), decoder)
+                    Work::Records(Box::new(builder), decoder.clone())
                 }
             };
             let worker = Worker {
@@ -105,7 +105,7 @@ impl Pipeline {
         }
         let reading = flow.clone();
         let reader = spawn("read", move || {
-            read(source, decoder, &chunks, &spent_buffers, &reading)
+            read(source, &*decoder, &chunks, &spent_buffers, &reading)
         })?;
         Ok(Pipeline {
             flow,
@@ -209,7 +209,7 @@ fn read(
 
 /// What makes batches of chunks.
 enum Work {
-    Records(Box<Builder>, &'static dyn Decoder),
+    Records(Box<Builder>, Arc<dyn Decoder>),
     Archive(Box<cza::Reader>),
 }
 
@@ -255,7 +255,7 @@ impl Worker {
             };
             let done = match &mut self.work {
                 Work::Records(builder, decoder) => {
-                    builder.run(*decoder, &chunk.bytes, emit);
+                    builder.run(&**decoder, &chunk.bytes, emit);
                     Ok(())
                 }
                 Work::Archive(reader) => reader.run(&chunk, emit),

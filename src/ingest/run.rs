@@ -302,6 +302,7 @@ impl Run<'_> {
             limits: self.job.limits.clone(),
             self_links: self.engine.config().self_links,
             key: self.engine.archive().key(),
+            input: self.job.settings.input.clone(),
         };
         let compressed_len = source.compressed_len();
         let mut reading = Reading {

@@ -19,6 +19,7 @@ pub(crate) fn graph(data: &[u8]) {
         limits: Limits::default(),
         self_links,
         key: HashKey([1, 2]),
+        input: Default::default(),
     };
     let options = SourceOptions {
         chunk_bytes: dice.one_of([1, 50, 1 << 20]),

@@ -9,6 +9,7 @@ use crate::decode::{Format, Time, guess};
 use crate::engine::{Fingerprint, SelfLinks};
 use crate::ingest::pipeline::{Next, Pipeline};
 use crate::limits::Limits;
+use crate::rules::InputRules;
 use crate::source::{InputName, Source, SourceOptions};
 use crate::{Error, Result};
 
@@ -44,12 +45,14 @@ pub fn load(
     inputs: &[InputName],
     format: Option<Format>,
     self_links: SelfLinks,
+    input: &InputRules,
     limits: &Limits,
 ) -> Result<Loaded> {
     let rules = Rules {
         limits: limits.clone(),
         self_links,
         key: HashKey::random()?,
+        input: input.clone(),
     };
     let mut loading = Loading::new(self_links);
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());

@@ -14,6 +14,7 @@ use super::sealed;
 use crate::batch::HashKey;
 use crate::engine::Config;
 use crate::limits::Limits;
+use crate::rules::InputRules;
 use crate::{Error, Result};
 
 /// Version of the store's layout.
@@ -33,6 +34,9 @@ pub struct Settings {
     pub links: u64,
     /// Version of the canonical form of URLs ([`crate::url::RULES`]).
     pub url_rules: u32,
+    /// What is taken from inputs.
+    #[serde(default, skip_serializing_if = "InputRules::is_default")]
+    pub input: InputRules,
 }
 
 impl Settings {
@@ -44,6 +48,7 @@ impl Settings {
             url_bytes: limits.url_bytes,
             links: limits.links,
             url_rules: crate::url::RULES,
+            input: InputRules::default(),
         }
     }
 }

@@ -54,9 +54,7 @@ pub fn record<'a>(url: &'a str, links: impl IntoIterator<Item = &'a str>) -> Rec
 }
 
 fn link(url: &str) -> Link<'_> {
-    Link {
-        url: Cow::Borrowed(url.as_bytes()),
-    }
+    Link::to(url.as_bytes())
 }
 
 /// The sum of |x - y|.

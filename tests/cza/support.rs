@@ -28,6 +28,7 @@ pub fn crawl(seed: u64, records: u64) -> String {
 
 pub fn conversion(input: &Path, format: Option<Format>, block_records: usize) -> Conversion {
     Conversion {
+        input: Default::default(),
         inputs: vec![InputName::File(input.into())],
         format,
         strict: false,

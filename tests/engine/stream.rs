@@ -141,7 +141,7 @@ impl Run {
                     links: fetch
                         .links
                         .iter()
-                        .map(|&page| Link { url: name(page) })
+                        .map(|&page| Link::to(name(page)))
                         .collect(),
                     fetched_at: fetch.time,
                     ..Record::default()

@@ -358,6 +358,7 @@ fn job(files: Vec<PathBuf>, config: Config) -> Job {
 fn archived(file: &Path, block_records: usize) -> Result<PathBuf, String> {
     let path = file.with_extension(format!("{block_records}.cza"));
     let conversion = Conversion {
+        input: Default::default(),
         inputs: vec![InputName::File(file.into())],
         format: None,
         strict: false,

@@ -63,6 +63,7 @@ fn sample() -> Result<Sample> {
         limits: limits(),
         self_links: settings.config.self_links,
         key,
+        input: Default::default(),
     };
     let decoder = Format::Records.decoder();
     for pass in 0..6 {

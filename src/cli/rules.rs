@@ -1,0 +1,24 @@
+//! The options that say what is taken from inputs, for every command that reads crawl records.
+
+use cashrank::rules::{InputRules, Outlinks};
+
+use super::common::parsed;
+
+/// What is taken from inputs.
+#[derive(clap::Args)]
+#[command(next_help_heading = "What is taken from inputs")]
+pub struct RulesArgs {
+    /// Where the links of a page in a WARC come from: html, or metadata, the `outlink` lines of the
+    /// crawler's metadata records [default: html].
+    #[arg(long, value_name = "WHENCE", value_parser = parsed::<Outlinks>)]
+    outlinks: Option<Outlinks>,
+}
+
+impl RulesArgs {
+    /// The rules given; those not given are the store's.
+    pub fn resolve(&self, store: Option<&InputRules>) -> InputRules {
+        let mut rules = store.cloned().unwrap_or_default();
+        rules.outlinks = self.outlinks.unwrap_or(rules.outlinks);
+        rules
+    }
+}

@@ -1,0 +1,31 @@
+//! Where the links of a page in a WARC come from.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+/// Where the links of a page in a WARC come from. A `revisit` has no text: its links are those of
+/// the crawler's metadata in any case, or unknown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outlinks {
+    /// From the page's HTML.
+    #[default]
+    Html,
+    /// From the `outlink` lines of the crawler's metadata, where there are any; else from HTML.
+    Metadata,
+}
+
+impl FromStr for Outlinks {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Outlinks> {
+        match text {
+            "html" => Ok(Outlinks::Html),
+            "metadata" => Ok(Outlinks::Metadata),
+            _ => Err(Error::Refused(format!("{text:?}: html or metadata"))),
+        }
+    }
+}
