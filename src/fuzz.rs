@@ -31,6 +31,7 @@ pub const TARGETS: &[Target] = &[
     target("records", crate::decode::fuzz::records),
     target("wat", crate::decode::fuzz::wat),
     target("guess", crate::decode::fuzz::guess),
+    target("html", crate::decode::html::fuzz::html),
     target("cza_block", crate::cza::fuzz::block),
     target("time", crate::decode::fuzz::time),
     target("url", crate::url::fuzz::url),

@@ -11,6 +11,7 @@ mod format;
 mod frame;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+pub mod html;
 mod json;
 mod lines;
 mod record;
