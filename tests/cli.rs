@@ -16,6 +16,8 @@ mod determinism;
 mod exits;
 #[path = "cli/hostile.rs"]
 mod hostile;
+#[path = "cli/inspect.rs"]
+mod inspect;
 #[path = "cli/lazy.rs"]
 mod lazy;
 #[path = "cli/memory.rs"]

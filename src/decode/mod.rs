@@ -20,6 +20,7 @@ mod time;
 mod wat;
 
 pub use format::{Format, guess, is_decided};
+pub(crate) use record::is_redirect;
 pub use record::{Link, Parsed, Reason, Record, Time};
 
 /// Called once for each record of a chunk, in order, with the offset in the chunk at which the
