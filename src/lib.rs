@@ -72,6 +72,7 @@ pub mod inspect;
 mod limits;
 pub mod memory;
 pub mod metrics;
+pub mod order;
 pub mod rules;
 pub mod sim;
 pub mod snapshot;

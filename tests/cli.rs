@@ -24,6 +24,8 @@ mod lazy;
 mod memory;
 #[path = "cli/moved.rs"]
 mod moved;
+#[path = "cli/order.rs"]
+mod order;
 #[path = "common/pack.rs"]
 mod pack;
 #[path = "cli/plan.rs"]
@@ -34,6 +36,8 @@ mod real;
 mod resume;
 #[path = "cli/rot.rs"]
 mod rot;
+#[path = "cli/rules.rs"]
+mod rules;
 #[path = "cli/simulate.rs"]
 mod simulate;
 #[path = "cli/spool.rs"]

@@ -222,6 +222,7 @@ fn records(report: &Report) -> String {
         (report.gone, "gone"),
         (report.unchanged, "unchanged"),
         (report.failed, "failed"),
+        (report.out_of_scope, "out of scope"),
         (report.skipped_total(), "skipped"),
         (report.other_total(), "no crawl records"),
     ];
@@ -238,6 +239,7 @@ fn links(links: &Links) -> String {
         (links.invalid, "invalid"),
         (links.too_long, "too long"),
         (links.own, "to the page itself"),
+        (links.out_of_scope, "out of scope"),
         (links.repeated, "repeated"),
     ];
     let followed = format!(
@@ -327,7 +329,9 @@ fn position(place: &Place) -> String {
 
 /// Why a ranking of it would be empty, if it would.
 fn nothing(report: &Report) -> Option<&'static str> {
-    if report.visits == 0 {
+    if report.visits == 0 && report.out_of_scope > 0 {
+        Some("no page in --scope was fetched in what was read: there is nothing to rank by")
+    } else if report.visits == 0 {
         Some("no page was fetched in what was read: there is nothing to rank by")
     } else if report.links.read == 0 {
         Some("pages were fetched, but no link of theirs is known: all would rank the same")
@@ -381,6 +385,7 @@ fn as_json(input: &InputName, report: &Report) -> Value {
         "gone": report.gone,
         "unchanged": report.unchanged,
         "failed": report.failed,
+        "out_of_scope": report.out_of_scope,
         "skipped": skipped,
         "other": report.other,
         "statuses": report.statuses,
@@ -395,6 +400,7 @@ fn as_json(input: &InputName, report: &Report) -> Value {
             "too_long": links.too_long,
             "own": links.own,
             "repeated": links.repeated,
+            "out_of_scope": links.out_of_scope,
         },
         "pages": count(report.pages),
         "pages_fetched": count(report.fetched),

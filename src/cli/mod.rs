@@ -7,6 +7,7 @@ mod convert;
 mod export;
 mod ingest;
 mod inspect;
+mod order;
 mod pagerank;
 mod rank;
 mod rules;
@@ -48,6 +49,7 @@ enum Command {
     Ingest(Box<ingest::Args>),
     Convert(convert::Args),
     Inspect(inspect::Args),
+    Order(order::Args),
     Top(top::Args),
     Rank(rank::Args),
     Export(export::Args),
@@ -74,6 +76,7 @@ pub fn main() -> ExitCode {
         Command::Ingest(args) => args.run(),
         Command::Convert(args) => args.run(),
         Command::Inspect(args) => args.run(),
+        Command::Order(args) => args.run(),
         Command::Top(args) => args.run(),
         Command::Rank(args) => args.run(),
         Command::Export(args) => args.run(),

@@ -106,6 +106,7 @@ fn read(
         self_links: SelfLinks::Drop,
         key: reading.key(),
         input: how.input.clone(),
+        classes: false,
     };
     let mut chain = (format == Format::Cza).then(Chain::default);
     let mut pipeline = Pipeline::start(source, format, &rules, how.threads, 0)?;

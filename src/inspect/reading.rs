@@ -104,6 +104,7 @@ impl<'a> Reading<'a> {
             names = end;
             match entry.what {
                 What::Skipped(reason) => self.skipped(reason, complaint.map(|(_, what)| &**what)),
+                What::OutOfScope => self.report.out_of_scope += 1,
                 What::Other => self.other(other.map(|(_, kind)| *kind)),
                 _ => self.record(batch, entry, status.map(|(_, status)| *status)),
             }
@@ -205,6 +206,7 @@ impl<'a> Reading<'a> {
         links.too_long += u64::from(counts.too_long);
         links.own += u64::from(counts.own);
         links.repeated += u64::from(counts.repeated);
+        links.out_of_scope += u64::from(counts.out_of_scope);
     }
 
     fn time(&mut self, time: Option<Time>) {

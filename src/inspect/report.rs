@@ -37,6 +37,8 @@ pub struct Report {
     pub unchanged: u64,
     /// Fetches that failed.
     pub failed: u64,
+    /// Records of pages out of scope (`--scope`); of these nothing else is counted.
+    pub out_of_scope: u64,
     /// Records that cannot be used, by reason.
     pub skipped: BTreeMap<Reason, Odd>,
     /// Pieces that rightly are no crawl records, by kind.
@@ -146,6 +148,8 @@ pub struct Links {
     pub own: u64,
     /// To a target that the record has named before.
     pub repeated: u64,
+    /// To a page out of scope (`--scope`).
+    pub out_of_scope: u64,
 }
 
 /// A count of distinct things.

@@ -56,7 +56,7 @@ fn a_sample_is_counted() {
         assert_eq!(found[field], expected, "{field}");
     }
     let links = json!({"read": 10, "followed": 9, "most": 3, "scheme": 0, "invalid": 0, "too_long": 0,
-        "own": 0, "repeated": 1});
+        "own": 0, "repeated": 1, "out_of_scope": 0});
     assert_eq!(found["links"], links);
     let gone = offset(&bytes, r#"{"status":"404""#);
     let back = json!({"count": 1, "first": [{"record": 3, "byte": gone, "detail": null}]});
@@ -136,6 +136,26 @@ fn for_people() {
     ] {
         assert!(said.contains(words), "{words:?} is not in\n{said}");
     }
+}
+
+#[test]
+fn nothing_is_in_scope() {
+    let lab = Lab::new();
+    lab.file("records.jsonl", golden("good/records.jsonl"));
+    let found = lab
+        .run("inspect records.jsonl --json --scope host:nowhere.example")
+        .exits(3)
+        .json();
+    // All but the two blank lines, and the one whose URL is none.
+    assert_eq!(
+        (&found["records"], &found["out_of_scope"]),
+        (&json!(12), &json!(9))
+    );
+    assert_eq!(
+        (&found["visits"], &found["pages"]["count"]),
+        (&json!(0), &json!(0))
+    );
+    assert!(found["nothing"].as_str().unwrap().contains("--scope"));
 }
 
 /// Why an archive looks empty: no record of it is a page.
@@ -237,6 +257,7 @@ fn it_says_what_an_ingest_does() {
         " --limit-links 100",
         " --limit-url 60",
         " --limit-line 20K",
+        " --scope !host:github.com",
     ] {
         let found = lab
             .run(&format!("inspect crawl.jsonl --json{options}"))
@@ -256,6 +277,7 @@ fn it_says_what_an_ingest_does() {
         );
         assert_eq!(done["links"], found["links"]["read"], "{options}");
         assert_eq!(done["new_pages"], found["pages"]["count"], "{options}");
+        assert_eq!(done["out_of_scope"], found["out_of_scope"], "{options}");
         let skipped = found["skipped"].as_object().unwrap().iter();
         let counts: serde_json::Map<_, _> = skipped
             .map(|(reason, odd)| (reason.clone(), odd["count"].clone()))
