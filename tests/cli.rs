@@ -14,6 +14,8 @@ mod cza;
 mod determinism;
 #[path = "cli/exits.rs"]
 mod exits;
+#[path = "cli/fields.rs"]
+mod fields;
 #[path = "cli/hostile.rs"]
 mod hostile;
 #[path = "cli/lazy.rs"]

@@ -4,11 +4,13 @@
 //! A sample `formats/samples/{good,bad}/FORMAT-*` has beside it `*.expected`, written by hand from
 //! the specification: a line for each thing the decoder hands out, in order.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use cashrank::decode::{Decoder, Format, HELD_MAX, Parsed, Reason, Record, Skipped};
+use cashrank::decode::{Decoder, Format, HELD_MAX, Link, Parsed, Reason, Record, Skipped};
+use cashrank::rules::{Fields, InputRules, Rel};
 use proptest::prelude::*;
 
 /// The formats whose decoders yield records: all but the archive, whose sections are no text.
@@ -177,11 +179,22 @@ fn listing(said: &[Said]) -> String {
             if record.revisit {
                 line += " revisit";
             }
-            let links: Vec<_> = record.links.iter().map(|link| text(&link.url)).collect();
+            let link = |link: &Link<'_>| text(&link.url) + &rels(link.rel);
+            let links: Vec<_> = record.links.iter().map(link).collect();
             format!("{line} [{}]\n", links.join(", "))
         }
     };
     said.iter().map(line).collect()
+}
+
+fn rels(rel: Rel) -> String {
+    let named = [
+        (" nofollow", Rel::NOFOLLOW),
+        (" ugc", Rel::UGC),
+        (" sponsored", Rel::SPONSORED),
+    ];
+    let said = named.iter().filter(|(_, one)| rel.has(*one));
+    said.map(|(name, _)| *name).collect()
 }
 
 #[test]
@@ -513,6 +526,39 @@ fn real_records() {
         assert_eq!(counts, expected);
         check_pieces(Format::Records, &data);
     }
+}
+
+// Distinct links of each page (the data's README), times and the one redirect of the same crawl, by their own names in it: min, max and the record with a
+// `location`, read off it with Python's json.
+#[test]
+fn real_records_with_names_of_their_own() {
+    let Some(data) = real("scrapy-httpd/httpd-manual.jsonl.zst") else {
+        return;
+    };
+    let fields = ["fetched_at=fetch_time", "redirect=location"].map(|text| text.parse().unwrap());
+    let rules = InputRules {
+        fields: Fields::of(fields.to_vec()).unwrap(),
+        ..InputRules::default()
+    };
+    let said = decode(&*Format::Records.decoder_by(&rules), &data);
+    let records = said.iter().map(|said| match &said.what {
+        What::Record(record) => record,
+        other => panic!("{other:?}"),
+    });
+    let distinct = |record: &Record<'_>| -> usize {
+        let links: HashSet<_> = record.links.iter().map(|link| link.url.to_vec()).collect();
+        links.len()
+    };
+    assert_eq!(records.clone().map(distinct).sum::<usize>(), 136_342);
+    let times = records.clone().map(|record| record.fetched_at.unwrap());
+    // date -u -d 2026-11-20T18:12:48Z +%s, and of 18:13:39Z.
+    let range = (times.clone().min(), times.max());
+    assert_eq!(range, (Some(1_795_198_368), Some(1_795_198_419)));
+    let mut redirects = records.filter_map(|record| Some((&record.url, record.redirect.as_ref()?)));
+    let (from, to) = redirects.next().unwrap();
+    assert_eq!(&**from, b"http://127.0.0.1:8802/manual/es/howto");
+    assert_eq!(&**to, b"http://127.0.0.1:8802/manual/es/howto/");
+    assert_eq!(redirects.next(), None);
 }
 
 // The data's README: 3,216,152 links, 78,056 pages without.

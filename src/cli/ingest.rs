@@ -287,7 +287,7 @@ impl Args {
             ..self.limits.resolve(found)
         };
         let mut settings = Settings::new(config, &limits);
-        settings.input = self.rules.resolve(found.map(|s| &s.input));
+        settings.input = self.rules.resolve(found.map(|s| &s.input))?;
         Ok(Job {
             store: self.store.clone(),
             settings,

@@ -63,7 +63,7 @@ impl Args {
             &inputs,
             format,
             self.self_links,
-            &self.rules.resolve(None),
+            &self.rules.resolve(None)?,
             &Limits::default(),
         )?;
         let options = Options {

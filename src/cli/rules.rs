@@ -1,6 +1,6 @@
 //! The options that say what is taken from inputs, for every command that reads crawl records.
 
-use cashrank::rules::{InputRules, Outlinks};
+use cashrank::rules::{FieldChoice, Fields, InputRules, Outlinks};
 
 use super::common::parsed;
 
@@ -12,13 +12,20 @@ pub struct RulesArgs {
     /// crawler's metadata records [default: html].
     #[arg(long, value_name = "WHENCE", value_parser = parsed::<Outlinks>)]
     outlinks: Option<Outlinks>,
+    /// What JSON lines call a field of ours: url=response_url. Of a record: url, links, fetched_at, status, redirect;
+    /// of a link that is an object: link.url, link.rel, link.nofollow. Several times, or with commas.
+    #[arg(long = "field", value_name = "FIELD=NAME", value_delimiter = ',', value_parser = parsed::<FieldChoice>)]
+    fields: Vec<FieldChoice>,
 }
 
 impl RulesArgs {
     /// The rules given; those not given are the store's.
-    pub fn resolve(&self, store: Option<&InputRules>) -> InputRules {
+    pub fn resolve(&self, store: Option<&InputRules>) -> anyhow::Result<InputRules> {
         let mut rules = store.cloned().unwrap_or_default();
         rules.outlinks = self.outlinks.unwrap_or(rules.outlinks);
-        rules
+        if !self.fields.is_empty() {
+            rules.fields = Fields::of(self.fields.clone())?;
+        }
+        Ok(rules)
     }
 }

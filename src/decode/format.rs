@@ -55,9 +55,8 @@ impl Format {
 
     /// The format's parser, by these rules.
     pub fn decoder_by(self, rules: &InputRules) -> Arc<dyn Decoder> {
-        let _ = rules;
         match self {
-            Format::Records => Arc::new(Records),
+            Format::Records => Arc::new(Records::by(&rules.fields)),
             Format::Wat => Arc::new(Wat),
             Format::Adjacency => Arc::new(Adjacency),
             Format::Edges => Arc::new(Edges),
@@ -69,7 +68,7 @@ impl Format {
     /// records are read by the pipeline.
     pub fn decoder(self) -> &'static dyn Decoder {
         match self {
-            Format::Records => &Records,
+            Format::Records => &Records::USUAL,
             Format::Wat => &Wat,
             Format::Adjacency => &Adjacency,
             Format::Edges => &Edges,

@@ -1,10 +1,12 @@
 //! What is taken from inputs, where users have a choice. It changes results, so a store keeps it.
 
+mod fields;
 mod outlinks;
 mod rel;
 
 use serde::{Deserialize, Serialize};
 
+pub use fields::{FieldChoice, FieldName, Fields};
 pub use outlinks::Outlinks;
 pub use rel::Rel;
 
@@ -15,6 +17,9 @@ pub struct InputRules {
     /// `--outlinks`.
     #[serde(skip_serializing_if = "is_default")]
     pub outlinks: Outlinks,
+    /// `--field`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub fields: Fields,
 }
 
 impl InputRules {
