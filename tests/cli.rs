@@ -8,6 +8,8 @@ mod commands;
 mod correction;
 #[path = "common/crawl.rs"]
 mod crawl;
+#[path = "cli/crawl_log.rs"]
+mod crawl_log;
 #[path = "cli/cza.rs"]
 mod cza;
 #[path = "cli/determinism.rs"]

@@ -14,11 +14,14 @@ use cashrank::rules::{Fields, InputRules, Rel};
 use proptest::prelude::*;
 
 /// The formats whose decoders yield records: all but the archive, whose sections are no text.
-const TEXT: [Format; 4] = [
+const TEXT: [Format; 7] = [
     Format::Records,
     Format::Wat,
     Format::Adjacency,
     Format::Edges,
+    Format::CrawlLog,
+    Format::Nutch,
+    Format::CsvLinks,
 ];
 
 /// What a decoder handed out, and the offset with it.
@@ -104,7 +107,7 @@ fn check_promises(format: Format, data: &[u8], pieces: impl Iterator<Item = usiz
 /// `len` bytes.
 fn check_skipper(format: Format, data: &[u8], len: usize) {
     let expected = match format {
-        Format::Edges => group_end(data),
+        _ if format.is_grouped() => group_end(format, data),
         _ => len,
     };
     for piece in [1, 2, 7, data.len()] {
@@ -125,13 +128,20 @@ fn check_skipper(format: Format, data: &[u8], len: usize) {
     }
 }
 
-/// Where the second group begins: noise before and behind the first goes with it.
-fn group_end(data: &[u8]) -> usize {
-    let said = decode(Format::Edges.decoder(), data);
-    let mut records = (0..said.len()).filter(|&at| matches!(said[at].what, What::Record(_)));
-    records
-        .nth(1)
-        .map_or(data.len(), |second| said[second - 1].end)
+/// Where the second group begins: noise before and behind the first goes with it. Groups have links; what a
+/// crawl log tells of single fetches has none.
+fn group_end(format: Format, data: &[u8]) -> usize {
+    let said = decode(format.decoder(), data);
+    let is_group = |said: &Said| match &said.what {
+        What::Record(record) => !record.links.is_empty(),
+        _ => false,
+    };
+    let mut records = (0..said.len()).filter(|&at| is_group(&said[at]));
+    records.nth(1).map_or(data.len(), |second| {
+        // What is inside a group comes before it, at the offset of what was before.
+        let unmoved = said[..second].iter().rev().map(|one| one.end);
+        unmoved.max().unwrap_or(0)
+    })
 }
 
 fn root(path: &str) -> PathBuf {
@@ -145,10 +155,8 @@ fn samples(folder: &str) -> Vec<(Format, PathBuf, Vec<u8>, String)> {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         let expected = PathBuf::from(format!("{}.expected", path.display()));
-        let format = name
-            .split(['-', '.'])
-            .next()
-            .and_then(|name| name.parse().ok());
+        let mut formats = Format::ALL.into_iter();
+        let format = formats.find(|format| name.starts_with(format.name()));
         if let (Some(format), true) = (format, expected.exists()) {
             let listing = fs::read_to_string(expected).unwrap();
             found.push((format, path.clone(), fs::read(path).unwrap(), listing));
@@ -241,6 +249,9 @@ fn every_reason_has_a_bad_sample_and_is_specified() {
         ),
         (Format::Adjacency, &[Malformed, InvalidUtf8]),
         (Format::Edges, &[Malformed, InvalidUtf8]),
+        (Format::CrawlLog, &[Malformed, InvalidUtf8, BadTime]),
+        (Format::Nutch, &[Malformed, InvalidUtf8, BadUrl, BadTime]),
+        (Format::CsvLinks, &[Malformed, InvalidUtf8, BadUrl, BadTime]),
     ] {
         let spec = fs::read_to_string(root(&format!("formats/{}.md", format.name()))).unwrap();
         for reason in Reason::ALL {
@@ -305,6 +316,22 @@ fn long_lines_are_skipped_without_being_held() {
             long.len() + 11,
         ),
         (Format::Wat, format!("{long}\nWARC/1.0\n"), long.len() + 1),
+        (
+            Format::Nutch,
+            format!("Recno:: 0\nURL:: u\n{long}\nRecno:: 1\nURL:: v\n"),
+            long.len() + 19,
+        ),
+        (
+            Format::CrawlLog,
+            format!("{long}\n{long}\n"),
+            long.len() + 1,
+        ),
+        // A line feed in quotes.
+        (
+            Format::CsvLinks,
+            format!("1,a,b,\"\n{long}\n\"\n1,a,b\n"),
+            long.len() + 11,
+        ),
         (
             Format::Wat,
             format!(

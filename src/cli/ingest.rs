@@ -45,7 +45,7 @@ pub struct Args {
     /// The store's directory; made if there is none.
     #[arg(long, value_name = "DIR")]
     store: PathBuf,
-    /// auto, records, wat, adjacency, edges or cza (see formats/).
+    /// auto, records, wat, adjacency, edges, crawl-log, nutch, csv-links or cza (see formats/).
     #[arg(long, default_value = "auto", value_parser = format)]
     format: FormatArg,
     /// Share of a page's cash that its links hand on [default: 0.85].
@@ -343,6 +343,7 @@ pub(super) struct Talk {
     first: Option<(u64, u64)>,
     last_drawn: Instant,
     shown: [u64; Reason::ALL.len()],
+    caveat: Option<&'static str>,
 }
 
 impl Talk {
@@ -375,6 +376,7 @@ impl Talk {
             first: None,
             last_drawn: Instant::now(),
             shown: [0; Reason::ALL.len()],
+            caveat: None,
         }
     }
 
@@ -450,6 +452,13 @@ impl Observer for Talk {
             Note::Guessed { input, format, why } => {
                 format!("{input}: read as {} ({why})", format.name())
             }
+            Note::Caveat { input, caveat } => {
+                // Once says it, however many inputs and passes there are.
+                if self.caveat.replace(caveat) == Some(caveat) {
+                    return;
+                }
+                format!("{input}: {caveat}")
+            }
             Note::Empty { input } => format!("{input}: is empty"),
             Note::Skipped {
                 input,
@@ -470,7 +479,8 @@ impl Observer for Talk {
             }
             Note::Ungrouped { input, sources } => format!(
                 "{input}: {} lines name a source that was left before: each group counts as a visit \
-                 of its own. If the file is not grouped by source, sort it first (sort -s -k1,1)",
+                 of its own. If the file is not grouped by source, sort it first (edges: sort -s -k1,1; crawl-log: \
+                 sort -s -k6,6)",
                 thousands(sources)
             ),
             Note::Unchecked { input, members } => format!(

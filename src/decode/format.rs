@@ -7,9 +7,13 @@ use memchr::memrchr;
 
 use super::Decoder;
 use super::adjacency::Adjacency;
+use super::crawl_log::{self, CrawlLog};
+use super::csv_links::{self, CsvLinks};
 use super::edges::Edges;
 use super::frame;
+use super::groups::{Groups, lines_of};
 use super::lines;
+use super::nutch::{self, Nutch};
 use super::records::Records;
 use super::wat::{self, Wat};
 use crate::cza::{Cza, MAGIC};
@@ -28,17 +32,26 @@ pub enum Format {
     Adjacency,
     /// `from TAB to`, grouped by source.
     Edges,
+    /// Heritrix `crawl.log`.
+    CrawlLog,
+    /// The text of Nutch's `readseg -dump`.
+    Nutch,
+    /// `date,src,dest,anchor` as CSV, grouped by date and source.
+    CsvLinks,
     /// A crawl archive, as `cashrank convert` writes it.
     Cza,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 5] = [
+    pub const ALL: [Format; 8] = [
         Format::Records,
         Format::Wat,
         Format::Adjacency,
         Format::Edges,
+        Format::CrawlLog,
+        Format::Nutch,
+        Format::CsvLinks,
         Format::Cza,
     ];
 
@@ -49,6 +62,9 @@ impl Format {
             Format::Wat => "wat",
             Format::Adjacency => "adjacency",
             Format::Edges => "edges",
+            Format::CrawlLog => "crawl-log",
+            Format::Nutch => "nutch",
+            Format::CsvLinks => "csv-links",
             Format::Cza => "cza",
         }
     }
@@ -59,7 +75,10 @@ impl Format {
             Format::Records => Arc::new(Records::by(&rules.fields)),
             Format::Wat => Arc::new(Wat),
             Format::Adjacency => Arc::new(Adjacency),
-            Format::Edges => Arc::new(Edges),
+            Format::Edges => Arc::new(Groups::<Edges>::NEW),
+            Format::CrawlLog => Arc::new(Groups::<CrawlLog>::NEW),
+            Format::Nutch => Arc::new(Nutch),
+            Format::CsvLinks => Arc::new(Groups::<CsvLinks>::NEW),
             Format::Cza => Arc::new(Cza),
         }
     }
@@ -71,8 +90,28 @@ impl Format {
             Format::Records => &Records::USUAL,
             Format::Wat => &Wat,
             Format::Adjacency => &Adjacency,
-            Format::Edges => &Edges,
+            Format::Edges => &Groups::<Edges>::NEW,
+            Format::CrawlLog => &Groups::<CrawlLog>::NEW,
+            Format::Nutch => &Nutch,
+            Format::CsvLinks => &Groups::<CsvLinks>::NEW,
             Format::Cza => &Cza,
+        }
+    }
+
+    /// Whether a record is a run of lines with a link each.
+    pub fn is_grouped(self) -> bool {
+        matches!(self, Format::Edges | Format::CrawlLog | Format::CsvLinks)
+    }
+
+    /// What users of the format should know of every ranking made from it; one line.
+    pub fn caveat(self) -> Option<&'static str> {
+        match self {
+            Format::CrawlLog => Some(
+                "a crawl log names one page for each URL, that on which it was found: this ranks the tree of \
+                 discovery, not the links, which are in the crawl's WARC files. Sort it by its sixth field first (sort \
+                 -s -k6,6)",
+            ),
+            _ => None,
         }
     }
 }
@@ -112,12 +151,13 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
         _ if start.starts_with(b"WARC/") => guess_warc(start),
         _ if start.starts_with(b"filedesc://") => Err("it is an ARC, not a WAT".to_owned()),
         [b'<', ..] => Err("it looks like HTML or XML".to_owned()),
-        _ => guess_graph(head),
+        _ if nutch::starts(start) => Ok((Format::Nutch, "it begins with `Recno::`".to_owned())),
+        _ => guess_lines(head).map_or_else(|| guess_graph(head), Ok),
     };
     guessed.map_err(|said| {
         Error::Refused(format!(
-            "no known format: {said}; if it is records, wat, adjacency, edges or cza all the same, name it \
-             with --format"
+            "no known format: {said}; if it is one all the same, name it with --format ({})",
+            Format::ALL.map(Format::name).join(", ")
         ))
     })
 }
@@ -167,6 +207,18 @@ fn guess_warc(head: &[u8]) -> Result<(Format, String), String> {
     }
 }
 
+/// What the first line shows that is not blank.
+fn guess_lines(head: &[u8]) -> Option<(Format, String)> {
+    let mut lines = lines_of::<CsvLinks>(head).map(|(text, _)| text);
+    let first = lines.find(|line| !line.trim_ascii().is_empty())?;
+    let format = match first {
+        _ if crawl_log::is_entry(first) => (Format::CrawlLog, "fields of a crawl log"),
+        _ if csv_links::is_link(first) => (Format::CsvLinks, "fields date,src,dest"),
+        _ => return None,
+    };
+    Some((format.0, format!("its first line has the {}", format.1)))
+}
+
 /// Edges have two fields in every line; without a tab anywhere, other lines could be anything.
 fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
     // The last line may be cut.
@@ -206,9 +258,12 @@ mod tests {
         let said = "warc".parse::<Format>().unwrap_err().to_string();
         assert_eq!(
             said,
-            "no format \"warc\"; there are: records, wat, adjacency, edges, cza"
+            "no format \"warc\"; there are: records, wat, adjacency, edges, crawl-log, nutch, csv-links, cza"
         );
     }
+
+    const LOG: &str = "2015-05-22T15:01:10.521Z   200        564 http://a.example/ LL http://b.example/ text/plain \
+                       #084 20150522150109851+648 sha1:X -\n";
 
     #[test]
     fn guesses() {
@@ -245,6 +300,20 @@ mod tests {
             ("\u{89}CZA\r\n\u{1a}\n", None),
             ("CZAB\u{1}\0\0\0\t\n", None),
             ("CZAB\tx\n", Some(Format::Edges)),
+            ("\nRecno:: 0\nURL:: http://a/\n", Some(Format::Nutch)),
+            ("Recno:: 0 x\nURL:: http://a/\n", None),
+            (LOG, Some(Format::CrawlLog)),
+            ("20150522 1 2\n", None),
+            (
+                "\u{FEFF}crawl_date,src,dest,anchor\r\n",
+                Some(Format::CsvLinks),
+            ),
+            (
+                "20080430,http://a/,http://b/,\"x\ny\"\n",
+                Some(Format::CsvLinks),
+            ),
+            ("20080430,http://a/\n", None),
+            ("a,b,c,d\n", None),
         ] {
             let guessed = guess(head.as_bytes()).ok().map(|(format, _)| format);
             assert_eq!(guessed, expected, "{head:?}");

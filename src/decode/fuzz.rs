@@ -20,6 +20,18 @@ pub(crate) fn edges(data: &[u8]) {
     check(Format::Edges, data);
 }
 
+pub(crate) fn crawl_log(data: &[u8]) {
+    check(Format::CrawlLog, data);
+}
+
+pub(crate) fn nutch(data: &[u8]) {
+    check(Format::Nutch, data);
+}
+
+pub(crate) fn csv_links(data: &[u8]) {
+    check(Format::CsvLinks, data);
+}
+
 pub(crate) fn records(data: &[u8]) {
     check(Format::Records, data);
 }
@@ -54,7 +66,7 @@ fn check(format: Format, data: &[u8]) {
     // One of them an input: speed finds more.
     match dice.below(3) {
         0 => assert!(joined(decoder, data, whole) == at_once, "cut at {whole}"),
-        1 => continued(decoder, data, &at_once, &mut dice),
+        1 => continued(format, data, &at_once, &mut dice),
         _ => batches(decoder, data, whole, &at_once, &mut dice),
     }
 }
@@ -107,6 +119,7 @@ fn write(parsed: &Parsed<'_, '_>, out: &mut Vec<u8>) {
             out.push(u8::from(*revisit));
             for link in links {
                 put(&link.url, out);
+                out.push(link.rel.bits());
             }
         }
     }
@@ -122,7 +135,8 @@ fn joined(decoder: &dyn Decoder, data: &[u8], whole: usize) -> Said {
 
 /// Reading may go on behind any record at which the offset grew; a skipper ends where the
 /// record does.
-fn continued(decoder: &dyn Decoder, data: &[u8], at_once: &Said, dice: &mut Dice) {
+fn continued(format: Format, data: &[u8], at_once: &Said, dice: &mut Dice) {
+    let decoder = format.decoder();
     let at = dice.below(at_once.len());
     let Some(&(end, _)) = at_once.get(at) else {
         return;
@@ -135,7 +149,7 @@ fn continued(decoder: &dyn Decoder, data: &[u8], at_once: &Said, dice: &mut Dice
     rest.iter_mut().for_each(|(rest_end, _)| *rest_end += end);
     assert!(rest == at_once[at + 1..], "continued from {end}");
     let skipped = skip(decoder, &data[done..], dice.one_of([5, 61, 1 << 20]));
-    if decoder.names() == Names::Opaque && std::ptr::eq(decoder, Format::Edges.decoder()) {
+    if format.is_grouped() {
         // It takes the lines around a group for part of it.
         let ends = |&(known, _): &(usize, u64)| known == done + skipped;
         assert!(done + skipped == data.len() || at_once.iter().any(ends));
@@ -285,6 +299,9 @@ pub(crate) fn time(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };
+    for time in [times::from_digits(text), times::from_java(text)] {
+        assert!(time.is_none_or(|time| range.contains(&time)));
+    }
     let archive = times::from_archive(text);
     assert!(archive.is_none_or(|time| range.contains(&time)));
     if let Some(time) = times::from_rfc3339(text) {

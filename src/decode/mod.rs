@@ -6,13 +6,17 @@
 //! between chunks, so results cannot depend on where chunks were cut.
 
 mod adjacency;
+mod crawl_log;
+mod csv_links;
 mod edges;
 mod format;
 mod frame;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+mod groups;
 mod json;
 mod lines;
+mod nutch;
 mod record;
 mod records;
 mod time;
