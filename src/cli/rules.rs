@@ -1,6 +1,6 @@
 //! The options that say what is taken from inputs, for every command that reads crawl records.
 
-use cashrank::rules::{FieldChoice, Fields, InputRules, Outlinks};
+use cashrank::rules::{DropParams, FieldChoice, Fields, InputRules, Outlinks, Scope};
 
 use super::common::parsed;
 
@@ -16,6 +16,14 @@ pub struct RulesArgs {
     /// of a link that is an object: link.url, link.rel, link.nofollow. Several times, or with commas.
     #[arg(long = "field", value_name = "FIELD=NAME", value_delimiter = ',', value_parser = parsed::<FieldChoice>)]
     fields: Vec<FieldChoice>,
+    /// Take these parameters out of URLs: names with commas between, * at the end of a name for all that
+    /// begin so; `tracking` and `session` stand for lists of usual ones [default: none].
+    #[arg(long, value_name = "NAMES", value_parser = parsed::<DropParams>)]
+    drop_params: Vec<DropParams>,
+    /// Only these pages count: host:NAME, domain:NAME or url:PATTERN, where * is anything; `!` before it:
+    /// not these. May be given several times [default: all].
+    #[arg(long, value_name = "PAGES", value_parser = parsed::<Scope>)]
+    scope: Vec<Scope>,
 }
 
 impl RulesArgs {
@@ -25,6 +33,18 @@ impl RulesArgs {
         rules.outlinks = self.outlinks.unwrap_or(rules.outlinks);
         if !self.fields.is_empty() {
             rules.fields = Fields::of(self.fields.clone())?;
+        }
+        if !self.drop_params.is_empty() {
+            rules.drop_params = DropParams::default();
+            let given = self.drop_params.iter().cloned();
+            given.for_each(|names| rules.drop_params.add(names));
+        }
+        if !self.scope.is_empty() {
+            rules.scope = Scope::default();
+            self.scope
+                .iter()
+                .cloned()
+                .for_each(|pages| rules.scope.add(pages));
         }
         Ok(rules)
     }
