@@ -1,7 +1,7 @@
 //! What is taken from inputs, where users have a choice. It changes results, so a store keeps it.
 
-mod fields;
 mod class;
+mod fields;
 mod follow;
 mod outlinks;
 mod params;
@@ -11,8 +11,8 @@ mod scope;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-pub use fields::{FieldChoice, FieldName, Fields};
 pub use class::LinkClass;
+pub use fields::{FieldChoice, FieldName, Fields};
 pub use follow::{Follow, WEIGHT_MAX};
 pub use outlinks::Outlinks;
 pub use params::DropParams;
