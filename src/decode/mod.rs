@@ -6,16 +6,21 @@
 //! between chunks, so results cannot depend on where chunks were cut.
 
 mod adjacency;
+mod arc;
 mod edges;
 mod format;
 mod frame;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+#[path = "html_standin.rs"]
+mod html;
+mod http;
 mod json;
 mod lines;
 mod record;
 mod records;
 mod time;
+mod warc;
 mod wat;
 
 pub use format::{Format, guess, is_decided};
