@@ -30,6 +30,8 @@ pub const TARGETS: &[Target] = &[
     target("edges", crate::decode::fuzz::edges),
     target("records", crate::decode::fuzz::records),
     target("wat", crate::decode::fuzz::wat),
+    target("warc", crate::decode::fuzz::warc),
+    target("arc", crate::decode::fuzz::arc),
     target("guess", crate::decode::fuzz::guess),
     target("cza_block", crate::cza::fuzz::block),
     target("time", crate::decode::fuzz::time),

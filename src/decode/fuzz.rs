@@ -10,6 +10,7 @@ use crate::batch::{Batch, Builder, Entry, HashKey, Rules, What};
 use crate::engine::SelfLinks;
 use crate::fuzz::{Bytes, Dice};
 use crate::limits::Limits;
+use crate::rules::{InputRules, Outlinks};
 use crate::url;
 
 pub(crate) fn adjacency(data: &[u8]) {
@@ -28,11 +29,27 @@ pub(crate) fn wat(data: &[u8]) {
     check(Format::Wat, data);
 }
 
+pub(crate) fn arc(data: &[u8]) {
+    check(Format::Arc, data);
+}
+
+/// By either choice of where links come from.
+pub(crate) fn warc(data: &[u8]) {
+    let rules = InputRules {
+        outlinks: Dice::of(data).one_of([Outlinks::Html, Outlinks::Metadata]),
+        ..InputRules::default()
+    };
+    check_by(&*Format::Warc.decoder_by(&rules), data);
+}
+
 /// What a decoder said: where it ended, and a hash of what.
 type Said = Vec<(usize, u64)>;
 
 fn check(format: Format, data: &[u8]) {
-    let decoder = format.decoder();
+    check_by(format.decoder(), data);
+}
+
+fn check_by(decoder: &dyn Decoder, data: &[u8]) {
     let mut dice = Dice::of(data);
     let at_once = decode(decoder, data);
     let mut before = 0;
@@ -107,6 +124,7 @@ fn write(parsed: &Parsed<'_, '_>, out: &mut Vec<u8>) {
             out.push(u8::from(*revisit));
             for link in links {
                 put(&link.url, out);
+                out.push(link.rel.bits());
             }
         }
     }

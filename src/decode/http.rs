@@ -141,11 +141,7 @@ fn status_line(line: &[u8]) -> Option<Option<i32>> {
         .split(u8::is_ascii_whitespace)
         .filter(|w| !w.is_empty());
     let protocol = words.next()?;
-    let known = |name: &[u8]| {
-        let front = protocol.get(..name.len());
-        front.is_some_and(|front| front.eq_ignore_ascii_case(name))
-    };
-    let http = known(b"HTTP/") || protocol.eq_ignore_ascii_case(b"HTTP");
+    let http = protocol.get(..4).is_some_and(|name| name.eq_ignore_ascii_case(b"HTTP"));
     if !http && !protocol.eq_ignore_ascii_case(b"ICY") {
         return None;
     }

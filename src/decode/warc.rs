@@ -41,7 +41,8 @@ impl Decoder for Warc {
             };
             end = next + tail;
         }
-        end + frame::line_ends(&buf[end..])
+        // The line ends behind it come before the next record's tail: see where that is handed out.
+        end
     }
 
     fn skipper(&self) -> Box<dyn Skipper> {
