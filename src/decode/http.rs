@@ -141,7 +141,9 @@ fn status_line(line: &[u8]) -> Option<Option<i32>> {
         .split(u8::is_ascii_whitespace)
         .filter(|w| !w.is_empty());
     let protocol = words.next()?;
-    let http = protocol.get(..4).is_some_and(|name| name.eq_ignore_ascii_case(b"HTTP"));
+    let http = protocol
+        .get(..4)
+        .is_some_and(|name| name.eq_ignore_ascii_case(b"HTTP"));
     if !http && !protocol.eq_ignore_ascii_case(b"ICY") {
         return None;
     }

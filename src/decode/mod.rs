@@ -12,8 +12,7 @@ mod format;
 mod frame;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
-#[path = "html_standin.rs"]
-mod html;
+pub mod html;
 mod http;
 mod json;
 mod lines;
