@@ -46,5 +46,7 @@ mod spool;
 mod store;
 #[path = "cli/support.rs"]
 mod support;
+#[path = "cli/warc.rs"]
+mod warc;
 #[path = "cli/windows.rs"]
 mod windows;

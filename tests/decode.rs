@@ -14,8 +14,10 @@ use cashrank::rules::{Fields, InputRules, Rel};
 use proptest::prelude::*;
 
 /// The formats whose decoders yield records: all but the archive, whose sections are no text.
-const TEXT: [Format; 7] = [
+const TEXT: [Format; 9] = [
     Format::Records,
+    Format::Warc,
+    Format::Arc,
     Format::Wat,
     Format::Adjacency,
     Format::Edges,
@@ -247,6 +249,8 @@ fn every_reason_has_a_bad_sample_and_is_specified() {
             Format::Wat,
             &[Malformed, InvalidUtf8, BadUrl, BadTime, CutShort],
         ),
+        (Format::Warc, &[Malformed, BadUrl, BadTime, CutShort]),
+        (Format::Arc, &[Malformed, BadTime, CutShort]),
         (Format::Adjacency, &[Malformed, InvalidUtf8]),
         (Format::Edges, &[Malformed, InvalidUtf8]),
         (Format::CrawlLog, &[Malformed, InvalidUtf8, BadTime]),
@@ -302,6 +306,13 @@ fn a_sink_that_wants_no_more_gets_no_more() {
 #[test]
 fn long_lines_are_skipped_without_being_held() {
     let long = "x".repeat(3 * HELD_MAX);
+    let revisit = "WARC/1.0\nWARC-Type: revisit\nWARC-Target-URI: http://a/\nContent-Length: ";
+    // What belongs to a capture, as long as it may be.
+    let tail = "\n\nWARC/1.0\nWARC-Type: metadata\nWARC-Target-URI: http://a/\nContent-Length: ";
+    let block = HELD_MAX - tail.len() - 9;
+    let tail = format!("{tail}{block}\n\n{}", "y".repeat(block));
+    assert_eq!(tail.len(), HELD_MAX);
+    let arc = "http://a/ 1.2.3.4 20140102030405 text/html";
     for (format, data, len) in [
         (
             Format::Records,
@@ -339,6 +350,18 @@ fn long_lines_are_skipped_without_being_held() {
                 long.len()
             ),
             long.len() + 34,
+        ),
+        (Format::Warc, format!("{long}\nWARC/1.0\n"), long.len() + 1),
+        (
+            Format::Warc,
+            format!("{revisit}{}\n\n{long}{tail}{tail}WARC/1.0\n", long.len()),
+            revisit.len() + 9 + long.len() + 2 * tail.len(),
+        ),
+        (Format::Arc, format!("{long}\n{arc} 0\n"), long.len() + 1),
+        (
+            Format::Arc,
+            format!("{arc} {}\n{long}\n{arc} 0\n", long.len()),
+            arc.len() + 9 + long.len(),
         ),
     ] {
         for piece in [1 << 16, HELD_MAX, data.len()] {
@@ -708,15 +731,4 @@ fn real_wat_in_detail() {
     assert_eq!(first.status, Some(200));
     assert_eq!(&*first.links[0].url, b"preface.html");
     assert_eq!(&*first.links[1].url, b"legalnotice.html");
-}
-
-/// A WARC that is no WAT is told apart, and decoding it as one yields no record.
-#[test]
-fn real_warc_is_refused() {
-    if let Some(data) = real("blackbook/blackbook.warc.gz") {
-        let said = cashrank::decode::guess(&data[..65_536])
-            .unwrap_err()
-            .to_string();
-        assert!(said.contains("is a WARC"), "{said}");
-    }
 }

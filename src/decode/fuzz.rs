@@ -10,7 +10,7 @@ use crate::batch::{Batch, Builder, Entry, HashKey, Rules, What};
 use crate::engine::SelfLinks;
 use crate::fuzz::{Bytes, Dice};
 use crate::limits::Limits;
-use crate::rules::InputRules;
+use crate::rules::{InputRules, Outlinks};
 use crate::url;
 
 pub(crate) fn adjacency(data: &[u8]) {
@@ -41,11 +41,28 @@ pub(crate) fn wat(data: &[u8]) {
     check(Format::Wat, data);
 }
 
+pub(crate) fn arc(data: &[u8]) {
+    check(Format::Arc, data);
+}
+
+/// By either choice of where links come from.
+pub(crate) fn warc(data: &[u8]) {
+    let rules = InputRules {
+        outlinks: Dice::of(data).one_of([Outlinks::Html, Outlinks::Metadata]),
+        ..InputRules::default()
+    };
+    check_by(Format::Warc, &rules, data);
+}
+
 /// What a decoder said: where it ended, and a hash of what.
 type Said = Vec<(usize, u64)>;
 
 fn check(format: Format, data: &[u8]) {
-    let decoder = format.decoder();
+    check_by(format, &InputRules::default(), data);
+}
+
+fn check_by(format: Format, rules: &InputRules, data: &[u8]) {
+    let decoder = &*format.decoder_by(rules);
     let mut dice = Dice::of(data);
     let at_once = decode(decoder, data);
     let mut before = 0;
@@ -67,7 +84,7 @@ fn check(format: Format, data: &[u8]) {
     // One of them an input: speed finds more.
     match dice.below(3) {
         0 => assert!(joined(decoder, data, whole) == at_once, "cut at {whole}"),
-        1 => continued(format, data, &at_once, &mut dice),
+        1 => continued(format, decoder, data, &at_once, &mut dice),
         _ => batches(decoder, data, whole, &at_once, &mut dice),
     }
 }
@@ -136,8 +153,7 @@ fn joined(decoder: &dyn Decoder, data: &[u8], whole: usize) -> Said {
 
 /// Reading may go on behind any record at which the offset grew; a skipper ends where the
 /// record does.
-fn continued(format: Format, data: &[u8], at_once: &Said, dice: &mut Dice) {
-    let decoder = format.decoder();
+fn continued(format: Format, decoder: &dyn Decoder, data: &[u8], at_once: &Said, dice: &mut Dice) {
     let at = dice.below(at_once.len());
     let Some(&(end, _)) = at_once.get(at) else {
         return;
