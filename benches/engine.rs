@@ -24,6 +24,7 @@ fn batches(text: &[u8]) -> Vec<Batch> {
         self_links: SelfLinks::Drop,
         key: HashKey([1, 2]),
         input: Default::default(),
+        classes: false,
     };
     let mut builder = Builder::new(rules, decoder.names());
     let mut batches = Vec::new();
@@ -102,7 +103,7 @@ fn ledger(c: &mut Criterion) {
     group.bench_function("visit", |b| {
         b.iter(|| {
             for (page, targets) in &visits {
-                black_box(ledger.visit(*page, targets, age::NOW));
+                black_box(ledger.visit(*page, &targets[..], age::NOW));
             }
         });
     });

@@ -32,6 +32,8 @@ mod real;
 mod resume;
 #[path = "cli/rot.rs"]
 mod rot;
+#[path = "cli/rules.rs"]
+mod rules;
 #[path = "cli/simulate.rs"]
 mod simulate;
 #[path = "cli/spool.rs"]

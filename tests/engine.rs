@@ -22,5 +22,7 @@ mod reference;
 mod same;
 #[path = "engine/stream.rs"]
 mod stream;
+#[path = "engine/weights.rs"]
+mod weights;
 #[path = "engine/windows.rs"]
 mod windows;

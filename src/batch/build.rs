@@ -5,7 +5,7 @@ use super::{Batch, Entry, LinkCounts, What};
 use crate::decode::{Decoder, Link, Names as Naming, Parsed, Reason, Record};
 use crate::engine::{Fingerprint, SelfLinks};
 use crate::limits::Limits;
-use crate::rules::InputRules;
+use crate::rules::{InputRules, LinkClass, Rel};
 use crate::url::{self, Base, Form, Reject};
 
 /// Text that ends a batch early: relative links can be far shorter than what they stand for.
@@ -28,6 +28,8 @@ pub struct Rules {
     pub key: HashKey,
     /// What is taken from inputs.
     pub input: InputRules,
+    /// Whether the classes of links are kept.
+    pub classes: bool,
 }
 
 /// Turns chunks into batches. Keeps its tables from one batch to the next, never their content.
@@ -38,7 +40,10 @@ pub struct Builder {
     names: Names,
     /// For each name, the last entry that linked to it, + 1.
     linked_by: Vec<u32>,
+    /// With which of the batch's links; only where classes are kept.
+    linked_at: Vec<u32>,
     scratch: Vec<u8>,
+    stripped: Vec<u8>,
     /// The fingerprint of each of the next links as it is spelled, where that says all.
     spelled: Vec<Option<Fingerprint>>,
     /// Asked before a record's links take more than [`TEXT_BYTES`].
@@ -47,6 +52,18 @@ pub struct Builder {
 
 /// A record that turns out to be unusable.
 struct Unusable(Reason, String);
+
+/// A name that is not used.
+enum Dropped {
+    Rejected(Reject),
+    OutOfScope,
+}
+
+impl From<Reject> for Dropped {
+    fn from(reject: Reject) -> Dropped {
+        Dropped::Rejected(reject)
+    }
+}
 
 impl Builder {
     /// A builder for one format's names.
@@ -57,7 +74,9 @@ impl Builder {
             naming,
             batch: Batch::default(),
             linked_by: Vec::new(),
+            linked_at: Vec::new(),
             scratch: Vec::new(),
+            stripped: Vec::new(),
             spelled: Vec::new(),
             leave: Box::new(|| ()),
         }
@@ -133,6 +152,7 @@ impl Builder {
                 self.linked_by.truncate(names as usize);
             }
             self.batch.links.truncate(links as usize);
+            self.batch.classes.truncate(links as usize);
             if self.batch.complaints.len() < COMPLAINTS {
                 let at = self.batch.entries.len() as u32;
                 self.batch.complaints.push((at, detail));
@@ -176,7 +196,9 @@ impl Builder {
                 ),
             ));
         }
-        let source = self.source(&record.url)?;
+        let Some(source) = self.source(&record.url)? else {
+            return Ok(self.entry(What::OutOfScope, links_start));
+        };
         let counts = self.links(source, record, links)?;
         Ok(Entry {
             source,
@@ -186,10 +208,13 @@ impl Builder {
         })
     }
 
-    fn source(&mut self, raw: &[u8]) -> Result<u32, Unusable> {
+    /// The name of a record's page; `None`: it is out of scope.
+    fn source(&mut self, raw: &[u8]) -> Result<Option<u32>, Unusable> {
         let shown = || String::from_utf8_lossy(&raw[..raw.len().min(200)]).into_owned();
-        self.name(raw, self.spelled(raw), None)
-            .map_err(|reject| match reject {
+        match self.name(raw, self.spelled(raw), None) {
+            Ok(name) => Ok(Some(name)),
+            Err(Dropped::OutOfScope) => Ok(None),
+            Err(Dropped::Rejected(reject)) => Err(match reject {
                 Reject::TooLong => Unusable(
                     Reason::UrlTooLong,
                     format!(
@@ -199,7 +224,8 @@ impl Builder {
                     ),
                 ),
                 reject => Unusable(Reason::BadUrl, format!("{:?}: {reject}", shown())),
-            })
+            }),
+        }
     }
 
     fn links(
@@ -220,6 +246,10 @@ impl Builder {
         let mut text = 0;
         let text_before = self.batch.text.len();
         let mut huge = false;
+        let mut classes = self
+            .rules
+            .classes
+            .then(|| Classes::new(self.batch.name(source)));
         for (at, link) in links.iter().enumerate() {
             if at.is_multiple_of(AHEAD) {
                 self.look_ahead(&links[at..links.len().min(at + AHEAD)]);
@@ -227,17 +257,24 @@ impl Builder {
             let spelled = self.spelled[at % AHEAD];
             let target = match self.name(&link.url, spelled, Some(&base)) {
                 Ok(target) => target,
-                Err(reject) => {
-                    match reject {
-                        Reject::Scheme => counts.scheme += 1,
-                        Reject::TooLong => counts.too_long += 1,
-                        _ => counts.invalid += 1,
+                Err(dropped) => {
+                    match dropped {
+                        Dropped::OutOfScope => counts.out_of_scope += 1,
+                        Dropped::Rejected(Reject::Scheme) => counts.scheme += 1,
+                        Dropped::Rejected(Reject::TooLong) => counts.too_long += 1,
+                        Dropped::Rejected(_) => counts.invalid += 1,
                     }
                     continue;
                 }
             };
+            let class = classes
+                .as_ref()
+                .map(|classes| classes.of(link.rel, self.batch.name(target)));
             if target == source && self.rules.self_links == SelfLinks::Drop {
                 counts.own += 1;
+                if let (Some(classes), Some(class)) = (&mut classes, class) {
+                    classes.own = Some(classes.own.map_or(class, |own| own.and(class)));
+                }
                 continue;
             }
             if self.linked_by.len() <= target as usize {
@@ -245,9 +282,18 @@ impl Builder {
             }
             if self.linked_by[target as usize] == stamp {
                 counts.repeated += 1;
+                if let Some(class) = class {
+                    let known = &mut self.batch.classes[self.linked_at[target as usize] as usize];
+                    *known = known.and(class);
+                }
                 continue;
             }
             self.linked_by[target as usize] = stamp;
+            if let Some(class) = class {
+                self.linked_at.resize(self.linked_by.len(), 0);
+                self.linked_at[target as usize] = self.batch.links.len() as u32;
+                self.batch.classes.push(class);
+            }
             self.batch.links.push(target);
             text += self.batch.name(target).len() as u64;
             if self.batch.text.len() - text_before > TEXT_BYTES && !huge {
@@ -264,6 +310,7 @@ impl Builder {
                 ));
             }
         }
+        counts.own_class = classes.and_then(|classes| classes.own).unwrap_or_default();
         Ok(counts)
     }
 
@@ -291,7 +338,7 @@ impl Builder {
         raw: &[u8],
         spelled: Option<Fingerprint>,
         base: Option<&Base<'_>>,
-    ) -> Result<u32, Reject> {
+    ) -> Result<u32, Dropped> {
         if let Some(spelled) = spelled
             && let Some(name) = self.names.get(&self.batch, spelled)
         {
@@ -300,23 +347,36 @@ impl Builder {
         let limit = self.rules.limits.url_bytes as usize;
         if self.naming == Naming::Opaque {
             return match spelled {
-                _ if raw.is_empty() => Err(Reject::Empty),
+                _ if raw.is_empty() => Err(Reject::Empty.into()),
+                _ if !self.rules.input.scope.has(raw) => Err(Dropped::OutOfScope),
                 Some(spelled) => Ok(self.names.add(&mut self.batch, raw, spelled)),
-                None => Err(Reject::TooLong),
+                None => Err(Reject::TooLong.into()),
             };
         }
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
         let form = url::canonical(raw, base, limit, &mut scratch);
-        let name = form.map(|form| match (form, spelled) {
-            (Form::AsIs, Some(spelled)) => self.names.add(&mut self.batch, raw, spelled),
-            (form, spelled) => {
-                let name = self.known_or_new(form.text(raw, &scratch));
-                if let Some(spelled) = spelled.filter(|_| is_absolute(raw)) {
-                    self.names.alias(&self.batch, spelled, name);
+        let name = form.map_err(Dropped::from).and_then(|form| {
+            let text = form.text(raw, &scratch);
+            let mut stripped = std::mem::take(&mut self.stripped);
+            stripped.clear();
+            let changed = self.rules.input.drop_params.strip(text, &mut stripped);
+            let text = if changed { &stripped } else { text };
+            let name = match (form, spelled) {
+                _ if !self.rules.input.scope.has(text) => Err(Dropped::OutOfScope),
+                (Form::AsIs, Some(spelled)) if !changed => {
+                    Ok(self.names.add(&mut self.batch, raw, spelled))
                 }
-                name
-            }
+                (_, spelled) => {
+                    let name = self.known_or_new(text);
+                    if let Some(spelled) = spelled.filter(|_| is_absolute(raw)) {
+                        self.names.alias(&self.batch, spelled, name);
+                    }
+                    Ok(name)
+                }
+            };
+            self.stripped = stripped;
+            name
         });
         self.scratch = scratch;
         name
@@ -328,6 +388,26 @@ impl Builder {
             Some(name) => name,
             None => self.names.add(&mut self.batch, text, fingerprint),
         }
+    }
+}
+
+/// The classes of one record's links.
+struct Classes {
+    host: Vec<u8>,
+    /// Those of the links to the page itself, if they are dropped.
+    own: Option<LinkClass>,
+}
+
+impl Classes {
+    fn new(page: &[u8]) -> Classes {
+        let host = url::host(page).to_vec();
+        Classes { host, own: None }
+    }
+
+    fn of(&self, rel: Rel, target: &[u8]) -> LinkClass {
+        // Names that are no URLs have no host.
+        let internal = !self.host.is_empty() && url::host(target) == self.host;
+        LinkClass::new(rel, internal)
     }
 }
 

@@ -12,6 +12,7 @@ mod names;
 use crate::cza::Part;
 use crate::decode::{Reason, Time};
 use crate::engine::Fingerprint;
+use crate::rules::LinkClass;
 
 pub use build::{Builder, Rules};
 pub use names::{Fingerprints, HashKey};
@@ -27,6 +28,8 @@ pub enum What {
     Unchanged,
     /// The fetch failed (5xx, 403 and other statuses that tell nothing of the page).
     Failed,
+    /// A page out of scope (`--scope`).
+    OutOfScope,
     /// The record cannot be used.
     Skipped(Reason),
     /// The bytes rightly hold no crawl record.
@@ -48,6 +51,10 @@ pub struct LinkCounts {
     pub own: u32,
     /// To a target that the record has named before.
     pub repeated: u32,
+    /// To a page out of scope (`--scope`).
+    pub out_of_scope: u32,
+    /// The classes of the links to the page itself, if they were dropped and classes are kept.
+    pub own_class: LinkClass,
 }
 
 /// One record of a batch.
@@ -94,6 +101,8 @@ pub struct Batch {
     pub entries: Vec<Entry>,
     /// Targets, as names.
     pub links: Vec<u32>,
+    /// Empty, or the class of each of `links`.
+    pub classes: Vec<LinkClass>,
     /// Distinct names in order of first appearance: their fingerprints,
     pub fingerprints: Vec<Fingerprint>,
     /// where each one's text ends in `text` (it starts where the one before ends),
@@ -125,6 +134,14 @@ impl Batch {
         &self.links[entry.links_start as usize..entry.links_end as usize]
     }
 
+    /// The classes of an entry's targets; none: they were not asked for.
+    pub fn classes(&self, entry: &Entry) -> &[LinkClass] {
+        let classes = self
+            .classes
+            .get(entry.links_start as usize..entry.links_end as usize);
+        classes.unwrap_or_default()
+    }
+
     /// Whether its memory is worth keeping: one huge record must not make all batches huge.
     pub(crate) fn is_ordinary(&self) -> bool {
         self.text.capacity() <= 2 * build::TEXT_BYTES
@@ -134,6 +151,7 @@ impl Batch {
     pub fn clear(&mut self) {
         self.entries.clear();
         self.links.clear();
+        self.classes.clear();
         self.fingerprints.clear();
         self.text_ends.clear();
         self.text.clear();

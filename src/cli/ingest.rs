@@ -14,6 +14,7 @@ use cashrank::ingest::{
     Every, Job, Note, Observer, Outcome, StandardInput, Standing, Stream, ingest,
 };
 use cashrank::memory::{Need, available, human};
+use cashrank::rules::Follow;
 use cashrank::snapshot::{Info, RANK_BYTES};
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::{RealDisk, Settings, SpoolOptions, Unverified, settings_of};
@@ -59,6 +60,10 @@ pub struct Args {
     /// window begins at a mark: auto, whole, fixed:T].
     #[arg(long, value_name = "WHAT", value_parser = parsed::<Estimator>)]
     estimator: Option<Estimator>,
+    /// What links weigh, like nofollow=0,external=2: kinds are nofollow, ugc, sponsored, internal, external,
+    /// weights 0 to 1000; a link has the product of its kinds' [default: 1 each].
+    #[arg(long, value_name = "WEIGHTS", value_parser = parsed::<Follow>)]
+    follow: Option<Follow>,
     /// Links from a page to itself: keep or drop [default: drop].
     #[arg(long, value_name = "HOW", value_parser = self_links)]
     self_links: Option<SelfLinks>,
@@ -276,6 +281,7 @@ impl Args {
         if let Some(estimator) = self.estimator {
             config.set_estimator(estimator);
         }
+        config.follow = self.follow.unwrap_or(config.follow);
         config.self_links = self.self_links.unwrap_or(config.self_links);
         config.marks = self.marks.unwrap_or(config.marks);
         config.recycle_after = self.recycle_after.unwrap_or(config.recycle_after);
@@ -588,11 +594,21 @@ pub(super) fn tell_counts(now: &Counters, before: &Counters, pages: u64, seconds
             thousands(now.other - before.other)
         );
     }
+    if now.out_of_scope > before.out_of_scope {
+        eprintln!(
+            "records of pages out of scope: {}",
+            thousands(now.out_of_scope - before.out_of_scope)
+        );
+    }
     let dropped: Vec<String> = [
         ("to no page", now.links_scheme - before.links_scheme),
         ("invalid", now.links_invalid - before.links_invalid),
         ("too long", now.links_too_long - before.links_too_long),
         ("to the page itself", now.links_own - before.links_own),
+        (
+            "out of scope",
+            now.links_out_of_scope - before.links_out_of_scope,
+        ),
         ("repeated", now.links_repeated - before.links_repeated),
     ]
     .into_iter()
@@ -641,6 +657,7 @@ fn summary_json(outcome: &Outcome, seconds: f64) -> serde_json::Value {
         "new_pages": outcome.pages - outcome.pages_before,
         "skipped": skipped_json(now, before),
         "other": now.other - before.other,
+        "out_of_scope": now.out_of_scope - before.out_of_scope,
         "seconds": seconds,
         "checkpoints": outcome.checkpoints,
         "checkpoint_seconds": outcome.checkpoint_time.as_secs_f64(),

@@ -1,6 +1,6 @@
 //! The options that say what is taken from inputs, for every command that reads crawl records.
 
-use cashrank::rules::{InputRules, Outlinks};
+use cashrank::rules::{DropParams, InputRules, Outlinks, Scope};
 
 use super::common::parsed;
 
@@ -12,6 +12,14 @@ pub struct RulesArgs {
     /// crawler's metadata records [default: html].
     #[arg(long, value_name = "WHENCE", value_parser = parsed::<Outlinks>)]
     outlinks: Option<Outlinks>,
+    /// Take these parameters out of URLs: names with commas between, * at the end of a name for all that
+    /// begin so; `tracking` and `session` stand for lists of usual ones [default: none].
+    #[arg(long, value_name = "NAMES", value_parser = parsed::<DropParams>)]
+    drop_params: Vec<DropParams>,
+    /// Only these pages count: host:NAME, domain:NAME or url:PATTERN, where * is anything; `!` before it:
+    /// not these. May be given several times [default: all].
+    #[arg(long, value_name = "PAGES", value_parser = parsed::<Scope>)]
+    scope: Vec<Scope>,
 }
 
 impl RulesArgs {
@@ -19,6 +27,18 @@ impl RulesArgs {
     pub fn resolve(&self, store: Option<&InputRules>) -> InputRules {
         let mut rules = store.cloned().unwrap_or_default();
         rules.outlinks = self.outlinks.unwrap_or(rules.outlinks);
+        if !self.drop_params.is_empty() {
+            rules.drop_params = DropParams::default();
+            let given = self.drop_params.iter().cloned();
+            given.for_each(|names| rules.drop_params.add(names));
+        }
+        if !self.scope.is_empty() {
+            rules.scope = Scope::default();
+            self.scope
+                .iter()
+                .cloned()
+                .for_each(|pages| rules.scope.add(pages));
+        }
         rules
     }
 }

@@ -5,12 +5,13 @@
 //! itself: a reader that knows the pages of the names (in a second pass) never looks at the first.
 
 use super::column::{Column, Streams, put_stream};
-use super::lists::{Lists, self_last};
+use super::lists::{Foreseen, Lists, UNTOLD, self_last};
 use super::section::BlockHead;
 use super::{Fault, KINDS};
 use crate::batch::{Batch, Entry, Fingerprints, LinkCounts, What};
 use crate::decode::Reason;
 use crate::engine::SelfLinks;
+use crate::rules::LinkClass;
 use crate::store::{unzigzag, zigzag};
 
 /// How the first known target of a list is told, by the number in the block's head.
@@ -35,7 +36,7 @@ fn kind(what: What) -> u64 {
         What::Gone => 1,
         What::Unchanged => 2,
         What::Failed => 3,
-        What::Other => 4,
+        What::Other | What::OutOfScope => 4,
         What::Skipped(reason) => 5 + reason as u64,
     }
 }
@@ -65,9 +66,12 @@ pub(super) struct Columns {
     rests: Column,
     new: Column,
     counts: [Column; 5],
+    /// In blocks with classes only.
+    classes: Column,
 }
 
 impl Columns {
+    /// All but the classes.
     fn all(&mut self) -> [&mut Column; 14] {
         let [own, repeated, scheme, invalid, too_long] = &mut self.counts;
         [
@@ -109,6 +113,8 @@ pub(super) struct Packer {
     /// The counts of each list's record.
     counts: Vec<[u32; 5]>,
     known: Vec<u32>,
+    /// The targets of a list and their classes, by target.
+    classes: Vec<(u32, LinkClass)>,
 }
 
 /// The two parts of a packed block, and what its head says of them.
@@ -127,6 +133,7 @@ impl Packer {
             lists: Lists::default(),
             counts: Vec::new(),
             known: Vec::new(),
+            classes: Vec::new(),
         })
     }
 
@@ -136,6 +143,7 @@ impl Packer {
         let names = self.names(batch)?;
         let (records, from, targets, links) = self.records(batch, head.first_name)?;
         head.from = from;
+        head.classes = has_classes(batch);
         head.names = batch.text_ends.len() as u32;
         head.text = batch.text.len() as u64;
         head.records = batch.entries.len() as u32;
@@ -174,15 +182,17 @@ impl Packer {
         first_name: u32,
     ) -> Result<(Vec<u8>, From, u64, u64), Fault> {
         self.columns.all().into_iter().for_each(Column::clear);
+        self.columns.classes.clear();
         self.rests.iter_mut().for_each(Column::clear);
         self.lists.clear();
         self.counts.clear();
+        let classes = has_classes(batch);
         let mut names = first_name;
         let (mut source, mut time) = (0i64, 0i64);
         let mut links = 0;
         for entry in &batch.entries {
             self.columns.kinds.put(kind(entry.what));
-            if matches!(entry.what, What::Other | What::Skipped(_)) {
+            if is_no_page(entry.what) {
                 continue;
             }
             let is_new = entry.source == names;
@@ -197,6 +207,9 @@ impl Packer {
             time = entry.fetched_at.unwrap_or(time);
             if entry.what == What::Visit {
                 self.list(batch, entry, names + u32::from(is_new));
+                if classes {
+                    self.classes(batch, entry);
+                }
             }
             names = entry.names_end;
             links += u64::from(entry.counts.read);
@@ -205,6 +218,9 @@ impl Packer {
         let mut part = Vec::new();
         for column in self.columns.all() {
             column.put_into(&mut part, &mut self.zstd)?;
+        }
+        if classes {
+            self.columns.classes.put_into(&mut part, &mut self.zstd)?;
         }
         Ok((part, from, self.lists.targets(), links))
     }
@@ -252,6 +268,32 @@ impl Packer {
         self.counts.push(counts);
     }
 
+    /// The classes of the list put last.
+    fn classes(&mut self, batch: &Batch, entry: &Entry) {
+        let all = &mut self.classes;
+        all.clear();
+        let targets = batch.targets(entry).iter().copied();
+        all.extend(targets.zip(batch.classes(entry).iter().copied()));
+        if entry.counts.own > 0 {
+            all.push((entry.source, entry.counts.own_class));
+        }
+        all.sort_unstable_by_key(|&(target, _)| target);
+        // Names that the index took for one come twice.
+        all.dedup_by(|next, first| {
+            let same = next.0 == first.0;
+            if same {
+                first.1 = first.1.and(next.1);
+            }
+            same
+        });
+        let class = |target| match all.binary_search_by_key(&target, |&(known, _)| known) {
+            Ok(at) => all[at].1.number(),
+            Err(_) => 0,
+        };
+        let column = &mut self.columns.classes;
+        self.lists.tell_classes(class, |told| column.put(told));
+    }
+
     /// Leaves the cheapest way to tell the rests in their column.
     fn best_from(&mut self) -> From {
         let costs = [
@@ -265,6 +307,18 @@ impl Packer {
         }
         From::ALL[best]
     }
+}
+
+/// Whether any link is of another class than most.
+fn has_classes(batch: &Batch) -> bool {
+    let is_other = |class: &LinkClass| *class != LinkClass::default();
+    let mut own = batch.entries.iter().map(|entry| entry.counts.own_class);
+    batch.classes.iter().any(is_other) || own.any(|class| is_other(&class))
+}
+
+/// Whether a record of this kind has no page.
+pub(super) fn is_no_page(what: What) -> bool {
+    matches!(what, What::Other | What::OutOfScope | What::Skipped(_))
 }
 
 /// Tells ascending targets by gaps.
@@ -290,6 +344,14 @@ fn put_rest(column: &mut Column, from: From, rest: &[u32], page: u32, names: u32
     }
 }
 
+/// How links are to be read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Policy {
+    pub self_links: SelfLinks,
+    /// Whether their classes are asked for.
+    pub classes: bool,
+}
+
 /// Unpacks blocks. Keeps its memory from one to the next.
 pub(super) struct Unpacker {
     zstd: zstd::bulk::Decompressor<'static>,
@@ -298,6 +360,10 @@ pub(super) struct Unpacker {
     added: Column,
     text: Vec<u8>,
     counts: Vec<[u32; 5]>,
+    /// The class of each of the batch's links so far, if they are taken.
+    classes: Vec<u16>,
+    takes_classes: bool,
+    foreseen: Foreseen,
     /// Where each list ends in the batch's links; a first 0.
     ends: Vec<u32>,
 }
@@ -311,6 +377,9 @@ impl Unpacker {
             added: Column::default(),
             text: Vec::new(),
             counts: Vec::new(),
+            classes: Vec::new(),
+            takes_classes: false,
+            foreseen: Foreseen::default(),
             ends: Vec::new(),
         })
     }
@@ -372,13 +441,21 @@ impl Unpacker {
         &mut self,
         part: &[u8],
         head: &BlockHead,
-        self_links: SelfLinks,
+        policy: Policy,
         end: u64,
         batch: &mut Batch,
     ) -> Result<(), Fault> {
         let mut streams = Streams::new(part, &mut self.zstd, head.columns());
         for column in self.columns.all() {
             streams.column(column)?;
+        }
+        self.classes.clear();
+        self.foreseen.clear();
+        self.takes_classes = head.classes && policy.classes;
+        match head.classes {
+            true if policy.classes => streams.column(&mut self.columns.classes)?,
+            true => streams.skip_column()?,
+            false => {}
         }
         streams.end()?;
         if self.columns.kinds.len() != head.records as usize {
@@ -397,11 +474,19 @@ impl Unpacker {
             links: 0,
         };
         for _ in 0..head.records {
-            let entry = self.record(head, self_links, &mut state, &mut batch.links)?;
+            let entry = self.record(head, policy.self_links, &mut state, &mut batch.links)?;
             batch.entries.push(Entry { end, ..entry });
         }
         for column in self.columns.all() {
             column.end()?;
+        }
+        if self.takes_classes {
+            self.columns.classes.end()?;
+        }
+        if policy.classes {
+            self.classes.resize(batch.links.len(), 0);
+            let classes = self.classes.iter().map(|&number| class(number));
+            batch.classes = classes.collect::<Result<_, _>>()?;
         }
         let whole = (state.names, batch.links.len() as u64, state.links);
         if whole != (state.names_max, head.targets, head.links) {
@@ -431,7 +516,7 @@ impl Unpacker {
             fetched_at: None,
             counts: LinkCounts::default(),
         };
-        if matches!(what, What::Other | What::Skipped(_)) {
+        if is_no_page(what) {
             return Ok(entry);
         }
         entry.source = match columns.sources.take() {
@@ -476,7 +561,8 @@ impl Unpacker {
         links: &mut Vec<u32>,
         into: &mut LinkCounts,
     ) -> Result<u32, Fault> {
-        let columns = &mut self.columns;
+        let (columns, classes) = (&mut self.columns, &mut self.classes);
+        let takes_classes = self.takes_classes;
         let start = links.len();
         let room = head.targets;
         let number = self.counts.len();
@@ -489,11 +575,17 @@ impl Unpacker {
             before = self.counts[from];
             let whole = self.ends[from] as usize..self.ends[from + 1] as usize;
             // Not longer than the list, and so not than all of the block.
+            let mut copy = |range: std::ops::Range<usize>| {
+                if takes_classes {
+                    classes.extend_from_within(range.clone());
+                }
+                links.extend_from_within(range);
+            };
             match columns.run_counts.take() {
-                0 => links.extend_from_within(whole),
+                0 => copy(whole),
                 runs => {
                     let runs = usize::try_from(runs).unwrap_or(usize::MAX);
-                    copy_runs(links, whole, runs, &mut columns.runs)?;
+                    copy_runs(whole, runs, &mut columns.runs, copy)?;
                 }
             }
         }
@@ -525,11 +617,23 @@ impl Unpacker {
                 .ok_or_else(|| Fault::new("a count of links is wrong"))?;
         }
         let [own, repeated, scheme, invalid, too_long] = counts;
+        if takes_classes {
+            classes.resize(links.len(), UNTOLD);
+        }
         if own > 0 {
-            self_last(links, start, page);
+            let classes = takes_classes.then_some(&mut *classes);
+            self_last(links, classes, start, page);
             if links.len() as u64 > room {
                 return Err(full());
             }
+        }
+        if takes_classes {
+            let told = |_, foreseen| {
+                // A number that is no class is found where the block ends.
+                foreseen ^ u16::try_from(columns.classes.take()).unwrap_or(UNTOLD)
+            };
+            self.foreseen
+                .each(&links[start..], &mut classes[start..], told);
         }
         let others = (links.len() - start) as u32 - u32::from(own > 0);
         let read = [others, own, repeated, scheme, invalid, too_long];
@@ -541,6 +645,11 @@ impl Unpacker {
             too_long,
             own,
             repeated,
+            out_of_scope: 0,
+            own_class: match (own, classes.last()) {
+                (1.., Some(&number)) if takes_classes => class(number)?,
+                _ => LinkClass::default(),
+            },
         };
         self.counts.push(counts);
         self.ends.push(links.len() as u32);
@@ -569,12 +678,18 @@ impl State {
     }
 }
 
-/// Appends a copy in runs.
+/// The class of this number.
+fn class(number: u16) -> Result<LinkClass, Fault> {
+    let class = LinkClass::from_number(u64::from(number));
+    class.ok_or_else(|| Fault::new("a link of an unknown class"))
+}
+
+/// Hands out the ranges of a copy in runs.
 fn copy_runs(
-    links: &mut Vec<u32>,
     whole: std::ops::Range<usize>,
     count: usize,
     runs: &mut Column,
+    mut copy: impl FnMut(std::ops::Range<usize>),
 ) -> Result<(), Fault> {
     let mut at = whole.start;
     let mut copying = true;
@@ -582,7 +697,7 @@ fn copy_runs(
         let run = usize::try_from(run).unwrap_or(usize::MAX);
         let end = at.saturating_add(run);
         if end <= whole.end && copying {
-            links.extend_from_within(at..end);
+            copy(at..end);
         }
         at = end;
         copying = !copying;
@@ -592,7 +707,7 @@ fn copy_runs(
         return Err(Fault::new("a copy of more than the list has"));
     }
     if copying {
-        links.extend_from_within(at..whole.end);
+        copy(at..whole.end);
     }
     Ok(())
 }

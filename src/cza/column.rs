@@ -62,8 +62,8 @@ impl<'a> Streams<'a> {
         }
     }
 
-    /// The next stream, into `out`, with `slack` zeros behind.
-    fn take(&mut self, out: &mut Vec<u8>, slack: usize) -> Result<(), Fault> {
+    /// The next stream's length unpacked, and its bytes.
+    fn stream(&self) -> Result<(usize, &'a [u8]), Fault> {
         let (head, rest) = self
             .rest
             .split_first_chunk::<HEAD>()
@@ -71,11 +71,18 @@ impl<'a> Streams<'a> {
         let [a, b, c, d, e, f, g, h] = *head;
         let raw = u32::from_le_bytes([a, b, c, d]) as usize;
         let packed = u32::from_le_bytes([e, f, g, h]) as usize;
-        let body = rest
-            .get(..packed)
-            .filter(|_| packed <= raw)
-            .ok_or_else(|| Fault::new("a stream's length is wrong"))?;
-        self.rest = &rest[packed..];
+        let body = rest.get(..packed).filter(|_| packed <= raw);
+        Ok((
+            raw,
+            body.ok_or_else(|| Fault::new("a stream's length is wrong"))?,
+        ))
+    }
+
+    /// The next stream, into `out`, with `slack` zeros behind.
+    fn take(&mut self, out: &mut Vec<u8>, slack: usize) -> Result<(), Fault> {
+        let (raw, body) = self.stream()?;
+        let packed = body.len();
+        self.rest = &self.rest[HEAD + packed..];
         self.room = self
             .room
             .checked_sub(raw as u64)
@@ -109,6 +116,15 @@ impl<'a> Streams<'a> {
         column.next = 0;
         column.bit = 0;
         column.failed = false;
+        Ok(())
+    }
+
+    /// Passes over the next two streams.
+    pub fn skip_column(&mut self) -> Result<(), Fault> {
+        for _ in 0..2 {
+            let (_, body) = self.stream()?;
+            self.rest = &self.rest[HEAD + body.len()..];
+        }
         Ok(())
     }
 

@@ -1,9 +1,10 @@
 //! Fuzz target: a block whose checksums are right, whatever is in it.
 
-use super::block::{From, Packer, Unpacker};
+use super::block::{From, Packer, Policy, Unpacker, is_no_page};
 use super::section::BlockHead;
-use crate::batch::{Batch, HashKey, What};
+use crate::batch::{Batch, HashKey};
 use crate::engine::SelfLinks;
+use crate::rules::LinkClass;
 use crate::store::number;
 
 /// Longest name allowed.
@@ -14,6 +15,7 @@ fn head_of(data: &[u8]) -> Option<(BlockHead, &[u8])> {
     let (fields, parts) = data.split_first_chunk::<24>()?;
     let field = |at: usize, size: usize| number(&fields[at..at + size]);
     let mut head = BlockHead::empty(fields[22] & 1 == 1, field(0, 4) as u32, 0);
+    head.classes = fields[22] & 2 == 2;
     head.records = field(4, 2) as u32;
     head.names = field(6, 2) as u32;
     head.text = field(8, 4);
@@ -31,7 +33,11 @@ pub(crate) fn block(data: &[u8]) {
         return;
     };
     let (names, records) = parts.split_at(parts.len().min(head.names_len as usize));
-    let read = |names: &[u8], records: &[u8], head: &BlockHead, policy| {
+    let read = |names: &[u8], records: &[u8], head: &BlockHead, self_links| {
+        let policy = Policy {
+            self_links,
+            classes: true,
+        };
         let mut unpacker = Unpacker::new().ok()?;
         let mut batch = Batch::default();
         let fingerprints = HashKey([1, 2]).fingerprints();
@@ -83,16 +89,18 @@ pub(crate) fn block(data: &[u8]) {
     }
 }
 
-fn sorted(batch: &Batch, entry: &crate::batch::Entry) -> Vec<u32> {
-    let mut targets = batch.targets(entry).to_vec();
-    targets.sort_unstable();
+fn sorted(batch: &Batch, entry: &crate::batch::Entry) -> Vec<(u32, LinkClass)> {
+    let targets = batch.targets(entry).iter().copied();
+    let mut targets: Vec<_> = targets.zip(batch.classes(entry).iter().copied()).collect();
+    targets.sort_unstable_by_key(|link| link.0);
     targets
 }
 
 /// Whether its targets are as the writer makes them: distinct, without the page itself.
 fn is_distinct(batch: &Batch, entry: &crate::batch::Entry) -> bool {
     let targets = sorted(batch, entry);
-    !targets.contains(&entry.source) && targets.windows(2).all(|pair| pair[0] != pair[1])
+    targets.iter().all(|link| link.0 != entry.source)
+        && targets.windows(2).all(|pair| pair[0].0 != pair[1].0)
 }
 
 fn check(batch: &Batch, head: &BlockHead) {
@@ -101,11 +109,12 @@ fn check(batch: &Batch, head: &BlockHead) {
     assert_eq!(batch.fingerprints.len(), head.names as usize);
     assert_eq!(batch.text.len() as u64, head.text);
     assert_eq!(batch.links.len() as u64, head.targets);
+    assert_eq!(batch.links.len(), batch.classes.len());
     let mut names = head.first_name;
     for entry in &batch.entries {
         assert!(entry.names_end >= names && entry.end == 7);
         names = entry.names_end;
-        if !matches!(entry.what, What::Other | What::Skipped(_)) {
+        if !is_no_page(entry.what) {
             assert!(entry.source < names);
         }
         assert!(batch.targets(entry).iter().all(|&target| target < names));

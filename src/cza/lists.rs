@@ -33,6 +33,9 @@ pub(super) struct Copy {
 #[derive(Default)]
 pub(super) struct Lists {
     targets: Vec<u32>,
+    /// The class of each, by number.
+    classes: Vec<u16>,
+    foreseen: Foreseen,
     ends: Vec<u32>,
     /// Of a page: its last list.
     by_page: HashMap<u32, u32>,
@@ -69,6 +72,8 @@ fn marks<'t>(targets: impl Iterator<Item = &'t u32>) -> [u32; 3] {
 impl Lists {
     pub fn clear(&mut self) {
         self.targets.clear();
+        self.classes.clear();
+        self.foreseen.clear();
         self.ends.clear();
         self.by_page.clear();
         self.by_content.iter_mut().for_each(HashMap::clear);
@@ -99,13 +104,15 @@ impl Lists {
         let (from, runs) = (self.best.list, &self.best.runs);
         if from < number {
             let whole = self.range(from);
-            copy(&mut self.targets, whole, runs);
+            copy(&mut self.targets, whole.clone(), runs);
+            copy(&mut self.classes, whole, runs);
         }
         self.targets.extend_from_slice(&self.best.rest);
         self.targets.extend(new);
+        self.classes.resize(self.targets.len(), UNTOLD);
         let start = self.ends.last().map_or(0, |&end| end as usize);
         if own {
-            self_last(&mut self.targets, start, page);
+            self_last(&mut self.targets, Some(&mut self.classes), start, page);
         }
         self.ends.push(self.targets.len() as u32);
         if self.targets.len() > start {
@@ -117,6 +124,20 @@ impl Lists {
             }
         }
         &self.best
+    }
+
+    /// Gives the classes of the list added last, as `class` has them of its targets, and hands each to `tell`
+    /// as it is told.
+    pub fn tell_classes(&mut self, class: impl Fn(u32) -> u16, mut tell: impl FnMut(u64)) {
+        let last = self.len() - 1;
+        let range = self.range(last);
+        let targets = &self.targets[range.clone()];
+        self.foreseen
+            .each(targets, &mut self.classes[range], |target, foreseen| {
+                let class = class(target);
+                tell(u64::from(class ^ foreseen));
+                class
+            });
     }
 
     /// Leaves the best copy in `best`.
@@ -167,8 +188,46 @@ impl Lists {
     }
 }
 
+/// The class of a target that is not copied, before it is told.
+pub(super) const UNTOLD: u16 = u16::MAX;
+/// The class of a page to itself, if nothing else is known.
+const OWN: u16 = 1;
+
+/// What classes are told by the difference to. For a target that is copied: the class it is copied with. For
+/// others: the one that it had in the last list of the block where it was not copied, or else that of the
+/// target before it.
+#[derive(Default)]
+pub(super) struct Foreseen(HashMap<u32, u16>);
+
+impl Foreseen {
+    /// Before a block.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Gives each target of a list the class that `class` says, given what is foreseen.
+    pub fn each(
+        &mut self,
+        targets: &[u32],
+        classes: &mut [u16],
+        mut class: impl FnMut(u32, u16) -> u16,
+    ) {
+        let mut before = 0;
+        for (&target, known) in targets.iter().zip(classes) {
+            if *known == UNTOLD {
+                let last = self.0.entry(target).or_insert(before);
+                *last = class(target, *last);
+                *known = *last;
+            } else {
+                *known = class(target, *known);
+            }
+            before = *known;
+        }
+    }
+}
+
 /// Appends what a copy of `targets[whole]` keeps.
-fn copy(targets: &mut Vec<u32>, whole: std::ops::Range<usize>, runs: &[u32]) {
+fn copy<T: Clone>(targets: &mut Vec<T>, whole: std::ops::Range<usize>, runs: &[u32]) {
     let mut at = whole.start;
     let mut copying = true;
     for &run in runs {
@@ -184,11 +243,23 @@ fn copy(targets: &mut Vec<u32>, whole: std::ops::Range<usize>, runs: &[u32]) {
     }
 }
 
-/// Moves `page` to the end of the list that begins at `start`, or appends it.
-pub(super) fn self_last(targets: &mut Vec<u32>, start: usize, page: u32) {
-    match targets[start..].iter().position(|&target| target == page) {
+/// Moves `page` to the end of the list that begins at `start`, or appends it; and its class, if there are
+/// classes.
+pub(super) fn self_last(
+    targets: &mut Vec<u32>,
+    classes: Option<&mut Vec<u16>>,
+    start: usize,
+    page: u32,
+) {
+    let known = targets[start..].iter().position(|&target| target == page);
+    match known {
         Some(at) => targets[start + at..].rotate_left(1),
         None => targets.push(page),
+    }
+    match (known, classes) {
+        (Some(at), Some(classes)) => classes[start + at..].rotate_left(1),
+        (None, Some(classes)) => classes.push(OWN),
+        (_, None) => {}
     }
 }
 

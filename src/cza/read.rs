@@ -3,7 +3,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Fault;
-use super::block::Unpacker;
+use super::block::{Policy, Unpacker};
 use super::section::{
     BLOCK, BLOCK_HEAD, BlockHead, END, END_HEAD, EndHead, HEADER, Header, Refusal, section_len,
     tail_bytes,
@@ -173,9 +173,17 @@ impl Reader {
 
     /// What the archive was made with must be what it is used with: its records were chosen by it.
     fn fits(&self, header: &Header) -> Result<(), Refusal> {
-        let ours = Header::new(&self.rules.limits);
+        let ours = Header::new(&self.rules.limits, &self.rules.input);
         if *header == ours {
             return Ok(());
+        }
+        if header.taken != ours.taken {
+            return Err(Refusal::Unknown(
+                "the archive was made with other --drop-params and --scope than it is to be read with: they \
+                 decided what is in it; give the same, with another --store if this one has others, or convert \
+                 the original inputs again"
+                    .into(),
+            ));
         }
         let said = |h: &Header| {
             format!(
@@ -215,7 +223,11 @@ impl Reader {
             self.unpacker
                 .names(names, head, most, &self.fingerprints, batch)?;
         }
-        let (policy, links) = (self.rules.self_links, self.rules.limits.links);
+        let policy = Policy {
+            self_links: self.rules.self_links,
+            classes: self.rules.classes,
+        };
+        let links = self.rules.limits.links;
         self.unpacker
             .records(records, head, policy, end as u64, batch)?;
         let most = batch.entries.iter().map(|entry| entry.counts.read).max();

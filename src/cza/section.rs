@@ -5,6 +5,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::block::From;
 use super::{Fault, MAGIC, VERSION};
 use crate::limits::Limits;
+use crate::rules::InputRules;
 use crate::store::number;
 
 /// Length of the header.
@@ -25,6 +26,11 @@ pub(super) const END: [u8; 4] = *b"CZAE";
 pub(super) const TAIL_MAGIC: [u8; 8] = *b"\r\n\x1aCZA\x89\n";
 /// Flag: the names are URLs in canonical form, not opaque.
 const URLS: u8 = 1;
+/// Flag: the classes of links follow.
+const CLASSES: u8 = 2;
+/// Memory that a record takes, unpacked.
+const ENTRY_MEMORY: u64 = 80;
+const _: () = assert!(size_of::<crate::batch::Entry>() as u64 <= ENTRY_MEMORY);
 
 /// What decided what the records mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +39,8 @@ pub(super) struct Header {
     pub line_bytes: u64,
     pub url_bytes: u64,
     pub links: u64,
+    /// [`InputRules::names_sum`].
+    pub taken: u64,
 }
 
 /// Appends a little-endian number.
@@ -65,12 +73,13 @@ impl Fields<'_> {
 }
 
 impl Header {
-    pub fn new(limits: &Limits) -> Header {
+    pub fn new(limits: &Limits, input: &InputRules) -> Header {
         Header {
             url_rules: crate::url::RULES,
             line_bytes: limits.line_bytes,
             url_bytes: limits.url_bytes,
             links: limits.links,
+            taken: input.names_sum(),
         }
     }
 
@@ -83,7 +92,8 @@ impl Header {
             self.line_bytes,
             self.url_bytes,
             self.links,
-            0u128
+            self.taken,
+            0u64
         );
         seal(out)
     }
@@ -109,8 +119,9 @@ impl Header {
             line_bytes: fields.next(8),
             url_bytes: fields.next(8),
             links: fields.next(8),
+            taken: fields.next(8),
         };
-        match fields.next(8) | fields.next(8) {
+        match fields.next(8) {
             0 => Ok(header),
             _ => Err(Refusal::Unknown("an archive with unknown features".into())),
         }
@@ -136,6 +147,8 @@ impl std::convert::From<Fault> for Refusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BlockHead {
     pub urls: bool,
+    /// Whether the classes of links follow.
+    pub classes: bool,
     pub from: From,
     pub records: u32,
     pub names: u32,
@@ -162,6 +175,7 @@ impl BlockHead {
     pub fn empty(urls: bool, first_name: u32, first_record: u64) -> BlockHead {
         BlockHead {
             urls,
+            classes: false,
             from: From::Zero,
             records: 0,
             names: 0,
@@ -180,7 +194,8 @@ impl BlockHead {
 
     pub fn to_bytes(self) -> Vec<u8> {
         let mut out = BLOCK.to_vec();
-        put!(out, u8::from(self.urls) * URLS, self.from as u8, 0u16);
+        let flags = (u8::from(self.urls) * URLS) | (u8::from(self.classes) * CLASSES);
+        put!(out, flags, self.from as u8, 0u16);
         put!(out, self.records, self.names, self.first_name, 0u32);
         put!(out, self.first_record, self.text, self.targets, self.links);
         put!(
@@ -205,7 +220,7 @@ impl BlockHead {
         let zero = fields.next(2);
         let from = From::ALL
             .get(from)
-            .filter(|_| flags & !URLS == 0 && zero == 0);
+            .filter(|_| flags & !(URLS | CLASSES) == 0 && zero == 0);
         let Some(&from) = from else {
             return Err(Refusal::Unknown("a block with unknown features".into()));
         };
@@ -216,6 +231,7 @@ impl BlockHead {
         }
         Ok(BlockHead {
             urls: flags & URLS != 0,
+            classes: flags & CLASSES != 0,
             from,
             records,
             names,
@@ -244,22 +260,21 @@ impl BlockHead {
     }
 
     /// Most bytes that the columns of its records may unpack to: more than any block needs. A record
-    /// has ten numbers and five counts, a target one gap and at most two runs.
+    /// has ten numbers and five counts, a target one gap, at most two runs and a class.
     pub fn columns(&self) -> u64 {
-        let targets = self.targets.saturating_mul(16);
+        let targets = self.targets.saturating_mul(18);
         targets.saturating_add(u64::from(self.records) * 72 + 4096)
     }
 
     /// Bytes of memory that the block takes, packed and unpacked.
     pub fn memory(&self) -> u64 {
-        let entry = size_of::<crate::batch::Entry>() as u64;
         let parts = [
             self.body(),
             self.text,
             self.columns(),
-            self.targets.saturating_mul(4),
+            self.targets.saturating_mul(6),
             u64::from(self.names) * 44,
-            u64::from(self.records) * entry,
+            u64::from(self.records) * ENTRY_MEMORY,
         ];
         parts
             .iter()

@@ -13,15 +13,16 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Fault;
-use super::block::{Packed, Packer};
+use super::block::{Packed, Packer, is_no_page};
 use super::section::{
     BlockHead, END_HEAD, ENTRY, EndHead, HEADER, Header, TAIL, entry_bytes, tail_bytes,
 };
-use crate::batch::{Batch, Entry, LinkCounts, What};
+use crate::batch::{Batch, Entry, LinkCounts};
 use crate::decode::{Names, Reason};
 use crate::engine;
 use crate::ingest::pipeline::spawn;
 use crate::limits::Limits;
+use crate::rules::{InputRules, LinkClass};
 use crate::store::number;
 use crate::{Error, Result};
 
@@ -44,6 +45,8 @@ pub struct Options {
     pub block_records: usize,
     /// What the inputs were held to.
     pub limits: Limits,
+    /// What was taken from them.
+    pub input: InputRules,
 }
 
 impl Options {
@@ -114,7 +117,7 @@ impl<W: Write> Writer<W> {
             before: 0,
             entries: Vec::new(),
         };
-        let header = Header::new(&options.limits).to_bytes();
+        let header = Header::new(&options.limits, &options.input).to_bytes();
         writer.before = number(&header[HEADER - 8..]);
         writer.put(&header)?;
         Ok(writer)
@@ -172,16 +175,25 @@ impl<W: Write> Writer<W> {
             fetched_at: None,
             counts: LinkCounts::default(),
         };
-        if !matches!(entry.what, What::Other | What::Skipped(_)) {
+        if !is_no_page(entry.what) {
             self.admit(batch, entry.names_end)?;
             let targets = batch.targets(entry).iter();
             let targets = targets.map(|&target| self.ids[target as usize]);
             self.block.links.extend(targets);
+            self.block.classes.extend_from_slice(batch.classes(entry));
+            self.block
+                .classes
+                .resize(self.block.links.len(), LinkClass::default());
             added.source = self.ids[entry.source as usize];
             added.names_end = self.names;
             added.links_end = self.block.links.len() as u32;
             added.fetched_at = entry.fetched_at;
-            added.counts = entry.counts;
+            // They are not in the archive, and not counted there.
+            added.counts = LinkCounts {
+                read: entry.counts.read - entry.counts.out_of_scope,
+                out_of_scope: 0,
+                ..entry.counts
+            };
         }
         self.block.entries.push(added);
         if self.block.links.len() >= BLOCK_TARGETS

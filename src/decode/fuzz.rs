@@ -178,6 +178,19 @@ fn skip(decoder: &dyn Decoder, data: &[u8], piece: usize) -> usize {
     }
 }
 
+/// Rules that leave something out of most inputs.
+const INPUT_RULES: [fn() -> InputRules; 3] = [
+    InputRules::default,
+    || InputRules {
+        drop_params: "a*,b,session".parse().expect("names"),
+        ..InputRules::default()
+    },
+    || InputRules {
+        scope: "!url:*b*".parse().expect("a rule"),
+        ..InputRules::default()
+    },
+];
+
 /// Batches keep to the limits, and do not depend on where chunks were cut.
 fn batches(decoder: &dyn Decoder, data: &[u8], whole: usize, said: &Said, dice: &mut Dice) {
     let rules = Rules {
@@ -189,7 +202,8 @@ fn batches(decoder: &dyn Decoder, data: &[u8], whole: usize, said: &Said, dice: 
         },
         self_links: dice.one_of([SelfLinks::Drop, SelfLinks::Keep]),
         key: HashKey([1, 2]),
-        input: Default::default(),
+        input: dice.one_of(INPUT_RULES)(),
+        classes: dice.one_of([false, true]),
     };
     let mut builder = Builder::new(rules.clone(), decoder.names());
     let mut told = |chunk: &[u8]| {
@@ -241,20 +255,30 @@ fn check_batch(batch: &Batch, rules: &Rules, names: Names, told: &mut Vec<(u64, 
         (names_end as usize, links_end as usize),
         (count, batch.links.len())
     );
+    let classes = if rules.classes { batch.links.len() } else { 0 };
+    assert_eq!(batch.classes.len(), classes);
 }
 
 fn check_entry(batch: &Batch, entry: &Entry, rules: &Rules) -> u64 {
     let mut hash = Xxh3::new();
     let targets = batch.targets(entry);
     hash.update(format!("{:?}{:?}", entry.what, entry.fetched_at).as_bytes());
-    if matches!(entry.what, What::Skipped(_) | What::Other) {
+    if matches!(
+        entry.what,
+        What::Skipped(_) | What::Other | What::OutOfScope
+    ) {
         assert!(targets.is_empty());
         return hash.digest();
     }
     assert!(entry.source < entry.names_end);
     hash.update(batch.name(entry.source));
     let counts = &entry.counts;
-    let lost = counts.scheme + counts.invalid + counts.too_long + counts.own + counts.repeated;
+    let lost = counts.scheme
+        + counts.invalid
+        + counts.too_long
+        + counts.own
+        + counts.repeated
+        + counts.out_of_scope;
     assert_eq!(
         counts.read,
         targets.len() as u32 + lost,
@@ -262,6 +286,7 @@ fn check_entry(batch: &Batch, entry: &Entry, rules: &Rules) -> u64 {
     );
     assert!(u64::from(counts.read) <= rules.limits.links);
     hash.update(&lost.to_le_bytes());
+    hash.update(format!("{:?}{:?}", batch.classes(entry), counts.own_class).as_bytes());
     for (at, &target) in targets.iter().enumerate() {
         assert!(target < entry.names_end && !targets[..at].contains(&target));
         assert!(target != entry.source || rules.self_links == SelfLinks::Keep);

@@ -10,11 +10,85 @@ use crate::{Error, Result};
 /// Pages a chunk holds: 1 MiB of accounts. Chunks are what a checkpoint writes.
 pub const CHUNK_PAGES: u64 = 1 << 17;
 
-/// What a page hands on over each of its `links`: `floor(units x d / links)`, with damping d in
-/// 1/2^32. A page without links hands on nothing.
-pub(super) fn share(units: u64, damping: u64, links: usize) -> u64 {
-    let damped = ((u128::from(units) * u128::from(damping)) >> 32) as u64;
-    damped.checked_div(links as u64).unwrap_or(0)
+/// A page's distinct targets, and what each weighs; no weights: all alike.
+#[derive(Debug, Clone, Copy)]
+pub struct Links<'a> {
+    /// The targets.
+    pub targets: &'a [PageId],
+    /// Empty, or the weight of each, below 2^41; their sum is below 2^63.
+    pub weights: &'a [u64],
+}
+
+impl<'a> From<&'a [PageId]> for Links<'a> {
+    fn from(targets: &'a [PageId]) -> Links<'a> {
+        let weights = &[];
+        Links { targets, weights }
+    }
+}
+
+impl<'a> Links<'a> {
+    /// Those of a page without links.
+    pub const NONE: Links<'static> = Links {
+        targets: &[],
+        weights: &[],
+    };
+
+    /// The targets that weigh something, with what they weigh.
+    pub(super) fn iter(self) -> impl Iterator<Item = (PageId, u64)> + 'a {
+        let weights = self.weights.iter().copied().chain(std::iter::repeat(1));
+        let all = self.targets.iter().copied().zip(weights);
+        all.filter(|&(_, weight)| weight > 0)
+    }
+
+    /// Number of targets that weigh something.
+    pub(super) fn len(self) -> usize {
+        match self.weights {
+            [] => self.targets.len(),
+            weights => weights.iter().filter(|&&weight| weight > 0).count(),
+        }
+    }
+
+    /// What `units` are split by.
+    fn weight(self) -> u64 {
+        match self.weights {
+            [] => self.targets.len() as u64,
+            weights => weights.iter().sum(),
+        }
+    }
+}
+
+/// `floor(units x d)`, with damping d in 1/2^32.
+pub(super) fn damped(units: u64, damping: u64) -> u64 {
+    ((u128::from(units) * u128::from(damping)) >> 32) as u64
+}
+
+/// What a page hands on over its links: over one of weight w, `floor(units x d x w / all weights)`, with
+/// damping d in 1/2^32. A page without links hands on nothing.
+#[derive(Clone, Copy)]
+pub(super) struct Shares {
+    damped: u64,
+    weight: u64,
+}
+
+impl Shares {
+    /// Those of `units` over `links`.
+    pub fn of(units: u64, damping: u64, links: Links<'_>) -> Shares {
+        Shares {
+            damped: damped(units, damping),
+            weight: links.weight(),
+        }
+    }
+
+    /// That of a link of this weight.
+    pub fn at(self, weight: u64) -> u64 {
+        match (self.weight, weight) {
+            (0, _) => 0,
+            (all, 1) => self.damped / all,
+            (all, weight) => {
+                (u128::from(self.damped) * u128::from(weight) / u128::from(all)) as u64
+            }
+        }
+    }
 }
 
 /// One number a page. See the module's head.
@@ -93,14 +167,28 @@ impl Accounts {
         self.touch(page);
     }
 
-    /// Adds the same to each page's: what section 2's inner loop does.
-    pub fn hand_out(&mut self, pages: &[PageId], share: u64) {
+    /// Adds to each target's the `share` of its weight: what section 2's inner loop does. Returns the
+    /// sum of all shares, wrapping.
+    pub fn hand_out(&mut self, links: Links<'_>, share: impl Fn(u64) -> u64) -> u64 {
         let cells: &mut [u64] = &mut self.cells;
-        for &page in pages {
+        let dirty = &mut self.dirty;
+        let mut add = |page: PageId, share: u64| {
             let cell = &mut cells[page.index()];
             *cell = cell.wrapping_add(share);
-            touch(&mut self.dirty, page);
+            touch(dirty, page);
+        };
+        if links.weights.is_empty() {
+            let share = share(1);
+            links.targets.iter().for_each(|&page| add(page, share));
+            return share.wrapping_mul(links.targets.len() as u64);
         }
+        let mut sum = 0u64;
+        for (page, weight) in links.iter() {
+            let share = share(weight);
+            add(page, share);
+            sum = sum.wrapping_add(share);
+        }
+        sum
     }
 
     /// Notes that something of a page changed.

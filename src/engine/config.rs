@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::estimate::Estimator;
 use super::ledger::damping_units;
 use super::window::{Policy, Span, WindowPolicy};
+use crate::rules::Follow;
 use crate::{Error, Result};
 
 /// What becomes of links from a page to itself.
@@ -32,6 +33,9 @@ pub struct Config {
     estimator: Option<Estimator>,
     /// Links from a page to itself.
     pub self_links: SelfLinks,
+    /// What links weigh.
+    #[serde(default, skip_serializing_if = "Follow::is_default")]
+    pub follow: Follow,
     /// Marks kept besides the start of the stream, 0 to 64.
     pub marks: u8,
     /// Rounds without a visit after which a page's cash is recycled, 0 (never) to 12.
@@ -51,6 +55,7 @@ impl Default for Config {
             window: WindowPolicy::Auto,
             estimator: None,
             self_links: SelfLinks::Drop,
+            follow: Follow::default(),
             marks: 6,
             recycle_after: 4,
             max_age: None,

@@ -42,7 +42,7 @@
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::accounts::{Accounts, share};
+use super::accounts::{Accounts, Links, Shares, damped};
 use super::cells::Cells;
 use super::ledger::{ENDOWMENT, Paid};
 use super::page::PageId;
@@ -65,13 +65,18 @@ const NEVER: u64 = 0;
 const EMPTY: u64 = 1;
 
 /// What a page's links are known by, in any order.
-fn row_hash(targets: &[PageId]) -> u64 {
-    let sum = targets.iter().fold(0u64, |sum, target| {
-        sum.wrapping_add(xxh3_64(&target.0.to_le_bytes()))
+fn row_hash(links: Links<'_>) -> u64 {
+    let sum = links.iter().fold(0u64, |sum, (target, weight)| {
+        // Pages are below 2^34; a weight is another link.
+        let link = u128::from(target.0) | u128::from(weight - 1) << 64;
+        sum.wrapping_add(match weight {
+            1 => xxh3_64(&target.0.to_le_bytes()),
+            _ => xxh3_64(&link.to_le_bytes()),
+        })
     });
-    match targets.is_empty() {
-        true => EMPTY,
-        false => sum.max(EMPTY + 1),
+    match links.len() {
+        0 => EMPTY,
+        _ => sum.max(EMPTY + 1),
     }
 }
 
@@ -262,9 +267,10 @@ impl Correction {
         }
     }
 
-    /// Visits `page`, whose links lead to `targets` and which distributes `paid` in the cash ledger.
-    pub fn visit(&mut self, page: PageId, targets: &[PageId], paid: Paid) {
-        let row = row_hash(targets);
+    /// Visits `page`, which has these links and distributes `paid` in the cash ledger.
+    pub fn visit<'a>(&mut self, page: PageId, links: impl Into<Links<'a>>, paid: Paid) {
+        let links = links.into();
+        let row = row_hash(links);
         let old = self.rows[page.index()];
         let is_new = row != old;
         if self.totals.again && is_new && old != NEVER {
@@ -275,8 +281,8 @@ impl Correction {
         let units = self.units(page, paid.cash);
         let before = self.own[page.index()] as i64;
         if is_new {
-            self.totals.links += targets.len() as u128;
-            self.totals.rounding += targets.len() as u128;
+            self.totals.links += links.len() as u128;
+            self.totals.rounding += links.len() as u128;
             self.rows[page.index()] = row;
             if !has_no_links(old) {
                 self.totals.stale += self.misplaced(before);
@@ -284,13 +290,15 @@ impl Correction {
         }
         let handed_on = match is_new && has_no_links(old) {
             true => 0,
-            false => self.share(before, targets.len()),
+            false => before,
         };
         let after = before.wrapping_add(units);
-        let share = self.share(after, targets.len()) - handed_on;
+        let [before, after] = [handed_on, after].map(|own| self.shares(own, links));
         self.add(page, units);
-        self.accounts.hand_out(targets, share as u64);
-        self.totals.virtual_page += i128::from(units) - i128::from(share) * targets.len() as i128;
+        let handed_on = self
+            .accounts
+            .hand_out(links, |weight| (after(weight) - before(weight)) as u64);
+        self.totals.virtual_page += i128::from(units) - i128::from(handed_on as i64);
         self.keep_in_bounds(paid.clock);
     }
 
@@ -393,15 +401,18 @@ impl Correction {
     }
 
     /// Part of `own` that went over each of some links.
-    fn share(&self, own: i64, links: usize) -> i64 {
-        let share = share(own.unsigned_abs(), self.damping, links) as i64;
-        if own < 0 { -share } else { share }
+    fn shares(&self, own: i64, links: Links<'_>) -> impl Fn(u64) -> i64 + use<> {
+        let shares = Shares::of(own.unsigned_abs(), self.damping, links);
+        move |weight| {
+            let share = shares.at(weight) as i64;
+            if own < 0 { -share } else { share }
+        }
     }
 
     /// How far Y is off when other links are found: d |X_i| is where it should not be, and as much
     /// is missing elsewhere.
     fn misplaced(&self, own: i64) -> u128 {
-        2 * (u128::from(share(own.unsigned_abs(), self.damping, 1)) + 1)
+        2 * (u128::from(damped(own.unsigned_abs(), self.damping)) + 1)
     }
 
     fn keep_in_bounds(&mut self, clock: u128) {

@@ -18,7 +18,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::accounts::{Accounts, share};
+use super::accounts::{Accounts, Links, Shares};
 use super::cells::Cells;
 use super::page::PageId;
 use crate::Result;
@@ -194,16 +194,17 @@ impl Ledger {
         Ok(page)
     }
 
-    /// Visits `page`, whose distinct targets are `targets`: distributes its cash, then lets the
-    /// virtual page pay. `age` is what the visit makes of it: now, completed or gone.
+    /// Visits `page`, which has these links: distributes its cash, then lets the virtual page pay. `age`
+    /// is what the visit makes of it: now, completed or gone.
     ///
-    /// Section 2's inner loop; `share = floor(cash x d / m)`, the rest goes to the virtual page.
-    pub fn visit(&mut self, page: PageId, targets: &[PageId], age: u8) -> Paid {
+    /// Section 2's inner loop; a link's share is `floor(cash x d x weight / all weights)`, the rest goes to
+    /// the virtual page.
+    pub fn visit<'a>(&mut self, page: PageId, links: impl Into<Links<'a>>, age: u8) -> Paid {
+        let links = links.into();
         let cash = self.empty(page);
-        let share = share(cash, self.damping, targets.len());
-        self.cells.hand_out(targets, share);
-        let kept = cash - targets.len() as u64 * share;
-        self.totals.followed += targets.len() as u128;
+        let shares = Shares::of(cash, self.damping, links);
+        let kept = cash - self.cells.hand_out(links, |weight| shares.at(weight));
+        self.totals.followed += links.len() as u128;
         self.totals.visits += 1;
         self.set_age(page, age);
         self.receive(kept);

@@ -100,6 +100,7 @@ impl Engine<InMemory> {
             self_links: self.config().self_links,
             key: HashKey::random()?,
             input: Default::default(),
+            classes: !self.config().follow.is_default(),
         };
         Ok(Reader {
             builder: Builder::new(rules, names),

@@ -25,11 +25,12 @@ use serde::{Deserialize, Serialize};
 use crate::batch::{Batch, Entry, LinkCounts, What};
 use crate::decode::{Reason, Time};
 use crate::memory::{Need, rows};
+use crate::rules::LinkClass;
 use crate::{Error, Result};
 use history::{Log, Moment};
 pub(crate) use index::{Index, Share, TOUCHED};
 
-pub use accounts::CHUNK_PAGES;
+pub use accounts::{CHUNK_PAGES, Links};
 pub use config::{Config, SelfLinks};
 pub(crate) use corrected::corrections_law;
 pub use correction::{Arrays, CorrectionTotals, Phase};
@@ -83,6 +84,9 @@ pub struct Counters {
     pub skipped: [u64; Reason::ALL.len()],
     /// Pieces of input that rightly are no crawl records.
     pub other: u64,
+    /// Records of pages out of scope.
+    #[serde(default)]
+    pub out_of_scope: u64,
     /// Links as read from applied records.
     pub links: u64,
     /// Of those: to something that is no page (`mailto:` ...).
@@ -95,6 +99,9 @@ pub struct Counters {
     pub links_own: u64,
     /// Of those: repeats of a target the record named before.
     pub links_repeated: u64,
+    /// Of those: to pages out of scope.
+    #[serde(default)]
+    pub links_out_of_scope: u64,
     /// Pages visited at least once.
     pub visited: u64,
 }
@@ -112,6 +119,7 @@ impl Counters {
         self.links_too_long += u64::from(counts.too_long);
         self.links_own += u64::from(counts.own);
         self.links_repeated += u64::from(counts.repeated);
+        self.links_out_of_scope += u64::from(counts.out_of_scope);
     }
 }
 
@@ -166,6 +174,9 @@ pub struct Engine<A = InMemory> {
     /// The page of each name of the running archive, as far as known.
     names: NameMap,
     targets: Vec<PageId>,
+    /// What a link of each class weighs; empty: all the same.
+    class_weights: Vec<u64>,
+    weights: Vec<u64>,
 }
 
 impl<A: Archive> Engine<A> {
@@ -193,6 +204,11 @@ impl<A: Archive> Engine<A> {
             ids: Vec::new(),
             names: NameMap::default(),
             targets: Vec::new(),
+            class_weights: match config.follow.is_default() {
+                true => Vec::new(),
+                false => config.follow.table(),
+            },
+            weights: Vec::new(),
             config,
         })
     }
@@ -358,6 +374,7 @@ impl<A: Archive> Engine<A> {
     pub fn apply(&mut self, batch: &Batch, entry: &Entry) -> Result<()> {
         match entry.what {
             What::Other => self.counters.other += 1,
+            What::OutOfScope => self.counters.out_of_scope += 1,
             What::Skipped(reason) => self.counters.skipped[reason as usize] += 1,
             _ => self.apply_record(batch, entry)?,
         }
@@ -383,18 +400,26 @@ impl<A: Archive> Engine<A> {
                     None => targets.extend(names.iter().map(|&name| self.ids[name as usize])),
                     Some(_) => self.names.pages(names, &mut targets),
                 }
-                self.visit(page, &targets, age::NOW, self.time);
+                let weights = self.take_weights(batch, entry);
+                let links = Links {
+                    targets: &targets,
+                    weights: &weights,
+                };
+                self.visit(page, links, age::NOW, self.time);
                 self.targets = targets;
+                self.weights = weights;
             }
             What::Gone => {
                 self.counters.gone += 1;
-                self.visit(page, &[], age::GONE, self.time);
+                self.visit(page, Links::NONE, age::GONE, self.time);
             }
             What::Unchanged => {
                 self.counters.unchanged += 1;
                 self.log.seen(page, self.time);
             }
-            What::Failed | What::Skipped(_) | What::Other => self.counters.failed += 1,
+            What::Failed | What::Skipped(_) | What::OutOfScope | What::Other => {
+                self.counters.failed += 1;
+            }
         }
         self.end_record()
     }
@@ -436,13 +461,30 @@ impl<A: Archive> Engine<A> {
         Ok(())
     }
 
-    fn visit(&mut self, page: PageId, targets: &[PageId], age: u8, fetched: Option<Time>) {
+    /// What the entry's targets weigh, unless all weigh the same.
+    fn take_weights(&mut self, batch: &Batch, entry: &Entry) -> Vec<u64> {
+        let mut weights = std::mem::take(&mut self.weights);
+        weights.clear();
+        if !self.class_weights.is_empty() {
+            let weight = |class: &LinkClass| self.class_weights[usize::from(class.number())];
+            weights.extend(batch.classes(entry).iter().map(weight));
+            if weights
+                .iter()
+                .all(|&weight| weight == weights[0] && weight > 0)
+            {
+                weights.clear();
+            }
+        }
+        weights
+    }
+
+    fn visit(&mut self, page: PageId, links: Links<'_>, age: u8, fetched: Option<Time>) {
         if self.ledger.age(page) == age::NEVER {
             self.counters.visited += 1;
         }
-        let paid = self.ledger.visit(page, targets, age);
+        let paid = self.ledger.visit(page, links, age);
         if let Some(correction) = &mut self.correction {
-            correction.visit(page, targets, paid);
+            correction.visit(page, links, paid);
         }
         let pages = self.ledger.totals().pages;
         let moment = moment(&self.config, &self.times, paid.clock, pages);
@@ -523,7 +565,7 @@ impl<A: Archive> Engine<A> {
             return Ok(None);
         };
         self.counters.records += 1;
-        self.visit(PageId(page), &[], age::COMPLETED, None);
+        self.visit(PageId(page), Links::NONE, age::COMPLETED, None);
         self.end_record()?;
         Ok(Some(page + 1))
     }

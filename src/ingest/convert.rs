@@ -80,6 +80,7 @@ pub fn convert<W: Write>(
         threads: job.threads,
         block_records: job.block_records,
         limits: job.limits.clone(),
+        input: job.input.clone(),
     };
     let mut run = Run {
         rules: Rules {
@@ -87,6 +88,7 @@ pub fn convert<W: Write>(
             self_links: SelfLinks::Drop,
             key: HashKey::random()?,
             input: job.input.clone(),
+            classes: true,
         },
         writer: Writer::new(out, path, &options)?,
         job,
@@ -225,6 +227,7 @@ impl<W: Write> Run<'_, W> {
         let counters = &mut self.counters;
         match what {
             What::Other => counters.other += 1,
+            What::OutOfScope => counters.out_of_scope += 1,
             What::Skipped(reason) => counters.skipped[reason as usize] += 1,
             _ => {
                 counters.records += 1;

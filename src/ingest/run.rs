@@ -303,6 +303,7 @@ impl Run<'_> {
             self_links: self.engine.config().self_links,
             key: self.engine.archive().key(),
             input: self.job.settings.input.clone(),
+            classes: !self.engine.config().follow.is_default(),
         };
         let compressed_len = source.compressed_len();
         let mut reading = Reading {

@@ -1,12 +1,21 @@
 //! What is taken from inputs, where users have a choice. It changes results, so a store keeps it.
 
+mod class;
+mod follow;
 mod outlinks;
+mod params;
 mod rel;
+mod scope;
 
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
 
+pub use class::LinkClass;
+pub use follow::{Follow, WEIGHT_MAX};
 pub use outlinks::Outlinks;
+pub use params::DropParams;
 pub use rel::Rel;
+pub use scope::Scope;
 
 /// All choices; the default is what most inputs want.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,9 +24,34 @@ pub struct InputRules {
     /// `--outlinks`.
     #[serde(skip_serializing_if = "is_default")]
     pub outlinks: Outlinks,
+    /// `--drop-params`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub drop_params: DropParams,
+    /// `--scope`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub scope: Scope,
 }
 
 impl InputRules {
+    /// A number for the rules that decide which names there are, `--drop-params` and `--scope`: XXH3-64 of
+    /// them as they are written, a line each; 0: no such rules.
+    pub fn names_sum(&self) -> u64 {
+        if self.drop_params.is_empty() && self.scope.is_all() {
+            return 0;
+        }
+        let scope = Vec::<String>::from(self.scope.clone()).join("\n");
+        xxh3_64(format!("{}\n{scope}", self.drop_params).as_bytes())
+    }
+
+    /// Every rule, as it is written: the option, and what it was given; empty: nothing.
+    pub fn told(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("--outlinks", self.outlinks.to_string()),
+            ("--drop-params", self.drop_params.to_string()),
+            ("--scope", self.scope.to_string()),
+        ]
+    }
+
     /// Whether nothing is chosen.
     pub fn is_default(&self) -> bool {
         is_default(self)

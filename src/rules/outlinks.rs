@@ -1,5 +1,6 @@
 //! Where the links of a page in a WARC come from.
 
+use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,15 @@ pub enum Outlinks {
     Html,
     /// From the `outlink` lines of the crawler's metadata, where there are any; else from HTML.
     Metadata,
+}
+
+impl fmt::Display for Outlinks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Outlinks::Html => "html",
+            Outlinks::Metadata => "metadata",
+        })
+    }
 }
 
 impl FromStr for Outlinks {

@@ -40,6 +40,11 @@ impl Rel {
         self.0 & other.0 == other.0
     }
 
+    /// Every set of types, by [`Rel::bits`].
+    pub fn all() -> impl Iterator<Item = Rel> {
+        (0..8).map(Rel)
+    }
+
     /// One bit a type, from the lowest: nofollow, ugc, sponsored.
     pub fn bits(self) -> u8 {
         self.0

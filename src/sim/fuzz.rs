@@ -20,6 +20,7 @@ pub(crate) fn graph(data: &[u8]) {
         self_links,
         key: HashKey([1, 2]),
         input: Default::default(),
+        classes: false,
     };
     let options = SourceOptions {
         chunk_bytes: dice.one_of([1, 50, 1 << 20]),

@@ -53,6 +53,7 @@ pub fn load(
         self_links,
         key: HashKey::random()?,
         input: input.clone(),
+        classes: false,
     };
     let mut loading = Loading::new(self_links);
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -164,7 +165,7 @@ impl Loading {
     fn entry(&mut self, batch: &Batch, entry: &Entry) {
         match entry.what {
             What::Skipped(_) => self.skipped += 1,
-            What::Other | What::Failed => {}
+            What::Other | What::OutOfScope | What::Failed => {}
             What::Unchanged => self.fetched(entry),
             What::Visit | What::Gone => {
                 let source = self.ids[entry.source as usize];

@@ -268,7 +268,7 @@ mod tests {
                 targets.sort_unstable();
                 targets.dedup();
                 let ids: Vec<PageId> = targets.iter().map(|&t| PageId(u64::from(t))).collect();
-                ledger.visit(PageId(u64::from(page)), &ids, 1);
+                ledger.visit(PageId(u64::from(page)), &ids[..], 1);
                 greedy.crawled(&ledger, &targets);
                 recycled[page as usize] = 0;
                 if step % 150 == 149 {

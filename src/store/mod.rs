@@ -622,6 +622,16 @@ fn check_settings(dir: &Path, found: &Settings, asked: &Settings) -> Result<()> 
     if found == asked {
         return Ok(());
     }
+    let not_none = |text: String| {
+        if text.is_empty() {
+            "not given".into()
+        } else {
+            text
+        }
+    };
+    let input = found.input.told().into_iter().zip(asked.input.told());
+    let input =
+        input.map(|((option, found), (_, asked))| (option, not_none(found), not_none(asked)));
     let differences: Vec<String> = [
         ("--damping", damping(&found.config), damping(&asked.config)),
         (
@@ -675,8 +685,14 @@ fn check_settings(dir: &Path, found: &Settings, asked: &Settings) -> Result<()> 
             found.url_rules.to_string(),
             asked.url_rules.to_string(),
         ),
+        (
+            "--follow",
+            not_none(found.config.follow.to_string()),
+            not_none(asked.config.follow.to_string()),
+        ),
     ]
     .into_iter()
+    .chain(input)
     .filter(|(_, found, asked)| found != asked)
     .map(|(option, found, asked)| format!("{option} {found}, not {asked}"))
     .collect();

@@ -64,6 +64,7 @@ fn sample() -> Result<Sample> {
         self_links: settings.config.self_links,
         key,
         input: Default::default(),
+        classes: false,
     };
     let decoder = Format::Records.decoder();
     for pass in 0..6 {

@@ -1,0 +1,220 @@
+//! Which pages count: `--scope`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::url::{Form, canonical, host};
+use crate::{Error, Result};
+
+/// Which pages count. Records of other pages are left out, and links to them. With rules that name pages, a
+/// page must fit one of them; none that begins with `!`. No rules: all pages count.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<String>", into = "Vec<String>")]
+pub struct Scope(Vec<Rule>);
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Rule {
+    excludes: bool,
+    pages: Pages,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Pages {
+    /// On this host.
+    Host(String),
+    /// On this host or those below it.
+    Domain(String),
+    /// Whose URL is this, `*` standing for anything.
+    Url(String),
+}
+
+impl Scope {
+    /// Whether all pages count.
+    pub fn is_all(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds the rules of `other`.
+    pub fn add(&mut self, other: Scope) {
+        for rule in other.0 {
+            if !self.0.contains(&rule) {
+                self.0.push(rule);
+            }
+        }
+        // Their order does not matter.
+        self.0.sort_unstable();
+    }
+
+    /// Whether the page with this URL, in canonical form, counts.
+    pub fn has(&self, url: &[u8]) -> bool {
+        let mut rules = self.0.iter().filter(|rule| !rule.excludes).peekable();
+        let named = rules.peek().is_none() || rules.any(|rule| rule.pages.has(url));
+        named
+            && !self
+                .0
+                .iter()
+                .any(|rule| rule.excludes && rule.pages.has(url))
+    }
+}
+
+impl Pages {
+    fn has(&self, url: &[u8]) -> bool {
+        match self {
+            Pages::Host(name) => host(url) == name.as_bytes(),
+            Pages::Domain(name) => {
+                let above = host(url).strip_suffix(name.as_bytes());
+                above.is_some_and(|above| above.is_empty() || above.ends_with(b"."))
+            }
+            Pages::Url(pattern) => fits(pattern.as_bytes(), url),
+        }
+    }
+}
+
+/// Whether `text` is `pattern`, `*` standing for any bytes. Each part is looked for from the left, the
+/// last at the end: no input takes longer than the product of the lengths.
+fn fits(pattern: &[u8], text: &[u8]) -> bool {
+    let mut parts = pattern.split(|&byte| byte == b'*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else {
+        return false;
+    };
+    let Some(last) = parts.next_back() else {
+        return rest.is_empty();
+    };
+    for part in parts {
+        match memchr::memmem::find(rest, part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+impl FromStr for Rule {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Rule> {
+        let (excludes, rule) = match text.strip_prefix('!') {
+            Some(rule) => (true, rule),
+            None => (false, text),
+        };
+        let wrong = || {
+            Error::Refused(format!(
+                "{text:?}: host:NAME, domain:NAME or url:PATTERN with * for anything, perhaps with ! before it; \
+                 names as they stand in canonical URLs"
+            ))
+        };
+        let (kind, name) = rule.split_once(':').ok_or_else(wrong)?;
+        let is_host = || {
+            let url = format!("http://{name}/");
+            let form = canonical(url.as_bytes(), None, url.len(), &mut Vec::new());
+            form == Ok(Form::AsIs) && host(url.as_bytes()) == name.as_bytes()
+        };
+        let pages = match kind {
+            "host" if is_host() => Pages::Host(name.into()),
+            "domain" if is_host() => Pages::Domain(name.into()),
+            "url" if !name.is_empty() => Pages::Url(name.into()),
+            _ => return Err(wrong()),
+        };
+        Ok(Rule { excludes, pages })
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, name) = match &self.pages {
+            Pages::Host(name) => ("host", name),
+            Pages::Domain(name) => ("domain", name),
+            Pages::Url(pattern) => ("url", pattern),
+        };
+        let mark = if self.excludes { "!" } else { "" };
+        write!(f, "{mark}{kind}:{name}")
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rules: Vec<String> = self.0.iter().map(Rule::to_string).collect();
+        f.write_str(&rules.join(" "))
+    }
+}
+
+impl FromStr for Scope {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Scope> {
+        Ok(Scope(vec![text.parse()?]))
+    }
+}
+
+impl TryFrom<Vec<String>> for Scope {
+    type Error = Error;
+
+    fn try_from(rules: Vec<String>) -> Result<Scope> {
+        let rules: Result<_> = rules.iter().map(|rule| rule.parse()).collect();
+        Ok(Scope(rules?))
+    }
+}
+
+impl From<Scope> for Vec<String> {
+    fn from(scope: Scope) -> Vec<String> {
+        scope.0.iter().map(Rule::to_string).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scope(rules: &[&str]) -> Scope {
+        let rules: Vec<String> = rules.iter().map(|rule| rule.to_string()).collect();
+        Scope::try_from(rules).unwrap()
+    }
+
+    #[test]
+    fn who_is_in() {
+        let inside = |rules: &[&str], url: &str| scope(rules).has(url.as_bytes());
+        assert!(inside(&[], "http://a.org/"));
+        assert!(inside(&["host:a.org"], "https://u@a.org:8080/x"));
+        assert!(!inside(&["host:a.org"], "http://www.a.org/"));
+        assert!(inside(&["domain:a.org"], "http://www.a.org/"));
+        assert!(!inside(&["domain:a.org"], "http://aa.org/"));
+        assert!(inside(&["host:b.org", "host:a.org"], "http://a.org/"));
+        assert!(!inside(
+            &["host:a.org", "!url:*/cal/*"],
+            "http://a.org/cal/1"
+        ));
+        assert!(inside(&["!url:*/cal/*"], "http://b.org/"));
+        assert!(inside(
+            &["url:http://a.org/*.html"],
+            "http://a.org/x/y.html"
+        ));
+        assert!(!inside(
+            &["url:http://a.org/*.html"],
+            "http://a.org/x.html?q"
+        ));
+        assert!(inside(&["url:*a*a*"], "http://a.org/a"));
+        assert!(!inside(&["url:http://a.org/a*a"], "http://a.org/a"));
+        assert!(inside(&["url:http://a.org/"], "http://a.org/"));
+        assert!(!inside(&["host:a.org"], "opaque"));
+    }
+
+    #[test]
+    fn rules_come_back_and_wrong_ones_do_not() {
+        let rules = ["domain:a.org", "!url:*/x?y=*", "host:xn--mnchen-3ya.de"];
+        assert_eq!(Vec::<String>::from(scope(&rules)), rules);
+        for wrong in [
+            "a.org",
+            "host:",
+            "host:A.org",
+            "host:a.org/x",
+            "site:a",
+            "url:",
+            "!",
+        ] {
+            assert!(wrong.parse::<Scope>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What is taken from inputs, by option: an input that the rules apply to gives what the same input
+//! gives that was cleaned by hand.
+
+use crate::support::{Lab, crawl};
+
+/// Visitors' marks in URLs, pages and links out of scope.
+const DIRTY: &str = r#"
+{"url":"http://a.example/?utm_source=x","links":["/b?fbclid=1&id=2","http://b.example/","/cal/1"]}
+{"url":"http://b.example/","links":["http://a.example/"]}
+{"url":"http://a.example/cal/1","status":404}
+{"url":"http://a.example/b?id=2","links":["/","/b;jsessionid=7?id=2","http://www.a.example/"]}
+{"url":"http://www.a.example/?utm_x=1&utm_y","links":["http://a.example/?UTM_z=1"]}
+"#;
+const CLEAN: &str = r#"
+{"url":"http://a.example/","links":["/b?id=2"]}
+{"url":"http://a.example/b?id=2","links":["/","/b?id=2","http://www.a.example/"]}
+{"url":"http://www.a.example/","links":["http://a.example/"]}
+"#;
+const RULES: &str = "--drop-params tracking,session --scope domain:a.example --scope !url:*/cal/*";
+
+fn lab() -> Lab {
+    let lab = Lab::new();
+    lab.file("dirty", DIRTY.trim_start());
+    lab.file("clean", CLEAN.trim_start());
+    lab
+}
+
+#[test]
+fn rules_clean_an_input() {
+    let lab = lab();
+    let done = lab.run(&format!("ingest dirty --store dirty.store --json {RULES}"));
+    let json = done.exits(0).json();
+    assert_eq!(json["records"], 3);
+    assert_eq!(json["out_of_scope"], 2);
+    assert!(json["skipped"].as_object().unwrap().is_empty(), "{json}");
+    lab.run("ingest clean --store clean.store").exits(0);
+    assert_eq!(lab.export("dirty.store"), lab.export("clean.store"));
+    assert!(
+        lab.export("clean.store")
+            .contains("http://a.example/b?id=2")
+    );
+    // In words, too.
+    lab.run(&format!("ingest dirty --store again.store {RULES}"))
+        .exits(0)
+        .says(&["records of pages out of scope: 2", "2 out of scope"]);
+}
+
+/// They belong to the store: kept when not given, refused when others are.
+#[test]
+fn a_store_keeps_its_rules() {
+    let lab = lab();
+    lab.run(&format!(
+        "ingest dirty --store s {RULES} --follow external=3"
+    ))
+    .exits(0);
+    lab.run("ingest dirty --store s")
+        .exits(0)
+        .says(&["nothing to do"]);
+    for other in [
+        "--drop-params utm_*",
+        "--scope host:a.example",
+        "--follow external=2",
+    ] {
+        let option = other.split(' ').next().unwrap();
+        lab.run(&format!("ingest dirty clean --store s {other}"))
+            .exits(2)
+            .says(&["this store was made with", option]);
+    }
+    // The order of scopes does not matter.
+    lab.run("ingest dirty --store s --scope !url:*/cal/* --scope domain:a.example")
+        .exits(0);
+}
+
+#[test]
+fn an_archive_is_read_with_the_rules_it_was_made_with() {
+    let lab = lab();
+    lab.run(&format!("convert dirty -o d.cza {RULES}")).exits(0);
+    lab.run(&format!("ingest dirty --store direct {RULES}"))
+        .exits(0);
+    lab.run(&format!("ingest d.cza --store replayed {RULES}"))
+        .exits(0);
+    assert_eq!(lab.export("direct"), lab.export("replayed"));
+    for (input, rules) in [("d.cza", ""), ("plain.cza", RULES)] {
+        lab.run("convert clean -o plain.cza --force").exits(0);
+        lab.run(&format!("ingest {input} --store other-{input} {rules}"))
+            .exits(2)
+            .says(&["was made with other --drop-params and --scope"]);
+    }
+}
+
+/// Archives keep the classes of links, and are weighed as what they were made of.
+#[test]
+fn weights_of_archived_links() {
+    let lab = Lab::new();
+    lab.file("in", crawl(7, 400).concat());
+    lab.run("convert in -o in.cza --block-records 64").exits(0);
+    lab.run("convert in.cza -o again.cza --block-records 50")
+        .exits(0);
+    lab.run("ingest in --store plain").exits(0);
+    for weights in ["internal=2,external=5", "internal=0", "external=0"] {
+        for self_links in ["drop", "keep"] {
+            let options = format!("--follow {weights} --self-links {self_links} --repeat 2");
+            let stores = ["in", "in.cza", "again.cza"].map(|input| {
+                let store = format!("{input}-{weights}-{self_links}");
+                lab.run(&format!("ingest {input} --store {store} {options}"))
+                    .exits(0);
+                store
+            });
+            assert!(lab.snapshot(&stores[0]) == lab.snapshot(&stores[1]));
+            assert!(lab.snapshot(&stores[0]) == lab.snapshot(&stores[2]));
+            assert!(lab.export(&stores[0]) != lab.export("plain"));
+        }
+    }
+}
+
+#[test]
+fn rules_that_say_nothing() {
+    let lab = lab();
+    for (rule, said) in [
+        ("--follow nofollow", "KIND=WEIGHT"),
+        ("--follow nofollow=2000", "0 to 1000"),
+        ("--drop-params a=b", "the name of a parameter"),
+        ("--scope a.example", "host:NAME"),
+        ("--outlinks wat", "html or metadata"),
+    ] {
+        lab.run(&format!("ingest dirty --store s {rule}"))
+            .exits(2)
+            .says(&[said]);
+    }
+}
