@@ -39,7 +39,7 @@ pub struct Args {
     /// Replace the archive if it is there.
     #[arg(long)]
     force: bool,
-    /// auto, records, wat, adjacency, edges, crawl-log, nutch, csv-links or cza (see formats/).
+    /// auto, records, warc, arc, wat, adjacency, edges, crawl-log, nutch, csv-links or cza (see formats/).
     #[arg(long, default_value = "auto", value_parser = format)]
     format: FormatArg,
     /// How hard to compress, 1 to 22: what zstd calls its level.

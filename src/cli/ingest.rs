@@ -46,7 +46,7 @@ pub struct Args {
     /// The store's directory; made if there is none.
     #[arg(long, value_name = "DIR")]
     store: PathBuf,
-    /// auto, records, wat, adjacency, edges, crawl-log, nutch, csv-links or cza (see formats/).
+    /// auto, records, warc, arc, wat, adjacency, edges, crawl-log, nutch, csv-links or cza (see formats/).
     #[arg(long, default_value = "auto", value_parser = format)]
     format: FormatArg,
     /// Share of a page's cash that its links hand on [default: 0.85].
@@ -149,7 +149,7 @@ pub struct Args {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct LimitArgs {
-    /// Longest record: a line, a WAT record, an edges group [default: 64M].
+    /// Longest record: a line, a WARC or WAT record, an edges group [default: 64M].
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     limit_line: Option<u64>,
     /// Longest URL or node name [default: 8K].

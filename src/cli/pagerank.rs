@@ -26,7 +26,7 @@ pub struct Args {
     /// Files, or `-` for standard input.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
-    /// auto, records, wat, adjacency, edges, crawl-log, nutch, csv-links or cza.
+    /// auto, records, warc, arc, wat, adjacency, edges, crawl-log, nutch, csv-links or cza.
     #[arg(long, default_value = "auto")]
     format: String,
     /// Share of a page's importance that its links hand on, 0 or more and less than 1.

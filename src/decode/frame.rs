@@ -93,7 +93,9 @@ pub(super) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_>> {
 pub(super) fn header(record: &[u8]) -> Result<Option<Header<'_>>, Bad> {
     let known = record.len().min(VERSION.len());
     if record[..known] != VERSION[..known] {
-        return Err(Bad::malformed("no WARC record begins here"));
+        return Err(Bad::malformed(
+            "no WARC record begins here: garbage, or a wrong length before it",
+        ));
     }
     let mut lines = HeaderLines { record, at: 0 };
     let mut header = Header::default();
@@ -238,7 +240,10 @@ mod tests {
     fn what_is_no_header() {
         let long = format!("WARC/1.0\nX: {}", "y".repeat(HEADER_MAX));
         for (text, said) in [
-            ("WORC/1.0\n", "no WARC record begins here"),
+            (
+                "WORC/1.0\n",
+                "no WARC record begins here: garbage, or a wrong length before it",
+            ),
             (
                 "WARC/1.0\nContent-Length: 1\nContent-Length: 1\n\n",
                 "two Content-Lengths",

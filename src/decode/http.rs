@@ -181,3 +181,77 @@ fn begins_as_html(body: &[u8]) -> bool {
         front.is_some_and(|front| front.eq_ignore_ascii_case(start))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_lines() {
+        for (line, status) in [
+            ("HTTP/1.1 200 OK", Some(Some(200))),
+            ("http/2  404", Some(Some(404))),
+            ("HTTPX/1.1\t301 Moved", Some(Some(301))),
+            ("ICY 200 OK", Some(Some(200))),
+            ("HTTP/1.0 302Found", Some(Some(302))),
+            ("HTTP/1.1 ok", Some(None)),
+            ("HTTP/1.1 099", Some(None)),
+            ("HTTP/1.1 20", Some(None)),
+            ("HTTP/1.1", Some(None)),
+            ("ICYCLE 200", None),
+            ("<html>", None),
+            ("", None),
+        ] {
+            assert_eq!(status_line(line.as_bytes()), status, "{line}");
+        }
+    }
+
+    #[test]
+    fn types_and_charsets() {
+        for (value, media_type_, charset) in [
+            ("text/html", "text/html", None),
+            ("text/html;charset=utf-8", "text/html", Some("utf-8")),
+            (
+                "text/html ; x=y; CharSet = \"EUC-JP\" ; z",
+                "text/html",
+                Some("EUC-JP"),
+            ),
+            ("text/html; charset='big5'", "text/html", Some("big5")),
+            ("text/html; charset=", "text/html", None),
+            ("; charset=gbk", "", Some("gbk")),
+            ("", "", None),
+        ] {
+            let expected = (media_type_.as_bytes(), charset.map(str::as_bytes));
+            assert_eq!(media_type(value.as_bytes()), expected, "{value}");
+        }
+    }
+
+    /// Browsers read a `Location` as UTF-8, and else as Latin-1.
+    #[test]
+    fn locations_in_either_encoding() {
+        for (bytes, text) in [(&b"/caf\xe9"[..], "/café"), ("/café".as_bytes(), "/café")] {
+            let block = [
+                b"HTTP/1.1 301 x\r\nLocation:\r\nLocation: ",
+                bytes,
+                b"\r\n\r\n",
+            ]
+            .concat();
+            let answer = Answer::read(&block);
+            assert_eq!(answer.redirect().as_deref(), Some(text.as_bytes()));
+        }
+    }
+
+    /// A header may name any number of codings; a bomb within bombs is not opened.
+    #[test]
+    fn many_codings_are_left_as_they_stand() {
+        let coded = b"4\r\n<a>\n\r\n0\r\n\r\n";
+        for (count, undone) in [(1, true), (5, true), (6, false), (1000, false)] {
+            let header = "Content-Encoding: gzip\n".repeat(count - 1);
+            let block = format!("HTTP/1.1 200\n{header}Transfer-Encoding: chunked\n\n");
+            let block = [block.as_bytes(), coded].concat();
+            let body = Answer::read(&block).body().unwrap().into_owned();
+            assert_eq!(body == b"<a>\n", undone, "{count}");
+            assert_eq!(body == coded, !undone, "{count}");
+        }
+    }
+}

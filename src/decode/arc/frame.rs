@@ -68,7 +68,7 @@ pub(super) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_>> {
         None if lf.is_none() && record.len() <= LINE_MAX => {
             return Some(cut_short("the ARC header is cut short"));
         }
-        None => "no ARC record begins here",
+        None => "no ARC record begins here: garbage, or a wrong length before it",
     };
     let next = next_header(record, after, at_end).map(|next| start + next);
     let end = next.or(at_end.then_some(buf.len()))?;
