@@ -6,16 +6,24 @@
 //! between chunks, so results cannot depend on where chunks were cut.
 
 mod adjacency;
+mod arc;
+mod crawl_log;
+mod csv_links;
 mod edges;
 mod format;
 mod frame;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+mod groups;
+pub mod html;
+mod http;
 mod json;
 mod lines;
+mod nutch;
 mod record;
 mod records;
 mod time;
+mod warc;
 mod wat;
 
 pub use format::{Format, guess, is_decided};

@@ -1,0 +1,46 @@
+//! The encoding of a page, and its text in UTF-8. HTML standard,
+//! [13.2.3.2](https://html.spec.whatwg.org/multipage/parsing.html#determining-the-character-encoding).
+
+use std::borrow::Cow;
+
+use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
+
+use super::prescan::prescan;
+
+/// Finds the encoding: that of a byte order mark, else that which HTTP names (`named`), else that
+/// which the page names in its first 1,024 bytes, else UTF-8 if the page is that, else
+/// windows-1252. Then decodes, U+FFFD standing for what is wrong.
+pub(super) fn decode<'b>(
+    body: &'b [u8],
+    named: Option<&[u8]>,
+) -> (&'static Encoding, Cow<'b, [u8]>) {
+    let (encoding, body) = match Encoding::for_bom(body) {
+        Some((encoding, len)) => (encoding, &body[len..]),
+        None => {
+            let named = named.and_then(for_label).or_else(|| prescan(body));
+            (named.unwrap_or_else(|| guess(body)), body)
+        }
+    };
+    let (text, _) = encoding.decode_without_bom_handling(body);
+    let text = match text {
+        Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+        Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+    };
+    (encoding, text)
+}
+
+/// The encoding of this label; some servers put it in quotes of either kind.
+fn for_label(label: &[u8]) -> Option<&'static Encoding> {
+    let is_quote = |byte: &u8| matches!(byte, b'"' | b'\'');
+    let start = label.iter().position(|byte| !is_quote(byte))?;
+    let end = label.iter().rposition(|byte| !is_quote(byte))?;
+    Encoding::for_label(&label[start..=end])
+}
+
+/// A page cut off within a character is UTF-8 all the same.
+fn guess(body: &[u8]) -> &'static Encoding {
+    match std::str::from_utf8(body) {
+        Err(error) if error.error_len().is_some() => WINDOWS_1252,
+        _ => UTF_8,
+    }
+}

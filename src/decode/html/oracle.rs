@@ -1,0 +1,126 @@
+//! Our tags against those of `html5gum`, a tokenizer that passes the tests of html5lib. Only [`Foreign`] is shared.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use html5gum::{DefaultEmitter, Emitter, ForwardingEmitter, State, Token, Tokenizer};
+use proptest::prelude::*;
+
+use super::foreign::Foreign;
+use super::tags::{self, ATTRIBUTES, Tag};
+
+/// A tag's name, and its attributes that matter, by their order in [`ATTRIBUTES`].
+type Seen = (Vec<u8>, [Option<Vec<u8>>; ATTRIBUTES.len()]);
+
+/// Holds one tokenizer against the other.
+pub(super) fn check(text: &str) {
+    // Theirs makes all line ends one; ours leaves that to what reads the values.
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
+    assert_eq!(ours(text.as_bytes()), theirs(text.as_bytes()), "{text:?}");
+}
+
+fn ours(text: &[u8]) -> Vec<Seen> {
+    let mut all = Vec::new();
+    tags::each(text, |tag, attributes| {
+        let name: &[u8] = match tag {
+            Tag::A => b"a",
+            Tag::Area => b"area",
+            Tag::Base => b"base",
+            Tag::Meta => b"meta",
+        };
+        let values = ATTRIBUTES.map(|(_, at)| attributes.get(at).map(|value| value.into_owned()));
+        all.push((name.to_vec(), values));
+    });
+    all
+}
+
+/// Tells the tokenizer where it is.
+struct Judge {
+    tokens: DefaultEmitter<()>,
+    foreign: Rc<Cell<bool>>,
+}
+
+impl ForwardingEmitter for Judge {
+    type Token = Token<()>;
+
+    fn inner(&mut self) -> &mut impl Emitter<Token = Token<()>> {
+        &mut self.tokens
+    }
+
+    fn adjusted_current_node_present_but_not_in_html_namespace(&mut self) -> bool {
+        self.foreign.get()
+    }
+}
+
+fn theirs(text: &[u8]) -> Vec<Seen> {
+    let is_foreign = Rc::new(Cell::new(false));
+    let judge = Judge {
+        tokens: DefaultEmitter::default(),
+        foreign: Rc::clone(&is_foreign),
+    };
+    let mut tokenizer = Tokenizer::new_with_emitter(text, judge);
+    let mut foreign = Foreign::default();
+    let mut all = Vec::new();
+    while let Some(Ok(token)) = tokenizer.next() {
+        match token {
+            Token::StartTag(tag) => {
+                let name = &tag.name[..];
+                let inside = foreign.start(name, tag.self_closing);
+                let matters = match name {
+                    b"a" => true,
+                    b"area" | b"base" | b"meta" => !inside,
+                    _ => false,
+                };
+                if matters {
+                    let value = |(name, _): (&[u8], _)| Some(tag.attributes.get(name)?.to_vec());
+                    all.push((name.to_vec(), ATTRIBUTES.map(value)));
+                }
+                if let Some(state) = state(name).filter(|_| !inside) {
+                    tokenizer.set_state(state);
+                }
+            }
+            Token::EndTag(tag) => foreign.end(&tag.name),
+            _ => {}
+        }
+        is_foreign.set(foreign.is_inside());
+    }
+    all
+}
+
+/// HTML standard, 13.2.6: what the tree builder sets behind these start tags, scripting being off.
+fn state(name: &[u8]) -> Option<State> {
+    match name {
+        b"textarea" | b"title" => Some(State::RcData),
+        b"style" | b"xmp" | b"iframe" | b"noembed" | b"noframes" => Some(State::RawText),
+        b"script" => Some(State::ScriptData),
+        b"plaintext" => Some(State::PlainText),
+        _ => None,
+    }
+}
+
+/// Scraps of pages, so that most of what is made of them has some meaning.
+fn soup() -> impl Strategy<Value = String> {
+    #[rustfmt::skip]
+    const SCRAPS: &[&str] = &[
+        "<a href=", "<A HREF='", "<area href=\"", "<base href=", "<meta name=robots content=", "<a",
+        "</a>", "<", ">", "/", "=", "\"", "'", " ", "\n", "\r\n", "\t", "\x0C", "\0", "&amp;", "&", "&amp",
+        "&copy=", "&copy", "&#x26;", "&#38", "&#0;", "&#128;", "&#xD800;", "&notit;", "&not", "é", "€", "x", "-",
+        "--", "!", "<!--", "-->", "--!>", "<!-->", "<!--->", "<!", "<!doctype html>", "<?", "</", "</>",
+        "<![CDATA[", "]]>", "]", "<script>", "</script>", "<script", "</script", "</ScRiPt ", "<style>", "</style>", "<title>",
+        "</title>", "<textarea>", "</textarea>", "<xmp>", "</xmp>", "<iframe>", "</iframe>", "<noscript>", "</noscript>",
+        "<plaintext>", "<svg>", "</svg>", "<svg/>", "<math>", "</math>", "<desc>", "</desc>", "<foreignObject>",
+        "</foreignObject>", "<mi>", "</mi>", "<p>", "</p>", "</div>", "rel=nofollow", " href", " href=x", " rel",
+        "http-equiv=refresh", "averyveryverylongname",
+    ];
+    proptest::collection::vec(proptest::sample::select(SCRAPS), 0..40)
+        .prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+    #[test]
+    fn tags_are_those_of_another_tokenizer(text in soup()) {
+        check(&text);
+    }
+}

@@ -1,0 +1,360 @@
+//! The few tags of a page that matter here, with the few attributes that do, as the HTML standard's tokenizer
+//! would find them ([13.2.5](https://html.spec.whatwg.org/multipage/parsing.html#tokenization)).
+//!
+//! Most of a page is text and tags that do not matter, so nothing of them is kept, or even looked at for
+//! longer than it takes to find where they end. The tokenizer's states are told by where in this file one is;
+//! tests hold it against an independent tokenizer.
+//!
+//! The standard's tokenizer asks its tree builder two things, and there is no tree here: which elements hold
+//! text only, which their names tell, and whether a tag stands in SVG or MathML, where no element does and where CDATA
+//! is text. For that [`Foreign`] follows the elements around.
+
+use std::borrow::Cow;
+
+use htmlize::{Context, unescape_bytes_in};
+use memchr::{memchr, memchr2, memmem};
+
+use super::foreign::Foreign;
+
+/// A tag that matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tag {
+    A,
+    Area,
+    Base,
+    Meta,
+}
+
+/// An attribute that matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attribute {
+    Href,
+    Rel,
+    HttpEquiv,
+    Content,
+    Name,
+}
+
+pub(super) const ATTRIBUTES: [(&[u8], Attribute); 5] = [
+    (b"href", Attribute::Href),
+    (b"rel", Attribute::Rel),
+    (b"http-equiv", Attribute::HttpEquiv),
+    (b"content", Attribute::Content),
+    (b"name", Attribute::Name),
+];
+
+/// The attributes of one tag. Of an attribute given twice, the first counts.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Attributes<'t>([Option<&'t [u8]>; ATTRIBUTES.len()]);
+
+impl<'t> Attributes<'t> {
+    /// The value, character references decoded; empty where only the name is given.
+    pub(super) fn get(&self, attribute: Attribute) -> Option<Cow<'t, [u8]>> {
+        self.0[attribute as usize].map(decoded)
+    }
+
+    fn add(&mut self, name: &[u8], value: &'t [u8]) {
+        let known = ATTRIBUTES
+            .iter()
+            .find(|(known, _)| name.eq_ignore_ascii_case(known));
+        if let Some(&(_, attribute)) = known {
+            self.0[attribute as usize].get_or_insert(value);
+        }
+    }
+}
+
+/// An attribute's value as the tokenizer gives it, but for line ends, which are told apart nowhere.
+fn decoded(raw: &[u8]) -> Cow<'_, [u8]> {
+    if memchr2(b'&', 0, raw).is_none() {
+        return Cow::Borrowed(raw);
+    }
+    let references = unescape_bytes_in(raw, Context::Attribute);
+    if memchr(0, raw).is_none() {
+        return references;
+    }
+    let mut whole = Vec::with_capacity(raw.len() + 16);
+    for (at, part) in raw.split(|&byte| byte == 0).enumerate() {
+        if at > 0 {
+            whole.extend_from_slice("\u{FFFD}".as_bytes());
+        }
+        whole.extend_from_slice(&unescape_bytes_in(part, Context::Attribute));
+    }
+    Cow::Owned(whole)
+}
+
+/// Calls `seen` for each tag that matters, in order. `text` is UTF-8.
+pub(super) fn each<'t>(text: &'t [u8], seen: impl FnMut(Tag, &Attributes<'t>)) {
+    let mut page = Page {
+        text,
+        at: 0,
+        foreign: Foreign::default(),
+        seen,
+    };
+    // The text's end may come anywhere.
+    let _ = page.run();
+}
+
+/// Where the tokenizer is. Its methods give `None` once the text has ended.
+struct Page<'t, F> {
+    text: &'t [u8],
+    at: usize,
+    foreign: Foreign,
+    seen: F,
+}
+
+impl<'t, F: FnMut(Tag, &Attributes<'t>)> Page<'t, F> {
+    fn run(&mut self) -> Option<()> {
+        loop {
+            self.at += memchr(b'<', self.rest())? + 1;
+            match self.peek()? {
+                byte if byte.is_ascii_alphabetic() => self.start_tag()?,
+                b'/' => {
+                    self.at += 1;
+                    match self.peek()? {
+                        byte if byte.is_ascii_alphabetic() => self.end_tag()?,
+                        _ => self.skip_past(b">")?,
+                    }
+                }
+                b'!' => self.declaration()?,
+                b'?' => self.skip_past(b">")?,
+                _ => {}
+            }
+        }
+    }
+
+    fn rest(&self) -> &'t [u8] {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn skip_past(&mut self, end: &[u8]) -> Option<()> {
+        self.at += memmem::find(self.rest(), end)? + end.len();
+        Some(())
+    }
+
+    /// Behind `<!`: a comment, CDATA, a DOCTYPE, or what counts as a comment.
+    fn declaration(&mut self) -> Option<()> {
+        let rest = &self.rest()[1..];
+        if rest.starts_with(b"--") {
+            self.at += 3;
+            self.comment()
+        } else if rest.starts_with(b"[CDATA[") && self.foreign.is_inside() {
+            self.skip_past(b"]]>")
+        } else {
+            self.skip_past(b">")
+        }
+    }
+
+    /// Behind `<!--`.
+    fn comment(&mut self) -> Option<()> {
+        for short in [&b">"[..], b"->"] {
+            if self.rest().starts_with(short) {
+                self.at += short.len();
+                return Some(());
+            }
+        }
+        loop {
+            self.skip_past(b"--")?;
+            for end in [&b">"[..], b"!>"] {
+                if self.rest().starts_with(end) {
+                    self.at += end.len();
+                    return Some(());
+                }
+            }
+            self.at -= 1; // The second dash may be the first of two.
+        }
+    }
+
+    /// The name that begins here.
+    fn name(&mut self) -> &'t [u8] {
+        let rest = self.rest();
+        let end = rest
+            .iter()
+            .position(|byte| is_blank(*byte) || matches!(byte, b'/' | b'>'));
+        let name = &rest[..end.unwrap_or(rest.len())];
+        self.at += name.len();
+        name
+    }
+
+    /// Behind `<`, at a letter.
+    fn start_tag(&mut self) -> Option<()> {
+        let mut lower = [0; LONGEST];
+        let name = lower_case(self.name(), &mut lower);
+        let tag = match name {
+            b"a" => Some(Tag::A),
+            b"area" => Some(Tag::Area),
+            b"base" => Some(Tag::Base),
+            b"meta" => Some(Tag::Meta),
+            _ => None,
+        };
+        let mut attributes = Attributes::default();
+        let self_closing = match tag {
+            Some(_) => self.attributes(|name, value| attributes.add(name, value))?,
+            None => self.attributes(|_, _| ())?,
+        };
+        let foreign = self.foreign.start(name, self_closing);
+        if let Some(tag) = tag.filter(|&tag| !foreign || tag == Tag::A) {
+            (self.seen)(tag, &attributes);
+        }
+        if foreign {
+            Some(())
+        } else {
+            self.content(name)
+        }
+    }
+
+    /// Behind `</`, at a letter.
+    fn end_tag(&mut self) -> Option<()> {
+        let mut lower = [0; LONGEST];
+        let name = lower_case(self.name(), &mut lower);
+        self.attributes(|_, _| ())?;
+        self.foreign.end(name);
+        Some(())
+    }
+
+    /// Steps to the end of an element of this name if it holds text only.
+    fn content(&mut self, name: &[u8]) -> Option<()> {
+        match name {
+            b"textarea" | b"title" | b"style" | b"xmp" | b"iframe" | b"noembed" | b"noframes" => {
+                while !self.is_at(b"</", name) {
+                    self.at += 1;
+                    self.at += memmem::find(self.rest(), b"</")?;
+                }
+                Some(())
+            }
+            b"script" => self.script(),
+            b"plaintext" => None,
+            _ => Some(()),
+        }
+    }
+
+    /// Whether a tag of this name, with that before it, begins here.
+    fn is_at(&self, before: &[u8], name: &[u8]) -> bool {
+        let Some(rest) = self.rest().strip_prefix(before) else {
+            return false;
+        };
+        let Some((found, rest)) = rest.split_at_checked(name.len()) else {
+            return false;
+        };
+        let ended = rest
+            .first()
+            .is_some_and(|byte| is_blank(*byte) || matches!(byte, b'/' | b'>'));
+        ended && found.eq_ignore_ascii_case(name)
+    }
+
+    /// Steps to the end of a script. In `<!--` a `<script>` hides the next `</script>`, and `-->` ends both.
+    fn script(&mut self) -> Option<()> {
+        let (mut comment, mut hidden) = (false, false);
+        loop {
+            let next = if comment {
+                memchr2(b'<', b'-', self.rest())
+            } else {
+                memchr(b'<', self.rest())
+            };
+            self.at += next?;
+            let ends = self.is_at(b"</", b"script");
+            if ends && !hidden {
+                return Some(());
+            }
+            if ends {
+                hidden = false;
+            } else if !comment && self.rest().starts_with(b"<!--") {
+                comment = true;
+                self.at += 1; // Its dashes may be those of `-->`.
+            } else if comment && self.rest().starts_with(b"-->") {
+                (comment, hidden) = (false, false);
+            } else if comment && self.is_at(b"<", b"script") {
+                hidden = true;
+            }
+            self.at += 1;
+        }
+    }
+
+    /// From behind the name to behind the `>`; calls `found` for each attribute, and says whether a `/`
+    /// stands before the `>`.
+    #[inline]
+    fn attributes(&mut self, mut found: impl FnMut(&'t [u8], &'t [u8])) -> Option<bool> {
+        loop {
+            self.skip_blanks();
+            match self.peek()? {
+                b'>' => {
+                    self.at += 1;
+                    return Some(false);
+                }
+                b'/' => {
+                    self.at += 1;
+                    if self.peek()? == b'>' {
+                        self.at += 1;
+                        return Some(true);
+                    }
+                }
+                _ => {
+                    let name = self.attribute_name();
+                    self.skip_blanks();
+                    let value = match self.peek()? {
+                        b'=' => {
+                            self.at += 1;
+                            self.value()?
+                        }
+                        _ => &[],
+                    };
+                    found(name, value);
+                }
+            }
+        }
+    }
+
+    fn attribute_name(&mut self) -> &'t [u8] {
+        let rest = self.rest();
+        let is_end = |byte: &u8| is_blank(*byte) || matches!(byte, b'/' | b'>' | b'=');
+        // An `=` in front belongs to the name.
+        let more = rest.iter().skip(1).take_while(|byte| !is_end(byte)).count();
+        self.at += 1 + more;
+        &rest[..1 + more]
+    }
+
+    /// Behind the `=`.
+    fn value(&mut self) -> Option<&'t [u8]> {
+        self.skip_blanks();
+        let quote = self.peek()?;
+        if !matches!(quote, b'"' | b'\'') {
+            let rest = self.rest();
+            let len = rest
+                .iter()
+                .position(|byte| is_blank(*byte) || *byte == b'>')?;
+            self.at += len;
+            return Some(&rest[..len]);
+        }
+        self.at += 1;
+        let rest = self.rest();
+        let len = memchr(quote, rest)?;
+        self.at += len + 1;
+        Some(&rest[..len])
+    }
+
+    fn skip_blanks(&mut self) {
+        let blanks = self.rest().iter().take_while(|byte| is_blank(**byte));
+        self.at += blanks.count();
+    }
+}
+
+/// Bytes of the longest name that matters.
+const LONGEST: usize = 13;
+
+/// The name in lower case, or nothing if it is too long to matter.
+fn lower_case<'n>(name: &[u8], lower: &'n mut [u8; LONGEST]) -> &'n [u8] {
+    let Some(lower) = lower.get_mut(..name.len()) else {
+        return &[];
+    };
+    lower.copy_from_slice(name);
+    lower.make_ascii_lowercase();
+    lower
+}
+
+/// A carriage return is a line end.
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | b'\x0C' | b'\r' | b' ')
+}
