@@ -70,6 +70,7 @@ pub mod ingest;
 mod limits;
 pub mod memory;
 pub mod metrics;
+pub mod order;
 pub mod rules;
 pub mod sim;
 pub mod snapshot;

@@ -13,7 +13,7 @@ pub struct Limits {
     pub line_bytes: u64,
     /// Longest URL or node name, as read and in canonical form.
     pub url_bytes: u64,
-    /// Most links of one record, as read (repeats included); at most 2^22.
+    /// Most links of one record, as read (repeats included); at most 3 x 2^20.
     pub links: u64,
     /// Largest gzip member or zstd frame (decompressed) that is held back until
     /// its checksum is verified. Larger ones are applied as they stream.
@@ -34,8 +34,8 @@ pub struct Limits {
 const BYTES_MAX: u64 = 1 << 30;
 
 /// Largest `links`. Decoders keep one more at most: a line may hold tens of millions of empty ones,
-/// each of which would take more memory than text.
-pub(crate) const LINKS_MAX: usize = 1 << 22;
+/// each of which would take more memory than text: 32 bytes.
+pub(crate) const LINKS_MAX: usize = 3 << 20;
 
 impl Limits {
     /// Refuses limits that no input could meet, or that are beyond what can be counted.

@@ -22,6 +22,8 @@ mod lazy;
 mod memory;
 #[path = "cli/moved.rs"]
 mod moved;
+#[path = "cli/order.rs"]
+mod order;
 #[path = "common/pack.rs"]
 mod pack;
 #[path = "cli/plan.rs"]

@@ -155,7 +155,7 @@ pub(super) struct LimitArgs {
     /// Longest URL or node name [default: 8K].
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     limit_url: Option<u64>,
-    /// Most links of a record, at most 4194304 [default: 1000000].
+    /// Most links of a record, at most 3145728 [default: 1000000].
     #[arg(long, value_name = "N", value_parser = positive)]
     limit_links: Option<u64>,
     /// Largest gzip member or zstd frame that is held back until it is verified [default: 64M].

@@ -6,6 +6,7 @@ mod compare;
 mod convert;
 mod export;
 mod ingest;
+mod order;
 mod pagerank;
 mod rank;
 mod rules;
@@ -46,6 +47,7 @@ struct Cli {
 enum Command {
     Ingest(Box<ingest::Args>),
     Convert(convert::Args),
+    Order(order::Args),
     Top(top::Args),
     Rank(rank::Args),
     Export(export::Args),
@@ -71,6 +73,7 @@ pub fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Ingest(args) => args.run(),
         Command::Convert(args) => args.run(),
+        Command::Order(args) => args.run(),
         Command::Top(args) => args.run(),
         Command::Rank(args) => args.run(),
         Command::Export(args) => args.run(),

@@ -24,6 +24,7 @@ mod wat;
 
 pub use format::{Format, guess, is_decided};
 pub use record::{Link, Parsed, Reason, Record, Time};
+pub(crate) use time::from_archive as archive_time;
 
 /// Called once for each record of a chunk, in order, with the offset in the chunk at which the
 /// record ends. Return `false` to stop decoding the chunk.

@@ -21,7 +21,7 @@ pub struct Record<'a> {
     pub status: Option<i32>,
     /// Where a 3xx answer points. It is then the page's only link.
     pub redirect: Option<Cow<'a, [u8]>>,
-    /// The links in document order; of more than 2^22, the first 2^22 + 1.
+    /// The links in document order; of more than 3 x 2^20, the first 3 x 2^20 + 1.
     pub links: Vec<Link<'a>>,
     /// The page was found unchanged (`revisit`, or status 304): its links are unknown, not none.
     pub revisit: bool,

@@ -38,7 +38,7 @@ pub(super) fn from_rfc3339(text: &str) -> Option<Time> {
 
 /// Archive files: 14 digits (`20080430204825`, as in ARC), RFC 3339, or the shorter forms that
 /// WARC 1.1 allows (`2016`, `2016-01`, `2016-01-11`, `2016-01-11T23:24Z`), read as their first second.
-pub(super) fn from_archive(text: &str) -> Option<Time> {
+pub(crate) fn from_archive(text: &str) -> Option<Time> {
     let digits = |range| text.get(range).and_then(|part: &str| part.parse().ok());
     if text.len() == 14 && text.bytes().all(|byte| byte.is_ascii_digit()) {
         let year = digits(0..4)?;

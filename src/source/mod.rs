@@ -35,6 +35,7 @@ pub use input::InputName;
 pub(crate) use input::PIPE_BYTES;
 pub use plain::{Plain, open_plain};
 pub use sniff::Compression;
+pub(crate) use sniff::sniff;
 pub use stream::Source;
 
 /// A run of whole records, in stream order.

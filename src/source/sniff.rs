@@ -41,7 +41,7 @@ pub(super) fn is_skippable(head: &[u8]) -> bool {
 /// An input that ends within the magic of gzip or zstd is taken for a truncated one: were it plain,
 /// it would be one record of one to three bytes. (The magic of a skippable frame begins like text and is
 /// only recognised whole.)
-pub(super) fn sniff(head: &[u8]) -> Compression {
+pub(crate) fn sniff(head: &[u8]) -> Compression {
     if head.is_empty() {
         Compression::Plain
     } else if head.starts_with(&GZIP_MAGIC) || GZIP_MAGIC.starts_with(head) {
