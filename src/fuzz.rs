@@ -28,8 +28,13 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     target("adjacency", crate::decode::fuzz::adjacency),
     target("edges", crate::decode::fuzz::edges),
+    target("crawl_log", crate::decode::fuzz::crawl_log),
+    target("nutch", crate::decode::fuzz::nutch),
+    target("csv_links", crate::decode::fuzz::csv_links),
     target("records", crate::decode::fuzz::records),
     target("wat", crate::decode::fuzz::wat),
+    target("warc", crate::decode::fuzz::warc),
+    target("arc", crate::decode::fuzz::arc),
     target("guess", crate::decode::fuzz::guess),
     target("html", crate::decode::html::fuzz::html),
     target("cza_block", crate::cza::fuzz::block),

@@ -9,7 +9,7 @@ use crate::{Error, Result};
 /// named otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest record: a line, a WAT record, or an `edges` group.
+    /// Longest record: a line, a WARC record with its tail, a WAT record, or an `edges` group.
     pub line_bytes: u64,
     /// Longest URL or node name, as read and in canonical form.
     pub url_bytes: u64,

@@ -8,12 +8,16 @@ mod commands;
 mod correction;
 #[path = "common/crawl.rs"]
 mod crawl;
+#[path = "cli/crawl_log.rs"]
+mod crawl_log;
 #[path = "cli/cza.rs"]
 mod cza;
 #[path = "cli/determinism.rs"]
 mod determinism;
 #[path = "cli/exits.rs"]
 mod exits;
+#[path = "cli/fields.rs"]
+mod fields;
 #[path = "cli/hostile.rs"]
 mod hostile;
 #[path = "cli/inspect.rs"]
@@ -46,5 +50,7 @@ mod spool;
 mod store;
 #[path = "cli/support.rs"]
 mod support;
+#[path = "cli/warc.rs"]
+mod warc;
 #[path = "cli/windows.rs"]
 mod windows;

@@ -8,6 +8,7 @@
 mod source {
     pub mod common;
     mod damage;
+    mod dictionary;
     mod limits;
     mod open;
     mod real;

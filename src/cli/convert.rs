@@ -39,7 +39,7 @@ pub struct Args {
     /// Replace the archive if it is there.
     #[arg(long)]
     force: bool,
-    /// auto, records, wat, adjacency, edges or cza (see formats/).
+    /// auto, records, warc, arc, wat, adjacency, edges, crawl-log, nutch, csv-links or cza (see formats/).
     #[arg(long, default_value = "auto", value_parser = format)]
     format: FormatArg,
     /// How hard to compress, 1 to 22: what zstd calls its level.
@@ -71,7 +71,7 @@ pub struct Args {
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
-        let job = self.job();
+        let job = self.job()?;
         self.check(&job)?;
         stop_on_signal(&job.stop)?;
         let mut talk = Talk::new(&job.inputs, 1);
@@ -109,9 +109,9 @@ impl Args {
         }
     }
 
-    fn job(&self) -> Conversion {
-        Conversion {
-            input: self.rules.resolve(None),
+    fn job(&self) -> anyhow::Result<Conversion> {
+        Ok(Conversion {
+            input: self.rules.resolve(None)?,
             inputs: self.inputs.iter().map(|i| InputName::parse(i)).collect(),
             format: self.format.0,
             strict: self.strict,
@@ -125,7 +125,7 @@ impl Args {
                 ..SourceOptions::default()
             },
             stop: Arc::new(AtomicBool::new(false)),
-        }
+        })
     }
 
     /// Refuses what can be refused before anything is read.

@@ -46,7 +46,7 @@ pub struct Args {
     /// The store's directory; made if there is none.
     #[arg(long, value_name = "DIR")]
     store: PathBuf,
-    /// auto, records, wat, adjacency, edges or cza (see formats/).
+    /// auto, records, warc, arc, wat, adjacency, edges, crawl-log, nutch, csv-links or cza (see formats/).
     #[arg(long, default_value = "auto", value_parser = format)]
     format: FormatArg,
     /// Share of a page's cash that its links hand on [default: 0.85].
@@ -149,7 +149,7 @@ pub struct Args {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct LimitArgs {
-    /// Longest record: a line, a WAT record, an edges group [default: 64M].
+    /// Longest record: a line, a WARC or WAT record, an edges group [default: 64M].
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     limit_line: Option<u64>,
     /// Longest URL or node name [default: 8K].
@@ -293,7 +293,7 @@ impl Args {
             ..self.limits.resolve(found)
         };
         let mut settings = Settings::new(config, &limits);
-        settings.input = self.rules.resolve(found.map(|s| &s.input));
+        settings.input = self.rules.resolve(found.map(|s| &s.input))?;
         Ok(Job {
             store: self.store.clone(),
             settings,
@@ -349,6 +349,7 @@ pub(super) struct Talk {
     first: Option<(u64, u64)>,
     last_drawn: Instant,
     shown: [u64; Reason::ALL.len()],
+    caveat: Option<&'static str>,
 }
 
 impl Talk {
@@ -381,6 +382,7 @@ impl Talk {
             first: None,
             last_drawn: Instant::now(),
             shown: [0; Reason::ALL.len()],
+            caveat: None,
         }
     }
 
@@ -456,6 +458,13 @@ impl Observer for Talk {
             Note::Guessed { input, format, why } => {
                 format!("{input}: read as {} ({why})", format.name())
             }
+            Note::Caveat { input, caveat } => {
+                // Once says it, however many inputs and passes there are.
+                if self.caveat.replace(caveat) == Some(caveat) {
+                    return;
+                }
+                format!("{input}: {caveat}")
+            }
             Note::Empty { input } => format!("{input}: is empty"),
             Note::Skipped {
                 input,
@@ -476,7 +485,8 @@ impl Observer for Talk {
             }
             Note::Ungrouped { input, sources } => format!(
                 "{input}: {} lines name a source that was left before: each group counts as a visit \
-                 of its own. If the file is not grouped by source, sort it first (sort -s -k1,1)",
+                 of its own. If the file is not grouped by source, sort it first (edges: sort -s -k1,1; crawl-log: \
+                 sort -s -k6,6)",
                 thousands(sources)
             ),
             Note::Unchecked { input, members } => format!(

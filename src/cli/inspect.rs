@@ -60,7 +60,7 @@ pub struct Args {
 impl Args {
     /// One input after the other: one that cannot be read does not stop the others.
     pub fn run(self) -> anyhow::Result<Exit> {
-        let how = self.inspection();
+        let how = self.inspection()?;
         let inputs: Vec<_> = self.inputs.iter().map(|i| InputName::parse(i)).collect();
         if inputs.iter().filter(|i| **i == InputName::Stdin).count() > 1 {
             anyhow::bail!("`-` is given twice; standard input can be read once");
@@ -79,21 +79,21 @@ impl Args {
         Ok(exit)
     }
 
-    fn inspection(&self) -> Inspection {
-        Inspection {
+    fn inspection(&self) -> anyhow::Result<Inspection> {
+        Ok(Inspection {
             format: self.format.0,
             records: self.records,
             first: self.first,
             distinct: self.limit_distinct,
             threads: threads(self.threads),
             limits: self.limits.resolve(None),
-            input: self.rules.resolve(None),
+            input: self.rules.resolve(None)?,
             source: SourceOptions {
                 accept_unverified: self.accept_unverified,
                 preverify: self.preverify,
                 ..SourceOptions::default()
             },
-        }
+        })
     }
 
     fn print(&self, input: &InputName, report: &Report, apart: bool) -> anyhow::Result<Exit> {

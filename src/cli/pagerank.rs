@@ -27,7 +27,7 @@ pub struct Args {
     /// Files, or `-` for standard input.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
-    /// auto, records, wat, adjacency, edges or cza.
+    /// auto, records, warc, arc, wat, adjacency, edges, crawl-log, nutch, csv-links or cza.
     #[arg(long, default_value = "auto")]
     format: String,
     /// Share of a page's importance that its links hand on, 0 or more and less than 1.
@@ -70,7 +70,7 @@ impl Args {
             &inputs,
             format,
             &config,
-            &self.rules.resolve(None),
+            &self.rules.resolve(None)?,
             &Limits::default(),
         )?;
         let options = Options {
@@ -107,10 +107,14 @@ impl Args {
                 " (the residual asked for is below what 64-bit numbers resolve)"
             }
         );
+        if let Some(caveat) = loaded.caveat {
+            eprintln!("{caveat}");
+        }
         if loaded.ungrouped > 0 {
             eprintln!(
                 "{} groups of edges replaced an earlier group of the same source. If the file is not \
-                 grouped by source, sort it first (sort -s -k1,1)",
+                 grouped by source, sort it first (edges: sort -s -k1,1; crawl-log: sort -s \
+                 -k6,6)",
                 thousands(loaded.ungrouped)
             );
         }

@@ -1,6 +1,6 @@
 //! The options that say what is taken from inputs, for every command that reads crawl records.
 
-use cashrank::rules::{DropParams, InputRules, Outlinks, Scope};
+use cashrank::rules::{DropParams, FieldChoice, Fields, InputRules, Outlinks, Scope};
 
 use super::common::parsed;
 
@@ -12,6 +12,10 @@ pub struct RulesArgs {
     /// crawler's metadata records [default: html].
     #[arg(long, value_name = "WHENCE", value_parser = parsed::<Outlinks>)]
     outlinks: Option<Outlinks>,
+    /// What JSON lines call a field of ours: url=response_url. Of a record: url, links, fetched_at, status, redirect;
+    /// of a link that is an object: link.url, link.rel, link.nofollow. Several times, or with commas.
+    #[arg(long = "field", value_name = "FIELD=NAME", value_delimiter = ',', value_parser = parsed::<FieldChoice>)]
+    fields: Vec<FieldChoice>,
     /// Take these parameters out of URLs: names with commas between, * at the end of a name for all that
     /// begin so; `tracking` and `session` stand for lists of usual ones [default: none].
     #[arg(long, value_name = "NAMES", value_parser = parsed::<DropParams>)]
@@ -24,9 +28,12 @@ pub struct RulesArgs {
 
 impl RulesArgs {
     /// The rules given; those not given are the store's.
-    pub fn resolve(&self, store: Option<&InputRules>) -> InputRules {
+    pub fn resolve(&self, store: Option<&InputRules>) -> anyhow::Result<InputRules> {
         let mut rules = store.cloned().unwrap_or_default();
         rules.outlinks = self.outlinks.unwrap_or(rules.outlinks);
+        if !self.fields.is_empty() {
+            rules.fields = Fields::of(self.fields.clone())?;
+        }
         if !self.drop_params.is_empty() {
             rules.drop_params = DropParams::default();
             let given = self.drop_params.iter().cloned();
@@ -39,6 +46,6 @@ impl RulesArgs {
                 .cloned()
                 .for_each(|pages| rules.scope.add(pages));
         }
-        rules
+        Ok(rules)
     }
 }

@@ -42,7 +42,7 @@ pub struct Args {
     /// A real graph instead of a synthetic web: a file, or `-` for standard input.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["web", "out_degree", "pages"])]
     graph: Option<OsString>,
-    /// The graph's format: auto, records, wat, adjacency, edges or cza.
+    /// The graph's format: auto, records, warc, arc, wat, adjacency, edges, crawl-log, nutch, csv-links or cza.
     #[arg(long, default_value = "auto", requires = "graph")]
     format: String,
     /// Which page is crawled next: random, greedy or cycle.

@@ -7,14 +7,24 @@ use memchr::memrchr;
 
 use super::Decoder;
 use super::adjacency::Adjacency;
+use super::arc;
+use super::crawl_log::{self, CrawlLog};
+use super::csv_links::{self, CsvLinks};
 use super::edges::Edges;
 use super::frame;
+use super::groups::{Groups, lines_of};
 use super::lines;
+use super::nutch::{self, Nutch};
 use super::records::Records;
+use super::warc::Warc;
 use super::wat::{self, Wat};
 use crate::cza::{Cza, MAGIC};
 use crate::error::{Error, Result};
-use crate::rules::InputRules;
+use crate::rules::{InputRules, Outlinks};
+
+/// How WARC and ARC files begin.
+const WARC: &[u8] = b"WARC/";
+const ARC: &[u8] = b"filedesc://";
 
 /// A format of crawl records; each has its specification in `formats/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,23 +32,38 @@ use crate::rules::InputRules;
 pub enum Format {
     /// JSON lines, one object a crawl record.
     Records,
+    /// WARC files of crawlers.
+    Warc,
+    /// ARC files, the archives before WARC.
+    Arc,
     /// Common Crawl WAT.
     Wat,
     /// `node TAB successor TAB ...`.
     Adjacency,
     /// `from TAB to`, grouped by source.
     Edges,
+    /// Heritrix `crawl.log`.
+    CrawlLog,
+    /// The text of Nutch's `readseg -dump`.
+    Nutch,
+    /// `date,src,dest,anchor` as CSV, grouped by date and source.
+    CsvLinks,
     /// A crawl archive, as `cashrank convert` writes it.
     Cza,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 5] = [
+    pub const ALL: [Format; 10] = [
         Format::Records,
+        Format::Warc,
+        Format::Arc,
         Format::Wat,
         Format::Adjacency,
         Format::Edges,
+        Format::CrawlLog,
+        Format::Nutch,
+        Format::CsvLinks,
         Format::Cza,
     ];
 
@@ -46,21 +71,32 @@ impl Format {
     pub fn name(self) -> &'static str {
         match self {
             Format::Records => "records",
+            Format::Warc => "warc",
+            Format::Arc => "arc",
             Format::Wat => "wat",
             Format::Adjacency => "adjacency",
             Format::Edges => "edges",
+            Format::CrawlLog => "crawl-log",
+            Format::Nutch => "nutch",
+            Format::CsvLinks => "csv-links",
             Format::Cza => "cza",
         }
     }
 
     /// The format's parser, by these rules.
     pub fn decoder_by(self, rules: &InputRules) -> Arc<dyn Decoder> {
-        let _ = rules;
         match self {
-            Format::Records => Arc::new(Records),
+            Format::Records => Arc::new(Records::by(&rules.fields)),
+            Format::Warc => Arc::new(Warc {
+                outlinks: rules.outlinks,
+            }),
+            Format::Arc => Arc::new(arc::Arc),
             Format::Wat => Arc::new(Wat),
             Format::Adjacency => Arc::new(Adjacency),
-            Format::Edges => Arc::new(Edges),
+            Format::Edges => Arc::new(Groups::<Edges>::NEW),
+            Format::CrawlLog => Arc::new(Groups::<CrawlLog>::NEW),
+            Format::Nutch => Arc::new(Nutch),
+            Format::CsvLinks => Arc::new(Groups::<CsvLinks>::NEW),
             Format::Cza => Arc::new(Cza),
         }
     }
@@ -69,11 +105,35 @@ impl Format {
     /// records are read by the pipeline.
     pub fn decoder(self) -> &'static dyn Decoder {
         match self {
-            Format::Records => &Records,
+            Format::Records => &Records::USUAL,
+            Format::Warc => &Warc {
+                outlinks: Outlinks::Html,
+            },
+            Format::Arc => &arc::Arc,
             Format::Wat => &Wat,
             Format::Adjacency => &Adjacency,
-            Format::Edges => &Edges,
+            Format::Edges => &Groups::<Edges>::NEW,
+            Format::CrawlLog => &Groups::<CrawlLog>::NEW,
+            Format::Nutch => &Nutch,
+            Format::CsvLinks => &Groups::<CsvLinks>::NEW,
             Format::Cza => &Cza,
+        }
+    }
+
+    /// Whether a record is a run of lines with a link each.
+    pub fn is_grouped(self) -> bool {
+        matches!(self, Format::Edges | Format::CrawlLog | Format::CsvLinks)
+    }
+
+    /// What users of the format should know of every ranking made from it; one line.
+    pub fn caveat(self) -> Option<&'static str> {
+        match self {
+            Format::CrawlLog => Some(
+                "a crawl log names one page for each URL, that on which it was found: this ranks the tree of \
+                 discovery, not the links, which are in the crawl's WARC files. Sort it by its sixth field first (sort \
+                 -s -k6,6)",
+            ),
+            _ => None,
         }
     }
 }
@@ -110,15 +170,19 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
         }
         [] => Err("it is empty or blank".to_owned()),
         [b'[', ..] => Err("it is a JSON array, and records are one object a line".to_owned()),
-        _ if start.starts_with(b"WARC/") => guess_warc(start),
-        _ if start.starts_with(b"filedesc://") => Err("it is an ARC, not a WAT".to_owned()),
+        _ if start.starts_with(WARC) => told_by_record(start)
+            .unwrap_or_else(|| Ok((Format::Warc, "it begins as a WARC file does".to_owned()))),
+        _ if start.starts_with(ARC) => {
+            Ok((Format::Arc, "it begins as an ARC file does".to_owned()))
+        }
         [b'<', ..] => Err("it looks like HTML or XML".to_owned()),
-        _ => guess_graph(head),
+        _ if nutch::starts(start) => Ok((Format::Nutch, "it begins with `Recno::`".to_owned())),
+        _ => guess_lines(head).map_or_else(|| guess_graph(head), Ok),
     };
     guessed.map_err(|said| {
         Error::Refused(format!(
-            "no known format: {said}; if it is records, wat, adjacency, edges or cza all the same, name it \
-             with --format"
+            "no known format: {said}; if it is one of {} all the same, name it with --format",
+            Format::ALL.map(Format::name).join(", ")
         ))
     })
 }
@@ -126,7 +190,8 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
 /// Whether the first bytes alone decide what [`guess`] says: more of them change nothing.
 pub fn is_decided(head: &[u8]) -> bool {
     let start = lines::trim(head).trim_ascii_start();
-    start.first() == Some(&b'{') || head.starts_with(&MAGIC)
+    let first = start.first() == Some(&b'{') || head.starts_with(&MAGIC);
+    first || start.starts_with(ARC) || (start.starts_with(WARC) && told_by_record(start).is_some())
 }
 
 /// Whether it begins as an archive does, or ends in there.
@@ -141,24 +206,28 @@ fn is_part_of_archive(head: &[u8]) -> bool {
     right + 2 >= MAGIC.len() || (head.starts_with(b"CZA") && head.get(4).is_some_and(|&b| b < 9))
 }
 
-/// A WAT shows by its first record of `metadata` in JSON, a WARC by any answer or request.
-fn guess_warc(head: &[u8]) -> Result<(Format, String), String> {
+/// What a WARC file is shows by its first record that is no `warcinfo`; `None`: that is not there yet.
+fn told_by_record(head: &[u8]) -> Option<Result<(Format, String), String>> {
+    let warc = |said: String| Some(Ok((Format::Warc, said)));
     let mut at = 0;
     loop {
         at += frame::line_ends(&head[at..]);
-        let Ok(Some(header)) = frame::header(&head[at..]) else {
-            return Err("it is a WARC file without a WAT record near its start".to_owned());
+        let header = match frame::header(&head[at..]) {
+            Ok(header) => header?,
+            Err(_) => return warc("it begins as a WARC file does".to_owned()),
         };
         if wat::is_wat(&header) {
             let said = "it is a WARC file with metadata records in JSON".to_owned();
-            return Ok((Format::Wat, said));
+            return Some(Ok((Format::Wat, said)));
         }
-        if !header.kind.eq_ignore_ascii_case(b"warcinfo") {
-            let kind = String::from_utf8_lossy(header.kind);
-            let kind: String = kind.chars().filter(|c| !c.is_control()).take(40).collect();
-            return Err(format!(
-                "it is a WARC (with a `{kind}` record), not a WAT, the links extracted from one"
-            ));
+        let kind = String::from_utf8_lossy(header.kind);
+        let kind: String = kind.chars().filter(|c| !c.is_control()).take(40).collect();
+        if kind.eq_ignore_ascii_case("conversion") {
+            let said = "it is a WET, the text of pages without their links".to_owned();
+            return Some(Err(said));
+        }
+        if !kind.eq_ignore_ascii_case("warcinfo") {
+            return warc(format!("it is a WARC file with a `{kind}` record"));
         }
         let block = usize::try_from(header.length).unwrap_or(usize::MAX);
         at = at
@@ -166,6 +235,18 @@ fn guess_warc(head: &[u8]) -> Result<(Format, String), String> {
             .saturating_add(block)
             .min(head.len());
     }
+}
+
+/// What the first line shows that is not blank.
+fn guess_lines(head: &[u8]) -> Option<(Format, String)> {
+    let mut lines = lines_of::<CsvLinks>(head).map(|(text, _)| text);
+    let first = lines.find(|line| !line.trim_ascii().is_empty())?;
+    let format = match first {
+        _ if crawl_log::is_entry(first) => (Format::CrawlLog, "fields of a crawl log"),
+        _ if csv_links::is_link(first) => (Format::CsvLinks, "fields date,src,dest"),
+        _ => return None,
+    };
+    Some((format.0, format!("its first line has the {}", format.1)))
 }
 
 /// Edges have two fields in every line; without a tab anywhere, other lines could be anything.
@@ -204,12 +285,15 @@ mod tests {
         for format in Format::ALL {
             assert_eq!(format.name().parse::<Format>().unwrap(), format);
         }
-        let said = "warc".parse::<Format>().unwrap_err().to_string();
+        let said = "cdx".parse::<Format>().unwrap_err().to_string();
         assert_eq!(
             said,
-            "no format \"warc\"; there are: records, wat, adjacency, edges, cza"
+            "no format \"cdx\"; there are: records, warc, arc, wat, adjacency, edges, crawl-log, nutch, csv-links, cza"
         );
     }
+
+    const LOG: &str = "2015-05-22T15:01:10.521Z   200        564 http://a.example/ LL http://b.example/ text/plain \
+                       #084 20150522150109851+648 sha1:X -\n";
 
     #[test]
     fn guesses() {
@@ -219,16 +303,18 @@ mod tests {
                  WARC/1.0\r\nWARC-Type: {kind}\r\nContent-Type: application/json\r\nContent-Length: 9"
             )
         };
-        let (wat, warc) = (
-            warc("metadata") + "000\r\n\r\n{",
-            warc("response") + "\r\n\r\n",
-        );
+        let wat = warc("metadata") + "000\r\n\r\n{";
+        let wet = warc("conversion") + "\r\n\r\n";
+        let (cut, warc) = (warc("metadata"), warc("response") + "\r\n\r\n");
         for (head, expected) in [
             ("\u{FEFF}{\"url\":", Some(Format::Records)),
             ("\r\n \n{", Some(Format::Records)),
             (&wat, Some(Format::Wat)),
-            (&warc, None),
-            ("WARC/1.0\n", None),
+            (&warc, Some(Format::Warc)),
+            (&cut, Some(Format::Warc)),
+            (&wet, None),
+            ("WARC/1.0\n", Some(Format::Warc)),
+            ("WARC/1.0\nnonsense\n", Some(Format::Warc)),
             ("# a\n# b\n1\t2\n3 4\r\n5\t6\t7", Some(Format::Edges)),
             ("1 2\n", Some(Format::Edges)),
             ("1\t2", Some(Format::Edges)),
@@ -241,19 +327,33 @@ mod tests {
             ("", None),
             ("\n\n", None),
             ("[{\"url\":\"u\"}]", None),
-            ("filedesc://x.arc 0.0.0.0", None),
+            ("filedesc://x.arc 0.0.0.0", Some(Format::Arc)),
             ("<html>", None),
             ("\u{89}CZA\r\n\u{1a}\n", None),
             ("CZAB\u{1}\0\0\0\t\n", None),
             ("CZAB\tx\n", Some(Format::Edges)),
+            ("\nRecno:: 0\nURL:: http://a/\n", Some(Format::Nutch)),
+            ("Recno:: 0 x\nURL:: http://a/\n", None),
+            (LOG, Some(Format::CrawlLog)),
+            ("20150522 1 2\n", None),
+            (
+                "\u{FEFF}crawl_date,src,dest,anchor\r\n",
+                Some(Format::CsvLinks),
+            ),
+            (
+                "20080430,http://a/,http://b/,\"x\ny\"\n",
+                Some(Format::CsvLinks),
+            ),
+            ("20080430,http://a/\n", None),
+            ("a,b,c,d\n", None),
         ] {
             let guessed = guess(head.as_bytes()).ok().map(|(format, _)| format);
             assert_eq!(guessed, expected, "{head:?}");
         }
-        let said = guess(warc.as_bytes()).unwrap_err().to_string();
-        assert!(
-            said.contains("is a WARC (with a `response` record), not a WAT"),
-            "{said}"
-        );
+        for (head, decided) in [(&wat, true), (&warc, true), (&cut, false)] {
+            assert_eq!(is_decided(head.as_bytes()), decided, "{head:?}");
+        }
+        let said = guess(wet.as_bytes()).unwrap_err().to_string();
+        assert!(said.contains("is a WET"), "{said}");
     }
 }

@@ -1,7 +1,7 @@
 //! WARC framing: a version line, header lines, a blank line, then `Content-Length` bytes.
 //!
 //! A record here begins after any line ends left over from the one before, and ends with its
-//! block. Lines end with LF or CRLF. Where a record should begin and none does, or its header
+//! block. Lines end with LF, and any CRs before it are dropped. Where a record should begin and none does, or its header
 //! cannot be read, everything up to the next line that begins with `WARC/` is one bad record.
 
 use memchr::{memchr, memmem};
@@ -26,6 +26,13 @@ pub(super) struct Header<'a> {
     pub kind: &'a [u8],
     /// `Content-Type`; empty: none.
     pub content_type: &'a [u8],
+    /// `WARC-Target-URI` without the angle brackets that some writers put around it; `None`: not
+    /// there.
+    pub target: Option<&'a [u8]>,
+    /// `WARC-Date`; empty: none.
+    pub date: &'a [u8],
+    /// Whether there is a `WARC-Segment-Number`: the block is a part of one only.
+    pub segmented: bool,
     /// `Content-Length`.
     pub length: u64,
     /// Length of the header itself, its blank line included.
@@ -86,7 +93,9 @@ pub(super) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_>> {
 pub(super) fn header(record: &[u8]) -> Result<Option<Header<'_>>, Bad> {
     let known = record.len().min(VERSION.len());
     if record[..known] != VERSION[..known] {
-        return Err(Bad::malformed("no WARC record begins here"));
+        return Err(Bad::malformed(
+            "no WARC record begins here: garbage, or a wrong length before it",
+        ));
     }
     let mut lines = HeaderLines { record, at: 0 };
     let mut header = Header::default();
@@ -117,6 +126,13 @@ fn field<'a>(line: &'a [u8], header: &mut Header<'a>, length: &mut Option<u64>) 
         header.kind = value;
     } else if name.eq_ignore_ascii_case(b"Content-Type") {
         header.content_type = value;
+    } else if name.eq_ignore_ascii_case(b"WARC-Target-URI") {
+        let inside = value.strip_prefix(b"<").and_then(|v| v.strip_suffix(b">"));
+        header.target = Some(inside.unwrap_or(value));
+    } else if name.eq_ignore_ascii_case(b"WARC-Date") {
+        header.date = value;
+    } else if name.eq_ignore_ascii_case(b"WARC-Segment-Number") {
+        header.segmented = true;
     } else if name.eq_ignore_ascii_case(b"Content-Length") {
         let digits = std::str::from_utf8(value).ok();
         let digits = digits.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
@@ -127,6 +143,12 @@ fn field<'a>(line: &'a [u8], header: &mut Header<'a>, length: &mut Option<u64>) 
         }
     }
     Ok(())
+}
+
+/// A line without the CRs at its end: there are archives with two.
+pub(super) fn without_cr(line: &[u8]) -> &[u8] {
+    let cr = line.iter().rev().take_while(|&&byte| byte == b'\r').count();
+    &line[..line.len() - cr]
 }
 
 /// Steps through header lines without their ends.
@@ -147,7 +169,7 @@ impl<'a> HeaderLines<'a> {
             return Ok(None);
         };
         self.at += lf + 1;
-        Ok(Some(rest[..lf].strip_suffix(b"\r").unwrap_or(&rest[..lf])))
+        Ok(Some(without_cr(&rest[..lf])))
     }
 }
 
@@ -218,7 +240,10 @@ mod tests {
     fn what_is_no_header() {
         let long = format!("WARC/1.0\nX: {}", "y".repeat(HEADER_MAX));
         for (text, said) in [
-            ("WORC/1.0\n", "no WARC record begins here"),
+            (
+                "WORC/1.0\n",
+                "no WARC record begins here: garbage, or a wrong length before it",
+            ),
             (
                 "WARC/1.0\nContent-Length: 1\nContent-Length: 1\n\n",
                 "two Content-Lengths",

@@ -10,7 +10,7 @@ use crate::batch::{Batch, Builder, Entry, HashKey, Rules, What};
 use crate::engine::SelfLinks;
 use crate::fuzz::{Bytes, Dice};
 use crate::limits::Limits;
-use crate::rules::InputRules;
+use crate::rules::{InputRules, Outlinks};
 use crate::url;
 
 pub(crate) fn adjacency(data: &[u8]) {
@@ -21,6 +21,18 @@ pub(crate) fn edges(data: &[u8]) {
     check(Format::Edges, data);
 }
 
+pub(crate) fn crawl_log(data: &[u8]) {
+    check(Format::CrawlLog, data);
+}
+
+pub(crate) fn nutch(data: &[u8]) {
+    check(Format::Nutch, data);
+}
+
+pub(crate) fn csv_links(data: &[u8]) {
+    check(Format::CsvLinks, data);
+}
+
 pub(crate) fn records(data: &[u8]) {
     check(Format::Records, data);
 }
@@ -29,11 +41,28 @@ pub(crate) fn wat(data: &[u8]) {
     check(Format::Wat, data);
 }
 
+pub(crate) fn arc(data: &[u8]) {
+    check(Format::Arc, data);
+}
+
+/// By either choice of where links come from.
+pub(crate) fn warc(data: &[u8]) {
+    let rules = InputRules {
+        outlinks: Dice::of(data).one_of([Outlinks::Html, Outlinks::Metadata]),
+        ..InputRules::default()
+    };
+    check_by(Format::Warc, &rules, data);
+}
+
 /// What a decoder said: where it ended, and a hash of what.
 type Said = Vec<(usize, u64)>;
 
 fn check(format: Format, data: &[u8]) {
-    let decoder = format.decoder();
+    check_by(format, &InputRules::default(), data);
+}
+
+fn check_by(format: Format, rules: &InputRules, data: &[u8]) {
+    let decoder = &*format.decoder_by(rules);
     let mut dice = Dice::of(data);
     let at_once = decode(decoder, data);
     let mut before = 0;
@@ -55,7 +84,7 @@ fn check(format: Format, data: &[u8]) {
     // One of them an input: speed finds more.
     match dice.below(3) {
         0 => assert!(joined(decoder, data, whole) == at_once, "cut at {whole}"),
-        1 => continued(decoder, data, &at_once, &mut dice),
+        1 => continued(format, decoder, data, &at_once, &mut dice),
         _ => batches(decoder, data, whole, &at_once, &mut dice),
     }
 }
@@ -108,6 +137,7 @@ fn write(parsed: &Parsed<'_, '_>, out: &mut Vec<u8>) {
             out.push(u8::from(*revisit));
             for link in links {
                 put(&link.url, out);
+                out.push(link.rel.bits());
             }
         }
     }
@@ -123,7 +153,7 @@ fn joined(decoder: &dyn Decoder, data: &[u8], whole: usize) -> Said {
 
 /// Reading may go on behind any record at which the offset grew; a skipper ends where the
 /// record does.
-fn continued(decoder: &dyn Decoder, data: &[u8], at_once: &Said, dice: &mut Dice) {
+fn continued(format: Format, decoder: &dyn Decoder, data: &[u8], at_once: &Said, dice: &mut Dice) {
     let at = dice.below(at_once.len());
     let Some(&(end, _)) = at_once.get(at) else {
         return;
@@ -136,7 +166,7 @@ fn continued(decoder: &dyn Decoder, data: &[u8], at_once: &Said, dice: &mut Dice
     rest.iter_mut().for_each(|(rest_end, _)| *rest_end += end);
     assert!(rest == at_once[at + 1..], "continued from {end}");
     let skipped = skip(decoder, &data[done..], dice.one_of([5, 61, 1 << 20]));
-    if decoder.names() == Names::Opaque && std::ptr::eq(decoder, Format::Edges.decoder()) {
+    if format.is_grouped() {
         // It takes the lines around a group for part of it.
         let ends = |&(known, _): &(usize, u64)| known == done + skipped;
         assert!(done + skipped == data.len() || at_once.iter().any(ends));
@@ -322,6 +352,9 @@ pub(crate) fn time(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };
+    for time in [times::from_digits(text), times::from_java(text)] {
+        assert!(time.is_none_or(|time| range.contains(&time)));
+    }
     let archive = times::from_archive(text);
     assert!(archive.is_none_or(|time| range.contains(&time)));
     if let Some(time) = times::from_rfc3339(text) {

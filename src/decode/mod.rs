@@ -6,17 +6,24 @@
 //! between chunks, so results cannot depend on where chunks were cut.
 
 mod adjacency;
+mod arc;
+mod crawl_log;
+mod csv_links;
 mod edges;
 mod format;
 mod frame;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+mod groups;
 pub mod html;
+mod http;
 mod json;
 mod lines;
+mod nutch;
 mod record;
 mod records;
 mod time;
+mod warc;
 mod wat;
 
 pub use format::{Format, guess, is_decided};
@@ -27,9 +34,9 @@ pub(crate) use time::from_archive as archive_time;
 /// Called once for each record of a chunk, in order, with the offset in the chunk at which the
 /// record ends. Return `false` to stop decoding the chunk.
 ///
-/// Offsets never fall. One that has not grown (0 for the first of a chunk) belongs to a line
-/// inside the record that comes next: a comment within an `edges` group. Reading may be
-/// continued from an offset only if the call that gave it made it grow.
+/// Offsets never fall. One that has not grown (0 for the first of a chunk) belongs to something
+/// inside the record that comes next: a comment within an `edges` group, a `request` in a WARC capture's
+/// tail. Reading may be continued from an offset only if the call that gave it made it grow.
 pub type Sink<'s> = dyn for<'r, 'a> FnMut(usize, Parsed<'r, 'a>) -> bool + 's;
 
 /// How names are to be read.

@@ -2,26 +2,47 @@
 //!
 //! Only the known fields are read, borrowed from the chunk; all others are stepped over.
 
+mod link;
+mod names;
 mod plain;
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{
-    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
+    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor,
 };
 
+use self::link::Links;
+use self::names::{FIELDS, Field, Names};
 use super::json::{self, Text};
 use super::lines::{self, Line, LineSkipper};
 use super::record::{is_redirect, keep};
-use super::{Bad, Decoder, Link, Names, Parsed, Reason, Record, Sink, Skipper, Time, time};
+use super::{Bad, Decoder, Link, Parsed, Reason, Record, Sink, Skipper, Time, time};
+use crate::rules::Fields;
 
 /// See the module.
-pub(super) struct Records;
+pub(super) struct Records {
+    names: Names,
+}
+
+impl Records {
+    /// By the usual names of fields.
+    pub const USUAL: Records = Records {
+        names: Names::USUAL,
+    };
+
+    /// By the names chosen.
+    pub fn by(fields: &Fields) -> Records {
+        Records {
+            names: Names::by(fields),
+        }
+    }
+}
 
 impl Decoder for Records {
-    fn names(&self) -> Names {
-        Names::Url
+    fn names(&self) -> super::Names {
+        super::Names::Url
     }
 
     fn whole(&self, buf: &[u8], at_end: bool) -> usize {
@@ -38,7 +59,7 @@ impl Decoder for Records {
             let parsed = if line.text.trim_ascii().is_empty() {
                 Parsed::Other { kind: "blank line" }
             } else {
-                match read(&line, &mut record) {
+                match read(&line, &self.names, &mut record) {
                     Ok(()) => Parsed::Record(&record),
                     Err(bad) => bad.into(),
                 }
@@ -51,7 +72,7 @@ impl Decoder for Records {
 }
 
 /// Reads one line into `record`.
-fn read<'a>(line: &Line<'a>, record: &mut Record<'a>) -> Result<(), Bad> {
+fn read<'a>(line: &Line<'a>, names: &Names, record: &mut Record<'a>) -> Result<(), Bad> {
     let text = std::str::from_utf8(line.text).map_err(|error| {
         let cut = error.error_len().is_none() && !line.terminated;
         match cut {
@@ -59,12 +80,12 @@ fn read<'a>(line: &Line<'a>, record: &mut Record<'a>) -> Result<(), Bad> {
             false => Bad::utf8(error),
         }
     })?;
-    let Err(error) = parse(text, record) else {
+    let Err(error) = parse(text, names, record) else {
         return Ok(());
     };
     if let Some(text) = json::repair_surrogates(text) {
         let mut repaired = Record::default();
-        parse(&text, &mut repaired).map_err(|failed| failed.bad(line.terminated))?;
+        parse(&text, names, &mut repaired).map_err(|failed| failed.bad(line.terminated))?;
         *record = repaired.into_owned();
         return Ok(());
     }
@@ -88,22 +109,25 @@ impl Failed {
     }
 }
 
-fn parse<'a>(text: &'a str, record: &mut Record<'a>) -> Result<(), Failed> {
+fn parse<'a>(text: &'a str, names: &Names, record: &mut Record<'a>) -> Result<(), Failed> {
     record.clear();
-    match plain::read(text, &mut record.links) {
-        Some(raw) => raw.put(record).map_err(Failed::Said),
-        None => parse_any(text, record),
+    match plain::read(text, names, &mut record.links) {
+        Some(raw) => raw.put(names, record).map_err(Failed::Said),
+        None => parse_any(text, names, record),
     }
 }
 
 /// Reads whatever JSON there is.
-fn parse_any<'a>(text: &'a str, record: &mut Record<'a>) -> Result<(), Failed> {
+fn parse_any<'a>(text: &'a str, names: &Names, record: &mut Record<'a>) -> Result<(), Failed> {
     record.clear();
     let mut json = serde_json::Deserializer::from_str(text);
-    let fields = Fields(&mut record.links);
-    let raw = fields.deserialize(&mut json).map_err(Failed::Json)?;
+    let object = Object {
+        names,
+        links: &mut record.links,
+    };
+    let raw = object.deserialize(&mut json).map_err(Failed::Json)?;
     json.end().map_err(Failed::Json)?;
-    raw.put(record).map_err(Failed::Said)
+    raw.put(names, record).map_err(Failed::Said)
 }
 
 /// The fields other than links, as found.
@@ -117,11 +141,10 @@ struct Raw<'a> {
 }
 
 impl<'a> Raw<'a> {
-    fn put(self, record: &mut Record<'a>) -> Result<(), Bad> {
+    fn put(self, names: &Names, record: &mut Record<'a>) -> Result<(), Bad> {
         record.url = match self.url {
             Some(Text(url)) if !url.is_empty() => url,
-            Some(_) => return Err(Bad::new(Reason::BadUrl, "`url` is empty")),
-            None => return Err(Bad::new(Reason::BadUrl, "no `url`")),
+            url => return Err(no_url(url.is_some(), names)),
         };
         let time = self.times.into_iter().flatten().next();
         record.fetched_at = time.map(RawTime::read).transpose()?;
@@ -134,55 +157,51 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// The names that are read.
-#[derive(Debug, Clone, Copy)]
-enum Field {
-    Url,
-    Links,
-    Outlinks,
-    FetchedAt,
-    Time,
-    Timestamp,
-    Status,
-    Redirect,
+/// A record without a URL, and what to do if all are.
+fn no_url(is_empty: bool, names: &Names) -> Bad {
+    let said = match (is_empty, names.name(Field::Url)) {
+        (true, name) => format!("`{name}` is empty"),
+        (false, "url") => {
+            "no `url`; if the file has another name for it: --field url=NAME".to_owned()
+        }
+        // Unless another field took `url` for its name.
+        (false, "") => "no `url`: --field gives its name to another field".to_owned(),
+        (false, name) => format!("no `{name}`, which --field says is the URL"),
+    };
+    Bad::new(Reason::BadUrl, said)
 }
 
-const FIELDS: [(&str, Field); 8] = [
-    ("url", Field::Url),
-    ("links", Field::Links),
-    ("outlinks", Field::Outlinks),
-    ("fetched_at", Field::FetchedAt),
-    ("time", Field::Time),
-    ("timestamp", Field::Timestamp),
-    ("status", Field::Status),
-    ("redirect", Field::Redirect),
-];
+/// A name of an object.
+struct Key<'n, F>(&'n Names, fn(&Names, &str) -> Option<F>);
 
-/// Position in [`FIELDS`]; `None`: a field that is not read.
-struct Key(Option<usize>);
+impl<'de, F> DeserializeSeed<'de> for Key<'_, F> {
+    type Value = Option<F>;
 
-impl<'de> Deserialize<'de> for Key {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct KeyVisitor;
-        impl Visitor<'_> for KeyVisitor {
-            type Value = Key;
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Option<F>, D::Error> {
+        json.deserialize_identifier(self)
+    }
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a field name")
-            }
+impl<F> Visitor<'_> for Key<'_, F> {
+    type Value = Option<F>;
 
-            fn visit_str<E: Error>(self, name: &str) -> Result<Key, E> {
-                Ok(Key(FIELDS.iter().position(|(known, _)| *known == name)))
-            }
-        }
-        deserializer.deserialize_identifier(KeyVisitor)
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a field name")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<Option<F>, E> {
+        let Key(names, find) = self;
+        Ok(find(names, name))
     }
 }
 
 /// Reads one object; links go into the vector, whose room is used again.
-struct Fields<'r, 'a>(&'r mut Vec<Link<'a>>);
+struct Object<'r, 'n, 'a> {
+    names: &'n Names,
+    links: &'r mut Vec<Link<'a>>,
+}
 
-impl<'de> DeserializeSeed<'de> for Fields<'_, 'de> {
+impl<'de> DeserializeSeed<'de> for Object<'_, '_, 'de> {
     type Value = Raw<'de>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Raw<'de>, D::Error> {
@@ -190,7 +209,7 @@ impl<'de> DeserializeSeed<'de> for Fields<'_, 'de> {
     }
 }
 
-impl<'de> Visitor<'de> for Fields<'_, 'de> {
+impl<'de> Visitor<'de> for Object<'_, '_, 'de> {
     type Value = Raw<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -199,16 +218,17 @@ impl<'de> Visitor<'de> for Fields<'_, 'de> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Raw<'de>, A::Error> {
         let mut raw = Raw::default();
-        let mut seen = [false; FIELDS.len()];
+        let mut seen = [false; FIELDS];
         let mut has_links = false;
-        while let Some(Key(known)) = map.next_key()? {
-            let Some(at) = known else {
+        let Object { names, links } = self;
+        while let Some(known) = map.next_key_seed(Key(names, Names::field))? {
+            let Some(field) = known else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
-            let (name, field) = FIELDS[at];
-            if std::mem::replace(&mut seen[at], true) {
-                return Err(A::Error::duplicate_field(name));
+            if std::mem::replace(&mut seen[field as usize], true) {
+                let name = names.name(field);
+                return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
             }
             match field {
                 Field::Url => raw.url = map.next_value()?,
@@ -217,84 +237,12 @@ impl<'de> Visitor<'de> for Fields<'_, 'de> {
                 Field::Timestamp => raw.times[2] = map.next_value()?,
                 Field::Status => raw.status = map.next_value()?,
                 Field::Redirect => raw.redirect = map.next_value()?,
-                Field::Links => has_links = map.next_value_seed(Links(self.0))?,
+                Field::Links => has_links = map.next_value_seed(Links { names, links })?,
                 Field::Outlinks if has_links => drop(map.next_value::<IgnoredAny>()?),
-                Field::Outlinks => drop(map.next_value_seed(Links(self.0))?),
+                Field::Outlinks => drop(map.next_value_seed(Links { names, links })?),
             }
         }
         Ok(raw)
-    }
-}
-
-/// Reads an array of links in place of what the vector holds; the value is `false`, and the
-/// vector untouched, for `null`.
-struct Links<'r, 'a>(&'r mut Vec<Link<'a>>);
-
-impl<'de> DeserializeSeed<'de> for Links<'_, 'de> {
-    type Value = bool;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Links<'_, 'de> {
-    type Value = bool;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array of links, or null")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<bool, E> {
-        Ok(false)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
-        self.0.clear();
-        while let Some(LinkUrl(url)) = seq.next_element()? {
-            keep(self.0, url);
-        }
-        Ok(true)
-    }
-}
-
-/// A link: its URL, or an object with `url`.
-struct LinkUrl<'a>(Cow<'a, [u8]>);
-
-impl<'de> Deserialize<'de> for LinkUrl<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(LinkVisitor)
-    }
-}
-
-struct LinkVisitor;
-
-impl<'de> Visitor<'de> for LinkVisitor {
-    type Value = LinkUrl<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a link: a string, or an object with `url`")
-    }
-
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(LinkUrl(Cow::Borrowed(text.as_bytes())))
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(LinkUrl(Cow::Owned(text.as_bytes().to_vec())))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut url = None;
-        while let Some(Key(known)) = map.next_key()? {
-            match known.map(|at| FIELDS[at].1) {
-                Some(Field::Url) if url.is_some() => return Err(A::Error::duplicate_field("url")),
-                Some(Field::Url) => url = Some(map.next_value::<Text<'de>>()?),
-                _ => drop(map.next_value::<IgnoredAny>()?),
-            }
-        }
-        let Text(url) = url.ok_or_else(|| A::Error::missing_field("url"))?;
-        Ok(LinkUrl(url))
     }
 }
 
@@ -416,7 +364,7 @@ mod tests {
     /// What the one line says: the record, or the reason and detail.
     fn one(line: &str) -> Result<Record<'static>, (Reason, String)> {
         let mut found = Vec::new();
-        Records.decode(line.as_bytes(), &mut |_, parsed| {
+        Records::USUAL.decode(line.as_bytes(), &mut |_, parsed| {
             found.push(match parsed {
                 Parsed::Record(record) => Ok(record.clone().into_owned()),
                 Parsed::Bad { reason, detail } => Err((reason, detail)),
@@ -436,7 +384,7 @@ mod tests {
     #[test]
     fn plain_strings_are_borrowed() {
         let line = br#"{"url":"http://a/","links":["x",{"rel":"r","url":"y"},"z\/"]}"#;
-        Records.decode(line, &mut |_, parsed| {
+        Records::USUAL.decode(line, &mut |_, parsed| {
             let Parsed::Record(record) = parsed else {
                 panic!("{parsed:?}")
             };
@@ -466,6 +414,42 @@ mod tests {
         assert_eq!(times.fetched_at, Some(5));
     }
 
+    /// The same record under other names, by the scan and by serde.
+    #[test]
+    fn names_can_be_chosen() {
+        let choices = [
+            "url=u",
+            "links=to",
+            "fetched_at=when",
+            "status=code",
+            "link.url=href",
+        ];
+        let choices = choices.iter().map(|text| text.parse().unwrap()).collect();
+        let chosen = Records::by(&Fields::of(choices).unwrap());
+        for line in [
+            r#"{"u":"http://a/","to":["b"],"when":5,"code":404,"url":"x","links":"y","time":"z"}"#,
+            r#"{"u":"http://a\/","to":[{"href":"b","url":3}],"when":5,"code":404,"links":[1],"time":[]}"#,
+        ] {
+            chosen.decode(line.as_bytes(), &mut |_, parsed| {
+                let Parsed::Record(record) = parsed else {
+                    panic!("{parsed:?}")
+                };
+                assert_eq!(&*record.url, b"http://a/");
+                assert_eq!(links(record), ["b"]);
+                assert_eq!((record.fetched_at, record.status), (Some(5), Some(404)));
+                true
+            });
+        }
+        let line = br#"{"url":"http://a/","links":[]}"#;
+        chosen.decode(line, &mut |_, parsed| {
+            let Parsed::Bad { detail, .. } = parsed else {
+                panic!("{parsed:?}")
+            };
+            assert_eq!(detail, "no `u`, which --field says is the URL");
+            true
+        });
+    }
+
     #[test]
     fn details_say_what_and_where() {
         for (line, reason, detail) in [
@@ -489,7 +473,11 @@ mod tests {
                 Reason::CutShort,
                 "EOF while parsing an object, at byte 10",
             ),
-            ("{\"links\":[]}\n", Reason::BadUrl, "no `url`"),
+            (
+                "{\"links\":[]}\n",
+                Reason::BadUrl,
+                "no `url`; if the file has another name for it: --field url=NAME",
+            ),
             ("{\"url\":\"\"}\n", Reason::BadUrl, "`url` is empty"),
             (
                 "{\"url\":\"u\",\"time\":1430387621000}\n",
@@ -507,7 +495,7 @@ mod tests {
         assert!(one(line).is_ok());
         for len in 1..line.len() {
             let mut reasons = Vec::new();
-            Records.decode(&line.as_bytes()[..len], &mut |_, parsed| {
+            Records::USUAL.decode(&line.as_bytes()[..len], &mut |_, parsed| {
                 reasons.push(match parsed {
                     Parsed::Bad { reason, .. } => Some(reason),
                     _ => None,

@@ -51,6 +51,85 @@ pub(crate) fn from_archive(text: &str) -> Option<Time> {
     from_rfc3339(text).or_else(|| from_short(text))
 }
 
+/// Digits only, in UTC: a day (`20080430`, its first second), a second (14 digits), or a millisecond (17
+/// digits, rounded down).
+pub(super) fn from_digits(text: &str) -> Option<Time> {
+    let length_fits = matches!(text.len(), 8 | 14 | 17);
+    if !length_fits || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let mut rest = Rest(text.as_bytes());
+    let mut parts = [rest.digits(4)?, rest.digits(2)?, rest.digits(2)?, 0, 0, 0];
+    if text.len() > 8 {
+        for part in &mut parts[3..] {
+            *part = rest.digits(2)?;
+        }
+    }
+    seconds(parts, 0)
+}
+
+/// What Java's `Date.toString` writes: `Tue Apr 02 11:22:33 UTC 2013`. The zone is `GMT+01:00`, or one of the
+/// names that mean one thing only ([`ZONES`]); the day of the week says nothing new.
+pub(super) fn from_java(text: &str) -> Option<Time> {
+    let mut words = text.split(' ');
+    let mut word = || words.next();
+    let (_, month, day, clock, zone, year) = (word()?, word()?, word()?, word()?, word()?, word()?);
+    if word().is_some() {
+        return None;
+    }
+    let month = MONTHS.iter().position(|name| *name == month)? as i16 + 1;
+    let mut day = Rest(day.as_bytes());
+    let day_of_month = day.digits(2)?;
+    day.end()?;
+    let mut clock = Rest(clock.as_bytes());
+    let time = [
+        clock.digits(2)?,
+        clock.after(b":", 2)?,
+        clock.after(b":", 2)?,
+    ];
+    clock.end()?;
+    let mut year = Rest(year.as_bytes());
+    let years = year.digits(4)?;
+    year.end()?;
+    let offset = match ZONES.iter().find(|(name, _)| *name == zone) {
+        Some((_, minutes)) => i64::from(*minutes) * 60,
+        None => {
+            let mut rest = Rest(zone.strip_prefix("GMT")?.as_bytes());
+            let offset = rest.offset()?;
+            rest.end()?;
+            offset
+        }
+    };
+    let [hour, minute, second] = time;
+    seconds([years, month, day_of_month, hour, minute, second], offset)
+}
+
+const MONTHS: [&str; 12] = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+];
+
+/// Names of zones that [`from_java`] knows, in minutes east: those of RFC 2822, and Europe's. Others, like `IST`
+/// and `BST`, mean several.
+pub(super) const ZONES: [(&str, i16); 17] = [
+    ("UTC", 0),
+    ("GMT", 0),
+    ("EST", -300),
+    ("EDT", -240),
+    ("CST", -360),
+    ("CDT", -300),
+    ("MST", -420),
+    ("MDT", -360),
+    ("PST", -480),
+    ("PDT", -420),
+    ("WET", 0),
+    ("WEST", 60),
+    ("CET", 60),
+    ("CEST", 120),
+    ("EET", 120),
+    ("EEST", 180),
+    ("MSK", 180),
+];
+
 fn from_short(text: &str) -> Option<Time> {
     let mut rest = Rest(text.as_bytes());
     let mut parts = [rest.digits(4)?, 1, 1, 0, 0, 0];
@@ -202,6 +281,38 @@ mod tests {
             ("2016-01-11T23:24Z", 1_452_554_640),
         ] {
             assert_eq!(from_archive(text), Some(expected), "{text}");
+        }
+    }
+
+    // `date -u -d '2013-04-02 11:22:33 +02:00' +%s` and so on.
+    #[test]
+    fn digits_and_java() {
+        for (text, expected) in [
+            ("20080430", Some(1_209_513_600)),
+            ("20080430204825", Some(1_209_588_505)),
+            ("20080430204825999", Some(1_209_588_505)),
+            ("2008043", None),
+            ("20081330", None),
+            ("2008043020482x", None),
+            ("+0080430", None),
+        ] {
+            assert_eq!(from_digits(text), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("Tue Apr 02 11:22:33 UTC 2013", Some(1_364_901_753)),
+            ("Tue Apr 02 11:22:33 CEST 2013", Some(1_364_894_553)),
+            ("Tue Apr 02 11:22:33 PDT 2013", Some(1_364_926_953)),
+            ("Tue Apr 02 11:22:33 GMT-03:00 2013", Some(1_364_912_553)),
+            ("Thu Jan 01 00:00:00 GMT 1970", Some(0)),
+            ("Tue Apr 02 11:22:33 IST 2013", None),
+            ("Tue Apr 02 11:22:33 2013", None),
+            ("Tue Apr 31 11:22:33 UTC 2013", None),
+            ("Tue Apr 2 11:22:33 UTC 2013", None),
+            ("Tue Apr 02 11:22:33 GMT+1 2013", None),
+            ("Tue Apr 02 11:22:33 UTC 2013 x", None),
+            ("", None),
+        ] {
+            assert_eq!(from_java(text), expected, "{text}");
         }
     }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::input::{Bad, guessed, is_unsound, note_use, over_the_limit};
+use super::input::{Bad, guessed, is_unsound, note_use, over_the_limit, warn};
 use super::pipeline::{Next, Piece, Pipeline};
 use super::{Note, Observer, Standing};
 use crate::batch::{HashKey, Rules, What};
@@ -153,6 +153,7 @@ impl<W: Write> Run<'_, W> {
         let Some(format) = self.format(input, &mut source)? else {
             return Ok(());
         };
+        warn(input, format, self.observer);
         self.writer.begin_input(format.decoder().names())?;
         let mut reading = Reading {
             input,

@@ -27,6 +27,13 @@ pub(super) fn guessed(
     Ok(Some(format))
 }
 
+/// Says what should be known of the format, if anything.
+pub(super) fn warn(input: &InputName, format: Format, observer: &mut dyn Observer) {
+    if let Some(caveat) = format.caveat() {
+        observer.note(Note::Caveat { input, caveat });
+    }
+}
+
 /// A record that cannot be used.
 pub(super) struct Bad<'a> {
     pub input: &'a InputName,

@@ -252,6 +252,13 @@ pub enum Note<'a> {
         /// The input.
         input: &'a InputName,
     },
+    /// What users of an input's format should know of the ranking; told of each such input.
+    Caveat {
+        /// The input.
+        input: &'a InputName,
+        /// The caveat ([`Format::caveat`]).
+        caveat: &'static str,
+    },
     /// The format was guessed.
     Guessed {
         /// The input.

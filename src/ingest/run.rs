@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{RecvTimeoutError, bounded};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::input::{Bad, guessed, is_unsound, note_use, over_the_limit};
+use super::input::{Bad, guessed, is_unsound, note_use, over_the_limit, warn};
 use super::pipeline::{Next, PATIENCE, Piece, Pipeline, spawn};
 use super::plan::{Plan, check_job, plan};
 use super::spooling::{self, Spooling};
@@ -265,6 +265,7 @@ impl Run<'_> {
             return Ok(Ended::Stopped);
         };
         let format = self.format(name, &mut source)?;
+        warn(name, format, self.observer);
         let place = self.progress.place;
         let mut archive = (format == Format::Cza).then(|| self.follow_archive(place));
         if place.offset > 0 {
@@ -569,7 +570,7 @@ impl Run<'_> {
         let record = self.progress.place.records + 1;
         let unverified = &mut self.progress.unverified;
         note_use(unverified, piece.chunk.verified, reading.input, record);
-        if reading.format == Format::Edges && self.comes_back(reading, &piece.batch, entry) {
+        if reading.format.is_grouped() && self.comes_back(reading, &piece.batch, entry) {
             self.ungrouped += 1;
         }
         self.engine.apply(&piece.batch, entry)?;

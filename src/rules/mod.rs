@@ -1,6 +1,7 @@
 //! What is taken from inputs, where users have a choice. It changes results, so a store keeps it.
 
 mod class;
+mod fields;
 mod follow;
 mod outlinks;
 mod params;
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 pub use class::LinkClass;
+pub use fields::{FieldChoice, FieldName, Fields};
 pub use follow::{Follow, WEIGHT_MAX};
 pub use outlinks::Outlinks;
 pub use params::DropParams;
@@ -24,6 +26,9 @@ pub struct InputRules {
     /// `--outlinks`.
     #[serde(skip_serializing_if = "is_default")]
     pub outlinks: Outlinks,
+    /// `--field`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub fields: Fields,
     /// `--drop-params`.
     #[serde(skip_serializing_if = "is_default")]
     pub drop_params: DropParams,

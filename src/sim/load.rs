@@ -21,8 +21,10 @@ pub struct Loaded {
     pub pages: Vec<Page>,
     /// Records that could not be used.
     pub skipped: u64,
-    /// Groups of `edges` inputs whose source had a group before: only the last one counts.
+    /// Groups of inputs with a link a line (`edges` and others) whose source had a group before: only the last one counts.
     pub ungrouped: u64,
+    /// What should be known of the inputs' formats ([`Format::caveat`]).
+    pub caveat: Option<&'static str>,
 }
 
 /// One node.
@@ -83,8 +85,9 @@ pub(super) struct Loading {
     pages: Vec<Page>,
     skipped: u64,
     ungrouped: u64,
-    /// The input being read is an edge list.
-    edges: bool,
+    caveat: Option<&'static str>,
+    /// The input being read has a link a line.
+    grouped: bool,
     ids: Vec<u32>,
 }
 
@@ -104,7 +107,8 @@ impl Loading {
             pages: Vec::new(),
             skipped: 0,
             ungrouped: 0,
-            edges: false,
+            caveat: None,
+            grouped: false,
             ids: Vec::new(),
         }
     }
@@ -117,7 +121,8 @@ impl Loading {
         rules: &Rules,
         threads: usize,
     ) -> Result<()> {
-        self.edges = format == Format::Edges;
+        self.grouped = format.is_grouped();
+        self.caveat = self.caveat.or(format.caveat());
         self.ids.clear();
         let input = source.name().clone();
         let mut chain = (format == Format::Cza).then(Chain::default);
@@ -148,6 +153,7 @@ impl Loading {
             pages: self.pages,
             skipped: self.skipped,
             ungrouped: self.ungrouped,
+            caveat: self.caveat,
         }
     }
 
@@ -182,7 +188,7 @@ impl Loading {
                 let source = self.ids[entry.source as usize];
                 self.fetched(entry);
                 let visits = &mut self.pages[source as usize].visits;
-                self.ungrouped += u64::from(self.edges && *visits > 0);
+                self.ungrouped += u64::from(self.grouped && *visits > 0);
                 *visits += 1;
                 let targets = batch.targets(entry).iter();
                 let targets = targets.map(|&name| self.ids[name as usize]);

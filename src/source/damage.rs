@@ -32,7 +32,7 @@ pub enum DamageKind {
     Trailing,
     /// A member or frame decompresses to more than `--limit-expansion`.
     Expansion,
-    /// A zstd frame needs a dictionary, or a window over `--limit-zstd-window`.
+    /// A zstd frame needs a dictionary that the input does not begin with, or a window over `--limit-zstd-window`.
     Unsupported,
 }
 

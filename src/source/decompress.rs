@@ -76,6 +76,14 @@ impl Unpacker {
         }
     }
 
+    /// Whether what was read at the input's start is needed to read on from any later place.
+    pub fn needs_start(&self) -> bool {
+        match self {
+            Unpacker::Plain | Unpacker::Gzip(_) => false,
+            Unpacker::Zstd(zstd) => zstd.has_dictionary(),
+        }
+    }
+
     /// Appends decompressed bytes to `out`, within its capacity, of which some must be free.
     pub fn step(&mut self, raw: &mut Raw, out: &mut Vec<u8>) -> Result<Step, Fault> {
         debug_assert!(out.len() < out.capacity());

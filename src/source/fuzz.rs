@@ -140,15 +140,31 @@ fn judge(data: &[u8], compression: Compression) -> (Vec<u8>, bool) {
         Compression::Gzip => flate2::bufread::MultiGzDecoder::new(data)
             .take(most)
             .read_to_end(&mut content),
-        Compression::Zstd => {
-            zstd::stream::read::Decoder::with_buffer(data).and_then(|mut decoder| {
-                decoder.window_log_max(WINDOW_LOG)?;
-                decoder.take(most).read_to_end(&mut content)
-            })
-        }
+        Compression::Zstd => dictionary(data).and_then(|dictionary| {
+            let mut decoder = zstd::stream::read::Decoder::with_dictionary(data, &dictionary)?;
+            decoder.window_log_max(WINDOW_LOG)?;
+            decoder.take(most).read_to_end(&mut content)
+        }),
     };
     let sound = read.is_ok() && (content.len() as u64) < most;
     (content, sound)
+}
+
+/// The dictionary that a zstd input begins with; an empty one: none.
+fn dictionary(data: &[u8]) -> io::Result<Vec<u8>> {
+    let Some((&[0x5d, 0x2a, 0x4d, 0x18, a, b, c, d], rest)) = data.split_first_chunk() else {
+        return Ok(Vec::new());
+    };
+    let length = u32::from_le_bytes([a, b, c, d]) as usize;
+    let content = rest.get(..length).ok_or(io::ErrorKind::UnexpectedEof)?;
+    if !content.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        return Ok(content.to_vec());
+    }
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(content)?.single_frame();
+    decoder.window_log_max(WINDOW_LOG)?;
+    let mut dictionary = Vec::new();
+    decoder.read_to_end(&mut dictionary)?;
+    Ok(dictionary)
 }
 
 /// Any bytes as an input; other readers of gzip and zstd are the judges.

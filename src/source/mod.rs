@@ -12,7 +12,7 @@
 //!   of an input may the last record lack its line end.
 //! - Nothing is handed out as verified before its checksum was (see [`SourceOptions`]).
 //! - Memory stays within [`Limits`](crate::Limits): `held_bytes` and `line_bytes` (each perhaps
-//!   twice, while a buffer grows or is half used), the zstd window, and a few chunks.
+//!   twice, while a buffer grows or is half used), the zstd window and dictionary, and a few chunks.
 
 mod chunk;
 mod damage;
@@ -59,7 +59,8 @@ pub struct Chunk {
     /// their end.
     pub verified: bool,
     /// The gzip member or zstd frame that holds the first of `bytes`, or one a little before it:
-    /// from there on the input can be read again. `None`: a plain input.
+    /// from there on the input can be read again. Of an input with a zstd dictionary, its start. `None`: a
+    /// plain input.
     pub member: Option<Member>,
 }
 

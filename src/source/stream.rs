@@ -3,7 +3,7 @@
 use std::io::{Read, Seek};
 
 use super::chunk::Cutter;
-use super::damage::{Damage, DamageKind};
+use super::damage::{Damage, DamageKind, Member};
 use super::decompress::{Fault, Step, Unpacker};
 use super::hold::Hold;
 use super::input::{InputName, Raw, open_file};
@@ -348,7 +348,13 @@ impl Source {
             Ok(Step::Begin(compressed)) => {
                 self.hold.begin(compressed);
                 if let Some(member) = self.hold.member() {
-                    self.members.begin(member);
+                    // Behind a dictionary, no frame can be read without the input's start.
+                    let start = Member {
+                        compressed: 0,
+                        decompressed: 0,
+                    };
+                    let from_start = self.unpacker.needs_start();
+                    self.members.begin(if from_start { start } else { member });
                 }
             }
             Ok(Step::Size(size)) => self.hold.declare(size),

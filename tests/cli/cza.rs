@@ -45,6 +45,11 @@ fn the_samples_of_all_formats() {
             "records-cut-short.jsonl",
             "wat-cut-short-block.wat",
             "wat-cut-short-header.wat",
+            "warc.warc",
+            "warc-cut-short-block.warc",
+            "warc-cut-short-tail.warc",
+            "arc.arc",
+            "arc-cut-short-block.arc",
         ] {
             let path = root.join(folder).join(name);
             let Ok(bytes) = fs::read(path) else {
@@ -55,6 +60,8 @@ fn the_samples_of_all_formats() {
             let format = match name.split(['.', '-']).next().unwrap() {
                 "records" => "--format records",
                 "wat" => "--format wat",
+                "warc" => "--format warc",
+                "arc" => "--format arc",
                 "adjacency" => "--format adjacency",
                 _ => "--format edges",
             };

@@ -97,6 +97,22 @@ fn killed_with_zstd_frames() {
     killed_often(&whole, "--checkpoint-every 3", 3);
 }
 
+/// No frame can be read without the dictionary at the stream's start, so the spool keeps that.
+#[test]
+fn killed_with_zstd_frames_behind_a_dictionary() {
+    let text = sample(300).concat();
+    let lines: Vec<&[u8]> = text.as_bytes().split_inclusive(|&b| b == b'\n').collect();
+    let dictionary = zstd::dict::from_samples(&lines, 4096).unwrap();
+    let mut compressor = zstd::bulk::Compressor::with_dictionary(3, &dictionary).unwrap();
+    compressor.include_checksum(true).unwrap();
+    let length = (dictionary.len() as u32).to_le_bytes();
+    let mut whole = [&[0x5d, 0x2a, 0x4d, 0x18], &length[..], &dictionary].concat();
+    for piece in text.as_bytes().chunks(50_000) {
+        whole.extend(compressor.compress(piece).unwrap());
+    }
+    killed_often(&whole, "--checkpoint-every 3", 4);
+}
+
 /// Without a checkpoint in sight, what comes in drips is acknowledged by time, and applied at once.
 #[test]
 fn a_slow_stream_is_acknowledged_in_time() {

@@ -208,21 +208,6 @@ fn zstd_windows() {
     );
 }
 
-#[test]
-fn zstd_dictionaries_are_refused_by_name() {
-    let samples: Vec<Vec<u8>> = (0..2000)
-        .map(|n| format!("https://site.example/page/{n}\tlink {}\n", n * 7).into_bytes())
-        .collect();
-    let dictionary = zstd::dict::from_samples(&samples, 4096).unwrap();
-    let mut compressor = zstd::bulk::Compressor::with_dictionary(3, &dictionary).unwrap();
-    let frame = compressor.compress(&samples[5]).unwrap();
-    let id = u32::from_le_bytes(dictionary[4..8].try_into().unwrap());
-    let outcome = How::default().read(&frame);
-    assert_eq!(outcome.damage().kind, DamageKind::Unsupported);
-    assert!(outcome.damage().what.contains(&format!("dictionary {id}")));
-    assert_eq!(outcome.bytes, b"");
-}
-
 /// A line far longer than memory should hold, and the record after it.
 #[test]
 fn a_long_line_of_a_pipe_is_never_held() {

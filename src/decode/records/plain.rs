@@ -8,10 +8,11 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
-use super::{FIELDS, Field, Link, Raw, RawTime, Status, Text, keep};
+use super::names::{FIELDS, Field, Names};
+use super::{Link, Raw, RawTime, Status, Text, keep};
 
 /// Reads one object; its links go into `links`. The text must be valid UTF-8.
-pub(super) fn read<'a>(text: &'a str, links: &mut Vec<Link<'a>>) -> Option<Raw<'a>> {
+pub(super) fn read<'a>(text: &'a str, names: &Names, links: &mut Vec<Link<'a>>) -> Option<Raw<'a>> {
     // Without branches, so that the compiler makes it vector code.
     let special = |byte: u8| (byte < b' ') | (byte == b'\\');
     if text.bytes().fold(false, |any, byte| any | special(byte)) {
@@ -19,17 +20,17 @@ pub(super) fn read<'a>(text: &'a str, links: &mut Vec<Link<'a>>) -> Option<Raw<'
     }
     let mut scan = Scan { text, at: 0 };
     let mut raw = Raw::default();
-    let mut seen = [false; FIELDS.len()];
+    let mut seen = [false; FIELDS];
     scan.token(b'{')?;
     loop {
         let name = scan.string()?;
         scan.token(b':')?;
-        match FIELDS.iter().position(|(known, _)| *known == name) {
-            Some(at) => {
-                if std::mem::replace(&mut seen[at], true) {
+        match names.field(name) {
+            Some(known) => {
+                if std::mem::replace(&mut seen[known as usize], true) {
                     return None;
                 }
-                field(&mut scan, FIELDS[at].1, &mut raw, links)?;
+                field(&mut scan, known, &mut raw, links)?;
             }
             None => drop(scan.string()?),
         }
@@ -154,7 +155,7 @@ impl<'a> Scan<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Record, parse, parse_any};
+    use super::super::{Names, Record, parse, parse_any};
     use proptest::prelude::*;
 
     /// Lines made of what the scan knows, and of what it must leave to serde.
@@ -222,8 +223,8 @@ mod tests {
         #[test]
         fn the_scan_reads_what_serde_reads(line in line()) {
             let (mut quick, mut slow) = (Record::default(), Record::default());
-            let by_scan = parse(&line, &mut quick).is_ok();
-            let by_serde = parse_any(&line, &mut slow).is_ok();
+            let by_scan = parse(&line, &Names::USUAL, &mut quick).is_ok();
+            let by_serde = parse_any(&line, &Names::USUAL, &mut slow).is_ok();
             prop_assert_eq!(by_scan, by_serde, "{}", line);
             if by_serde {
                 prop_assert_eq!(quick, slow, "{}", line);
@@ -235,7 +236,7 @@ mod tests {
     fn plain_lines_need_no_serde() {
         let mut links = Vec::new();
         let line = r#"{"url": "http://a/", "fetched_at": 7, "status": 200, "links": ["b", "c"], "x": "y"}"#;
-        assert!(super::read(line, &mut links).is_some());
+        assert!(super::read(line, &Names::USUAL, &mut links).is_some());
         assert_eq!(links.len(), 2);
     }
 }

@@ -1,13 +1,16 @@
-//! zstd (RFC 8878): frames one after another, skippable ones among them.
+//! zstd (RFC 8878): frames one after another, skippable ones among them. The first may be a dictionary for
+//! all others.
 //!
 //! Frame headers are looked at here first, to know whether a frame has a checksum and to refuse
 //! by name what the library would refuse with a general error. The library is then fed one block a
 //! call: on an error it forgets what the same call had decompressed before.
 
+mod dictionary;
+
 use std::io;
 
 use zstd::zstd_safe::{
-    DCtx, DParameter, InBuffer, OutBuffer, ResetDirective, get_error_name,
+    DCtx, DParameter, InBuffer, OutBuffer, ResetDirective, get_dict_id_from_dict, get_error_name,
     zstd_sys::ZSTD_ErrorCode::{ZSTD_error_checksum_wrong, ZSTD_error_memory_allocation},
 };
 
@@ -45,6 +48,8 @@ pub(in crate::source) struct Zstd {
     start: u64,
     /// Whether the current frame has a checksum.
     checked: bool,
+    /// The number of the dictionary that the input began with; 0: it has none.
+    dictionary: Option<u32>,
 }
 
 impl Zstd {
@@ -61,7 +66,13 @@ impl Zstd {
             state: State::Between,
             start: 0,
             checked: false,
+            dictionary: None,
         })
+    }
+
+    /// Whether frames can be read only by who has read the input's start.
+    pub fn has_dictionary(&self) -> bool {
+        self.dictionary.is_some()
     }
 
     pub fn step(&mut self, raw: &mut Raw, out: &mut Vec<u8>) -> Result<Step, Fault> {
@@ -79,6 +90,8 @@ impl Zstd {
             let head = raw.peek(4)?;
             if head.is_empty() {
                 return Ok(Step::Finished);
+            } else if self.start == 0 && head.starts_with(&dictionary::MAGIC) {
+                self.take_dictionary(raw)?;
             } else if is_skippable(head) {
                 self.skip_frame(raw)?;
             } else if head.starts_with(&ZSTD_MAGIC) || ZSTD_MAGIC.starts_with(head) {
@@ -92,6 +105,19 @@ impl Zstd {
                 return damage(Trailing, what);
             }
         }
+    }
+
+    fn take_dictionary(&mut self, raw: &mut Raw) -> Result<(), Fault> {
+        let content = dictionary::read(raw, self.window_max.ilog2())?;
+        if content.is_empty() {
+            return Ok(());
+        }
+        if self.context.load_dictionary(&content).is_err() {
+            // The library says that it lacks memory, whatever is wrong.
+            return dictionary::invalid("it cannot be loaded");
+        }
+        self.dictionary = Some(get_dict_id_from_dict(&content).map_or(0, |id| id.get()));
+        Ok(())
     }
 
     fn skip_frame(&self, raw: &mut Raw) -> Result<(), Fault> {
@@ -119,11 +145,17 @@ impl Zstd {
         let Some(header) = Header::parse(raw.peek(length)?) else {
             return self.truncated();
         };
-        if header.dictionary != 0 {
+        if header.dictionary != 0 && self.dictionary != Some(header.dictionary) {
             let what = format!(
-                "the zstd frame at compressed byte {} needs dictionary {}, and dictionaries are not \
-                 supported: decompress it with zstd -D first",
-                self.start, header.dictionary
+                "the zstd frame at compressed byte {} needs dictionary {}, and the input {}: decompress \
+                 it with zstd -D first",
+                self.start,
+                header.dictionary,
+                match self.dictionary {
+                    None => "does not begin with one".to_owned(),
+                    Some(0) => "begins with one without a number".to_owned(),
+                    Some(other) => format!("begins with dictionary {other}"),
+                }
             );
             return damage(Unsupported, what);
         }

@@ -1,0 +1,71 @@
+//! ARC, the archives before WARC. Specified in `formats/arc.md`.
+
+mod frame;
+
+use std::borrow::Cow;
+
+use super::http::Answer;
+use super::warc::{is_web, read_time};
+use super::{Bad, Decoder, Names, Parsed, Record, Sink, Skipper};
+use frame::{ArcSkipper, Frame};
+
+/// See the module.
+pub(super) struct Arc;
+
+impl Decoder for Arc {
+    fn names(&self) -> Names {
+        Names::Url
+    }
+
+    fn whole(&self, buf: &[u8], at_end: bool) -> usize {
+        if at_end {
+            return buf.len();
+        }
+        let mut end = 0;
+        while let Some(frame) = frame::first(&buf[end..], false) {
+            end += frame.end;
+        }
+        end + super::frame::line_ends(&buf[end..])
+    }
+
+    fn skipper(&self) -> Box<dyn Skipper> {
+        Box::new(ArcSkipper::Header)
+    }
+
+    fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
+        let mut record = Record::default();
+        let mut end = 0;
+        while let Some(frame) = frame::first(&chunk[end..], true) {
+            end += frame.end;
+            let parsed = match read(frame, &mut record) {
+                Ok(None) => Parsed::Record(&record),
+                Ok(Some(kind)) => Parsed::Other { kind },
+                Err(bad) => bad.into(),
+            };
+            if !sink(end, parsed) {
+                return;
+            }
+        }
+    }
+}
+
+/// Reads an ARC record into `record`; `Some(kind)`: rightly none.
+fn read<'a>(frame: Frame<'a>, record: &mut Record<'a>) -> Result<Option<&'static str>, Bad> {
+    let (header, block) = frame.parts?;
+    if header.url.starts_with(b"filedesc:") {
+        return Ok(Some("filedesc"));
+    }
+    if !is_web(header.url) || block.trim_ascii().is_empty() {
+        return Ok(Some("no HTTP response"));
+    }
+    record.clear();
+    record.url = Cow::Borrowed(header.url);
+    record.fetched_at = read_time(header.date)?;
+    let answer = Answer::read(block);
+    record.status = answer.status;
+    record.redirect = answer.redirect();
+    if record.redirect.is_none() {
+        answer.links(record)?;
+    }
+    Ok(None)
+}

@@ -1,0 +1,286 @@
+//! ARC framing: a line `URL IP-address date ... length`, then `length` bytes.
+//!
+//! A record here begins after any line ends left over from the one before, and ends with its block.
+//! Where a record should begin and none does, or its length is no number, everything up to the
+//! next line that looks like a record's first is one bad record.
+
+use memchr::{memchr, memrchr};
+
+use crate::decode::frame::{line_ends, without_cr};
+use crate::decode::{Bad, HELD_MAX, Reason, Skipped, Skipper};
+
+/// Longest first line. A longer line is none.
+const LINE_MAX: usize = 64 << 10;
+const _: () = assert!(LINE_MAX < HELD_MAX);
+
+/// What a record's first line says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Header<'a> {
+    pub url: &'a [u8],
+    /// Digits.
+    pub date: &'a [u8],
+    /// Length of the block; `None`: it is no number.
+    length: Option<u64>,
+}
+
+/// One record of a buffer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Frame<'a> {
+    /// Offset in the buffer just after the record.
+    pub end: usize,
+    /// Header and block.
+    pub parts: Result<(Header<'a>, &'a [u8]), Bad>,
+}
+
+/// The first record of `buf`. `None`: it is not whole yet, or there is none; at the end of the
+/// input, only the latter.
+pub(super) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_>> {
+    let start = line_ends(buf);
+    let record = &buf[start..];
+    if record.is_empty() {
+        return None;
+    }
+    let cut_short = |said: &str| Frame {
+        end: buf.len(),
+        parts: Err(Bad::new(Reason::CutShort, said)),
+    };
+    let lf = memchr(b'\n', record);
+    let after = match lf {
+        Some(lf) => lf + 1,
+        None if record.len() <= LINE_MAX && !at_end => return None,
+        None => record.len(),
+    };
+    let said = match header(&record[..after]) {
+        Some(header) => match header.length {
+            Some(length) => {
+                let block = usize::try_from(length).ok();
+                let end = block.and_then(|block| block.checked_add(after));
+                return match end.and_then(|end| Some((end, record.get(after..end)?))) {
+                    Some((end, block)) => Some(Frame {
+                        end: start + end,
+                        parts: Ok((header, block)),
+                    }),
+                    None => at_end.then(|| cut_short("the input ends inside an ARC block")),
+                };
+            }
+            None => "the length in an ARC header is no number",
+        },
+        None if lf.is_none() && record.len() <= LINE_MAX => {
+            return Some(cut_short("the ARC header is cut short"));
+        }
+        None => "no ARC record begins here: garbage, or a wrong length before it",
+    };
+    let next = next_header(record, after, at_end).map(|next| start + next);
+    let end = next.or(at_end.then_some(buf.len()))?;
+    Some(Frame {
+        end,
+        parts: Err(Bad::malformed(said)),
+    })
+}
+
+/// Offset of the first line at or after `at`, a line's start, that looks like a record's first.
+fn next_header(record: &[u8], mut at: usize, at_end: bool) -> Option<usize> {
+    while at < record.len() {
+        let line = match memchr(b'\n', &record[at..]) {
+            Some(lf) => lf + 1,
+            None if at_end => record.len() - at,
+            None => return None,
+        };
+        if header(&record[at..at + line]).is_some() {
+            return Some(at);
+        }
+        at += line;
+    }
+    None
+}
+
+/// Reads a record's first line, with its end or without; `None`: it is none.
+///
+/// Version 1 has five fields, version 2 ten; in both, the date follows the address of a host, and the
+/// length comes last. URLs and types may hold spaces.
+fn header(line: &[u8]) -> Option<Header<'_>> {
+    let line = without_cr(line.strip_suffix(b"\n").unwrap_or(line));
+    if line.len() > LINE_MAX || !has_scheme(line) {
+        return None;
+    }
+    let (mut front, length) = split_last(line)?;
+    loop {
+        let (rest, field) = split_last(front)?;
+        let date = (12..=20).contains(&field.len()) && field.iter().all(u8::is_ascii_digit);
+        if date && let Some((url, address)) = split_last(rest).filter(|(_, at)| is_address(at)) {
+            debug_assert!(!address.is_empty());
+            let length = std::str::from_utf8(length).ok();
+            let digits = length.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+            return Some(Header {
+                url,
+                date: field,
+                length: digits.and_then(|digits| digits.parse().ok()),
+            });
+        }
+        front = rest;
+    }
+}
+
+/// What is before and behind the last space.
+fn split_last(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let space = memrchr(b' ', line)?;
+    Some((&line[..space], &line[space + 1..]))
+}
+
+/// `http:`, `dns:`, `filedesc:`
+fn has_scheme(line: &[u8]) -> bool {
+    let other = |byte: &u8| !(byte.is_ascii_alphanumeric() || b"+.-".contains(byte));
+    let end = line.iter().position(other);
+    line.first().is_some_and(u8::is_ascii_alphabetic) && end.is_some_and(|end| line[end] == b':')
+}
+
+/// IPv4 or IPv6; `-`: not known.
+fn is_address(field: &[u8]) -> bool {
+    let part = |byte: &u8| byte.is_ascii_hexdigit() || b".:".contains(byte);
+    let text = field.iter().all(part) && field.iter().any(|byte| b".:".contains(byte));
+    text || field == b"-"
+}
+
+/// Skips a record of any length.
+pub(super) enum ArcSkipper {
+    Header,
+    /// Bytes of the block still to come.
+    Block(u64),
+    /// Up to the next record; in the middle of a line that is none's first.
+    Junk {
+        inside_line: bool,
+    },
+}
+
+impl Skipper for ArcSkipper {
+    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
+        let mut at = 0;
+        if matches!(self, ArcSkipper::Header) {
+            at = line_ends(buf);
+            let rest = &buf[at..];
+            let line = memchr(b'\n', rest).map(|lf| lf + 1);
+            if line.is_none() && rest.len() <= LINE_MAX && !at_end {
+                return Skipped::Inside(at);
+            }
+            let after = line.unwrap_or(rest.len());
+            *self = match header(&rest[..after]).and_then(|header| header.length) {
+                Some(length) => ArcSkipper::Block(length),
+                None => ArcSkipper::Junk {
+                    inside_line: line.is_none(),
+                },
+            };
+            at += after;
+        }
+        match self {
+            ArcSkipper::Block(left) => {
+                let rest = (buf.len() - at) as u64;
+                match usize::try_from(*left).ok().filter(|_| *left <= rest) {
+                    Some(left) => Skipped::Ended(at + left),
+                    None if at_end => Skipped::Ended(buf.len()),
+                    None => {
+                        *left -= rest;
+                        Skipped::Inside(buf.len())
+                    }
+                }
+            }
+            ArcSkipper::Junk { inside_line } => junk(buf, at, inside_line, at_end),
+            ArcSkipper::Header => Skipped::Ended(buf.len()),
+        }
+    }
+}
+
+/// Goes through lines up to one that looks like a record's first.
+fn junk(buf: &[u8], mut at: usize, inside_line: &mut bool, at_end: bool) -> Skipped {
+    while at < buf.len() {
+        let rest = &buf[at..];
+        let line = match memchr(b'\n', rest) {
+            Some(lf) => lf + 1,
+            None if at_end => rest.len(),
+            None if *inside_line || rest.len() > LINE_MAX => {
+                *inside_line = true;
+                return Skipped::Inside(buf.len());
+            }
+            None => return Skipped::Inside(at),
+        };
+        if !std::mem::take(inside_line) && header(&rest[..line]).is_some() {
+            return Skipped::Ended(at);
+        }
+        at += line;
+    }
+    match at_end {
+        true => Skipped::Ended(at),
+        false => Skipped::Inside(at),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The layouts of the ARC file format's description, and lines seen in archives.
+    #[test]
+    fn first_lines() {
+        for (line, url, date, length) in [
+            (
+                "http://a/ 1.2.3.4 20140102030405 text/html 15\n",
+                "http://a/",
+                "20140102030405",
+                Some(15),
+            ),
+            (
+                "http://a/ 1.2.3.4 20140102030405 text/html 200 c5ed9f http://b/ 20140102030405 x.arc 15\r\n",
+                "http://a/",
+                "20140102030405",
+                Some(15),
+            ),
+            (
+                "http://a/x y 3.4.5.6 z 1.2.3.4 20140102030405 text/html; charset=utf-8 15",
+                "http://a/x y 3.4.5.6 z",
+                "20140102030405",
+                Some(15),
+            ),
+            (
+                "http://a/ 2001:db8::1 20140102030405 no-type 0\n",
+                "http://a/",
+                "20140102030405",
+                Some(0),
+            ),
+            (
+                "filedesc://x.arc.gz 0.0.0.0 20140301000000 text/plain -1\n",
+                "filedesc://x.arc.gz",
+                "20140301000000",
+                None,
+            ),
+            (
+                "http://a/ 1.2.3.4 201404010000000000 text/html abc\n",
+                "http://a/",
+                "201404010000000000",
+                None,
+            ),
+        ] {
+            let header = header(line.as_bytes()).unwrap();
+            assert_eq!((header.url, header.date), (url.as_bytes(), date.as_bytes()));
+            assert_eq!(header.length, length, "{line}");
+        }
+        for line in [
+            "URL IP-address Archive-date Content-type Archive-length",
+            "",
+            "http://a/ 1.2.3.4 2014 text/html 15",
+            "http://a/ localhost 20140102030405 text/html 15",
+            "/a 1.2.3.4 20140102030405 text/html 15",
+            "http://a/ 1.2.3.4 20140102030405",
+        ] {
+            assert_eq!(header(line.as_bytes()), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn lengths_beyond_memory_are_cut_short_not_a_panic() {
+        let text = b"http://a/ 1.2.3.4 20140102030405 t 18446744073709551615\nx";
+        assert_eq!(first(text, false), None);
+        let bad = first(text, true).unwrap().parts.unwrap_err();
+        assert_eq!(bad.reason, Reason::CutShort);
+        let skipped = ArcSkipper::Header.skip(text, false);
+        assert_eq!(skipped, Skipped::Inside(text.len()));
+    }
+}

@@ -1,0 +1,159 @@
+//! Heritrix `crawl.log`: one fetch a line, with the page on which the URL was found. Specified in
+//! `formats/crawl-log.md`.
+//!
+//! A line tells two things: that its URL was fetched, whose links stay unknown, and a link to it from the page
+//! that it was found on. The latter are gathered by that page: see [`groups`](super::groups).
+
+use std::borrow::Cow;
+
+use super::groups::{Apart, Edge, Grouped, Line, line_feed, whole_from_the_end};
+use super::{Bad, Names, Reason, Record, time};
+
+/// See the module.
+pub(super) struct CrawlLog;
+
+/// Fields of the oldest layout that is read; newer ones have a source tag more.
+const FIELDS_MIN: usize = 11;
+
+impl Grouped for CrawlLog {
+    const NAMES: Names = Names::Url;
+    const TELLS: bool = true;
+    type Scan = ();
+
+    fn line_end((): &mut (), buf: &[u8]) -> Option<usize> {
+        line_feed(buf)
+    }
+
+    fn whole(buf: &[u8]) -> usize {
+        whole_from_the_end::<CrawlLog>(buf)
+    }
+
+    fn read(line: &[u8]) -> Line<'_> {
+        match Entry::of(line) {
+            Ok(Some(entry)) => match entry.edge() {
+                Some(edge) => Line::Edge(edge),
+                None => Line::Apart(Apart::Fetch),
+            },
+            Ok(None) => Line::Apart(Apart::Other(kind(line))),
+            Err(bad) => Line::Apart(Apart::Bad(bad)),
+        }
+    }
+
+    fn fetch(line: &[u8]) -> Option<Record<'_>> {
+        let entry = Entry::of(line).ok()??;
+        Some(Record {
+            url: Cow::Borrowed(entry.url.as_bytes()),
+            fetched_at: Some(entry.fetched_at),
+            status: entry.status,
+            // Of a page that was there the links are unknown; of others they don't matter.
+            revisit: matches!(entry.status, None | Some(200..=399)),
+            ..Record::default()
+        })
+    }
+}
+
+/// The name of a line that rightly holds no fetch of a web page.
+fn kind(line: &[u8]) -> &'static str {
+    let url = line
+        .split(u8::is_ascii_whitespace)
+        .filter(|field| !field.is_empty())
+        .nth(3);
+    match url {
+        None => "blank line",
+        Some(url) if url.starts_with(b"dns:") => "dns look-up",
+        Some(_) => "no web page",
+    }
+}
+
+/// Whether a line looks like one of a crawl log: what a guess goes by.
+pub(super) fn is_entry(line: &[u8]) -> bool {
+    !matches!(kind(line), "blank line") && Entry::of(line).is_ok()
+}
+
+/// What is read of a line.
+struct Entry<'a> {
+    fetched_at: super::Time,
+    status: Option<i32>,
+    url: &'a str,
+    /// How the URL was found: the last letter of its path.
+    hop: Option<char>,
+    via: &'a str,
+}
+
+impl<'a> Entry<'a> {
+    /// `None`: a blank line, or a fetch of something that is no web page.
+    fn of(line: &'a [u8]) -> Result<Option<Entry<'a>>, Bad> {
+        let text = std::str::from_utf8(line).map_err(Bad::utf8)?;
+        let mut fields = [""; FIELDS_MIN];
+        let mut count = 0;
+        for field in text.split_ascii_whitespace().take(FIELDS_MIN) {
+            fields[count] = field;
+            count += 1;
+        }
+        if count == 0 {
+            return Ok(None);
+        }
+        let [logged, status, _, url, path, via, _, _, began, ..] = fields;
+        // What a stack trace, say, leaves between the lines begins otherwise.
+        let Some(logged) = log_time(logged) else {
+            return Err(Bad::malformed("no time at the line's start"));
+        };
+        if count < FIELDS_MIN {
+            let said = format!("{count} fields, expected {FIELDS_MIN} at least");
+            return Err(Bad::malformed(said));
+        }
+        let status = match status {
+            "-" => None,
+            digits => Some(digits.parse().map_err(|_| {
+                let shown: String = digits.chars().take(40).collect();
+                Bad::malformed(format!("{shown:?} is no status"))
+            })?),
+        };
+        if !is_web(url) {
+            return Ok(None);
+        }
+        Ok(Some(Entry {
+            fetched_at: began_at(began)?.unwrap_or(logged),
+            status,
+            url,
+            hop: path.chars().next_back(),
+            via,
+        }))
+    }
+
+    fn edge(&self) -> Option<Edge<'a>> {
+        let is_link = matches!(self.hop, Some('L' | 'R')) && is_web(self.via);
+        is_link.then_some(Edge {
+            key: self.via.as_bytes(),
+            from: Cow::Borrowed(self.via.as_bytes()),
+            to: Cow::Borrowed(self.url.as_bytes()),
+            fetched_at: None,
+        })
+    }
+}
+
+fn is_web(url: &str) -> bool {
+    let scheme = |name: &str| {
+        url.get(..name.len())
+            .is_some_and(|front| front.eq_ignore_ascii_case(name))
+    };
+    scheme("http://") || scheme("https://")
+}
+
+/// `2015-05-22T15:01:09.465Z`, or 17 digits.
+fn log_time(text: &str) -> Option<super::Time> {
+    time::from_rfc3339(text).or_else(|| time::from_digits(text))
+}
+
+/// `20150522150108890+70`: when the fetch began, and how many milliseconds it took. `-`: it did not.
+fn began_at(text: &str) -> Result<Option<super::Time>, Bad> {
+    if text == "-" {
+        return Ok(None);
+    }
+    let (began, _) = text.split_once('+').unwrap_or((text, ""));
+    time::from_digits(began).map(Some).ok_or_else(|| {
+        let shown: String = text.chars().take(40).collect();
+        let said = format!("{shown:?} is no time of a fetch, like 20150522150108890+70");
+        Bad::new(Reason::BadTime, said)
+    })
+}

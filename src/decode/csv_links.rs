@@ -1,0 +1,207 @@
+//! Archive toolkits' link tables: `date,src,dest,anchor` as CSV. Specified in `formats/csv-links.md`.
+//!
+//! A record is the run of links with one date and source: see [`groups`](super::groups).
+
+use std::borrow::Cow;
+
+use memchr::memchr2;
+
+use super::groups::{Apart, Edge, Grouped, Line, lines_of};
+use super::{Bad, Names, Reason, time};
+
+/// See the module.
+pub(super) struct CsvLinks;
+
+/// Where in a line the scan is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Scan {
+    /// At a field's start.
+    #[default]
+    Start,
+    /// In a field without quotes, or behind the quotes of one.
+    Plain,
+    /// In a field in quotes.
+    Quoted,
+    /// There, behind a backslash.
+    Escaped,
+    /// Behind a quote there: the field's end, or the first of two.
+    Quote,
+}
+
+impl Scan {
+    /// Goes on to the line's end; the offset after it.
+    fn run(&mut self, buf: &[u8]) -> Option<usize> {
+        let mut at = 0;
+        while at < buf.len() {
+            let byte = buf[at];
+            *self = match (*self, byte) {
+                (Scan::Start | Scan::Plain | Scan::Quote, b'\n') => return Some(at + 1),
+                (Scan::Start, b'"') => Scan::Quoted,
+                (Scan::Start | Scan::Plain | Scan::Quote, b',') => Scan::Start,
+                (Scan::Quote, b'"') => Scan::Quoted,
+                (Scan::Start | Scan::Plain | Scan::Quote, _) => {
+                    at += memchr2(b',', b'\n', &buf[at..]).unwrap_or(buf.len() - at);
+                    *self = Scan::Plain;
+                    continue;
+                }
+                (Scan::Quoted, b'\\') => Scan::Escaped,
+                (Scan::Quoted, b'"') => Scan::Quote,
+                (Scan::Quoted, _) => {
+                    at += memchr2(b'"', b'\\', &buf[at..]).unwrap_or(buf.len() - at);
+                    continue;
+                }
+                (Scan::Escaped, _) => Scan::Quoted,
+            };
+            at += 1;
+        }
+        None
+    }
+}
+
+impl Grouped for CsvLinks {
+    const NAMES: Names = Names::Url;
+    type Scan = Scan;
+
+    fn line_end(scan: &mut Scan, buf: &[u8]) -> Option<usize> {
+        scan.run(buf)
+    }
+
+    /// From the start: a line feed may be inside quotes.
+    fn whole(buf: &[u8]) -> usize {
+        let (mut group, mut lines_end) = (None, 0);
+        let mut scan = Scan::default();
+        let mut at = 0;
+        while let Some(len) = scan.run(&buf[at..]) {
+            (at, scan) = (at + len, Scan::default());
+        }
+        let whole = &buf[..at];
+        for (text, line) in lines_of::<CsvLinks>(whole) {
+            if let Line::Edge(edge) = CsvLinks::read(text) {
+                match group {
+                    Some((key, _)) if key == edge.key => {}
+                    _ => group = Some((edge.key, line.start)),
+                }
+            }
+            lines_end = line.end;
+        }
+        group.map_or(lines_end, |(_, start)| start)
+    }
+
+    fn read(line: &[u8]) -> Line<'_> {
+        match read(line) {
+            Ok(line) => line,
+            Err(bad) => Line::Apart(Apart::Bad(bad)),
+        }
+    }
+}
+
+fn read(line: &[u8]) -> Result<Line<'_>, Bad> {
+    if line.trim_ascii().is_empty() {
+        return Ok(Line::Apart(Apart::Other("blank line")));
+    }
+    std::str::from_utf8(line).map_err(Bad::utf8)?;
+    let (date, rest) = field(line)?;
+    let (from, rest) = field(rest.ok_or_else(too_few)?)?;
+    let key = &line[..line.len() - rest.map_or(0, |rest| rest.len() + 1)];
+    let (to, rest) = field(rest.ok_or_else(too_few)?)?;
+    // What is left is the anchor's text; a fifth field would say that this is another table.
+    if let Some(anchor) = rest
+        && field(anchor)?.1.is_some()
+    {
+        return Err(Bad::malformed(
+            "more than four fields, expected date,src,dest,anchor",
+        ));
+    }
+    if is_header(&date, &from) {
+        return Ok(Line::Apart(Apart::Other("header")));
+    }
+    let fetched_at = match &*date {
+        [] => None,
+        date => Some(read_date(date)?),
+    };
+    for (name, url) in [("src", &from), ("dest", &to)] {
+        if url.is_empty() {
+            return Err(Bad::new(Reason::BadUrl, format!("`{name}` is empty")));
+        }
+    }
+    Ok(Line::Edge(Edge {
+        key,
+        from,
+        to,
+        fetched_at,
+    }))
+}
+
+fn too_few() -> Bad {
+    Bad::malformed("fewer than three fields, expected date,src,dest,anchor")
+}
+
+/// Whether these are the names of the first columns.
+pub(super) fn is_header(first: &[u8], second: &[u8]) -> bool {
+    (first == b"crawl_date" || first == b"date") && second == b"src"
+}
+
+/// Whether a line looks like one of such a table: what a guess goes by.
+pub(super) fn is_link(line: &[u8]) -> bool {
+    let web = |url: &[u8]| url.starts_with(b"http://") || url.starts_with(b"https://");
+    match read(line) {
+        Ok(Line::Apart(Apart::Other(kind))) => kind == "header",
+        Ok(Line::Edge(edge)) => web(&edge.from),
+        _ => false,
+    }
+}
+
+fn read_date(date: &[u8]) -> Result<super::Time, Bad> {
+    let text = std::str::from_utf8(date).map_err(Bad::utf8)?;
+    let found = time::from_digits(text).or_else(|| time::from_archive(text));
+    found.ok_or_else(|| {
+        let shown: String = text.chars().take(40).collect();
+        let said = format!("{shown:?} is no date: 8 or 14 digits, or RFC 3339");
+        Bad::new(Reason::BadTime, said)
+    })
+}
+
+/// A field, and what follows its comma.
+type Split<'a> = (Cow<'a, [u8]>, Option<&'a [u8]>);
+
+/// Splits off the first field.
+fn field(line: &[u8]) -> Result<Split<'_>, Bad> {
+    let Some(quoted) = line.strip_prefix(b"\"") else {
+        let end = memchr::memchr(b',', line);
+        let text = &line[..end.unwrap_or(line.len())];
+        return Ok((Cow::Borrowed(text), end.map(|end| &line[end + 1..])));
+    };
+    let mut text = Cow::Borrowed(&quoted[..0]);
+    let mut start = 0;
+    loop {
+        let Some(found) = memchr2(b'"', b'\\', &quoted[start..]) else {
+            return Err(Bad::malformed("a quote that does not end"));
+        };
+        let at = start + found;
+        append(&mut text, &quoted[start..at]);
+        match (quoted[at], quoted.get(at + 1)) {
+            (b'"', None) => return Ok((text, None)),
+            (b'"', Some(b',')) => return Ok((text, Some(&quoted[at + 2..]))),
+            (b'"', Some(b'"')) | (b'\\', Some(b'"' | b'\\')) => {
+                append(&mut text, &quoted[at + 1..at + 2]);
+                start = at + 2;
+            }
+            (b'"', Some(_)) => {
+                return Err(Bad::malformed("text behind a field's closing quote"));
+            }
+            _ => {
+                append(&mut text, b"\\");
+                start = at + 1;
+            }
+        }
+    }
+}
+
+/// Appends a part; the first one stays borrowed.
+fn append<'a>(text: &mut Cow<'a, [u8]>, part: &'a [u8]) {
+    if text.is_empty() {
+        *text = Cow::Borrowed(part);
+    } else if !part.is_empty() {
+        text.to_mut().extend_from_slice(part);
+    }
+}

@@ -1,0 +1,312 @@
+//! Formats that write a link a line: a record is a *group*, the run of links with one key (the source, say).
+//!
+//! Lines that are no link (comments, blank and malformed ones) do not end a group. Those inside it are
+//! handed out just before it, without moving the offset: the group counts as read only as a whole.
+
+use std::borrow::Cow;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use memchr::{memchr, memrchr};
+
+use super::lines;
+use super::record::keep;
+use super::{Bad, Decoder, HELD_MAX, Link, Names, Parsed, Record, Sink, Skipped, Skipper, Time};
+
+/// A format of groups.
+pub(super) trait Grouped: Send + Sync + 'static {
+    /// How names are to be read.
+    const NAMES: Names;
+    /// Whether a line also tells of a fetch of its own ([`Grouped::fetch`]).
+    const TELLS: bool = false;
+    /// What is known of a line of which the front was seen.
+    type Scan: Clone + Default + Send;
+
+    /// The offset after the line's end, if that is in `buf`, the next bytes of a line.
+    fn line_end(scan: &mut Self::Scan, buf: &[u8]) -> Option<usize>;
+
+    /// Reads a line without its end.
+    fn read(line: &[u8]) -> Line<'_>;
+
+    /// The fetch that a line tells of besides its link, or in place of one ([`Apart::Fetch`]).
+    fn fetch(_line: &[u8]) -> Option<Record<'_>> {
+        None
+    }
+
+    /// [`Decoder::whole`] before the input's end.
+    fn whole(buf: &[u8]) -> usize;
+}
+
+/// One line.
+pub(super) enum Line<'a> {
+    Edge(Edge<'a>),
+    Apart(Apart),
+}
+
+/// A link.
+pub(super) struct Edge<'a> {
+    /// Lines of one group have the same.
+    pub key: &'a [u8],
+    pub from: Cow<'a, [u8]>,
+    pub to: Cow<'a, [u8]>,
+    /// When `from` was fetched; that of a group's first line counts.
+    pub fetched_at: Option<Time>,
+}
+
+/// What a line that is no link is.
+pub(super) enum Apart {
+    Other(&'static str),
+    Bad(Bad),
+    /// [`Grouped::fetch`] has a record of it.
+    Fetch,
+}
+
+/// The decoder of such a format.
+pub(super) struct Groups<G>(PhantomData<G>);
+
+impl<G> Groups<G> {
+    pub const NEW: Groups<G> = Groups(PhantomData);
+}
+
+impl<G: Grouped> Decoder for Groups<G> {
+    fn names(&self) -> Names {
+        G::NAMES
+    }
+
+    /// Up to the first line of the last group: more of it may follow.
+    fn whole(&self, buf: &[u8], at_end: bool) -> usize {
+        match at_end {
+            true => buf.len(),
+            false => G::whole(buf),
+        }
+    }
+
+    fn skipper(&self) -> Box<dyn Skipper> {
+        Box::new(GroupSkipper::<G> {
+            key: None,
+            long: None,
+        })
+    }
+
+    fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
+        let mut gathering = Gathering::<G> {
+            sink,
+            chunk,
+            done: 0,
+            key: &[],
+            group: Record::default(),
+            group_start: 0,
+            group_end: 0,
+            inside: 0,
+            after: 0,
+            after_end: 0,
+            format: PhantomData,
+        };
+        for (text, line) in lines_of::<G>(chunk) {
+            let more = match G::read(text) {
+                Line::Edge(edge) => gathering.edge(edge, line),
+                Line::Apart(apart) => gathering.apart(apart, text, line.end),
+            };
+            if !more {
+                return;
+            }
+        }
+        gathering.flush();
+    }
+}
+
+/// The lines of a chunk and where they are, in order.
+pub(super) fn lines_of<G: Grouped>(chunk: &[u8]) -> impl Iterator<Item = (&[u8], Range<usize>)> {
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let rest = chunk.get(start..).filter(|rest| !rest.is_empty())?;
+        let end = G::line_end(&mut G::Scan::default(), rest);
+        let text = end.map_or(rest, |end| &rest[..end - 1]);
+        let line = start..start + end.unwrap_or(rest.len());
+        start = line.end;
+        Some((lines::trim(text), line))
+    })
+}
+
+/// [`Grouped::line_end`] where a line ends with LF, whatever it holds.
+pub(super) fn line_feed(buf: &[u8]) -> Option<usize> {
+    memchr(b'\n', buf).map(|lf| lf + 1)
+}
+
+/// [`Grouped::whole`] where a line ends with LF: from the end, so that most of `buf` is not looked at.
+pub(super) fn whole_from_the_end<G: Grouped>(buf: &[u8]) -> usize {
+    let lines_end = memrchr(b'\n', buf).map_or(0, |lf| lf + 1);
+    let mut group: Option<(&[u8], usize)> = None;
+    let mut end = lines_end;
+    while end > 0 {
+        let start = memrchr(b'\n', &buf[..end - 1]).map_or(0, |lf| lf + 1);
+        if let Line::Edge(edge) = G::read(lines::trim(&buf[start..end - 1])) {
+            match group {
+                Some((key, _)) if key != edge.key => break,
+                _ => group = Some((edge.key, start)),
+            }
+        }
+        end = start;
+    }
+    group.map_or(lines_end, |(_, start)| start)
+}
+
+/// Most lines inside a group that are no links: they are handed out with it, all at once.
+const APART_MAX: usize = 1 << 16;
+
+/// Gathers lines into groups and hands them out. Lines apart are counted only, and read again when they are
+/// handed out: there may be far more of them than of links.
+struct Gathering<'s, 'c, 'f, G> {
+    sink: &'s mut Sink<'f>,
+    chunk: &'c [u8],
+    /// Offset given last.
+    done: usize,
+    /// The open group; none while it has no links.
+    key: &'c [u8],
+    group: Record<'c>,
+    group_start: usize,
+    group_end: usize,
+    /// Lines apart before the group's last link.
+    inside: usize,
+    /// Lines apart after it so far, and where they end.
+    after: usize,
+    after_end: usize,
+    format: PhantomData<G>,
+}
+
+impl<'c, G: Grouped> Gathering<'_, 'c, '_, G> {
+    fn edge(&mut self, edge: Edge<'c>, line: Range<usize>) -> bool {
+        let open = !self.group.links.is_empty();
+        if open && self.key == edge.key {
+            self.inside += std::mem::take(&mut self.after);
+        } else {
+            if !self.flush() {
+                return false;
+            }
+            self.key = edge.key;
+            self.group.url = edge.from;
+            self.group.fetched_at = edge.fetched_at;
+            self.group_start = line.start;
+        }
+        keep(&mut self.group.links, Link::to(edge.to));
+        self.group_end = line.end;
+        true
+    }
+
+    fn apart(&mut self, apart: Apart, text: &[u8], end: usize) -> bool {
+        if self.group.links.is_empty() {
+            self.done = end;
+            return self.tell(Some(apart), text);
+        }
+        self.after += 1;
+        self.after_end = end;
+        true
+    }
+
+    /// Hands out a line, or nothing where it tells nothing but its link.
+    fn tell(&mut self, apart: Option<Apart>, text: &[u8]) -> bool {
+        let parsed = match apart {
+            Some(Apart::Other(kind)) => Parsed::Other { kind },
+            Some(Apart::Bad(bad)) => bad.into(),
+            None if !G::TELLS => return true,
+            None | Some(Apart::Fetch) => {
+                return G::fetch(text)
+                    .is_none_or(|record| (self.sink)(self.done, Parsed::Record(&record)));
+            }
+        };
+        (self.sink)(self.done, parsed)
+    }
+
+    /// Hands out the open group with its lines; `false`: the sink wants no more.
+    fn flush(&mut self) -> bool {
+        if self.group.links.is_empty() {
+            return true;
+        }
+        let (inside, after) = (
+            std::mem::take(&mut self.inside),
+            std::mem::take(&mut self.after),
+        );
+        let went_on = if inside > APART_MAX {
+            self.done = self.group_end;
+            let said =
+                format!("{inside} lines inside its group are no links, more than {APART_MAX}");
+            (self.sink)(self.done, Bad::malformed(said).into())
+        } else {
+            let group = self.group_start..self.group_end;
+            ((inside == 0 && !G::TELLS) || self.hand_out(group, false)) && {
+                self.done = self.group_end;
+                (self.sink)(self.done, Parsed::Record(&self.group))
+            }
+        };
+        self.group.links.clear();
+        went_on && (after == 0 || self.hand_out(self.group_end..self.after_end, true))
+    }
+
+    /// Hands out the lines of a part of the chunk, links only for what else they tell; the offset goes along
+    /// if it `moves`.
+    fn hand_out(&mut self, part: Range<usize>, moves: bool) -> bool {
+        let chunk = self.chunk;
+        for (text, line) in lines_of::<G>(&chunk[part.clone()]) {
+            let apart = match G::read(text) {
+                Line::Edge(_) => None,
+                Line::Apart(apart) => Some(apart),
+            };
+            if moves {
+                self.done = part.start + line.end;
+            }
+            if !self.tell(apart, text) {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// Skips a group. A line longer than [`HELD_MAX`] is not looked into: it is skipped with the
+/// group, or alone if it is the group's first.
+struct GroupSkipper<G: Grouped> {
+    key: Option<Vec<u8>>,
+    /// Inside a long line.
+    long: Option<G::Scan>,
+}
+
+impl<G: Grouped> Skipper for GroupSkipper<G> {
+    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
+        let mut at = 0;
+        while at < buf.len() {
+            let rest = &buf[at..];
+            let mut scan = self.long.clone().unwrap_or_default();
+            let line = match G::line_end(&mut scan, rest) {
+                Some(end) => end,
+                None if at_end => rest.len(),
+                None if self.long.is_some() || rest.len() > HELD_MAX => {
+                    self.long = Some(scan);
+                    return Skipped::Inside(buf.len());
+                }
+                None => return Skipped::Inside(at),
+            };
+            let long = self.long.take().is_some() || line > HELD_MAX;
+            if long && self.key.is_none() {
+                return Skipped::Ended(at + line);
+            }
+            if !long && !self.belongs(rest[..line].strip_suffix(b"\n").unwrap_or(rest)) {
+                return Skipped::Ended(at);
+            }
+            at += line;
+        }
+        match at_end {
+            true => Skipped::Ended(at),
+            false => Skipped::Inside(at),
+        }
+    }
+}
+
+impl<G: Grouped> GroupSkipper<G> {
+    /// Whether the line is part of the group; the first link makes the group.
+    fn belongs(&mut self, line: &[u8]) -> bool {
+        let Line::Edge(edge) = G::read(lines::trim(line)) else {
+            return true;
+        };
+        edge.key == self.key.get_or_insert_with(|| edge.key.to_vec())
+    }
+}

@@ -1,0 +1,241 @@
+//! The codings of a body: chunks and compression, undone.
+//!
+//! Archivers often keep a body decoded and its header as it was. So a body that is not what the header
+//! says is left as it stands; one that begins well and then breaks off gives what came before.
+
+use std::io::{self, ErrorKind, Read};
+
+use brotli_decompressor::Decompressor as Brotli;
+use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
+
+use super::BODY_MAX;
+use crate::decode::{Bad, Reason};
+
+/// Longest line with a chunk's size.
+const SIZE_LINE_MAX: usize = 1 << 10;
+/// Largest window of zstd in HTTP, as a power of two (RFC 9659).
+const ZSTD_WINDOW_LOG: u32 = 23;
+
+/// A coding that can be undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Coding {
+    Chunked,
+    Gzip,
+    /// zlib by the standard, bare deflate by some servers.
+    Deflate,
+    Brotli,
+    Zstd,
+}
+
+impl Coding {
+    /// The codings of a header's value, in order. Unknown names, `identity` among them, change nothing.
+    pub fn list(value: &[u8]) -> impl Iterator<Item = Coding> {
+        value.split(|&byte| byte == b',').filter_map(|name| {
+            Some(match &name.trim_ascii().to_ascii_lowercase()[..] {
+                b"chunked" => Coding::Chunked,
+                b"gzip" | b"x-gzip" => Coding::Gzip,
+                b"deflate" => Coding::Deflate,
+                b"br" => Coding::Brotli,
+                b"zstd" => Coding::Zstd,
+                _ => return None,
+            })
+        })
+    }
+
+    /// The decoded body; `None`: it is not coded so.
+    ///
+    /// # Errors
+    /// If it expands beyond [`BODY_MAX`].
+    pub fn undo(self, body: &[u8]) -> Result<Option<Vec<u8>>, Bad> {
+        match self {
+            Coding::Chunked => Ok(chunks(body)),
+            Coding::Gzip if body.starts_with(&[0x1f, 0x8b]) => front(MultiGzDecoder::new(body)),
+            Coding::Deflate if is_zlib(body) => front(ZlibDecoder::new(body)),
+            Coding::Deflate => all(DeflateDecoder::new(body)),
+            Coding::Brotli => all(Brotli::new(body.chain(CutShort), 4096)),
+            Coding::Zstd if body.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) => {
+                let Ok(mut decoder) = zstd::Decoder::new(body) else {
+                    return Ok(None);
+                };
+                match decoder.window_log_max(ZSTD_WINDOW_LOG) {
+                    Ok(()) => front(decoder),
+                    Err(_) => Ok(None),
+                }
+            }
+            Coding::Gzip | Coding::Zstd => Ok(None),
+        }
+    }
+}
+
+/// What follows where a body ends too early. The reader of brotli alone would say that it is invalid.
+struct CutShort;
+
+impl Read for CutShort {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(ErrorKind::UnexpectedEof.into())
+    }
+}
+
+/// RFC 1950, section 2.2: method 8, and a check of the two bytes.
+fn is_zlib(body: &[u8]) -> bool {
+    matches!(body, &[method, flags, ..]
+        if method & 15 == 8 && (u16::from(method) << 8 | u16::from(flags)).is_multiple_of(31))
+}
+
+/// What can be read, up to the end or a fault; `None`: nothing. For codings that show by
+/// their first bytes.
+fn front(reader: impl Read) -> Result<Option<Vec<u8>>, Bad> {
+    let (decoded, _) = read(reader)?;
+    Ok(Some(decoded).filter(|decoded| !decoded.is_empty()))
+}
+
+/// As [`front`], for codings that any bytes may look like: a fault before the end says that they are
+/// none.
+fn all(reader: impl Read) -> Result<Option<Vec<u8>>, Bad> {
+    let (decoded, fault) = read(reader)?;
+    let sound = fault.is_none_or(|kind| kind == ErrorKind::UnexpectedEof);
+    Ok(Some(decoded).filter(|decoded| sound && !decoded.is_empty()))
+}
+
+fn read(reader: impl Read) -> Result<(Vec<u8>, Option<ErrorKind>), Bad> {
+    let mut decoded = Vec::new();
+    let result = reader.take(BODY_MAX as u64 + 1).read_to_end(&mut decoded);
+    if decoded.len() > BODY_MAX {
+        let said = format!("its HTTP body expands beyond {} MiB", BODY_MAX >> 20);
+        return Err(Bad::new(Reason::TooLong, said));
+    }
+    Ok((decoded, result.err().map(|error| error.kind())))
+}
+
+/// The chunks put together (RFC 9112, section 7.1). From where they are framed wrong the rest is taken as it
+/// stands; `None`: that is from the start.
+fn chunks(body: &[u8]) -> Option<Vec<u8>> {
+    let (mut size, mut rest) = chunk_size(body)?;
+    let mut whole = Vec::with_capacity(rest.len());
+    while size > 0 {
+        let Some((chunk, after)) = rest.split_at_checked(size) else {
+            break;
+        };
+        whole.extend_from_slice(chunk);
+        rest = after;
+        let end = rest
+            .strip_prefix(b"\r\n")
+            .or_else(|| rest.strip_prefix(b"\n"));
+        let Some(next) = end.and_then(chunk_size) else {
+            break;
+        };
+        (size, rest) = next;
+    }
+    // Behind the last chunk are trailers.
+    if size > 0 {
+        whole.extend_from_slice(rest);
+    }
+    Some(whole)
+}
+
+/// The size at the start of a chunk, and what comes behind its line.
+fn chunk_size(chunk: &[u8]) -> Option<(usize, &[u8])> {
+    let lf = memchr::memchr(b'\n', &chunk[..chunk.len().min(SIZE_LINE_MAX)])?;
+    let line = chunk[..lf].split(|&byte| byte == b';').next()?.trim_ascii();
+    let digits = std::str::from_utf8(line).ok()?;
+    let hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let size = usize::from_str_radix(digits, 16).ok().filter(|_| hex)?;
+    Some((size, &chunk[lf + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
+
+    use super::*;
+
+    const TEXT: &[u8] = b"<a href=one>1</a>\n<a href=two>2</a>\n";
+
+    fn undone(coding: Coding, body: &[u8]) -> Option<Vec<u8>> {
+        coding.undo(body).unwrap()
+    }
+
+    #[test]
+    fn names() {
+        let list: Vec<_> =
+            Coding::list(b" GZip ,identity,x-gzip, utf-8,br,,zstd,deflate").collect();
+        use Coding::*;
+        assert_eq!(list, [Gzip, Gzip, Brotli, Zstd, Deflate]);
+    }
+
+    /// The encoders are those of flate2 and zstd; brotli is from `brotli -c` of Python's package
+    /// (`brotli.compress(TEXT).hex()`).
+    #[test]
+    fn every_coding_is_undone_and_what_is_none_stands() {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::default());
+        let mut bare = DeflateEncoder::new(Vec::new(), Compression::default());
+        for out in [&mut gzip as &mut dyn Write, &mut zlib, &mut bare] {
+            out.write_all(TEXT).unwrap();
+        }
+        let zstd = zstd::encode_all(TEXT, 0).unwrap();
+        let all = [
+            (Coding::Gzip, gzip.finish().unwrap()),
+            (Coding::Deflate, zlib.finish().unwrap()),
+            (Coding::Deflate, bare.finish().unwrap()),
+            (Coding::Brotli, BROTLI.to_vec()),
+            (Coding::Zstd, zstd),
+        ];
+        for (coding, coded) in &all {
+            assert_eq!(undone(*coding, coded).unwrap(), TEXT, "{coding:?}");
+            assert_eq!(undone(*coding, TEXT), None, "{coding:?}");
+            assert_eq!(undone(*coding, b""), None, "{coding:?}");
+            // Cut anywhere: its front, or nothing.
+            for cut in 0..coded.len() {
+                let front = undone(*coding, &coded[..cut]).unwrap_or_default();
+                assert!(TEXT.starts_with(&front), "{coding:?} cut at {cut}");
+            }
+        }
+    }
+
+    const BROTLI: &[u8] = b"\x8b\x11\x80\x3c\x61\x20\x68\x72\x65\x66\x3d\x6f\x6e\x65\x3e\x31\x3c\x2f\x61\x3e\x0a\x3c\x61\x20\x68\x72\x65\x66\x3d\x74\x77\x6f\x3e\x32\x3c\x2f\x61\x3e\x0a\x03";
+
+    /// RFC 9112, section 7.1.
+    #[test]
+    fn chunks_and_what_is_none() {
+        let undone = |body: &[u8]| undone(Coding::Chunked, body);
+        let said = |text: &str| Some(text.as_bytes().to_vec());
+        assert_eq!(
+            undone(
+                b"4;x=y\r\nWiki\r\n A \npedia in c\nB\r\nhunks.12345\r\n0\r\nTrailer: x\r\n\r\n"
+            ),
+            said("Wikipedia in chunks.12345")
+        );
+        // Cut short; no line end behind a chunk; no size there; then text.
+        assert_eq!(undone(b"9\r\nWiki"), said("Wiki"));
+        assert_eq!(undone(b"4\r\nWikipedia"), said("Wikipedia"));
+        assert_eq!(undone(b"4\r\nWiki\r\npedia\r\n"), said("Wiki\r\npedia\r\n"));
+        assert_eq!(undone(b"0\r\n\r\n"), said(""));
+        for none in [
+            &b"<html>\n"[..],
+            b"",
+            b"4",
+            b"-4\r\nWiki",
+            b"+4\r\nWiki",
+            b"\r\nx",
+        ] {
+            assert_eq!(undone(none), None);
+        }
+        assert_eq!(undone(b"ffffffffffffffffffff\r\nx"), None);
+        assert_eq!(undone(b"ffffffffffffffff\r\nx"), said("x"));
+    }
+
+    #[test]
+    fn a_bomb_is_refused() {
+        let bomb = zstd::encode_all(std::io::repeat(0).take(BODY_MAX as u64 + 1), 1).unwrap();
+        assert_eq!(
+            Coding::Zstd.undo(&bomb).unwrap_err().reason,
+            Reason::TooLong
+        );
+        let fits = zstd::encode_all(std::io::repeat(0).take(BODY_MAX as u64), 1).unwrap();
+        assert_eq!(undone(Coding::Zstd, &fits).unwrap().len(), BODY_MAX);
+    }
+}

@@ -1,0 +1,307 @@
+//! The text that Nutch's `readseg -dump` writes: several lines a URL, in sections. Specified in
+//! `formats/nutch.md`.
+//!
+//! A record begins where a line `Recno:: N` is followed by a line `URL:: U`. Nothing else tells records apart:
+//! texts of pages may hold anything.
+
+use std::borrow::Cow;
+
+use memchr::memmem;
+
+use super::record::{is_redirect, keep};
+use super::{Bad, Decoder, Link, Names, Parsed, Reason, Record, Sink, Skipped, Skipper, time};
+
+/// See the module.
+pub(super) struct Nutch;
+
+const RECNO: &[u8] = b"Recno:: ";
+const URL: &[u8] = b"URL:: ";
+/// More digits than a count of records has; so the two lines' fronts have a limit, too.
+const DIGITS_MAX: usize = 20;
+/// Longest front that shows a record's start, with the line feed before it.
+const START_MAX: usize = 1 + RECNO.len() + DIGITS_MAX + 2 + URL.len();
+
+/// Whether a record starts here.
+pub(super) fn starts(buf: &[u8]) -> bool {
+    let Some(rest) = buf.strip_prefix(RECNO) else {
+        return false;
+    };
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let rest = &rest[digits..];
+    let rest = rest.strip_prefix(b"\r").unwrap_or(rest);
+    (1..=DIGITS_MAX).contains(&digits)
+        && rest
+            .strip_prefix(b"\n")
+            .is_some_and(|rest| rest.starts_with(URL))
+}
+
+/// Where records start behind the first byte, in order.
+fn next_starts(buf: &[u8]) -> impl Iterator<Item = usize> {
+    let found = memmem::find_iter(buf, b"\nRecno:: ").map(|lf| lf + 1);
+    found.filter(|&start| starts(&buf[start..]))
+}
+
+impl Decoder for Nutch {
+    fn names(&self) -> Names {
+        Names::Url
+    }
+
+    /// Up to the last start: that record may go on.
+    fn whole(&self, buf: &[u8], at_end: bool) -> usize {
+        if at_end {
+            return buf.len();
+        }
+        let mut found = memmem::rfind_iter(buf, b"\nRecno:: ").map(|lf| lf + 1);
+        found.find(|&start| starts(&buf[start..])).unwrap_or(0)
+    }
+
+    fn skipper(&self) -> Box<dyn Skipper> {
+        Box::new(NutchSkipper)
+    }
+
+    fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
+        let mut record = Record::default();
+        let mut start = 0;
+        let mut ends = next_starts(chunk).chain([chunk.len()]);
+        while start < chunk.len() {
+            let end = ends.next().unwrap_or(chunk.len());
+            let parsed = match read(&chunk[start..end], &mut record) {
+                Ok(None) => Parsed::Record(&record),
+                Ok(Some(kind)) => Parsed::Other { kind },
+                Err(bad) => bad.into(),
+            };
+            if !sink(end, parsed) {
+                return;
+            }
+            start = end;
+        }
+    }
+}
+
+struct NutchSkipper;
+
+impl Skipper for NutchSkipper {
+    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
+        match next_starts(buf).next() {
+            Some(start) => Skipped::Ended(start),
+            None if at_end => Skipped::Ended(buf.len()),
+            None => Skipped::Inside(buf.len().saturating_sub(START_MAX)),
+        }
+    }
+}
+
+/// Reads one record; `Some(kind)`: it rightly tells of no fetch.
+fn read<'a>(text: &'a [u8], record: &mut Record<'a>) -> Result<Option<&'static str>, Bad> {
+    if text.trim_ascii().is_empty() {
+        return Ok(Some("blank line"));
+    }
+    if !starts(text) {
+        return Err(Bad::malformed("no `Recno:: N` and `URL:: U` at the start"));
+    }
+    let text = std::str::from_utf8(text).map_err(Bad::utf8)?;
+    let mut lines = Lines(text);
+    let url = lines.nth(1).and_then(|line| line.strip_prefix("URL:: "));
+    record.clear();
+    record.url = match url.map(str::trim_end) {
+        Some("") | None => return Err(Bad::new(Reason::BadUrl, "`URL::` is empty")),
+        Some(url) => Cow::Borrowed(url.as_bytes()),
+    };
+    let (mut fetch, mut parse) = (None, None);
+    while let Some(line) = lines.next() {
+        match line {
+            "CrawlDatum::" if fetch.is_none() => fetch = Fetch::read(&mut lines)?,
+            "ParseData::" if parse.is_none() => parse = read_parse(&mut lines, &mut record.links)?,
+            _ => {}
+        }
+    }
+    match fetch {
+        None if parse.is_none() => return Ok(Some("not fetched")),
+        None => {}
+        Some(fetch) => {
+            record.fetched_at = Some(fetch.at);
+            record.status = Some(fetch.status);
+            if is_redirect(fetch.status) {
+                record.redirect = fetch.redirect.map(|url| Cow::Borrowed(url.as_bytes()));
+            }
+        }
+    }
+    // What could not be parsed, or was not dumped, may have links.
+    let there = record.status.is_none_or(|status| status == 200);
+    record.revisit = there && parse != Some(Parse::Success);
+    Ok(None)
+}
+
+/// Lines of a record, all with their ends taken off.
+struct Lines<'a>(&'a str);
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let (line, rest) = self.0.split_once('\n').unwrap_or((self.0, ""));
+        self.0 = rest;
+        Some(line.strip_suffix('\r').unwrap_or(line))
+    }
+}
+
+impl<'a> Lines<'a> {
+    /// The rest of the next line, if it begins so; else it is not taken.
+    fn after(&mut self, front: &str) -> Option<&'a str> {
+        let mut ahead = Lines(self.0);
+        let rest = ahead.next()?.strip_prefix(front)?;
+        self.0 = ahead.0;
+        Some(rest)
+    }
+}
+
+/// A `CrawlDatum` of the fetcher.
+struct Fetch<'a> {
+    at: super::Time,
+    status: i32,
+    redirect: Option<&'a str>,
+}
+
+impl<'a> Fetch<'a> {
+    /// Reads the section's lines; `None`: it is no fetch, but what was planned, or a link to the page.
+    fn read(lines: &mut Lines<'a>) -> Result<Option<Fetch<'a>>, Bad> {
+        let Some(status) = lines
+            .after("Version: ")
+            .and_then(|_| lines.after("Status: "))
+        else {
+            return Ok(None);
+        };
+        let name = status
+            .split_once('(')
+            .map(|(_, name)| name.trim_end_matches(')'));
+        let Some(mut status) = name.and_then(fetch_status) else {
+            return Ok(None);
+        };
+        let text = lines.after("Fetch time: ");
+        let text =
+            text.ok_or_else(|| Bad::malformed("no `Fetch time:` behind a fetch's status"))?;
+        let at = time::from_java(text).ok_or_else(|| bad_time(text))?;
+        let mut redirect = None;
+        // The section ends with its metadata, in lines that begin with blanks.
+        while let Some(line) = Lines(lines.0).next() {
+            if !is_of_datum(line) {
+                break;
+            }
+            lines.next();
+            if let Some(said) = protocol_status(line) {
+                status = said.0.unwrap_or(status);
+                redirect = said.1;
+            }
+        }
+        Ok(Some(Fetch {
+            at,
+            status,
+            redirect,
+        }))
+    }
+}
+
+/// HTTP's number for what Nutch calls the outcome of a fetch.
+fn fetch_status(name: &str) -> Option<i32> {
+    Some(match name {
+        "fetch_success" => 200,
+        "fetch_redir_perm" => 301,
+        "fetch_redir_temp" => 302,
+        "fetch_notmodified" => 304,
+        "fetch_gone" => 410,
+        "fetch_retry" => -1,
+        _ => return None,
+    })
+}
+
+/// A line of a `CrawlDatum` behind the time of the fetch.
+fn is_of_datum(line: &str) -> bool {
+    const FRONTS: [&str; 6] = [
+        "Modified time: ",
+        "Retries since fetch: ",
+        "Retry interval: ",
+        "Score: ",
+        "Signature: ",
+        "Metadata: ",
+    ];
+    line.starts_with(['\t', ' ']) || FRONTS.iter().any(|front| line.starts_with(front))
+}
+
+/// `_pst_=moved(12), lastModified=0: URL`: more exact than the datum's status, and with the target of a redirect.
+/// Old versions write `Metadata: _pst_: moved(12), ...` on one line.
+fn protocol_status(line: &str) -> Option<(Option<i32>, Option<&str>)> {
+    let (_, said) = line
+        .split_once("_pst_=")
+        .or_else(|| line.split_once("_pst_: "))?;
+    let (name, said) = said.split_once('(')?;
+    let status = match name {
+        "gone" => Some(410),
+        "notfound" => Some(404),
+        "access_denied" => Some(403),
+        // Nothing was asked of the server.
+        "robots_denied" => Some(-18),
+        _ => None,
+    };
+    let moved = matches!(name, "moved" | "temp_moved");
+    let target = said
+        .split_once(", lastModified=")
+        .and_then(|(_, said)| said.split_once(": "));
+    let target = target
+        .map(|(_, url)| url.trim_end())
+        .filter(|url| moved && !url.is_empty());
+    Some((status, target))
+}
+
+fn bad_time(text: &str) -> Bad {
+    let shown: String = text.chars().take(40).collect();
+    let names = time::ZONES.map(|(name, _)| name).join(", ");
+    let said = format!(
+        "{shown:?} is no time in a zone that is known (GMT+hh:mm, {names}); dump it with TZ=UTC"
+    );
+    Bad::new(Reason::BadTime, said)
+}
+
+/// What became of parsing a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Parse {
+    Success,
+    /// Its links are not known.
+    Failed,
+}
+
+/// Reads the lines of a `ParseData`; `None`: it is none, but some page's text.
+fn read_parse<'a>(lines: &mut Lines<'a>, links: &mut Vec<Link<'a>>) -> Result<Option<Parse>, Bad> {
+    let Some(status) = lines
+        .after("Version: ")
+        .and_then(|_| lines.after("Status: "))
+    else {
+        return Ok(None);
+    };
+    // Titles and anchors may hold line feeds.
+    let count = lines
+        .by_ref()
+        .find_map(|line| line.strip_prefix("Outlinks: "));
+    let count = count.and_then(|count| count.parse::<usize>().ok());
+    let count =
+        count.ok_or_else(|| Bad::malformed("no `Outlinks:` with a number in `ParseData::`"))?;
+    let mut found = 0;
+    while found < count {
+        let Some(line) = lines.next().filter(|line| *line != "Content Metadata:") else {
+            let said = format!("{found} outlinks, {count} were announced");
+            return Err(Bad::malformed(said));
+        };
+        if let Some(url) = line.strip_prefix("  outlink: toUrl: ") {
+            // The first one: Nutch's URLs hold no blanks, anchors may hold anything.
+            let (url, _) = url.split_once(" anchor: ").unwrap_or((url, ""));
+            keep(links, Cow::Borrowed(url.as_bytes()));
+            found += 1;
+        }
+    }
+    let success = status.starts_with("success(");
+    Ok(Some(match success {
+        true => Parse::Success,
+        false => Parse::Failed,
+    }))
+}

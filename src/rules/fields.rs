@@ -1,0 +1,224 @@
+//! What a file of JSON lines calls the fields of a crawl record, where it has names of its own.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+/// A field of the `records` format that may have another name in a file (`formats/records.md`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum FieldName {
+    /// `url`.
+    #[serde(rename = "url")]
+    Url,
+    /// `links`.
+    #[serde(rename = "links")]
+    Links,
+    /// `fetched_at`.
+    #[serde(rename = "fetched_at")]
+    FetchedAt,
+    /// `status`.
+    #[serde(rename = "status")]
+    Status,
+    /// `redirect`.
+    #[serde(rename = "redirect")]
+    Redirect,
+    /// `url` of a link that is an object.
+    #[serde(rename = "link.url")]
+    LinkUrl,
+    /// `rel` of a link that is an object.
+    #[serde(rename = "link.rel")]
+    LinkRel,
+    /// `nofollow` of a link that is an object.
+    #[serde(rename = "link.nofollow")]
+    LinkNofollow,
+}
+
+impl FieldName {
+    /// All of them.
+    pub const ALL: [FieldName; 8] = [
+        FieldName::Url,
+        FieldName::Links,
+        FieldName::FetchedAt,
+        FieldName::Status,
+        FieldName::Redirect,
+        FieldName::LinkUrl,
+        FieldName::LinkRel,
+        FieldName::LinkNofollow,
+    ];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            FieldName::Url => "url",
+            FieldName::Links => "links",
+            FieldName::FetchedAt => "fetched_at",
+            FieldName::Status => "status",
+            FieldName::Redirect => "redirect",
+            FieldName::LinkUrl => "link.url",
+            FieldName::LinkRel => "link.rel",
+            FieldName::LinkNofollow => "link.nofollow",
+        }
+    }
+
+    /// Whether it is a field of a link, not of the record.
+    pub fn is_of_link(self) -> bool {
+        matches!(
+            self,
+            FieldName::LinkUrl | FieldName::LinkRel | FieldName::LinkNofollow
+        )
+    }
+}
+
+/// One choice, as `--field` takes it: `url=response_url`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct FieldChoice {
+    /// The field.
+    pub ours: FieldName,
+    /// Its name in the file; not empty.
+    pub theirs: String,
+}
+
+impl FromStr for FieldChoice {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<FieldChoice> {
+        let names = || FieldName::ALL.map(FieldName::name).join(", ");
+        let Some((ours, theirs)) = text.split_once('=') else {
+            return Err(Error::Refused(format!(
+                "{text:?}: FIELD=NAME is expected, like url=response_url; the fields are {}",
+                names()
+            )));
+        };
+        let known = FieldName::ALL
+            .into_iter()
+            .find(|field| field.name() == ours);
+        match (known, theirs) {
+            (None, _) => Err(Error::Refused(format!(
+                "no field {ours:?}; there are: {}",
+                names()
+            ))),
+            (_, "") => Err(Error::Refused(format!(
+                "{text:?}: the file's name for it is missing"
+            ))),
+            (Some(ours), theirs) => Ok(FieldChoice {
+                ours,
+                theirs: theirs.to_owned(),
+            }),
+        }
+    }
+}
+
+/// The fields that have names of their own in the files; all others have the usual ones.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<FieldChoice>", into = "Vec<FieldChoice>")]
+pub struct Fields(Vec<FieldChoice>);
+
+impl Fields {
+    /// Puts choices together, in any order.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if a field has two names, or two fields of one object have the same.
+    pub fn of(mut choices: Vec<FieldChoice>) -> Result<Fields> {
+        choices.sort();
+        for pair in choices.windows(2) {
+            if pair[0].ours == pair[1].ours {
+                return Err(Error::Refused(format!(
+                    "the field {} has two names, {:?} and {:?}",
+                    pair[0].ours.name(),
+                    pair[0].theirs,
+                    pair[1].theirs
+                )));
+            }
+        }
+        for (at, one) in choices.iter().enumerate() {
+            let same = |other: &&FieldChoice| {
+                other.theirs == one.theirs && other.ours.is_of_link() == one.ours.is_of_link()
+            };
+            if let Some(other) = choices[..at].iter().find(same) {
+                return Err(Error::Refused(format!(
+                    "{:?} cannot be both {} and {}",
+                    one.theirs,
+                    other.ours.name(),
+                    one.ours.name()
+                )));
+            }
+        }
+        Ok(Fields(choices))
+    }
+
+    /// The choices, in order of the fields.
+    pub fn choices(&self) -> &[FieldChoice] {
+        &self.0
+    }
+}
+
+impl TryFrom<Vec<FieldChoice>> for Fields {
+    type Error = Error;
+
+    fn try_from(choices: Vec<FieldChoice>) -> Result<Fields> {
+        Fields::of(choices)
+    }
+}
+
+impl From<Fields> for Vec<FieldChoice> {
+    fn from(fields: Fields) -> Vec<FieldChoice> {
+        fields.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(choices: &[&str]) -> Result<Fields> {
+        Fields::of(
+            choices
+                .iter()
+                .map(|text| text.parse())
+                .collect::<Result<_>>()?,
+        )
+    }
+
+    #[test]
+    fn names_come_back() {
+        for field in FieldName::ALL {
+            let choice: FieldChoice = format!("{}=a=b", field.name()).parse().unwrap();
+            assert_eq!((choice.ours, &*choice.theirs), (field, "a=b"));
+            let json = serde_json::to_value(field).unwrap();
+            assert_eq!(json, field.name());
+        }
+        let fields = of(&["link.url=href", "url=response_url"]).unwrap();
+        let json = serde_json::to_string(&fields).unwrap();
+        assert_eq!(
+            json,
+            r#"[{"ours":"url","theirs":"response_url"},{"ours":"link.url","theirs":"href"}]"#
+        );
+        assert_eq!(serde_json::from_str::<Fields>(&json).unwrap(), fields);
+    }
+
+    #[test]
+    fn what_is_refused() {
+        for (choices, said) in [
+            (
+                &["uri=x"][..],
+                "no field \"uri\"; there are: url, links, fetched_at,",
+            ),
+            (&["response_url"], "FIELD=NAME is expected"),
+            (&["url="], "name for it is missing"),
+            (&["url=a", "url=b"], "two names, \"a\" and \"b\""),
+            (
+                &["url=a", "redirect=a"],
+                "\"a\" cannot be both url and redirect",
+            ),
+        ] {
+            let error = of(choices).unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
+        // A record and a link are two objects.
+        assert!(of(&["url=a", "link.url=a"]).is_ok());
+        let json = r#"[{"ours":"url","theirs":"a"},{"ours":"url","theirs":"b"}]"#;
+        assert!(serde_json::from_str::<Fields>(json).is_err());
+    }
+}

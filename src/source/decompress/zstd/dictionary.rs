@@ -1,0 +1,76 @@
+//! The dictionary that a `.warc.zst` may begin with: a skippable frame of its own magic number, its content the
+//! dictionary, perhaps compressed ("Zstandard Compression for WARC Files 1.0", IIPC).
+
+use std::io::Read;
+
+use crate::source::damage::DamageKind::{InvalidData, Truncated, Unsupported};
+use crate::source::decompress::{Fault, damage};
+use crate::source::input::Raw;
+use crate::source::sniff::ZSTD_MAGIC;
+
+/// First bytes of the frame: 0x184D2A5D, little-endian.
+pub(super) const MAGIC: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
+
+/// Largest dictionary, compressed or not. Those in use have up to a megabyte.
+const DICTIONARY_MAX: usize = 16 << 20;
+
+/// Reads the frame at the input's start, whose magic was seen, and gives the dictionary. It may be
+/// empty.
+pub(super) fn read(raw: &mut Raw, window_log: u32) -> Result<Vec<u8>, Fault> {
+    let truncated = || {
+        damage(
+            Truncated,
+            "the input ends inside the zstd dictionary it begins with",
+        )
+    };
+    let Some(&[_, _, _, _, a, b, c, d]) = raw.peek(8)?.first_chunk::<8>() else {
+        return truncated();
+    };
+    raw.consume(8);
+    let length = u32::from_le_bytes([a, b, c, d]) as usize;
+    if length > DICTIONARY_MAX {
+        return too_large();
+    }
+    let mut content = Vec::new();
+    while content.len() < length {
+        let bytes = raw.peek(1)?;
+        let piece = bytes.len().min(length - content.len());
+        if piece == 0 {
+            return truncated();
+        }
+        content.extend_from_slice(&bytes[..piece]);
+        raw.consume(piece);
+    }
+    if content.starts_with(&ZSTD_MAGIC) {
+        return unpack(&content, window_log);
+    }
+    Ok(content)
+}
+
+fn unpack(packed: &[u8], window_log: u32) -> Result<Vec<u8>, Fault> {
+    let mut content = Vec::new();
+    let result = zstd::Decoder::with_buffer(packed).and_then(|decoder| {
+        let mut decoder = decoder.single_frame();
+        decoder.window_log_max(window_log)?;
+        decoder
+            .take(DICTIONARY_MAX as u64 + 1)
+            .read_to_end(&mut content)
+    });
+    match result {
+        Ok(_) if content.len() > DICTIONARY_MAX => too_large(),
+        Ok(_) => Ok(content),
+        Err(error) => invalid(&error.to_string()),
+    }
+}
+
+pub(super) fn invalid<T>(why: &str) -> Result<T, Fault> {
+    let what = format!("the zstd dictionary that the input begins with is damaged: {why}");
+    damage(InvalidData, what)
+}
+
+fn too_large<T>() -> Result<T, Fault> {
+    let what = format!(
+        "the zstd dictionary that the input begins with is over the limit of {DICTIONARY_MAX} bytes"
+    );
+    damage(Unsupported, what)
+}

@@ -1,0 +1,254 @@
+//! WARC and ARC from the command line: real archives ranked, broken ones named.
+
+use std::fs;
+use std::io::Read;
+
+use crate::support::{Lab, data, gzip, in_pieces};
+
+const GOVUK: [&str; 2] = [
+    "govuk/resources__gov.uk-revisit-warcs__BL-20140325121225068-00000-32090~opera~8443.warc.gz",
+    "govuk/resources__gov.uk-revisit-warcs__BL-20140325122341434-00000-32090~opera~8443.warc.gz",
+];
+
+/// One crawl in two formats is one ranking. Counts by warcio: 261 HTTP answers, 40 of them 404.
+#[test]
+fn a_crawl_as_warc_and_as_arc() {
+    let (Some(warc), Some(arc)) = (
+        data("blackbook/blackbook.warc.gz"),
+        data("blackbook/blackbook.arc.gz"),
+    ) else {
+        return;
+    };
+    let lab = Lab::new();
+    for (path, store, other) in [(warc, "warc", 561), (arc, "arc", 39)] {
+        let path = path.display();
+        lab.run(&format!("ingest {path} --store {store}"))
+            .exits(0)
+            .says(&[&format!("read as {store}")]);
+        let stat = lab.stat(store);
+        assert_eq!((&stat["records"], &stat["gone"]), (&261.into(), &40.into()));
+        assert_eq!(
+            (&stat["other"], &stat["skipped"]),
+            (&other.into(), &0.into())
+        );
+    }
+    assert_eq!(lab.export("warc"), lab.export("arc"));
+}
+
+/// A second crawl of the same pages, most of them unchanged: `revisit` records without a body. Heritrix lists
+/// their outlinks, so 54 of the 55 are visits with these links; the other is a redirect. Without the outlinks, 54 pages
+/// would be unchanged.
+#[test]
+fn revisits_with_outlinks_are_visits() {
+    let (Some(first), Some(second)) = (data(GOVUK[0]), data(GOVUK[1])) else {
+        return;
+    };
+    let lab = Lab::new();
+    // All but the 403 are visits; that a page is gone is one, too.
+    let both = format!("{} {}", first.display(), second.display());
+    let first = first.display().to_string();
+    for (inputs, records, visits) in [(first, 62, 61), (both, 124, 122)] {
+        lab.run(&format!("ingest {inputs} --store s")).exits(0);
+        let stat = lab.stat("s");
+        assert_eq!(stat["records"], records);
+        assert_eq!(stat["unchanged"], 0);
+        // 404 and 403: 3 and 1 a crawl.
+        assert_eq!(
+            (&stat["gone"], &stat["failed"]),
+            (&(records / 62 * 3).into(), &(records / 62).into())
+        );
+        assert_eq!(stat["visits"], visits);
+    }
+}
+
+/// wget lists no outlinks: 6 of its records are revisits, of which nothing is known.
+#[test]
+fn revisits_without_outlinks_are_no_visits() {
+    let Some(path) = data("postgresql/pg15-crawl2.warc.gz") else {
+        return;
+    };
+    let lab = Lab::new();
+    lab.run(&format!("ingest {} --store s", path.display()))
+        .exits(0);
+    let stat = lab.stat("s");
+    assert_eq!(
+        (&stat["records"], &stat["unchanged"]),
+        (&1_175.into(), &6.into())
+    );
+    assert_eq!(stat["visits"], 1_169);
+}
+
+/// However it is packed: plain, in one gzip member or many, in zstd with and without a dictionary at the start, from
+/// a file and from a pipe.
+#[test]
+fn one_warc_in_all_wrappings() {
+    let Some(path) = data("blackbook/blackbook.warc.gz") else {
+        return;
+    };
+    let mut text = Vec::new();
+    let file = fs::File::open(&path).unwrap();
+    flate2::read::MultiGzDecoder::new(file)
+        .read_to_end(&mut text)
+        .unwrap();
+    let samples: Vec<&[u8]> = text.chunks(10_000).collect();
+    let dictionary = zstd::dict::from_samples(&samples, 100_000).unwrap();
+    let mut compressor = zstd::bulk::Compressor::with_dictionary(3, &dictionary).unwrap();
+    compressor.include_checksum(true).unwrap();
+    let length = (dictionary.len() as u32).to_le_bytes();
+    let mut with_dictionary = [&[0x5d, 0x2a, 0x4d, 0x18], &length[..], &dictionary].concat();
+    for piece in text.chunks(30_000) {
+        with_dictionary.extend(compressor.compress(piece).unwrap());
+    }
+    let lab = Lab::new();
+    lab.run(&format!("ingest {} --store original", path.display()))
+        .exits(0);
+    let expected = lab.export("original");
+    for (n, packed) in [
+        gzip(&text),
+        in_pieces(&text, 7_777, gzip),
+        zstd::encode_all(&text[..], 3).unwrap(),
+        with_dictionary,
+        text,
+    ]
+    .iter()
+    .enumerate()
+    {
+        lab.file("packed", packed);
+        lab.run(&format!("ingest packed --store file{n}")).exits(0);
+        lab.feed(&format!("ingest - --store pipe{n}"), packed)
+            .exits(0);
+        assert!(lab.export(&format!("file{n}")) == expected, "wrapping {n}");
+        assert!(
+            lab.export(&format!("pipe{n}")) == expected,
+            "wrapping {n}, by pipe"
+        );
+    }
+}
+
+/// Links from HTML and from Heritrix's metadata are not the same, so a store keeps which.
+#[test]
+fn where_links_come_from_is_a_choice() {
+    let Some(path) = data("blackbook/blackbook.warc.gz") else {
+        return;
+    };
+    let (lab, path) = (Lab::new(), path.display());
+    lab.run(&format!("ingest {path} --store html")).exits(0);
+    lab.run(&format!(
+        "ingest {path} --store metadata --outlinks metadata"
+    ))
+    .exits(0);
+    assert!(lab.export("html") != lab.export("metadata"));
+    lab.run(&format!("ingest {path} --store metadata --outlinks html"))
+        .exits(2);
+}
+
+/// Archives that their makers broke: exactly the records before the damage, what is wrong, and the exit code. Records
+/// and places by a reader in Python (gzip members by zlib).
+#[test]
+fn broken_archives() {
+    for (file, code, records, words) in [
+        (
+            "gowarc/testdata__warcs__corrupted-mid-record.warc.gz.open",
+            4,
+            12,
+            &[
+                "what follows at compressed byte 1219 is no gzip member",
+                "after record 12",
+            ][..],
+        ),
+        (
+            "gowarc/testdata__warcs__corrupted-trailing-bytes.warc.gz.open",
+            4,
+            30,
+            &[
+                "what follows at compressed byte 2362 is no gzip member",
+                "after record 30",
+            ],
+        ),
+        (
+            "gowarc/testdata__warcs__empty.warc.gz.open",
+            0,
+            0,
+            &["is empty"],
+        ),
+        (
+            "pywb/sample_archive__warcs__example.warc",
+            3,
+            3,
+            &["record 6 at byte 4764 skipped: malformed: no WARC record begins here"],
+        ),
+        (
+            "warcio/test__data__example-trunc.warc",
+            3,
+            1,
+            &["record 4 at byte 2560 skipped: malformed: no WARC record begins here"],
+        ),
+        (
+            "pywb/sample_archive__warcs__bad.arc",
+            3,
+            0,
+            &[
+                "record 1 at byte 0 skipped: malformed: the length in an ARC header is no number",
+                "3 malformed",
+            ],
+        ),
+        (
+            "warcio/test__data__example-space-in-url.arc",
+            3,
+            0,
+            &["cut-short: the input ends inside an ARC block"],
+        ),
+    ] {
+        let Some(path) = data(&format!("odd/{file}")) else {
+            continue;
+        };
+        let lab = Lab::new();
+        let done = lab.run(&format!("ingest {} --store s", path.display()));
+        done.exits(code).says(words);
+        assert_eq!(lab.stat("s")["records"], records, "{file}");
+    }
+}
+
+/// A capture whose end is lost is not read: the tail might have named its links.
+#[test]
+fn damage_behind_a_revisit() {
+    let record = |kind: &str, page: u32, block: &str| {
+        format!(
+            "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: http://a/{page}\r\nContent-Length: {}\r\n\r\n{block}\r\n\r\n",
+            block.len()
+        )
+    };
+    let outlinks = "outlink: http://b/ L a/@href\r\n";
+    let page = record("response", 1, "HTTP/1.1 200 OK\r\n\r\n");
+    let revisit = record("revisit", 2, "HTTP/1.1 200 OK\r\n\r\n");
+    let tail = record("metadata", 2, outlinks);
+    for (before, records) in [
+        (vec![&page], 1),
+        (vec![&page, &revisit], 1),
+        (vec![&page, &revisit, &tail], 1),
+        (vec![&page, &revisit, &tail, &page], 3),
+    ] {
+        let mut packed: Vec<u8> = before
+            .iter()
+            .flat_map(|text| gzip(text.as_bytes()))
+            .collect();
+        packed.extend(b"no gzip member");
+        let lab = Lab::new();
+        lab.file("in", packed);
+        lab.run("ingest in --format warc --store s").exits(4);
+        assert_eq!(lab.stat("s")["records"], records);
+    }
+}
+
+/// WETs and files of other kinds are told for what they are.
+#[test]
+fn archives_without_links() {
+    let lab = Lab::new();
+    lab.file(
+        "wet",
+        "WARC/1.0\r\nWARC-Type: conversion\r\nContent-Length: 0\r\n\r\n\r\n\r\n",
+    );
+    lab.run("ingest wet --store s")
+        .exits(2)
+        .says(&["it is a WET, the text of pages"]);
+}
