@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 
 use super::support::{Lab, data, gzip, sample};
 
+/// Twelve records; what the tests expect of them is counted by hand.
+const RECORDS: &[u8] = include_bytes!("inspect.jsonl");
+
 fn golden(name: &str) -> Vec<u8> {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/samples");
     fs::read(samples.join(name)).unwrap()
@@ -20,12 +23,11 @@ fn offset(bytes: &[u8], text: &str) -> usize {
     found.unwrap()
 }
 
-/// Counted by hand in `formats/samples/good/records.jsonl`.
 #[test]
 fn a_sample_is_counted() {
     let lab = Lab::new();
-    let bytes = golden("good/records.jsonl");
-    lab.file("records.jsonl", &bytes);
+    let bytes = RECORDS;
+    lab.file("records.jsonl", bytes);
     let found = lab
         .run("inspect records.jsonl --json --first 5")
         .exits(3)
@@ -58,7 +60,7 @@ fn a_sample_is_counted() {
     let links = json!({"read": 10, "followed": 9, "most": 3, "scheme": 0, "invalid": 0, "too_long": 0,
         "own": 0, "repeated": 1, "out_of_scope": 0});
     assert_eq!(found["links"], links);
-    let gone = offset(&bytes, r#"{"status":"404""#);
+    let gone = offset(bytes, r#"{"status":"404""#);
     let back = json!({"count": 1, "first": [{"record": 3, "byte": gone, "detail": null}]});
     let times = json!({"earliest": "2015-04-30T09:53:41Z", "latest": "2015-04-30T10:00:21Z", "none": 5,
         "back": back});
@@ -67,9 +69,9 @@ fn a_sample_is_counted() {
     assert_eq!(skipped.keys().collect::<Vec<_>>(), ["bad-url"]);
     let place = &skipped["bad-url"]["first"][0];
     assert_eq!(place["record"], 12);
-    assert_eq!(place["byte"], offset(&bytes, r#"{"url":"no newline"#));
+    assert_eq!(place["byte"], offset(bytes, r#"{"url":"no newline"#));
     assert!(place["detail"].as_str().unwrap().contains("relative"));
-    first_of_the_sample(&found["first"], &bytes);
+    first_of_the_sample(&found["first"], bytes);
 }
 
 fn first_of_the_sample(first: &Value, bytes: &[u8]) {
@@ -123,7 +125,7 @@ fn what_is_bad_is_counted_by_reason() {
 #[test]
 fn for_people() {
     let lab = Lab::new();
-    lab.file("records.jsonl", golden("good/records.jsonl"));
+    lab.file("records.jsonl", RECORDS);
     let said = lab.run("inspect records.jsonl").exits(3).out;
     for words in [
         "records.jsonl: plain, 874 bytes",
@@ -141,7 +143,7 @@ fn for_people() {
 #[test]
 fn nothing_is_in_scope() {
     let lab = Lab::new();
-    lab.file("records.jsonl", golden("good/records.jsonl"));
+    lab.file("records.jsonl", RECORDS);
     let found = lab
         .run("inspect records.jsonl --json --scope host:nowhere.example")
         .exits(3)
