@@ -54,6 +54,7 @@
 //! | [`snapshot`] | published rankings, and exports |
 //! | [`memory`] | what an ingest needs of it, and what there is |
 //! | [`ingest`] | all of these together: the `ingest` command |
+//! | [`inspect`](mod@inspect) | what an ingest would read in an input: the `inspect` command |
 //! | [`metrics`], [`sim`] | comparing rankings; exact PageRank, the reference, and simulated crawls |
 
 #![warn(missing_docs)]
@@ -67,6 +68,7 @@ mod error;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 pub mod ingest;
+pub mod inspect;
 mod limits;
 pub mod memory;
 pub mod metrics;

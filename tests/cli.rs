@@ -20,6 +20,8 @@ mod exits;
 mod fields;
 #[path = "cli/hostile.rs"]
 mod hostile;
+#[path = "cli/inspect.rs"]
+mod inspect;
 #[path = "cli/lazy.rs"]
 mod lazy;
 #[path = "cli/memory.rs"]

@@ -14,7 +14,7 @@ pub(super) const TEXT_BYTES: usize = 8 << 20;
 const ENTRIES: usize = 1 << 16;
 /// Links of a record looked up together.
 const AHEAD: usize = 32;
-/// Complaints kept a batch; further ones are counted only.
+/// Complaints kept a batch, for each reason; further ones are counted only.
 const COMPLAINTS: usize = 16;
 
 /// What records are held to.
@@ -44,6 +44,8 @@ pub struct Builder {
     linked_at: Vec<u32>,
     scratch: Vec<u8>,
     stripped: Vec<u8>,
+    /// Complaints of the batch, by reason.
+    told: [usize; Reason::ALL.len()],
     /// The fingerprint of each of the next links as it is spelled, where that says all.
     spelled: Vec<Option<Fingerprint>>,
     /// Asked before a record's links take more than [`TEXT_BYTES`].
@@ -77,6 +79,7 @@ impl Builder {
             linked_at: Vec::new(),
             scratch: Vec::new(),
             stripped: Vec::new(),
+            told: Default::default(),
             spelled: Vec::new(),
             leave: Box::new(|| ()),
         }
@@ -131,6 +134,7 @@ impl Builder {
     fn take(&mut self) -> Batch {
         self.names.clear();
         self.linked_by.clear();
+        self.told = Default::default();
         std::mem::take(&mut self.batch)
     }
 
@@ -141,10 +145,17 @@ impl Builder {
     fn push(&mut self, end: u64, parsed: Parsed<'_, '_>) {
         let names = self.batch.fingerprints.len() as u32;
         let links = self.batch.links.len() as u32;
+        let at = self.batch.entries.len() as u32;
         let entry = match parsed {
-            Parsed::Other { .. } => Ok(self.entry(What::Other, links)),
+            Parsed::Other { kind } => {
+                self.batch.others.push((at, kind));
+                Ok(self.entry(What::Other, links))
+            }
             Parsed::Bad { reason, detail } => Err(Unusable(reason, detail)),
-            Parsed::Record(record) => self.record(record, links),
+            Parsed::Record(record) => self.record(record, links).inspect(|_| {
+                let status = record.status.map(|status| (at, status));
+                self.batch.statuses.extend(status);
+            }),
         };
         let entry = entry.unwrap_or_else(|Unusable(reason, detail)| {
             if self.batch.fingerprints.len() as u32 > names {
@@ -153,8 +164,9 @@ impl Builder {
             }
             self.batch.links.truncate(links as usize);
             self.batch.classes.truncate(links as usize);
-            if self.batch.complaints.len() < COMPLAINTS {
-                let at = self.batch.entries.len() as u32;
+            let told = &mut self.told[reason as usize];
+            if *told < COMPLAINTS {
+                *told += 1;
                 self.batch.complaints.push((at, detail));
             }
             self.entry(What::Skipped(reason), links)

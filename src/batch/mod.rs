@@ -111,6 +111,10 @@ pub struct Batch {
     pub text: Vec<u8>,
     /// For people: what was wrong, with the entry's number.
     pub complaints: Vec<(u32, String)>,
+    /// For people: what an entry is that is no crawl record, with the entry's number; of none in an archive.
+    pub others: Vec<(u32, &'static str)>,
+    /// For people: the HTTP status of a record that gives one, with the entry's number; of none in an archive.
+    pub statuses: Vec<(u32, i32)>,
     /// A part of a crawl archive: its place there. Entries and links then count names from the
     /// archive's first, and the names given here are none or those from `part.first_name` on.
     pub part: Option<Part>,
@@ -156,6 +160,8 @@ impl Batch {
         self.text_ends.clear();
         self.text.clear();
         self.complaints.clear();
+        self.others.clear();
+        self.statuses.clear();
         self.part = None;
     }
 }

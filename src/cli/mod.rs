@@ -6,6 +6,7 @@ mod compare;
 mod convert;
 mod export;
 mod ingest;
+mod inspect;
 mod order;
 mod pagerank;
 mod rank;
@@ -47,6 +48,7 @@ struct Cli {
 enum Command {
     Ingest(Box<ingest::Args>),
     Convert(convert::Args),
+    Inspect(inspect::Args),
     Order(order::Args),
     Top(top::Args),
     Rank(rank::Args),
@@ -73,6 +75,7 @@ pub fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Ingest(args) => args.run(),
         Command::Convert(args) => args.run(),
+        Command::Inspect(args) => args.run(),
         Command::Order(args) => args.run(),
         Command::Top(args) => args.run(),
         Command::Rank(args) => args.run(),

@@ -62,7 +62,7 @@ fn check(format: Format, data: &[u8]) {
 }
 
 fn check_by(format: Format, rules: &InputRules, data: &[u8]) {
-    let decoder = &*format.decoder_by(rules);
+    let decoder = &*format.decoder_by(rules, &Limits::default());
     let mut dice = Dice::of(data);
     let at_once = decode(decoder, data);
     let mut before = 0;
@@ -256,6 +256,17 @@ fn check_batch(batch: &Batch, rules: &Rules, names: Names, told: &mut Vec<(u64, 
     assert!(
         prints.windows(2).all(|pair| pair[0] < pair[1]),
         "a name twice"
+    );
+    let others = batch.others.iter();
+    assert!(
+        others
+            .clone()
+            .all(|&(at, _)| batch.entries[at as usize].what == What::Other)
+    );
+    let is_other = |entry: &&Entry| entry.what == What::Other;
+    assert_eq!(
+        others.count(),
+        batch.entries.iter().filter(is_other).count()
     );
     let (mut names_end, mut links_end) = (0, 0);
     for entry in &batch.entries {

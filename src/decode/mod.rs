@@ -27,6 +27,7 @@ mod warc;
 mod wat;
 
 pub use format::{Format, guess, is_decided};
+pub(crate) use record::is_redirect;
 pub use record::{Link, Parsed, Reason, Record, Time};
 pub(crate) use time::from_archive as archive_time;
 

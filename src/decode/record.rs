@@ -65,7 +65,7 @@ pub(super) fn keep<'a>(links: &mut Vec<Link<'a>>, link: impl Into<Link<'a>>) {
 }
 
 /// Whether a `Location` given with this status is where the page points. 304 says "unchanged".
-pub(super) fn is_redirect(status: i32) -> bool {
+pub(crate) fn is_redirect(status: i32) -> bool {
     (300..400).contains(&status) && status != 304
 }
 

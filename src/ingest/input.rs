@@ -81,7 +81,7 @@ impl Bad<'_> {
 }
 
 /// What is wrong with a record that was dropped unread.
-pub(super) fn over_the_limit(bytes: u64, line_bytes: u64) -> String {
+pub(crate) fn over_the_limit(bytes: u64, line_bytes: u64) -> String {
     format!("a record of {bytes} bytes, more than --limit-line {line_bytes}")
 }
 

@@ -1,0 +1,442 @@
+//! `cashrank inspect`: what an ingest would read in an input.
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use cashrank::inspect::{Distinct, First, Inspection, Links, Odd, Place, Report, Times, inspect};
+use cashrank::source::{Compression, InputName, SourceOptions};
+use serde_json::{Value, json};
+
+use super::common::{Exit, exit_of_error, positive, print, thousands, threads, time};
+use super::ingest::{FormatArg, LimitArgs, format};
+use super::rules::RulesArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  cashrank inspect crawl.warc.gz
+  cashrank inspect CC-MAIN-*.warc.wat.gz --records 10000 --first 10
+  curl -s https://example.org/crawl.jsonl.zst | cashrank inspect -
+  cashrank inspect crawl.jsonl --json | jq '.skipped'
+Inputs are read by the same rules as by ingest, and nothing is written. With --json each input is a line
+of its own.";
+
+/// Say what is in inputs, as ingest would read them: records, links, times, and everything odd.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Files, or `-` for standard input; plain, gzip or zstd, told by their content.
+    #[arg(value_name = "INPUT", required = true)]
+    inputs: Vec<OsString>,
+    /// auto, or the name of a format (see formats/).
+    #[arg(long, default_value = "auto", value_parser = format)]
+    format: FormatArg,
+    /// Stop after so many records of each input, of whatever kind [default: none].
+    #[arg(long, value_name = "N", value_parser = positive)]
+    records: Option<u64>,
+    /// Show so many of the first crawl records, as they are read.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    first: usize,
+    /// Distinct pages, and hosts, that are counted exactly; above it the report says "at least".
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    limit_distinct: usize,
+    /// Threads that decode [default: the number of processors].
+    #[arg(long, value_name = "N", value_parser = positive)]
+    threads: Option<u64>,
+    /// Use what could not be verified: whole records before damage.
+    #[arg(long)]
+    accept_unverified: bool,
+    /// Read files twice: verify all of a file before its first record is used.
+    #[arg(long, conflicts_with = "accept_unverified")]
+    preverify: bool,
+    /// Print each report as one line of JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    rules: RulesArgs,
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+impl Args {
+    /// One input after the other: one that cannot be read does not stop the others.
+    pub fn run(self) -> anyhow::Result<Exit> {
+        let how = self.inspection()?;
+        let inputs: Vec<_> = self.inputs.iter().map(|i| InputName::parse(i)).collect();
+        if inputs.iter().filter(|i| **i == InputName::Stdin).count() > 1 {
+            anyhow::bail!("`-` is given twice; standard input can be read once");
+        }
+        let mut exit = Exit::Done;
+        for (at, input) in inputs.iter().enumerate() {
+            let found = match inspect(input, &how) {
+                Ok(report) => self.print(input, &report, at > 0)?,
+                Err(error) => {
+                    eprintln!("cashrank: {error}");
+                    exit_of_error(&error)
+                }
+            };
+            exit = worse(exit, found);
+        }
+        Ok(exit)
+    }
+
+    fn inspection(&self) -> anyhow::Result<Inspection> {
+        Ok(Inspection {
+            format: self.format.0,
+            records: self.records,
+            first: self.first,
+            distinct: self.limit_distinct,
+            threads: threads(self.threads),
+            limits: self.limits.resolve(None),
+            input: self.rules.resolve(None)?,
+            source: SourceOptions {
+                accept_unverified: self.accept_unverified,
+                preverify: self.preverify,
+                ..SourceOptions::default()
+            },
+        })
+    }
+
+    fn print(&self, input: &InputName, report: &Report, apart: bool) -> anyhow::Result<Exit> {
+        print(|out| {
+            if self.json {
+                serde_json::to_writer(&mut *out, &as_json(input, report))?;
+                return Ok(out.write_all(b"\n")?);
+            }
+            if apart {
+                out.write_all(b"\n")?;
+            }
+            tell(input, report, out)
+        })?;
+        Ok(match report {
+            report if report.damage.is_some() => Exit::Corrupt,
+            report if report.skipped_total() > 0 => Exit::Skipped,
+            _ => Exit::Done,
+        })
+    }
+}
+
+/// Of two inputs' exit codes the one that weighs more: an error, then damage, then skipped records.
+fn worse(one: Exit, other: Exit) -> Exit {
+    let weight = |exit| match exit {
+        Exit::Done => 0,
+        Exit::Skipped => 1,
+        Exit::Corrupt => 2,
+        _ => 3,
+    };
+    if weight(other) > weight(one) {
+        other
+    } else {
+        one
+    }
+}
+
+/// The report, for people.
+fn tell(input: &InputName, report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+    writeln!(out, "{input}: {}", packed(report))?;
+    match report.format {
+        Some(format) => line(
+            out,
+            "format",
+            &format!("{} ({})", format.name(), report.told_by),
+        )?,
+        None => line(out, "format", "none: it holds nothing")?,
+    }
+    line(out, "records", &records(report))?;
+    if !report.other.is_empty() {
+        let other = report
+            .other
+            .iter()
+            .map(|(kind, count)| counted(*count, kind));
+        line(out, "other", &list(other))?;
+    }
+    let statuses = report.statuses.iter();
+    let statuses = statuses.map(|(status, count)| format!("{} with {status}", thousands(*count)));
+    let odd = [
+        (report.odd_statuses, "with others"),
+        (report.no_status, "without"),
+    ];
+    line(out, "statuses", &list(statuses.chain(some(&odd))))?;
+    line(out, "links", &links(&report.links))?;
+    line(out, "pages", &pages(report))?;
+    line(out, "times", &times(&report.times))?;
+    for first in &report.first {
+        tell_first(first, out)?;
+    }
+    for (reason, odd) in &report.skipped {
+        tell_odd(&format!("skipped as {}", reason.name()), odd, out)?;
+    }
+    if report.times.back.count > 0 {
+        tell_odd("back in time", &report.times.back, out)?;
+    }
+    if let Some(damage) = &report.damage {
+        let records = thousands(damage.records);
+        line(
+            out,
+            "damage",
+            &format!("after {records} records: {}", damage.what),
+        )?;
+    } else if !report.whole {
+        line(out, "stopped", "as --records says; the rest was not read")?;
+    }
+    if let Some(why) = nothing(report) {
+        line(out, "nothing", why)?;
+    }
+    Ok(())
+}
+
+fn line(out: &mut dyn Write, name: &str, text: &str) -> anyhow::Result<()> {
+    let text = if text.is_empty() { "none" } else { text };
+    let colon = if name.is_empty() { "" } else { ":" };
+    Ok(writeln!(out, "  {:<10}{text}", format!("{name}{colon}"))?)
+}
+
+fn packed(report: &Report) -> String {
+    let members = report.members.zip(report.unchecked);
+    let bytes = |n| format!("{} bytes", thousands(n));
+    let unpacked = bytes(report.bytes);
+    let parts = |what: &str| match members {
+        Some((all, 0)) => format!("{what}, {} whole, all with checksums", thousands(all)),
+        Some((all, unchecked)) => format!(
+            "{what}, {} whole, {} without a checksum",
+            thousands(all),
+            thousands(unchecked)
+        ),
+        None => what.into(),
+    };
+    match report.compression {
+        None => "not read: it was to be verified first".into(),
+        Some(Compression::Plain) => format!("plain, {unpacked}"),
+        Some(packed) => {
+            let parts = match packed {
+                Compression::Gzip => parts("gzip members"),
+                _ => parts("zstd frames"),
+            };
+            format!("{parts}; {}, {unpacked} unpacked", bytes(report.compressed))
+        }
+    }
+}
+
+fn records(report: &Report) -> String {
+    let of = [
+        (report.visits, "visits"),
+        (report.gone, "gone"),
+        (report.unchanged, "unchanged"),
+        (report.failed, "failed"),
+        (report.out_of_scope, "out of scope"),
+        (report.skipped_total(), "skipped"),
+        (report.other_total(), "no crawl records"),
+    ];
+    let total = thousands(report.records);
+    match list(some(&of)) {
+        parts if parts.is_empty() => total,
+        parts => format!("{total}: {parts}"),
+    }
+}
+
+fn links(links: &Links) -> String {
+    let dropped = [
+        (links.scheme, "to no page"),
+        (links.invalid, "invalid"),
+        (links.too_long, "too long"),
+        (links.own, "to the page itself"),
+        (links.out_of_scope, "out of scope"),
+        (links.repeated, "repeated"),
+    ];
+    let followed = format!(
+        "{} followed, at most {} of a page",
+        thousands(links.followed),
+        thousands(links.most)
+    );
+    let parts = std::iter::once(followed).chain(some(&dropped));
+    format!("{} read: {}", thousands(links.read), list(parts))
+}
+
+fn pages(report: &Report) -> String {
+    let mut text = format!(
+        "{} distinct, {} of them in crawl records",
+        distinct(report.pages),
+        distinct(report.fetched)
+    );
+    if let Some(hosts) = report.hosts {
+        text += &format!("; {} hosts", distinct(hosts));
+    }
+    if report.again > 0 {
+        text += &format!(
+            "; {} records of a page that had one",
+            thousands(report.again)
+        );
+    }
+    text
+}
+
+fn distinct(count: Distinct) -> String {
+    let at_least = if count.at_least { "at least " } else { "" };
+    format!("{at_least}{}", thousands(count.count))
+}
+
+fn times(times: &Times) -> String {
+    let range = match (times.earliest, times.latest) {
+        (None, _) => None,
+        (earliest, latest) => Some(format!("{} to {}", time(earliest), time(latest))),
+    };
+    list(
+        range
+            .into_iter()
+            .chain(some(&[(times.none, "records without")])),
+    )
+}
+
+fn tell_first(first: &First, out: &mut dyn Write) -> anyhow::Result<()> {
+    let facts = [
+        first.status.map(|status| status.to_string()),
+        first.time.map(|at| time(Some(at))),
+    ];
+    let facts = list(std::iter::once(first.what.into()).chain(facts.into_iter().flatten()));
+    let place = position(&first.place);
+    line(out, "first", &format!("{} ({facts}; {place})", first.url))?;
+    if let Some(to) = &first.redirect {
+        line(out, "", &format!("redirects to {to}"))?;
+    }
+    if let Some(base) = &first.base {
+        line(out, "", &format!("base {base}"))?;
+    }
+    let (read, followed) = (thousands(first.read), thousands(first.followed));
+    line(out, "", &format!("{read} links read, {followed} followed"))?;
+    for link in &first.links {
+        line(out, "", &format!("-> {link}"))?;
+    }
+    match first.followed - first.links.len() as u64 {
+        0 => Ok(()),
+        more => line(out, "", &format!("-> and {} more", thousands(more))),
+    }
+}
+
+fn tell_odd(what: &str, odd: &Odd, out: &mut dyn Write) -> anyhow::Result<()> {
+    line(out, "odd", &format!("{} {what}", thousands(odd.count)))?;
+    for place in &odd.first {
+        let detail = place
+            .detail
+            .as_ref()
+            .map_or(String::new(), |detail| format!(": {detail}"));
+        line(out, "", &format!("{}{detail}", position(place)))?;
+    }
+    Ok(())
+}
+
+fn position(place: &Place) -> String {
+    format!("record {} at byte {}", thousands(place.record), place.byte)
+}
+
+/// Why a ranking of it would be empty, if it would.
+fn nothing(report: &Report) -> Option<&'static str> {
+    if report.visits == 0 && report.out_of_scope > 0 {
+        Some("no page in --scope was fetched in what was read: there is nothing to rank by")
+    } else if report.visits == 0 {
+        Some("no page was fetched in what was read: there is nothing to rank by")
+    } else if report.links.read == 0 {
+        Some("pages were fetched, but no link of theirs is known: all would rank the same")
+    } else if report.links.followed == 0 {
+        Some("there are links, but none to another page: all would rank the same")
+    } else {
+        None
+    }
+}
+
+fn counted(count: u64, what: &str) -> String {
+    format!("{} {what}", thousands(count))
+}
+
+/// Those that are not 0.
+fn some<'c>(counts: &'c [(u64, &'c str)]) -> impl Iterator<Item = String> + 'c {
+    let some = counts.iter().filter(|(count, _)| *count > 0);
+    some.map(|(count, what)| counted(*count, what))
+}
+
+fn list(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// The report, for programs.
+fn as_json(input: &InputName, report: &Report) -> Value {
+    let count = |count: Distinct| json!({"count": count.count, "at_least": count.at_least});
+    let skipped = report.skipped.iter();
+    let skipped: serde_json::Map<_, _> = skipped
+        .map(|(reason, odd)| (reason.name().to_owned(), odd_json(odd)))
+        .collect();
+    let (links, times) = (&report.links, &report.times);
+    json!({
+        "input": input.to_string(),
+        "compression": report.compression.map(|packed| packed.to_string()),
+        "compressed_bytes": report.compressed,
+        "bytes": report.bytes,
+        "members": report.members,
+        "members_unchecked": report.unchecked,
+        "format": report.format.map(|format| format.name()),
+        "format_told_by": report.told_by,
+        "whole": report.whole,
+        "damage": report.damage.as_ref().map(|damage| json!({
+            "what": damage.what,
+            "records_before": damage.records,
+            "member_at": damage.member,
+            "verified_bytes": damage.verified,
+        })),
+        "records": report.records,
+        "visits": report.visits,
+        "gone": report.gone,
+        "unchanged": report.unchanged,
+        "failed": report.failed,
+        "out_of_scope": report.out_of_scope,
+        "skipped": skipped,
+        "other": report.other,
+        "statuses": report.statuses,
+        "statuses_odd": report.odd_statuses,
+        "statuses_none": report.no_status,
+        "links": {
+            "read": links.read,
+            "followed": links.followed,
+            "most": links.most,
+            "scheme": links.scheme,
+            "invalid": links.invalid,
+            "too_long": links.too_long,
+            "own": links.own,
+            "repeated": links.repeated,
+            "out_of_scope": links.out_of_scope,
+        },
+        "pages": count(report.pages),
+        "pages_fetched": count(report.fetched),
+        "records_again": report.again,
+        "hosts": report.hosts.map(count),
+        "times": {
+            "earliest": times.earliest.map(|at| time(Some(at))),
+            "latest": times.latest.map(|at| time(Some(at))),
+            "none": times.none,
+            "back": odd_json(&times.back),
+        },
+        "first": report.first.iter().map(first_json).collect::<Vec<_>>(),
+        "nothing": nothing(report),
+    })
+}
+
+fn place_json(place: &Place) -> Value {
+    json!({"record": place.record, "byte": place.byte, "detail": place.detail})
+}
+
+fn odd_json(odd: &Odd) -> Value {
+    json!({"count": odd.count, "first": odd.first.iter().map(place_json).collect::<Vec<_>>()})
+}
+
+fn first_json(first: &First) -> Value {
+    json!({
+        "record": first.place.record,
+        "byte": first.place.byte,
+        "url": first.url,
+        "what": first.what,
+        "status": first.status,
+        "time": first.time.map(|at| time(Some(at))),
+        "redirect": first.redirect,
+        "base": first.base,
+        "links_read": first.read,
+        "links_followed": first.followed,
+        "links": first.links,
+    })
+}

@@ -1,0 +1,68 @@
+//! Counting what is distinct: exactly up to a limit, from there on only that there is more.
+
+use std::collections::HashSet;
+
+use super::report::Distinct;
+use crate::engine::Fingerprint;
+
+/// Names by their fingerprints, of which no two are the same but by a chance of 1 in 10^26 or less.
+pub(super) struct Names {
+    known: HashSet<Fingerprint>,
+    limit: usize,
+    full: bool,
+}
+
+impl Names {
+    pub fn new(limit: usize) -> Names {
+        Names {
+            known: HashSet::new(),
+            limit,
+            full: false,
+        }
+    }
+
+    /// Whether the name was seen before, as far as is known.
+    pub fn add(&mut self, name: Fingerprint) -> bool {
+        if self.known.len() < self.limit {
+            return !self.known.insert(name);
+        }
+        let seen = self.known.contains(&name);
+        self.full |= !seen;
+        seen
+    }
+
+    pub fn count(&self) -> Distinct {
+        Distinct {
+            count: self.known.len() as u64,
+            at_least: self.full,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::HashKey;
+
+    #[test]
+    fn exact_up_to_the_limit() {
+        let fingerprints = HashKey([1, 2]).fingerprints();
+        let mut names = Names::new(3);
+        let mut add = |name: &str| (names.add(fingerprints.of(name.as_bytes())), names.count());
+        let exactly = |count| Distinct {
+            count,
+            at_least: false,
+        };
+        assert_eq!(add("a"), (false, exactly(1)));
+        assert_eq!(add("a"), (true, exactly(1)));
+        assert_eq!(add("b"), (false, exactly(2)));
+        assert_eq!(add("c"), (false, exactly(3)));
+        assert_eq!(add("b"), (true, exactly(3)));
+        let more = Distinct {
+            count: 3,
+            at_least: true,
+        };
+        assert_eq!(add("d"), (false, more));
+        assert_eq!(add("c"), (true, more));
+    }
+}

@@ -1,0 +1,321 @@
+//! Counting what comes out of the pipeline.
+
+use std::collections::VecDeque;
+use std::ops::{Range, RangeInclusive};
+use std::sync::Arc;
+
+use super::Inspection;
+use super::distinct::Names;
+use super::report::{Damage, First, Place, Report};
+use crate::batch::{Batch, Entry, Fingerprints, HashKey, What};
+use crate::decode::{Decoder, Format, Names as Naming, Parsed, Reason, Time, is_redirect};
+use crate::error::{Error, Result};
+use crate::ingest::over_the_limit;
+use crate::ingest::pipeline::Piece;
+use crate::source::{Chunk, Summary};
+use crate::url;
+
+/// Statuses counted one by one.
+const STATUSES: RangeInclusive<i32> = -999..=999;
+/// Most bytes of a text shown to people.
+const SHOWN: usize = 200;
+
+/// An input being read.
+pub(super) struct Reading<'a> {
+    how: &'a Inspection,
+    report: Report,
+    decoder: Arc<dyn Decoder>,
+    archive: bool,
+    key: HashKey,
+    fingerprints: Fingerprints,
+    pages: Names,
+    fetched: Names,
+    hosts: Names,
+    /// Names are URLs.
+    urls: bool,
+    /// Where the last record ended.
+    offset: u64,
+    last_time: Option<Time>,
+    /// Where the chunk begins that is being read, and its records so far.
+    chunk: Option<u64>,
+    in_chunk: u64,
+    /// Of the chunk, by the record's number in it: what batches don't tell. Only while records are shown.
+    said: VecDeque<(u64, Said)>,
+    done: bool,
+}
+
+/// What a batch does not tell of a crawl record.
+struct Said {
+    redirect: Option<String>,
+    base: Option<String>,
+}
+
+impl<'a> Reading<'a> {
+    pub fn new(report: Report, format: Format, how: &'a Inspection, key: HashKey) -> Reading<'a> {
+        let decoder = format.decoder_by(&how.input, &how.limits);
+        Reading {
+            report,
+            archive: format == Format::Cza,
+            fingerprints: key.fingerprints(),
+            pages: Names::new(how.distinct),
+            fetched: Names::new(how.distinct),
+            hosts: Names::new(how.distinct),
+            urls: decoder.names() == Naming::Url,
+            decoder,
+            offset: 0,
+            last_time: None,
+            chunk: None,
+            in_chunk: 0,
+            said: VecDeque::new(),
+            done: how.records == Some(0),
+            how,
+            key,
+        }
+    }
+
+    pub fn key(&self) -> HashKey {
+        self.key
+    }
+
+    /// Whether as much was read as asked.
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+
+    pub fn piece(&mut self, piece: &Piece) {
+        let (chunk, batch) = (&*piece.chunk, &piece.batch);
+        if self.chunk != Some(chunk.offset) {
+            (self.chunk, self.in_chunk) = (Some(chunk.offset), 0);
+            self.look_again(chunk);
+        }
+        self.urls |= batch.part.is_some_and(|part| part.urls);
+        self.report.compressed = chunk.compressed;
+        let mut names = 0;
+        let mut complaints = batch.complaints.iter().peekable();
+        let mut others = batch.others.iter().peekable();
+        let mut statuses = batch.statuses.iter().peekable();
+        for (at, entry) in batch.entries.iter().enumerate() {
+            let at = at as u32;
+            let complaint = complaints.next_if(|(of, _)| *of == at);
+            let other = others.next_if(|(of, _)| *of == at);
+            let status = statuses.next_if(|(of, _)| *of == at);
+            let end = (entry.names_end - batch.first_name()) as usize;
+            self.names(batch, names..end);
+            names = end;
+            match entry.what {
+                What::Skipped(reason) => self.skipped(reason, complaint.map(|(_, what)| &**what)),
+                What::OutOfScope => self.report.out_of_scope += 1,
+                What::Other => self.other(other.map(|(_, kind)| *kind)),
+                _ => self.record(batch, entry, status.map(|(_, status)| *status)),
+            }
+            if self.passed(chunk.offset + entry.end) {
+                return;
+            }
+            self.in_chunk += 1;
+        }
+        if piece.last && chunk.oversize > 0 && !self.archive {
+            let limit = self.how.limits.line_bytes;
+            self.skipped(
+                Reason::TooLong,
+                Some(&over_the_limit(chunk.oversize, limit)),
+            );
+            self.passed(self.offset + chunk.oversize);
+        }
+    }
+
+    /// A record ended here. Whether it is the last to be read.
+    fn passed(&mut self, offset: u64) -> bool {
+        self.report.records += 1;
+        self.offset = offset;
+        self.done = self.how.records == Some(self.report.records);
+        self.done
+    }
+
+    /// Batches don't tell all that is shown of the first records: their chunks are decoded once more.
+    fn look_again(&mut self, chunk: &Chunk) {
+        self.said.clear();
+        if self.archive || self.report.first.len() >= self.how.first {
+            return;
+        }
+        let mut number = 0;
+        self.decoder.decode(&chunk.bytes, &mut |_, parsed| {
+            if let Parsed::Record(record) = parsed {
+                let said = Said {
+                    redirect: record.redirect.as_deref().map(shown),
+                    base: record.base.as_deref().map(shown),
+                };
+                if said.redirect.is_some() || said.base.is_some() {
+                    self.said.push_back((number, said));
+                }
+            }
+            number += 1;
+            true
+        });
+    }
+
+    /// Names that a batch gives.
+    fn names(&mut self, batch: &Batch, names: Range<usize>) {
+        for name in names {
+            let Some(&fingerprint) = batch.fingerprints.get(name) else {
+                return;
+            };
+            // A page seen before is of a host seen before.
+            if !self.pages.add(fingerprint) && self.urls {
+                let host = url::host(batch.name(name as u32));
+                self.hosts.add(self.fingerprints.of(host));
+            }
+        }
+    }
+
+    fn record(&mut self, batch: &Batch, entry: &Entry, status: Option<i32>) {
+        let report = &mut self.report;
+        match entry.what {
+            What::Gone => report.gone += 1,
+            What::Unchanged => report.unchanged += 1,
+            What::Failed => report.failed += 1,
+            _ => report.visits += 1,
+        }
+        match status {
+            Some(status) if STATUSES.contains(&status) => {
+                *report.statuses.entry(status).or_default() += 1;
+            }
+            Some(_) => report.odd_statuses += 1,
+            None => report.no_status += 1,
+        }
+        self.links(batch, entry);
+        self.time(entry.fetched_at);
+        // In an archive a name's number tells it from others.
+        let page = match batch.part {
+            Some(_) => u128::from(entry.source),
+            None => batch.fingerprints[entry.source as usize],
+        };
+        self.report.again += u64::from(self.fetched.add(page));
+        if self.report.first.len() < self.how.first {
+            self.first(batch, entry, status);
+        }
+    }
+
+    fn links(&mut self, batch: &Batch, entry: &Entry) {
+        let (links, counts) = (&mut self.report.links, &entry.counts);
+        let followed = batch.targets(entry).len() as u64;
+        links.followed += followed;
+        links.most = links.most.max(followed);
+        links.read += u64::from(counts.read);
+        links.scheme += u64::from(counts.scheme);
+        links.invalid += u64::from(counts.invalid);
+        links.too_long += u64::from(counts.too_long);
+        links.own += u64::from(counts.own);
+        links.repeated += u64::from(counts.repeated);
+        links.out_of_scope += u64::from(counts.out_of_scope);
+    }
+
+    fn time(&mut self, time: Option<Time>) {
+        let Some(time) = time else {
+            self.report.times.none += 1;
+            return;
+        };
+        if self.last_time.is_some_and(|last| time < last) {
+            let place = self.place(None);
+            self.report.times.back.add(place);
+        }
+        self.last_time = Some(time);
+        let times = &mut self.report.times;
+        times.earliest = Some(times.earliest.map_or(time, |earliest| earliest.min(time)));
+        times.latest = times.latest.max(Some(time));
+    }
+
+    fn first(&mut self, batch: &Batch, entry: &Entry, status: Option<i32>) {
+        while self.said.front().is_some_and(|(at, _)| *at < self.in_chunk) {
+            self.said.pop_front();
+        }
+        let (redirect, base) = match self.said.front() {
+            Some((at, said)) if *at == self.in_chunk => (said.redirect.clone(), said.base.clone()),
+            _ => (None, None),
+        };
+        let name = |number: u32| match number.checked_sub(batch.first_name()) {
+            Some(here) => String::from_utf8_lossy(batch.name(here)).into_owned(),
+            None => format!("name {number} of the archive"),
+        };
+        let targets = batch.targets(entry);
+        let is_redirect = status.is_some_and(is_redirect);
+        self.report.first.push(First {
+            place: self.place(None),
+            url: name(entry.source),
+            what: match entry.what {
+                What::Gone => "gone",
+                What::Unchanged => "unchanged",
+                What::Failed => "failed",
+                _ => "visit",
+            },
+            status,
+            time: entry.fetched_at,
+            redirect: redirect.filter(|_| is_redirect),
+            base,
+            read: u64::from(entry.counts.read),
+            links: targets
+                .iter()
+                .take(First::LINKS)
+                .map(|&target| name(target))
+                .collect(),
+            followed: targets.len() as u64,
+        });
+    }
+
+    fn place(&self, detail: Option<&str>) -> Place {
+        Place {
+            record: self.report.records + 1,
+            byte: self.offset,
+            detail: detail.map(str::to_owned),
+        }
+    }
+
+    fn skipped(&mut self, reason: Reason, detail: Option<&str>) {
+        let place = self.place(detail);
+        self.report.skipped.entry(reason).or_default().add(place);
+    }
+
+    fn other(&mut self, kind: Option<&'static str>) {
+        // An archive does not keep what they were.
+        let kind = kind.unwrap_or("no crawl record");
+        *self.report.other.entry(kind).or_default() += 1;
+    }
+
+    /// The source has nothing more.
+    pub fn end(&mut self, summary: &Summary) {
+        let report = &mut self.report;
+        report.bytes = summary.bytes;
+        report.compressed = summary.compressed;
+        report.members = Some(summary.members);
+        report.unchecked = Some(summary.unchecked);
+        report.whole = summary.damage.is_none() && report.damage.is_none();
+    }
+
+    /// Damage ended the reading; other errors are given back.
+    pub fn damaged(&mut self, error: Error) -> Result<()> {
+        if !matches!(error, Error::Corrupt { .. }) {
+            return Err(error);
+        }
+        self.report.damage = Some(Damage::of(&error, self.report.records));
+        self.report.whole = false;
+        Ok(())
+    }
+
+    pub fn finish(self) -> Report {
+        let mut report = self.report;
+        report.bytes = report.bytes.max(self.offset);
+        report.pages = self.pages.count();
+        report.fetched = self.fetched.count();
+        report.hosts = self.urls.then(|| self.hosts.count());
+        report
+    }
+}
+
+/// Text of an input, for people.
+fn shown(text: &[u8]) -> String {
+    let front = String::from_utf8_lossy(&text[..text.len().min(SHOWN)]).into_owned();
+    if text.len() > SHOWN {
+        front + "..."
+    } else {
+        front
+    }
+}

@@ -1,0 +1,217 @@
+//! What was found in an input.
+
+use std::collections::BTreeMap;
+
+use crate::decode::{Format, Reason, Time};
+use crate::error::Error;
+use crate::source::Compression;
+
+/// What was found in an input, from its start to its end, to damage, or as far as asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// What it is packed in; `None`: unknown, since it is damaged and was to be verified first.
+    pub compression: Option<Compression>,
+    /// Compressed bytes read.
+    pub compressed: u64,
+    /// Decompressed bytes read.
+    pub bytes: u64,
+    /// gzip members or zstd frames that ended well; `None`: it was not read to the end.
+    pub members: Option<u64>,
+    /// Those of them without a checksum.
+    pub unchecked: Option<u64>,
+    /// What it was read as; `None`: it holds nothing.
+    pub format: Option<Format>,
+    /// What told the format, for people.
+    pub told_by: String,
+    /// It was read to a sound end.
+    pub whole: bool,
+    /// What ended the reading, if it was damage.
+    pub damage: Option<Damage>,
+    /// Records of whatever kind: the sum of those below.
+    pub records: u64,
+    /// Pages fetched, with their links.
+    pub visits: u64,
+    /// Pages gone (404, 410).
+    pub gone: u64,
+    /// Pages unchanged (304, `revisit`), their links unknown.
+    pub unchanged: u64,
+    /// Fetches that failed.
+    pub failed: u64,
+    /// Records of pages out of scope (`--scope`); of these nothing else is counted.
+    pub out_of_scope: u64,
+    /// Records that cannot be used, by reason.
+    pub skipped: BTreeMap<Reason, Odd>,
+    /// Pieces that rightly are no crawl records, by kind.
+    pub other: BTreeMap<&'static str, u64>,
+    /// HTTP statuses of crawl records, from -999 to 999 (negative: the crawler's own codes).
+    pub statuses: BTreeMap<i32, u64>,
+    /// Statuses out of that range.
+    pub odd_statuses: u64,
+    /// Crawl records without a status.
+    pub no_status: u64,
+    /// Links of crawl records.
+    pub links: Links,
+    /// Distinct pages: those fetched, and those linked to.
+    pub pages: Distinct,
+    /// Distinct pages that the crawl records are of.
+    pub fetched: Distinct,
+    /// Crawl records of a page that had one before, as far as pages are told apart.
+    pub again: u64,
+    /// Distinct hosts of pages; `None`: names are no URLs.
+    pub hosts: Option<Distinct>,
+    /// Times of fetches.
+    pub times: Times,
+    /// The first crawl records, as they are read.
+    pub first: Vec<First>,
+}
+
+/// A record's place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Its number, from 1.
+    pub record: u64,
+    /// Offset of its first byte in the decompressed input.
+    pub byte: u64,
+    /// What is wrong there, for people; `None`: not kept.
+    pub detail: Option<String>,
+}
+
+/// Something odd.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Odd {
+    /// How often.
+    pub count: u64,
+    /// The first places, at most [`Odd::PLACES`].
+    pub first: Vec<Place>,
+}
+
+impl Odd {
+    /// Places kept.
+    pub const PLACES: usize = 3;
+
+    pub(super) fn add(&mut self, place: Place) {
+        self.count += 1;
+        if self.first.len() < Odd::PLACES {
+            self.first.push(place);
+        }
+    }
+}
+
+/// Damage that ended the reading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// What is wrong and where, and how much of it was used.
+    pub what: String,
+    /// Records read before it.
+    pub records: u64,
+    /// The gzip member or zstd frame that is damaged: its offset in the compressed input.
+    pub member: Option<u64>,
+    /// Offset in the decompressed input: all before it was verified.
+    pub verified: u64,
+}
+
+impl Damage {
+    pub(super) fn of(error: &Error, records: u64) -> Damage {
+        match error {
+            Error::Corrupt { damage, .. } => Damage {
+                what: damage.to_string(),
+                records,
+                member: damage.member.map(|member| member.compressed),
+                verified: damage.unverified_from,
+            },
+            error => Damage {
+                what: error.to_string(),
+                records,
+                member: None,
+                verified: 0,
+            },
+        }
+    }
+}
+
+/// Links, counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Links {
+    /// As read: the sum of those below but `most`.
+    pub read: u64,
+    /// Distinct targets of a record, summed over records: what is ranked by.
+    pub followed: u64,
+    /// The most distinct targets that one record has.
+    pub most: u64,
+    /// To something that is no page: `mailto:`, `javascript:` and the like.
+    pub scheme: u64,
+    /// Not a URL.
+    pub invalid: u64,
+    /// Longer than `--limit-url`.
+    pub too_long: u64,
+    /// To the page itself.
+    pub own: u64,
+    /// To a target that the record has named before.
+    pub repeated: u64,
+    /// To a page out of scope (`--scope`).
+    pub out_of_scope: u64,
+}
+
+/// A count of distinct things.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Distinct {
+    /// How many.
+    pub count: u64,
+    /// There are more: the limit was reached.
+    pub at_least: bool,
+}
+
+/// Times of fetches.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Times {
+    /// The first.
+    pub earliest: Option<Time>,
+    /// The last.
+    pub latest: Option<Time>,
+    /// Crawl records without one.
+    pub none: u64,
+    /// Records whose time is before that of the last record that has one.
+    pub back: Odd,
+}
+
+/// One of the first crawl records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct First {
+    /// Where it is.
+    pub place: Place,
+    /// The page: its canonical URL, or opaque name.
+    pub url: String,
+    /// `visit`, `gone`, `unchanged` or `failed`.
+    pub what: &'static str,
+    /// HTTP status.
+    pub status: Option<i32>,
+    /// Time of the fetch.
+    pub time: Option<Time>,
+    /// Where it redirects to, as written; it is then the record's only link.
+    pub redirect: Option<String>,
+    /// What its links are joined to, as written, if that is not the page.
+    pub base: Option<String>,
+    /// Links as read.
+    pub read: u64,
+    /// Its distinct targets, in canonical form; the first [`First::LINKS`].
+    pub links: Vec<String>,
+    /// How many targets there are.
+    pub followed: u64,
+}
+
+impl First {
+    /// Targets kept.
+    pub const LINKS: usize = 5;
+}
+
+impl Report {
+    /// Records that cannot be used, for all reasons.
+    pub fn skipped_total(&self) -> u64 {
+        self.skipped.values().map(|odd| odd.count).sum()
+    }
+
+    /// Pieces that are no crawl records.
+    pub fn other_total(&self) -> u64 {
+        self.other.values().sum()
+    }
+}
