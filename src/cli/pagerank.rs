@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use cashrank::Limits;
 use cashrank::decode::Format;
-use cashrank::engine::{PageId, SelfLinks};
+use cashrank::engine::{Config, PageId, SelfLinks};
+use cashrank::rules::Follow;
 use cashrank::sim::{Options, load, pagerank};
 use cashrank::snapshot::export::{Format as ExportFormat, RankedPage, export};
 use cashrank::source::InputName;
@@ -39,6 +40,9 @@ pub struct Args {
     /// short cycles and damping is near 1; in about twice as many elsewhere.
     #[arg(long)]
     lazy: bool,
+    /// What links weigh, as of `ingest`.
+    #[arg(long, value_name = "WEIGHTS", value_parser = parsed::<Follow>)]
+    follow: Option<Follow>,
     /// Links from a page to itself: keep or drop.
     #[arg(long, value_name = "HOW", default_value = "drop", value_parser = self_links)]
     self_links: SelfLinks,
@@ -59,10 +63,13 @@ impl Args {
             name => Some(name.parse::<Format>()?),
         };
         let inputs: Vec<InputName> = self.inputs.iter().map(|i| InputName::parse(i)).collect();
+        let mut config = Config::default();
+        config.self_links = self.self_links;
+        config.follow = self.follow.unwrap_or_default();
         let loaded = load(
             &inputs,
             format,
-            self.self_links,
+            &config,
             &self.rules.resolve(None)?,
             &Limits::default(),
         )?;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use cashrank::decode::Format;
-use cashrank::engine::{Estimator, SelfLinks, WindowPolicy};
+use cashrank::engine::{Config, Estimator, WindowPolicy};
 use cashrank::rules::InputRules;
 use cashrank::sim::experiment::{Changes, Sample, Setting};
 use cashrank::sim::figures::{Base, figures};
@@ -198,7 +198,7 @@ impl Args {
         let loaded = load(
             &inputs,
             format,
-            SelfLinks::Drop,
+            &Config::default(),
             &InputRules::default(),
             &Limits::default(),
         )?;

@@ -33,9 +33,9 @@ pub(crate) use time::from_archive as archive_time;
 /// Called once for each record of a chunk, in order, with the offset in the chunk at which the
 /// record ends. Return `false` to stop decoding the chunk.
 ///
-/// Offsets never fall. One that has not grown (0 for the first of a chunk) belongs to a line
-/// inside the record that comes next: a comment within an `edges` group. Reading may be
-/// continued from an offset only if the call that gave it made it grow.
+/// Offsets never fall. One that has not grown (0 for the first of a chunk) belongs to something
+/// inside the record that comes next: a comment within an `edges` group, a `request` in a WARC capture's
+/// tail. Reading may be continued from an offset only if the call that gave it made it grow.
 pub type Sink<'s> = dyn for<'r, 'a> FnMut(usize, Parsed<'r, 'a>) -> bool + 's;
 
 /// How names are to be read.

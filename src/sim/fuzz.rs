@@ -6,7 +6,7 @@ use std::io::Cursor;
 use super::load::{Loaded, Loading};
 use crate::batch::{HashKey, Rules};
 use crate::decode::{Format, Parsed};
-use crate::engine::SelfLinks;
+use crate::engine::{Config, SelfLinks};
 use crate::fuzz::Dice;
 use crate::limits::Limits;
 use crate::source::{Compression, InputName, Source, SourceOptions};
@@ -33,7 +33,9 @@ pub(crate) fn graph(data: &[u8]) {
         Err(error) => panic!("{error}"),
     };
     let plain = source.compression() == Compression::Plain;
-    let mut loading = Loading::new(self_links);
+    let mut config = Config::default();
+    config.self_links = self_links;
+    let mut loading = Loading::new(&config);
     let threads = dice.one_of([1, 3]);
     let loaded = loading.input(source, Format::Adjacency, &rules, threads);
     // Compressed inputs may be damaged; nobody says then what is in them.

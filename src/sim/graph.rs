@@ -1,4 +1,4 @@
-//! A graph in compressed sparse rows: 4 bytes a link and 8 a node.
+//! A graph in compressed sparse rows: 4 bytes a link and 8 a node; 12 a link where links have weights.
 //!
 //! Built from rows as they are read. Link rules are those of the engine: a repeated target
 //! counts once, links from a page to itself are dropped unless kept by option, and when a page
@@ -11,11 +11,13 @@ use crate::engine::SelfLinks;
 use crate::{Error, Result};
 
 /// A directed graph. Nodes are numbered 0 to `nodes() - 1`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Graph {
     /// Row `i` is `targets[ends[i - 1]..ends[i]]`; row 0 starts at 0.
     ends: Vec<usize>,
     targets: Vec<u32>,
+    /// Empty, or of each link the part of its row's weight that is its own.
+    parts: Vec<f64>,
 }
 
 impl Graph {
@@ -48,6 +50,12 @@ impl Graph {
     pub fn targets(&self) -> &[u32] {
         &self.targets
     }
+
+    /// What each link is handed of all that its row hands on, row after row; none: all links of a row the
+    /// same.
+    pub fn parts(&self) -> &[f64] {
+        &self.parts
+    }
 }
 
 /// Collects rows in any order and makes a [`Graph`] of them.
@@ -61,6 +69,10 @@ pub struct GraphBuilder {
     /// Where each node's row stands in `arena`.
     rows: Vec<Range<usize>>,
     arena: Vec<u32>,
+    /// The weight of each link in `arena`; none: all are alike.
+    weights: Vec<u64>,
+    weighted: bool,
+    scratch: Vec<(u32, u64)>,
     /// Length of all live rows.
     live: usize,
 }
@@ -72,7 +84,18 @@ impl GraphBuilder {
             self_links,
             rows: Vec::new(),
             arena: Vec::new(),
+            weights: Vec::new(),
+            weighted: false,
+            scratch: Vec::new(),
             live: 0,
+        }
+    }
+
+    /// An empty graph whose links have weights: for [`GraphBuilder::weighted_row`].
+    pub fn weighted(self_links: SelfLinks) -> GraphBuilder {
+        GraphBuilder {
+            weighted: true,
+            ..GraphBuilder::new(self_links)
         }
     }
 
@@ -109,7 +132,31 @@ impl GraphBuilder {
         self.arena[start..].sort_unstable();
         let end = start + dedup(&mut self.arena[start..]);
         self.arena.truncate(end);
+        self.replace(source, start..end);
+    }
 
+    /// The same for a graph whose links have weights: of a target that repeats, the largest counts; one
+    /// without weight is a node, but no link.
+    pub fn weighted_row(&mut self, source: u32, links: impl IntoIterator<Item = (u32, u64)>) {
+        debug_assert!(self.weighted);
+        let start = self.arena.len();
+        let keep = self.self_links == SelfLinks::Keep;
+        self.scratch.clear();
+        self.scratch.extend(links);
+        let largest = self.scratch.iter().map(|link| link.0).max();
+        self.grow(largest.unwrap_or(source).max(source) as usize + 1);
+        let counts = |link: &(u32, u64)| link.1 > 0 && (keep || link.0 != source);
+        self.scratch.retain(counts);
+        self.scratch
+            .sort_unstable_by_key(|&(target, weight)| (target, std::cmp::Reverse(weight)));
+        self.scratch.dedup_by_key(|link| link.0);
+        self.arena.extend(self.scratch.iter().map(|link| link.0));
+        self.weights.extend(self.scratch.iter().map(|link| link.1));
+        self.replace(source, start..self.arena.len());
+    }
+
+    /// The row just put at the arena's end is that of `source`.
+    fn replace(&mut self, source: u32, Range { start, end }: Range<usize>) {
         // An empty row points at no place, so that clearing need not move it.
         let row = if start < end { start..end } else { 0..0 };
         let replaced = std::mem::replace(&mut self.rows[source as usize], row);
@@ -130,24 +177,38 @@ impl GraphBuilder {
             let row = &mut self.rows[node as usize];
             let len = row.len();
             self.arena.copy_within(row.clone(), end);
+            if self.weighted {
+                self.weights.copy_within(row.clone(), end);
+            }
             *row = end..end + len;
             end += len;
         }
         self.arena.truncate(end);
+        self.weights.truncate(end);
     }
 
     /// The graph of all rows.
     pub fn build(self) -> Graph {
         let mut targets = Vec::with_capacity(self.live);
+        let mut parts = Vec::new();
         let ends = self
             .rows
             .into_iter()
             .map(|row| {
-                targets.extend_from_slice(&self.arena[row]);
+                targets.extend_from_slice(&self.arena[row.clone()]);
+                if self.weighted {
+                    let weights = &self.weights[row];
+                    let all: u64 = weights.iter().sum();
+                    parts.extend(weights.iter().map(|&weight| weight as f64 / all as f64));
+                }
                 targets.len()
             })
             .collect();
-        Graph { ends, targets }
+        Graph {
+            ends,
+            targets,
+            parts,
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use super::graph::{Graph, GraphBuilder};
 use crate::batch::{Batch, Entry, HashKey, Rules, What};
 use crate::cza::Chain;
 use crate::decode::{Format, Time, guess};
-use crate::engine::{Fingerprint, SelfLinks};
+use crate::engine::{Config, Fingerprint};
 use crate::ingest::pipeline::{Next, Pipeline};
 use crate::limits::Limits;
 use crate::rules::InputRules;
@@ -38,7 +38,8 @@ pub struct Page {
     pub last_fetch: Option<Time>,
 }
 
-/// Reads `inputs` into a graph. What is a visit, and which links count, is decided as by the engine;
+/// Reads `inputs` into a graph. What is a visit, which links count and what they weigh is decided as by the
+/// engine with this `config`;
 /// of several visits of a page the last one counts, and a page gone has no links.
 ///
 /// # Errors
@@ -46,18 +47,18 @@ pub struct Page {
 pub fn load(
     inputs: &[InputName],
     format: Option<Format>,
-    self_links: SelfLinks,
+    config: &Config,
     input: &InputRules,
     limits: &Limits,
 ) -> Result<Loaded> {
     let rules = Rules {
         limits: limits.clone(),
-        self_links,
+        self_links: config.self_links,
         key: HashKey::random()?,
         input: input.clone(),
-        classes: false,
+        classes: !config.follow.is_default(),
     };
-    let mut loading = Loading::new(self_links);
+    let mut loading = Loading::new(config);
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     for input in inputs {
         let mut source = Source::open(input, limits, &SourceOptions::default())?;
@@ -78,6 +79,8 @@ pub fn load(
 
 pub(super) struct Loading {
     builder: GraphBuilder,
+    /// What a link of each class weighs; none: all the same.
+    weights: Vec<u64>,
     nodes: HashMap<Fingerprint, u32>,
     pages: Vec<Page>,
     skipped: u64,
@@ -89,9 +92,17 @@ pub(super) struct Loading {
 }
 
 impl Loading {
-    pub fn new(self_links: SelfLinks) -> Loading {
+    pub fn new(config: &Config) -> Loading {
+        let weights = match config.follow.is_default() {
+            true => Vec::new(),
+            false => config.follow.table(),
+        };
         Loading {
-            builder: GraphBuilder::new(self_links),
+            builder: match weights.is_empty() {
+                true => GraphBuilder::new(config.self_links),
+                false => GraphBuilder::weighted(config.self_links),
+            },
+            weights,
             nodes: HashMap::new(),
             pages: Vec::new(),
             skipped: 0,
@@ -181,7 +192,13 @@ impl Loading {
                 *visits += 1;
                 let targets = batch.targets(entry).iter();
                 let targets = targets.map(|&name| self.ids[name as usize]);
-                self.builder.row(source, targets);
+                if self.weights.is_empty() {
+                    self.builder.row(source, targets);
+                } else {
+                    let classes = batch.classes(entry).iter();
+                    let weights = classes.map(|class| self.weights[usize::from(class.number())]);
+                    self.builder.weighted_row(source, targets.zip(weights));
+                }
             }
         }
     }

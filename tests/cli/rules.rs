@@ -1,7 +1,7 @@
 //! What is taken from inputs, by option: an input that the rules apply to gives what the same input
 //! gives that was cleaned by hand.
 
-use crate::support::{Lab, crawl};
+use crate::support::{Lab, crawl, sample};
 
 /// Visitors' marks in URLs, pages and links out of scope.
 const DIRTY: &str = r#"
@@ -126,5 +126,29 @@ fn rules_that_say_nothing() {
         lab.run(&format!("ingest dirty --store s {rule}"))
             .exits(2)
             .says(&[said]);
+    }
+}
+
+/// The exact reference weighs links alike; and what is far from it is found to be.
+#[test]
+fn exact_pagerank_with_weights() {
+    let lab = Lab::new();
+    lab.file("in", sample(300).concat());
+    for weights in ["internal=1,external=9", "internal=0", "external=0"] {
+        let store = format!("store-{weights}");
+        let line = format!("ingest in --store {store} --correction --repeat 60 --follow {weights}");
+        lab.run(&line).exits(0);
+        lab.run(&format!("pagerank in -o exact --follow {weights}"))
+            .exits(0);
+        let bound = lab.stat(&store)["bound_l1"].as_f64().unwrap();
+        let found = lab.run(&format!("compare {store} exact --json")).exits(0);
+        let l1 = found.json()["l1"].as_f64().unwrap();
+        assert!(
+            bound < 1e-6 && l1 <= bound + 1e-12,
+            "{weights}: {l1}, {bound}"
+        );
+        lab.run("pagerank in -o plain").exits(0);
+        let found = lab.run(&format!("compare {store} plain --json")).exits(0);
+        assert!(found.json()["l1"].as_f64().unwrap() > 0.01);
     }
 }

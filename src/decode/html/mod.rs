@@ -1,8 +1,8 @@
 //! The links of an HTML page, by the HTML standard, as a crawler without scripting sees them. Specified in
 //! `formats/html.md`.
 //!
-//! Tags are found where the standard's tokenizer finds them ([`tags`]); no tree is built. Text is
-//! decoded first ([`charset`]), so that links are UTF-8 whatever the page is written in.
+//! Tags are found where the standard's tokenizer finds them (`tags`); no tree is built. Text is
+//! decoded first (`charset`), so that links are UTF-8 whatever the page is written in.
 
 mod charset;
 mod foreign;
