@@ -33,6 +33,9 @@ pub struct Limits {
 /// Largest `line_bytes` and `url_bytes`: a batch counts its bytes in 32 bits.
 const BYTES_MAX: u64 = 1 << 30;
 
+/// The usual `line_bytes`.
+pub(crate) const LINE_BYTES: u64 = 64 << 20;
+
 /// Largest `links`. Decoders keep one more at most: a line may hold tens of millions of empty ones,
 /// each of which would take more memory than text: 32 bytes.
 pub(crate) const LINKS_MAX: usize = 3 << 20;
@@ -63,7 +66,7 @@ impl Limits {
 impl Default for Limits {
     fn default() -> Self {
         Limits {
-            line_bytes: 64 << 20,
+            line_bytes: LINE_BYTES,
             url_bytes: 8192,
             links: 1_000_000,
             held_bytes: 64 << 20,

@@ -590,7 +590,10 @@ fn real_records_with_names_of_their_own() {
         fields: Fields::of(fields.to_vec()).unwrap(),
         ..InputRules::default()
     };
-    let said = decode(&*Format::Records.decoder_by(&rules), &data);
+    let said = decode(
+        &*Format::Records.decoder_by(&rules, &cashrank::Limits::default()),
+        &data,
+    );
     let records = said.iter().map(|said| match &said.what {
         What::Record(record) => record,
         other => panic!("{other:?}"),

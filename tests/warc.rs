@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use cashrank::Limits;
 use cashrank::decode::{Decoder, Format, Parsed};
 use cashrank::rules::{InputRules, Outlinks};
 
@@ -36,10 +37,11 @@ fn data(name: &str) -> Option<Vec<u8>> {
 }
 
 fn by(outlinks: Outlinks) -> std::sync::Arc<dyn Decoder> {
-    Format::Warc.decoder_by(&InputRules {
+    let rules = InputRules {
         outlinks,
         ..InputRules::default()
-    })
+    };
+    Format::Warc.decoder_by(&rules, &Limits::default())
 }
 
 /// What was handed out: `status`, `revisit status`, `bad: reason` or the kind of what is no record, each

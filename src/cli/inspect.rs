@@ -211,7 +211,7 @@ fn packed(report: &Report) -> String {
                 Compression::Gzip => parts("gzip members"),
                 _ => parts("zstd frames"),
             };
-            format!("{parts}; {} of {unpacked}", bytes(report.compressed))
+            format!("{parts}; {}, {unpacked} unpacked", bytes(report.compressed))
         }
     }
 }

@@ -10,7 +10,10 @@ use super::{Bad, Decoder, Names, Parsed, Record, Sink, Skipper};
 use frame::{ArcSkipper, Frame};
 
 /// See the module.
-pub(super) struct Arc;
+pub(super) struct Arc {
+    /// Most bytes that the body of an answer may take once it is decoded.
+    pub body_bytes: u64,
+}
 
 impl Decoder for Arc {
     fn names(&self) -> Names {
@@ -37,7 +40,7 @@ impl Decoder for Arc {
         let mut end = 0;
         while let Some(frame) = frame::first(&chunk[end..], true) {
             end += frame.end;
-            let parsed = match read(frame, &mut record) {
+            let parsed = match read(frame, self.body_bytes, &mut record) {
                 Ok(None) => Parsed::Record(&record),
                 Ok(Some(kind)) => Parsed::Other { kind },
                 Err(bad) => bad.into(),
@@ -50,7 +53,11 @@ impl Decoder for Arc {
 }
 
 /// Reads an ARC record into `record`; `Some(kind)`: rightly none.
-fn read<'a>(frame: Frame<'a>, record: &mut Record<'a>) -> Result<Option<&'static str>, Bad> {
+fn read<'a>(
+    frame: Frame<'a>,
+    body_bytes: u64,
+    record: &mut Record<'a>,
+) -> Result<Option<&'static str>, Bad> {
     let (header, block) = frame.parts?;
     if header.url.starts_with(b"filedesc:") {
         return Ok(Some("filedesc"));
@@ -65,7 +72,7 @@ fn read<'a>(frame: Frame<'a>, record: &mut Record<'a>) -> Result<Option<&'static
     record.status = answer.status;
     record.redirect = answer.redirect();
     if record.redirect.is_none() {
-        answer.links(record)?;
+        answer.links(record, body_bytes)?;
     }
     Ok(None)
 }

@@ -20,6 +20,7 @@ use super::warc::Warc;
 use super::wat::{self, Wat};
 use crate::cza::{Cza, MAGIC};
 use crate::error::{Error, Result};
+use crate::limits::{LINE_BYTES, Limits};
 use crate::rules::{InputRules, Outlinks};
 
 /// How WARC and ARC files begin.
@@ -83,14 +84,17 @@ impl Format {
         }
     }
 
-    /// The format's parser, by these rules.
-    pub fn decoder_by(self, rules: &InputRules) -> Arc<dyn Decoder> {
+    /// The format's parser, by these rules. Of the limits, `line_bytes` bounds what a record may unpack
+    /// to.
+    pub fn decoder_by(self, rules: &InputRules, limits: &Limits) -> Arc<dyn Decoder> {
+        let body_bytes = limits.line_bytes;
         match self {
             Format::Records => Arc::new(Records::by(&rules.fields)),
             Format::Warc => Arc::new(Warc {
                 outlinks: rules.outlinks,
+                body_bytes,
             }),
-            Format::Arc => Arc::new(arc::Arc),
+            Format::Arc => Arc::new(arc::Arc { body_bytes }),
             Format::Wat => Arc::new(Wat),
             Format::Adjacency => Arc::new(Adjacency),
             Format::Edges => Arc::new(Groups::<Edges>::NEW),
@@ -108,8 +112,11 @@ impl Format {
             Format::Records => &Records::USUAL,
             Format::Warc => &Warc {
                 outlinks: Outlinks::Html,
+                body_bytes: LINE_BYTES,
             },
-            Format::Arc => &arc::Arc,
+            Format::Arc => &arc::Arc {
+                body_bytes: LINE_BYTES,
+            },
             Format::Wat => &Wat,
             Format::Adjacency => &Adjacency,
             Format::Edges => &Groups::<Edges>::NEW,

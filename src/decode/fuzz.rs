@@ -62,7 +62,7 @@ fn check(format: Format, data: &[u8]) {
 }
 
 fn check_by(format: Format, rules: &InputRules, data: &[u8]) {
-    let decoder = &*format.decoder_by(rules);
+    let decoder = &*format.decoder_by(rules, &Limits::default());
     let mut dice = Dice::of(data);
     let at_once = decode(decoder, data);
     let mut before = 0;

@@ -14,10 +14,6 @@ use super::record::is_redirect;
 use super::{Bad, Record};
 use codings::Coding;
 
-/// Most bytes that the body of one answer may take once it is decoded: as much as a record
-/// by default (`--limit-line`).
-pub(super) const BODY_MAX: usize = 64 << 20;
-
 /// Most codings undone, one over the other. An answer that names more is taken as it stands.
 const CODINGS_MAX: usize = 5;
 
@@ -93,8 +89,8 @@ impl<'a> Answer<'a> {
     /// is gone or failed nothing is learned.
     ///
     /// # Errors
-    /// If the body expands beyond [`BODY_MAX`].
-    pub fn links(&self, record: &mut Record<'_>) -> Result<(), Bad> {
+    /// If the body expands beyond `most` bytes.
+    pub fn links(&self, record: &mut Record<'_>, most: u64) -> Result<(), Bad> {
         let counts = matches!(self.status, None | Some(200..=303 | 305..=399));
         let (media_type, charset) = media_type(self.content_type);
         let html = [&b"text/html"[..], b"application/xhtml+xml"];
@@ -104,7 +100,7 @@ impl<'a> Answer<'a> {
         if !counts || !(named || media_type.is_empty()) {
             return Ok(());
         }
-        let body = self.body()?;
+        let body = self.body(most)?;
         if named || begins_as_html(&body) {
             super::html::read(&body, charset, record);
         }
@@ -112,13 +108,13 @@ impl<'a> Answer<'a> {
     }
 
     /// The body without its codings.
-    fn body(&self) -> Result<Cow<'a, [u8]>, Bad> {
+    fn body(&self, most: u64) -> Result<Cow<'a, [u8]>, Bad> {
         let mut body = Cow::Borrowed(self.body);
         if self.codings.len() > CODINGS_MAX {
             return Ok(body);
         }
         for coding in self.codings.iter().rev() {
-            if let Some(decoded) = coding.undo(&body)? {
+            if let Some(decoded) = coding.undo(&body, most)? {
                 body = Cow::Owned(decoded);
             }
         }
@@ -249,7 +245,7 @@ mod tests {
             let header = "Content-Encoding: gzip\n".repeat(count - 1);
             let block = format!("HTTP/1.1 200\n{header}Transfer-Encoding: chunked\n\n");
             let block = [block.as_bytes(), coded].concat();
-            let body = Answer::read(&block).body().unwrap().into_owned();
+            let body = Answer::read(&block).body(1 << 20).unwrap().into_owned();
             assert_eq!(body == b"<a>\n", undone, "{count}");
             assert_eq!(body == coded, !undone, "{count}");
         }

@@ -288,7 +288,10 @@ fn read_parse<'a>(lines: &mut Lines<'a>, links: &mut Vec<Link<'a>>) -> Result<Op
         count.ok_or_else(|| Bad::malformed("no `Outlinks:` with a number in `ParseData::`"))?;
     let mut found = 0;
     while found < count {
-        let Some(line) = lines.next().filter(|line| *line != "Content Metadata:") else {
+        let Some(line) = lines
+            .next()
+            .filter(|line| !line.starts_with("Content Metadata:"))
+        else {
             let said = format!("{found} outlinks, {count} were announced");
             return Err(Bad::malformed(said));
         };

@@ -21,6 +21,8 @@ use group::GroupSkipper;
 pub(super) struct Warc {
     /// Where the links of a `response` come from.
     pub outlinks: Outlinks,
+    /// Most bytes that the body of an answer may take once it is decoded.
+    pub body_bytes: u64,
 }
 
 impl Decoder for Warc {
@@ -112,7 +114,7 @@ impl Warc {
             _ if record.redirect.is_some() => {}
             (_, Some(links)) => record.links = links,
             (Capture::Revisit, None) => record.revisit = true,
-            (Capture::Response, None) => answer.links(record)?,
+            (Capture::Response, None) => answer.links(record, self.body_bytes)?,
         }
         Ok(None)
     }

@@ -67,7 +67,7 @@ impl Pipeline {
         threads: usize,
         known: u64,
     ) -> Result<Pipeline> {
-        let decoder = format.decoder_by(&rules.input);
+        let decoder = format.decoder_by(&rules.input, &rules.limits);
         if format == Format::Cza {
             source.limit_record(rules.limits.block_bytes);
         }

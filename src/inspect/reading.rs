@@ -52,7 +52,7 @@ struct Said {
 
 impl<'a> Reading<'a> {
     pub fn new(report: Report, format: Format, how: &'a Inspection, key: HashKey) -> Reading<'a> {
-        let decoder = format.decoder_by(&how.input);
+        let decoder = format.decoder_by(&how.input, &how.limits);
         Reading {
             report,
             archive: format == Format::Cza,

@@ -8,7 +8,6 @@ use std::io::{self, ErrorKind, Read};
 use brotli_decompressor::Decompressor as Brotli;
 use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
-use super::BODY_MAX;
 use crate::decode::{Bad, Reason};
 
 /// Longest line with a chunk's size.
@@ -45,20 +44,22 @@ impl Coding {
     /// The decoded body; `None`: it is not coded so.
     ///
     /// # Errors
-    /// If it expands beyond [`BODY_MAX`].
-    pub fn undo(self, body: &[u8]) -> Result<Option<Vec<u8>>, Bad> {
+    /// If it expands beyond `most` bytes.
+    pub fn undo(self, body: &[u8], most: u64) -> Result<Option<Vec<u8>>, Bad> {
         match self {
             Coding::Chunked => Ok(chunks(body)),
-            Coding::Gzip if body.starts_with(&[0x1f, 0x8b]) => front(MultiGzDecoder::new(body)),
-            Coding::Deflate if is_zlib(body) => front(ZlibDecoder::new(body)),
-            Coding::Deflate => all(DeflateDecoder::new(body)),
-            Coding::Brotli => all(Brotli::new(body.chain(CutShort), 4096)),
+            Coding::Gzip if body.starts_with(&[0x1f, 0x8b]) => {
+                front(MultiGzDecoder::new(body), most)
+            }
+            Coding::Deflate if is_zlib(body) => front(ZlibDecoder::new(body), most),
+            Coding::Deflate => all(DeflateDecoder::new(body), most),
+            Coding::Brotli => all(Brotli::new(body.chain(CutShort), 4096), most),
             Coding::Zstd if body.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) => {
                 let Ok(mut decoder) = zstd::Decoder::new(body) else {
                     return Ok(None);
                 };
                 match decoder.window_log_max(ZSTD_WINDOW_LOG) {
-                    Ok(()) => front(decoder),
+                    Ok(()) => front(decoder, most),
                     Err(_) => Ok(None),
                 }
             }
@@ -84,24 +85,26 @@ fn is_zlib(body: &[u8]) -> bool {
 
 /// What can be read, up to the end or a fault; `None`: nothing. For codings that show by
 /// their first bytes.
-fn front(reader: impl Read) -> Result<Option<Vec<u8>>, Bad> {
-    let (decoded, _) = read(reader)?;
+fn front(reader: impl Read, most: u64) -> Result<Option<Vec<u8>>, Bad> {
+    let (decoded, _) = read(reader, most)?;
     Ok(Some(decoded).filter(|decoded| !decoded.is_empty()))
 }
 
 /// As [`front`], for codings that any bytes may look like: a fault before the end says that they are
 /// none.
-fn all(reader: impl Read) -> Result<Option<Vec<u8>>, Bad> {
-    let (decoded, fault) = read(reader)?;
+fn all(reader: impl Read, most: u64) -> Result<Option<Vec<u8>>, Bad> {
+    let (decoded, fault) = read(reader, most)?;
     let sound = fault.is_none_or(|kind| kind == ErrorKind::UnexpectedEof);
     Ok(Some(decoded).filter(|decoded| sound && !decoded.is_empty()))
 }
 
-fn read(reader: impl Read) -> Result<(Vec<u8>, Option<ErrorKind>), Bad> {
+fn read(reader: impl Read, most: u64) -> Result<(Vec<u8>, Option<ErrorKind>), Bad> {
     let mut decoded = Vec::new();
-    let result = reader.take(BODY_MAX as u64 + 1).read_to_end(&mut decoded);
-    if decoded.len() > BODY_MAX {
-        let said = format!("its HTTP body expands beyond {} MiB", BODY_MAX >> 20);
+    let result = reader
+        .take(most.saturating_add(1))
+        .read_to_end(&mut decoded);
+    if decoded.len() as u64 > most {
+        let said = format!("its HTTP body expands beyond --limit-line {most}");
         return Err(Bad::new(Reason::TooLong, said));
     }
     Ok((decoded, result.err().map(|error| error.kind())))
@@ -155,7 +158,7 @@ mod tests {
     const TEXT: &[u8] = b"<a href=one>1</a>\n<a href=two>2</a>\n";
 
     fn undone(coding: Coding, body: &[u8]) -> Option<Vec<u8>> {
-        coding.undo(body).unwrap()
+        coding.undo(body, 1 << 20).unwrap()
     }
 
     #[test]
@@ -230,12 +233,11 @@ mod tests {
 
     #[test]
     fn a_bomb_is_refused() {
-        let bomb = zstd::encode_all(std::io::repeat(0).take(BODY_MAX as u64 + 1), 1).unwrap();
-        assert_eq!(
-            Coding::Zstd.undo(&bomb).unwrap_err().reason,
-            Reason::TooLong
-        );
-        let fits = zstd::encode_all(std::io::repeat(0).take(BODY_MAX as u64), 1).unwrap();
-        assert_eq!(undone(Coding::Zstd, &fits).unwrap().len(), BODY_MAX);
+        let most = 1 << 20;
+        let zeros = |len: u64| zstd::encode_all(std::io::repeat(0).take(len), 1).unwrap();
+        let error = Coding::Zstd.undo(&zeros(most + 1), most).unwrap_err();
+        assert_eq!(error.reason, Reason::TooLong);
+        let fits = Coding::Zstd.undo(&zeros(most), most).unwrap();
+        assert_eq!(fits.map(|body| body.len() as u64), Some(most));
     }
 }

@@ -11,11 +11,8 @@ use crate::source::sniff::ZSTD_MAGIC;
 /// First bytes of the frame: 0x184D2A5D, little-endian.
 pub(super) const MAGIC: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
 
-/// Largest dictionary, compressed or not. Those in use have up to a megabyte.
-const DICTIONARY_MAX: usize = 16 << 20;
-
 /// Reads the frame at the input's start, whose magic was seen, and gives the dictionary. It may be
-/// empty.
+/// empty. Compressed or not, it may be no larger than a window: frames cannot reach farther back.
 pub(super) fn read(raw: &mut Raw, window_log: u32) -> Result<Vec<u8>, Fault> {
     let truncated = || {
         damage(
@@ -28,8 +25,8 @@ pub(super) fn read(raw: &mut Raw, window_log: u32) -> Result<Vec<u8>, Fault> {
     };
     raw.consume(8);
     let length = u32::from_le_bytes([a, b, c, d]) as usize;
-    if length > DICTIONARY_MAX {
-        return too_large();
+    if length > 1 << window_log {
+        return too_large(window_log);
     }
     let mut content = Vec::new();
     while content.len() < length {
@@ -53,11 +50,11 @@ fn unpack(packed: &[u8], window_log: u32) -> Result<Vec<u8>, Fault> {
         let mut decoder = decoder.single_frame();
         decoder.window_log_max(window_log)?;
         decoder
-            .take(DICTIONARY_MAX as u64 + 1)
+            .take((1 << window_log) + 1)
             .read_to_end(&mut content)
     });
     match result {
-        Ok(_) if content.len() > DICTIONARY_MAX => too_large(),
+        Ok(_) if content.len() > 1 << window_log => too_large(window_log),
         Ok(_) => Ok(content),
         Err(error) => invalid(&error.to_string()),
     }
@@ -68,9 +65,10 @@ pub(super) fn invalid<T>(why: &str) -> Result<T, Fault> {
     damage(InvalidData, what)
 }
 
-fn too_large<T>() -> Result<T, Fault> {
+fn too_large<T>(window_log: u32) -> Result<T, Fault> {
     let what = format!(
-        "the zstd dictionary that the input begins with is over the limit of {DICTIONARY_MAX} bytes"
+        "the zstd dictionary that the input begins with is larger than 2^{window_log} bytes: raise \
+         --limit-zstd-window"
     );
     damage(Unsupported, what)
 }
