@@ -13,6 +13,7 @@
 //! | `records` | ingest of JSON lines in zstd, to a published snapshot | `zstd -dc FILE >/dev/null` |
 //! | `archive` | convert to a crawl archive, and passes over it; the second and later ones by the difference of two runs | - |
 //! | `wat` | ingest of WAT records in gzip | `gzip -dc`, and zlib-rs in this process |
+//! | `formats` | ingest of every format, from plain files | - |
 //! | `accuracy` | time to an L1 distance of 0.01 to exact PageRank, from a list of edges | WebGraph's tools, if `webgraph` and `webgraph-rank` are on the PATH |
 //! | `reference` | ingest of JSON lines; both rankings must be the same bytes | the plain engine of `plain.rs` |
 //! | `scale` | one pass from the generator's pipe, at sizes given: speed, memory, disk, restart | the generator alone |
@@ -29,6 +30,7 @@
 mod accuracy;
 mod archive;
 mod bench;
+mod formats;
 mod input;
 mod measure;
 mod plain;
@@ -70,6 +72,9 @@ struct Options {
     /// wat: least decompressed bytes, in MiB.
     #[arg(long, default_value_t = 1024)]
     wat_mib: u64,
+    /// formats: least bytes of an input, in MiB.
+    #[arg(long, default_value_t = 256)]
+    format_mib: u64,
     /// Write what is printed to benches/runs/DATE-NAME.txt, too.
     #[arg(long)]
     name: Option<String>,
@@ -95,6 +100,7 @@ enum Part {
     Records,
     Archive,
     Wat,
+    Formats,
     Accuracy,
     Reference,
     Scale,
@@ -111,7 +117,7 @@ fn main() -> ExitCode {
     }
     if options.parts.is_empty() {
         use Part::*;
-        options.parts = vec![Records, Archive, Wat, Accuracy, Reference];
+        options.parts = vec![Records, Archive, Wat, Formats, Accuracy, Reference];
     }
     if options.sizes.is_empty() {
         options.sizes = ["1M", "10M"]
@@ -124,6 +130,7 @@ fn main() -> ExitCode {
             Part::Records => records::run(&mut bench),
             Part::Archive => archive::run(&mut bench),
             Part::Wat => wat::run(&mut bench),
+            Part::Formats => formats::run(&mut bench),
             Part::Accuracy => accuracy::run(&mut bench),
             Part::Reference => reference::run(&mut bench),
             Part::Scale => scale::run(&mut bench),

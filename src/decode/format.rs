@@ -182,6 +182,10 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
         _ if start.starts_with(ARC) => {
             Ok((Format::Arc, "it begins as an ARC file does".to_owned()))
         }
+        _ if is_index(start) => Err(
+            "it is an index of archives (CDX): `cashrank order` puts their records in its order"
+                .to_owned(),
+        ),
         [b'<', ..] => Err("it looks like HTML or XML".to_owned()),
         _ if nutch::starts(start) => Ok((Format::Nutch, "it begins with `Recno::`".to_owned())),
         _ => guess_lines(head).map_or_else(|| guess_graph(head), Ok),
@@ -204,6 +208,15 @@ pub fn is_decided(head: &[u8]) -> bool {
 /// Whether it begins as an archive does, or ends in there.
 fn is_archive(head: &[u8]) -> bool {
     head.starts_with(&MAGIC) || (!head.is_empty() && MAGIC.starts_with(head))
+}
+
+/// Whether the first line is that of a CDX or CDXJ: a key, a time of 14 digits, and more; or names fields so.
+fn is_index(start: &[u8]) -> bool {
+    let line = memchr::memchr(b'\n', start).map_or(start, |lf| &start[..lf]);
+    let mut fields = line.split(|&byte| byte == b' ');
+    let (key, time, more) = (fields.next(), fields.next(), fields.next());
+    let is_time = |time: &[u8]| time.len() == 14 && time.iter().all(u8::is_ascii_digit);
+    more.is_some() && (key == Some(b"CDX") || time.is_some_and(is_time))
 }
 
 /// Whether it looks like an archive without being one: most of its first bytes are right, or it begins
@@ -334,6 +347,8 @@ mod tests {
             ("", None),
             ("\n\n", None),
             ("[{\"url\":\"u\"}]", None),
+            (" CDX N b a m s k r M S V g\n", None),
+            ("org,a)/ 20140103030321 {\"url\":", None),
             ("filedesc://x.arc 0.0.0.0", Some(Format::Arc)),
             ("<html>", None),
             ("\u{89}CZA\r\n\u{1a}\n", None),

@@ -1,6 +1,7 @@
 //! CDXJ: a line for each capture: a key of the URL, the time of the fetch in 14 digits, and a JSON
 //! object with `filename`, `offset` and `length`, as numbers or as text. Lines that begin with `!`
-//! tell of the index, and blank ones are passed over. (pywb, `cdxj-indexer`; the IIPC's CDXJ draft.)
+//! tell of the index, and blank ones are passed over. (pywb, `cdxj-indexer`.)
+//! Specified in `formats/cdxj.md`.
 
 use std::borrow::Cow;
 use std::io::{BufRead, BufReader};
@@ -103,6 +104,30 @@ fn shown(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
+/// Fuzz target: a line is refused, or what was read of it is read again from a line of it.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzz(data: &[u8]) {
+    for line in data.split(|&byte| byte == b'\n') {
+        let Ok(found) = entry(line.trim_ascii(), 7) else {
+            continue;
+        };
+        let time = std::str::from_utf8(line.trim_ascii())
+            .ok()
+            .and_then(|line| line.split(' ').nth(1));
+        let fields = serde_json::json!({
+            "filename": found.file,
+            "offset": found.offset.to_string(),
+            "length": found.len,
+        });
+        let again = format!("k {} {fields}", time.expect("it was read"));
+        let again = entry(again.as_bytes(), 7).expect("it was read");
+        assert_eq!(
+            (found.time, found.file, found.offset, found.len),
+            (again.time, again.file, again.offset, again.len)
+        );
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,20 +146,46 @@ mod tests {
         assert_eq!((found.line, &*found.file), (3, "x/a.warc.gz"));
     }
 
+    /// A sample, and what is expected of its lines.
+    fn sample(folder: &str) -> (Vec<u8>, String) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("formats/samples")
+            .join(folder);
+        let expected = std::fs::read_to_string(folder.join("index.cdxj.expected")).unwrap();
+        (std::fs::read(folder.join("index.cdxj")).unwrap(), expected)
+    }
+
     #[test]
-    fn what_is_no_entry() {
-        for (line, said) in [
-            ("a 20140325122341", "no CDXJ"),
-            ("a 2014 {}", "\"2014\" is no time of 14 digits"),
-            ("a 20149925122341 {}", "is no time"),
-            ("a 20140325122341 {}", "missing field"),
-            (
-                r#"a 20140325122341 {"filename":"f","offset":"-1","length":1}"#,
-                "`offset` or `length` is no number",
-            ),
-        ] {
-            let error = entry(line.as_bytes(), 1).unwrap_err();
-            assert!(error.contains(said), "{line}: {error}");
+    fn the_good_sample() {
+        let (_, expected) = sample("good");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/samples/good/index.cdxj");
+        let mut found = String::new();
+        read(&path, &Limits::default(), |entry| {
+            let Entry {
+                line,
+                time,
+                file,
+                offset,
+                len,
+            } = entry;
+            found += &format!("line {line}: {time} {file} {offset} {len}\n");
+        })
+        .unwrap();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn the_bad_sample() {
+        let (lines, expected) = sample("bad");
+        let lines = lines
+            .split(|&byte| byte == b'\n')
+            .filter(|line| !line.is_empty());
+        let mut count = 0;
+        for (line, said) in lines.zip(expected.lines()) {
+            let error = entry(line.trim_ascii(), 1).unwrap_err();
+            assert!(error.contains(said), "{}: {error}", line.escape_ascii());
+            count += 1;
         }
+        assert_eq!((count, expected.lines().count()), (7, 7));
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! Memory: 40 bytes a line of the index.
 
-mod cdxj;
+pub(crate) mod cdxj;
 
 use std::collections::HashMap;
 use std::fs::File;
