@@ -45,6 +45,10 @@ pub(super) fn read(raw: &mut Raw, window_log: u32) -> Result<Vec<u8>, Fault> {
 }
 
 fn unpack(packed: &[u8], window_log: u32) -> Result<Vec<u8>, Fault> {
+    // The window, or the size if that is smaller.
+    if super::Header::parse(packed).is_some_and(|header| header.window > 1 << window_log) {
+        return too_large(window_log);
+    }
     let mut content = Vec::new();
     let result = zstd::Decoder::with_buffer(packed).and_then(|decoder| {
         let mut decoder = decoder.single_frame();
@@ -67,7 +71,7 @@ pub(super) fn invalid<T>(why: &str) -> Result<T, Fault> {
 
 fn too_large<T>(window_log: u32) -> Result<T, Fault> {
     let what = format!(
-        "the zstd dictionary that the input begins with is larger than 2^{window_log} bytes: raise \
+        "the zstd dictionary that the input begins with is larger than 2^{window_log} bytes, or its window: raise \
          --limit-zstd-window"
     );
     damage(Unsupported, what)
