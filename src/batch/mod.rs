@@ -36,6 +36,13 @@ pub enum What {
     Other,
 }
 
+impl What {
+    /// Whether it tells of a page.
+    pub fn is_of_page(self) -> bool {
+        !matches!(self, What::Skipped(_) | What::Other | What::OutOfScope)
+    }
+}
+
 /// What became of a record's links.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LinkCounts {

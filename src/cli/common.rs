@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use cashrank::Error;
 use cashrank::decode::Time;
 use cashrank::engine::SelfLinks;
+use cashrank::source::SourceOptions;
 
 /// How the process ends; see the README.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,6 +143,28 @@ pub fn stop_on_signal(stop: &Arc<AtomicBool>) -> Result<(), ctrlc::Error> {
 pub fn threads(asked: Option<u64>) -> usize {
     let processors = || std::thread::available_parallelism().map_or(1, |n| n.get());
     asked.map_or_else(processors, |n| n.min(1024) as usize)
+}
+
+/// What is done about checksums.
+#[derive(clap::Args)]
+pub struct VerifyArgs {
+    /// Use what could not be verified, too: whole records before damage.
+    #[arg(long)]
+    accept_unverified: bool,
+    /// Read files twice: verify all of a file before its first record is used.
+    #[arg(long, conflicts_with = "accept_unverified")]
+    preverify: bool,
+}
+
+impl VerifyArgs {
+    /// How inputs are to be read.
+    pub fn options(&self) -> SourceOptions {
+        SourceOptions {
+            accept_unverified: self.accept_unverified,
+            preverify: self.preverify,
+            ..SourceOptions::default()
+        }
+    }
 }
 
 /// The store option of read-only commands.

@@ -11,9 +11,11 @@ use cashrank::Error;
 use cashrank::cza::{Options, Written};
 use cashrank::engine::Counters;
 use cashrank::ingest::{Conversion, Converted, convert};
-use cashrank::source::{InputName, SourceOptions};
+use cashrank::source::InputName;
 
-use super::common::{Exit, aside, positive, print_json, stop_on_signal, thousands, threads};
+use super::common::{
+    Exit, VerifyArgs, aside, positive, print_json, stop_on_signal, thousands, threads,
+};
 use super::ingest::{FormatArg, LimitArgs, Talk, format, skipped_json, tell_counts};
 use super::rules::RulesArgs;
 
@@ -54,12 +56,8 @@ pub struct Args {
     /// Stop at the first record that cannot be used.
     #[arg(long)]
     strict: bool,
-    /// Use what could not be verified: whole records before damage.
-    #[arg(long)]
-    accept_unverified: bool,
-    /// Read files twice: verify all of a file before its first record is used.
-    #[arg(long, conflicts_with = "accept_unverified")]
-    preverify: bool,
+    #[command(flatten)]
+    verify: VerifyArgs,
     /// Print the summary as one line of JSON on standard output.
     #[arg(long)]
     json: bool,
@@ -119,11 +117,7 @@ impl Args {
             level: self.level,
             block_records: self.block_records as usize,
             limits: self.limits.resolve(None),
-            source: SourceOptions {
-                accept_unverified: self.accept_unverified,
-                preverify: self.preverify,
-                ..SourceOptions::default()
-            },
+            source: self.verify.options(),
             stop: Arc::new(AtomicBool::new(false)),
         })
     }

@@ -16,13 +16,13 @@ use cashrank::ingest::{
 use cashrank::memory::{Need, available, human};
 use cashrank::rules::Follow;
 use cashrank::snapshot::{Info, RANK_BYTES};
-use cashrank::source::{InputName, SourceOptions};
+use cashrank::source::InputName;
 use cashrank::store::{RealDisk, Settings, SpoolOptions, Unverified, settings_of};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::common::{
-    Exit, bound, bytes, parsed, positive, self_links, some_bytes, stop_on_signal, thousands,
-    threads,
+    Exit, VerifyArgs, bound, bytes, parsed, positive, self_links, some_bytes, stop_on_signal,
+    thousands, threads,
 };
 use super::rules::RulesArgs;
 
@@ -127,12 +127,8 @@ pub struct Args {
     /// --spool from its end.
     #[arg(long)]
     resume: bool,
-    /// Use what could not be verified: whole records before damage; publish snapshots of them.
-    #[arg(long)]
-    accept_unverified: bool,
-    /// Read files twice: verify all of a file before its first record is used.
-    #[arg(long, conflicts_with = "accept_unverified")]
-    preverify: bool,
+    #[command(flatten)]
+    verify: VerifyArgs,
     /// Show the top N pages of the final snapshot on standard output.
     #[arg(long, value_name = "N", conflicts_with = "json")]
     top: Option<usize>,
@@ -316,11 +312,7 @@ impl Args {
             rank_bytes: RANK_BYTES,
             threads: threads(self.threads),
             limits,
-            source: SourceOptions {
-                accept_unverified: self.accept_unverified,
-                preverify: self.preverify,
-                ..SourceOptions::default()
-            },
+            source: self.verify.options(),
             stop: Arc::new(AtomicBool::new(false)),
         })
     }
@@ -610,7 +602,15 @@ pub(super) fn tell_counts(now: &Counters, before: &Counters, pages: u64, seconds
             thousands(now.out_of_scope - before.out_of_scope)
         );
     }
-    let dropped: Vec<String> = [
+    let dropped = dropped_links(now, before);
+    if !dropped.is_empty() {
+        eprintln!("links not followed: {}", dropped.join(", "));
+    }
+}
+
+/// Links read but not followed, by what they are; those there are.
+pub(super) fn dropped_links(now: &Counters, before: &Counters) -> Vec<String> {
+    [
         ("to no page", now.links_scheme - before.links_scheme),
         ("invalid", now.links_invalid - before.links_invalid),
         ("too long", now.links_too_long - before.links_too_long),
@@ -624,10 +624,7 @@ pub(super) fn tell_counts(now: &Counters, before: &Counters, pages: u64, seconds
     .into_iter()
     .filter(|(_, count)| *count > 0)
     .map(|(what, count)| format!("{} {what}", thousands(count)))
-    .collect();
-    if !dropped.is_empty() {
-        eprintln!("links not followed: {}", dropped.join(", "));
-    }
+    .collect()
 }
 
 fn withheld(unverified: &Unverified) -> String {

@@ -3,12 +3,13 @@
 use std::ffi::OsString;
 use std::io::Write;
 
-use cashrank::inspect::{Distinct, First, Inspection, Links, Odd, Place, Report, Times, inspect};
-use cashrank::source::{Compression, InputName, SourceOptions};
+use cashrank::engine::Counters;
+use cashrank::inspect::{Distinct, First, Inspection, Odd, Place, Report, Times, inspect};
+use cashrank::source::{Compression, InputName};
 use serde_json::{Value, json};
 
-use super::common::{Exit, exit_of_error, positive, print, thousands, threads, time};
-use super::ingest::{FormatArg, LimitArgs, format};
+use super::common::{Exit, VerifyArgs, exit_of_error, positive, print, thousands, threads, time};
+use super::ingest::{FormatArg, LimitArgs, dropped_links, format};
 use super::rules::RulesArgs;
 
 const EXAMPLES: &str = "\
@@ -42,12 +43,8 @@ pub struct Args {
     /// Threads that decode [default: the number of processors].
     #[arg(long, value_name = "N", value_parser = positive)]
     threads: Option<u64>,
-    /// Use what could not be verified: whole records before damage.
-    #[arg(long)]
-    accept_unverified: bool,
-    /// Read files twice: verify all of a file before its first record is used.
-    #[arg(long, conflicts_with = "accept_unverified")]
-    preverify: bool,
+    #[command(flatten)]
+    verify: VerifyArgs,
     /// Print each report as one line of JSON.
     #[arg(long)]
     json: bool,
@@ -88,11 +85,7 @@ impl Args {
             threads: threads(self.threads),
             limits: self.limits.resolve(None),
             input: self.rules.resolve(None)?,
-            source: SourceOptions {
-                accept_unverified: self.accept_unverified,
-                preverify: self.preverify,
-                ..SourceOptions::default()
-            },
+            source: self.verify.options(),
         })
     }
 
@@ -109,7 +102,7 @@ impl Args {
         })?;
         Ok(match report {
             report if report.damage.is_some() => Exit::Corrupt,
-            report if report.skipped_total() > 0 => Exit::Skipped,
+            report if report.counters.skipped_total() > 0 => Exit::Skipped,
             _ => Exit::Done,
         })
     }
@@ -156,7 +149,7 @@ fn tell(input: &InputName, report: &Report, out: &mut dyn Write) -> anyhow::Resu
         (report.no_status, "without"),
     ];
     line(out, "statuses", &list(statuses.chain(some(&odd))))?;
-    line(out, "links", &links(&report.links))?;
+    line(out, "links", &links(report))?;
     line(out, "pages", &pages(report))?;
     line(out, "times", &times(&report.times))?;
     for first in &report.first {
@@ -218,13 +211,13 @@ fn packed(report: &Report) -> String {
 
 fn records(report: &Report) -> String {
     let of = [
-        (report.visits, "visits"),
-        (report.gone, "gone"),
-        (report.unchanged, "unchanged"),
-        (report.failed, "failed"),
-        (report.out_of_scope, "out of scope"),
-        (report.skipped_total(), "skipped"),
-        (report.other_total(), "no crawl records"),
+        (report.visits(), "visits"),
+        (report.counters.gone, "gone"),
+        (report.counters.unchanged, "unchanged"),
+        (report.counters.failed, "failed"),
+        (report.counters.out_of_scope, "out of scope"),
+        (report.counters.skipped_total(), "skipped"),
+        (report.counters.other, "no crawl records"),
     ];
     let total = thousands(report.records);
     match list(some(&of)) {
@@ -233,22 +226,15 @@ fn records(report: &Report) -> String {
     }
 }
 
-fn links(links: &Links) -> String {
-    let dropped = [
-        (links.scheme, "to no page"),
-        (links.invalid, "invalid"),
-        (links.too_long, "too long"),
-        (links.own, "to the page itself"),
-        (links.out_of_scope, "out of scope"),
-        (links.repeated, "repeated"),
-    ];
+fn links(report: &Report) -> String {
     let followed = format!(
         "{} followed, at most {} of a page",
-        thousands(links.followed),
-        thousands(links.most)
+        thousands(report.followed),
+        thousands(report.followed_most)
     );
-    let parts = std::iter::once(followed).chain(some(&dropped));
-    format!("{} read: {}", thousands(links.read), list(parts))
+    let dropped = dropped_links(&report.counters, &Counters::default());
+    let parts = std::iter::once(followed).chain(dropped);
+    format!("{} read: {}", thousands(report.counters.links), list(parts))
 }
 
 fn pages(report: &Report) -> String {
@@ -329,13 +315,13 @@ fn position(place: &Place) -> String {
 
 /// Why a ranking of it would be empty, if it would.
 fn nothing(report: &Report) -> Option<&'static str> {
-    if report.visits == 0 && report.out_of_scope > 0 {
+    if report.visits() == 0 && report.counters.out_of_scope > 0 {
         Some("no page in --scope was fetched in what was read: there is nothing to rank by")
-    } else if report.visits == 0 {
+    } else if report.visits() == 0 {
         Some("no page was fetched in what was read: there is nothing to rank by")
-    } else if report.links.read == 0 {
+    } else if report.counters.links == 0 {
         Some("pages were fetched, but no link of theirs is known: all would rank the same")
-    } else if report.links.followed == 0 {
+    } else if report.followed == 0 {
         Some("there are links, but none to another page: all would rank the same")
     } else {
         None
@@ -363,7 +349,7 @@ fn as_json(input: &InputName, report: &Report) -> Value {
     let skipped: serde_json::Map<_, _> = skipped
         .map(|(reason, odd)| (reason.name().to_owned(), odd_json(odd)))
         .collect();
-    let (links, times) = (&report.links, &report.times);
+    let (counters, times) = (&report.counters, &report.times);
     json!({
         "input": input.to_string(),
         "compression": report.compression.map(|packed| packed.to_string()),
@@ -381,26 +367,26 @@ fn as_json(input: &InputName, report: &Report) -> Value {
             "verified_bytes": damage.verified,
         })),
         "records": report.records,
-        "visits": report.visits,
-        "gone": report.gone,
-        "unchanged": report.unchanged,
-        "failed": report.failed,
-        "out_of_scope": report.out_of_scope,
+        "visits": report.visits(),
+        "gone": counters.gone,
+        "unchanged": counters.unchanged,
+        "failed": counters.failed,
+        "out_of_scope": counters.out_of_scope,
         "skipped": skipped,
         "other": report.other,
         "statuses": report.statuses,
         "statuses_odd": report.odd_statuses,
         "statuses_none": report.no_status,
         "links": {
-            "read": links.read,
-            "followed": links.followed,
-            "most": links.most,
-            "scheme": links.scheme,
-            "invalid": links.invalid,
-            "too_long": links.too_long,
-            "own": links.own,
-            "repeated": links.repeated,
-            "out_of_scope": links.out_of_scope,
+            "read": counters.links,
+            "followed": report.followed,
+            "most": report.followed_most,
+            "scheme": counters.links_scheme,
+            "invalid": counters.links_invalid,
+            "too_long": counters.links_too_long,
+            "own": counters.links_own,
+            "repeated": counters.links_repeated,
+            "out_of_scope": counters.links_out_of_scope,
         },
         "pages": count(report.pages),
         "pages_fetched": count(report.fetched),

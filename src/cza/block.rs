@@ -192,7 +192,7 @@ impl Packer {
         let mut links = 0;
         for entry in &batch.entries {
             self.columns.kinds.put(kind(entry.what));
-            if is_no_page(entry.what) {
+            if !entry.what.is_of_page() {
                 continue;
             }
             let is_new = entry.source == names;
@@ -314,11 +314,6 @@ fn has_classes(batch: &Batch) -> bool {
     let is_other = |class: &LinkClass| *class != LinkClass::default();
     let mut own = batch.entries.iter().map(|entry| entry.counts.own_class);
     batch.classes.iter().any(is_other) || own.any(|class| is_other(&class))
-}
-
-/// Whether a record of this kind has no page.
-pub(super) fn is_no_page(what: What) -> bool {
-    matches!(what, What::Other | What::OutOfScope | What::Skipped(_))
 }
 
 /// Tells ascending targets by gaps.
@@ -516,7 +511,7 @@ impl Unpacker {
             fetched_at: None,
             counts: LinkCounts::default(),
         };
-        if is_no_page(what) {
+        if !what.is_of_page() {
             return Ok(entry);
         }
         entry.source = match columns.sources.take() {

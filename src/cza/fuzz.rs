@@ -1,6 +1,6 @@
 //! Fuzz target: a block whose checksums are right, whatever is in it.
 
-use super::block::{From, Packer, Policy, Unpacker, is_no_page};
+use super::block::{From, Packer, Policy, Unpacker};
 use super::section::BlockHead;
 use crate::batch::{Batch, HashKey};
 use crate::engine::SelfLinks;
@@ -114,7 +114,7 @@ fn check(batch: &Batch, head: &BlockHead) {
     for entry in &batch.entries {
         assert!(entry.names_end >= names && entry.end == 7);
         names = entry.names_end;
-        if !is_no_page(entry.what) {
+        if entry.what.is_of_page() {
             assert!(entry.source < names);
         }
         assert!(batch.targets(entry).iter().all(|&target| target < names));

@@ -13,7 +13,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Fault;
-use super::block::{Packed, Packer, is_no_page};
+use super::block::{Packed, Packer};
 use super::section::{
     BlockHead, END_HEAD, ENTRY, EndHead, HEADER, Header, TAIL, entry_bytes, tail_bytes,
 };
@@ -175,7 +175,7 @@ impl<W: Write> Writer<W> {
             fetched_at: None,
             counts: LinkCounts::default(),
         };
-        if !is_no_page(entry.what) {
+        if entry.what.is_of_page() {
             self.admit(batch, entry.names_end)?;
             let targets = batch.targets(entry).iter();
             let targets = targets.map(|&target| self.ids[target as usize]);

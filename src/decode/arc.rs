@@ -4,10 +4,11 @@ mod frame;
 
 use std::borrow::Cow;
 
+use super::frame::Frame;
 use super::http::Answer;
 use super::warc::{is_web, read_time};
-use super::{Bad, Decoder, Names, Parsed, Record, Sink, Skipper};
-use frame::{ArcSkipper, Frame};
+use super::{Bad, Decoder, Names, Record, Sink, Skipper};
+use frame::{ArcSkipper, Header};
 
 /// See the module.
 pub(super) struct Arc {
@@ -21,14 +22,7 @@ impl Decoder for Arc {
     }
 
     fn whole(&self, buf: &[u8], at_end: bool) -> usize {
-        if at_end {
-            return buf.len();
-        }
-        let mut end = 0;
-        while let Some(frame) = frame::first(&buf[end..], false) {
-            end += frame.end;
-        }
-        end + super::frame::line_ends(&buf[end..])
+        super::frame::whole(buf, at_end, frame::first)
     }
 
     fn skipper(&self) -> Box<dyn Skipper> {
@@ -36,25 +30,15 @@ impl Decoder for Arc {
     }
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
-        let mut record = Record::default();
-        let mut end = 0;
-        while let Some(frame) = frame::first(&chunk[end..], true) {
-            end += frame.end;
-            let parsed = match read(frame, self.body_bytes, &mut record) {
-                Ok(None) => Parsed::Record(&record),
-                Ok(Some(kind)) => Parsed::Other { kind },
-                Err(bad) => bad.into(),
-            };
-            if !sink(end, parsed) {
-                return;
-            }
-        }
+        super::frame::decode(chunk, sink, frame::first, |frame, record| {
+            read(frame, self.body_bytes, record)
+        });
     }
 }
 
 /// Reads an ARC record into `record`; `Some(kind)`: rightly none.
 fn read<'a>(
-    frame: Frame<'a>,
+    frame: Frame<'a, Header<'a>>,
     body_bytes: u64,
     record: &mut Record<'a>,
 ) -> Result<Option<&'static str>, Bad> {

@@ -6,7 +6,7 @@
 
 use memchr::{memchr, memmem};
 
-use super::{Bad, HELD_MAX, Reason, Skipped, Skipper};
+use super::{Bad, HELD_MAX, Parsed, Reason, Record, Sink, Skipped, Skipper};
 
 /// Longest header: 64 KiB. A longer one is bad, so that none has to be held while its end is
 /// looked for.
@@ -41,11 +41,75 @@ pub(super) struct Header<'a> {
 
 /// One record of a buffer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Frame<'a> {
+pub(super) struct Frame<'a, H = Header<'a>> {
     /// Offset in the buffer just after the record.
     pub end: usize,
     /// Header and block.
-    pub parts: Result<(Header<'a>, &'a [u8]), Bad>,
+    pub parts: Result<(H, &'a [u8]), Bad>,
+}
+
+impl<'a, H> Frame<'a, H> {
+    /// All of `buf`: what ends too early.
+    pub fn cut_short(buf: &[u8], said: &str) -> Frame<'a, H> {
+        Frame {
+            end: buf.len(),
+            parts: Err(Bad::new(Reason::CutShort, said)),
+        }
+    }
+
+    /// A block of `length` bytes that begins at `block`, with its header. `None`: it is not whole yet.
+    pub fn with_block(
+        buf: &'a [u8],
+        block: usize,
+        length: u64,
+        header: H,
+        at_end: bool,
+        cut: &str,
+    ) -> Option<Frame<'a, H>> {
+        let length = usize::try_from(length).ok();
+        let end = length.and_then(|length| block.checked_add(length));
+        match end.and_then(|end| Some((end, buf.get(block..end)?))) {
+            Some((end, block)) => Some(Frame {
+                end,
+                parts: Ok((header, block)),
+            }),
+            None => at_end.then(|| Frame::cut_short(buf, cut)),
+        }
+    }
+}
+
+/// [`Decoder::whole`](super::Decoder::whole), by what finds the first record.
+pub(super) fn whole<'a, H>(
+    buf: &'a [u8],
+    at_end: bool,
+    first: impl Fn(&'a [u8], bool) -> Option<Frame<'a, H>>,
+) -> usize {
+    if at_end {
+        return buf.len();
+    }
+    let mut end = 0;
+    while let Some(frame) = first(&buf[end..], false) {
+        end += frame.end;
+    }
+    end + line_ends(&buf[end..])
+}
+
+/// [`Decoder::decode`](super::Decoder::decode), by what finds the first record and what reads one.
+pub(super) fn decode<'a, H>(
+    chunk: &'a [u8],
+    sink: &mut Sink<'_>,
+    first: impl Fn(&'a [u8], bool) -> Option<Frame<'a, H>>,
+    read: impl Fn(Frame<'a, H>, &mut Record<'a>) -> Result<Option<&'static str>, Bad>,
+) {
+    let mut record = Record::default();
+    let mut end = 0;
+    while let Some(frame) = first(&chunk[end..], true) {
+        end += frame.end;
+        let done = read(frame, &mut record);
+        if !sink(end, Parsed::of(done, &record)) {
+            return;
+        }
+    }
 }
 
 /// How many line ends `buf` begins with, in bytes.
@@ -62,13 +126,9 @@ pub(super) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_>> {
     if record.is_empty() {
         return None;
     }
-    let cut_short = |said: &str| Frame {
-        end: buf.len(),
-        parts: Err(Bad::new(Reason::CutShort, said)),
-    };
     let header = match header(record) {
         Ok(Some(header)) => header,
-        Ok(None) => return at_end.then(|| cut_short(HEADER_CUT)),
+        Ok(None) => return at_end.then(|| Frame::cut_short(buf, HEADER_CUT)),
         Err(bad) => {
             let next = memmem::find(record, NEXT_RECORD).map(|lf| start + lf + 1);
             let end = next.or(at_end.then_some(buf.len()))?;
@@ -78,15 +138,9 @@ pub(super) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_>> {
             });
         }
     };
-    let block = usize::try_from(header.length).ok();
-    let end = block.and_then(|block| block.checked_add(header.len));
-    match end.and_then(|end| Some((end, record.get(header.len..end)?))) {
-        Some((end, block)) => Some(Frame {
-            end: start + end,
-            parts: Ok((header, block)),
-        }),
-        None => at_end.then(|| cut_short("the input ends inside a WARC block")),
-    }
+    let (block, length) = (start + header.len, header.length);
+    let cut = "the input ends inside a WARC block";
+    Frame::with_block(buf, block, length, header, at_end, cut)
 }
 
 /// The header at the start of `record`; `Ok(None)`: not whole yet.

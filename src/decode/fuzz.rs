@@ -287,10 +287,7 @@ fn check_entry(batch: &Batch, entry: &Entry, rules: &Rules) -> u64 {
     let mut hash = Xxh3::new();
     let targets = batch.targets(entry);
     hash.update(format!("{:?}{:?}", entry.what, entry.fetched_at).as_bytes());
-    if matches!(
-        entry.what,
-        What::Skipped(_) | What::Other | What::OutOfScope
-    ) {
+    if !entry.what.is_of_page() {
         assert!(targets.is_empty());
         return hash.digest();
     }

@@ -114,6 +114,17 @@ impl Bad {
     }
 }
 
+impl<'r, 'a> Parsed<'r, 'a> {
+    /// What reading into `record` found; `Some(kind)`: rightly none.
+    fn of(read: Result<Option<&'static str>, Bad>, record: &'r Record<'a>) -> Parsed<'r, 'a> {
+        match read {
+            Ok(None) => Parsed::Record(record),
+            Ok(Some(kind)) => Parsed::Other { kind },
+            Err(bad) => bad.into(),
+        }
+    }
+}
+
 impl From<Bad> for Parsed<'_, '_> {
     fn from(bad: Bad) -> Self {
         Parsed::Bad {

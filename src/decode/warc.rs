@@ -70,12 +70,8 @@ impl Decoder for Warc {
                 }
             }
             done = end;
-            let parsed = match self.read(frame, listed, &mut record) {
-                Ok(None) => Parsed::Record(&record),
-                Ok(Some(kind)) => Parsed::Other { kind },
-                Err(bad) => bad.into(),
-            };
-            if !sink(done, parsed) {
+            let read = self.read(frame, listed, &mut record);
+            if !sink(done, Parsed::of(read, &record)) {
                 return;
             }
         }

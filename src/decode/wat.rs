@@ -12,7 +12,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use super::frame::{self, Frame, FrameSkipper, Header};
 use super::json;
 use super::record::{is_redirect, keep};
-use super::{Bad, Decoder, Link, Names, Parsed, Reason, Record, Sink, Skipper, time};
+use super::{Bad, Decoder, Link, Names, Reason, Record, Sink, Skipper, time};
 
 /// See the module.
 pub(super) struct Wat;
@@ -23,14 +23,7 @@ impl Decoder for Wat {
     }
 
     fn whole(&self, buf: &[u8], at_end: bool) -> usize {
-        if at_end {
-            return buf.len();
-        }
-        let mut end = 0;
-        while let Some(frame) = frame::first(&buf[end..], false) {
-            end += frame.end;
-        }
-        end + frame::line_ends(&buf[end..])
+        frame::whole(buf, at_end, frame::first)
     }
 
     fn skipper(&self) -> Box<dyn Skipper> {
@@ -38,19 +31,7 @@ impl Decoder for Wat {
     }
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
-        let mut record = Record::default();
-        let mut end = 0;
-        while let Some(frame) = frame::first(&chunk[end..], true) {
-            end += frame.end;
-            let parsed = match read(frame, &mut record) {
-                Ok(None) => Parsed::Record(&record),
-                Ok(Some(kind)) => Parsed::Other { kind },
-                Err(bad) => bad.into(),
-            };
-            if !sink(end, parsed) {
-                return;
-            }
-        }
+        frame::decode(chunk, sink, frame::first, read);
     }
 }
 
@@ -448,6 +429,7 @@ const LINK: Pick<2> = Pick(["path", "url"]);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode::Parsed;
 
     /// The one record whose response metadata is `http`.
     fn one(http: &str) -> Result<Record<'static>, Reason> {

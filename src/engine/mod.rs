@@ -112,7 +112,23 @@ impl Counters {
         self.skipped.iter().sum()
     }
 
-    pub(crate) fn take_links(&mut self, counts: &LinkCounts) {
+    /// Counts an entry, but for what [`Counters::visited`] needs to know.
+    pub(crate) fn take(&mut self, entry: &Entry) {
+        match entry.what {
+            What::Other => self.other += 1,
+            What::OutOfScope => self.out_of_scope += 1,
+            What::Skipped(reason) => self.skipped[reason as usize] += 1,
+            What::Visit | What::Gone | What::Unchanged | What::Failed => {
+                self.records += 1;
+                self.gone += u64::from(entry.what == What::Gone);
+                self.unchanged += u64::from(entry.what == What::Unchanged);
+                self.failed += u64::from(entry.what == What::Failed);
+                self.take_links(&entry.counts);
+            }
+        }
+    }
+
+    fn take_links(&mut self, counts: &LinkCounts) {
         self.links += u64::from(counts.read);
         self.links_scheme += u64::from(counts.scheme);
         self.links_invalid += u64::from(counts.invalid);
@@ -204,10 +220,7 @@ impl<A: Archive> Engine<A> {
             ids: Vec::new(),
             names: NameMap::default(),
             targets: Vec::new(),
-            class_weights: match config.follow.is_default() {
-                true => Vec::new(),
-                false => config.follow.table(),
-            },
+            class_weights: config.follow.table(),
             weights: Vec::new(),
             config,
         })
@@ -372,13 +385,13 @@ impl<A: Archive> Engine<A> {
     /// the engine must not be used further, as the record may have been applied in part; but nothing
     /// was after [`Error::TooManyPages`].
     pub fn apply(&mut self, batch: &Batch, entry: &Entry) -> Result<()> {
-        match entry.what {
-            What::Other => self.counters.other += 1,
-            What::OutOfScope => self.counters.out_of_scope += 1,
-            What::Skipped(reason) => self.counters.skipped[reason as usize] += 1,
-            _ => self.apply_record(batch, entry)?,
+        match entry.what.is_of_page() {
+            true => self.apply_record(batch, entry),
+            false => {
+                self.counters.take(entry);
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     fn apply_record(&mut self, batch: &Batch, entry: &Entry) -> Result<()> {
@@ -389,8 +402,7 @@ impl<A: Archive> Engine<A> {
             None => self.ids[entry.source as usize],
             Some(_) => self.names.page(entry.source),
         };
-        self.counters.records += 1;
-        self.counters.take_links(&entry.counts);
+        self.counters.take(entry);
         match entry.what {
             What::Visit => {
                 let mut targets = std::mem::take(&mut self.targets);
@@ -410,16 +422,12 @@ impl<A: Archive> Engine<A> {
                 self.weights = weights;
             }
             What::Gone => {
-                self.counters.gone += 1;
                 self.visit(page, Links::NONE, age::GONE, self.time);
             }
             What::Unchanged => {
-                self.counters.unchanged += 1;
                 self.log.seen(page, self.time);
             }
-            What::Failed | What::Skipped(_) | What::OutOfScope | What::Other => {
-                self.counters.failed += 1;
-            }
+            What::Failed | What::Skipped(_) | What::OutOfScope | What::Other => {}
         }
         self.end_record()
     }

@@ -202,7 +202,7 @@ impl<W: Write> Run<'_, W> {
             let record = reading.records + 1;
             note_use(&mut self.unverified, chunk.verified, reading.input, record);
             self.writer.add(batch, entry)?;
-            self.count(entry.what, entry);
+            self.counters.take(entry);
             reading.records += 1;
             reading.offset = chunk.offset + entry.end;
         }
@@ -222,22 +222,6 @@ impl<W: Write> Run<'_, W> {
             pages: self.writer.names(),
         });
         Ok(())
-    }
-
-    fn count(&mut self, what: What, entry: &crate::batch::Entry) {
-        let counters = &mut self.counters;
-        match what {
-            What::Other => counters.other += 1,
-            What::OutOfScope => counters.out_of_scope += 1,
-            What::Skipped(reason) => counters.skipped[reason as usize] += 1,
-            _ => {
-                counters.records += 1;
-                counters.gone += u64::from(what == What::Gone);
-                counters.unchanged += u64::from(what == What::Unchanged);
-                counters.failed += u64::from(what == What::Failed);
-                counters.take_links(&entry.counts);
-            }
-        }
     }
 
     /// A record that was dropped unread, since it is over the limit.

@@ -7,18 +7,26 @@ use crate::source::{Damage, DamageKind, InputName, Source, SourceOptions};
 use crate::store::Unverified;
 use crate::{Error, Result};
 
-/// Guesses the format, and says what told. `None`: the input is empty.
+/// Guesses the format; for people, what told. `None`: the input is empty.
+pub(crate) fn guess_of(input: &InputName, source: &mut Source) -> Result<Option<(Format, String)>> {
+    let head = source.head_until(is_decided)?;
+    if head.is_empty() {
+        return Ok(None);
+    }
+    let guessed = guess(head).map_err(|error| Error::Refused(format!("{input}: {error}")));
+    guessed.map(Some)
+}
+
+/// Guesses the format, and tells of it. `None`: the input is empty.
 pub(super) fn guessed(
     input: &InputName,
     source: &mut Source,
     observer: &mut dyn Observer,
 ) -> Result<Option<Format>> {
-    let head = source.head_until(is_decided)?;
-    if head.is_empty() {
+    let Some((format, why)) = guess_of(input, source)? else {
         observer.note(Note::Empty { input });
         return Ok(None);
-    }
-    let (format, why) = guess(head).map_err(|error| Error::Refused(format!("{input}: {error}")))?;
+    };
     observer.note(Note::Guessed {
         input,
         format,

@@ -30,7 +30,7 @@ use crate::source::{InputName, SourceOptions};
 use crate::store::{Settings, SpoolOptions};
 
 pub use convert::{Conversion, Converted, convert};
-pub(crate) use input::over_the_limit;
+pub(crate) use input::{guess_of, over_the_limit};
 pub use run::ingest;
 
 /// How often something is done.

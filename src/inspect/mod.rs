@@ -11,15 +11,16 @@ mod report;
 
 use crate::batch::{HashKey, Rules};
 use crate::cza::Chain;
-use crate::decode::{Format, guess, is_decided};
+use crate::decode::{Format, is_decided};
 use crate::engine::SelfLinks;
+use crate::ingest::guess_of;
 use crate::ingest::pipeline::{Next, Pipeline};
 use crate::limits::Limits;
 use crate::rules::InputRules;
 use crate::source::{InputName, Source, SourceOptions, Summary};
 use crate::{Error, Result};
 
-pub use report::{Damage, Distinct, First, Links, Odd, Place, Report, Times};
+pub use report::{Damage, Distinct, First, Odd, Place, Report, Times};
 
 use reading::Reading;
 
@@ -77,12 +78,10 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<Report> {
         compression: Some(source.compression()),
         ..Report::default()
     };
-    let head = source.head_until(is_decided)?;
-    let empty = head.is_empty();
     let format = match how.format {
-        _ if empty => None,
+        Some(_) if source.head_until(is_decided)?.is_empty() => None,
         Some(format) => Some((format, "as --format says".into())),
-        None => Some(guess(head).map_err(|error| Error::Refused(format!("{input}: {error}")))?),
+        None => guess_of(input, &mut source)?,
     };
     // An empty input may be damaged all the same, which shows in whatever format it is read.
     let (read_as, _) = format.clone().unwrap_or((Format::Records, String::new()));

@@ -102,9 +102,10 @@ impl<'a> Reading<'a> {
             let end = (entry.names_end - batch.first_name()) as usize;
             self.names(batch, names..end);
             names = end;
+            self.report.counters.take(entry);
             match entry.what {
                 What::Skipped(reason) => self.skipped(reason, complaint.map(|(_, what)| &**what)),
-                What::OutOfScope => self.report.out_of_scope += 1,
+                What::OutOfScope => {}
                 What::Other => self.other(other.map(|(_, kind)| *kind)),
                 _ => self.record(batch, entry, status.map(|(_, status)| *status)),
             }
@@ -114,6 +115,7 @@ impl<'a> Reading<'a> {
             self.in_chunk += 1;
         }
         if piece.last && chunk.oversize > 0 && !self.archive {
+            self.report.counters.skipped[Reason::TooLong as usize] += 1;
             let limit = self.how.limits.line_bytes;
             self.skipped(
                 Reason::TooLong,
@@ -169,12 +171,6 @@ impl<'a> Reading<'a> {
 
     fn record(&mut self, batch: &Batch, entry: &Entry, status: Option<i32>) {
         let report = &mut self.report;
-        match entry.what {
-            What::Gone => report.gone += 1,
-            What::Unchanged => report.unchanged += 1,
-            What::Failed => report.failed += 1,
-            _ => report.visits += 1,
-        }
         match status {
             Some(status) if STATUSES.contains(&status) => {
                 *report.statuses.entry(status).or_default() += 1;
@@ -182,7 +178,9 @@ impl<'a> Reading<'a> {
             Some(_) => report.odd_statuses += 1,
             None => report.no_status += 1,
         }
-        self.links(batch, entry);
+        let followed = batch.targets(entry).len() as u64;
+        report.followed += followed;
+        report.followed_most = report.followed_most.max(followed);
         self.time(entry.fetched_at);
         // In an archive a name's number tells it from others.
         let page = match batch.part {
@@ -193,20 +191,6 @@ impl<'a> Reading<'a> {
         if self.report.first.len() < self.how.first {
             self.first(batch, entry, status);
         }
-    }
-
-    fn links(&mut self, batch: &Batch, entry: &Entry) {
-        let (links, counts) = (&mut self.report.links, &entry.counts);
-        let followed = batch.targets(entry).len() as u64;
-        links.followed += followed;
-        links.most = links.most.max(followed);
-        links.read += u64::from(counts.read);
-        links.scheme += u64::from(counts.scheme);
-        links.invalid += u64::from(counts.invalid);
-        links.too_long += u64::from(counts.too_long);
-        links.own += u64::from(counts.own);
-        links.repeated += u64::from(counts.repeated);
-        links.out_of_scope += u64::from(counts.out_of_scope);
     }
 
     fn time(&mut self, time: Option<Time>) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::decode::{Format, Reason, Time};
+use crate::engine::Counters;
 use crate::error::Error;
 use crate::source::Compression;
 
@@ -29,16 +30,12 @@ pub struct Report {
     pub damage: Option<Damage>,
     /// Records of whatever kind: the sum of those below.
     pub records: u64,
-    /// Pages fetched, with their links.
-    pub visits: u64,
-    /// Pages gone (404, 410).
-    pub gone: u64,
-    /// Pages unchanged (304, `revisit`), their links unknown.
-    pub unchanged: u64,
-    /// Fetches that failed.
-    pub failed: u64,
-    /// Records of pages out of scope (`--scope`); of these nothing else is counted.
-    pub out_of_scope: u64,
+    /// What became of them and of their links, as an ingest counts it, pages visited aside.
+    pub counters: Counters,
+    /// Distinct targets of a record, summed over records: what is ranked by.
+    pub followed: u64,
+    /// The most distinct targets that one record has.
+    pub followed_most: u64,
     /// Records that cannot be used, by reason.
     pub skipped: BTreeMap<Reason, Odd>,
     /// Pieces that rightly are no crawl records, by kind.
@@ -49,8 +46,6 @@ pub struct Report {
     pub odd_statuses: u64,
     /// Crawl records without a status.
     pub no_status: u64,
-    /// Links of crawl records.
-    pub links: Links,
     /// Distinct pages: those fetched, and those linked to.
     pub pages: Distinct,
     /// Distinct pages that the crawl records are of.
@@ -129,29 +124,6 @@ impl Damage {
     }
 }
 
-/// Links, counted.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Links {
-    /// As read: the sum of those below but `most`.
-    pub read: u64,
-    /// Distinct targets of a record, summed over records: what is ranked by.
-    pub followed: u64,
-    /// The most distinct targets that one record has.
-    pub most: u64,
-    /// To something that is no page: `mailto:`, `javascript:` and the like.
-    pub scheme: u64,
-    /// Not a URL.
-    pub invalid: u64,
-    /// Longer than `--limit-url`.
-    pub too_long: u64,
-    /// To the page itself.
-    pub own: u64,
-    /// To a target that the record has named before.
-    pub repeated: u64,
-    /// To a page out of scope (`--scope`).
-    pub out_of_scope: u64,
-}
-
 /// A count of distinct things.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Distinct {
@@ -205,13 +177,9 @@ impl First {
 }
 
 impl Report {
-    /// Records that cannot be used, for all reasons.
-    pub fn skipped_total(&self) -> u64 {
-        self.skipped.values().map(|odd| odd.count).sum()
-    }
-
-    /// Pieces that are no crawl records.
-    pub fn other_total(&self) -> u64 {
-        self.other.values().sum()
+    /// Pages fetched, with their links.
+    pub fn visits(&self) -> u64 {
+        let counters = &self.counters;
+        counters.records - counters.gone - counters.unchanged - counters.failed
     }
 }

@@ -80,8 +80,11 @@ impl Follow {
         u64::from(place) * class.rels().map(of).max().unwrap_or(0)
     }
 
-    /// The weight of every class, by its number.
+    /// The weight of every class, by its number; empty if all weigh the same.
     pub fn table(&self) -> Vec<u64> {
+        if self.is_default() {
+            return Vec::new();
+        }
         let classes = (0..LinkClass::COUNT as u64).map(LinkClass::from_number);
         classes
             .map(|class| class.map_or(0, |class| self.weight(class)))

@@ -56,14 +56,14 @@ impl DropParams {
             Some(at) => (&url[..at], Some(&url[at + 1..])),
             None => (url, None),
         };
-        let in_path = self.path_parameter(path);
+        let in_path = self.is_in_path(path);
         let in_query = query.is_some_and(|query| split(query).any(|part| self.drops(part)));
-        if in_path.is_none() && !in_query {
+        if !in_path && !in_query {
             return false;
         }
         match in_path {
-            Some(_) => self.put_path(path, out),
-            None => out.extend_from_slice(path),
+            true => self.put_path(path, out),
+            false => out.extend_from_slice(path),
         }
         let mut mark = b'?';
         for part in query.into_iter().flat_map(split) {
@@ -73,19 +73,17 @@ impl DropParams {
                 mark = b'&';
             }
         }
-        // A query that was empty, or all of whose parts are gone, goes with its mark; `??` has a part.
         true
     }
 
-    /// Where the parameters of the last part of a path begin, if one of them is to be dropped.
-    fn path_parameter(&self, path: &[u8]) -> Option<usize> {
-        let last = memchr::memrchr(b'/', path)?;
-        let at = last + memchr::memchr(b';', &path[last..])?;
+    /// Whether one of the parameters of the last part of a path is to be dropped.
+    fn is_in_path(&self, path: &[u8]) -> bool {
+        let last = memchr::memrchr(b'/', path).map_or(path, |slash| &path[slash + 1..]);
+        let mut parts = last.split(|&byte| byte == b';');
         // Without what follows them, dots would mean a folder.
-        let name = String::from_utf8_lossy(&path[last + 1..at]).to_ascii_lowercase();
+        let name = String::from_utf8_lossy(parts.next().unwrap_or_default()).to_ascii_lowercase();
         let dots = matches!(&*name.replace("%2e", "."), "." | "..");
-        let mut parameters = path[at + 1..].split(|&byte| byte == b';');
-        (!dots && parameters.any(|part| self.drops(part))).then_some(at)
+        !dots && parts.any(|part| self.drops(part))
     }
 
     fn put_path(&self, path: &[u8], out: &mut Vec<u8>) {

@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 
 use super::graph::{Graph, GraphBuilder};
+use crate::Result;
 use crate::batch::{Batch, Entry, HashKey, Rules, What};
 use crate::cza::Chain;
-use crate::decode::{Format, Time, guess};
+use crate::decode::{Format, Time};
 use crate::engine::{Config, Fingerprint};
+use crate::ingest::guess_of;
 use crate::ingest::pipeline::{Next, Pipeline};
 use crate::limits::Limits;
 use crate::rules::InputRules;
 use crate::source::{InputName, Source, SourceOptions};
-use crate::{Error, Result};
 
 /// A graph and what is known of its nodes, which are numbered in order of first appearance.
 pub struct Loaded {
@@ -64,13 +65,10 @@ pub fn load(
         let mut source = Source::open(input, limits, &SourceOptions::default())?;
         let format = match format {
             Some(format) => format,
-            None if source.head()?.is_empty() => continue,
-            None => {
-                let guessed = guess(source.head()?);
-                guessed
-                    .map_err(|error| Error::Refused(format!("{input}: {error}")))?
-                    .0
-            }
+            None => match guess_of(input, &mut source)? {
+                Some((format, _)) => format,
+                None => continue,
+            },
         };
         loading.input(source, format, &rules, threads)?;
     }
@@ -93,10 +91,7 @@ pub(super) struct Loading {
 
 impl Loading {
     pub fn new(config: &Config) -> Loading {
-        let weights = match config.follow.is_default() {
-            true => Vec::new(),
-            false => config.follow.table(),
-        };
+        let weights = config.follow.table();
         Loading {
             builder: match weights.is_empty() {
                 true => GraphBuilder::new(config.self_links),

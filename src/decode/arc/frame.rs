@@ -6,8 +6,8 @@
 
 use memchr::{memchr, memrchr};
 
-use crate::decode::frame::{line_ends, without_cr};
-use crate::decode::{Bad, HELD_MAX, Reason, Skipped, Skipper};
+use crate::decode::frame::{Frame, line_ends, without_cr};
+use crate::decode::{Bad, HELD_MAX, Skipped, Skipper};
 
 /// Longest first line. A longer line is none.
 const LINE_MAX: usize = 64 << 10;
@@ -23,27 +23,14 @@ pub(super) struct Header<'a> {
     length: Option<u64>,
 }
 
-/// One record of a buffer.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Frame<'a> {
-    /// Offset in the buffer just after the record.
-    pub end: usize,
-    /// Header and block.
-    pub parts: Result<(Header<'a>, &'a [u8]), Bad>,
-}
-
 /// The first record of `buf`. `None`: it is not whole yet, or there is none; at the end of the
 /// input, only the latter.
-pub(super) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_>> {
+pub(super) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_, Header<'_>>> {
     let start = line_ends(buf);
     let record = &buf[start..];
     if record.is_empty() {
         return None;
     }
-    let cut_short = |said: &str| Frame {
-        end: buf.len(),
-        parts: Err(Bad::new(Reason::CutShort, said)),
-    };
     let lf = memchr(b'\n', record);
     let after = match lf {
         Some(lf) => lf + 1,
@@ -53,20 +40,13 @@ pub(super) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_>> {
     let said = match header(&record[..after]) {
         Some(header) => match header.length {
             Some(length) => {
-                let block = usize::try_from(length).ok();
-                let end = block.and_then(|block| block.checked_add(after));
-                return match end.and_then(|end| Some((end, record.get(after..end)?))) {
-                    Some((end, block)) => Some(Frame {
-                        end: start + end,
-                        parts: Ok((header, block)),
-                    }),
-                    None => at_end.then(|| cut_short("the input ends inside an ARC block")),
-                };
+                let cut = "the input ends inside an ARC block";
+                return Frame::with_block(buf, start + after, length, header, at_end, cut);
             }
             None => "the length in an ARC header is no number",
         },
         None if lf.is_none() && record.len() <= LINE_MAX => {
-            return Some(cut_short("the ARC header is cut short"));
+            return Some(Frame::cut_short(buf, "the ARC header is cut short"));
         }
         None => "no ARC record begins here: garbage, or a wrong length before it",
     };
@@ -216,6 +196,7 @@ fn junk(buf: &[u8], mut at: usize, inside_line: &mut bool, at_end: bool) -> Skip
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode::Reason;
 
     /// The layouts of the ARC file format's description, and lines seen in archives.
     #[test]
