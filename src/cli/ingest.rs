@@ -70,7 +70,7 @@ pub struct Args {
     /// Copies of the cash array kept for windows to begin at [default: 6].
     #[arg(long, value_name = "N")]
     marks: Option<u8>,
-    /// Rounds without a visit after which a page's cash is recycled; 0: never [default: 4].
+    /// Rounds without a visit after which a page's cash is recycled; 0: never [default: 8].
     #[arg(long, value_name = "ROUNDS")]
     recycle_after: Option<u8>,
     /// With --window auto: how far back it may begin, in turnovers, like 3, or of fetch time, like 90d.

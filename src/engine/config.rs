@@ -38,7 +38,9 @@ pub struct Config {
     pub follow: Follow,
     /// Marks kept besides the start of the stream, 0 to 64.
     pub marks: u8,
-    /// Rounds without a visit after which a page's cash is recycled, 0 (never) to 12.
+    /// Rounds without a visit after which a page's cash is recycled, 0 (never) to 12. A round of a crawl
+    /// that grows is much shorter than a pass over what it finds: with fewer than 8, pages are recycled
+    /// before the first pass ends, and their rows count as partly empty.
     pub recycle_after: u8,
     /// With [`WindowPolicy::Auto`]: how far back a window may begin; `None`: as far as may be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,7 +59,7 @@ impl Default for Config {
             self_links: SelfLinks::Drop,
             follow: Follow::default(),
             marks: 6,
-            recycle_after: 4,
+            recycle_after: 8,
             max_age: None,
             correction: false,
         }

@@ -47,7 +47,7 @@ fn a_growing_crawl_finds_the_web() {
         let setting = Setting {
             strategy,
             growing: true,
-            recycle_after: 4,
+            recycle_after: 8,
             passes: 50,
             ..Setting::default()
         };

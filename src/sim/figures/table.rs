@@ -1,6 +1,6 @@
 //! The table of crawls.
 
-use crate::engine::{Estimator, Span, WindowPolicy};
+use crate::engine::{Config, Estimator, Span, WindowPolicy};
 use crate::sim::crawl::MONTH;
 use crate::sim::experiment::{Changes, Reading, Setting};
 use crate::sim::strategy::Strategy;
@@ -116,7 +116,7 @@ pub(super) fn jobs(seed: u64) -> Vec<Job> {
         };
         let growing = Setting {
             growing: true,
-            recycle_after: 4,
+            recycle_after: Config::default().recycle_after,
             ..convergence.clone()
         };
         let label = strategy.to_string();
