@@ -92,3 +92,30 @@ fn a_site_with_many_captures_of_a_page_ends_at_its_last_links() {
         assert!(l1 <= bound && bound <= least, "{l1} > {bound}");
     }
 }
+
+/// The README's join of a graph and its URLs; pages and links as the graph's makers count them.
+#[test]
+fn a_graph_gets_its_urls_by_a_join() {
+    let (Some(links), Some(urls)) = (data("hollins/hollins.dat"), data("hollins/links.dat")) else {
+        return;
+    };
+    let readme = include_str!("../../README.md");
+    let recipe = readme.lines().find(|line| line.starts_with("awk ")).unwrap();
+    let recipe = recipe.trim_end_matches(" |");
+    let lab = Lab::new();
+    for (name, path) in [("links.txt", links), ("urls.txt", urls)] {
+        let text = std::fs::read_to_string(path).unwrap();
+        lab.file(name, text.split_once('\n').unwrap().1);
+    }
+    let mut shell = std::process::Command::new("sh");
+    let joined = shell.args(["-c", recipe]).current_dir(lab.path(".")).output();
+    lab.file("joined.tsv", joined.unwrap().stdout);
+    let found = lab.run("inspect joined.tsv --json").exits(0).json();
+    assert_eq!(found["pages"]["count"], 6_012);
+    assert_eq!(found["links"]["followed"], 23_875);
+    assert_eq!(found["records_again"], 0);
+    let top = lab
+        .run("ingest joined.tsv --complete --store s --top 1")
+        .exits(0);
+    assert!(top.out.contains("http://www.hollins.edu/"), "{}", top.out);
+}
