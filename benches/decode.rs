@@ -63,7 +63,7 @@ fn count(format: Format, data: &[u8]) -> (u64, u64, u64) {
                 links += record.links.len() as u64;
             }
             Parsed::Bad { .. } => bad += 1,
-            Parsed::Other { .. } => (),
+            Parsed::Other { .. } | Parsed::Large => (),
         }
         true
     });

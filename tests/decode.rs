@@ -47,6 +47,7 @@ fn decode(decoder: &dyn Decoder, chunk: &[u8]) -> Vec<Said> {
             Parsed::Record(record) => What::Record(record.clone().into_owned()),
             Parsed::Bad { reason, detail } => What::Bad(reason, detail),
             Parsed::Other { kind } => What::Other(kind),
+            Parsed::Large => return true,
         };
         said.push(Said { end, what });
         true
@@ -539,6 +540,7 @@ fn count(format: Format, path: &str) -> Option<(Counts, Vec<u8>)> {
             }
             Parsed::Bad { .. } => counts.bad += 1,
             Parsed::Other { .. } => counts.other += 1,
+            Parsed::Large => {}
         }
         true
     });

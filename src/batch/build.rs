@@ -48,7 +48,7 @@ pub struct Builder {
     told: [usize; Reason::ALL.len()],
     /// The fingerprint of each of the next links as it is spelled, where that says all.
     spelled: Vec<Option<Fingerprint>>,
-    /// Asked before a record's links take more than [`TEXT_BYTES`].
+    /// Asked before a record is large, and before its links take more than [`TEXT_BYTES`].
     leave: Box<dyn FnMut() + Send>,
 }
 
@@ -85,8 +85,8 @@ impl Builder {
         }
     }
 
-    /// Has `leave` called, once a record, before its links take more than the usual room: it may
-    /// wait until there is room for them. How far they grow is limited (`--limit-line`).
+    /// Has `leave` called before a record, or what its links become, takes more than the usual room: it
+    /// may wait until there is room. How far they grow is limited (`--limit-line`).
     pub(crate) fn ask_leave(&mut self, leave: impl FnMut() + Send + 'static) {
         self.leave = Box::new(leave);
     }
@@ -151,6 +151,7 @@ impl Builder {
                 self.batch.others.push((at, kind));
                 Ok(self.entry(What::Other, links))
             }
+            Parsed::Large => return (self.leave)(),
             Parsed::Bad { reason, detail } => Err(Unusable(reason, detail)),
             Parsed::Record(record) => self.record(record, links).inspect(|_| {
                 let status = record.status.map(|status| (at, status));

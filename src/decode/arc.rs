@@ -30,8 +30,8 @@ impl Decoder for Arc {
     }
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
-        super::frame::decode(chunk, sink, frame::first, |frame, record| {
-            read(frame, self.body_bytes, record)
+        super::frame::decode(chunk, sink, frame::first, |frame, record, large| {
+            read(frame, self.body_bytes, record, large)
         });
     }
 }
@@ -41,6 +41,7 @@ fn read<'a>(
     frame: Frame<'a, Header<'a>>,
     body_bytes: u64,
     record: &mut Record<'a>,
+    large: &mut dyn FnMut(),
 ) -> Result<Option<&'static str>, Bad> {
     let (header, block) = frame.parts?;
     if header.url.starts_with(b"filedesc:") {
@@ -56,7 +57,7 @@ fn read<'a>(
     record.status = answer.status;
     record.redirect = answer.redirect();
     if record.redirect.is_none() {
-        answer.links(record, body_bytes)?;
+        answer.links(record, body_bytes, large)?;
     }
     Ok(None)
 }

@@ -94,18 +94,22 @@ pub(super) fn whole<'a, H>(
     end + line_ends(&buf[end..])
 }
 
-/// [`Decoder::decode`](super::Decoder::decode), by what finds the first record and what reads one.
+/// [`Decoder::decode`](super::Decoder::decode), by what finds the first record and what reads one, which
+/// may say that it is [`Parsed::Large`].
 pub(super) fn decode<'a, H>(
     chunk: &'a [u8],
     sink: &mut Sink<'_>,
     first: impl Fn(&'a [u8], bool) -> Option<Frame<'a, H>>,
-    read: impl Fn(Frame<'a, H>, &mut Record<'a>) -> Result<Option<&'static str>, Bad>,
+    read: impl Fn(Frame<'a, H>, &mut Record<'a>, &mut dyn FnMut()) -> Result<Option<&'static str>, Bad>,
 ) {
     let mut record = Record::default();
     let mut end = 0;
     while let Some(frame) = first(&chunk[end..], true) {
+        let start = end;
         end += frame.end;
-        let done = read(frame, &mut record);
+        let done = read(frame, &mut record, &mut || {
+            sink(start, Parsed::Large);
+        });
         if !sink(end, Parsed::of(done, &record)) {
             return;
         }

@@ -115,6 +115,7 @@ fn write(parsed: &Parsed<'_, '_>, out: &mut Vec<u8>) {
             put(detail.as_bytes(), out);
         }
         Parsed::Other { kind } => put(kind.as_bytes(), out),
+        Parsed::Large => put(b"large", out),
         Parsed::Record(record) => {
             let Record {
                 url,

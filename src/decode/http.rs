@@ -16,6 +16,8 @@ use codings::Coding;
 
 /// Most codings undone, one over the other. An answer that names more is taken as it stands.
 const CODINGS_MAX: usize = 5;
+/// Bodies of more bytes are large: see [`Parsed::Large`](super::Parsed::Large).
+const LARGE: usize = 4 << 20;
 
 /// One answer, as far as it is read.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -86,11 +88,16 @@ impl<'a> Answer<'a> {
     }
 
     /// Adds the links of the body to `record`, if it is HTML and an answer whose links count: of a page that
-    /// is gone or failed nothing is learned.
+    /// is gone or failed nothing is learned. Calls `large` before a large body is held.
     ///
     /// # Errors
     /// If the body expands beyond `most` bytes.
-    pub fn links(&self, record: &mut Record<'_>, most: u64) -> Result<(), Bad> {
+    pub fn links(
+        &self,
+        record: &mut Record<'_>,
+        most: u64,
+        large: &mut dyn FnMut(),
+    ) -> Result<(), Bad> {
         let counts = matches!(self.status, None | Some(200..=303 | 305..=399));
         let (media_type, charset) = media_type(self.content_type);
         let html = [&b"text/html"[..], b"application/xhtml+xml"];
@@ -100,7 +107,10 @@ impl<'a> Answer<'a> {
         if !counts || !(named || media_type.is_empty()) {
             return Ok(());
         }
-        let body = self.body(most)?;
+        let body = self.body(most, large)?;
+        if body.len() > LARGE {
+            large();
+        }
         if named || begins_as_html(&body) {
             super::html::read(&body, charset, record);
         }
@@ -108,13 +118,13 @@ impl<'a> Answer<'a> {
     }
 
     /// The body without its codings.
-    fn body(&self, most: u64) -> Result<Cow<'a, [u8]>, Bad> {
+    fn body(&self, most: u64, large: &mut dyn FnMut()) -> Result<Cow<'a, [u8]>, Bad> {
         let mut body = Cow::Borrowed(self.body);
         if self.codings.len() > CODINGS_MAX {
             return Ok(body);
         }
         for coding in self.codings.iter().rev() {
-            if let Some(decoded) = coding.undo(&body, most)? {
+            if let Some(decoded) = coding.undo(&body, most, large)? {
                 body = Cow::Owned(decoded);
             }
         }
@@ -245,7 +255,8 @@ mod tests {
             let header = "Content-Encoding: gzip\n".repeat(count - 1);
             let block = format!("HTTP/1.1 200\n{header}Transfer-Encoding: chunked\n\n");
             let block = [block.as_bytes(), coded].concat();
-            let body = Answer::read(&block).body(1 << 20).unwrap().into_owned();
+            let body = Answer::read(&block).body(1 << 20, &mut || ());
+            let body = body.unwrap().into_owned();
             assert_eq!(body == b"<a>\n", undone, "{count}");
             assert_eq!(body == coded, !undone, "{count}");
         }

@@ -27,11 +27,15 @@ pub struct Record<'a> {
     pub revisit: bool,
 }
 
+/// Links for which a record keeps room.
+const LINKS_KEPT: usize = 1 << 15;
+
 impl<'a> Record<'a> {
-    /// Makes the record empty, keeping the room for links.
+    /// Makes the record empty, keeping the room for links unless it is large.
     pub fn clear(&mut self) {
         let mut links = std::mem::take(&mut self.links);
         links.clear();
+        links.shrink_to(LINKS_KEPT);
         *self = Record {
             links,
             ..Record::default()
@@ -159,4 +163,7 @@ pub enum Parsed<'r, 'a> {
         /// What it is.
         kind: &'static str,
     },
+    /// No record, and not the end of one: the next takes far more memory to read than its bytes. Who
+    /// decodes on many threads does well to wait here until those before are done.
+    Large,
 }

@@ -368,7 +368,7 @@ mod tests {
             found.push(match parsed {
                 Parsed::Record(record) => Ok(record.clone().into_owned()),
                 Parsed::Bad { reason, detail } => Err((reason, detail)),
-                Parsed::Other { kind } => panic!("{kind}"),
+                other => panic!("{other:?}"),
             });
             true
         });

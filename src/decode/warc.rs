@@ -69,8 +69,10 @@ impl Decoder for Warc {
                     return;
                 }
             }
+            let read = self.read(frame, listed, &mut record, &mut || {
+                sink(done, Parsed::Large);
+            });
             done = end;
-            let read = self.read(frame, listed, &mut record);
             if !sink(done, Parsed::of(read, &record)) {
                 return;
             }
@@ -86,6 +88,7 @@ impl Warc {
         frame: Frame<'a>,
         listed: Option<Vec<Link<'a>>>,
         record: &mut Record<'a>,
+        large: &mut dyn FnMut(),
     ) -> Result<Option<&'static str>, Bad> {
         let (header, block) = frame.parts?;
         let Some(capture) = Capture::of(&header) else {
@@ -110,7 +113,7 @@ impl Warc {
             _ if record.redirect.is_some() => {}
             (_, Some(links)) => record.links = links,
             (Capture::Revisit, None) => record.revisit = true,
-            (Capture::Response, None) => answer.links(record, self.body_bytes)?,
+            (Capture::Response, None) => answer.links(record, self.body_bytes, large)?,
         }
         Ok(None)
     }

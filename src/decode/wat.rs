@@ -31,7 +31,9 @@ impl Decoder for Wat {
     }
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
-        frame::decode(chunk, sink, frame::first, read);
+        frame::decode(chunk, sink, frame::first, |frame, record, _| {
+            read(frame, record)
+        });
     }
 }
 
@@ -446,7 +448,7 @@ mod tests {
             found = Some(match parsed {
                 Parsed::Record(record) => Ok(record.clone().into_owned()),
                 Parsed::Bad { reason, .. } => Err(reason),
-                Parsed::Other { kind } => panic!("{kind}"),
+                other => panic!("{other:?}"),
             });
             true
         });

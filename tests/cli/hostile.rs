@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::process::Stdio;
 
-use crate::support::{Done, Lab, Measured, zstandard};
+use crate::support::{Done, Lab, Measured, gzip, zstandard};
 
 /// What a hostile input may take beyond an ordinary one.
 const MARGIN_KIB: u64 = 256_000_000 / 1024;
@@ -259,6 +259,41 @@ fn colliding(scale: Scale) {
     assert_eq!(lab.stat("d")["pages"], 1u64 << bits);
 }
 
+/// Pages of HTML that are packed in the archive, a chunk each: as they are read they take far more, and
+/// decoders must not hold one each.
+fn huge_bodies() {
+    let lab = Lab::new();
+    let few = baseline(&lab, 1_000);
+    let mut noise = 1_u64;
+    write(&lab, "bodies.warc", |out| {
+        for n in 0..16 {
+            let mut page = b"<html><a href=/b><!--".to_vec();
+            page.extend((0..3 << 20).map(|_| {
+                noise = noise
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                b'a' + (noise >> 60) as u8
+            }));
+            page.extend(b"--><p>");
+            page.resize(32 << 20, 0xe9);
+            let packed = gzip(&page);
+            let http = "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=iso-8859-1\r\n\
+                        Content-Encoding: gzip\r\n\r\n";
+            write!(
+                out,
+                "WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.example/{n}\r\n\
+                 Content-Length: {}\r\n\r\n{http}",
+                http.len() + packed.len()
+            )
+            .unwrap();
+            out.write_all(&packed).unwrap();
+            out.write_all(b"\r\n\r\n").unwrap();
+        }
+    });
+    ingest(&lab, "bodies.warc", "--threads 8", &few).exits(0);
+    assert_eq!(lab.stat("bodies.warc.store")["pages"], 17);
+}
+
 fn odd_records() {
     let lab = Lab::new();
     let few = baseline(&lab, 1_000);
@@ -402,6 +437,11 @@ fn very_long_lines_take_little_memory() {
 #[test]
 fn colliding_urls_are_like_others() {
     colliding(DAILY);
+}
+
+#[test]
+fn pages_that_are_packed_are_unpacked_one_at_a_time() {
+    huge_bodies();
 }
 
 #[test]

@@ -100,7 +100,10 @@ fn a_graph_gets_its_urls_by_a_join() {
         return;
     };
     let readme = include_str!("../../README.md");
-    let recipe = readme.lines().find(|line| line.starts_with("awk ")).unwrap();
+    let recipe = readme
+        .lines()
+        .find(|line| line.starts_with("awk "))
+        .unwrap();
     let recipe = recipe.trim_end_matches(" |");
     let lab = Lab::new();
     for (name, path) in [("links.txt", links), ("urls.txt", urls)] {
@@ -108,7 +111,10 @@ fn a_graph_gets_its_urls_by_a_join() {
         lab.file(name, text.split_once('\n').unwrap().1);
     }
     let mut shell = std::process::Command::new("sh");
-    let joined = shell.args(["-c", recipe]).current_dir(lab.path(".")).output();
+    let joined = shell
+        .args(["-c", recipe])
+        .current_dir(lab.path("."))
+        .output();
     lab.file("joined.tsv", joined.unwrap().stdout);
     let found = lab.run("inspect joined.tsv --json").exits(0).json();
     assert_eq!(found["pages"]["count"], 6_012);

@@ -8,10 +8,13 @@ use std::io::{self, ErrorKind, Read};
 use brotli_decompressor::Decompressor as Brotli;
 use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
+use super::LARGE;
 use crate::decode::{Bad, Reason};
 
 /// Longest line with a chunk's size.
 const SIZE_LINE_MAX: usize = 1 << 10;
+/// Most room that is made for a body at once.
+const AT_ONCE: usize = 64 << 20;
 /// Largest window of zstd in HTTP, as a power of two (RFC 9659).
 const ZSTD_WINDOW_LOG: u32 = 23;
 
@@ -41,25 +44,35 @@ impl Coding {
         })
     }
 
-    /// The decoded body; `None`: it is not coded so.
+    /// The decoded body; `None`: it is not coded so. Calls `large` before a large one is held.
     ///
     /// # Errors
     /// If it expands beyond `most` bytes.
-    pub fn undo(self, body: &[u8], most: u64) -> Result<Option<Vec<u8>>, Bad> {
+    pub fn undo(
+        self,
+        body: &[u8],
+        most: u64,
+        large: &mut dyn FnMut(),
+    ) -> Result<Option<Vec<u8>>, Bad> {
         match self {
-            Coding::Chunked => Ok(chunks(body)),
-            Coding::Gzip if body.starts_with(&[0x1f, 0x8b]) => {
-                front(MultiGzDecoder::new(body), most)
+            Coding::Chunked => {
+                if body.len() > LARGE {
+                    large();
+                }
+                Ok(chunks(body))
             }
-            Coding::Deflate if is_zlib(body) => front(ZlibDecoder::new(body), most),
-            Coding::Deflate => all(DeflateDecoder::new(body), most),
-            Coding::Brotli => all(Brotli::new(body.chain(CutShort), 4096), most),
+            Coding::Gzip if body.starts_with(&[0x1f, 0x8b]) => {
+                front(MultiGzDecoder::new(body), most, large)
+            }
+            Coding::Deflate if is_zlib(body) => front(ZlibDecoder::new(body), most, large),
+            Coding::Deflate => all(DeflateDecoder::new(body), most, large),
+            Coding::Brotli => all(Brotli::new(body.chain(CutShort), 4096), most, large),
             Coding::Zstd if body.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) => {
                 let Ok(mut decoder) = zstd::Decoder::new(body) else {
                     return Ok(None);
                 };
                 match decoder.window_log_max(ZSTD_WINDOW_LOG) {
-                    Ok(()) => front(decoder, most),
+                    Ok(()) => front(decoder, most, large),
                     Err(_) => Ok(None),
                 }
             }
@@ -85,24 +98,36 @@ fn is_zlib(body: &[u8]) -> bool {
 
 /// What can be read, up to the end or a fault; `None`: nothing. For codings that show by
 /// their first bytes.
-fn front(reader: impl Read, most: u64) -> Result<Option<Vec<u8>>, Bad> {
-    let (decoded, _) = read(reader, most)?;
+fn front(reader: impl Read, most: u64, large: &mut dyn FnMut()) -> Result<Option<Vec<u8>>, Bad> {
+    let (decoded, _) = read(reader, most, large)?;
     Ok(Some(decoded).filter(|decoded| !decoded.is_empty()))
 }
 
 /// As [`front`], for codings that any bytes may look like: a fault before the end says that they are
 /// none.
-fn all(reader: impl Read, most: u64) -> Result<Option<Vec<u8>>, Bad> {
-    let (decoded, fault) = read(reader, most)?;
+fn all(reader: impl Read, most: u64, large: &mut dyn FnMut()) -> Result<Option<Vec<u8>>, Bad> {
+    let (decoded, fault) = read(reader, most, large)?;
     let sound = fault.is_none_or(|kind| kind == ErrorKind::UnexpectedEof);
     Ok(Some(decoded).filter(|decoded| sound && !decoded.is_empty()))
 }
 
-fn read(reader: impl Read, most: u64) -> Result<(Vec<u8>, Option<ErrorKind>), Bad> {
+fn read(
+    reader: impl Read,
+    most: u64,
+    large: &mut dyn FnMut(),
+) -> Result<(Vec<u8>, Option<ErrorKind>), Bad> {
     let mut decoded = Vec::new();
-    let result = reader
-        .take(most.saturating_add(1))
-        .read_to_end(&mut decoded);
+    let most_read = most.saturating_add(1);
+    let mut reader = reader.take(most_read.min(LARGE as u64 + 1));
+    let mut result = reader.read_to_end(&mut decoded);
+    if result.is_ok() && decoded.len() > LARGE {
+        large();
+        let more = most_read - decoded.len() as u64;
+        // At once: what grows in steps leaves holes that stay with its thread. It is touched only as filled.
+        decoded.reserve_exact(usize::try_from(more).unwrap_or(usize::MAX).min(AT_ONCE));
+        reader.set_limit(more);
+        result = reader.read_to_end(&mut decoded);
+    }
     if decoded.len() as u64 > most {
         let said = format!("its HTTP body expands beyond --limit-line {most}");
         return Err(Bad::new(Reason::TooLong, said));
@@ -158,7 +183,7 @@ mod tests {
     const TEXT: &[u8] = b"<a href=one>1</a>\n<a href=two>2</a>\n";
 
     fn undone(coding: Coding, body: &[u8]) -> Option<Vec<u8>> {
-        coding.undo(body, 1 << 20).unwrap()
+        coding.undo(body, 1 << 20, &mut || ()).unwrap()
     }
 
     #[test]
@@ -231,13 +256,18 @@ mod tests {
         assert_eq!(undone(b"ffffffffffffffff\r\nx"), said("x"));
     }
 
+    /// Also one that is read in two parts.
     #[test]
     fn a_bomb_is_refused() {
-        let most = 1 << 20;
         let zeros = |len: u64| zstd::encode_all(std::io::repeat(0).take(len), 1).unwrap();
-        let error = Coding::Zstd.undo(&zeros(most + 1), most).unwrap_err();
-        assert_eq!(error.reason, Reason::TooLong);
-        let fits = Coding::Zstd.undo(&zeros(most), most).unwrap();
-        assert_eq!(fits.map(|body| body.len() as u64), Some(most));
+        for most in [1 << 20, LARGE as u64, LARGE as u64 + 1, 3 * LARGE as u64] {
+            let mut told = false;
+            let mut undo = |coded: &[u8]| Coding::Zstd.undo(coded, most, &mut || told = true);
+            let error = undo(&zeros(most + 1)).unwrap_err();
+            assert_eq!(error.reason, Reason::TooLong);
+            let fits = undo(&zeros(most)).unwrap();
+            assert_eq!(fits.map(|body| body.len() as u64), Some(most));
+            assert_eq!(told, most >= LARGE as u64);
+        }
     }
 }
