@@ -32,7 +32,8 @@ pub use record::{Link, Parsed, Reason, Record, Time};
 pub(crate) use time::from_archive as archive_time;
 
 /// Called once for each record of a chunk, in order, with the offset in the chunk at which the
-/// record ends. Return `false` to stop decoding the chunk.
+/// record ends; before one that is [`Parsed::Large`] also with that. Return `false` to stop decoding the
+/// chunk.
 ///
 /// Offsets never fall. One that has not grown (0 for the first of a chunk) belongs to something
 /// inside the record that comes next: a comment within an `edges` group, a `request` in a WARC capture's

@@ -13,8 +13,6 @@ use crate::decode::{Bad, Reason};
 
 /// Longest line with a chunk's size.
 const SIZE_LINE_MAX: usize = 1 << 10;
-/// Most room that is made for a body at once.
-const AT_ONCE: usize = 64 << 20;
 /// Largest window of zstd in HTTP, as a power of two (RFC 9659).
 const ZSTD_WINDOW_LOG: u32 = 23;
 
@@ -122,10 +120,7 @@ fn read(
     let mut result = reader.read_to_end(&mut decoded);
     if result.is_ok() && decoded.len() > LARGE {
         large();
-        let more = most_read - decoded.len() as u64;
-        // At once: what grows in steps leaves holes that stay with its thread. It is touched only as filled.
-        decoded.reserve_exact(usize::try_from(more).unwrap_or(usize::MAX).min(AT_ONCE));
-        reader.set_limit(more);
+        reader.set_limit(most_read - decoded.len() as u64);
         result = reader.read_to_end(&mut decoded);
     }
     if decoded.len() as u64 > most {
