@@ -44,7 +44,7 @@ pub struct Page {
 /// of several visits of a page the last one counts, and a page gone has no links.
 ///
 /// # Errors
-/// Those of [`Source`]; [`Error::Refused`] if a format cannot be guessed or there are too many nodes.
+/// Those of [`Source`]; [`Error::Refused`](crate::Error::Refused) if a format cannot be guessed or there are too many nodes.
 pub fn load(
     inputs: &[InputName],
     format: Option<Format>,
