@@ -91,7 +91,8 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     /// Make all experiments of the paper instead, and write their tables (CSV) and plots (SVG) into
-    /// this folder.
+    /// this folder. Interrupted, the same command goes on: crawls that are done are in the folder's
+    /// unfinished.jsonl until all are.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["strategy", "window", "estimator", "passes",
         "samples", "change_rate", "appear", "vanish", "change_after", "change_until", "growing", "damping",
         "recycle_after", "json"])]
@@ -156,29 +157,14 @@ impl Args {
 
     fn figures(&self, folder: &Path) -> anyhow::Result<Exit> {
         let base = self.base()?;
-        let io = |path: &Path, action| {
-            let path = path.to_owned();
-            move |source| Error::Io {
-                path,
-                action,
-                source,
-            }
-        };
-        std::fs::create_dir_all(folder).map_err(io(folder, "create"))?;
+        std::fs::create_dir_all(folder).map_err(|source| Error::Io {
+            path: folder.to_owned(),
+            action: "create",
+            source,
+        })?;
         let tell = |line: &str| eprintln!("{line}");
-        let mut written = 0;
-        figures(
-            &base,
-            self.seed,
-            threads(self.threads),
-            &tell,
-            &mut |name, text| {
-                let path = folder.join(name);
-                written += 1;
-                std::fs::write(&path, text).map_err(io(&path, "write"))
-            },
-        )?;
-        eprintln!("{written} files are in {}", folder.display());
+        figures(&base, self.seed, threads(self.threads), &tell, folder)?;
+        eprintln!("the figures are in {}", folder.display());
         Ok(Exit::Done)
     }
 

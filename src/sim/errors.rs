@@ -4,7 +4,7 @@
 //! crawl does not know has X = 0. The error of page j is e_j = |X_j - Imp_j| / Imp_j, in percent. Weighted with
 //! importance (which sums to 1) its mean is the sum of |X_j - Imp_j|: the L1 distance.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::graph::Graph;
 use super::pagerank::{Options, pagerank};
@@ -23,7 +23,7 @@ pub struct Reference {
 }
 
 /// Errors in percent.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Errors {
     /// Mean of e_j over all pages (Figure 2).
     #[serde(rename = "error_percent")]

@@ -1,6 +1,6 @@
 //! One simulated crawl, measured: a setting makes rows of errors over time.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::crawl::Crawl;
 use super::errors::{Errors, Reference};
@@ -81,7 +81,7 @@ impl Default for Setting {
 }
 
 /// What was measured of one window at one moment.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// Pages crawled so far.
     #[serde(rename = "crawled_pages")]

@@ -79,7 +79,7 @@ fn figures_are_the_same_on_any_number_of_threads() {
     let lab = Lab::new();
     for threads in [1, 3] {
         let line = format!("simulate --pages 300 --figures made/on-{threads} --threads {threads}");
-        lab.run(&line).exits(0).says(&["files are in"]);
+        lab.run(&line).exits(0).says(&["the figures are in"]);
     }
     let made = files(&lab.path("made/on-1"));
     assert_eq!(made, files(&lab.path("made/on-3")));
@@ -105,6 +105,29 @@ fn figures_are_the_same_on_any_number_of_threads() {
             assert!(lines.all(|line| fields(line) == width), "{name}");
         }
     }
+}
+
+/// Figures that could not be written, then rows that were cut off: the same command goes on from what there is, and
+/// gives what an undisturbed run gives.
+#[test]
+fn interrupted_figures_go_on() {
+    let lab = Lab::new();
+    lab.run("simulate --pages 100 --figures whole").exits(0);
+    let again = "simulate --pages 100 --figures made --threads 2";
+    fs::create_dir_all(lab.path("made/figure2.svg")).unwrap();
+    lab.run(again).exits(7).says(&["34 of 34", "figure2.svg"]);
+    let kept = lab.path("made/unfinished.jsonl");
+    let rows = fs::read_to_string(&kept).unwrap();
+    let ends: Vec<usize> = rows.match_indices('\n').map(|(at, _)| at).collect();
+    assert_eq!(ends.len(), 34);
+    fs::write(&kept, &rows[..(ends[4] + ends[5]) / 2]).unwrap();
+    lab.run("simulate --pages 100 --seed 2 --figures made")
+        .exits(7)
+        .says(&["1 of 34 done"]);
+    lab.run(again).exits(7).says(&["5 of 34 were done before"]);
+    fs::remove_dir(lab.path("made/figure2.svg")).unwrap();
+    lab.run(again).exits(0).says(&["34 of 34 were done before"]);
+    assert_eq!(files(&lab.path("made")), files(&lab.path("whole")));
 }
 
 /// A graph from a file, crawled so long that the error factor 1/G leaves less than a percent.

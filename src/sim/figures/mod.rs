@@ -7,17 +7,18 @@
 mod plots;
 mod results;
 mod table;
+mod unfinished;
 
-use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
-use super::experiment::Setting;
+use super::experiment::{Sample, Setting};
 use super::graph::Graph;
 use super::web::{InDegree, OutDegree, Web};
-use crate::Result;
+use crate::{Error, Result};
 use results::{Results, degrees_csv, offline_csv, storage_csv};
-use table::jobs;
+use table::{Job, jobs};
+use unfinished::Unfinished;
 
 /// The web of all experiments but those that compare webs.
 pub enum Base {
@@ -75,19 +76,21 @@ impl Base {
     }
 }
 
-/// Makes all tables and plots, on `threads` threads: the result does not depend on how many. `tell` hears of
-/// each crawl that is done; `write` takes each file's name and text.
+/// Makes all tables and plots in `folder`, on `threads` threads: the result does not depend on how many. `tell`
+/// hears of each crawl that is done. Until all are, `folder` has their rows in `unfinished.jsonl`, and
+/// what was interrupted goes on from there.
 ///
 /// # Errors
-/// Those of the crawls, and of `write`.
+/// Those of the crawls; [`Error::Io`].
 pub fn figures(
     base: &Base,
     seed: u64,
     threads: usize,
     tell: &(dyn Fn(&str) + Sync),
-    write: &mut dyn FnMut(&str, &str) -> Result<()>,
+    folder: &Path,
 ) -> Result<()> {
-    let results = run(base, seed, threads, tell)?;
+    let mut unfinished = Unfinished::open(&folder.join("unfinished.jsonl"))?;
+    let results = run(base, seed, threads, tell, &mut unfinished)?;
     let offline = Setting {
         seed,
         ..Setting::default()
@@ -103,50 +106,82 @@ pub fn figures(
         ("figure6", "change_rate_percent_per_pass"),
         ("recovery", "strategy"),
     ] {
-        write(&format!("{table}.csv"), &results.csv(table, first))?;
+        write(folder, &format!("{table}.csv"), &results.csv(table, first))?;
     }
-    write("offline.csv", &offline_csv(&offline))?;
-    write("figure5.csv", &storage_csv(&results))?;
-    write("degrees.csv", &degrees_csv(base.pages(), seed)?)?;
+    write(folder, "offline.csv", &offline_csv(&offline))?;
+    write(folder, "figure5.csv", &storage_csv(&results))?;
+    write(folder, "degrees.csv", &degrees_csv(base.pages(), seed)?)?;
     for (file, plot) in plots::plots(base, &results, &offline) {
-        write(&format!("{file}.svg"), &plot.svg())?;
+        write(folder, &format!("{file}.svg"), &plot.svg())?;
     }
-    Ok(())
+    unfinished.remove()
 }
 
-fn run(base: &Base, seed: u64, threads: usize, tell: &(dyn Fn(&str) + Sync)) -> Result<Results> {
+fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
+    let path = folder.join(name);
+    std::fs::write(&path, text).map_err(|source| Error::Io {
+        path,
+        action: "write",
+        source,
+    })
+}
+
+/// Where the crawls are.
+struct Progress<'u> {
+    /// Those still to begin.
+    left: Vec<usize>,
+    done: Vec<Option<Vec<Sample>>>,
+    unfinished: &'u mut Unfinished,
+}
+
+fn run(
+    base: &Base,
+    seed: u64,
+    threads: usize,
+    tell: &(dyn Fn(&str) + Sync),
+    unfinished: &mut Unfinished,
+) -> Result<Results> {
     let jobs = jobs(seed);
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(BTreeMap::new());
+    let done: Vec<_> = jobs
+        .iter()
+        .map(|job| unfinished.take(&job.identity(base, seed)))
+        .collect();
+    let mut left: Vec<usize> = (0..jobs.len()).filter(|&at| done[at].is_none()).collect();
+    // The last is begun first.
+    left.reverse();
+    left.sort_by_key(|&at| jobs[at].is_long());
+    if left.len() < jobs.len() {
+        let taken = jobs.len() - left.len();
+        tell(&format!("{taken} of {} were done before", jobs.len()));
+    }
+    let progress = Mutex::new(Progress {
+        left,
+        done,
+        unfinished,
+    });
+    let locked = || progress.lock().unwrap_or_else(PoisonError::into_inner);
     let work = || -> Result<()> {
         loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(job) = jobs.get(at) else {
+            let Some(at) = locked().left.pop() else {
                 return Ok(());
             };
-            let web = match job.web {
-                None => base.web(seed)?,
-                Some((in_degree, out_degree)) => {
-                    Web::synthetic(base.pages(), in_degree, out_degree, seed)?
-                }
-            };
-            let mut samples = Vec::new();
-            let ran = job.setting.run(web, |sample| {
-                samples.push(sample);
-                Ok(())
-            });
+            let job = &jobs[at];
+            let ran = job.run(base, seed);
+            let mut progress = locked();
             if ran.is_err() {
-                next.store(jobs.len(), Ordering::Relaxed);
+                progress.left.clear();
             }
-            ran?;
-            if let Ok(mut done) = done.lock() {
-                done.insert(at, samples);
-                let (count, all) = (done.len(), jobs.len());
-                tell(&format!(
-                    "{count} of {all} done: {}, {}",
-                    job.table, job.label
-                ));
-            }
+            let samples = ran?;
+            progress
+                .unfinished
+                .keep(job.identity(base, seed), &samples)?;
+            progress.done[at] = Some(samples);
+            let count = progress.done.iter().flatten().count();
+            let all = jobs.len();
+            tell(&format!(
+                "{count} of {all} done: {}, {}",
+                job.table, job.label
+            ));
         }
     };
     std::thread::scope(|scope| {
@@ -158,13 +193,43 @@ fn run(base: &Base, seed: u64, threads: usize, tell: &(dyn Fn(&str) + Sync)) -> 
                 Err(panic) => std::panic::resume_unwind(panic),
             })
     })?;
-    let done = done.into_inner().unwrap_or_default();
-    let named = jobs.into_iter().zip(done.into_values());
+    let Progress { done, .. } = progress
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    let named = jobs.into_iter().zip(done.into_iter().flatten());
     Ok(Results(
         named
             .map(|(job, samples)| (job.table, job.label, samples))
             .collect(),
     ))
+}
+
+impl Job {
+    fn run(&self, base: &Base, seed: u64) -> Result<Vec<Sample>> {
+        let web = match self.web {
+            None => base.web(seed)?,
+            Some((in_degree, out_degree)) => {
+                Web::synthetic(base.pages(), in_degree, out_degree, seed)?
+            }
+        };
+        let mut samples = Vec::new();
+        self.setting.run(web, |sample| {
+            samples.push(sample);
+            Ok(())
+        })?;
+        Ok(samples)
+    }
+
+    /// What tells its rows from those of other crawls, of other sets and other versions too.
+    fn identity(&self, base: &Base, seed: u64) -> String {
+        let Job { web, setting, .. } = self;
+        let base = match base {
+            Base::Synthetic { out_degree, .. } => format!("{}, out {out_degree}", base.describe()),
+            Base::Graph { graph, .. } => format!("{}, {} links", base.describe(), graph.links()),
+        };
+        let version = env!("CARGO_PKG_VERSION");
+        format!("{version}; {base}; seed {seed}; {web:?}; {setting:?}")
+    }
 }
 
 fn thousands(n: u64) -> String {

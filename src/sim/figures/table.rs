@@ -99,6 +99,12 @@ impl Job {
             setting,
         }
     }
+
+    /// Whether it takes far longer than the others: hubs of many links each are crawled often.
+    pub fn is_long(&self) -> bool {
+        let like_in = matches!(self.web, Some((_, OutDegree::LikeIn)));
+        like_in && self.setting.strategy == Strategy::Greedy
+    }
 }
 
 /// All crawls.
