@@ -8,6 +8,7 @@ pub mod export;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod moved;
+mod pieces;
 mod ranks;
 mod read;
 mod write;

@@ -3,7 +3,7 @@
 //! Few pages are sorted in memory. Of many, importances are divided at *splits*, which a sample of the
 //! pages gives, into gaps between the splits and the splits themselves:
 //!
-//! 1. All importances are gone through again. Those inside a gap are written to a temporary file, each
+//! 1. All importances are gone through again. Those inside a gap are written to temporary files, each
 //!    gap in page order; of those at a split only the number is kept. So a value that half of all pages
 //!    share costs nothing: a value so frequent is among the splits.
 //! 2. Each gap is sorted, and its values are replaced by their ranks.
@@ -14,18 +14,20 @@
 //!                                5 to 8 bytes each, as the gap is wide
 //! ```
 //! The last piece of a gap is shorter. Pieces are written one behind the other, as they become full. Of
-//! a billion pages' importances 6 bytes each do.
+//! a billion pages' importances 6 bytes each do. Step 3 comes to the pieces in about the order they were
+//! written in, and a file whose pieces were all read is removed: what the ranks take, the files give up.
 //!
 //! The sample is one page of each of some equal stretches, so gaps are about as large as they should be.
 //! One that is not (a crawl can be made so) is divided in the same way again, by another sample. Ranks
 //! don't depend on the samples.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::pieces::{Pieces, Place};
 use crate::engine::PageId;
-use crate::store::{Disk, DiskFile, number};
+use crate::store::Disk;
 use crate::{Error, Result};
 
 /// Bytes that sorting takes for a value: itself, and beside its place once more.
@@ -140,8 +142,9 @@ impl Seen {
         Ok(ranks)
     }
 
-    /// Goes on with a temporary file. All values are to be given to [`Gaps::add`].
-    pub fn divide<'d>(mut self, disk: &'d dyn Disk, path: &Path) -> Result<Gaps<'d>> {
+    /// Goes on with temporary files, whose names begin as `path`. All values are to be given to
+    /// [`Gaps::add`].
+    pub fn divide<'d>(mut self, disk: &'d dyn Disk, path: &Path) -> Gaps<'d> {
         self.kept.sort_unstable();
         let every = |gap: u64| {
             self.kept
@@ -149,59 +152,15 @@ impl Seen {
         };
         let mut splits: Vec<u64> = (1..self.plan.gaps).filter_map(every).copied().collect();
         splits.dedup();
-        let file = disk.open(path, true).map_err(Error::io(path, "create"))?;
-        file.set_len(0).map_err(Error::io(path, "cut"))?;
         let ends = splits.iter().copied().chain([u64::MAX]);
         let begins = std::iter::once(0).chain(splits.iter().copied());
-        Ok(Gaps {
+        Gaps {
             gaps: begins.zip(ends).map(Gap::between).collect(),
             at_splits: vec![0; splits.len()],
             splits,
-            file: Temporary {
-                disk,
-                path: path.into(),
-                file,
-                end: 0,
-                piece: self.plan.piece as usize,
-            },
+            files: Pieces::new(disk, path, self.plan.piece as usize, self.plan.bytes),
             plan: self.plan,
-        })
-    }
-}
-
-/// The file of pieces.
-struct Temporary<'d> {
-    disk: &'d dyn Disk,
-    path: PathBuf,
-    file: Box<dyn DiskFile>,
-    /// Where the next piece goes.
-    end: u64,
-    /// Values a piece holds.
-    piece: usize,
-}
-
-impl Temporary<'_> {
-    /// Writes values at `offset`, `width` bytes of each less `base`.
-    fn write(&self, offset: u64, values: &[u64], width: usize, base: u64) -> Result<()> {
-        let mut bytes = Vec::with_capacity(values.len() * width);
-        for value in values {
-            bytes.extend_from_slice(&(value - base).to_le_bytes()[..width]);
         }
-        self.file
-            .write_at(&bytes, offset)
-            .map_err(Error::io(&self.path, "write"))
-    }
-
-    /// Reads what [`Temporary::write`] wrote.
-    fn read(&self, offset: u64, values: &mut [u64], width: usize, base: u64) -> Result<()> {
-        let mut bytes = vec![0; values.len() * width];
-        self.file
-            .read_at(&mut bytes, offset)
-            .map_err(Error::io(&self.path, "read"))?;
-        for (value, bytes) in values.iter_mut().zip(bytes.chunks(width)) {
-            *value = base + number(bytes);
-        }
-        Ok(())
     }
 }
 
@@ -213,7 +172,7 @@ struct Gap {
     width: usize,
     count: u64,
     /// Where its pieces are.
-    pieces: Vec<u64>,
+    pieces: Vec<Place>,
     /// While values are added, those of the piece begun; later, the ranks of a piece.
     held: Vec<u64>,
     /// Ranks given out: of all, and of those held.
@@ -235,28 +194,27 @@ impl Gap {
         }
     }
 
-    fn close(&mut self, file: &mut Temporary<'_>) -> Result<()> {
+    fn close(&mut self, files: &mut Pieces<'_>) -> Result<()> {
         if !self.held.is_empty() {
-            file.write(file.end, &self.held, self.width, self.base)?;
-            self.pieces.push(file.end);
-            file.end += (self.held.len() * self.width) as u64;
+            let place = files.add(&self.held, self.width, self.base)?;
+            self.pieces.push(place);
             self.held.clear();
         }
         Ok(())
     }
 
     /// Replaces its values by ranks.
-    fn sort(&mut self, file: &Temporary<'_>, plan: Plan, before: u64) -> Result<()> {
+    fn sort(&mut self, files: &Pieces<'_>, plan: Plan, before: u64) -> Result<()> {
         if !fits(self.count, plan.bytes) {
-            self.divide(file, plan, before)?;
+            self.divide(files, plan, before)?;
         } else {
             let mut values = vec![0; self.count as usize];
-            for (values, &piece) in values.chunks_mut(file.piece).zip(&self.pieces) {
-                file.read(piece, values, self.width, self.base)?;
+            for (values, &piece) in values.chunks_mut(files.piece).zip(&self.pieces) {
+                files.read(piece, values, self.width, self.base)?;
             }
             rank(&mut values, before);
-            for (values, &piece) in values.chunks(file.piece).zip(&self.pieces) {
-                file.write(piece, values, self.width, 0)?;
+            for (values, &piece) in values.chunks(files.piece).zip(&self.pieces) {
+                files.write(piece, values, self.width, 0)?;
             }
         }
         self.base = 0;
@@ -265,49 +223,49 @@ impl Gap {
 
     /// As [`Gap::sort`], where the values don't fit in memory. There is a split among them, so that
     /// fewer are left at each depth.
-    fn divide(&mut self, file: &Temporary<'_>, plan: Plan, before: u64) -> Result<()> {
+    fn divide(&mut self, files: &Pieces<'_>, plan: Plan, before: u64) -> Result<()> {
         let mut seen = Seen::at_depth(plan.depth + 1, self.count, plan.bytes);
-        self.each(file, |values| {
+        self.each(files, |values| {
             seen.add(values);
             Ok(false)
         })?;
-        let mut gaps = seen.divide(file.disk, &file.path.with_extension("deeper.tmp"))?;
-        self.each(file, |values| gaps.add(values).map(|()| false))?;
+        let mut gaps = seen.divide(files.disk, &files.deeper());
+        self.each(files, |values| gaps.add(values).map(|()| false))?;
         gaps.sort(before)?;
-        self.each(file, |values| gaps.ranks(values).map(|()| true))?;
-        gaps.remove()
+        self.each(files, |values| gaps.ranks(values).map(|()| true))
     }
 
     /// Goes through its values; where `work` says so it has replaced them by ranks.
     fn each(
         &self,
-        file: &Temporary<'_>,
+        files: &Pieces<'_>,
         mut work: impl FnMut(&mut [u64]) -> Result<bool>,
     ) -> Result<()> {
-        let mut values = vec![0; file.piece];
+        let mut values = vec![0; files.piece];
         let mut left = self.count;
         for &piece in &self.pieces {
             values.truncate(left as usize);
-            file.read(piece, &mut values, self.width, self.base)?;
+            files.read(piece, &mut values, self.width, self.base)?;
             if work(&mut values)? {
-                file.write(piece, &values, self.width, 0)?;
+                files.write(piece, &values, self.width, 0)?;
             }
             left -= values.len() as u64;
         }
         Ok(())
     }
 
-    /// The rank of its next page.
-    fn next(&mut self, file: &Temporary<'_>) -> Result<u64> {
+    /// The rank of its next page. A piece that was read is given up.
+    fn next(&mut self, files: &mut Pieces<'_>) -> Result<u64> {
         if self.given_held == self.held.len() {
-            let len = (self.count - self.given).min(file.piece as u64);
-            let piece = self.given / file.piece as u64;
+            let len = (self.count - self.given).min(files.piece as u64);
+            let piece = self.given / files.piece as u64;
             let next = self.pieces.get(piece as usize).filter(|_| len > 0);
-            let piece = *next.ok_or_else(|| {
+            let place = *next.ok_or_else(|| {
                 Error::Refused("an importance changed while ranks were made".into())
             })?;
             self.held.resize(len as usize, 0);
-            file.read(piece, &mut self.held, self.width, self.base)?;
+            files.read(place, &mut self.held, self.width, self.base)?;
+            files.give_up(place)?;
             self.given_held = 0;
         }
         let rank = self.held[self.given_held];
@@ -324,7 +282,7 @@ pub(super) struct Gaps<'d> {
     at_splits: Vec<u64>,
     /// Gap 0 is before split 0, and so on; one more than splits.
     gaps: Vec<Gap>,
-    file: Temporary<'d>,
+    files: Pieces<'d>,
     plan: Plan,
 }
 
@@ -338,8 +296,8 @@ impl Gaps<'_> {
                     let gap = &mut self.gaps[gap];
                     gap.held.push(*value);
                     gap.count += 1;
-                    if gap.held.len() == self.file.piece {
-                        gap.close(&mut self.file)?;
+                    if gap.held.len() == self.files.piece {
+                        gap.close(&mut self.files)?;
                     }
                 }
             }
@@ -351,12 +309,12 @@ impl Gaps<'_> {
     /// ranks then.
     pub fn sort(&mut self, mut before: u64) -> Result<()> {
         for gap in &mut self.gaps {
-            gap.close(&mut self.file)?;
+            gap.close(&mut self.files)?;
             // The memory is needed for sorting.
             gap.held = Vec::new();
         }
         for (at, gap) in self.gaps.iter_mut().enumerate() {
-            gap.sort(&self.file, self.plan, before)?;
+            gap.sort(&self.files, self.plan, before)?;
             before += gap.count;
             if let Some(split) = self.at_splits.get_mut(at) {
                 let count = std::mem::replace(split, before + 1);
@@ -366,24 +324,16 @@ impl Gaps<'_> {
         Ok(())
     }
 
-    /// Replaces values by their ranks. All are to be given once more, in the same order.
+    /// Replaces values by their ranks. All are to be given once more, in the same order; then no file is
+    /// left.
     pub fn ranks(&mut self, values: &mut [u64]) -> Result<()> {
         for value in values {
             *value = match self.splits.binary_search(value) {
                 Ok(split) => self.at_splits[split],
-                Err(gap) => self.gaps[gap].next(&self.file)?,
+                Err(gap) => self.gaps[gap].next(&mut self.files)?,
             };
         }
         Ok(())
-    }
-
-    /// Removes the temporary file.
-    pub fn remove(self) -> Result<()> {
-        let Temporary {
-            disk, path, file, ..
-        } = self.file;
-        drop(file);
-        disk.remove(&path).map_err(Error::io(&path, "remove"))
     }
 }
 
@@ -399,10 +349,10 @@ mod tests {
         values.iter().map(|value| 1 + less(value)).collect()
     }
 
-    /// The ranks, the temporary file's length, and the largest gap.
+    /// The ranks, the length of the temporary files, and the largest gap.
     fn ranks(values: &[u64], bytes: u64, block: usize) -> (Vec<u64>, u64, u64) {
         let disk = Memory::default();
-        let path = Path::new("1.ranks.tmp");
+        let path = Path::new("1.ranks");
         let mut seen = Seen::new(values.len() as u64, bytes);
         for block in values.chunks(block) {
             seen.add(block);
@@ -411,18 +361,17 @@ mod tests {
             Ok(ranks) => return (ranks, 0, 0),
             Err(seen) => seen,
         };
-        let mut gaps = seen.divide(&disk, path).unwrap();
+        let mut gaps = seen.divide(&disk, path);
         for block in values.chunks(block) {
             gaps.add(block).unwrap();
         }
         gaps.sort(0).unwrap();
-        let len = gaps.file.file.size().unwrap();
+        let (len, _) = gaps.files.size();
         let largest = gaps.gaps.iter().map(|gap| gap.count).max().unwrap();
         let mut ranks = values.to_vec();
         for block in ranks.chunks_mut(block) {
             gaps.ranks(block).unwrap();
         }
-        gaps.remove().unwrap();
         assert!(disk.paths().is_empty(), "a file is left");
         (ranks, len, largest)
     }
@@ -472,6 +421,31 @@ mod tests {
             assert_eq!(sorted[rank as usize - 1], *value);
             assert!(rank == 1 || sorted[rank as usize - 2] < *value);
         }
+    }
+
+    /// While ranks are given out the files go: with half of the pages ranked, half of them is left, but for
+    /// the one or two being read.
+    #[test]
+    fn files_go_as_ranks_come() {
+        let (pages, bytes) = (100_000u64, 100_000);
+        let value = |page: u64| xxh3_64_with_seed(&page.to_le_bytes(), 99);
+        let values: Vec<u64> = (0..pages).map(value).collect();
+        let disk = Memory::default();
+        let mut seen = Seen::new(pages, bytes);
+        seen.add(&values);
+        let mut gaps = seen.divide(&disk, Path::new("1.ranks"));
+        gaps.add(&values).unwrap();
+        gaps.sort(0).unwrap();
+        let (all, files) = gaps.files.size();
+        assert!(all >= 5 * pages && files >= 6, "{all} bytes, {files} files");
+        let mut ranks = values.clone();
+        let (first, second) = ranks.split_at_mut(pages as usize / 2);
+        gaps.ranks(first).unwrap();
+        let (left, _) = gaps.files.size();
+        assert!(left <= all / 2 + 2 * bytes, "{left} of {all}");
+        gaps.ranks(second).unwrap();
+        assert_eq!(gaps.files.size(), (0, 0));
+        assert!(disk.paths().is_empty());
     }
 
     /// The sampled pages are all the least: every other value falls into the last gap, which is divided

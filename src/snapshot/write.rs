@@ -14,7 +14,7 @@ use crate::{Error, Result};
 /// Computes the estimates of a committed state and publishes them as the store's current snapshot:
 /// written aside, synced, renamed; `latest.json` moves last. Of the older ones only the newest
 /// `keep - 1` stay; `keep` 0: all. Ranking takes some `rank_bytes` of memory; pages that do not fit
-/// are ranked through a temporary file of about 6 bytes a page.
+/// are ranked through temporary files of about 6 bytes a page, which go as the ranks come.
 pub fn publish(
     disk: &dyn Disk,
     view: &View,
@@ -29,7 +29,7 @@ pub fn publish(
     let mut writer = Writer::create(disk, &aside, seen)?;
     let estimation = Estimation::begin(view, &view.settings().config)?;
     let measures = estimation.blocks(|_, pages| writer.block(pages))?;
-    writer.ranks(disk, &path.with_extension("ranks.tmp"))?;
+    writer.ranks(disk, &path.with_extension("ranks"))?;
     let info = Info::new(view.state(), measures, estimation.window(), view.settings());
     writer.finish(&info)?;
     disk.rename(&aside, &path)
@@ -166,7 +166,7 @@ impl Writer {
             }
             Some(Err(seen)) => seen,
         };
-        let mut gaps = seen.divide(disk, temporary)?;
+        let mut gaps = seen.divide(disk, temporary);
         for block in 0..self.directory.len() {
             gaps.add(&self.importances(block)?)?;
         }
@@ -176,7 +176,7 @@ impl Writer {
             gaps.ranks(&mut ranks)?;
             self.directory[block][Column::Rank as usize] = self.column(column::pack(&ranks))?;
         }
-        gaps.remove()
+        Ok(())
     }
 
     /// A block's importances, by [`order`].

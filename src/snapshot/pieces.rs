@@ -1,0 +1,134 @@
+//! The temporary files of [`super::ranks`]: pieces of numbers, one behind the other, in files that are
+//! removed as soon as every piece of theirs was given up.
+
+use std::path::{Path, PathBuf};
+
+use crate::store::{Disk, DiskFile, number};
+use crate::{Error, Result};
+
+/// Where a piece is.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    file: usize,
+    offset: u64,
+}
+
+struct Part {
+    path: PathBuf,
+    file: Box<dyn DiskFile>,
+    /// Pieces that were not given up.
+    pieces: u64,
+}
+
+pub(super) struct Pieces<'d> {
+    pub disk: &'d dyn Disk,
+    /// What names of files begin with.
+    path: PathBuf,
+    /// In order; `None` where removed.
+    parts: Vec<Option<Part>>,
+    /// Where the next piece goes in the last one.
+    end: u64,
+    /// Bytes from which on a file gets no more pieces.
+    full: u64,
+    /// Values a piece holds at most.
+    pub piece: usize,
+}
+
+impl<'d> Pieces<'d> {
+    pub fn new(disk: &'d dyn Disk, path: &Path, piece: usize, full: u64) -> Pieces<'d> {
+        Pieces {
+            disk,
+            path: path.into(),
+            parts: Vec::new(),
+            end: 0,
+            full,
+            piece,
+        }
+    }
+
+    /// A path for other pieces, beside these.
+    pub fn deeper(&self) -> PathBuf {
+        self.named(".deeper")
+    }
+
+    fn named(&self, end: &str) -> PathBuf {
+        let mut name = self.path.clone().into_os_string();
+        name.push(end);
+        name.into()
+    }
+
+    /// Adds a piece; of each value, less `base`, the lowest `width` bytes.
+    pub fn add(&mut self, values: &[u64], width: usize, base: u64) -> Result<Place> {
+        if self.parts.is_empty() || self.end >= self.full {
+            let path = self.named(&format!(".{}.tmp", self.parts.len()));
+            let file = self.disk.open(&path, true);
+            let file = file.map_err(Error::io(&path, "create"))?;
+            file.set_len(0).map_err(Error::io(&path, "cut"))?;
+            let pieces = 0;
+            self.parts.push(Some(Part { path, file, pieces }));
+            self.end = 0;
+        }
+        let place = Place {
+            file: self.parts.len() - 1,
+            offset: self.end,
+        };
+        self.write(place, values, width, base)?;
+        self.end += (values.len() * width) as u64;
+        if let Some(Some(part)) = self.parts.last_mut() {
+            part.pieces += 1;
+        }
+        Ok(place)
+    }
+
+    fn part(&self, place: Place) -> Result<&Part> {
+        let part = self.parts.get(place.file).and_then(Option::as_ref);
+        part.ok_or_else(|| Error::Refused("a piece was given up before it was read".into()))
+    }
+
+    /// Writes a piece in place of one that is as long.
+    pub fn write(&self, place: Place, values: &[u64], width: usize, base: u64) -> Result<()> {
+        let mut bytes = Vec::with_capacity(values.len() * width);
+        for value in values {
+            bytes.extend_from_slice(&(value - base).to_le_bytes()[..width]);
+        }
+        let Part { path, file, .. } = self.part(place)?;
+        let written = file.write_at(&bytes, place.offset);
+        written.map_err(Error::io(path, "write"))
+    }
+
+    /// Reads what was written.
+    pub fn read(&self, place: Place, values: &mut [u64], width: usize, base: u64) -> Result<()> {
+        let mut bytes = vec![0; values.len() * width];
+        let Part { path, file, .. } = self.part(place)?;
+        let read = file.read_at(&mut bytes, place.offset);
+        read.map_err(Error::io(path, "read"))?;
+        for (value, bytes) in values.iter_mut().zip(bytes.chunks(width)) {
+            *value = base + number(bytes);
+        }
+        Ok(())
+    }
+
+    /// A piece is not needed any more. To be said once of each.
+    pub fn give_up(&mut self, place: Place) -> Result<()> {
+        let part = &mut self.parts[place.file];
+        match part {
+            Some(Part { pieces, .. }) if *pieces > 1 => *pieces -= 1,
+            _ => {
+                if let Some(Part { path, file, .. }) = part.take() {
+                    drop(file);
+                    let removed = self.disk.remove(&path);
+                    removed.map_err(Error::io(&path, "remove"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes in all files, and how many files there are.
+    #[cfg(test)]
+    pub fn size(&self) -> (u64, usize) {
+        let files = self.parts.iter().flatten();
+        let bytes = files.clone().map(|part| part.file.size().unwrap()).sum();
+        (bytes, files.count())
+    }
+}
