@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use super::correction::{Arrays, Correction, CorrectionTotals};
 use super::estimate::{Estimation, Past, Window};
-use super::history::{Admission, Admissions, Row, Rows, fold, merge, mergeable};
+use super::history::{Admission, Admissions, Row};
 use super::ledger::Totals;
 use super::mark::Mark;
+use super::runs::{Blocks, Rows, fold, merge, mergeable};
 use super::{Archive, Config, Engine, Fingerprint, PageId, TimeTable};
 use crate::batch::{Batch, Builder, HashKey, Rules};
 use crate::decode::{Names, Parsed, Record, Time};
@@ -158,10 +159,8 @@ impl Engine<InMemory> {
             let Some(range) = mergeable(&sizes, Engine::marks(self), pages) else {
                 return Ok(());
             };
-            let parts: Vec<Rows<'_>> = runs[range.clone()]
-                .iter()
-                .map(|(_, rows)| Box::new(rows.iter().map(|row| Ok(*row))) as Rows<'_>)
-                .collect();
+            let parts = runs[range.clone()].iter();
+            let parts = parts.map(|(_, rows)| blocks(rows, true)).collect();
             let merged = if range.start == 0 {
                 fold(&policy, parts, self.admissions()?, self.window_start)
             } else {
@@ -174,6 +173,19 @@ impl Engine<InMemory> {
         }
     }
 }
+
+/// Rows as a run of which a window counts the cash, or does not.
+fn blocks(rows: &[Row], counted: bool) -> Blocks<'_> {
+    let mut blocks = rows.chunks(BLOCK_ROWS);
+    Box::new(move |out| {
+        let block = blocks.next().unwrap_or_default().iter();
+        out.extend(block.map(|row| row.counted(counted)));
+        Ok(())
+    })
+}
+
+/// Rows read at a time.
+const BLOCK_ROWS: usize = 512;
 
 /// 1 + values strictly greater, for each value.
 pub(crate) fn ranks(values: &[f64]) -> Vec<u64> {
@@ -248,10 +260,8 @@ impl Past for Engine<InMemory> {
     }
 
     fn rows(&self, since: u64, start: u128) -> Result<Rows<'_>> {
-        let runs = self.archive().runs.iter().map(|(interval, rows)| {
-            let counted = *interval >= since;
-            Box::new(rows.iter().map(move |row| Ok(row.counted(counted)))) as Rows<'_>
-        });
+        let runs = self.archive().runs.iter();
+        let runs = runs.map(|(interval, rows)| blocks(rows, *interval >= since));
         Ok(fold(
             self.log.policy(),
             runs.collect(),

@@ -92,15 +92,14 @@ pub(crate) fn unseal<const N: usize>(seal: Seal<N>, value: &[u8]) -> Option<&[u8
     (u64::from_le_bytes(*sum) == seal.sum(content)).then_some(content)
 }
 
-/// All entries of a block's content; `None` if it makes no sense.
-pub(crate) fn unpack<T: Entry>(mut rest: &[u8]) -> Option<Vec<T>> {
-    let mut entries = Vec::new();
+/// Adds all entries of a block's content; `None` if it makes no sense.
+pub(crate) fn unpack<T: Entry>(mut rest: &[u8], entries: &mut Vec<T>) -> Option<()> {
     let mut before = T::default();
     while !rest.is_empty() {
         before = T::take(&before, &mut rest)?;
         entries.push(before);
     }
-    Some(entries)
+    Some(())
 }
 
 fn take_u64(from: &mut &[u8]) -> Option<u64> {
@@ -220,7 +219,7 @@ mod tests {
             for block in &blocks {
                 prop_assert!(block.len() <= BLOCK_BYTES);
                 let block = seal(HERE, block.clone());
-                back.extend(unpack::<Row>(unseal(HERE, &block).unwrap()).unwrap());
+                unpack::<Row>(unseal(HERE, &block).unwrap(), &mut back).unwrap();
             }
             prop_assert_eq!(back, rows);
         }

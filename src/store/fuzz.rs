@@ -78,7 +78,8 @@ fn block<T>(data: &[u8], make: impl Fn(&T, &mut Bytes<'_>) -> T)
 where
     T: Entry + PartialEq + std::fmt::Debug,
 {
-    if let Some(entries) = unpack::<T>(data) {
+    let mut entries = Vec::new();
+    if unpack::<T>(data, &mut entries).is_some() {
         // A number may be written longer than need be, or not be needed: once packed, all is as
         // the packer has it.
         let first = repacked(&entries);
@@ -101,10 +102,11 @@ fn repacked<T: Entry>(entries: &[T]) -> Vec<T> {
     let mut back = Vec::new();
     for block in blocks {
         assert!(block.len() <= super::blocks::BLOCK_BYTES);
-        let Some(entries) = unpack::<T>(&block[8..]) else {
-            panic!("a block that was just packed is damaged");
-        };
-        back.extend(entries);
+        let unpacked = unpack(&block[8..], &mut back);
+        assert!(
+            unpacked.is_some(),
+            "a block that was just packed is damaged"
+        );
     }
     back
 }

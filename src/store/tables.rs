@@ -25,7 +25,7 @@ use super::disk::{Disk, DiskFile};
 use super::fence::{Fence, Fenced};
 use super::manifest::{Manifest, Run};
 use super::overlay::Overlay;
-use crate::engine::{Admission, Admissions, Row, Rows};
+use crate::engine::{Admissions, Blocks, Row, Rows};
 use crate::memory::DATABASE;
 use crate::{Error, Result};
 
@@ -250,7 +250,7 @@ impl Writing {
         runs: &[Run],
         number: u64,
         admissions: u64,
-        merge: impl for<'a> FnOnce(Vec<Rows<'a>>, Admissions<'a>) -> Rows<'a>,
+        merge: impl for<'a> FnOnce(Vec<Blocks<'a>>, Admissions<'a>) -> Rows<'a>,
     ) -> Result<Run> {
         let fence = &*self.fence;
         let table = RefCell::new(self.table(HISTORY)?);
@@ -408,7 +408,7 @@ impl Reading {
     }
 
     /// The rows of a run.
-    pub fn rows(&self, run: Run) -> Result<Rows<'_>> {
+    pub fn rows(&self, run: Run) -> Result<Blocks<'_>> {
         let table = self.table(HISTORY)?;
         Ok(rows_of(self.fence.path(), run, move |key| {
             table.with(|table| get(&self.fence, table, key))
@@ -429,14 +429,19 @@ impl Reading {
 
 type Value = Result<Option<Vec<u8>>>;
 
-fn rows_of<'a>(path: &'a Path, run: Run, get: impl Fn((u64, u64)) -> Value + 'a) -> Rows<'a> {
-    let which = move |block| format!("history run {}, block {block}", run.number);
-    Box::new((0..run.blocks).flat_map(move |block| {
-        let key = (run.number, block);
-        spread(entries::<Row, 2>(path, rows_seal(key), get(key), || {
-            which(block)
-        }))
-    }))
+fn rows_of<'a>(path: &'a Path, run: Run, get: impl Fn((u64, u64)) -> Value + 'a) -> Blocks<'a> {
+    let mut blocks = 0..run.blocks;
+    Box::new(move |rows| {
+        while rows.is_empty() {
+            let Some(block) = blocks.next() else {
+                break;
+            };
+            let key = (run.number, block);
+            let which = || format!("history run {}, block {block}", run.number);
+            entries(path, rows_seal(key), get(key), which, rows)?;
+        }
+        Ok(())
+    })
 }
 
 fn admissions_of<'a>(
@@ -446,33 +451,33 @@ fn admissions_of<'a>(
 ) -> Admissions<'a> {
     Box::new((0..blocks).flat_map(move |block| {
         let which = || format!("admission block {block}");
-        spread(entries::<Admission, 1>(
+        let mut admissions = Vec::new();
+        let read = entries(
             path,
             admissions_seal(block),
             get(block),
             which,
-        ))
+            &mut admissions,
+        );
+        let error = read.err().map(Err);
+        admissions.into_iter().map(Ok).chain(error)
     }))
 }
 
-/// The entries of a block, which must be there.
+/// Adds the entries of a block, which must be there. None of a damaged one.
 fn entries<T: Entry, const N: usize>(
     path: &Path,
     seal: Seal<N>,
     value: Value,
     which: impl FnOnce() -> String,
-) -> Result<Vec<T>> {
-    value?
-        .and_then(|value| unpack::<T>(unseal(seal, &value)?))
-        .ok_or_else(|| Error::damaged(path, format!("{} is damaged", which())))
-}
-
-fn spread<T: Copy>(entries: Result<Vec<T>>) -> impl Iterator<Item = Result<T>> {
-    let (entries, error) = match entries {
-        Ok(entries) => (entries, None),
-        Err(error) => (Vec::new(), Some(Err(error))),
-    };
-    entries.into_iter().map(Ok).chain(error)
+    out: &mut Vec<T>,
+) -> Result<()> {
+    let before = out.len();
+    let unpacked = value?.and_then(|value| unpack(unseal(seal, &value)?, out));
+    unpacked.ok_or_else(|| {
+        out.truncate(before);
+        Error::damaged(path, format!("{} is damaged", which()))
+    })
 }
 
 #[cfg(test)]
@@ -480,7 +485,7 @@ mod tests {
     use super::super::chunks::CASH;
     use super::super::disk::RealDisk;
     use super::*;
-    use crate::engine::{Config, merge};
+    use crate::engine::{Admission, Config, merge};
     use xxhash_rust::xxh3::xxh3_64_with_seed;
 
     fn random(seed: u64, at: u64, below: u64) -> u64 {
@@ -525,8 +530,12 @@ mod tests {
         let slots = reading.slots(CASH, 200, manifest.slots)?;
         let mut rows = Vec::new();
         for run in &manifest.runs {
-            for row in reading.rows(*run)? {
-                rows.push(row?);
+            let mut blocks = reading.rows(*run)?;
+            let mut block = Vec::new();
+            blocks(&mut block)?;
+            while !block.is_empty() {
+                rows.append(&mut block);
+                blocks(&mut block)?;
             }
         }
         let admissions = reading.admissions(manifest.admission_blocks)?;

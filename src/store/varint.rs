@@ -2,6 +2,12 @@
 
 /// Appends `value`.
 pub(crate) fn put(out: &mut Vec<u8>, mut value: u128) {
+    while value > u128::from(u64::MAX) {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    // Arithmetic in 64 bits is faster.
+    let mut value = value as u64;
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -11,6 +17,19 @@ pub(crate) fn put(out: &mut Vec<u8>, mut value: u128) {
 
 /// Takes a value from the front; `None` if the bytes end inside it or it overflows 128 bits.
 pub(crate) fn take(from: &mut &[u8]) -> Option<u128> {
+    // Most are short: so many bytes fit 64 bits.
+    let mut value = 0u64;
+    for (at, &byte) in from.iter().take(9).enumerate() {
+        value |= u64::from(byte & 0x7f) << (7 * at);
+        if byte < 0x80 {
+            *from = &from[at + 1..];
+            return Some(value.into());
+        }
+    }
+    take_long(from)
+}
+
+fn take_long(from: &mut &[u8]) -> Option<u128> {
     let mut value = 0u128;
     for shift in (0..128).step_by(7) {
         let (&byte, rest) = from.split_first()?;

@@ -147,13 +147,18 @@ impl View {
         let (mut rows, mut visits) = (0, 0u64);
         for run in &self.manifest.runs {
             let mut found = 0;
-            for row in self.reading.rows(*run)? {
-                let row = row?;
-                if row.page >= pages {
-                    return Err(bad(format!("history of page {}, of {pages}", row.page)));
+            let mut blocks = self.reading.rows(*run)?;
+            let mut block = Vec::new();
+            blocks(&mut block)?;
+            while !block.is_empty() {
+                for row in block.drain(..) {
+                    if row.page >= pages {
+                        return Err(bad(format!("history of page {}, of {pages}", row.page)));
+                    }
+                    found += 1;
+                    visits = visits.saturating_add(row.visits);
                 }
-                found += 1;
-                visits = visits.saturating_add(row.visits);
+                blocks(&mut block)?;
             }
             if found != run.rows {
                 let number = run.number;

@@ -13,8 +13,8 @@ use super::progress::Progress;
 use super::tables::{Reading, Tables};
 use crate::batch::HashKey;
 use crate::engine::{
-    Admissions, Arrays, CHUNK_PAGES, CorrectionTotals, Counters, EngineState, Mark, Past, Policy,
-    Rows, TimeTable, Totals, fold,
+    Admissions, Arrays, Blocks, CHUNK_PAGES, CorrectionTotals, Counters, EngineState, Mark, Past,
+    Policy, Row, Rows, TimeTable, Totals, fold,
 };
 use crate::{Error, Result};
 
@@ -150,8 +150,12 @@ impl Past for View {
             .iter()
             .map(|run| {
                 let inside = run.interval >= since;
-                let rows = self.reading.rows(*run)?;
-                Ok(Box::new(rows.map(move |row| Ok(row?.counted(inside)))) as Rows<'_>)
+                let mut blocks = self.reading.rows(*run)?;
+                Ok(Box::new(move |rows: &mut Vec<Row>| {
+                    blocks(rows)?;
+                    rows.iter_mut().for_each(|row| *row = row.counted(inside));
+                    Ok(())
+                }) as Blocks<'_>)
             })
             .collect::<Result<Vec<_>>>()?;
         Ok(fold(&self.policy, runs, self.admissions()?, start))

@@ -1,0 +1,514 @@
+//! Runs of the history, put together: one stream of rows in page order out of many.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::history::{AdmissionCursor, Admissions, Row};
+use super::mark::Mark;
+use super::window::Policy;
+use crate::{Error, Result};
+
+/// Rows in page order, from anywhere.
+pub type Rows<'a> = Box<dyn Iterator<Item = Result<Row>> + 'a>;
+
+/// A run's rows, in page order: each call adds the next ones to the empty vector; none at the end.
+pub(crate) type Blocks<'a> = Box<dyn FnMut(&mut Vec<Row>) -> Result<()> + 'a>;
+
+/// Merges runs, oldest first, into one stream of rows in page order; joins what the policy joins and
+/// forgets what it forgets. `start`: G where the window begins.
+pub(crate) fn merge<'a>(policy: &Arc<dyn Policy>, runs: Vec<Blocks<'a>>, start: u128) -> Rows<'a> {
+    match policy.is_timed() {
+        false => Box::new(Sum::new(policy, runs)),
+        true => kept(policy, Box::new(Merge::start(runs)), start),
+    }
+}
+
+/// As [`merge`], but the oldest run of all is among `runs`, so each page's first measure is opened into
+/// a state. `admissions` are all admissions, in page order.
+pub(crate) fn fold<'a>(
+    policy: &Arc<dyn Policy>,
+    runs: Vec<Blocks<'a>>,
+    admissions: Admissions<'a>,
+    start: u128,
+) -> Rows<'a> {
+    if !policy.is_timed() {
+        return merge(policy, runs, start);
+    }
+    let mut admissions = AdmissionCursor::new(admissions);
+    let mut last = None;
+    let opens = policy.clone();
+    let opened = Merge::start(runs).map(move |row| {
+        let row = row?;
+        let first = last != Some(row.page);
+        last = Some(row.page);
+        if !first || row.folded {
+            return Ok(row);
+        }
+        let at = admissions.at(row.page)?;
+        Ok(opens.open(&row, (at.clock, at.first)))
+    });
+    kept(policy, Box::new(opened), start)
+}
+
+fn kept<'a>(policy: &Arc<dyn Policy>, rows: Rows<'a>, start: u128) -> Rows<'a> {
+    Box::new(Forget {
+        rows: Join {
+            rows,
+            pending: None,
+            policy: policy.clone(),
+        },
+        next: None,
+        page: Vec::new(),
+        policy: policy.clone(),
+        start,
+    })
+}
+
+/// A run being read.
+struct Source<'a> {
+    blocks: Blocks<'a>,
+    block: Vec<Row>,
+    /// Rows of the block that were taken.
+    taken: usize,
+}
+
+impl Source<'_> {
+    fn new(blocks: Blocks<'_>) -> Source<'_> {
+        Source {
+            blocks,
+            block: Vec::new(),
+            taken: 0,
+        }
+    }
+
+    /// Those of the next rows that are at hand; none at the end.
+    fn ahead(&mut self) -> Result<&[Row]> {
+        if self.taken == self.block.len() {
+            self.block.clear();
+            self.taken = 0;
+            (self.blocks)(&mut self.block)?;
+        }
+        Ok(&self.block[self.taken..])
+    }
+
+    fn next(&mut self) -> Result<Option<Row>> {
+        let row = self.ahead()?.first().copied();
+        self.taken += usize::from(row.is_some());
+        Ok(row)
+    }
+}
+
+/// Pages whose rows are joined at a time.
+const STRETCH: usize = 1024;
+
+/// All runs' rows where any two of a page are joined: a stretch of pages after the other, the runs' rows
+/// are added up in place.
+struct Sum<'a> {
+    sources: Vec<Source<'a>>,
+    policy: Arc<dyn Policy>,
+    /// The stretch: its first page, a row for each page, and which of them are there still to be given out.
+    first: u64,
+    rows: Vec<Row>,
+    there: [u64; STRETCH / 64],
+}
+
+impl<'a> Sum<'a> {
+    fn new(policy: &Arc<dyn Policy>, runs: Vec<Blocks<'a>>) -> Sum<'a> {
+        Sum {
+            sources: runs.into_iter().map(Source::new).collect(),
+            policy: policy.clone(),
+            first: 0,
+            rows: vec![Row::default(); STRETCH],
+            there: [0; STRETCH / 64],
+        }
+    }
+
+    /// Goes on to the next stretch that has rows, if there is one.
+    fn next_stretch(&mut self) -> Result<bool> {
+        let mut first = None;
+        for source in &mut self.sources {
+            let page = source.ahead()?.first().map(|row| row.page);
+            first = first.into_iter().chain(page).min();
+        }
+        let Some(first) = first else {
+            return Ok(false);
+        };
+        self.first = first;
+        for source in &mut self.sources {
+            loop {
+                let ahead = source.ahead()?;
+                let inside = |row: &&Row| row.page < first + STRETCH as u64;
+                let mut rows = 0;
+                for row in ahead.iter().take_while(inside) {
+                    let at = row.page.checked_sub(first);
+                    let at = at.ok_or_else(|| {
+                        Error::Refused(format!("the history goes back to page {}", row.page))
+                    })? as usize;
+                    let (word, bit) = (&mut self.there[at / 64], 1 << (at % 64));
+                    match *word & bit {
+                        0 => self.rows[at] = *row,
+                        _ => {
+                            let joined = self.policy.join(&mut self.rows[at], row);
+                            debug_assert!(joined, "a policy without times joins all");
+                        }
+                    }
+                    *word |= bit;
+                    rows += 1;
+                }
+                let (all, any) = (rows == ahead.len(), rows > 0);
+                source.taken += rows;
+                if !(all && any) {
+                    break;
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Iterator for Sum<'_> {
+    type Item = Result<Row>;
+
+    fn next(&mut self) -> Option<Result<Row>> {
+        loop {
+            let words = self.there.iter_mut().enumerate();
+            if let Some((at, word)) = words.into_iter().find(|(_, word)| **word != 0) {
+                let bit = word.trailing_zeros();
+                *word &= *word - 1;
+                return Some(Ok(self.rows[64 * at + bit as usize]));
+            }
+            match self.next_stretch() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => {
+                    self.sources.clear();
+                    self.there = [0; STRETCH / 64];
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+}
+
+/// A k-way merge by page; rows of one page come in the order of their runs.
+struct Merge<'a> {
+    runs: Vec<Source<'a>>,
+    heads: BinaryHeap<Reverse<(u64, usize)>>,
+    next: Vec<Option<Row>>,
+    failed: Option<Error>,
+}
+
+impl<'a> Merge<'a> {
+    fn start(runs: Vec<Blocks<'a>>) -> Merge<'a> {
+        let mut merge = Merge {
+            next: vec![None; runs.len()],
+            heads: BinaryHeap::with_capacity(runs.len()),
+            runs: runs.into_iter().map(Source::new).collect(),
+            failed: None,
+        };
+        for run in 0..merge.runs.len() {
+            merge.pull(run);
+        }
+        merge
+    }
+
+    fn pull(&mut self, run: usize) {
+        if let Some(page) = self.advance(run) {
+            self.heads.push(Reverse((page, run)));
+        }
+    }
+
+    /// Takes the next row of a run; its page.
+    fn advance(&mut self, run: usize) -> Option<u64> {
+        match self.runs[run].next() {
+            Ok(row) => {
+                self.next[run] = row;
+                row.map(|row| row.page)
+            }
+            Err(error) => {
+                self.failed = Some(error);
+                None
+            }
+        }
+    }
+}
+
+impl Iterator for Merge<'_> {
+    type Item = Result<Row>;
+
+    fn next(&mut self) -> Option<Result<Row>> {
+        if let Some(error) = self.failed.take() {
+            self.heads.clear();
+            return Some(Err(error));
+        }
+        let &Reverse((_, run)) = self.heads.peek()?;
+        let row = self.next[run].take()?;
+        let page = self.advance(run);
+        // One place in the heap is changed, rather than one given up and another made.
+        let mut head = self.heads.peek_mut()?;
+        match page {
+            Some(page) => *head = Reverse((page, run)),
+            None => {
+                PeekMut::pop(head);
+            }
+        }
+        Some(Ok(row))
+    }
+}
+
+/// Joins neighbouring rows of one page where the policy does so.
+struct Join<'a> {
+    rows: Rows<'a>,
+    pending: Option<Row>,
+    policy: Arc<dyn Policy>,
+}
+
+impl Iterator for Join<'_> {
+    type Item = Result<Row>;
+
+    fn next(&mut self) -> Option<Result<Row>> {
+        loop {
+            let row = match self.rows.next() {
+                None => return self.pending.take().map(Ok),
+                Some(Err(error)) => {
+                    self.pending = None;
+                    return Some(Err(error));
+                }
+                Some(Ok(row)) => row,
+            };
+            match &mut self.pending {
+                None => self.pending = Some(row),
+                Some(held) => {
+                    if held.page != row.page || !self.policy.join(held, &row) {
+                        return Some(Ok(std::mem::replace(held, row)));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Forgets, page by page, what the policy forgets.
+struct Forget<'a> {
+    rows: Join<'a>,
+    /// The next page's first row.
+    next: Option<Row>,
+    /// A page's rows still to be given out, newest first.
+    page: Vec<Row>,
+    policy: Arc<dyn Policy>,
+    start: u128,
+}
+
+impl Iterator for Forget<'_> {
+    type Item = Result<Row>;
+
+    fn next(&mut self) -> Option<Result<Row>> {
+        if self.page.is_empty() {
+            self.page.extend(self.next.take());
+            loop {
+                match self.rows.next() {
+                    None => break,
+                    Some(Err(error)) => {
+                        self.page.clear();
+                        return Some(Err(error));
+                    }
+                    Some(Ok(row)) => match self.page.first().filter(|first| first.page != row.page)
+                    {
+                        None => self.page.push(row),
+                        Some(_) => {
+                            self.next = Some(row);
+                            break;
+                        }
+                    },
+                }
+            }
+            self.policy.forget(&mut self.page, self.start);
+            self.page.reverse();
+        }
+        self.page.pop().map(Ok)
+    }
+}
+
+/// Runs between two retained marks, at most: as many are read side by side.
+const RUNS_MAX: usize = 512;
+/// How many are merged then.
+const RUNS_MERGED: usize = 65;
+
+/// Which neighbouring runs to merge next into one, given each run's mark interval and number of rows,
+/// oldest first, and how many pages there are. Of the runs that no retained mark separates:
+///
+/// 1. all, if they have two rows a page or more, and twice the rows of the oldest or more: where a page
+///    keeps one row, half of them or more go; where it keeps measures, what is kept is never more than
+///    doubled;
+/// 2. of more than [`RUNS_MAX`], those [`RUNS_MERGED`] of them that have the fewest rows: so a row is merged
+///    log(rows) / log([`RUNS_MERGED`]) times.
+///
+/// A merge leaves as much room as it took, which is free only after the commit. So while there are ever more
+/// pages little is merged, and the history takes hardly more room than its rows.
+pub(crate) fn mergeable(runs: &[(u64, u64)], marks: &[Mark], pages: u64) -> Option<Range<usize>> {
+    let window = |interval: u64| marks.iter().rposition(|mark| mark.number <= interval);
+    let mut end = runs.len();
+    while end > 0 {
+        let last = window(runs[end - 1].0);
+        let apart = runs[..end].iter().rposition(|run| window(run.0) != last);
+        let start = apart.map_or(0, |before| before + 1);
+        let rows: Vec<u64> = runs[start..end].iter().map(|run| run.1).collect();
+        if let Some(within) = mergeable_alike(&rows, pages) {
+            return Some(start + within.start..start + within.end);
+        }
+        end = start;
+    }
+    None
+}
+
+/// As [`mergeable`], where no mark separates any.
+fn mergeable_alike(runs: &[u64], pages: u64) -> Option<Range<usize>> {
+    let oldest = runs.first().map_or(0, |&rows| rows);
+    if runs.len() > 1 && runs.iter().sum::<u64>() >= 2 * pages.max(oldest) {
+        return Some(0..runs.len());
+    }
+    if runs.len() <= RUNS_MAX {
+        return None;
+    }
+    let least = |&at: &usize| runs[at..at + RUNS_MERGED].iter().sum::<u64>();
+    let start = (0..=runs.len() - RUNS_MERGED).min_by_key(least)?;
+    Some(start..start + RUNS_MERGED)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::engine::Config;
+
+    /// A run that is read so many rows at a time.
+    fn blocks(rows: &[Row], at_a_time: usize) -> Blocks<'_> {
+        let mut blocks = rows.chunks(at_a_time);
+        Box::new(move |out| {
+            out.extend(blocks.next().unwrap_or_default());
+            Ok(())
+        })
+    }
+
+    /// A run of rows near to and far from each other.
+    fn run() -> impl Strategy<Value = Vec<Row>> {
+        let further = prop_oneof![1u64..4, 60..70u64, 1_000..1_100u64, Just(1 << 20)];
+        let row = (further, 0u128..1 << 90, 0u64..3, any::<Option<i64>>());
+        proptest::collection::vec(row, 0..60).prop_map(|rows| {
+            let mut page = 0;
+            let rows = rows.into_iter();
+            let row = rows.map(|(further, cash, visits, last_fetch)| {
+                page += further;
+                Row {
+                    page,
+                    cash,
+                    visits,
+                    last_fetch,
+                    ..Row::default()
+                }
+            });
+            row.collect()
+        })
+    }
+
+    proptest! {
+        /// A page's cash and visits are added up, its last fetch is the latest, whatever the runs and the
+        /// blocks they are read in.
+        #[test]
+        fn rows_are_added_up(runs in proptest::collection::vec(run(), 0..8), at_a_time in 1usize..40) {
+            let mut sums: BTreeMap<u64, (u128, u64, Option<i64>)> = BTreeMap::new();
+            for row in runs.iter().flatten() {
+                let sum = sums.entry(row.page).or_default();
+                *sum = (sum.0 + row.cash, sum.1 + row.visits, sum.2.max(row.last_fetch));
+            }
+            let parts = runs.iter().map(|rows| blocks(rows, at_a_time)).collect();
+            let merged = merge(&Config::default().policy(), parts, 0);
+            let merged = merged.map(|row| row.map(|row| (row.page, (row.cash, row.visits, row.last_fetch))));
+            let merged = merged.collect::<Result<Vec<_>>>().unwrap();
+            prop_assert_eq!(merged, sums.into_iter().collect::<Vec<_>>());
+        }
+    }
+
+    /// A run that goes back, as no store's does, is refused, and nothing comes after.
+    #[test]
+    fn a_run_that_goes_back_is_refused() {
+        let at = |page| Row {
+            page,
+            ..Row::default()
+        };
+        let rows = [at(2_000), at(2_001), at(5), at(9_000)];
+        for at_a_time in 1..4 {
+            let parts = vec![blocks(&rows, at_a_time)];
+            let merged: Vec<_> = merge(&Config::default().policy(), parts, 0).collect();
+            let (last, before) = merged.split_last().unwrap();
+            assert!(last.is_err());
+            assert!(before.iter().all(Result::is_ok));
+        }
+    }
+
+    fn marks(numbers: &[u64]) -> Vec<Mark> {
+        let mark = |&number: &u64| Mark {
+            number,
+            ..Mark::default()
+        };
+        numbers.iter().map(mark).collect()
+    }
+
+    /// Merges as long as there is something to merge, where no two rows join; rows merged.
+    fn settle(runs: &mut Vec<(u64, u64)>) -> u64 {
+        let mut merged = 0;
+        while let Some(range) = mergeable(runs, &[], u64::MAX / 2) {
+            let rows = runs[range.clone()].iter().map(|run| run.1).sum();
+            let interval = runs[range.start].0;
+            runs.splice(range, [(interval, rows)]);
+            merged += rows;
+        }
+        merged
+    }
+
+    /// With ever more pages each row is merged once or twice in some thousand runs, whether runs come one
+    /// by one or hundreds at a time, and are alike or not; and they stay few.
+    #[test]
+    fn rows_are_merged_a_few_times() {
+        for (at_a_time, sizes) in [(1, [100; 3]), (300, [100; 3]), (7, [1, 30, 100])] {
+            let (mut runs, mut merged, mut rows) = (Vec::new(), 0, 0);
+            for run in 0..3_000 {
+                runs.push((0, sizes[run % 3]));
+                rows += sizes[run % 3];
+                if run % at_a_time == 0 {
+                    merged += settle(&mut runs);
+                    assert!(runs.len() <= RUNS_MAX);
+                }
+            }
+            assert!(merged <= 2 * rows, "{merged} for {rows}");
+            assert!(merged >= rows / 2, "{merged} for {rows}");
+        }
+    }
+
+    /// Sizes that never let a run grow by much: they are few all the same.
+    #[test]
+    fn runs_stay_few_whatever_their_sizes() {
+        let mut runs = Vec::new();
+        for run in 0u64..5_000 {
+            runs.push((0, 3u64.pow((run + 1).trailing_zeros())));
+            settle(&mut runs);
+            assert!(runs.len() <= RUNS_MAX);
+        }
+    }
+
+    #[test]
+    fn a_retained_mark_separates_runs() {
+        let runs = [(0, 5), (1, 5), (2, 5), (3, 5)];
+        assert_eq!(mergeable(&runs, &marks(&[2]), 5), Some(2..4));
+        assert_eq!(mergeable(&runs[..3], &marks(&[2]), 5), Some(0..2));
+        assert_eq!(mergeable(&runs, &marks(&[1, 2, 3]), 5), None);
+        assert_eq!(mergeable(&runs, &[], 10), Some(0..4));
+        assert_eq!(mergeable(&runs, &[], 11), None);
+    }
+}
