@@ -1,6 +1,18 @@
-//! Two pieces of work at a time.
+//! Threads: two pieces of work at a time, and work beside other work.
 
 use std::panic::resume_unwind;
+use std::thread::{Builder, JoinHandle};
+
+use crate::{Error, Result};
+
+/// Starts work on a thread of that name.
+pub(crate) fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>> {
+    let builder = Builder::new().name(name.into());
+    builder.spawn(work).map_err(Error::io("thread", "start"))
+}
 
 /// The results of both, on two threads if `parallel`.
 pub(crate) fn in_two<A: Send, B>(

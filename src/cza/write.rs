@@ -20,10 +20,10 @@ use super::section::{
 use crate::batch::{Batch, Entry, LinkCounts};
 use crate::decode::{Names, Reason};
 use crate::engine;
-use crate::ingest::pipeline::spawn;
 use crate::limits::Limits;
 use crate::rules::{InputRules, LinkClass};
 use crate::store::number;
+use crate::threads::spawn;
 use crate::{Error, Result};
 
 /// A block is closed at so many targets,

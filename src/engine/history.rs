@@ -65,7 +65,8 @@ pub struct Admission {
 /// Rows the log holds before it is cut into a run.
 pub(crate) const LOG_ROWS: usize = 1 << 21;
 
-/// Most memory of a log of so many rows: notes, their times, and their places in page order.
+/// Most memory of a log of so many rows: notes and their times, those of the run that is being packed
+/// too, and that run's places in page order.
 pub(crate) fn log_bytes(rows: usize) -> u64 {
     rows as u64 * ROW_BYTES
 }
@@ -75,18 +76,23 @@ pub(crate) fn log_rows(bytes: u64) -> usize {
     (bytes / ROW_BYTES).clamp(1 << 14, LOG_ROWS as u64) as usize
 }
 
-const ROW_BYTES: u64 = (size_of::<Note>() + size_of::<Moment>() + size_of::<u64>()) as u64;
+const ROW_BYTES: u64 = (2 * (size_of::<Note>() + size_of::<Moment>()) + size_of::<u64>()) as u64;
 
 /// Rows not yet in a run, in stream order.
 pub(crate) struct Log {
+    notes: Notes,
+    /// Notes after which it is to be cut.
+    full: usize,
+}
+
+/// What was noted in the log, to be made a run.
+pub struct Notes {
     policy: Arc<dyn Policy>,
     notes: Vec<Note>,
     /// When each note was made, if the policy needs that.
     moments: Vec<Moment>,
     /// Pages and the places of their notes ([`AT_BITS`]), to be sorted.
     order: Vec<u64>,
-    /// Notes after which it is to be cut.
-    full: usize,
 }
 
 /// A row as it is noted: a visit makes one, so it is short.
@@ -119,22 +125,19 @@ const VISITED: u64 = 2;
 impl Log {
     pub fn new(policy: Arc<dyn Policy>) -> Log {
         Log {
-            policy,
-            notes: Vec::new(),
-            moments: Vec::new(),
-            order: Vec::new(),
+            notes: Notes::new(policy),
             full: LOG_ROWS,
         }
     }
 
     /// How rows are kept.
     pub fn policy(&self) -> &Arc<dyn Policy> {
-        &self.policy
+        &self.notes.policy
     }
 
     /// Whether measures are kept with their clock.
     pub fn is_timed(&self) -> bool {
-        self.policy.is_timed()
+        self.notes.policy.is_timed()
     }
 
     /// Sets the rows after which it is to be cut. Results don't depend on it.
@@ -147,8 +150,8 @@ impl Log {
         self.notes.len() >= self.full
     }
 
-    pub fn len(&self) -> usize {
-        self.notes.len()
+    pub fn is_empty(&self) -> bool {
+        self.notes.len() == 0
     }
 
     /// A page distributed cash: in a visit or a recycling.
@@ -161,27 +164,61 @@ impl Log {
         moment: Moment,
     ) {
         self.note(page, cash, visited, fetched);
-        if self.policy.is_timed() {
-            self.moments.push(moment);
+        if self.is_timed() {
+            self.notes.moments.push(moment);
         }
     }
 
     /// A page was found unchanged: only its last fetch moves.
     pub fn seen(&mut self, page: PageId, fetched: Option<Time>) {
         self.note(page, 0, false, fetched);
-        if self.policy.is_timed() {
-            self.moments.push(Moment::default());
+        if self.is_timed() {
+            self.notes.moments.push(Moment::default());
         }
     }
 
     fn note(&mut self, page: PageId, cash: u64, visited: bool, fetched: Option<Time>) {
         let visited = if visited { VISITED } else { 0 };
         let timed = if fetched.is_some() { FETCHED } else { 0 };
-        self.notes.push(Note {
+        self.notes.notes.push(Note {
             page: page.0 << 2 | visited | timed,
             cash,
             fetched: fetched.unwrap_or(0),
         });
+    }
+
+    /// Cuts it: what was noted so far is `run`'s, which gives notes back to be used again, these or others.
+    pub fn cut(&mut self, run: impl FnOnce(Notes) -> Result<Notes>) -> Result<()> {
+        let empty = Notes::new(self.policy().clone());
+        self.notes = run(std::mem::replace(&mut self.notes, empty))?;
+        self.notes.clear();
+        Ok(())
+    }
+}
+
+impl Notes {
+    fn new(policy: Arc<dyn Policy>) -> Notes {
+        Notes {
+            policy,
+            notes: Vec::new(),
+            moments: Vec::new(),
+            order: Vec::new(),
+        }
+    }
+
+    /// New ones of the same policy; nothing is noted yet.
+    pub(crate) fn another(&self) -> Notes {
+        Notes::new(self.policy.clone())
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.notes.len()
+    }
+
+    fn clear(&mut self) {
+        self.notes.clear();
+        self.moments.clear();
     }
 
     fn row(&self, at: usize) -> Row {
@@ -199,9 +236,8 @@ impl Log {
         }
     }
 
-    /// Takes the rows as a run: sorted by page, joined where the policy allows. What is not taken is
-    /// lost.
-    pub fn take_run(&mut self) -> Run<'_> {
+    /// The rows, sorted by page, joined where the policy allows.
+    pub fn run(&mut self) -> impl Iterator<Item = Row> + '_ {
         // Their places are sorted with them, which keeps the order of a page's rows.
         let notes = self.notes.iter().zip(0u64..);
         self.order.clear();
@@ -209,7 +245,7 @@ impl Log {
             .extend(notes.map(|(note, at)| (note.page >> 2) << AT_BITS | at));
         self.order.sort_unstable();
         Run {
-            log: self,
+            notes: self,
             taken: 0,
             ahead: Vec::with_capacity(ROWS_AHEAD),
             at: 0,
@@ -220,9 +256,9 @@ impl Log {
 /// Rows put in page order at a time: they are anywhere in memory, and so are waited for together.
 const ROWS_AHEAD: usize = 64;
 
-/// The rows of a [`Log`], in page order.
-pub(crate) struct Run<'l> {
-    log: &'l mut Log,
+/// The rows of [`Notes`], in page order.
+struct Run<'n> {
+    notes: &'n Notes,
     /// Rows that were put in `ahead` so far.
     taken: usize,
     ahead: Vec<Row>,
@@ -234,12 +270,12 @@ impl Run<'_> {
     /// The next row, which stays the next.
     fn peek(&mut self) -> Option<&Row> {
         if self.at == self.ahead.len() {
-            let end = self.log.order.len().min(self.taken + ROWS_AHEAD);
-            let next = &self.log.order[self.taken..end];
+            let end = self.notes.order.len().min(self.taken + ROWS_AHEAD);
+            let next = &self.notes.order[self.taken..end];
             let places = next.iter().map(|next| next & ((1 << AT_BITS) - 1));
             self.ahead.clear();
             self.ahead
-                .extend(places.map(|at| self.log.row(at as usize)));
+                .extend(places.map(|at| self.notes.row(at as usize)));
             (self.taken, self.at) = (end, 0);
         }
         self.ahead.get(self.at)
@@ -253,19 +289,12 @@ impl Iterator for Run<'_> {
         let mut row = *self.peek()?;
         self.at += 1;
         while let Some(&later) = self.peek().filter(|later| later.page == row.page) {
-            if !self.log.policy.join(&mut row, &later) {
+            if !self.notes.policy.join(&mut row, &later) {
                 break;
             }
             self.at += 1;
         }
         Some(row)
-    }
-}
-
-impl Drop for Run<'_> {
-    fn drop(&mut self) {
-        self.log.notes.clear();
-        self.log.moments.clear();
     }
 }
 

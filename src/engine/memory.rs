@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::correction::{Arrays, Correction, CorrectionTotals};
 use super::estimate::{Estimation, Past, Window};
-use super::history::{Admission, Admissions, Row};
+use super::history::{Admission, Admissions, Notes, Row};
 use super::ledger::Totals;
 use super::mark::Mark;
 use super::runs::{Blocks, Rows, fold, merge, mergeable};
@@ -36,9 +36,9 @@ impl Archive for InMemory {
         Ok(())
     }
 
-    fn run(&mut self, interval: u64, rows: &mut dyn Iterator<Item = Row>) -> Result<()> {
-        self.runs.push((interval, rows.collect()));
-        Ok(())
+    fn run(&mut self, interval: u64, mut notes: Notes) -> Result<Notes> {
+        self.runs.push((interval, notes.run().collect()));
+        Ok(notes)
     }
 
     fn keep_mark(&mut self, mark: &Mark, cells: &[u64]) -> Result<()> {

@@ -38,7 +38,7 @@ pub use correction::{Arrays, CorrectionTotals, Phase};
 pub(crate) use correction::{BYTES as CORRECTION_BYTES, Correction};
 pub(crate) use estimate::Sweep;
 pub use estimate::{Certificate, Estimation, Estimator, PageEstimate, Past, Window};
-pub use history::{Admission, Admissions, Row};
+pub use history::{Admission, Admissions, Notes, Row};
 pub(crate) use history::{log_bytes, log_rows};
 pub use index::Fingerprint;
 pub use ledger::{ENDOWMENT, Ledger, ROUND_MIN, Totals, age, check_law, damping_units};
@@ -64,8 +64,9 @@ pub trait Archive {
     fn page(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()>;
     /// A record admitted pages from `admission.first` on.
     fn admission(&mut self, admission: Admission) -> Result<()>;
-    /// A sorted run of the history, all of it after mark `interval` and before the next.
-    fn run(&mut self, interval: u64, rows: &mut dyn Iterator<Item = Row>) -> Result<()>;
+    /// A run of the history, all of it after mark `interval` and before the next. Returns notes to be
+    /// used again, these or others.
+    fn run(&mut self, interval: u64, notes: Notes) -> Result<Notes>;
     /// A mark was made: keep a copy of `cells` under its number.
     fn keep_mark(&mut self, mark: &Mark, cells: &[u64]) -> Result<()>;
     /// A mark is no longer needed. Runs after it now belong to the mark before.
@@ -607,7 +608,7 @@ impl<A: Archive> Engine<A> {
             log.measure(page, paid.cash, false, None, moment);
             // A round may recycle most pages there are.
             if log.is_full() {
-                archive.run(interval, &mut log.take_run())?;
+                log.cut(|notes| archive.run(interval, notes))?;
             }
             Ok::<(), Error>(())
         })?;
@@ -648,10 +649,11 @@ impl<A: Archive> Engine<A> {
 
     /// Hands the log to the archive as a run.
     pub(crate) fn flush_log(&mut self) -> Result<()> {
-        if self.log.len() == 0 {
+        if self.log.is_empty() {
             return Ok(());
         }
-        self.archive.run(self.marks_made, &mut self.log.take_run())
+        let (archive, interval) = (&mut self.archive, self.marks_made);
+        self.log.cut(|notes| archive.run(interval, notes))
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
@@ -15,6 +15,7 @@ use crate::batch::{Batch, Builder, Rules};
 use crate::cza;
 use crate::decode::{Decoder, Format};
 use crate::source::{Chunk, Source, Summary};
+use crate::threads::spawn;
 use crate::{Error, Result};
 
 /// Chunks waiting between two threads.
@@ -168,16 +169,6 @@ impl Drop for Pipeline {
     fn drop(&mut self) {
         self.flow.close();
     }
-}
-
-pub(crate) fn spawn<T: Send + 'static>(
-    name: &str,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>> {
-    thread::Builder::new()
-        .name(name.into())
-        .spawn(work)
-        .map_err(Error::io("thread", "start"))
 }
 
 fn read(

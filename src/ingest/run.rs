@@ -16,7 +16,7 @@ use crossbeam_channel::{RecvTimeoutError, bounded};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::input::{Bad, guessed, is_unsound, note_use, over_the_limit, warn};
-use super::pipeline::{Next, PATIENCE, Piece, Pipeline, spawn};
+use super::pipeline::{Next, PATIENCE, Piece, Pipeline};
 use super::plan::{Plan, check_job, plan};
 use super::spooling::{self, Spooling};
 use super::{Job, Note, Observer, Outcome, Standing};
@@ -26,6 +26,7 @@ use crate::engine::{Counters, Engine, NameMap, age};
 use crate::snapshot::{self, Info};
 use crate::source::{Chunk, Compression, DamageKind, InputName, Restart, Source, Summary};
 use crate::store::{Disk, Input, Opened, Place, Progress, Spooled, Store, Unverified};
+use crate::threads::spawn;
 use crate::{Error, Result};
 use archive::Following;
 use budget::Budget;

@@ -10,13 +10,13 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 
-use super::pipeline::spawn;
 use super::plan::Plan;
 use super::{Job, Stream};
 use crate::source::{Compression, InputName, Restart, Source};
 use crate::store::{
     Disk, Place, Progress, Spool, SpoolReader, SpoolStanding, Spooled, remove_spool, spool_standing,
 };
+use crate::threads::spawn;
 use crate::{Error, Result};
 
 fn refused<T>(what: impl Into<String>) -> Result<T> {

@@ -39,6 +39,7 @@ mod manifest;
 mod marks;
 mod names;
 mod overlay;
+mod packing;
 mod progress;
 mod reindex;
 mod sealed;
@@ -55,7 +56,7 @@ use std::sync::Arc;
 use crate::batch::HashKey;
 use crate::engine::{
     Admission, Archive, Arrays, CHUNK_PAGES, Config, Correction, Engine, EngineState, Fingerprint,
-    Mark, Row, fold, merge, mergeable,
+    Mark, Notes, fold, merge, mergeable,
 };
 use crate::limits::Limits;
 use crate::memory::Need;
@@ -66,6 +67,7 @@ use chunks::{CASH, CORRECTION, ChunkFile, Chunks, Slot, slots_sum};
 use identity::Identity;
 use manifest::Manifest;
 use names::NameLogs;
+use packing::{Packed, Packing, pack};
 use tables::{Access, Tables, Writing};
 
 pub(crate) use damage::remedy;
@@ -87,6 +89,8 @@ pub use view::View;
 /// Names of the parts of a store directory.
 pub(crate) const SNAPSHOTS: &str = "snapshots";
 const LOCK: &str = "lock";
+/// Rows from which on a run is worth a thread.
+const PACKED_BESIDE: usize = 1 << 11;
 
 /// An open store, the writer's side: the archive of a durable [`Engine`].
 pub struct Store {
@@ -99,6 +103,8 @@ pub struct Store {
     correction: Option<Chunks>,
     names: NameLogs,
     manifest: Manifest,
+    /// The newest run, until it is written.
+    packing: Option<Packing>,
     admissions: Packer<Admission>,
     /// Marks written since the last checkpoint and still kept, by number.
     new_marks: BTreeMap<u64, Box<dyn DiskFile>>,
@@ -164,6 +170,7 @@ impl Store {
             names: NameLogs::open(&*disk, dir, manifest.names, pages)?,
             tables: Arc::new(tables),
             writing: None,
+            packing: None,
             admissions: Packer::new(),
             new_marks: BTreeMap::new(),
             dropped_marks: Vec::new(),
@@ -367,6 +374,7 @@ impl Store {
         if let Some(block) = self.admissions.finish() {
             self.put_admissions(block)?;
         }
+        self.finish_packing()?;
         self.merge_runs()?;
         let writing = self.writing()?;
         for (layout, written) in [CASH, CORRECTION].into_iter().zip(written) {
@@ -388,12 +396,31 @@ impl Store {
         Ok(())
     }
 
-    fn put_run(&mut self, interval: u64, rows: &mut dyn Iterator<Item = Row>) -> Result<()> {
+    /// Packs a run: a large one while the engine goes on. Once at a time, so that runs are written in
+    /// order, and at the same places of the stream whatever the threads do.
+    fn put_run(&mut self, interval: u64, notes: Notes) -> Result<Notes> {
         let number = self.manifest.next_run;
         self.manifest.next_run += 1;
-        let run = self.writing()?.put_run(number, interval, rows.map(Ok))?;
+        let used = self.finish_packing()?;
+        if notes.len() < PACKED_BESIDE {
+            return self.write_run(pack(number, interval, notes)?);
+        }
+        let used = used.unwrap_or_else(|| notes.another());
+        self.packing = Some(Packing::start(number, interval, notes)?);
+        Ok(used)
+    }
+
+    /// Writes the run that is being packed, if there is one. Its notes.
+    fn finish_packing(&mut self) -> Result<Option<Notes>> {
+        let packed = self.packing.take().map(Packing::end).transpose()?;
+        packed.map(|packed| self.write_run(packed)).transpose()
+    }
+
+    fn write_run(&mut self, packed: Packed) -> Result<Notes> {
+        let Packed { run, blocks, notes } = packed;
+        self.writing()?.put_run(&run, &blocks)?;
         self.manifest.runs.push(run);
-        Ok(())
+        Ok(notes)
     }
 
     fn put_admissions(&mut self, block: Vec<u8>) -> Result<()> {
@@ -419,8 +446,8 @@ impl Archive for Store {
         }
     }
 
-    fn run(&mut self, interval: u64, rows: &mut dyn Iterator<Item = Row>) -> Result<()> {
-        let put = self.put_run(interval, rows);
+    fn run(&mut self, interval: u64, notes: Notes) -> Result<Notes> {
+        let put = self.put_run(interval, notes);
         self.noting(put)
     }
 

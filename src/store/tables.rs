@@ -212,17 +212,13 @@ impl Writing {
             .hold(|txn| txn.open_table(which).map_err(failed(path, "open")))
     }
 
-    /// Writes rows, in page order, as run `number`. Returns the run.
-    pub fn put_run(
-        &self,
-        number: u64,
-        interval: u64,
-        rows: impl Iterator<Item = Result<Row>>,
-    ) -> Result<Run> {
+    /// Writes the blocks of a run.
+    pub fn put_run(&self, run: &Run, blocks: &[Vec<u8>]) -> Result<()> {
         let mut table = self.table(HISTORY)?;
-        pack_run(number, interval, rows, |key, value| {
-            insert(&self.fence, &mut table, key, value)
-        })
+        for (block, at) in blocks.iter().zip(0..) {
+            insert(&self.fence, &mut table, (run.number, at), block)?;
+        }
+        Ok(())
     }
 
     /// Writes a block of admissions.
@@ -268,7 +264,7 @@ impl Writing {
         });
         let interval = runs.first().map_or(0, |run| run.interval);
         let merged = pack_run(number, interval, merge(parts, admitted), |key, value| {
-            insert(fence, &mut table.borrow_mut(), key, value)
+            insert(fence, &mut table.borrow_mut(), key, &value)
         })?;
         for run in runs {
             for block in 0..run.blocks {
@@ -292,12 +288,12 @@ impl Writing {
     }
 }
 
-/// Packs rows into the sealed blocks of run `number`, which `put` writes. Returns the run.
-fn pack_run(
+/// Packs rows into the sealed blocks of run `number`, which `put` takes. Returns the run.
+pub(super) fn pack_run(
     number: u64,
     interval: u64,
     rows: impl Iterator<Item = Result<Row>>,
-    mut put: impl FnMut((u64, u64), &[u8]) -> Result<()>,
+    mut put: impl FnMut((u64, u64), Vec<u8>) -> Result<()>,
 ) -> Result<Run> {
     let mut run = Run {
         number,
@@ -311,7 +307,7 @@ fn pack_run(
         run.bytes += value.len() as u64;
         let key = (number, run.blocks);
         run.blocks += 1;
-        put(key, &seal(rows_seal(key), value))
+        put(key, seal(rows_seal(key), value))
     };
     for row in rows {
         run.rows += 1;
@@ -505,7 +501,13 @@ mod tests {
                 ..Row::default()
             };
             let rows = (0..4000).map(|page| Ok(row(page)));
-            let run = writing.put_run(number, number, rows).unwrap();
+            let mut blocks = Vec::new();
+            let packed = pack_run(number, number, rows, |_, block| {
+                blocks.push(block);
+                Ok(())
+            });
+            let run = packed.unwrap();
+            writing.put_run(&run, &blocks).unwrap();
             let mut admissions = Packer::new();
             admissions.add(Admission::default());
             writing

@@ -16,17 +16,26 @@ pub(crate) fn put(out: &mut Vec<u8>, mut value: u128) {
 }
 
 /// Takes a value from the front; `None` if the bytes end inside it or it overflows 128 bits.
+#[inline]
 pub(crate) fn take(from: &mut &[u8]) -> Option<u128> {
-    // Most are short: so many bytes fit 64 bits.
-    let mut value = 0u64;
-    for (at, &byte) in from.iter().take(9).enumerate() {
-        value |= u64::from(byte & 0x7f) << (7 * at);
-        if byte < 0x80 {
-            *from = &from[at + 1..];
-            return Some(value.into());
+    // Most are short, and more follows: then all bytes are looked at together.
+    if let Some(bytes) = from.first_chunk::<8>() {
+        let word = u64::from_le_bytes(*bytes);
+        let last = !word & 0x8080_8080_8080_8080;
+        if last != 0 {
+            let bits = last.trailing_zeros() + 1;
+            *from = &from[(bits / 8) as usize..];
+            return Some(squeezed(word & (u64::MAX >> (64 - bits))).into());
         }
     }
     take_long(from)
+}
+
+/// The low seven bits of each byte, side by side.
+fn squeezed(word: u64) -> u64 {
+    let word = word & 0x007f_007f_007f_007f | (word & 0x7f00_7f00_7f00_7f00) >> 1;
+    let word = word & 0x0000_3fff_0000_3fff | (word & 0x3fff_0000_3fff_0000) >> 2;
+    word & 0x0000_0000_0fff_ffff | (word & 0x0fff_ffff_0000_0000) >> 4
 }
 
 fn take_long(from: &mut &[u8]) -> Option<u128> {

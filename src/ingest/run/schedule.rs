@@ -6,10 +6,10 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use super::Run;
-use crate::ingest::pipeline::spawn;
 use crate::ingest::{Every, Note};
 use crate::snapshot::{self, Info};
 use crate::store::{Place, checkpoint};
+use crate::threads::spawn;
 use crate::{Error, Result};
 
 /// How far the inputs were read: pass, input, place, and the page that a completion has reached.

@@ -1,0 +1,44 @@
+//! Runs, packed on a thread of their own while the engine goes on.
+
+use std::panic::resume_unwind;
+use std::thread::JoinHandle;
+
+use super::manifest::Run;
+use super::tables::pack_run;
+use crate::Result;
+use crate::engine::Notes;
+use crate::threads::spawn;
+
+/// A run of the history, packed.
+pub(super) struct Packed {
+    pub run: Run,
+    /// Its blocks, sealed.
+    pub blocks: Vec<Vec<u8>>,
+    /// What it was made from.
+    pub notes: Notes,
+}
+
+/// A run that is being packed.
+pub(super) struct Packing(JoinHandle<Result<Packed>>);
+
+impl Packing {
+    /// Starts to pack run `number`.
+    pub fn start(number: u64, interval: u64, notes: Notes) -> Result<Packing> {
+        spawn("pack", move || pack(number, interval, notes)).map(Packing)
+    }
+
+    /// Waits for it.
+    pub fn end(self) -> Result<Packed> {
+        self.0.join().unwrap_or_else(|panic| resume_unwind(panic))
+    }
+}
+
+/// Sorts and packs the notes.
+pub(super) fn pack(number: u64, interval: u64, mut notes: Notes) -> Result<Packed> {
+    let mut blocks = Vec::new();
+    let run = pack_run(number, interval, notes.run().map(Ok), |_, block| {
+        blocks.push(block);
+        Ok(())
+    })?;
+    Ok(Packed { run, blocks, notes })
+}
