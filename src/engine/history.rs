@@ -65,18 +65,17 @@ pub struct Admission {
 /// Rows the log holds before it is cut into a run.
 pub(crate) const LOG_ROWS: usize = 1 << 21;
 
-/// Most memory of a log of so many rows: notes and their times, those of the run that is being packed
-/// too, and that run's places in page order.
-pub(crate) fn log_bytes(rows: usize) -> u64 {
-    rows as u64 * ROW_BYTES
+/// Most memory of a log for each row: notes and, if the policy needs them, their times; those of the run
+/// that is being packed too, and that run's places in page order.
+pub(crate) fn log_bytes(is_timed: bool) -> u64 {
+    let moment = if is_timed { size_of::<Moment>() } else { 0 };
+    (2 * (size_of::<Note>() + moment) + size_of::<u64>()) as u64
 }
 
 /// Rows of a log that takes `bytes` at most; not so few that runs would be tiny.
-pub(crate) fn log_rows(bytes: u64) -> usize {
-    (bytes / ROW_BYTES).clamp(1 << 14, LOG_ROWS as u64) as usize
+pub(crate) fn log_rows(bytes: u64, is_timed: bool) -> usize {
+    (bytes / log_bytes(is_timed)).clamp(1 << 14, LOG_ROWS as u64) as usize
 }
-
-const ROW_BYTES: u64 = (2 * (size_of::<Note>() + size_of::<Moment>()) + size_of::<u64>()) as u64;
 
 /// Rows not yet in a run, in stream order.
 pub(crate) struct Log {

@@ -306,7 +306,7 @@ impl<A: Archive> Engine<A> {
 
     /// Takes less memory for the log if the budget is small.
     pub(crate) fn keep_within(&mut self, budget: Option<u64>) {
-        self.log.set_full(rows(budget));
+        self.log.set_full(rows(&self.config, budget));
     }
 
     /// Bytes of memory in use for the names of the running archive.

@@ -109,8 +109,7 @@ const STRETCH: usize = 1024;
 struct Sum<'a> {
     sources: Vec<Source<'a>>,
     policy: Arc<dyn Policy>,
-    /// The stretch: its first page, a row for each page, and which of them are there still to be given out.
-    first: u64,
+    /// The stretch: a row for each page, and which of them are there still to be given out.
     rows: Vec<Row>,
     there: [u64; STRETCH / 64],
 }
@@ -120,7 +119,6 @@ impl<'a> Sum<'a> {
         Sum {
             sources: runs.into_iter().map(Source::new).collect(),
             policy: policy.clone(),
-            first: 0,
             rows: vec![Row::default(); STRETCH],
             there: [0; STRETCH / 64],
         }
@@ -136,17 +134,18 @@ impl<'a> Sum<'a> {
         let Some(first) = first else {
             return Ok(false);
         };
-        self.first = first;
         for source in &mut self.sources {
             loop {
                 let ahead = source.ahead()?;
-                let inside = |row: &&Row| row.page < first + STRETCH as u64;
                 let mut rows = 0;
-                for row in ahead.iter().take_while(inside) {
-                    let at = row.page.checked_sub(first);
-                    let at = at.ok_or_else(|| {
+                for row in ahead {
+                    let at = row.page.checked_sub(first).ok_or_else(|| {
                         Error::Refused(format!("the history goes back to page {}", row.page))
-                    })? as usize;
+                    })?;
+                    if at >= STRETCH as u64 {
+                        break;
+                    }
+                    let at = at as usize;
                     let (word, bit) = (&mut self.there[at / 64], 1 << (at % 64));
                     match *word & bit {
                         0 => self.rows[at] = *row,
@@ -174,8 +173,8 @@ impl Iterator for Sum<'_> {
 
     fn next(&mut self) -> Option<Result<Row>> {
         loop {
-            let words = self.there.iter_mut().enumerate();
-            if let Some((at, word)) = words.into_iter().find(|(_, word)| **word != 0) {
+            let mut words = self.there.iter_mut().enumerate();
+            if let Some((at, word)) = words.find(|(_, word)| **word != 0) {
                 let bit = word.trailing_zeros();
                 *word &= *word - 1;
                 return Some(Ok(self.rows[64 * at + bit as usize]));
@@ -442,7 +441,7 @@ mod tests {
             page,
             ..Row::default()
         };
-        let rows = [at(2_000), at(2_001), at(5), at(9_000)];
+        let rows = [at(2_000), at(u64::MAX), at(5), at(9_000)];
         for at_a_time in 1..4 {
             let parts = vec![blocks(&rows, at_a_time)];
             let merged: Vec<_> = merge(&Config::default().policy(), parts, 0).collect();

@@ -40,7 +40,7 @@ pub struct Need {
     pub index: u64,
     /// Pages of the names of crawl archives.
     pub names: u64,
-    /// Visits not yet in the history.
+    /// Visits not yet in the history, or being packed for it.
     pub log: u64,
     /// The database's cache.
     pub database: u64,
@@ -68,7 +68,7 @@ impl Need {
             },
             index,
             names,
-            log: log_bytes(rows(budget)),
+            log: rows(config, budget) as u64 * log_bytes(config.policy().is_timed()),
             database: DATABASE,
             buffers: BUFFERS,
             publishing: PUBLISHING.min(PUBLISHING_LEAST + pages * PUBLISHING_A_PAGE),
@@ -101,8 +101,9 @@ impl Need {
 }
 
 /// Rows that the visit log may hold under a budget.
-pub(crate) fn rows(budget: Option<u64>) -> usize {
-    log_rows(budget.map_or(u64::MAX, |budget| budget / LOG_SHARE))
+pub(crate) fn rows(config: &Config, budget: Option<u64>) -> usize {
+    let bytes = budget.map_or(u64::MAX, |budget| budget / LOG_SHARE);
+    log_rows(bytes, config.policy().is_timed())
 }
 
 /// The largest number up to `most` for which `fits` holds, which holds up to some number and not beyond;
