@@ -157,11 +157,6 @@ impl Args {
 
     fn figures(&self, folder: &Path) -> anyhow::Result<Exit> {
         let base = self.base()?;
-        std::fs::create_dir_all(folder).map_err(|source| Error::Io {
-            path: folder.to_owned(),
-            action: "create",
-            source,
-        })?;
         let tell = |line: &str| eprintln!("{line}");
         figures(&base, self.seed, threads(self.threads), &tell, folder)?;
         eprintln!("the figures are in {}", folder.display());

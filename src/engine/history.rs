@@ -188,7 +188,7 @@ impl Log {
 
     /// Cuts it: what was noted so far is `run`'s, which gives notes back to be used again, these or others.
     pub fn cut(&mut self, run: impl FnOnce(Notes) -> Result<Notes>) -> Result<()> {
-        let empty = Notes::new(self.policy().clone());
+        let empty = self.notes.another();
         self.notes = run(std::mem::replace(&mut self.notes, empty))?;
         self.notes.clear();
         Ok(())

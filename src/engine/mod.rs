@@ -48,7 +48,7 @@ pub use memory::{InMemory, RankedPage, Ranking, Reader};
 pub use names::NameMap;
 pub use page::PageId;
 pub use runs::Rows;
-pub(crate) use runs::{Blocks, fold, merge, mergeable};
+pub(crate) use runs::{Blocks, fold, merge, mergeable, rows_of_run};
 pub(crate) use window::Policy;
 use window::stretch;
 pub use window::{MEASURES_MAX, Span, TimeTable, WindowPolicy};

@@ -101,6 +101,12 @@ impl Source<'_> {
     }
 }
 
+/// The rows of one run as they are.
+pub(crate) fn rows_of_run(run: Blocks<'_>) -> Rows<'_> {
+    let mut source = Source::new(run);
+    Box::new(std::iter::from_fn(move || source.next().transpose()))
+}
+
 /// Pages whose rows are joined at a time.
 const STRETCH: usize = 1024;
 

@@ -481,7 +481,7 @@ mod tests {
     use super::super::chunks::CASH;
     use super::super::disk::RealDisk;
     use super::*;
-    use crate::engine::{Admission, Config, merge};
+    use crate::engine::{Admission, Config, merge, rows_of_run};
     use xxhash_rust::xxh3::xxh3_64_with_seed;
 
     fn random(seed: u64, at: u64, below: u64) -> u64 {
@@ -532,12 +532,8 @@ mod tests {
         let slots = reading.slots(CASH, 200, manifest.slots)?;
         let mut rows = Vec::new();
         for run in &manifest.runs {
-            let mut blocks = reading.rows(*run)?;
-            let mut block = Vec::new();
-            blocks(&mut block)?;
-            while !block.is_empty() {
-                rows.append(&mut block);
-                blocks(&mut block)?;
+            for row in rows_of_run(reading.rows(*run)?) {
+                rows.push(row?);
             }
         }
         let admissions = reading.admissions(manifest.admission_blocks)?;

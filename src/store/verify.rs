@@ -18,7 +18,7 @@ use std::sync::Arc;
 use super::chunks::CORRECTION;
 use super::reindex::reindex;
 use super::view::View;
-use crate::engine::{Past, Sweep, check_law, corrections_law};
+use crate::engine::{Past, Sweep, check_law, corrections_law, rows_of_run};
 use crate::{Error, Result};
 
 /// How much is read.
@@ -147,18 +147,13 @@ impl View {
         let (mut rows, mut visits) = (0, 0u64);
         for run in &self.manifest.runs {
             let mut found = 0;
-            let mut blocks = self.reading.rows(*run)?;
-            let mut block = Vec::new();
-            blocks(&mut block)?;
-            while !block.is_empty() {
-                for row in block.drain(..) {
-                    if row.page >= pages {
-                        return Err(bad(format!("history of page {}, of {pages}", row.page)));
-                    }
-                    found += 1;
-                    visits = visits.saturating_add(row.visits);
+            for row in rows_of_run(self.reading.rows(*run)?) {
+                let row = row?;
+                if row.page >= pages {
+                    return Err(bad(format!("history of page {}, of {pages}", row.page)));
                 }
-                blocks(&mut block)?;
+                found += 1;
+                visits = visits.saturating_add(row.visits);
             }
             if found != run.rows {
                 let number = run.number;

@@ -76,9 +76,9 @@ impl Base {
     }
 }
 
-/// Makes all tables and plots in `folder`, on `threads` threads: the result does not depend on how many. `tell`
-/// hears of each crawl that is done. Until all are, `folder` has their rows in `unfinished.jsonl`, and
-/// what was interrupted goes on from there.
+/// Makes all tables and plots in `folder`, made if there is none, on `threads` threads: the result does
+/// not depend on how many. `tell` hears of each crawl that is done. Until all are, `folder` has their
+/// rows in `unfinished.jsonl`, and what was interrupted goes on from there.
 ///
 /// # Errors
 /// Those of the crawls; [`Error::Io`].
@@ -89,6 +89,7 @@ pub fn figures(
     tell: &(dyn Fn(&str) + Sync),
     folder: &Path,
 ) -> Result<()> {
+    std::fs::create_dir_all(folder).map_err(Error::io(folder, "create"))?;
     let mut unfinished = Unfinished::open(&folder.join("unfinished.jsonl"))?;
     let results = run(base, seed, threads, tell, &mut unfinished)?;
     let offline = Setting {
@@ -119,11 +120,7 @@ pub fn figures(
 
 fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
     let path = folder.join(name);
-    std::fs::write(&path, text).map_err(|source| Error::Io {
-        path,
-        action: "write",
-        source,
-    })
+    std::fs::write(&path, text).map_err(Error::io(&path, "write"))
 }
 
 /// Where the crawls are.

@@ -27,10 +27,9 @@ pub(super) struct Unfinished {
 impl Unfinished {
     /// Opens the file, made if there is none. A line that was cut off is left: its crawl is made again.
     pub fn open(path: &Path) -> Result<Unfinished> {
-        let io = |source| failed(path, "read", source);
         let text = match std::fs::read(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-            read => read.map_err(io)?,
+            read => read.map_err(Error::io(path, "read"))?,
         };
         let lines = text.split(|&byte| byte == b'\n');
         let done = lines
@@ -38,9 +37,10 @@ impl Unfinished {
             .map(|line| (line.crawl, line.samples))
             .collect();
         let mut options = File::options();
-        let mut file = options.append(true).create(true).open(path).map_err(io)?;
+        let file = options.append(true).create(true).open(path);
+        let mut file = file.map_err(Error::io(path, "open"))?;
         if text.last().is_some_and(|&last| last != b'\n') {
-            file.write_all(b"\n").map_err(io)?;
+            file.write_all(b"\n").map_err(Error::io(path, "write"))?;
         }
         Ok(Unfinished {
             path: path.to_owned(),
@@ -60,19 +60,11 @@ impl Unfinished {
         let line = serde_json::to_string(&Line { crawl, samples });
         let line = line.map_err(std::io::Error::from);
         let written = line.and_then(|line| self.file.write_all(format!("{line}\n").as_bytes()));
-        written.map_err(|source| failed(&self.path, "write", source))
+        written.map_err(Error::io(&self.path, "write"))
     }
 
     /// All is done.
     pub fn remove(self) -> Result<()> {
-        std::fs::remove_file(&self.path).map_err(|source| failed(&self.path, "remove", source))
-    }
-}
-
-fn failed(path: &Path, action: &'static str, source: std::io::Error) -> Error {
-    Error::Io {
-        path: path.to_owned(),
-        action,
-        source,
+        std::fs::remove_file(&self.path).map_err(Error::io(&self.path, "remove"))
     }
 }
