@@ -1,5 +1,6 @@
 //! The fingerprints of names, and the distinct names of a batch.
 
+use prefetch_index::prefetch_index;
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 use std::hash::Hasher as _;
 use xxhash_rust::xxh3::xxh3_128_with_secret;
@@ -93,10 +94,7 @@ impl Names {
     #[inline]
     pub fn touch(&self, spellings: impl Iterator<Item = Fingerprint>) {
         let mask = self.table.len() - 1;
-        let seen = spellings.fold(0, |seen, fingerprint| {
-            seen ^ self.table[fingerprint as usize & mask]
-        });
-        std::hint::black_box(seen);
+        spellings.for_each(|fingerprint| prefetch_index(&*self.table, fingerprint as usize & mask));
     }
 
     /// The name with this spelling, if there is one.

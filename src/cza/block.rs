@@ -707,7 +707,8 @@ fn copy_runs(
     Ok(())
 }
 
-/// The inverse of [`put_rest`]. `names` are known.
+/// The inverse of [`put_rest`]. `names` are known. Not inlined: its loop needs the registers.
+#[inline(never)]
 fn take_rest(
     column: &mut Column,
     from: From,
@@ -728,10 +729,13 @@ fn take_rest(
     let first = first.and_then(|at| u32::try_from(at).ok());
     let mut at = u64::from(first.filter(|&at| at < names).ok_or_else(wrong)?);
     let start = links.len();
-    links.push(at as u32);
+    links.resize(start + count, at as u32);
+    let mut rest = links[start + 1..].iter_mut();
     column.each(count - 1, |gap| {
         at = at.saturating_add(gap).saturating_add(1);
-        links.push(at as u32);
+        if let Some(target) = rest.next() {
+            *target = at as u32;
+        }
         at < u64::from(names)
     });
     if at >= u64::from(names) {

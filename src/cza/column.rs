@@ -150,44 +150,85 @@ pub(super) struct Column {
     failed: bool,
 }
 
-/// For each token the number without its open bits, and how many those are.
-static TOKENS: [(u64, u8); 256] = {
-    let mut tokens = [(0, 0); 256];
+/// What a token says of its number.
+#[derive(Clone, Copy)]
+struct Token {
+    /// The number without its open bits.
+    base: u64,
+    /// The open bits, all set.
+    mask: u64,
+    /// How many those are.
+    open: u8,
+}
+
+static TOKENS: [Token; 256] = {
+    let none = Token {
+        base: 0,
+        mask: 0,
+        open: 0,
+    };
+    let mut tokens = [none; 256];
     let mut token = 0;
     while token <= TOKEN_MAX as usize {
         tokens[token] = if token < SMALL as usize {
-            (token as u64, 0)
+            Token {
+                base: token as u64,
+                ..none
+            }
         } else {
             let over = token - SMALL as usize;
             let open = over / 4 + 1;
-            ((4 + over as u64 % 4) << open, open as u8)
+            Token {
+                base: (4 + over as u64 % 4) << open,
+                mask: (1 << open) - 1,
+                open: open as u8,
+            }
         };
         token += 1;
     }
     tokens
 };
 
+/// The last token whose open bits are in eight bytes, wherever they begin in the first.
+const SHORT_MAX: u8 = SMALL as u8 + 4 * 56 + 3;
+const _: () = assert!(TOKENS[SHORT_MAX as usize].open == 57);
+
 /// The number of a token, with its bits from `bit` on.
 #[inline(always)]
 fn open(token: u8, bits: &[u8], bit: &mut usize, failed: &mut bool) -> u64 {
-    let (base, open) = TOKENS[usize::from(token)];
-    let start = *bit / 8;
-    let word = match bits.get(start..).and_then(|from| from.first_chunk::<8>()) {
-        Some(bytes) if token <= TOKEN_MAX => u64::from_le_bytes(*bytes),
-        _ => {
-            *failed = true;
-            return 0;
-        }
-    };
-    let shift = *bit as u32 % 8;
-    let mut low = word >> shift;
-    if u32::from(open) + shift > 64 {
-        // Only numbers of 59 bits and more.
-        let next = bits.get(start + 8).copied().unwrap_or(0);
-        low |= u64::from(next) << (64 - shift);
+    if token > SHORT_MAX {
+        return open_long(token, bits, bit, failed);
     }
+    let Token { base, mask, open } = TOKENS[usize::from(token)];
+    let Some(word) = word(bits, *bit / 8) else {
+        *failed = true;
+        return 0;
+    };
+    let low = word >> (*bit % 8);
     *bit += usize::from(open);
-    base | (low & ((1 << open) - 1))
+    base | (low & mask)
+}
+
+/// The same of one whose bits may be in nine bytes: numbers of 60 bits and more.
+#[cold]
+fn open_long(token: u8, bits: &[u8], bit: &mut usize, failed: &mut bool) -> u64 {
+    let Token { base, mask, open } = TOKENS[usize::from(token)];
+    let (start, shift) = (*bit / 8, *bit as u32 % 8);
+    let Some(word) = word(bits, start).filter(|_| token <= TOKEN_MAX) else {
+        *failed = true;
+        return 0;
+    };
+    let next = bits.get(start + 8).copied().unwrap_or(0);
+    let low = word >> shift | u64::from(next).checked_shl(64 - shift).unwrap_or(0);
+    *bit += usize::from(open);
+    base | (low & mask)
+}
+
+/// The eight bytes from `start` on.
+#[inline(always)]
+fn word(bits: &[u8], start: usize) -> Option<u64> {
+    let bytes = bits.get(start..start + 8)?;
+    Some(u64::from_le_bytes(bytes.try_into().ok()?))
 }
 
 impl Column {

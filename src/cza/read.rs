@@ -63,6 +63,8 @@ pub(crate) struct Reader {
     /// Names whose pages the caller knows: they are not unpacked.
     known: u64,
     unpacker: Unpacker,
+    /// What the next section is unpacked into.
+    batch: Batch,
 }
 
 impl Reader {
@@ -75,6 +77,7 @@ impl Reader {
             rules,
             known,
             unpacker,
+            batch: Batch::default(),
         })
     }
 
@@ -88,10 +91,11 @@ impl Reader {
         chunk: &Chunk,
         mut emit: impl FnMut(Batch, bool) -> Option<Batch>,
     ) -> Result<()> {
-        let mut batch = Batch::default();
         let mut at = 0;
         let mut ended = false;
         loop {
+            let mut batch = std::mem::take(&mut self.batch);
+            batch.clear();
             let rest = &chunk.bytes[at..];
             let len = match section_len(rest) {
                 _ if rest.is_empty() => 0,
@@ -109,10 +113,12 @@ impl Reader {
             at += len;
             let last = at == chunk.bytes.len();
             match emit(batch, last) {
-                Some(next) if !last => batch = next,
-                _ => return Ok(()),
+                Some(next) => self.batch = next,
+                None => return Ok(()),
             }
-            batch.clear();
+            if last {
+                return Ok(());
+            }
         }
     }
 
@@ -364,5 +370,59 @@ impl Chain {
             return Ok(());
         }
         Err(cut_short(input, offset))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::HashKey;
+    use crate::cza::Cza;
+    use crate::engine::SelfLinks;
+    use crate::limits::Limits;
+    use crate::source::{Source, SourceOptions};
+
+    /// A batch that comes back is what the next section goes into, in the next chunk too, and nothing of what
+    /// was in it is left.
+    #[test]
+    fn batches_are_used_again() {
+        let limits = Limits::default();
+        let rules = Rules {
+            limits: limits.clone(),
+            self_links: SelfLinks::Drop,
+            key: HashKey([1, 2]),
+            input: Default::default(),
+            classes: false,
+        };
+        let sample = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/formats/samples/good/cza/crawl.cza"
+        );
+        let name = InputName::File(sample.into());
+        let mut source = Source::open(&name, &limits, &SourceOptions::default()).unwrap();
+        let chunk = source.next_chunk(&Cza, Vec::new()).unwrap().unwrap();
+        let mut reader = Reader::new(name, rules, 0).unwrap();
+        let mut read = |mut next: Box<dyn FnMut(Batch) -> Batch>| {
+            let mut records = Vec::new();
+            let emit = |batch: Batch, _: bool| {
+                records.push((batch.entries.len(), batch.links.clone(), batch.text.clone()));
+                Some(next(batch))
+            };
+            reader.run(&chunk, emit).unwrap();
+            records
+        };
+        let fresh = read(Box::new(|_| Batch::default()));
+        assert!(fresh.len() > 2 && fresh.iter().any(|(_, links, _)| !links.is_empty()));
+        const ROOM: usize = 1 << 16;
+        let used = |mut batch: Batch| {
+            batch.links.resize(ROOM, 7);
+            batch
+        };
+        assert_eq!(read(Box::new(used)), fresh);
+        let again = |batch: Batch| {
+            assert!(batch.links.capacity() >= ROOM);
+            batch
+        };
+        assert_eq!(read(Box::new(again)), fresh);
     }
 }

@@ -3,6 +3,8 @@
 //! corrected in units with a sign ([`super::correction`]). Additions wrap, so that two's complement
 //! serves both.
 
+use prefetch_index::prefetch_index;
+
 use super::cells::Cells;
 use super::page::PageId;
 use crate::{Error, Result};
@@ -153,6 +155,11 @@ impl Accounts {
     /// A page's.
     pub fn get(&self, page: PageId) -> u64 {
         self.cells[page.index()]
+    }
+
+    /// Asks for a page's to be brought near.
+    pub fn prefetch(&self, page: PageId) {
+        prefetch_index(&*self.cells, page.index());
     }
 
     /// All, to be changed: every chunk counts as changed.

@@ -39,6 +39,7 @@
 //! links. Each holds because the damped walk shrinks differences by d: ||X - pi|| <= ||X - L'X|| +
 //! d ||X - pi||, and ||L'X - X|| <= r + e; and Y is within e of L'X.
 
+use prefetch_index::prefetch_index;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -229,13 +230,16 @@ impl Correction {
         self.accounts.clean();
     }
 
-    /// Reads what visits of these pages will read first.
-    pub fn look_ahead(&self, pages: impl Iterator<Item = PageId>) {
-        let read = |page: PageId| {
-            let at = page.index();
-            self.accounts.get(page) ^ self.own[at] ^ self.rows[at]
-        };
-        std::hint::black_box(pages.fold(0, |all, page| all ^ read(page)));
+    /// Asks for what a visit of `page` needs to be brought near.
+    pub fn prefetch(&self, page: PageId) {
+        self.accounts.prefetch(page);
+        prefetch_index(&*self.own, page.index());
+        prefetch_index(&*self.rows, page.index());
+    }
+
+    /// The same of a link to `page`.
+    pub fn prefetch_target(&self, page: PageId) {
+        self.accounts.prefetch(page);
     }
 
     /// Admits the next page. It has nothing; its part of the virtual page's is everybody's loss.

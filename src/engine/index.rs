@@ -25,6 +25,8 @@
 //!
 //! Load runs from 0.78 to 0.88: 12 bytes a page on average.
 
+use prefetch_index::prefetch_index;
+
 use super::cells::Cells;
 use super::page::PageId;
 use crate::{Error, Result};
@@ -337,13 +339,12 @@ impl Share<'_> {
 
 /// Loads the homes of some tags.
 fn touch<'i>(homes: impl Iterator<Item = (&'i Segment, u64)>) {
-    let mut seen = 0;
     for (segment, tag) in homes {
         let (home, _) = segment.shape.locate(tag);
+        prefetch_index(&*segment.slots, home);
         // Half of all searches end in the next cache line.
-        seen ^= segment.slots[home][0] ^ segment.slots[home + NEXT_LINE][0];
+        prefetch_index(&*segment.slots, home + NEXT_LINE);
     }
-    std::hint::black_box(seen);
 }
 
 /// Homes of a segment of an index of `pages` pages.

@@ -16,6 +16,7 @@
 //! **Law** (Lemma 2.2): after every record, the sum of all cash + `virtual_cash` = pages x
 //! [`ENDOWMENT`], exactly.
 
+use prefetch_index::prefetch_index;
 use serde::{Deserialize, Serialize};
 
 use super::accounts::{Accounts, Links, Shares};
@@ -172,10 +173,15 @@ impl Ledger {
         age_at(&self.ages, page.0)
     }
 
-    /// Reads what visits of these pages will read first: all together, so that the loads overlap.
-    pub(crate) fn look_ahead(&self, pages: impl Iterator<Item = PageId>) {
-        let read = |page: PageId| self.cells.get(page) ^ u64::from(self.age(page));
-        std::hint::black_box(pages.fold(0, |all, page| all ^ read(page)));
+    /// Asks for what a visit of `page` needs to be brought near.
+    pub(crate) fn prefetch(&self, page: PageId) {
+        self.cells.prefetch(page);
+        prefetch_index(&*self.ages, page.index() / 2);
+    }
+
+    /// The same of a link to `page`.
+    pub(crate) fn prefetch_target(&self, page: PageId) {
+        self.cells.prefetch(page);
     }
 
     fn set_age(&mut self, page: PageId, value: u8) {

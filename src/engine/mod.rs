@@ -194,6 +194,9 @@ pub struct Engine<A = InMemory> {
     /// The page of each name of the running archive, as far as known.
     names: NameMap,
     targets: Vec<PageId>,
+    /// The targets of the entries looked ahead at, of the batch's links from `ahead_from` on.
+    ahead: Vec<PageId>,
+    ahead_from: u32,
     /// What a link of each class weighs; empty: all the same.
     class_weights: Vec<u64>,
     weights: Vec<u64>,
@@ -224,6 +227,8 @@ impl<A: Archive> Engine<A> {
             ids: Vec::new(),
             names: NameMap::default(),
             targets: Vec::new(),
+            ahead: Vec::new(),
+            ahead_from: 0,
             class_weights: config.follow.table(),
             weights: Vec::new(),
             config,
@@ -343,18 +348,40 @@ impl<A: Archive> Engine<A> {
     /// Begins a batch: names of an earlier one are forgotten.
     pub fn begin(&mut self) {
         self.ids.clear();
+        self.ahead.clear();
     }
 
-    /// Reads what the next entries will read first, where it is known already: results don't depend on it.
-    pub fn look_ahead(&self, batch: &Batch, entries: &[Entry]) {
-        if batch.part.is_some() {
-            let known = self.names.len();
-            let sources = entries.iter().map(|entry| entry.source);
-            let sources = sources.filter(|&source| u64::from(source) < known);
-            let pages = sources.map(|source| self.names.page(source));
-            self.ledger.look_ahead(pages.clone());
+    /// Asks for the memory that the next entries of an archive need, as far as their names' pages are known:
+    /// many at a time, so that none is waited for alone.
+    pub fn look_ahead(&mut self, batch: &Batch, entries: &[Entry]) {
+        self.ahead.clear();
+        let known = self.names.len();
+        let entries = match batch.part {
+            Some(_) => {
+                let known = |entry: &Entry| u64::from(entry.names_end) <= known;
+                &entries[..entries.partition_point(known)]
+            }
+            None => &[],
+        };
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
+            return;
+        };
+        let names = &batch.links[first.links_start as usize..last.links_end as usize];
+        self.ahead_from = first.links_start;
+        self.names.pages(names, &mut self.ahead);
+        for &page in &self.ahead {
+            self.ledger.prefetch_target(page);
+        }
+        if let Some(correction) = &self.correction {
+            for &page in &self.ahead {
+                correction.prefetch_target(page);
+            }
+        }
+        let of_pages = entries.iter().filter(|entry| entry.what.is_of_page());
+        for page in of_pages.map(|entry| self.names.page(entry.source)) {
+            self.ledger.prefetch(page);
             if let Some(correction) = &self.correction {
-                correction.look_ahead(pages);
+                correction.prefetch(page);
             }
         }
     }
@@ -410,19 +437,15 @@ impl<A: Archive> Engine<A> {
         match entry.what {
             What::Visit => {
                 let mut targets = std::mem::take(&mut self.targets);
-                targets.clear();
-                let names = batch.targets(entry);
-                match batch.part {
-                    None => targets.extend(names.iter().map(|&name| self.ids[name as usize])),
-                    Some(_) => self.names.pages(names, &mut targets),
-                }
+                let ahead = std::mem::take(&mut self.ahead);
                 let weights = self.take_weights(batch, entry);
                 let links = Links {
-                    targets: &targets,
+                    targets: self.targets(batch, entry, &ahead, &mut targets),
                     weights: &weights,
                 };
                 self.visit(page, links, age::NOW, self.time);
                 self.targets = targets;
+                self.ahead = ahead;
                 self.weights = weights;
             }
             What::Gone => {
@@ -471,6 +494,27 @@ impl<A: Archive> Engine<A> {
             self.times.note(time, self.ledger.totals().clock, seconds);
         }
         Ok(())
+    }
+
+    /// The entry's targets: of those `ahead`, or put into `targets`.
+    fn targets<'a>(
+        &self,
+        batch: &Batch,
+        entry: &Entry,
+        ahead: &'a [PageId],
+        targets: &'a mut Vec<PageId>,
+    ) -> &'a [PageId] {
+        let names = batch.targets(entry);
+        let from = entry.links_start.wrapping_sub(self.ahead_from) as usize;
+        if let Some(ahead) = ahead.get(from..from + names.len()) {
+            return ahead;
+        }
+        targets.clear();
+        match batch.part {
+            None => targets.extend(names.iter().map(|&name| self.ids[name as usize])),
+            Some(_) => self.names.pages(names, targets),
+        }
+        targets
     }
 
     /// What the entry's targets weigh, unless all weigh the same.

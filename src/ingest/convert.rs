@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::input::{Bad, guessed, is_unsound, note_use, over_the_limit, warn};
-use super::pipeline::{Next, Piece, Pipeline};
+use super::pipeline::{Next, Piece, Pipeline, Spent};
 use super::{Note, Observer, Standing};
 use crate::batch::{HashKey, Rules, What};
 use crate::cza::{Chain, Options, Writer, Written};
@@ -95,6 +95,7 @@ pub fn convert<W: Write>(
         observer,
         counters: Counters::default(),
         unverified: None,
+        spent: Spent::new(job.threads),
     };
     let mut bad_end = None;
     for (at, input) in job.inputs.iter().enumerate() {
@@ -132,6 +133,8 @@ struct Run<'a, W: Write> {
     writer: Writer<W>,
     counters: Counters,
     unverified: Option<Unverified>,
+    /// Memory that goes from one input's pipeline to the next one's.
+    spent: Spent,
 }
 
 /// One input being read.
@@ -163,7 +166,8 @@ impl<W: Write> Run<'_, W> {
             records: 0,
             offset: 0,
         };
-        let mut pipeline = Pipeline::start(source, format, &self.rules, self.job.threads, 0)?;
+        let threads = self.job.threads;
+        let mut pipeline = Pipeline::start(source, format, &self.rules, threads, 0, &self.spent)?;
         while !self.job.stop.load(Ordering::Relaxed) {
             let next = pipeline.next();
             match next.map_err(|error| error.after_record(reading.records))? {

@@ -45,6 +45,41 @@ pub(crate) enum Next {
 
 type Decoded = Result<Piece>;
 
+/// Memory of chunks and batches that were dealt with, to be used again: by one pipeline after another.
+#[derive(Clone)]
+pub(crate) struct Spent {
+    buffers: (Sender<Vec<u8>>, Receiver<Vec<u8>>),
+    batches: (Sender<Batch>, Receiver<Batch>),
+}
+
+impl Spent {
+    /// None yet; room for as many as pipelines of `threads` decoders have on their way.
+    pub fn new(threads: usize) -> Spent {
+        let most = DEPTH * (threads + 2);
+        Spent {
+            buffers: bounded(most),
+            batches: bounded(most),
+        }
+    }
+
+    fn buffer(&self) -> Vec<u8> {
+        self.buffers.1.try_recv().unwrap_or_default()
+    }
+
+    fn batch(&self) -> Batch {
+        self.batches.1.try_recv().unwrap_or_default()
+    }
+
+    fn take(&self, piece: Piece) {
+        if piece.batch.is_ordinary() {
+            let _ = self.batches.0.try_send(piece.batch);
+        }
+        if let Ok(chunk) = Arc::try_unwrap(piece.chunk) {
+            let _ = self.buffers.0.try_send(chunk.bytes);
+        }
+    }
+}
+
 /// A running pipeline. Dropped early, its threads end by themselves.
 pub(crate) struct Pipeline {
     flow: Flow,
@@ -52,28 +87,26 @@ pub(crate) struct Pipeline {
     handed: Option<Option<usize>>,
     decoded: Vec<Receiver<Decoded>>,
     turn: usize,
-    buffers: Sender<Vec<u8>>,
-    batches: Sender<Batch>,
+    spent: Spent,
     reader: Option<JoinHandle<Summary>>,
     decoders: Vec<JoinHandle<()>>,
 }
 
 impl Pipeline {
-    /// Starts reading `source` with `threads` decoders. `known`: of an archive, the names whose pages
-    /// the caller knows; they are not given again.
+    /// Starts reading `source` with `threads` decoders, at least one. `known`: of an archive, the names whose
+    /// pages the caller knows; they are not given again.
     pub fn start(
         mut source: Source,
         format: Format,
         rules: &Rules,
         threads: usize,
         known: u64,
+        spent: &Spent,
     ) -> Result<Pipeline> {
         let decoder = format.decoder_by(&rules.input, &rules.limits);
         if format == Format::Cza {
             source.limit_record(rules.limits.block_bytes);
         }
-        let (buffers, spent_buffers) = bounded(DEPTH * (threads + 2));
-        let (batches, spent_batches) = bounded(DEPTH * (threads + 2));
         let mut chunks = Vec::new();
         let mut decoded = Vec::new();
         let mut decoders = Vec::new();
@@ -96,7 +129,7 @@ impl Pipeline {
                 work,
                 turns: (thread as u64..).step_by(threads),
                 flow: flow.clone(),
-                spent: spent_batches.clone(),
+                spent: spent.clone(),
             };
             decoders.push(spawn("decode", move || {
                 worker.decode(take_chunk, give_piece);
@@ -104,17 +137,16 @@ impl Pipeline {
             chunks.push(give_chunk);
             decoded.push(take_piece);
         }
-        let reading = flow.clone();
+        let (reading, buffers) = (flow.clone(), spent.clone());
         let reader = spawn("read", move || {
-            read(source, &*decoder, &chunks, &spent_buffers, &reading)
+            read(source, &*decoder, &chunks, &buffers, &reading)
         })?;
         Ok(Pipeline {
             flow,
             handed: None,
             decoded,
             turn: 0,
-            buffers,
-            batches,
+            spent: spent.clone(),
             reader: Some(reader),
             decoders,
         })
@@ -140,12 +172,7 @@ impl Pipeline {
 
     /// Takes back a piece's memory.
     pub fn recycle(&self, piece: Piece) {
-        if piece.batch.is_ordinary() {
-            let _ = self.batches.try_send(piece.batch);
-        }
-        if let Ok(chunk) = Arc::try_unwrap(piece.chunk) {
-            let _ = self.buffers.try_send(chunk.bytes);
-        }
+        self.spent.take(piece);
     }
 
     /// All threads must have ended well: one that failed looks like the input's end.
@@ -175,13 +202,12 @@ fn read(
     mut source: Source,
     decoder: &dyn Decoder,
     chunks: &[Sender<Result<Chunk>>],
-    spent: &Receiver<Vec<u8>>,
+    spent: &Spent,
     flow: &Flow,
 ) -> Summary {
     for turn in 0.. {
         let to = &chunks[turn % chunks.len()];
-        let buffer = spent.try_recv().unwrap_or_default();
-        match source.next_chunk(decoder, buffer) {
+        match source.next_chunk(decoder, spent.buffer()) {
             Ok(None) => break,
             Ok(Some(chunk)) => {
                 flow.admit(chunk.bytes.len());
@@ -210,7 +236,7 @@ struct Worker {
     /// Numbers of the chunks that come to it.
     turns: std::iter::StepBy<std::ops::RangeFrom<u64>>,
     flow: Flow,
-    spent: Receiver<Batch>,
+    spent: Spent,
 }
 
 impl Worker {
@@ -242,7 +268,7 @@ impl Worker {
                 };
                 alive = pieces.send(Ok(piece)).is_ok();
                 at[1].fetch_add(1, Ordering::Relaxed);
-                alive.then(|| self.spent.try_recv().unwrap_or_default())
+                alive.then(|| self.spent.batch())
             };
             let done = match &mut self.work {
                 Work::Records(builder, decoder) => {

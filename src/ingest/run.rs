@@ -16,7 +16,7 @@ use crossbeam_channel::{RecvTimeoutError, bounded};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::input::{Bad, guessed, is_unsound, note_use, over_the_limit, warn};
-use super::pipeline::{Next, PATIENCE, Piece, Pipeline};
+use super::pipeline::{Next, PATIENCE, Piece, Pipeline, Spent};
 use super::plan::{Plan, check_job, plan};
 use super::spooling::{self, Spooling};
 use super::{Job, Note, Observer, Outcome, Standing};
@@ -94,6 +94,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         names: Vec::new(),
         stamps: vec![None; inputs.len()],
         inputs,
+        spent: Spent::new(job.threads),
         engine,
         disk,
     };
@@ -127,6 +128,8 @@ struct Run<'a> {
     engine: Engine<Store>,
     budget: Budget,
     inputs: Vec<InputName>,
+    /// Memory that goes from one input's pipeline to the next one's.
+    spent: Spent,
     progress: Progress,
     before: (Counters, u64),
     /// How many were made, and the time they took.
@@ -324,7 +327,8 @@ impl Run<'_> {
             known: self.engine.ledger().totals().pages,
         };
         let known = self.known_names(format);
-        let mut pipeline = Pipeline::start(source, format, &rules, self.job.threads, known)?;
+        let threads = self.job.threads;
+        let mut pipeline = Pipeline::start(source, format, &rules, threads, known, &self.spent)?;
         loop {
             match pipeline
                 .next()

@@ -14,7 +14,7 @@ use crate::cza::Chain;
 use crate::decode::{Format, is_decided};
 use crate::engine::SelfLinks;
 use crate::ingest::guess_of;
-use crate::ingest::pipeline::{Next, Pipeline};
+use crate::ingest::pipeline::{Next, Pipeline, Spent};
 use crate::limits::Limits;
 use crate::rules::InputRules;
 use crate::source::{InputName, Source, SourceOptions, Summary};
@@ -108,7 +108,8 @@ fn read(
         classes: false,
     };
     let mut chain = (format == Format::Cza).then(Chain::default);
-    let mut pipeline = Pipeline::start(source, format, &rules, how.threads, 0)?;
+    let spent = Spent::new(how.threads);
+    let mut pipeline = Pipeline::start(source, format, &rules, how.threads, 0, &spent)?;
     while !reading.is_done() {
         let next = pipeline.next().and_then(|next| {
             if let (Next::Piece(piece), Some(chain)) = (&next, &mut chain) {

@@ -9,7 +9,7 @@ use crate::cza::Chain;
 use crate::decode::{Format, Time};
 use crate::engine::{Config, Fingerprint};
 use crate::ingest::guess_of;
-use crate::ingest::pipeline::{Next, Pipeline};
+use crate::ingest::pipeline::{Next, Pipeline, Spent};
 use crate::limits::Limits;
 use crate::rules::InputRules;
 use crate::source::{InputName, Source, SourceOptions};
@@ -121,7 +121,8 @@ impl Loading {
         self.ids.clear();
         let input = source.name().clone();
         let mut chain = (format == Format::Cza).then(Chain::default);
-        let mut pipeline = Pipeline::start(source, format, rules, threads, 0)?;
+        let spent = Spent::new(threads);
+        let mut pipeline = Pipeline::start(source, format, rules, threads, 0, &spent)?;
         loop {
             match pipeline.next()? {
                 Next::Idle => {}
