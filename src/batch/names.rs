@@ -89,8 +89,8 @@ impl Names {
         self.fingerprints.of(spelling)
     }
 
-    /// Brings the places of some spellings near: the loads don't wait for one another, as those of
-    /// one search after the other would.
+    /// Asks for the places of some spellings to be brought near: they don't wait for one another, as one
+    /// search after the other would.
     #[inline]
     pub fn touch(&self, spellings: impl Iterator<Item = Fingerprint>) {
         let mask = self.table.len() - 1;

@@ -337,7 +337,7 @@ impl Share<'_> {
     }
 }
 
-/// Loads the homes of some tags.
+/// Asks for the homes of some tags, all together, to be brought near.
 fn touch<'i>(homes: impl Iterator<Item = (&'i Segment, u64)>) {
     for (segment, tag) in homes {
         let (home, _) = segment.shape.locate(tag);

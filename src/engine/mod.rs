@@ -461,13 +461,17 @@ impl<A: Archive> Engine<A> {
 
     /// Checks that with the pages an entry brings, and those of entries before it that were not applied
     /// yet, there are no more than `limit`.
+    #[inline]
     pub(crate) fn check_room(&self, batch: &Batch, entry: &Entry, limit: u64) -> Result<()> {
-        let room = limit.saturating_sub(self.ledger.totals().pages);
         let known = self.known(batch, entry.names_end);
+        if known >= entry.names_end {
+            return Ok(());
+        }
+        let room = limit.saturating_sub(self.ledger.totals().pages);
         let first = batch.first_name();
         let names =
             (known.max(first) - first) as usize..(entry.names_end.max(first) - first) as usize;
-        if known >= entry.names_end || names.len() as u64 <= room {
+        if names.len() as u64 <= room {
             return Ok(());
         }
         let is_new = |&&name: &&Fingerprint| self.index.get(name).is_none();
