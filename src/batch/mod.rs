@@ -153,9 +153,15 @@ impl Batch {
         classes.unwrap_or_default()
     }
 
-    /// Whether its memory is worth keeping: one huge record must not make all batches huge.
+    /// Whether its memory is worth keeping: one huge record, or block of an archive, must not make all
+    /// batches huge.
     pub(crate) fn is_ordinary(&self) -> bool {
-        self.text.capacity() <= 2 * build::TEXT_BYTES
+        let bytes = self.text.capacity()
+            + size_of::<Entry>() * self.entries.capacity()
+            + size_of::<u32>() * (self.links.capacity() + self.text_ends.capacity())
+            + size_of::<LinkClass>() * self.classes.capacity()
+            + size_of::<Fingerprint>() * self.fingerprints.capacity();
+        bytes <= 4 * build::TEXT_BYTES
     }
 
     /// Empties it, keeping its memory.
@@ -170,5 +176,25 @@ impl Batch {
         self.others.clear();
         self.statuses.clear();
         self.part = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn huge_batches_are_not_kept() {
+        let much = 4 * build::TEXT_BYTES;
+        let mut batch = Batch::default();
+        assert!(batch.is_ordinary());
+        batch.links.reserve_exact(much / 8);
+        batch.text.reserve_exact(much / 2);
+        assert!(batch.is_ordinary());
+        batch.entries.reserve_exact(1);
+        assert!(!batch.is_ordinary());
+        let mut batch = Batch::default();
+        batch.links.reserve_exact(much / 4 + 1);
+        assert!(!batch.is_ordinary());
     }
 }

@@ -112,10 +112,10 @@ impl Reader {
             }
             at += len;
             let last = at == chunk.bytes.len();
-            match emit(batch, last) {
-                Some(next) => self.batch = next,
-                None => return Ok(()),
-            }
+            let Some(next) = emit(batch, last) else {
+                return Ok(());
+            };
+            self.batch = next;
             if last {
                 return Ok(());
             }
