@@ -209,7 +209,7 @@ fn open(token: u8, bits: &[u8], bit: &mut usize, failed: &mut bool) -> u64 {
     base | (low & mask)
 }
 
-/// The same of one whose bits may be in nine bytes: numbers of 60 bits and more.
+/// The same of one whose bits may be in nine bytes: numbers of 61 bits and more.
 #[cold]
 fn open_long(token: u8, bits: &[u8], bit: &mut usize, failed: &mut bool) -> u64 {
     let Token { base, mask, open } = TOKENS[usize::from(token)];
