@@ -6,6 +6,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use crate::memory::check_room;
 use crate::snapshot::{Columns, Info, Latest, Snapshot};
 use crate::store::{Disk, SNAPSHOTS, View, identity_of, open_view_to, verify_spool};
 use crate::{Error, Result};
@@ -36,14 +37,14 @@ pub struct Checked {
 
 /// Checks the store in `dir`. [`Depth::Quick`]: what an ingest reads when it starts, the marks, and the
 /// current snapshot; [`Depth::Deep`]: everything. [`Error::Refused`] if there is no store, or one
-/// of another version.
-pub fn check(disk: &dyn Disk, dir: &Path, depth: Depth) -> Result<Checked> {
+/// of another version; [`Error::TooLarge`] if the index of a deep check takes more than `memory` bytes.
+pub fn check(disk: &dyn Disk, dir: &Path, depth: Depth, memory: Option<u64>) -> Result<Checked> {
     let mut checked = Checked::default();
     match identity_of(disk, dir) {
         Err(refused @ Error::Refused(_)) => return Err(refused),
         Err(error) => checked.damage.push(error),
         Ok(_) => {
-            let view = checked.check_checkpoint(disk, dir, depth)?;
+            let view = checked.check_checkpoint(disk, dir, depth, memory)?;
             checked.check_current(disk, dir, view.as_ref());
         }
     }
@@ -58,9 +59,15 @@ impl Checked {
         disk: &dyn Disk,
         dir: &Path,
         depth: Depth,
+        memory: Option<u64>,
     ) -> Result<Option<View>> {
         match open_view_to(disk, dir, depth) {
             Ok(view) => {
+                if depth == Depth::Deep {
+                    let (pages, need) = (view.state().totals.pages, view.deep_bytes());
+                    let work = || format!("a deep check of {pages} pages");
+                    check_room(memory, need, work, "leave --deep out")?;
+                }
                 let report = view.inspect(depth, &mut self.damage);
                 match verify_spool(disk, dir, view.progress()) {
                     Ok(bytes) => self.spool_bytes = bytes,

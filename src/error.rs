@@ -84,6 +84,23 @@ pub enum Error {
         /// Bytes of the budget.
         budget: u64,
     },
+    /// A command that holds something of each page would need more memory than it may take. Nothing of its
+    /// result was written.
+    #[error(
+        "memory: {work} needs {}, and the budget is {}: raise --memory if the machine has more, or {instead}",
+        human(*.need),
+        human(*.budget)
+    )]
+    TooLarge {
+        /// What needs it.
+        work: String,
+        /// Bytes needed to go on.
+        need: u64,
+        /// Bytes of the budget.
+        budget: u64,
+        /// What to do if the machine has no more.
+        instead: &'static str,
+    },
     /// The request does not fit the store or the input; the text says what to do.
     #[error("{0}")]
     Refused(String),

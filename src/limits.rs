@@ -26,7 +26,8 @@ pub struct Limits {
     pub block_bytes: u64,
     /// Most pages the store may know; at most 2^34 - 1.
     pub pages: u64,
-    /// Most bytes of memory that an ingest may need ([`Need`](crate::memory::Need)); `None`: no limit.
+    /// Most bytes of memory that an ingest may need ([`Need`](crate::memory::Need)), or what else holds
+    /// something of each page ([`check_room`](crate::memory::check_room)); `None`: no limit.
     pub memory: Option<u64>,
 }
 

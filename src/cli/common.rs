@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use cashrank::Error;
 use cashrank::decode::Time;
 use cashrank::engine::SelfLinks;
+use cashrank::memory::available;
 use cashrank::source::SourceOptions;
 
 /// How the process ends; see the README.
@@ -51,7 +52,7 @@ pub fn exit_of_error(error: &Error) -> Exit {
         Error::Damaged { .. } => Exit::Damaged,
         Error::Busy { .. } => Exit::Busy,
         Error::Io { .. } => Exit::Io,
-        Error::OverBudget { .. } => Exit::Memory,
+        Error::OverBudget { .. } | Error::TooLarge { .. } => Exit::Memory,
         _ => Exit::Refused,
     }
 }
@@ -173,6 +174,22 @@ pub struct StoreArg {
     /// The store's directory.
     #[arg(long, value_name = "DIR")]
     pub store: PathBuf,
+}
+
+/// The budget of commands that hold something of each page.
+#[derive(clap::Args)]
+pub struct MemoryArg {
+    /// Most memory to use, like 20G: what would take more is refused [default: what is available, within
+    /// the limits of the container, less a sixteenth].
+    #[arg(long, value_name = "SIZE", value_parser = some_bytes)]
+    memory: Option<u64>,
+}
+
+impl MemoryArg {
+    /// Bytes; `None`: nothing is known of the machine.
+    pub fn budget(&self) -> Option<u64> {
+        self.memory.or_else(available)
+    }
 }
 
 /// RFC 3339 in UTC; empty if unknown.

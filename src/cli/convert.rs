@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use cashrank::Error;
 use cashrank::cza::{Options, Written};
 use cashrank::engine::Counters;
 use cashrank::ingest::{Conversion, Converted, convert};
 use cashrank::source::InputName;
+use cashrank::{Error, Limits};
 
 use super::common::{
-    Exit, VerifyArgs, aside, positive, print_json, stop_on_signal, thousands, threads,
+    Exit, MemoryArg, VerifyArgs, aside, positive, print_json, stop_on_signal, thousands, threads,
 };
 use super::ingest::{FormatArg, LimitArgs, Talk, format, skipped_json, tell_counts};
 use super::rules::RulesArgs;
@@ -53,6 +53,8 @@ pub struct Args {
     /// Threads that decode, and as many that pack [default: the number of processors].
     #[arg(long, value_name = "N", value_parser = positive)]
     threads: Option<u64>,
+    #[command(flatten)]
+    memory: MemoryArg,
     /// Stop at the first record that cannot be used.
     #[arg(long)]
     strict: bool,
@@ -116,7 +118,10 @@ impl Args {
             threads: threads(self.threads),
             level: self.level,
             block_records: self.block_records as usize,
-            limits: self.limits.resolve(None),
+            limits: Limits {
+                memory: self.memory.budget(),
+                ..self.limits.resolve(None)
+            },
             source: self.verify.options(),
             stop: Arc::new(AtomicBool::new(false)),
         })

@@ -4,11 +4,15 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use cashrank::Error;
+use cashrank::memory::{LOOK_EVERY, check_room};
 use cashrank::snapshot::Snapshot;
 use cashrank::snapshot::export::{Format, RankedPage, export};
 use cashrank::store::RealDisk;
 
-use super::common::{Exit, StoreArg, parsed, thousands, to_file};
+use super::common::{Exit, MemoryArg, StoreArg, parsed, thousands, to_file};
+
+/// What the allocator takes for a name beside its bytes.
+const ALLOCATION: u64 = 16;
 
 /// Write the current snapshot for other programs: url, importance, rank, visits, last_fetch.
 #[derive(clap::Args)]
@@ -28,6 +32,8 @@ pub struct Args {
     /// id (order of first appearance) or rank. Sorting by rank holds all names in memory.
     #[arg(long, value_name = "ORDER", default_value = "id", value_parser = ["id", "rank"])]
     sort: String,
+    #[command(flatten)]
+    memory: MemoryArg,
 }
 
 impl Args {
@@ -48,8 +54,7 @@ impl Args {
         let mut count = 0;
         to_file(self.output.as_deref(), |out| {
             count = if self.sort == "rank" {
-                let mut rows = rows.collect::<Result<Vec<_>, Error>>()?;
-                rows.sort_by_key(|row| (row.rank, row.page));
+                let rows = self.sorted(snapshot.info().pages, rows)?;
                 export(self.to, out, path, rows.into_iter().map(Ok))?
             } else {
                 export(self.to, out, path, rows)?
@@ -60,5 +65,31 @@ impl Args {
             eprintln!("{}: {} pages", path.display(), thousands(count));
         }
         Ok(Exit::Done)
+    }
+
+    /// All `pages` rows, by rank.
+    fn sorted<'r>(
+        &self,
+        pages: u64,
+        rows: impl Iterator<Item = Result<RankedPage<'r>, Error>>,
+    ) -> Result<Vec<RankedPage<'r>>, Error> {
+        let budget = self.memory.budget();
+        let check = |names: u64| {
+            let need = pages * size_of::<RankedPage<'_>>() as u64 + names;
+            let work = || format!("sorting {pages} pages by rank");
+            check_room(budget, need, work, "sort the lines of an export by id")
+        };
+        check(pages * ALLOCATION)?;
+        let (mut sorted, mut names) = (Vec::new(), 0);
+        for row in rows {
+            let row = row?;
+            names += row.url.len() as u64 + ALLOCATION;
+            if (sorted.len() as u64).is_multiple_of(LOOK_EVERY) {
+                check(names)?;
+            }
+            sorted.push(row);
+        }
+        sorted.sort_unstable_by_key(|row| (row.rank, row.page));
+        Ok(sorted)
     }
 }

@@ -32,8 +32,8 @@ Exit codes:
   5    a file of the store is damaged
   6    the store is in use by another process
   7    reading or writing a file failed
-  8    the memory budget (--memory) is used up; stopped at a checkpoint: with a larger one the same
-       command goes on
+  8    the memory budget (--memory) is used up; an ingest stopped at a checkpoint: with a larger one
+       the same command goes on; other commands wrote nothing
   130  stopped by a signal, at a checkpoint; the same command goes on";
 
 /// Importance of web pages, computed on-line while they are crawled (Adaptive OPIC).

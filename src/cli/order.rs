@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use cashrank::Limits;
 use cashrank::order::{Order, Ordered};
 
-use super::common::{Exit, thousands, to_file};
+use super::common::{Exit, MemoryArg, thousands, to_file};
 
 /// Put the records of WARC files in the order of their fetches, by a CDXJ index of them.
 #[derive(clap::Args)]
@@ -26,11 +26,17 @@ pub struct Args {
     /// The ordered file; `-` or none: standard output. Written aside, and renamed when it is whole.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    memory: MemoryArg,
 }
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
-        let order = Order::read(&self.index, self.files, &Limits::default())?;
+        let limits = Limits {
+            memory: self.memory.budget(),
+            ..Limits::default()
+        };
+        let order = Order::read(&self.index, self.files, &limits)?;
         let path = self.output.as_deref().unwrap_or(Path::new("-"));
         let mut done = Ordered::default();
         to_file(self.output.as_deref(), |out| {

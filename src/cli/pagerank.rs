@@ -12,7 +12,7 @@ use cashrank::sim::{Options, load, pagerank};
 use cashrank::snapshot::export::{Format as ExportFormat, RankedPage, export};
 use cashrank::source::InputName;
 
-use super::common::{Exit, parsed, self_links, thousands, to_file};
+use super::common::{Exit, MemoryArg, parsed, self_links, thousands, to_file};
 use super::rules::RulesArgs;
 
 /// Compute exact PageRank of a graph that fits in memory, by power iteration.
@@ -53,6 +53,8 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
+    memory: MemoryArg,
+    #[command(flatten)]
     rules: RulesArgs,
 }
 
@@ -71,7 +73,10 @@ impl Args {
             format,
             &config,
             &self.rules.resolve(None)?,
-            &Limits::default(),
+            &Limits {
+                memory: self.memory.budget(),
+                ..Limits::default()
+            },
         )?;
         let options = Options {
             damping: self.damping,

@@ -7,7 +7,7 @@ use cashrank::Error;
 use cashrank::check::{Checked, Depth, Report, check};
 use cashrank::store::{RealDisk, part_of};
 
-use super::common::{Exit, StoreArg, exit_of_error, print, print_json, thousands};
+use super::common::{Exit, MemoryArg, StoreArg, exit_of_error, print, print_json, thousands};
 
 /// Check a store: checksums, the conservation law, counts.
 #[derive(clap::Args)]
@@ -31,6 +31,8 @@ pub struct Args {
     /// Read everything.
     #[arg(long)]
     deep: bool,
+    #[command(flatten)]
+    memory: MemoryArg,
     /// One JSON object, for programs.
     #[arg(long)]
     json: bool,
@@ -66,7 +68,7 @@ struct Damage {
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let depth = if self.deep { Depth::Deep } else { Depth::Quick };
-        let checked = check(&RealDisk, &self.store.store, depth)?;
+        let checked = check(&RealDisk, &self.store.store, depth, self.memory.budget())?;
         if checked.busy {
             eprintln!("an ingest is running: only snapshots are checked");
         }

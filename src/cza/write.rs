@@ -128,6 +128,13 @@ impl<W: Write> Writer<W> {
         u64::from(self.names)
     }
 
+    /// Bytes of memory that names and blocks take at most, with `more` names to come; the packing threads not
+    /// counted.
+    pub fn bytes_with(&self, more: u64) -> u64 {
+        let ids = size_of::<u32>() as u64 * (self.ids.len() as u64 + more);
+        self.index.bytes_at(self.names() + more) + ids + self.entries.len() as u64
+    }
+
     /// Begins another input, whose names are of this kind.
     ///
     /// # Errors

@@ -11,15 +11,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::input::{Bad, guessed, is_unsound, note_use, over_the_limit, warn};
 use super::pipeline::{Next, Piece, Pipeline, Spent};
 use super::{Note, Observer, Standing};
-use crate::batch::{HashKey, Rules, What};
+use crate::batch::{Batch, HashKey, Rules, What};
 use crate::cza::{Chain, Options, Writer, Written};
 use crate::decode::{Format, Reason, is_decided};
 use crate::engine::{Counters, SelfLinks};
 use crate::limits::Limits;
+use crate::memory::{BUFFERS, check_room};
 use crate::rules::InputRules;
 use crate::source::{InputName, Source, SourceOptions, Summary};
 use crate::store::Unverified;
 use crate::{Error, Result};
+
+/// What a packing thread takes at most: its blocks, and zstd at its highest level.
+const PACKING: u64 = 64 << 20;
 
 /// What to read, and how.
 #[derive(Debug, Clone)]
@@ -66,8 +70,8 @@ pub struct Converted {
 /// flushed.
 ///
 /// # Errors
-/// Those of opening and guessing; [`Error::Io`]. Bad input is no error here: see
-/// [`Converted::bad_end`].
+/// Those of opening and guessing; [`Error::Io`]; [`Error::TooLarge`] if there are more names than
+/// `limits.memory` has room for. Bad input is no error here: see [`Converted::bad_end`].
 pub fn convert<W: Write>(
     job: &Conversion,
     out: W,
@@ -196,6 +200,7 @@ impl<W: Write> Run<'_, W> {
         if let Some(chain) = &mut reading.chain {
             chain.follow(chunk, batch, reading.input)?;
         }
+        self.check_room(batch)?;
         self.writer.begin(batch)?;
         let mut complaints = batch.complaints.iter().peekable();
         for (at, entry) in batch.entries.iter().enumerate() {
@@ -226,6 +231,19 @@ impl<W: Write> Run<'_, W> {
             pages: self.writer.names(),
         });
         Ok(())
+    }
+
+    /// Refuses a batch whose names may take more memory than there is.
+    fn check_room(&self, batch: &Batch) -> Result<()> {
+        let names = self.writer.names();
+        let packing = PACKING * self.job.threads as u64;
+        let need = self.writer.bytes_with(batch.fingerprints.len() as u64) + BUFFERS + packing;
+        check_room(
+            self.job.limits.memory,
+            need,
+            || format!("an archive of more than {names} names"),
+            "convert the inputs in parts, and ingest the archives one after the other",
+        )
     }
 
     /// A record that was dropped unread, since it is over the limit.

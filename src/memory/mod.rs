@@ -1,4 +1,5 @@
-//! How much memory an ingest needs, by part, and how much there is.
+//! How much memory an ingest needs, by part, and how much there is; and the budget of the commands that
+//! hold something of each page beside it ([`check_room`]).
 //!
 //! [`Need`] is a bound, not a measure: what an ingest of so many pages takes at most, whatever the input
 //! holds and however many threads decode. Parts that grow with pages are exact to a few percent;
@@ -18,7 +19,7 @@ const MIB: u64 = 1 << 20;
 /// redb's page cache. The history is written once and read in order: a small one does.
 pub(crate) const DATABASE: u64 = 64 * MIB;
 /// Buffers of the pipeline: chunks and batches on their way, windows of decompressors, a checkpoint's.
-const BUFFERS: u64 = 256 * MIB;
+pub(crate) const BUFFERS: u64 = 256 * MIB;
 /// What making a snapshot takes at most,
 const PUBLISHING: u64 = 600 * MIB;
 /// and what it takes of that for each page, beside [`PUBLISHING_LEAST`].
@@ -99,6 +100,31 @@ impl Need {
         pages + self.log + self.database + self.buffers + self.publishing
     }
 }
+
+/// Refuses what would take `need` bytes where the budget is less; `None`: there is none. `work` says what
+/// needs them, `instead` what to do on a machine that has no more.
+///
+/// # Errors
+/// [`Error::TooLarge`].
+pub fn check_room(
+    budget: Option<u64>,
+    need: u64,
+    work: impl FnOnce() -> String,
+    instead: &'static str,
+) -> Result<()> {
+    match budget {
+        Some(budget) if need > budget => Err(Error::TooLarge {
+            work: work(),
+            need,
+            budget,
+            instead,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Entries between two looks at the budget, where entries come one by one.
+pub const LOOK_EVERY: u64 = 1 << 14;
 
 /// Rows that the visit log may hold under a budget.
 pub(crate) fn rows(config: &Config, budget: Option<u64>) -> usize {

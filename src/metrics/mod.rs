@@ -34,6 +34,10 @@ use scores::Row;
 pub use overlap::TopK;
 pub use scores::{NameHash, Scores, read_each_score, read_scores};
 
+/// Bytes that a page of either side takes at most, while [`compare`] or
+/// [`moved_by_name`](moved::moved_by_name) joins them.
+pub const JOINED_BYTES: u64 = 32;
+
 /// How two rankings compare. Made by [`compare`]; printed as `key<TAB>value` lines or JSON.
 /// (A `top` line holds k, the pages in common and their share.)
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -49,7 +49,11 @@ impl Number {
 }
 
 /// Hands out the entries of the index at `path`, in its order.
-pub(super) fn read(path: &Path, limits: &Limits, mut take: impl FnMut(Entry<'_>)) -> Result<()> {
+pub(super) fn read(
+    path: &Path,
+    limits: &Limits,
+    mut take: impl FnMut(Entry<'_>) -> Result<()>,
+) -> Result<()> {
     let mut lines = BufReader::new(open_plain(path, limits)?);
     let (mut text, mut number, mut offset) = (Vec::new(), 0, 0);
     loop {
@@ -72,7 +76,7 @@ pub(super) fn read(path: &Path, limits: &Limits, mut take: impl FnMut(Entry<'_>)
                 reason: "malformed",
                 detail,
             })?;
-            take(entry);
+            take(entry)?;
         }
         offset += read as u64;
     }
@@ -169,6 +173,7 @@ mod tests {
                 len,
             } = entry;
             found += &format!("line {line}: {time} {file} {offset} {len}\n");
+            Ok(())
         })
         .unwrap();
         assert_eq!(found, expected);

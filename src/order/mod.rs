@@ -5,7 +5,7 @@
 //! zstd and plain WARC records can be put one behind the other: so the result is an archive again, to be
 //! kept or piped on. Nothing is unpacked.
 //!
-//! Memory: 40 bytes a line of the index.
+//! Memory: 40 bytes a line of the index, within the budget.
 
 pub(crate) mod cdxj;
 
@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use crate::decode::Time;
 use crate::limits::Limits;
+use crate::memory::{LOOK_EVERY, check_room};
 use crate::source::{Compression, sniff};
 use crate::{Error, Result};
 
@@ -59,7 +60,8 @@ impl Order {
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Corrupt`]; [`Error::BadRecord`] for a line that is no entry;
-    /// [`Error::Refused`] if two files have one name, or the index names one that was not given.
+    /// [`Error::Refused`] if two files have one name, or the index names one that was not given;
+    /// [`Error::TooLarge`] if the captures take more than `limits.memory`.
     pub fn read(index: &Path, files: Vec<PathBuf>, limits: &Limits) -> Result<Order> {
         let mut names = HashMap::new();
         for (number, path) in (0u32..).zip(&files) {
@@ -73,6 +75,12 @@ impl Order {
         let mut places = Vec::new();
         let mut missing: Vec<String> = Vec::new();
         cdxj::read(index, limits, |entry| {
+            let captures = places.len() as u64;
+            if captures.is_multiple_of(LOOK_EVERY) {
+                let need = (captures + LOOK_EVERY) * size_of::<Place>() as u64;
+                let work = || format!("the order of more than {captures} captures");
+                check_room(limits.memory, need, work, "order parts of the index")?;
+            }
             let name = entry.file.rsplit('/').next().unwrap_or_default();
             match names.get(name) {
                 Some(&file) => places.push(Place {
@@ -86,6 +94,7 @@ impl Order {
                 None if missing.len() < 5 => missing.push(name.into()),
                 None => {}
             }
+            Ok(())
         })?;
         if !missing.is_empty() {
             return Err(Error::Refused(format!(

@@ -187,6 +187,14 @@ impl GraphBuilder {
         self.weights.truncate(end);
     }
 
+    /// Bytes that the rows and the graph made of them take together.
+    pub fn bytes(&self) -> u64 {
+        let (target, weight) = (size_of::<u32>(), size_of::<u64>());
+        let link = target + if self.weighted { weight } else { 0 };
+        let node = size_of::<Range<usize>>() + size_of::<usize>();
+        (self.rows.len() * node + (self.arena.len() + self.live) * link) as u64
+    }
+
     /// The graph of all rows.
     pub fn build(self) -> Graph {
         let mut targets = Vec::with_capacity(self.live);

@@ -11,6 +11,7 @@ use crate::engine::{Config, Fingerprint};
 use crate::ingest::guess_of;
 use crate::ingest::pipeline::{Next, Pipeline, Spent};
 use crate::limits::Limits;
+use crate::memory::check_room;
 use crate::rules::InputRules;
 use crate::source::{InputName, Source, SourceOptions};
 
@@ -44,7 +45,8 @@ pub struct Page {
 /// of several visits of a page the last one counts, and a page gone has no links.
 ///
 /// # Errors
-/// Those of [`Source`]; [`Error::Refused`](crate::Error::Refused) if a format cannot be guessed or there are too many nodes.
+/// Those of [`Source`]; [`Error::Refused`](crate::Error::Refused) if a format cannot be guessed or there are too many nodes;
+/// [`Error::TooLarge`](crate::Error::TooLarge) if the graph, with what PageRank takes of it, is larger than `limits.memory`.
 pub fn load(
     inputs: &[InputName],
     format: Option<Format>,
@@ -60,6 +62,7 @@ pub fn load(
         classes: !config.follow.is_default(),
     };
     let mut loading = Loading::new(config);
+    loading.memory = limits.memory;
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     for input in inputs {
         let mut source = Source::open(input, limits, &SourceOptions::default())?;
@@ -75,6 +78,10 @@ pub fn load(
     Ok(loading.finish())
 }
 
+/// What a node takes at most beside its name and links: 113 bytes of a hash table that has just grown, the old
+/// one beside it; a [`Page`] of 48, and 16 for the allocation of its name; and 32 of PageRank and ranks.
+const NODE_BYTES: u64 = 113 + 48 + 16 + 32;
+
 pub(super) struct Loading {
     builder: GraphBuilder,
     /// What a link of each class weighs; none: all the same.
@@ -84,6 +91,10 @@ pub(super) struct Loading {
     skipped: u64,
     ungrouped: u64,
     caveat: Option<&'static str>,
+    /// Bytes of all names.
+    text: u64,
+    /// Most bytes of memory to take.
+    memory: Option<u64>,
     /// The input being read has a link a line.
     grouped: bool,
     ids: Vec<u32>,
@@ -103,6 +114,8 @@ impl Loading {
             skipped: 0,
             ungrouped: 0,
             caveat: None,
+            text: 0,
+            memory: None,
             grouped: false,
             ids: Vec::new(),
         }
@@ -162,6 +175,7 @@ impl Loading {
             let node = *self.nodes.entry(*fingerprint).or_insert(next);
             if node == next {
                 let name = String::from_utf8_lossy(batch.name(name as u32)).into_owned();
+                self.text += name.len() as u64;
                 self.pages.push(Page {
                     name,
                     ..Page::default()
@@ -172,7 +186,19 @@ impl Loading {
         for entry in &batch.entries {
             self.entry(batch, entry);
         }
-        Ok(())
+        self.check_room()
+    }
+
+    fn check_room(&self) -> Result<()> {
+        let pages = self.pages.len() as u64;
+        let need = pages * NODE_BYTES + self.text + self.builder.bytes();
+        let work = || format!("a graph in memory of more than {pages} pages");
+        check_room(
+            self.memory,
+            need,
+            work,
+            "use `ingest`, which needs no graph",
+        )
     }
 
     fn entry(&mut self, batch: &Batch, entry: &Entry) {

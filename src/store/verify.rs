@@ -18,7 +18,8 @@ use std::sync::Arc;
 use super::chunks::CORRECTION;
 use super::reindex::reindex;
 use super::view::View;
-use crate::engine::{Past, Sweep, check_law, corrections_law, rows_of_run};
+use crate::engine::{Index, Past, Sweep, check_law, corrections_law, rows_of_run};
+use crate::memory::{BUFFERS, DATABASE};
 use crate::{Error, Result};
 
 /// How much is read.
@@ -98,6 +99,11 @@ impl View {
             note(self.inspect_history(&mut report));
         }
         report
+    }
+
+    /// Bytes of memory that [`Depth::Deep`] takes at most.
+    pub fn deep_bytes(&self) -> u64 {
+        Index::bytes_with_room(self.totals().pages) + DATABASE + BUFFERS
     }
 
     fn inspect_cash(&self) -> Result<()> {

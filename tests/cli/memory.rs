@@ -150,3 +150,64 @@ fn stat_tells_what_going_on_needs() {
     let stat = lab.stat("with");
     assert_eq!(stat["memory_bytes"]["correction"], 24 * pages);
 }
+
+/// Commands that hold something of each page refuse what does not fit, before anything is written; what holds
+/// nothing of them, or little, goes on.
+#[test]
+fn other_commands_refuse_what_does_not_fit() {
+    let lab = Lab::new();
+    lab.file("a", crawl(77, 2_000).concat());
+    lab.run("ingest a --store s").exits(0);
+    lab.run("export --store s --to tsv -o ranks").exits(0);
+    lab.file(
+        "a.cdxj",
+        "org,example)/ 20260101000000 {\"filename\": \"a.warc\", \"offset\": 0, \"length\": 9}\n",
+    );
+    lab.file("a.warc", "WARC/1.0\n");
+    let before = lab.names();
+    for (line, fits, says) in [
+        ("convert a -o out", "1G", "convert the inputs in parts"),
+        ("compare s s", "1M", "compare parts of them"),
+        ("compare ranks s", "1M", "compare parts of them"),
+        ("compare s ranks --moved 5", "1M", "compare parts of them"),
+        (
+            "export --store s --to tsv --sort rank -o out",
+            "4M",
+            "by id",
+        ),
+        ("pagerank a -o out", "16M", "use `ingest`"),
+        ("verify --deep --store s", "1G", "leave --deep out"),
+        ("order a.cdxj a.warc -o out", "1M", "parts of the index"),
+    ] {
+        lab.run(&format!("{line} --memory 4K")).exits(8).says(&[
+            "memory:",
+            "the budget is 4.0 KiB",
+            "raise --memory",
+            says,
+        ]);
+        assert_eq!(lab.names(), before, "{line}");
+        lab.run(&format!("{line} --memory {fits}")).exits(0);
+        let _ = std::fs::remove_file(lab.path("out"));
+    }
+    lab.run("export --store s --to tsv -o out --memory 4K")
+        .exits(0);
+    lab.run("verify --store s --memory 4K").exits(0);
+}
+
+/// A file does not say how many pages it holds: what fits is found while it is read.
+#[test]
+fn a_file_of_scores_is_refused_where_it_grows_too_large() {
+    let lab = Lab::new();
+    let scores = |pages: u32| {
+        (0..pages)
+            .map(|page| format!("{page}\t1\n"))
+            .collect::<String>()
+    };
+    lab.file("left", scores(10_000));
+    lab.file("right", scores(40_000));
+    // 32 bytes for each of 50,000 pages; the first look behind 40,000 is at 42,768.
+    for (budget, code) in [(42_767 * 32, 8), (50_000 * 32, 0)] {
+        lab.run(&format!("compare left right --memory {budget}"))
+            .exits(code);
+    }
+}

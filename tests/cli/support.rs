@@ -63,6 +63,15 @@ impl Lab {
         path
     }
 
+    /// What is in this folder.
+    pub fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.0.path()).unwrap();
+        let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
+        let mut names: Vec<String> = entries.map(|e| name(e).into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
     /// Runs `cashrank` in this folder; words of `line` are split at spaces.
     pub fn run(&self, line: &str) -> Done {
         self.feed(line, b"")

@@ -349,7 +349,7 @@ impl Sound {
 /// Whether `verify` notices the damage; an error if it says something else.
 fn noticed(disk: &SimDisk, depth: Depth, rotten: &Damage) -> Result<bool, String> {
     let before = disk.hash();
-    let verify = || check(disk, Path::new(STORE), depth);
+    let verify = || check(disk, Path::new(STORE), depth, None);
     let checked = catch_unwind(AssertUnwindSafe(verify))
         .map_err(|_| format!("verify ({depth:?}) panicked"))?;
     if disk.hash() != before {

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use cashrank::metrics::compare;
 use cashrank::metrics::moved::By;
 
-use super::common::{Exit, parsed, positive, print, print_json};
-use side::Side;
+use super::common::{Exit, MemoryArg, parsed, positive, print, print_json};
+use side::{Side, scores};
 
 /// Compare two rankings; the second is the reference, or the later one.
 #[derive(clap::Args)]
@@ -41,6 +41,8 @@ pub struct Args {
     /// List only pages that are among the first K on a side.
     #[arg(long, value_name = "K", value_parser = positive, requires = "moved")]
     top: Option<u64>,
+    #[command(flatten)]
+    memory: MemoryArg,
     /// One JSON object, for programs.
     #[arg(long)]
     json: bool,
@@ -51,13 +53,14 @@ impl Args {
         let (left, right) = (Side::open(&self.left)?, Side::open(&self.right)?);
         if let Some(count) = self.moved {
             let top = self.top.unwrap_or(u64::MAX);
-            let report = moved::report(&left, &right, count, self.by, top)?;
+            let report = moved::report(&left, &right, count, self.by, top, &self.memory)?;
             if self.json {
                 return print_json(&report);
             }
             return print(|out| report.write(out));
         }
-        let comparison = compare(left.scores()?, right.scores()?)?;
+        let (left, right) = scores(&left, &right, &self.memory)?;
+        let comparison = compare(left, right)?;
         if self.json {
             return print_json(&comparison);
         }

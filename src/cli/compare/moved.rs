@@ -10,8 +10,8 @@ use cashrank::metrics::moved::{By, Move, Moved, Standing, Summary, Wanted, margi
 use cashrank::snapshot::{Elapsed, Info, Snapshot, elapsed, moved, same_numbers};
 use cashrank::store::RealDisk;
 
-use super::side::Side;
-use crate::cli::common::{bound, thousands, time};
+use super::side::{Side, scores};
+use crate::cli::common::{MemoryArg, bound, thousands, time};
 
 /// All that is shown.
 #[derive(serde::Serialize)]
@@ -68,7 +68,14 @@ struct Single {
 }
 
 /// Compares, by page numbers where both sides have the same, else by names.
-pub fn report(left: &Side, right: &Side, count: usize, by: By, top: u64) -> anyhow::Result<Report> {
+pub fn report(
+    left: &Side,
+    right: &Side,
+    count: usize,
+    by: By,
+    top: u64,
+    memory: &MemoryArg,
+) -> anyhow::Result<Report> {
     let bound_of = |side: &Side| side.snapshot().and_then(|found| found.info().bound_l1());
     let wanted = Wanted {
         count,
@@ -98,7 +105,8 @@ pub fn report(left: &Side, right: &Side, count: usize, by: By, top: u64) -> anyh
         Some((l, r)) => elapsed(l.info(), r.info(), false)?,
         None => Elapsed::default(),
     };
-    let found = moved_by_name(left.scores()?, right.scores()?, wanted)?;
+    let (left_scores, right_scores) = scores(left, right, memory)?;
+    let found = moved_by_name(left_scores, right_scores, wanted)?;
     Ok(by_name(&found, left, right)?.report(left, right, elapsed, &found))
 }
 

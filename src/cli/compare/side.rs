@@ -4,11 +4,14 @@ use std::fmt;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use cashrank::metrics::{Scores, read_each_score};
+use cashrank::memory::{LOOK_EVERY, check_room};
+use cashrank::metrics::{JOINED_BYTES, Scores, read_each_score};
 use cashrank::snapshot::Snapshot;
 use cashrank::source::open_plain;
 use cashrank::store::RealDisk;
 use cashrank::{Error, Limits, cza};
+
+use crate::cli::common::MemoryArg;
 
 pub enum Side {
     Snapshot(Box<Snapshot>),
@@ -45,9 +48,21 @@ impl Side {
         }
     }
 
-    pub fn scores(&self) -> Result<Scores, Error> {
+    /// Its pages, if that is known before they are read.
+    fn pages(&self) -> u64 {
+        self.snapshot().map_or(0, |found| found.info().pages)
+    }
+
+    /// All scores. `check` is asked now and then, with the pages so far.
+    fn scores(&self, check: impl Fn(u64) -> Result<(), Error>) -> Result<Scores, Error> {
         let mut scores = Scores::new();
-        self.each(|name, score| scores.push(name, score))?;
+        self.each(|name, score| {
+            let pages = scores.len() as u64;
+            if pages.is_multiple_of(LOOK_EVERY) {
+                check(pages)?;
+            }
+            scores.push(name, score)
+        })?;
         Ok(scores)
     }
 
@@ -78,6 +93,21 @@ impl Side {
         }
         read_each_score(lines, &label, &limits, each).map_err(own_error)
     }
+}
+
+/// The scores of both sides, which must find room in memory with what joins them.
+pub fn scores(left: &Side, right: &Side, memory: &MemoryArg) -> Result<(Scores, Scores), Error> {
+    let budget = memory.budget();
+    let check = |pages: u64| {
+        let work = || format!("a comparison of {pages} pages or more, both sides together,");
+        let instead = "compare parts of them, as `name<TAB>score` files";
+        check_room(budget, pages * JOINED_BYTES, work, instead)
+    };
+    check(left.pages() + right.pages())?;
+    let left = left.scores(|pages| check(pages + right.pages()))?;
+    let held = left.len() as u64;
+    let right = right.scores(|pages| check(held + pages))?;
+    Ok((left, right))
 }
 
 impl fmt::Display for Side {
