@@ -170,6 +170,11 @@ impl Pipeline {
         }
     }
 
+    /// Whether a decoder has no more to do: the others have their last chunks, or had them.
+    pub fn is_ending(&self) -> bool {
+        self.decoders.iter().any(JoinHandle::is_finished)
+    }
+
     /// Takes back a piece's memory.
     pub fn recycle(&self, piece: Piece) {
         self.spent.take(piece);

@@ -1,5 +1,6 @@
 //! The run: inputs one after the other, pass after pass, with checkpoints and snapshots between.
 
+mod ahead;
 mod archive;
 mod budget;
 mod complete;
@@ -28,6 +29,7 @@ use crate::source::{Chunk, Compression, DamageKind, InputName, Restart, Source, 
 use crate::store::{Disk, Input, Opened, Place, Progress, Spooled, Store, Unverified};
 use crate::threads::spawn;
 use crate::{Error, Result};
+use ahead::Ahead;
 use archive::Following;
 use budget::Budget;
 use schedule::{Publishing, Reached};
@@ -92,6 +94,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         due_at: engine.counters().records,
         ungrouped: 0,
         names: Vec::new(),
+        ahead: None,
         stamps: vec![None; inputs.len()],
         inputs,
         spent: Spent::new(job.threads),
@@ -146,6 +149,8 @@ struct Run<'a> {
     ungrouped: u64,
     /// By input: of an archive read in this run, the pages of its names.
     names: Vec<NameMap>,
+    /// The next input, if it was begun.
+    ahead: Option<Ahead>,
     /// Of each input: the file as it was when it was known to hold what pass 1 read.
     stamps: Vec<Option<Stamp>>,
 }
@@ -263,72 +268,32 @@ impl Run<'_> {
 
     /// Reads one input from the current place on.
     fn input(&mut self, name: &InputName) -> Result<Ended> {
-        let at = self.progress.input as usize;
-        let stamp = Stamp::of(name);
-        let Some(mut source) = self.open(name)? else {
+        let begun = match self.take_ahead() {
+            Some(begun) => Some(begun),
+            None => self.begin_here(name)?,
+        };
+        let Some(mut begun) = begun else {
             return Ok(Ended::Stopped);
         };
-        let format = self.format(name, &mut source)?;
-        warn(name, format, self.observer);
+        warn(name, begun.format, self.observer);
         let place = self.progress.place;
-        let mut archive = (format == Format::Cza).then(|| self.follow_archive(place));
-        if place.offset > 0 {
-            self.observer.note(Note::Resuming {
-                input: name,
-                pass: self.progress.pass,
-                records: place.records,
-                offset: place.offset,
-            });
-        }
-        if place.offset > 0 && archive.is_none() {
-            let spooled = self.spooled(at as u64);
-            let skip = move || match spooled {
-                true => source.pass_to(place.offset).map(|()| source),
-                false => source.skip_to(place.offset, place.prefix).map(|()| source),
-            };
-            match self.patiently(skip)? {
-                Some(skipped) => source = skipped,
-                None => return Ok(Ended::Stopped),
-            }
-        }
-        if at == self.progress.inputs.len() {
-            self.progress.inputs.push(Input {
-                name: name.to_string(),
-                format: format.name().into(),
-                end: None,
-                spooled: self.is_spooling(at as u64).then_some(kept(Restart {
-                    raw: 0,
-                    offset: 0,
-                    compression: source.compression(),
-                })),
-            });
-        }
-        let rules = Rules {
-            limits: self.job.limits.clone(),
-            self_links: self.engine.config().self_links,
-            key: self.engine.archive().key(),
-            input: self.job.settings.input.clone(),
-            classes: !self.engine.config().follow.is_default(),
-        };
-        let compressed_len = source.compressed_len();
+        let at = self.progress.input;
         let mut reading = Reading {
-            stamp,
+            stamp: begun.stamp,
             input: name,
-            format,
-            compression: source.compression(),
-            spooled: self.progress.pass == 1 && self.is_spooling(at as u64),
-            compressed_len,
+            format: begun.format,
+            compression: begun.compression,
+            spooled: self.progress.pass == 1 && self.is_spooling(at),
+            compressed_len: begun.compressed_len,
             hash: None,
             oversize: 0,
             end: place.offset,
             whole: true,
             torn: None,
-            archive: archive.take(),
+            archive: (begun.format == Format::Cza).then(|| self.follow_archive(place)),
             known: self.engine.ledger().totals().pages,
         };
-        let known = self.known_names(format);
-        let threads = self.job.threads;
-        let mut pipeline = Pipeline::start(source, format, &rules, threads, known, &self.spent)?;
+        let pipeline = &mut begun.pipeline;
         loop {
             match pipeline
                 .next()
@@ -336,10 +301,12 @@ impl Run<'_> {
             {
                 Next::Piece(piece) => {
                     let stopped = self.piece(&mut reading, &piece)?;
+                    let len = piece.chunk.bytes.len();
                     pipeline.recycle(piece);
                     if stopped {
                         return Ok(Ended::Stopped);
                     }
+                    self.look_further(pipeline, len);
                 }
                 Next::Idle => {
                     if self.stop_asked() {
@@ -353,6 +320,77 @@ impl Run<'_> {
             }
             self.on_time()?;
         }
+    }
+
+    /// Begins an input at the current place. `None`: stopped from outside.
+    fn begin_here(&mut self, name: &InputName) -> Result<Option<Begun>> {
+        let at = self.progress.input;
+        let stamp = Stamp::of(name);
+        let Some(mut source) = self.open(name)? else {
+            return Ok(None);
+        };
+        let format = self.format(name, &mut source)?;
+        let place = self.progress.place;
+        if place.offset > 0 {
+            self.observer.note(Note::Resuming {
+                input: name,
+                pass: self.progress.pass,
+                records: place.records,
+                offset: place.offset,
+            });
+        }
+        // An archive is read from its start.
+        if place.offset > 0 && format != Format::Cza {
+            let spooled = self.spooled(at);
+            let skip = move || match spooled {
+                true => source.pass_to(place.offset).map(|()| source),
+                false => source.skip_to(place.offset, place.prefix).map(|()| source),
+            };
+            match self.patiently(skip)? {
+                Some(skipped) => source = skipped,
+                None => return Ok(None),
+            }
+        }
+        if at == self.progress.inputs.len() as u64 {
+            self.progress.inputs.push(Input {
+                name: name.to_string(),
+                format: format.name().into(),
+                end: None,
+                spooled: self.is_spooling(at).then_some(kept(Restart {
+                    raw: 0,
+                    offset: 0,
+                    compression: source.compression(),
+                })),
+            });
+        }
+        let known = self.known_names(at);
+        self.begin(stamp, format, source, known).map(Some)
+    }
+
+    /// Starts to read and decode `source`. `known`: names of an archive whose pages are known.
+    fn begin(
+        &self,
+        stamp: Option<Stamp>,
+        format: Format,
+        source: Source,
+        known: u64,
+    ) -> Result<Begun> {
+        let rules = Rules {
+            limits: self.job.limits.clone(),
+            self_links: self.engine.config().self_links,
+            key: self.engine.archive().key(),
+            input: self.job.settings.input.clone(),
+            classes: !self.engine.config().follow.is_default(),
+        };
+        let (compression, compressed_len) = (source.compression(), source.compressed_len());
+        let threads = self.job.threads;
+        Ok(Begun {
+            stamp,
+            format,
+            compression,
+            compressed_len,
+            pipeline: Pipeline::start(source, format, &rules, threads, known, &self.spent)?,
+        })
     }
 
     /// Opens an input, and waits for its first bytes if its format is to be guessed. `None`:
@@ -721,6 +759,16 @@ impl Run<'_> {
 /// Whether an input is damaged, and not only cut short.
 fn is_final_damage(error: &Error) -> bool {
     matches!(error, Error::Corrupt { damage, .. } if damage.kind != DamageKind::Truncated)
+}
+
+/// An input that is being read and decoded; nothing of it is applied yet.
+struct Begun {
+    /// The file before it was opened.
+    stamp: Option<Stamp>,
+    format: Format,
+    compression: Compression,
+    compressed_len: Option<u64>,
+    pipeline: Pipeline,
 }
 
 /// One input being read.

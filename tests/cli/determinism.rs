@@ -260,3 +260,47 @@ fn the_size_of_chunks_changes_nothing() {
         }
     }
 }
+
+/// Files that have been as they are for a while are begun before their turn in later passes. That changes nothing.
+#[test]
+fn what_is_read_ahead_changes_nothing() {
+    let lab = Lab::new();
+    lab.file("a", crawl(51, 700).concat());
+    lab.file("b", crawl(52, 400).concat());
+    lab.run("convert a -o a.cza --block-records 40").exits(0);
+    lab.run("convert b -o b.cza --block-records 40").exits(0);
+    let lines = [
+        "a.cza --repeat 7",
+        "a.cza b.cza --repeat 4",
+        "a.cza b a.cza --repeat 3 --complete",
+    ];
+    for (at, line) in lines.iter().enumerate() {
+        lab.run(&format!("ingest {line} --store fresh{at}"))
+            .exits(0);
+    }
+    std::thread::sleep(std::time::Duration::from_millis(2_200));
+    for (at, line) in lines.iter().enumerate() {
+        for threads in [1, 2, 5] {
+            let store = format!("old{at}-{threads}");
+            lab.run(&format!(
+                "ingest {line} --threads {threads} --store {store}"
+            ))
+            .exits(0);
+            assert!(
+                lab.snapshot(&store) == lab.snapshot(&format!("fresh{at}")),
+                "{line}"
+            );
+        }
+        // Taken in steps: each run begins in a later pass.
+        let (inputs, repeat) = line.split_once(" --repeat ").unwrap();
+        let (most, rest) = repeat.split_at(1);
+        for repeat in 1..=most.parse().unwrap() {
+            lab.run(&format!(
+                "ingest {inputs} --repeat {repeat}{rest} --store steps{at}"
+            ))
+            .exits(0);
+        }
+        let steps = lab.snapshot(&format!("steps{at}"));
+        assert!(steps == lab.snapshot(&format!("fresh{at}")), "{line}");
+    }
+}

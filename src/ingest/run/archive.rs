@@ -8,6 +8,7 @@
 use super::{Reading, Run};
 use crate::cza::Chain;
 use crate::decode::Format;
+use crate::engine::NameMap;
 use crate::ingest::pipeline::Piece;
 use crate::source::{InputName, Summary};
 use crate::store::Place;
@@ -32,15 +33,10 @@ impl Run<'_> {
         }
     }
 
-    /// Names of the archive whose pages are known.
-    pub(super) fn known_names(&mut self, format: Format) -> u64 {
-        if format != Format::Cza {
-            return 0;
-        }
-        let names = self.engine.take_names();
-        let known = names.len();
-        self.engine.set_names(names);
-        known
+    /// Names of an input, if it is an archive, whose pages are known from an earlier pass.
+    pub(super) fn known_names(&self, input: u64) -> u64 {
+        let names = self.names.get(input as usize);
+        names.map_or(0, NameMap::len)
     }
 
     /// Whether the input was begun as an archive.

@@ -1,0 +1,70 @@
+//! The input that comes next, begun while the last pieces of the one before are applied: else the engine would
+//! wait at the start of every pass for the first piece, and all others at its end for the engine.
+//!
+//! Only what is read again, and only regular files that have been as they are for a while: of them format and names
+//! are known, and opening them neither waits nor has anything to say. What cannot be begun is left to its turn, and so
+//! are its errors.
+
+use super::unchanged::Stamp;
+use super::{Begun, Run};
+use crate::decode::Format;
+use crate::ingest::pipeline::Pipeline;
+use crate::source::Source;
+
+/// Where chunks are larger, those of two inputs at a time would take much memory.
+const LARGE: usize = 8 << 20;
+
+/// An input, and when its turn is.
+pub(super) struct Ahead {
+    pass: u32,
+    input: u64,
+    begun: Begun,
+}
+
+impl Run<'_> {
+    /// Begins the next input if the threads of this one, whose chunks have some `len` bytes, have little left to do.
+    pub(super) fn look_further(&mut self, pipeline: &Pipeline, len: usize) {
+        if self.ahead.is_none() && len <= LARGE && pipeline.is_ending() {
+            self.ahead = self.begin_ahead();
+        }
+    }
+
+    /// The input whose turn it is, if it was begun.
+    pub(super) fn take_ahead(&mut self) -> Option<Begun> {
+        let ahead = self.ahead.take()?;
+        let at = (self.progress.pass, self.progress.input);
+        ((ahead.pass, ahead.input) == at && self.progress.place.offset == 0).then_some(ahead.begun)
+    }
+
+    /// Pass and number of the input that follows.
+    fn next_input(&self) -> Option<(u32, u64)> {
+        let (pass, next) = (self.progress.pass, self.progress.input + 1);
+        if next < self.inputs.len() as u64 {
+            return Some((pass, next));
+        }
+        (pass < self.progress.repeat && self.job.until.is_none()).then_some((pass + 1, 0))
+    }
+
+    fn begin_ahead(&self) -> Option<Ahead> {
+        if self.progress.pass == 1 || self.job.source.preverify {
+            return None;
+        }
+        let (pass, input) = self.next_input()?;
+        let name = self.inputs[input as usize].clone();
+        let stamp = Stamp::of(&name)?;
+        let format: Format = self
+            .progress
+            .inputs
+            .get(input as usize)?
+            .format
+            .parse()
+            .ok()?;
+        let known = match input == self.progress.input {
+            true => self.engine.names_known(),
+            false => self.known_names(input),
+        };
+        let source = Source::open(&name, &self.job.limits, &self.job.source).ok()?;
+        let begun = self.begin(Some(stamp), format, source, known).ok()?;
+        Some(Ahead { pass, input, begun })
+    }
+}
