@@ -12,7 +12,7 @@ use cashrank::store::RealDisk;
 use super::common::{Exit, MemoryArg, StoreArg, parsed, thousands, to_file};
 
 /// What the allocator takes for a name beside its bytes.
-const ALLOCATION: u64 = 16;
+const ALLOCATION: u64 = 24;
 
 /// Write the current snapshot for other programs: url, importance, rank, visits, last_fetch.
 #[derive(clap::Args)]

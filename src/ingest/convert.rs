@@ -22,8 +22,12 @@ use crate::source::{InputName, Source, SourceOptions, Summary};
 use crate::store::Unverified;
 use crate::{Error, Result};
 
-/// What a packing thread takes at most: its blocks, and zstd at its highest level.
-const PACKING: u64 = 64 << 20;
+/// What a packing thread takes at most: its blocks, and zstd, which searches larger tables above
+/// [`USUAL_LEVEL`].
+const PACKING: [u64; 2] = [112 << 20, 192 << 20];
+const USUAL_LEVEL: i32 = 12;
+/// Buffers and packing rarely take what they may: of a budget, this share is kept for them at the most.
+const BUFFERS_SHARE: u64 = 2;
 
 /// What to read, and how.
 #[derive(Debug, Clone)]
@@ -235,14 +239,20 @@ impl<W: Write> Run<'_, W> {
 
     /// Refuses a batch whose names may take more memory than there is.
     fn check_room(&self, batch: &Batch) -> Result<()> {
+        let Some(budget) = self.job.limits.memory else {
+            return Ok(());
+        };
         let names = self.writer.names();
-        let packing = PACKING * self.job.threads as u64;
-        let need = self.writer.bytes_with(batch.fingerprints.len() as u64) + BUFFERS + packing;
+        let packing = PACKING[usize::from(self.job.level > USUAL_LEVEL)];
+        let threads = self.job.threads as u64;
+        let names_bytes = self.writer.bytes_with(batch.fingerprints.len() as u64);
+        let buffers = (BUFFERS + packing * threads).min(budget / BUFFERS_SHARE);
+        let need = names_bytes + buffers;
         check_room(
-            self.job.limits.memory,
+            Some(budget),
             need,
             || format!("an archive of more than {names} names"),
-            "convert the inputs in parts, and ingest the archives one after the other",
+            "take fewer --threads, or convert the inputs in parts and ingest the archives one after the other",
         )
     }
 

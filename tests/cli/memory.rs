@@ -166,7 +166,7 @@ fn other_commands_refuse_what_does_not_fit() {
     lab.file("a.warc", "WARC/1.0\n");
     let before = lab.names();
     for (line, fits, says) in [
-        ("convert a -o out", "1G", "convert the inputs in parts"),
+        ("convert a -o out", "1M", "convert the inputs in parts"),
         ("compare s s", "1M", "compare parts of them"),
         ("compare ranks s", "1M", "compare parts of them"),
         ("compare s ranks --moved 5", "1M", "compare parts of them"),
