@@ -77,7 +77,12 @@ impl Args {
         let check = |names: u64| {
             let need = pages * size_of::<RankedPage<'_>>() as u64 + names;
             let work = || format!("sorting {pages} pages by rank");
-            check_room(budget, need, work, "sort the lines of an export by id")
+            check_room(
+                budget,
+                need,
+                work,
+                "export without --sort and sort the lines",
+            )
         };
         check(pages * ALLOCATION)?;
         let (mut sorted, mut names) = (Vec::new(), 0);

@@ -19,7 +19,7 @@ use super::chunks::CORRECTION;
 use super::reindex::reindex;
 use super::view::View;
 use crate::engine::{Index, Past, Sweep, check_law, corrections_law, rows_of_run};
-use crate::memory::{BUFFERS, DATABASE};
+use crate::memory::DATABASE;
 use crate::{Error, Result};
 
 /// How much is read.
@@ -103,7 +103,7 @@ impl View {
 
     /// Bytes of memory that [`Depth::Deep`] takes at most.
     pub fn deep_bytes(&self) -> u64 {
-        Index::bytes_with_room(self.totals().pages) + DATABASE + BUFFERS
+        Index::bytes_with_room(self.totals().pages) + DATABASE
     }
 
     fn inspect_cash(&self) -> Result<()> {

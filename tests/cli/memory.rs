@@ -173,10 +173,10 @@ fn other_commands_refuse_what_does_not_fit() {
         (
             "export --store s --to tsv --sort rank -o out",
             "4M",
-            "by id",
+            "sort the lines",
         ),
         ("pagerank a -o out", "16M", "use `ingest`"),
-        ("verify --deep --store s", "1G", "leave --deep out"),
+        ("verify --deep --store s", "65M", "leave --deep out"),
         ("order a.cdxj a.warc -o out", "1M", "parts of the index"),
     ] {
         lab.run(&format!("{line} --memory 4K")).exits(8).says(&[
