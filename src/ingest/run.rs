@@ -2,6 +2,7 @@
 
 mod ahead;
 mod archive;
+mod begin;
 mod budget;
 mod complete;
 mod schedule;
@@ -13,21 +14,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{RecvTimeoutError, bounded};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::input::{Bad, guessed, is_unsound, note_use, over_the_limit, warn};
-use super::pipeline::{Next, PATIENCE, Piece, Pipeline, Spent};
+use super::input::{Bad, is_unsound, note_use, over_the_limit, warn};
+use super::pipeline::{Next, Piece, Spent};
 use super::plan::{Plan, check_job, plan};
 use super::spooling::{self, Spooling};
 use super::{Job, Note, Observer, Outcome, Standing};
-use crate::batch::{Batch, Entry, Rules, What};
-use crate::decode::{Format, Reason, is_decided};
+use crate::batch::{Batch, Entry, What};
+use crate::decode::{Format, Reason};
 use crate::engine::{Counters, Engine, NameMap, age};
 use crate::snapshot::{self, Info};
-use crate::source::{Chunk, Compression, DamageKind, InputName, Restart, Source, Summary};
-use crate::store::{Disk, Input, Opened, Place, Progress, Spooled, Store, Unverified};
-use crate::threads::spawn;
+use crate::source::{Chunk, Compression, DamageKind, InputName, Restart, Summary};
+use crate::store::{Disk, Opened, Place, Progress, Spooled, Store, Unverified};
 use crate::{Error, Result};
 use ahead::Ahead;
 use archive::Following;
@@ -322,159 +321,6 @@ impl Run<'_> {
         }
     }
 
-    /// Begins an input at the current place. `None`: stopped from outside.
-    fn begin_here(&mut self, name: &InputName) -> Result<Option<Begun>> {
-        let at = self.progress.input;
-        let stamp = Stamp::of(name);
-        let Some(mut source) = self.open(name)? else {
-            return Ok(None);
-        };
-        let format = self.format(name, &mut source)?;
-        let place = self.progress.place;
-        if place.offset > 0 {
-            self.observer.note(Note::Resuming {
-                input: name,
-                pass: self.progress.pass,
-                records: place.records,
-                offset: place.offset,
-            });
-        }
-        // An archive is read from its start.
-        if place.offset > 0 && format != Format::Cza {
-            let spooled = self.spooled(at);
-            let skip = move || match spooled {
-                true => source.pass_to(place.offset).map(|()| source),
-                false => source.skip_to(place.offset, place.prefix).map(|()| source),
-            };
-            match self.patiently(skip)? {
-                Some(skipped) => source = skipped,
-                None => return Ok(None),
-            }
-        }
-        if at == self.progress.inputs.len() as u64 {
-            self.progress.inputs.push(Input {
-                name: name.to_string(),
-                format: format.name().into(),
-                end: None,
-                spooled: self.is_spooling(at).then_some(kept(Restart {
-                    raw: 0,
-                    offset: 0,
-                    compression: source.compression(),
-                })),
-            });
-        }
-        let known = self.known_names(at);
-        self.begin(stamp, format, source, known).map(Some)
-    }
-
-    /// Starts to read and decode `source`. `known`: names of an archive whose pages are known.
-    fn begin(
-        &self,
-        stamp: Option<Stamp>,
-        format: Format,
-        source: Source,
-        known: u64,
-    ) -> Result<Begun> {
-        let rules = Rules {
-            limits: self.job.limits.clone(),
-            self_links: self.engine.config().self_links,
-            key: self.engine.archive().key(),
-            input: self.job.settings.input.clone(),
-            classes: !self.engine.config().follow.is_default(),
-        };
-        let (compression, compressed_len) = (source.compression(), source.compressed_len());
-        let threads = self.job.threads;
-        Ok(Begun {
-            stamp,
-            format,
-            compression,
-            compressed_len,
-            pipeline: Pipeline::start(source, format, &rules, threads, known, &self.spent)?,
-        })
-    }
-
-    /// Opens an input, and waits for its first bytes if its format is to be guessed. `None`:
-    /// stopped from outside.
-    fn open(&self, name: &InputName) -> Result<Option<Source>> {
-        let begun = self.progress.inputs.get(self.progress.input as usize);
-        let known = self.job.format.is_some() || begun.is_some();
-        let to_head = move |mut source: Source| {
-            if !known {
-                source.head_until(is_decided)?;
-            }
-            Ok(source)
-        };
-        if *name == InputName::Stdin {
-            return match &self.spooling {
-                Some(spooling) => {
-                    let begun = begun.and_then(|begun| begun.spooled);
-                    let first = self.progress.pass == 1;
-                    let place = match self.is_archive(self.progress.input) {
-                        true => Place::start(),
-                        false => self.progress.place,
-                    };
-                    let open = spooling.source(self.job, first, place, begun)?;
-                    self.patiently(move || open().and_then(to_head))
-                }
-                None => {
-                    let stream = self.job.stdin.open();
-                    let (limits, options) = (self.job.limits.clone(), self.job.source.clone());
-                    let open =
-                        move || Source::live(InputName::Stdin, stream, None, &limits, &options);
-                    self.patiently(move || open().and_then(to_head))
-                }
-            };
-        }
-        let (name, limits, options) = (
-            name.clone(),
-            self.job.limits.clone(),
-            self.job.source.clone(),
-        );
-        self.patiently(move || Source::open(&name, &limits, &options).and_then(to_head))
-    }
-
-    /// Does what may wait for an input on a thread of its own, so that a stop is heard meanwhile.
-    /// `None`: stopped from outside.
-    fn patiently<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> Result<T> + Send + 'static,
-    ) -> Result<Option<T>> {
-        let (give, take) = bounded(1);
-        spawn("open", move || drop(give.send(work())))?;
-        loop {
-            match take.recv_timeout(PATIENCE) {
-                Ok(done) => return done.map(Some),
-                Err(RecvTimeoutError::Timeout) if self.stop_asked() => return Ok(None),
-                Err(RecvTimeoutError::Timeout) => self.check_spool()?,
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Error::Refused(
-                        "a reading thread failed; please report it".into(),
-                    ));
-                }
-            }
-        }
-    }
-
-    fn format(&mut self, name: &InputName, source: &mut Source) -> Result<Format> {
-        let begun = self.progress.inputs.get(self.progress.input as usize);
-        if let Some(begun) = begun {
-            let format: Format = begun.format.parse()?;
-            if let Some(asked) = self.job.format.filter(|asked| *asked != format) {
-                return Err(Error::Refused(format!(
-                    "{name}: was read as {}, not {}; leave --format out or give it as before",
-                    format.name(),
-                    asked.name()
-                )));
-            }
-            return Ok(format);
-        }
-        if let Some(format) = self.job.format {
-            return Ok(format);
-        }
-        let guessed = guessed(name, source, self.observer)?;
-        Ok(guessed.unwrap_or(Format::Records))
-    }
-
     /// Applies a batch. True: stopped from outside.
     fn piece(&mut self, reading: &mut Reading<'_>, piece: &Piece) -> Result<bool> {
         let chunk = &*piece.chunk;
@@ -759,16 +605,6 @@ impl Run<'_> {
 /// Whether an input is damaged, and not only cut short.
 fn is_final_damage(error: &Error) -> bool {
     matches!(error, Error::Corrupt { damage, .. } if damage.kind != DamageKind::Truncated)
-}
-
-/// An input that is being read and decoded; nothing of it is applied yet.
-struct Begun {
-    /// The file before it was opened.
-    stamp: Option<Stamp>,
-    format: Format,
-    compression: Compression,
-    compressed_len: Option<u64>,
-    pipeline: Pipeline,
 }
 
 /// One input being read.

@@ -5,8 +5,9 @@
 //! are known, and opening them neither waits nor has anything to say. What cannot be begun is left to its turn, and so
 //! are its errors.
 
+use super::Run;
+use super::begin::Begun;
 use super::unchanged::Stamp;
-use super::{Begun, Run};
 use crate::decode::Format;
 use crate::ingest::pipeline::Pipeline;
 use crate::source::Source;

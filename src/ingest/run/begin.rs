@@ -1,0 +1,181 @@
+//! Beginning an input: it is opened, its format known or guessed, what was applied of it before is passed over, and
+//! its threads start.
+
+use crossbeam_channel::{RecvTimeoutError, bounded};
+
+use super::unchanged::Stamp;
+use super::{Run, kept};
+use crate::batch::Rules;
+use crate::decode::{Format, is_decided};
+use crate::ingest::Note;
+use crate::ingest::input::guessed;
+use crate::ingest::pipeline::{PATIENCE, Pipeline};
+use crate::source::{Compression, InputName, Restart, Source};
+use crate::store::{Input, Place};
+use crate::threads::spawn;
+use crate::{Error, Result};
+
+/// An input that is being read and decoded; nothing of it is applied yet.
+pub(super) struct Begun {
+    /// The file before it was opened.
+    pub stamp: Option<Stamp>,
+    pub format: Format,
+    pub compression: Compression,
+    pub compressed_len: Option<u64>,
+    pub pipeline: Pipeline,
+}
+
+impl Run<'_> {
+    /// Begins an input at the current place. `None`: stopped from outside.
+    pub(super) fn begin_here(&mut self, name: &InputName) -> Result<Option<Begun>> {
+        let at = self.progress.input;
+        let stamp = Stamp::of(name);
+        let Some(mut source) = self.open(name)? else {
+            return Ok(None);
+        };
+        let format = self.format(name, &mut source)?;
+        let place = self.progress.place;
+        if place.offset > 0 {
+            self.observer.note(Note::Resuming {
+                input: name,
+                pass: self.progress.pass,
+                records: place.records,
+                offset: place.offset,
+            });
+        }
+        // An archive is read from its start.
+        if place.offset > 0 && format != Format::Cza {
+            let spooled = self.spooled(at);
+            let skip = move || match spooled {
+                true => source.pass_to(place.offset).map(|()| source),
+                false => source.skip_to(place.offset, place.prefix).map(|()| source),
+            };
+            match self.patiently(skip)? {
+                Some(skipped) => source = skipped,
+                None => return Ok(None),
+            }
+        }
+        if at == self.progress.inputs.len() as u64 {
+            self.progress.inputs.push(Input {
+                name: name.to_string(),
+                format: format.name().into(),
+                end: None,
+                spooled: self.is_spooling(at).then_some(kept(Restart {
+                    raw: 0,
+                    offset: 0,
+                    compression: source.compression(),
+                })),
+            });
+        }
+        let known = self.known_names(at);
+        self.begin(stamp, format, source, known).map(Some)
+    }
+
+    /// Starts to read and decode `source`. `known`: names of an archive whose pages are known.
+    pub(super) fn begin(
+        &self,
+        stamp: Option<Stamp>,
+        format: Format,
+        source: Source,
+        known: u64,
+    ) -> Result<Begun> {
+        let rules = Rules {
+            limits: self.job.limits.clone(),
+            self_links: self.engine.config().self_links,
+            key: self.engine.archive().key(),
+            input: self.job.settings.input.clone(),
+            classes: !self.engine.config().follow.is_default(),
+        };
+        let (compression, compressed_len) = (source.compression(), source.compressed_len());
+        let threads = self.job.threads;
+        Ok(Begun {
+            stamp,
+            format,
+            compression,
+            compressed_len,
+            pipeline: Pipeline::start(source, format, &rules, threads, known, &self.spent)?,
+        })
+    }
+
+    /// Opens an input, and waits for its first bytes if its format is to be guessed. `None`:
+    /// stopped from outside.
+    fn open(&self, name: &InputName) -> Result<Option<Source>> {
+        let begun = self.progress.inputs.get(self.progress.input as usize);
+        let known = self.job.format.is_some() || begun.is_some();
+        let to_head = move |mut source: Source| {
+            if !known {
+                source.head_until(is_decided)?;
+            }
+            Ok(source)
+        };
+        if *name == InputName::Stdin {
+            return match &self.spooling {
+                Some(spooling) => {
+                    let begun = begun.and_then(|begun| begun.spooled);
+                    let first = self.progress.pass == 1;
+                    let place = match self.is_archive(self.progress.input) {
+                        true => Place::start(),
+                        false => self.progress.place,
+                    };
+                    let open = spooling.source(self.job, first, place, begun)?;
+                    self.patiently(move || open().and_then(to_head))
+                }
+                None => {
+                    let stream = self.job.stdin.open();
+                    let (limits, options) = (self.job.limits.clone(), self.job.source.clone());
+                    let open =
+                        move || Source::live(InputName::Stdin, stream, None, &limits, &options);
+                    self.patiently(move || open().and_then(to_head))
+                }
+            };
+        }
+        let (name, limits, options) = (
+            name.clone(),
+            self.job.limits.clone(),
+            self.job.source.clone(),
+        );
+        self.patiently(move || Source::open(&name, &limits, &options).and_then(to_head))
+    }
+
+    /// Does what may wait for an input on a thread of its own, so that a stop is heard meanwhile.
+    /// `None`: stopped from outside.
+    pub(super) fn patiently<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<Option<T>> {
+        let (give, take) = bounded(1);
+        spawn("open", move || drop(give.send(work())))?;
+        loop {
+            match take.recv_timeout(PATIENCE) {
+                Ok(done) => return done.map(Some),
+                Err(RecvTimeoutError::Timeout) if self.stop_asked() => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => self.check_spool()?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Error::Refused(
+                        "a reading thread failed; please report it".into(),
+                    ));
+                }
+            }
+        }
+    }
+
+    fn format(&mut self, name: &InputName, source: &mut Source) -> Result<Format> {
+        let begun = self.progress.inputs.get(self.progress.input as usize);
+        if let Some(begun) = begun {
+            let format: Format = begun.format.parse()?;
+            if let Some(asked) = self.job.format.filter(|asked| *asked != format) {
+                return Err(Error::Refused(format!(
+                    "{name}: was read as {}, not {}; leave --format out or give it as before",
+                    format.name(),
+                    asked.name()
+                )));
+            }
+            return Ok(format);
+        }
+        if let Some(format) = self.job.format {
+            return Ok(format);
+        }
+        let guessed = guessed(name, source, self.observer)?;
+        Ok(guessed.unwrap_or(Format::Records))
+    }
+}
