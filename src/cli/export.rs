@@ -4,15 +4,12 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use cashrank::Error;
-use cashrank::memory::{LOOK_EVERY, check_room};
+use cashrank::memory::{ALLOCATION, LOOK_EVERY, check_room};
 use cashrank::snapshot::Snapshot;
 use cashrank::snapshot::export::{Format, RankedPage, export};
 use cashrank::store::RealDisk;
 
 use super::common::{Exit, MemoryArg, StoreArg, parsed, thousands, to_file};
-
-/// What the allocator takes for a name beside its bytes.
-const ALLOCATION: u64 = 24;
 
 /// Write the current snapshot for other programs: url, importance, rank, visits, last_fetch.
 #[derive(clap::Args)]

@@ -123,6 +123,9 @@ pub fn check_room(
     }
 }
 
+/// What a name that is kept by itself takes beside its bytes: the allocator's part, and room to spare.
+pub const ALLOCATION: u64 = 24;
+
 /// Entries between two looks at the budget, where entries come one by one.
 pub const LOOK_EVERY: u64 = 1 << 14;
 

@@ -11,7 +11,7 @@ use crate::engine::{Config, Fingerprint};
 use crate::ingest::guess_of;
 use crate::ingest::pipeline::{Next, Pipeline, Spent};
 use crate::limits::Limits;
-use crate::memory::check_room;
+use crate::memory::{ALLOCATION, check_room};
 use crate::rules::InputRules;
 use crate::source::{InputName, Source, SourceOptions};
 
@@ -78,9 +78,9 @@ pub fn load(
     Ok(loading.finish())
 }
 
-/// What a node takes at most beside its name and links: 113 bytes of a hash table that has just grown, the old
-/// one beside it; a [`Page`] of 48, and 16 for the allocation of its name; and 32 of PageRank and ranks.
-const NODE_BYTES: u64 = 113 + 48 + 16 + 32;
+/// What a node takes at most beside the bytes of its name and links: 113 of a hash table that has just grown, the old
+/// one beside it; a [`Page`] of 48, and its name's allocation; and 32 of PageRank and ranks.
+const NODE_BYTES: u64 = 113 + 48 + ALLOCATION + 32;
 
 pub(super) struct Loading {
     builder: GraphBuilder,
