@@ -307,7 +307,7 @@ fn a_reader_made_from_the_archive_tables_reads_archives() {
     };
     let head = &file[..header.size];
     assert_eq!(header.bytes(head, "magic"), b"\x89CZA\r\n\x1a\n");
-    assert_eq!(header.number(head, "version"), 1);
+    assert_eq!(header.number(head, "version"), 2);
     let defaults = cashrank::Limits::default();
     assert_eq!(header.number(head, "line_bytes"), defaults.line_bytes);
     assert_eq!(header.number(head, "url_bytes"), defaults.url_bytes);
@@ -381,18 +381,123 @@ fn streams(mut part: &[u8]) -> Vec<Vec<u8>> {
 /// As many streams as the part's table has rows; a column is two. Classes may be left out.
 fn streams_of(part: &str, classes: bool) -> usize {
     match part {
-        "names" => {
-            let rows = table("cza.md", "Names part");
-            rows.iter()
-                .map(|row| 1 + usize::from(row[1] == "column"))
-                .sum()
-        }
+        "names" => names_streams("Names part"),
         _ => {
             let rows = table("cza.md", "Records part");
             let told = rows.iter().filter(|row| classes || row[0] != "class");
             2 * told.count()
         }
     }
+}
+
+/// As many streams as a table of streams and columns has.
+fn names_streams(heading: &str) -> usize {
+    let rows = table("cza.md", heading);
+    rows.iter()
+        .map(|row| 1 + usize::from(row[1] == "column"))
+        .sum()
+}
+
+/// The numbers of a column of one-byte tokens and open bits.
+fn column(tokens: &[u8], open: &[u8]) -> Vec<usize> {
+    let mut bits = open
+        .iter()
+        .flat_map(|byte| (0..8).map(move |bit| (byte >> bit) & 1));
+    let number = |&token: &u8| {
+        let token = usize::from(token);
+        if token < 8 {
+            return token;
+        }
+        let high = 3 + (token - 8) / 4;
+        let open = bits.by_ref().take(high - 2).enumerate();
+        let open: usize = open.map(|(at, bit)| usize::from(bit) << at).sum();
+        (1 << high) + (((token - 8) % 4) << (high - 2)) + open
+    };
+    let numbers = tokens.iter().map(number).collect();
+    assert!(bits.count() < 8, "more bits than its tokens leave open");
+    numbers
+}
+
+/// The names of all blocks of an archive, and their words, read by nothing but what the specification says.
+fn names_of(file: &[u8]) -> (Vec<String>, Vec<Vec<u8>>) {
+    let block = Fields::of("cza.md", "Block head");
+    let (mut names, mut all_words) = (Vec::new(), Vec::new());
+    let mut at = Fields::of("cza.md", "Header").size;
+    while file[at..].starts_with(b"CZAB") {
+        let head = &file[at..at + block.size];
+        at += block.size;
+        let streams = streams(&file[at..at + block.number(head, "names_len") as usize]);
+        at += (block.number(head, "names_len") + block.number(head, "records_len")) as usize;
+        let shared = column(&streams[0], &streams[1]);
+        let has_words = block.number(head, "flags") & 4 == 4;
+        let added: Vec<Vec<u8>> = if has_words {
+            assert_eq!(streams.len(), names_streams("Names part"));
+            let lines = |stream: &[u8]| -> Vec<Vec<u8>> {
+                let lines = stream.split_inclusive(|&byte| byte == b'\n');
+                lines
+                    .map(|line| line.strip_suffix(b"\n").unwrap().to_vec())
+                    .collect()
+            };
+            let words = lines(&streams[2]);
+            let word = |byte: &u8| match words.iter().find(|word| word[0] == *byte) {
+                Some(word) => word[1..].to_vec(),
+                None => vec![*byte],
+            };
+            let texts = lines(&streams[3]);
+            let added = texts
+                .iter()
+                .map(|text| text.iter().flat_map(word).collect());
+            let added = added.collect();
+            all_words.extend(words);
+            added
+        } else {
+            assert_eq!(streams.len(), names_streams("Names part without words"));
+            let mut text = &streams[4][..];
+            let lengths = column(&streams[2], &streams[3]);
+            lengths
+                .iter()
+                .map(|&len| text.split_off(..len).unwrap().to_vec())
+                .collect()
+        };
+        assert_eq!(shared.len(), added.len());
+        let mut name = Vec::new();
+        for (shared, added) in shared.into_iter().zip(added) {
+            name.truncate(shared);
+            name.extend(added);
+            names.push(String::from_utf8(name.clone()).unwrap());
+        }
+    }
+    (names, all_words)
+}
+
+#[test]
+fn names_are_told_as_specified() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/samples/good/cza");
+    let mut expected: Vec<String> = Vec::new();
+    for line in fs::read_to_string(folder.join("words.jsonl"))
+        .unwrap()
+        .lines()
+    {
+        let record: serde_json::Value = serde_json::from_str(line).unwrap();
+        let links = record["links"].as_array().unwrap();
+        for name in std::iter::once(&record["url"]).chain(links) {
+            let name = name.as_str().unwrap().to_owned();
+            if !expected.contains(&name) {
+                expected.push(name);
+            }
+        }
+    }
+    let file = fs::read(folder.join("words.cza")).unwrap();
+    let (found, words) = names_of(&file);
+    assert_eq!(found, expected);
+    assert!(words.iter().any(|word| word.ends_with(b"garden")));
+    let samples = ["crawl", "version-1"];
+    let [now, before] = samples.map(|name| {
+        let file = fs::read(folder.join(format!("{name}.cza"))).unwrap();
+        names_of(&file).0
+    });
+    assert_eq!(now.len(), 6);
+    assert_eq!(now, before);
 }
 
 /// The kinds' numbers are the order of the reasons: that order is part of the format.

@@ -4,8 +4,9 @@
 //! first appearance, so what a record adds is a count. A block has two parts that are unpacked each by
 //! itself: a reader that knows the pages of the names (in a second pass) never looks at the first.
 
-use super::column::{Column, Streams, put_stream};
+use super::column::{Column, Streams};
 use super::lists::{Foreseen, Lists, UNTOLD, self_last};
+use super::names::{self, Names};
 use super::section::BlockHead;
 use super::{Fault, KINDS};
 use crate::batch::{Batch, Entry, Fingerprints, LinkCounts, What};
@@ -140,10 +141,11 @@ impl Packer {
     /// Packs `batch`, whose names and links are numbered from the archive's first name on, as
     /// [`SelfLinks::Drop`] makes them. `head` says what comes before; the rest of it is filled in.
     pub fn pack(&mut self, batch: &Batch, mut head: BlockHead) -> Result<Packed, Fault> {
-        let names = self.names(batch)?;
+        let names = names::pack(batch, &mut self.zstd)?;
         let (records, from, targets, links) = self.records(batch, head.first_name)?;
         head.from = from;
         head.classes = has_classes(batch);
+        head.words = true;
         head.names = batch.text_ends.len() as u32;
         head.text = batch.text.len() as u64;
         head.records = batch.entries.len() as u32;
@@ -154,25 +156,6 @@ impl Packer {
             records,
             head,
         })
-    }
-
-    fn names(&mut self, batch: &Batch) -> Result<Vec<u8>, Fault> {
-        let (mut shared, mut added) = (Column::default(), Column::default());
-        let mut text = Vec::new();
-        let mut last: &[u8] = &[];
-        for name in 0..batch.text_ends.len() {
-            let name = batch.name(name as u32);
-            let same = last.iter().zip(name).take_while(|(a, b)| a == b).count();
-            shared.put(same as u64);
-            added.put((name.len() - same) as u64);
-            text.extend_from_slice(&name[same..]);
-            last = name;
-        }
-        let mut part = Vec::new();
-        shared.put_into(&mut part, &mut self.zstd)?;
-        added.put_into(&mut part, &mut self.zstd)?;
-        put_stream(&mut part, &mut self.zstd, &text)?;
-        Ok(part)
     }
 
     /// The records part; which `From` it uses, its targets and its links as read.
@@ -351,9 +334,7 @@ pub(super) struct Policy {
 pub(super) struct Unpacker {
     zstd: zstd::bulk::Decompressor<'static>,
     columns: Columns,
-    shared: Column,
-    added: Column,
-    text: Vec<u8>,
+    names: Names,
     counts: Vec<[u32; 5]>,
     /// The class of each of the batch's links so far, if they are taken.
     classes: Vec<u16>,
@@ -368,9 +349,7 @@ impl Unpacker {
         Ok(Unpacker {
             zstd: zstd::bulk::Decompressor::new().map_err(Fault::other)?,
             columns: Columns::default(),
-            shared: Column::default(),
-            added: Column::default(),
-            text: Vec::new(),
+            names: Names::default(),
             counts: Vec::new(),
             classes: Vec::new(),
             takes_classes: false,
@@ -388,47 +367,8 @@ impl Unpacker {
         fingerprints: &Fingerprints,
         batch: &mut Batch,
     ) -> Result<(), Fault> {
-        // Shared text is not in the streams; a length takes eight bytes and a bit at most.
-        let room = head.text + 24 * u64::from(head.names) + 64;
-        let mut streams = Streams::new(part, &mut self.zstd, room);
-        streams.column(&mut self.shared)?;
-        streams.column(&mut self.added)?;
-        streams.bytes(&mut self.text)?;
-        streams.end()?;
-        let wrong = || Fault::new("a name's length is wrong");
-        let mut rest = &self.text[..];
-        let mut last = 0..0;
-        for _ in 0..head.names {
-            let shared = self.shared.take() as usize;
-            let added = self.added.take() as usize;
-            let len = shared.checked_add(added).ok_or_else(wrong)?;
-            if shared > last.len() || added > rest.len() || len == 0 || len as u64 > url_bytes {
-                return Err(wrong());
-            }
-            let start = batch.text.len();
-            batch
-                .text
-                .extend_from_within(last.start..last.start + shared);
-            let (new, after) = rest.split_at(added);
-            batch.text.extend_from_slice(new);
-            rest = after;
-            if batch.text.len() as u64 > head.text {
-                return Err(Fault::new("it has more text than it says"));
-            }
-            last = start..batch.text.len();
-            let name = &batch.text[last.clone()];
-            if memchr::memchr2(b'\t', b'\n', name).is_some() || std::str::from_utf8(name).is_err() {
-                return Err(Fault::new("a name is no text of one line without tabs"));
-            }
-            batch.text_ends.push(batch.text.len() as u32);
-            batch.fingerprints.push(fingerprints.of(name));
-        }
-        self.shared.end()?;
-        self.added.end()?;
-        if rest.is_empty() && batch.text.len() as u64 == head.text {
-            return Ok(());
-        }
-        Err(Fault::new("it has less text than it says, or more"))
+        let (names, zstd) = (&mut self.names, &mut self.zstd);
+        names.unpack(part, zstd, head, url_bytes, fingerprints, batch)
     }
 
     /// Reads the records part into `batch`. `end`: what the entries say as theirs.

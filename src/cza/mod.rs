@@ -22,6 +22,7 @@ mod decoder;
 pub(crate) mod fuzz;
 mod index;
 mod lists;
+mod names;
 mod read;
 mod section;
 mod write;
@@ -35,7 +36,9 @@ pub use read::{Chain, Part};
 pub use write::{Options, Writer, Written};
 
 /// Version of the format.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
+/// Oldest version that is read.
+const OLDEST: u32 = 1;
 /// First bytes of an archive. Whatever rewrites line ends, or drops the high bit, breaks them.
 pub const MAGIC: [u8; 8] = *b"\x89CZA\r\n\x1a\n";
 /// Kinds of records: the table in `formats/cza.md`.

@@ -3,7 +3,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::block::From;
-use super::{Fault, MAGIC, VERSION};
+use super::{Fault, MAGIC, OLDEST, VERSION};
 use crate::limits::Limits;
 use crate::rules::InputRules;
 use crate::store::number;
@@ -28,6 +28,8 @@ pub(super) const TAIL_MAGIC: [u8; 8] = *b"\r\n\x1aCZA\x89\n";
 const URLS: u8 = 1;
 /// Flag: the classes of links follow.
 const CLASSES: u8 = 2;
+/// Flag: names are told in words. Without: as version 1 told them.
+const WORDS: u8 = 4;
 /// Memory that a record takes, unpacked.
 const ENTRY_MEMORY: u64 = 80;
 const _: () = assert!(size_of::<crate::batch::Entry>() as u64 <= ENTRY_MEMORY);
@@ -109,9 +111,9 @@ impl Header {
         if !is_sound(bytes) {
             return Err(damaged("the header does not match its checksum"));
         }
-        if version != VERSION {
+        if !(OLDEST..=VERSION).contains(&version) {
             return Err(Refusal::Unknown(format!(
-                "an archive of version {version}; this cashrank reads version {VERSION}"
+                "an archive of version {version}; this cashrank reads versions {OLDEST} to {VERSION}"
             )));
         }
         let header = Header {
@@ -149,6 +151,8 @@ pub(super) struct BlockHead {
     pub urls: bool,
     /// Whether the classes of links follow.
     pub classes: bool,
+    /// Whether names are told in words.
+    pub words: bool,
     pub from: From,
     pub records: u32,
     pub names: u32,
@@ -176,6 +180,7 @@ impl BlockHead {
         BlockHead {
             urls,
             classes: false,
+            words: false,
             from: From::Zero,
             records: 0,
             names: 0,
@@ -194,7 +199,9 @@ impl BlockHead {
 
     pub fn to_bytes(self) -> Vec<u8> {
         let mut out = BLOCK.to_vec();
-        let flags = (u8::from(self.urls) * URLS) | (u8::from(self.classes) * CLASSES);
+        let flags = (u8::from(self.urls) * URLS)
+            | (u8::from(self.classes) * CLASSES)
+            | (u8::from(self.words) * WORDS);
         put!(out, flags, self.from as u8, 0u16);
         put!(out, self.records, self.names, self.first_name, 0u32);
         put!(out, self.first_record, self.text, self.targets, self.links);
@@ -220,7 +227,7 @@ impl BlockHead {
         let zero = fields.next(2);
         let from = From::ALL
             .get(from)
-            .filter(|_| flags & !(URLS | CLASSES) == 0 && zero == 0);
+            .filter(|_| flags & !(URLS | CLASSES | WORDS) == 0 && zero == 0);
         let Some(&from) = from else {
             return Err(Refusal::Unknown("a block with unknown features".into()));
         };
@@ -232,6 +239,7 @@ impl BlockHead {
         Ok(BlockHead {
             urls: flags & URLS != 0,
             classes: flags & CLASSES != 0,
+            words: flags & WORDS != 0,
             from,
             records,
             names,
