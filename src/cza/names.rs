@@ -19,6 +19,8 @@ use crate::batch::{Batch, Fingerprints};
 const LETTERS: Range<usize> = 3..33;
 /// A word is given a byte if it is there so often.
 const FREQUENT: usize = 4;
+/// So many different words are counted, the first ones: frequent ones come early, and memory is bounded.
+const COUNTED: usize = 1 << 16;
 
 /// Packs the names of `batch`.
 pub(super) fn pack(batch: &Batch, zstd: &mut zstd::bulk::Compressor<'_>) -> Result<Vec<u8>, Fault> {
@@ -66,7 +68,11 @@ fn frequent_words(text: &[u8]) -> Vec<(u8, &[u8])> {
     let mut counts: HashMap<&[u8], usize> = HashMap::new();
     for word in text.split(|b| !b.is_ascii_alphabetic()) {
         if LETTERS.contains(&word.len()) {
-            *counts.entry(word).or_default() += 1;
+            if let Some(count) = counts.get_mut(word) {
+                *count += 1;
+            } else if counts.len() < COUNTED {
+                counts.insert(word, 1);
+            }
         }
     }
     let mut words: Vec<_> = counts.into_iter().filter(|&(_, n)| n >= FREQUENT).collect();
@@ -318,6 +324,14 @@ mod tests {
         assert_eq!(words, [(255, &b"garden"[..])]);
         let words = frequent_words(b"rose rose rose rose garden garden garden garden garden \xff");
         assert_eq!(words, [(254, &b"garden"[..]), (253, b"rose")]);
+        // Words that come when enough were counted are not, those before are.
+        let many = (0..COUNTED as u32).map(|n| {
+            let letters = [n, n / 26, n / 676, n / 17576].map(|n| b'a' + (n % 26) as u8);
+            [&letters[..], b" "].concat()
+        });
+        let many = [b"rose ".repeat(2), many.collect::<Vec<_>>().concat()].concat();
+        let many = [many, b"garden ".repeat(9), b"rose ".repeat(3)].concat();
+        assert_eq!(frequent_words(&many), [(255, &b"rose"[..])]);
         let coded = in_codes(
             b"a rosegarden-rose",
             &[(1, b"rose"), (2, b"rosegarden"), (3, b"gar")],
