@@ -123,14 +123,11 @@ impl Names {
         let mut streams = Streams::new(part, zstd, room);
         streams.column(&mut self.shared)?;
         match head.words {
-            true => streams.bytes(&mut self.words.told)?,
+            true => self.words.read(&mut streams)?,
             false => streams.column(&mut self.added)?,
         }
         streams.bytes(&mut self.text)?;
         streams.end()?;
-        if head.words {
-            self.words.open()?;
-        }
         let wrong = || Fault::new("a name's length is wrong");
         let mut rest = &self.text[..];
         let mut last = 0..0;
@@ -201,8 +198,9 @@ impl Default for Words {
 }
 
 impl Words {
-    /// Finds the places of the words in `told`.
-    fn open(&mut self) -> Result<(), Fault> {
+    /// Takes the stream of words, and finds their places in it.
+    fn read(&mut self, streams: &mut Streams<'_>) -> Result<(), Fault> {
+        streams.bytes(&mut self.told)?;
         self.places = [const { 0..0 }; 256];
         let mut at = 0;
         for line in self.told.split_inclusive(|&b| b == b'\n') {
@@ -356,6 +354,41 @@ mod tests {
                 "{last} {name}"
             );
         }
+    }
+
+    #[test]
+    fn bad_lengths_of_version_1_are_refused() {
+        let head = BlockHead {
+            words: false,
+            ..head(&["rose-garden", "rose"])
+        };
+        let read = |shared: [u64; 2], added: [u64; 2], text: &[u8]| {
+            let mut zstd = zstd::bulk::Compressor::new(1).unwrap();
+            let mut part = Vec::new();
+            for lengths in [shared, added] {
+                let mut column = Column::default();
+                lengths.iter().for_each(|&len| column.put(len));
+                column.put_into(&mut part, &mut zstd).unwrap();
+            }
+            put_stream(&mut part, &mut zstd, text).unwrap();
+            unpacked(&part, &head)
+        };
+        let sound = read([0, 3], [11, 1], b"rose-gardene").unwrap();
+        assert_eq!(sound.name(1), b"rose");
+        for (shared, added) in [
+            ([1, 3], [10, 1]),
+            ([0, 12], [11, 1]),
+            ([0, u64::MAX], [11, 1]),
+            ([0, 3], [11, 2]),
+            ([0, 3], [11, u64::MAX]),
+            ([0, 0], [12, 0]),
+        ] {
+            let said = read(shared, added, b"rose-gardene").err();
+            assert_eq!(said.expect("it is refused").0, "a name's length is wrong");
+        }
+        let said = read([0, 4], [11, 0], b"rose-gardene").err();
+        let less = "it has less text than it says, or more";
+        assert_eq!(said.expect("it is refused").0, less);
     }
 
     #[test]

@@ -6,9 +6,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use cashrank::ingest::convert;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::support::{archive, from_bytes, index_of};
+use super::support::{Silent, archive, conversion, from_bytes, index_of};
 
 fn samples(folder: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/samples");
@@ -58,6 +59,16 @@ fn check_good(folder: &Path, name: &str) {
     );
     let expected = fs::read_to_string(folder.join(format!("{name}.cza.expected"))).unwrap();
     assert_eq!(found, expected, "{name}");
+}
+
+/// Not only the counts: every name, record and link of the first version is read as it was.
+#[test]
+fn golden_of_the_first_version_becomes_the_new_one() {
+    let folder = samples("good");
+    let job = conversion(&folder.join("version-1.cza"), None, 4);
+    let (bytes, converted) = convert(&job, Vec::new(), PathBuf::new(), &mut Silent).unwrap();
+    assert!(converted.bad_end.is_none());
+    assert!(bytes == fs::read(folder.join("crawl.cza")).unwrap());
 }
 
 /// Writes a new checksum behind a head that was changed.
