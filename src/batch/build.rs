@@ -42,6 +42,8 @@ pub struct Builder {
     linked_by: Vec<u32>,
     /// With which of the batch's links; only where classes are kept.
     linked_at: Vec<u32>,
+    /// Whether URLs that are canonical as they are spelled need no further look.
+    takes_all: bool,
     scratch: Vec<u8>,
     stripped: Vec<u8>,
     /// Complaints of the batch, by reason.
@@ -72,6 +74,7 @@ impl Builder {
     pub fn new(rules: Rules, naming: Naming) -> Builder {
         Builder {
             names: Names::new(rules.key),
+            takes_all: naming == Naming::Url && rules.input.takes_all(),
             rules,
             naming,
             batch: Batch::default(),
@@ -356,6 +359,12 @@ impl Builder {
             && let Some(name) = self.names.get(&self.batch, spelled)
         {
             return Ok(name);
+        }
+        if let Some(spelled) = spelled
+            && self.takes_all
+            && url::is_canonical(raw)
+        {
+            return Ok(self.names.add(&mut self.batch, raw, spelled));
         }
         let limit = self.rules.limits.url_bytes as usize;
         if self.naming == Naming::Opaque {

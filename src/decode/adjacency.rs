@@ -7,7 +7,7 @@ use memchr::memchr_iter;
 
 use super::lines::{self, LineSkipper};
 use super::record::keep;
-use super::{Bad, Decoder, Names, Parsed, Record, Sink, Skipper};
+use super::{Bad, Decoder, Names, Parsed, Record, Sink, Skipper, utf8};
 
 /// See the module.
 pub(super) struct Adjacency;
@@ -44,7 +44,7 @@ impl Decoder for Adjacency {
 }
 
 fn read<'a>(line: &'a [u8], record: &mut Record<'a>) -> Result<(), Bad> {
-    std::str::from_utf8(line).map_err(Bad::utf8)?;
+    utf8(line).map_err(Bad::utf8)?;
     // Writers that put a tab after the node leave one behind where there is no successor.
     let line = line.strip_suffix(b"\t").unwrap_or(line);
     record.links.clear();

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use super::groups::{Apart, Edge, Grouped, Line, line_feed, whole_from_the_end};
-use super::{Bad, Names, Reason, Record, time};
+use super::{Bad, Names, Reason, Record, time, utf8};
 
 /// See the module.
 pub(super) struct CrawlLog;
@@ -83,7 +83,7 @@ struct Entry<'a> {
 impl<'a> Entry<'a> {
     /// `None`: a blank line, or a fetch of something that is no web page.
     fn of(line: &'a [u8]) -> Result<Option<Entry<'a>>, Bad> {
-        let text = std::str::from_utf8(line).map_err(Bad::utf8)?;
+        let text = utf8(line).map_err(Bad::utf8)?;
         let mut fields = [""; FIELDS_MIN];
         let mut count = 0;
         for field in text.split_ascii_whitespace().take(FIELDS_MIN) {

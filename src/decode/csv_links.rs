@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use memchr::memchr2;
 
 use super::groups::{Apart, Edge, Grouped, Line, lines_of};
-use super::{Bad, Names, Reason, time};
+use super::{Bad, Names, Reason, time, utf8};
 
 /// See the module.
 pub(super) struct CsvLinks;
@@ -99,7 +99,7 @@ fn read(line: &[u8]) -> Result<Line<'_>, Bad> {
     if line.trim_ascii().is_empty() {
         return Ok(Line::Apart(Apart::Other("blank line")));
     }
-    std::str::from_utf8(line).map_err(Bad::utf8)?;
+    utf8(line).map_err(Bad::utf8)?;
     let (date, rest) = field(line)?;
     let (from, rest) = field(rest.ok_or_else(too_few)?)?;
     let key = &line[..line.len() - rest.map_or(0, |rest| rest.len() + 1)];

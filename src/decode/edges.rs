@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use super::groups::{Apart, Edge, Grouped, Line, line_feed, whole_from_the_end};
-use super::{Bad, Names};
+use super::{Bad, Names, utf8};
 
 /// See the module.
 pub(super) struct Edges;
@@ -31,7 +31,7 @@ impl Grouped for Edges {
         if line[start] == b'#' {
             return Line::Apart(Apart::Other("comment"));
         }
-        if let Err(error) = std::str::from_utf8(line) {
+        if let Err(error) = utf8(line) {
             return Line::Apart(Apart::Bad(Bad::utf8(error)));
         }
         let malformed = |said: &str| Line::Apart(Apart::Bad(Bad::malformed(said)));

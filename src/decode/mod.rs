@@ -115,6 +115,11 @@ impl Bad {
     }
 }
 
+/// The bytes as text, looked through many at a time; what is wrong is told by the standard library.
+fn utf8(bytes: &[u8]) -> Result<&str, std::str::Utf8Error> {
+    simdutf8::basic::from_utf8(bytes).or_else(|_| std::str::from_utf8(bytes))
+}
+
 impl<'r, 'a> Parsed<'r, 'a> {
     /// What reading into `record` found; `Some(kind)`: rightly none.
     fn of(read: Result<Option<&'static str>, Bad>, record: &'r Record<'a>) -> Parsed<'r, 'a> {

@@ -9,7 +9,9 @@ use std::borrow::Cow;
 use memchr::memmem;
 
 use super::record::{is_redirect, keep};
-use super::{Bad, Decoder, Link, Names, Parsed, Reason, Record, Sink, Skipped, Skipper, time};
+use super::{
+    Bad, Decoder, Link, Names, Parsed, Reason, Record, Sink, Skipped, Skipper, time, utf8,
+};
 
 /// See the module.
 pub(super) struct Nutch;
@@ -98,7 +100,7 @@ fn read<'a>(text: &'a [u8], record: &mut Record<'a>) -> Result<Option<&'static s
     if !starts(text) {
         return Err(Bad::malformed("no `Recno:: N` and `URL:: U` at the start"));
     }
-    let text = std::str::from_utf8(text).map_err(Bad::utf8)?;
+    let text = utf8(text).map_err(Bad::utf8)?;
     let mut lines = Lines(text);
     let url = lines.nth(1).and_then(|line| line.strip_prefix("URL:: "));
     record.clear();

@@ -18,7 +18,7 @@ use self::names::{FIELDS, Field, Names};
 use super::json::{self, Text};
 use super::lines::{self, Line, LineSkipper};
 use super::record::{is_redirect, keep};
-use super::{Bad, Decoder, Link, Parsed, Reason, Record, Sink, Skipper, Time, time};
+use super::{Bad, Decoder, Link, Parsed, Reason, Record, Sink, Skipper, Time, time, utf8};
 use crate::rules::Fields;
 
 /// See the module.
@@ -73,7 +73,7 @@ impl Decoder for Records {
 
 /// Reads one line into `record`.
 fn read<'a>(line: &Line<'a>, names: &Names, record: &mut Record<'a>) -> Result<(), Bad> {
-    let text = std::str::from_utf8(line.text).map_err(|error| {
+    let text = utf8(line.text).map_err(|error| {
         let cut = error.error_len().is_none() && !line.terminated;
         match cut {
             true => Bad::new(Reason::CutShort, "the input ends inside a character"),

@@ -12,7 +12,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use super::frame::{self, Frame, FrameSkipper, Header};
 use super::json;
 use super::record::{is_redirect, keep};
-use super::{Bad, Decoder, Link, Names, Reason, Record, Sink, Skipper, time};
+use super::{Bad, Decoder, Link, Names, Reason, Record, Sink, Skipper, time, utf8};
 
 /// See the module.
 pub(super) struct Wat;
@@ -55,7 +55,7 @@ fn read<'a>(frame: Frame<'a>, record: &mut Record<'a>) -> Result<Option<&'static
             false => "no WAT record",
         }));
     }
-    let text = std::str::from_utf8(block).map_err(Bad::utf8)?;
+    let text = utf8(block).map_err(Bad::utf8)?;
     let malformed = |error| Bad::malformed(json::detail(&error));
     let error = match serde_json::from_str::<Object<Body<'_>>>(text) {
         Ok(Object(body)) => return body.envelope.0.put(record),

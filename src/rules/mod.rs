@@ -41,11 +41,16 @@ impl InputRules {
     /// A number for the rules that decide which names there are, `--drop-params` and `--scope`: XXH3-64 of
     /// them as they are written, a line each; 0: no such rules.
     pub fn names_sum(&self) -> u64 {
-        if self.drop_params.is_empty() && self.scope.is_all() {
+        if self.takes_all() {
             return 0;
         }
         let scope = Vec::<String>::from(self.scope.clone()).join("\n");
         xxh3_64(format!("{}\n{scope}", self.drop_params).as_bytes())
+    }
+
+    /// Whether every URL in canonical form names a page, and nothing is dropped of it.
+    pub(crate) fn takes_all(&self) -> bool {
+        self.drop_params.is_empty() && self.scope.is_all()
     }
 
     /// Every rule, as it is written: the option, and what it was given; empty: nothing.

@@ -6,19 +6,19 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr;
+use wide::u8x16;
 
 use super::names::{FIELDS, Field, Names};
 use super::{Link, Raw, RawTime, Status, Text, keep};
 
 /// Reads one object; its links go into `links`. The text must be valid UTF-8.
 pub(super) fn read<'a>(text: &'a str, names: &Names, links: &mut Vec<Link<'a>>) -> Option<Raw<'a>> {
-    // Without branches, so that the compiler makes it vector code.
-    let special = |byte: u8| (byte < b' ') | (byte == b'\\');
-    if text.bytes().fold(false, |any, byte| any | special(byte)) {
-        return None;
-    }
-    let mut scan = Scan { text, at: 0 };
+    let mut scan = Scan {
+        text,
+        at: 0,
+        block: 0,
+        quotes: quotes(text.as_bytes())?,
+    };
     let mut raw = Raw::default();
     let mut seen = [false; FIELDS];
     scan.token(b'{')?;
@@ -62,12 +62,31 @@ fn field<'a>(
     Some(())
 }
 
+/// Bytes that are looked through for quotes together.
+const BLOCK: usize = 64;
+
 struct Scan<'a> {
     text: &'a str,
     at: usize,
+    /// The block that was looked through last begins here,
+    block: usize,
+    /// and these of its bytes are quotes that were not come to.
+    quotes: u64,
 }
 
 impl<'a> Scan<'a> {
+    /// Where the next quote is. Every one is to be asked for.
+    #[inline]
+    fn quote(&mut self) -> Option<usize> {
+        while self.quotes == 0 {
+            self.block += BLOCK;
+            self.quotes = quotes(self.text.as_bytes().get(self.block..)?)?;
+        }
+        let at = self.block + self.quotes.trailing_zeros() as usize;
+        self.quotes &= self.quotes - 1;
+        Some(at)
+    }
+
     /// The next byte that is no blank.
     fn next(&mut self) -> Option<u8> {
         loop {
@@ -94,12 +113,21 @@ impl<'a> Scan<'a> {
 
     /// A string whose opening quote was read.
     fn rest_of_string(&mut self) -> Option<&'a str> {
-        let rest = &self.text.as_bytes()[self.at..];
-        let len = memchr(b'"', rest)?;
+        let (from, to) = self.inside()?;
         // Both ends are at a quote, so this never misses a character's boundary.
-        let string = self.text.get(self.at..self.at + len)?;
-        self.at += len + 1;
-        Some(string)
+        self.text.get(from..to)
+    }
+
+    /// Where the string begins and ends whose opening quote was read.
+    #[inline]
+    fn inside(&mut self) -> Option<(usize, usize)> {
+        let from = self.at;
+        if self.quote()? + 1 != from {
+            return None;
+        }
+        let to = self.quote()?;
+        self.at = to + 1;
+        Some((from, to))
     }
 
     fn owned_text(&mut self) -> Option<Text<'a>> {
@@ -143,7 +171,8 @@ impl<'a> Scan<'a> {
             _ => return None,
         }
         loop {
-            keep(links, Cow::Borrowed(self.rest_of_string()?.as_bytes()));
+            let (from, to) = self.inside()?;
+            keep(links, Cow::Borrowed(self.text.as_bytes().get(from..to)?));
             match self.next()? {
                 b',' => self.token(b'"')?,
                 b']' => return Some(()),
@@ -151,6 +180,37 @@ impl<'a> Scan<'a> {
             }
         }
     }
+}
+
+/// Which of the first [`BLOCK`] bytes are quotes; `None`: some of them are not plain.
+#[inline]
+fn quotes(bytes: &[u8]) -> Option<u64> {
+    match bytes.first_chunk() {
+        Some(block) => quotes_of(block),
+        None => {
+            let mut block = [b' '; BLOCK];
+            block[..bytes.len()].copy_from_slice(bytes);
+            quotes_of(&block)
+        }
+    }
+}
+
+/// The same of a whole block.
+#[inline]
+fn quotes_of(block: &[u8; BLOCK]) -> Option<u64> {
+    let [a, b, c, d] = block.as_chunks().0 else {
+        return None;
+    };
+    let [a, b, c, d] = [a, b, c, d].map(|part| u8x16::new(*part));
+    let special = |part: u8x16| {
+        let control = part.min(u8x16::splat(b' ' - 1)).simd_eq(part);
+        control | part.simd_eq(u8x16::splat(b'\\'))
+    };
+    if (special(a) | special(b) | special(c) | special(d)).any() {
+        return None;
+    }
+    let quotes = |part: u8x16| u64::from(part.simd_eq(u8x16::splat(b'"')).to_bitmask());
+    Some(quotes(a) | quotes(b) << 16 | quotes(c) << 32 | quotes(d) << 48)
 }
 
 #[cfg(test)]
