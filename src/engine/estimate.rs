@@ -28,7 +28,7 @@ use super::accounts::CHUNK_PAGES;
 use super::config::Config;
 use super::corrected::{self, Corrected};
 use super::correction::{Arrays, CorrectionTotals};
-use super::history::{AdmissionCursor, Admissions, Row};
+use super::history::{Admission, AdmissionCursor, Admissions, Row};
 use super::ledger::{ENDOWMENT, Totals, age_at, is_recycled};
 use super::mark::Mark;
 use super::runs::Rows;
@@ -272,9 +272,12 @@ impl<'p> Estimation<'p> {
         &self.window
     }
 
-    /// Hands the pages to `each`, in blocks of at most [`CHUNK_PAGES`], with each block's first page. How
-    /// many measures were read.
-    pub fn blocks(&self, mut each: impl FnMut(u64, &[PageEstimate]) -> Result<()>) -> Result<u64> {
+    /// Hands the pages to `each`, in blocks of at most [`CHUNK_PAGES`], with each block's first page; it may
+    /// take the vector and leave another. How many measures were read.
+    pub fn blocks(
+        &self,
+        mut each: impl FnMut(u64, &mut Vec<PageEstimate>) -> Result<()>,
+    ) -> Result<u64> {
         let keeps_measures = self
             .window
             .policy
@@ -302,7 +305,7 @@ impl<'p> Estimation<'p> {
                     cash: page.cash,
                 });
             }
-            each(first, &out)?;
+            each(first, &mut out)?;
         }
         pages.end()?;
         Ok(measures)
@@ -418,11 +421,12 @@ struct Page<'r> {
 struct Pages<'p> {
     estimation: &'p Estimation<'p>,
     rows: std::iter::Peekable<Rows<'p>>,
-    base: BaseCells<'p>,
+    bases: Bases<'p>,
     sweep: Sweep<'p>,
     /// The chunk: its first page, and cash and base of each.
     first: u64,
     cash: Vec<(u64, bool)>,
+    base: Vec<Base>,
     at: usize,
     page: Vec<Row>,
     /// Of the chunk, if importance is read from the correction ledger.
@@ -437,10 +441,11 @@ impl<'p> Pages<'p> {
         Ok(Pages {
             estimation,
             rows: rows.peekable(),
-            base: BaseCells::new(past, &estimation.base)?,
+            bases: Bases::new(past, &[&estimation.base])?,
             sweep: Sweep::new(past),
             first: 0,
             cash: Vec::new(),
+            base: Vec::new(),
             at: 0,
             page: Vec::new(),
             cells: Arrays::default(),
@@ -456,7 +461,9 @@ impl<'p> Pages<'p> {
         let Estimation {
             now, config, past, ..
         } = self.estimation;
-        self.base.block(first, cells.len())?;
+        self.bases.read(first, cells.len())?;
+        self.base.clear();
+        self.base.extend(self.bases.since(0));
         if let Some(corrected) = &self.estimation.corrected {
             corrected::read(*past, first, cells.len(), &mut self.cells)?;
             corrected.estimates(&self.cells, &mut self.corrected);
@@ -484,7 +491,7 @@ impl<'p> Pages<'p> {
         {
             self.page.push(row?);
         }
-        let base = self.base.block[self.at];
+        let base = self.base[self.at];
         let corrected = self.corrected.get(self.at).copied();
         self.at += 1;
         Ok(Some(Page {
@@ -683,10 +690,7 @@ fn residuals(
     candidates: &[&Mark],
 ) -> Result<Vec<f64>> {
     let pages = u128::from(now.totals.pages.max(1));
-    let mut bases = candidates
-        .iter()
-        .map(|mark| BaseCells::new(past, mark))
-        .collect::<Result<Vec<_>>>()?;
+    let mut bases = Bases::new(past, candidates)?;
     // |N + dW/pages| with dW/pages = whole + rest/pages: the rest adds at most `rest` units in all.
     let virtual_since: Vec<u128> = candidates
         .iter()
@@ -695,16 +699,17 @@ fn residuals(
     let mut sums: Vec<u128> = virtual_since.iter().map(|since| since % pages).collect();
     let mut sweep = Sweep::new(past);
     while let Some((first, cells, ages)) = sweep.next()? {
-        for (which, base) in bases.iter_mut().enumerate() {
+        bases.read(first, cells.len())?;
+        for (which, sum) in sums.iter_mut().enumerate() {
             let whole = (virtual_since[which] / pages) as i128;
-            let base_cells = base.block(first, cells.len())?;
-            for (at, &cell) in cells.iter().enumerate() {
+            let pages = cells.iter().zip(0..).zip(bases.since(which));
+            let residuals = pages.map(|((&cell, at), base)| {
                 let cash = cell.wrapping_add(now.totals.paid);
-                let recycled = is_recycled(age_at(ages, at as u64), config.recycle_after);
+                let recycled = is_recycled(age_at(ages, at), config.recycle_after);
                 let held = if recycled { 0 } else { cash };
-                let change = base_cells[at].change(held, &now.totals);
-                sums[which] += (change + whole).unsigned_abs();
-            }
+                (base.change(held, &now.totals) + whole).unsigned_abs()
+            });
+            *sum += residuals.sum::<u128>();
         }
     }
     Ok(candidates
@@ -806,48 +811,62 @@ impl Base {
     }
 }
 
-/// Each page's base: its cell at the mark or, if it was admitted later, its endowment.
-struct BaseCells<'p> {
+/// The bases of a chunk's pages, for windows that begin at some marks: a page's cell at the mark or, if it
+/// was admitted later, its endowment.
+struct Bases<'p> {
     past: &'p dyn Past,
-    mark: Mark,
+    /// The marks, each with the cells of those pages of the chunk that it knows: the first ones.
+    marks: Vec<(Mark, Vec<u64>)>,
     admissions: AdmissionCursor<'p>,
-    cells: Vec<u64>,
-    block: Vec<Base>,
+    /// Pages of the chunk that all marks know.
+    known: usize,
+    /// The admissions of the others.
+    admitted: Vec<Admission>,
 }
 
-impl<'p> BaseCells<'p> {
-    fn new(past: &'p dyn Past, mark: &Mark) -> Result<BaseCells<'p>> {
-        Ok(BaseCells {
+impl<'p> Bases<'p> {
+    fn new(past: &'p dyn Past, marks: &[&Mark]) -> Result<Bases<'p>> {
+        Ok(Bases {
             past,
-            mark: *mark,
+            marks: marks.iter().map(|&&mark| (mark, Vec::new())).collect(),
             admissions: AdmissionCursor::new(past.admissions()?),
-            cells: Vec::new(),
-            block: Vec::new(),
+            known: 0,
+            admitted: Vec::new(),
         })
     }
 
-    fn block(&mut self, first: u64, len: usize) -> Result<&[Base]> {
-        let marked = self.mark.totals.pages.saturating_sub(first).min(len as u64);
-        self.cells.resize(marked as usize, 0);
-        if marked > 0 {
-            self.past
-                .mark_cells(self.mark.number, first, &mut self.cells)?;
+    /// Goes on to the chunk of `len` pages that begins with page `first`.
+    fn read(&mut self, first: u64, len: usize) -> Result<()> {
+        self.known = len;
+        for (mark, cells) in &mut self.marks {
+            let known = mark.totals.pages.saturating_sub(first).min(len as u64);
+            cells.resize(known as usize, 0);
+            if known > 0 {
+                self.past.mark_cells(mark.number, first, cells)?;
+            }
+            self.known = self.known.min(cells.len());
         }
-        let paid = self.mark.totals.paid;
-        self.block.clear();
-        self.block.extend(self.cells.iter().map(|&cell| Base {
+        self.admitted.clear();
+        for page in first + self.known as u64..first + len as u64 {
+            self.admitted.push(self.admissions.at(page)?);
+        }
+        Ok(())
+    }
+
+    /// Those of the chunk's pages, for the window that begins at one of the marks.
+    fn since(&self, which: usize) -> impl Iterator<Item = Base> {
+        let (mark, cells) = &self.marks[which];
+        let paid = mark.totals.paid;
+        let known = cells.iter().map(move |&cell| Base {
             cash: cell.wrapping_add(paid),
             paid,
             admitted: 0,
-        }));
-        for page in first + marked..first + len as u64 {
-            let admission = self.admissions.at(page)?;
-            self.block.push(Base {
-                cash: ENDOWMENT,
-                paid: admission.paid,
-                admitted: admission.clock,
-            });
-        }
-        Ok(&self.block)
+        });
+        let later = self.admitted.iter().skip(cells.len() - self.known);
+        known.chain(later.map(|admission| Base {
+            cash: ENDOWMENT,
+            paid: admission.paid,
+            admitted: admission.clock,
+        }))
     }
 }

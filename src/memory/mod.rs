@@ -24,7 +24,7 @@ pub(crate) const BUFFERS: u64 = 256 * MIB;
 const PUBLISHING: u64 = 600 * MIB;
 /// and what it takes of that for each page, beside [`PUBLISHING_LEAST`].
 const PUBLISHING_A_PAGE: u64 = 64;
-const PUBLISHING_LEAST: u64 = 16 * MIB;
+const PUBLISHING_LEAST: u64 = 24 * MIB;
 /// The kernel backs arrays with pages of this size where they are large.
 const HUGE_PAGE: u64 = 2 * MIB;
 /// The share of a budget that the visit log may take: it is cut into runs more often instead.

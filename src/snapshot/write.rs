@@ -1,7 +1,10 @@
 //! Writing a snapshot, and publishing it.
 
+use std::mem;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 
+use crossbeam_channel::bounded;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::ranks::{Seen, order};
@@ -28,7 +31,7 @@ pub fn publish(
     let seen = Seen::new(view.totals().pages, rank_bytes);
     let mut writer = Writer::create(disk, &aside, seen)?;
     let estimation = Estimation::begin(view, &view.settings().config)?;
-    let measures = estimation.blocks(|_, pages| writer.block(pages))?;
+    let measures = writer.blocks(&estimation)?;
     writer.ranks(disk, &path.with_extension("ranks"))?;
     let info = Info::new(view.state(), measures, estimation.window(), view.settings());
     writer.finish(&info)?;
@@ -110,6 +113,33 @@ impl Writer {
             offset: self.write(&packed)?,
             len: packed.len() as u32,
             sum: xxh3_64(&packed),
+        })
+    }
+
+    /// All columns but the ranks. Where there are many blocks, one is packed and written while the next is
+    /// estimated. How many measures were read.
+    fn blocks(&mut self, estimation: &Estimation<'_>) -> Result<u64> {
+        let (give, take) = bounded::<Vec<PageEstimate>>(0);
+        let (give_back, spent) = bounded(1);
+        let write = move || {
+            for pages in take {
+                self.block(&pages)?;
+                let _ = give_back.try_send(pages);
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let writing = scope.spawn(write);
+            let measures = estimation.blocks(|_, pages| {
+                let next = spent.try_recv().unwrap_or_default();
+                // Nobody takes it: writing failed, and says why below.
+                give.send(mem::replace(pages, next))
+                    .map_err(|_| Error::Refused("the snapshot cannot be written".into()))
+            });
+            drop(give);
+            let written = writing.join();
+            written.unwrap_or_else(|panic| resume_unwind(panic))?;
+            measures
         })
     }
 
