@@ -73,6 +73,7 @@ mod limits;
 pub mod memory;
 pub mod metrics;
 pub mod order;
+mod prefix;
 pub mod rules;
 pub mod sim;
 pub mod snapshot;

@@ -14,6 +14,7 @@ use super::Fault;
 use super::column::{Column, Streams, put_stream};
 use super::section::BlockHead;
 use crate::batch::{Batch, Fingerprints};
+use crate::prefix;
 
 /// Letters of a word that is given a byte.
 const LETTERS: Range<usize> = 3..33;
@@ -52,7 +53,7 @@ pub(super) fn pack(batch: &Batch, zstd: &mut zstd::bulk::Compressor<'_>) -> Resu
 
 /// Bytes that `name` shares with `last`, no word of it cut.
 fn sharing(last: &[u8], name: &[u8]) -> usize {
-    let same = last.iter().zip(name).take_while(|(a, b)| a == b).count();
+    let same = prefix::shared(last, name);
     let (before, after) = name.split_at(same);
     if !after.first().is_some_and(u8::is_ascii_alphabetic) {
         return same;

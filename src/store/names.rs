@@ -10,7 +10,7 @@ use super::log::{Block, BlockLog, LogLengths};
 use super::varint;
 use crate::batch::HashKey;
 use crate::engine::Fingerprint;
-use crate::{Error, Result};
+use crate::{Error, Result, prefix};
 
 /// Raw text after which a URL block is closed.
 const URL_BLOCK_BYTES: usize = 64 << 10;
@@ -88,12 +88,7 @@ impl NameLogs {
 
     /// Appends the next page's name.
     pub fn append(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()> {
-        let shared = self
-            .last
-            .iter()
-            .zip(name)
-            .take_while(|(before, now)| before == now)
-            .count();
+        let shared = prefix::shared(&self.last, name);
         varint::put(&mut self.coded, shared as u128);
         varint::put(&mut self.coded, (name.len() - shared) as u128);
         self.coded.extend_from_slice(&name[shared..]);
