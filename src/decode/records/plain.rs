@@ -272,8 +272,16 @@ mod tests {
         let field = (key, space.clone(), value, space.clone())
             .prop_map(|(key, a, value, b)| format!("\"{key}\"{a}:{b}{value}{a}"));
         let end = prop::sample::select(vec!["}", "}", "}", "} ", "}x", "", ",}", "}}"]);
-        (prop::collection::vec(field, 0..5), space, end)
-            .prop_map(|(fields, space, end)| format!("{space}{{{}{end}", fields.join(",")))
+        // Blanks before it, so that blocks begin anywhere.
+        let parts = (
+            0..2 * super::BLOCK,
+            prop::collection::vec(field, 0..5),
+            space,
+            end,
+        );
+        parts.prop_map(|(blanks, fields, space, end)| {
+            format!("{:blanks$}{space}{{{}{end}", "", fields.join(","))
+        })
     }
 
     proptest! {
