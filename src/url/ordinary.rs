@@ -109,10 +109,9 @@ mod tests {
     use super::super::scan::by_parts;
     use super::is_ordinary;
 
-    /// Each byte in each place of URLs of all short lengths, put in or in place of another.
-    #[test]
-    fn a_yes_is_one_of_the_scan_by_parts() {
-        let longest = b"https://www.example-site1.org/a/path_to/some-page.html?id=7&q=a~b";
+    /// Each byte in each place of URLs of all short lengths, put in or in place of another. Those that
+    /// are ordinary.
+    fn check(longest: &[u8]) -> usize {
         let mut yes = 0;
         for len in 1..=longest.len() {
             yes += usize::from(is_ordinary(&longest[..len]));
@@ -130,7 +129,15 @@ mod tests {
                 }
             }
         }
+        yes
+    }
+
+    #[test]
+    fn a_yes_is_one_of_the_scan_by_parts() {
+        let longest = b"https://www.example-site1.org/a/path_to/some-page.html?id=7&q=a~b";
         // From the slash behind the host on.
-        assert_eq!(yes, longest.len() - 29);
+        assert_eq!(check(longest), longest.len() - 29);
+        check(b"http://a.b.example/%2E/some%20page/.%2e/%2e%2e/page");
+        check(b"http://xn--a.example/?'/http://127.0.0.1/");
     }
 }
