@@ -32,6 +32,8 @@ mod moved;
 mod order;
 #[path = "common/pack.rs"]
 mod pack;
+#[path = "cli/plain.rs"]
+mod plain;
 #[path = "cli/plan.rs"]
 mod plan;
 #[path = "cli/real.rs"]
