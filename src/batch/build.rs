@@ -355,16 +355,13 @@ impl Builder {
         spelled: Option<Fingerprint>,
         base: Option<&Base<'_>>,
     ) -> Result<u32, Dropped> {
-        if let Some(spelled) = spelled
-            && let Some(name) = self.names.get(&self.batch, spelled)
-        {
-            return Ok(name);
-        }
-        if let Some(spelled) = spelled
-            && self.takes_all
-            && url::is_canonical(raw)
-        {
-            return Ok(self.names.add(&mut self.batch, raw, spelled));
+        if let Some(spelled) = spelled {
+            if let Some(name) = self.names.get(&self.batch, spelled) {
+                return Ok(name);
+            }
+            if self.takes_all && url::is_canonical(raw) {
+                return Ok(self.names.add(&mut self.batch, raw, spelled));
+            }
         }
         let limit = self.rules.limits.url_bytes as usize;
         if self.naming == Naming::Opaque {

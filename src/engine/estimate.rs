@@ -702,8 +702,8 @@ fn residuals(
         bases.read(first, cells.len())?;
         for (which, sum) in sums.iter_mut().enumerate() {
             let whole = (virtual_since[which] / pages) as i128;
-            let pages = cells.iter().zip(0..).zip(bases.since(which));
-            let residuals = pages.map(|((&cell, at), base)| {
+            let chunk = cells.iter().zip(0..).zip(bases.since(which));
+            let residuals = chunk.map(|((&cell, at), base)| {
                 let cash = cell.wrapping_add(now.totals.paid);
                 let recycled = is_recycled(age_at(ages, at), config.recycle_after);
                 let held = if recycled { 0 } else { cash };
