@@ -307,7 +307,7 @@ fn a_reader_made_from_the_archive_tables_reads_archives() {
     };
     let head = &file[..header.size];
     assert_eq!(header.bytes(head, "magic"), b"\x89CZA\r\n\x1a\n");
-    assert_eq!(header.number(head, "version"), 2);
+    assert_eq!(header.number(head, "version"), 3);
     let defaults = cashrank::Limits::default();
     assert_eq!(header.number(head, "line_bytes"), defaults.line_bytes);
     assert_eq!(header.number(head, "url_bytes"), defaults.url_bytes);
@@ -328,10 +328,11 @@ fn a_reader_made_from_the_archive_tables_reads_archives() {
             let len = block.number(head, &format!("{part}_len")) as usize;
             let sum = block.number(head, &format!("{part}_sum"));
             assert_eq!(xxh3_64(&file[at..at + len]), sum);
-            let classes = block.number(head, "flags") & 2 == 2;
+            let flags = block.number(head, "flags");
+            let ppmd = part == "names" && flags & 8 == 8;
             assert_eq!(
-                streams(&file[at..at + len]).len(),
-                streams_of(part, classes)
+                streams(&file[at..at + len], ppmd).len(),
+                streams_of(part, flags & 2 == 2)
             );
             at += len;
         }
@@ -360,15 +361,22 @@ fn a_reader_made_from_the_archive_tables_reads_archives() {
     assert_eq!(file.len() - at, end.size + index.len() + tail.size);
 }
 
-/// The streams of a part, unpacked.
-fn streams(mut part: &[u8]) -> Vec<Vec<u8>> {
+/// The streams of a part, unpacked; `ppmd`: PPMd packed the last one.
+fn streams(mut part: &[u8], ppmd: bool) -> Vec<Vec<u8>> {
     let mut streams = Vec::new();
     while !part.is_empty() {
         let number = |at: usize| u32::from_le_bytes(part[at..at + 4].try_into().unwrap()) as usize;
         let (raw, packed) = (number(0), number(4));
         let body = &part[8..8 + packed];
+        let is_last = part.len() == 8 + packed;
         let unpacked = match packed == raw {
             true => body.to_vec(),
+            false if ppmd && is_last => {
+                let mut text = vec![0; raw];
+                let mut decoder = ppmd_rust::Ppmd7Decoder::new(body, 4, 8 << 20).unwrap();
+                decoder.read_exact(&mut text).unwrap();
+                text
+            }
             false => zstd::decode_all(body).unwrap(),
         };
         assert_eq!(unpacked.len(), raw);
@@ -426,11 +434,12 @@ fn names_of(file: &[u8]) -> (Vec<String>, Vec<Vec<u8>>) {
     while file[at..].starts_with(b"CZAB") {
         let head = &file[at..at + block.size];
         at += block.size;
-        let streams = streams(&file[at..at + block.number(head, "names_len") as usize]);
+        let flags = block.number(head, "flags");
+        let part = &file[at..at + block.number(head, "names_len") as usize];
+        let streams = streams(part, flags & 8 == 8);
         at += (block.number(head, "names_len") + block.number(head, "records_len")) as usize;
         let shared = column(&streams[0], &streams[1]);
-        let has_words = block.number(head, "flags") & 4 == 4;
-        let added: Vec<Vec<u8>> = if has_words {
+        let added: Vec<Vec<u8>> = if flags & 4 == 4 {
             assert_eq!(streams.len(), names_streams("Names part"));
             let lines = |stream: &[u8]| -> Vec<Vec<u8>> {
                 let lines = stream.split_inclusive(|&byte| byte == b'\n');
@@ -491,13 +500,14 @@ fn names_are_told_as_specified() {
     let (found, words) = names_of(&file);
     assert_eq!(found, expected);
     assert!(words.iter().any(|word| word.ends_with(b"garden")));
-    let samples = ["crawl", "version-1"];
-    let [now, before] = samples.map(|name| {
+    let samples = ["crawl", "version-1", "version-2"];
+    let [now, first, second] = samples.map(|name| {
         let file = fs::read(folder.join(format!("{name}.cza"))).unwrap();
         names_of(&file).0
     });
     assert_eq!(now.len(), 6);
-    assert_eq!(now, before);
+    assert_eq!(now, first);
+    assert_eq!(now, second);
 }
 
 /// The kinds' numbers are the order of the reasons: that order is part of the format.

@@ -105,9 +105,14 @@ fn counts_of(counts: &LinkCounts) -> [u32; 5] {
     ]
 }
 
+/// Level from which on PPMd packs the text of names. Below it, archives are read faster in the first pass.
+const PPMD_LEVEL: i32 = 10;
+
 /// Packs blocks. Keeps its memory from one to the next.
 pub(super) struct Packer {
     zstd: zstd::bulk::Compressor<'static>,
+    /// Whether PPMd packs the text of names.
+    ppmd: bool,
     columns: Columns,
     rests: [Column; 2],
     lists: Lists,
@@ -129,6 +134,7 @@ impl Packer {
     pub fn new(level: i32) -> Result<Packer, Fault> {
         Ok(Packer {
             zstd: zstd::bulk::Compressor::new(level).map_err(Fault::other)?,
+            ppmd: level >= PPMD_LEVEL,
             columns: Columns::default(),
             rests: Default::default(),
             lists: Lists::default(),
@@ -141,11 +147,12 @@ impl Packer {
     /// Packs `batch`, whose names and links are numbered from the archive's first name on, as
     /// [`SelfLinks::Drop`] makes them. `head` says what comes before; the rest of it is filled in.
     pub fn pack(&mut self, batch: &Batch, mut head: BlockHead) -> Result<Packed, Fault> {
-        let names = names::pack(batch, &mut self.zstd)?;
+        let names = names::pack(batch, &mut self.zstd, self.ppmd)?;
         let (records, from, targets, links) = self.records(batch, head.first_name)?;
         head.from = from;
         head.classes = has_classes(batch);
         head.words = true;
+        head.ppmd = self.ppmd;
         head.names = batch.text_ends.len() as u32;
         head.text = batch.text.len() as u64;
         head.records = batch.entries.len() as u32;

@@ -1,6 +1,6 @@
 //! Streams and columns: how the numbers and the text of a block are laid down.
 //!
-//! A *stream* is some bytes, packed as one zstd frame where that helps. A *column* of numbers is two
+//! A *stream* is some bytes, packed as one zstd frame (the text of names perhaps by PPMd) where that helps. A *column* of numbers is two
 //! streams: for each number one byte that says how large it is (its *token*), and the bits that the
 //! tokens leave open. Tokens repeat and are packed well; the open bits are noise, and stay as they are.
 //!
@@ -9,7 +9,7 @@
 //! | 0 to 7 | the number | none |
 //! | with highest bit `e`, from 3 | `8 + 4 (e - 3)` + the two bits below the highest | the `e - 2` others |
 
-use super::Fault;
+use super::{Fault, text};
 
 /// First token with open bits.
 const SMALL: u64 = 8;
@@ -27,8 +27,17 @@ pub(super) fn put_stream(
     raw: &[u8],
 ) -> Result<(), Fault> {
     let packed = packer.compress(raw).map_err(Fault::other)?;
+    put_shorter(out, raw, &packed)
+}
+
+/// Appends `raw` as a stream that PPMd packs.
+pub(super) fn put_text(out: &mut Vec<u8>, raw: &[u8]) -> Result<(), Fault> {
+    put_shorter(out, raw, &text::pack(raw)?)
+}
+
+fn put_shorter(out: &mut Vec<u8>, raw: &[u8], packed: &[u8]) -> Result<(), Fault> {
     let chosen = if packed.len() < raw.len() {
-        &packed
+        packed
     } else {
         raw
     };
@@ -78,18 +87,23 @@ impl<'a> Streams<'a> {
         ))
     }
 
-    /// The next stream, into `out`, with `slack` zeros behind.
-    fn take(&mut self, out: &mut Vec<u8>, slack: usize) -> Result<(), Fault> {
+    /// The next stream's length unpacked, for which there is room, and its bytes, which are passed over.
+    fn next(&mut self) -> Result<(usize, &'a [u8]), Fault> {
         let (raw, body) = self.stream()?;
-        let packed = body.len();
-        self.rest = &self.rest[HEAD + packed..];
+        self.rest = &self.rest[HEAD + body.len()..];
         self.room = self
             .room
             .checked_sub(raw as u64)
             .ok_or_else(|| Fault::new("its streams unpack to more than it says"))?;
+        Ok((raw, body))
+    }
+
+    /// The next stream, into `out`, with `slack` zeros behind.
+    fn take(&mut self, out: &mut Vec<u8>, slack: usize) -> Result<(), Fault> {
+        let (raw, body) = self.next()?;
         out.clear();
         out.reserve(raw + slack);
-        if packed == raw {
+        if body.len() == raw {
             out.extend_from_slice(body);
         } else {
             let unpacked = self
@@ -107,6 +121,18 @@ impl<'a> Streams<'a> {
     /// The next stream as it is.
     pub fn bytes(&mut self, out: &mut Vec<u8>) -> Result<(), Fault> {
         self.take(out, 0)
+    }
+
+    /// The next stream, which PPMd packed.
+    pub fn text(&mut self, out: &mut Vec<u8>) -> Result<(), Fault> {
+        let (raw, body) = self.next()?;
+        out.clear();
+        if body.len() == raw {
+            out.extend_from_slice(body);
+            return Ok(());
+        }
+        out.resize(raw, 0);
+        text::unpack(body, out)
     }
 
     /// The next two streams as a column.

@@ -1,7 +1,8 @@
-//! Fuzz target: a block whose checksums are right, whatever is in it.
+//! Fuzz targets: a block whose checksums are right, whatever is in it, and its text.
 
 use super::block::{From, Packer, Policy, Unpacker};
 use super::section::BlockHead;
+use super::text::{pack, unpack};
 use crate::batch::{Batch, HashKey};
 use crate::engine::SelfLinks;
 use crate::rules::LinkClass;
@@ -17,6 +18,7 @@ fn head_of(data: &[u8]) -> Option<(BlockHead, &[u8])> {
     let mut head = BlockHead::empty(fields[22] & 1 == 1, field(0, 4) as u32, 0);
     head.classes = fields[22] & 2 == 2;
     head.words = fields[22] & 4 == 4;
+    head.ppmd = fields[22] & 8 == 8;
     head.records = field(4, 2) as u32;
     head.names = field(6, 2) as u32;
     head.text = field(8, 4);
@@ -66,7 +68,8 @@ pub(crate) fn block(data: &[u8]) {
     if !batch.entries.iter().all(|entry| is_distinct(&batch, entry)) {
         return;
     }
-    let mut packer = Packer::new(1).expect("a level that is there");
+    let level = if head.ppmd { 10 } else { 1 };
+    let mut packer = Packer::new(level).expect("a level that is there");
     let packed = packer.pack(&batch, BlockHead::empty(head.urls, head.first_name, 0));
     let packed = packed.expect("what was read can be written");
     let again = read(
@@ -88,6 +91,18 @@ pub(crate) fn block(data: &[u8]) {
         );
         assert_eq!(sorted(&batch, one), sorted(&again, other));
     }
+}
+
+/// Text that is unpacked is refused or as long as it should be, whatever it was packed to; and what was
+/// packed comes back.
+pub(crate) fn text(data: &[u8]) {
+    let (len, packed) = data.split_at(data.len().min(2));
+    let mut raw = vec![0; number(len) as usize];
+    let _ = unpack(packed, &mut raw);
+    let again = pack(data).expect("memory takes it");
+    let mut raw = vec![0; data.len()];
+    unpack(&again, &mut raw).expect("what was packed can be unpacked");
+    assert_eq!(raw, data);
 }
 
 fn sorted(batch: &Batch, entry: &crate::batch::Entry) -> Vec<(u32, LinkClass)> {

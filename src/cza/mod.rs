@@ -25,6 +25,7 @@ mod lists;
 mod names;
 mod read;
 mod section;
+mod text;
 mod write;
 
 use crate::decode::Reason;
@@ -36,7 +37,7 @@ pub use read::{Chain, Part};
 pub use write::{Options, Writer, Written};
 
 /// Version of the format.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Oldest version that is read.
 const OLDEST: u32 = 1;
 /// First bytes of an archive. Whatever rewrites line ends, or drops the high bit, breaks them.

@@ -11,7 +11,7 @@ use std::ops::Range;
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use super::Fault;
-use super::column::{Column, Streams, put_stream};
+use super::column::{Column, Streams, put_stream, put_text};
 use super::section::BlockHead;
 use crate::batch::{Batch, Fingerprints};
 use crate::prefix;
@@ -23,8 +23,12 @@ const FREQUENT: usize = 4;
 /// So many different words are counted, the first ones: frequent ones come early, and memory is bounded.
 const COUNTED: usize = 1 << 16;
 
-/// Packs the names of `batch`.
-pub(super) fn pack(batch: &Batch, zstd: &mut zstd::bulk::Compressor<'_>) -> Result<Vec<u8>, Fault> {
+/// Packs the names of `batch`; if `ppmd`, that packs their text.
+pub(super) fn pack(
+    batch: &Batch,
+    zstd: &mut zstd::bulk::Compressor<'_>,
+    ppmd: bool,
+) -> Result<Vec<u8>, Fault> {
     let mut shared = Column::default();
     let mut text = Vec::new();
     let mut last: &[u8] = &[];
@@ -47,7 +51,10 @@ pub(super) fn pack(batch: &Batch, zstd: &mut zstd::bulk::Compressor<'_>) -> Resu
     let mut part = Vec::new();
     shared.put_into(&mut part, zstd)?;
     put_stream(&mut part, zstd, &told)?;
-    put_stream(&mut part, zstd, &coded)?;
+    match ppmd {
+        true => put_text(&mut part, &coded)?,
+        false => put_stream(&mut part, zstd, &coded)?,
+    }
     Ok(part)
 }
 
@@ -127,7 +134,10 @@ impl Names {
             true => self.words.read(&mut streams)?,
             false => streams.column(&mut self.added)?,
         }
-        streams.bytes(&mut self.text)?;
+        match head.ppmd {
+            true => streams.text(&mut self.text)?,
+            false => streams.bytes(&mut self.text)?,
+        }
         streams.end()?;
         let wrong = || Fault::new("a name's length is wrong");
         let mut rest = &self.text[..];
@@ -253,9 +263,9 @@ mod tests {
         batch
     }
 
-    fn packed(names: &[&str]) -> Vec<u8> {
+    fn packed(names: &[&str], ppmd: bool) -> Vec<u8> {
         let mut zstd = zstd::bulk::Compressor::new(1).unwrap();
-        pack(&batch(names), &mut zstd).unwrap()
+        pack(&batch(names), &mut zstd, ppmd).unwrap()
     }
 
     fn head(names: &[&str]) -> BlockHead {
@@ -307,10 +317,16 @@ mod tests {
             .collect();
         let web: Vec<&str> = web.iter().map(String::as_str).collect();
         for names in [&all[..], &all[..200], &web, &["a"], &[]] {
-            let batch = unpacked(&packed(names), &head(names)).unwrap();
-            assert_eq!(batch.text_ends.len(), names.len());
-            for (at, name) in names.iter().enumerate() {
-                assert_eq!(batch.name(at as u32), name.as_bytes());
+            for ppmd in [false, true] {
+                let head = BlockHead {
+                    ppmd,
+                    ..head(names)
+                };
+                let batch = unpacked(&packed(names, ppmd), &head).unwrap();
+                assert_eq!(batch.text_ends.len(), names.len());
+                for (at, name) in names.iter().enumerate() {
+                    assert_eq!(batch.name(at as u32), name.as_bytes());
+                }
             }
         }
     }

@@ -30,6 +30,8 @@ const URLS: u8 = 1;
 const CLASSES: u8 = 2;
 /// Flag: names are told in words. Without: as version 1 told them.
 const WORDS: u8 = 4;
+/// Flag: PPMd packed the text of the names, not zstd.
+const PPMD: u8 = 8;
 /// Memory that a record takes, unpacked.
 const ENTRY_MEMORY: u64 = 80;
 const _: () = assert!(size_of::<crate::batch::Entry>() as u64 <= ENTRY_MEMORY);
@@ -153,6 +155,8 @@ pub(super) struct BlockHead {
     pub classes: bool,
     /// Whether names are told in words.
     pub words: bool,
+    /// Whether PPMd packed their text.
+    pub ppmd: bool,
     pub from: From,
     pub records: u32,
     pub names: u32,
@@ -181,6 +185,7 @@ impl BlockHead {
             urls,
             classes: false,
             words: false,
+            ppmd: false,
             from: From::Zero,
             records: 0,
             names: 0,
@@ -201,7 +206,8 @@ impl BlockHead {
         let mut out = BLOCK.to_vec();
         let flags = (u8::from(self.urls) * URLS)
             | (u8::from(self.classes) * CLASSES)
-            | (u8::from(self.words) * WORDS);
+            | (u8::from(self.words) * WORDS)
+            | (u8::from(self.ppmd) * PPMD);
         put!(out, flags, self.from as u8, 0u16);
         put!(out, self.records, self.names, self.first_name, 0u32);
         put!(out, self.first_record, self.text, self.targets, self.links);
@@ -227,7 +233,7 @@ impl BlockHead {
         let zero = fields.next(2);
         let from = From::ALL
             .get(from)
-            .filter(|_| flags & !(URLS | CLASSES | WORDS) == 0 && zero == 0);
+            .filter(|_| flags & !(URLS | CLASSES | WORDS | PPMD) == 0 && zero == 0);
         let Some(&from) = from else {
             return Err(Refusal::Unknown("a block with unknown features".into()));
         };
@@ -240,6 +246,7 @@ impl BlockHead {
             urls: flags & URLS != 0,
             classes: flags & CLASSES != 0,
             words: flags & WORDS != 0,
+            ppmd: flags & PPMD != 0,
             from,
             records,
             names,

@@ -36,7 +36,7 @@ const DEPTH: usize = 1;
 /// How an archive is written.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The zstd level, 1 to 22.
+    /// The zstd level, 1 to 22. From 10 on PPMd packs the names, smaller and slower.
     pub level: i32,
     /// Threads that pack, at least 1.
     pub threads: usize,

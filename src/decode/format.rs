@@ -220,10 +220,10 @@ fn is_index(start: &[u8]) -> bool {
 }
 
 /// Whether it looks like an archive without being one: most of its first bytes are right, or it begins
-/// with a later section. Text has no bytes as the heads of sections do.
+/// with a later section. Text has no zeros, and the heads of sections do.
 fn is_part_of_archive(head: &[u8]) -> bool {
     let right = head.iter().zip(&MAGIC).filter(|(a, b)| a == b).count();
-    right + 2 >= MAGIC.len() || (head.starts_with(b"CZA") && head.get(4).is_some_and(|&b| b < 9))
+    right + 2 >= MAGIC.len() || (head.starts_with(b"CZA") && head.get(6..8) == Some(&[0, 0]))
 }
 
 /// What a WARC file is shows by its first record that is no `warcinfo`; `None`: that is not there yet.

@@ -40,7 +40,7 @@ pub struct Conversion {
     pub strict: bool,
     /// Threads that decode, and as many that pack. At least 1.
     pub threads: usize,
-    /// The zstd level, 1 to 22.
+    /// See [`Options::level`].
     pub level: i32,
     /// See [`Options::block_records`].
     pub block_records: usize,

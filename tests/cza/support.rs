@@ -33,7 +33,7 @@ pub fn conversion(input: &Path, format: Option<Format>, block_records: usize) ->
         format,
         strict: false,
         threads: 1,
-        level: 3,
+        level: 12,
         block_records,
         limits: Limits::default(),
         source: SourceOptions::default(),
