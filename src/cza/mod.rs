@@ -32,8 +32,8 @@ use crate::decode::Reason;
 
 pub use decoder::Cza;
 pub use index::{Index, Stretch};
-pub(crate) use read::Reader;
 pub use read::{Chain, Part};
+pub(crate) use read::{Reader, memory};
 pub use write::{Options, Writer, Written};
 
 /// Version of the format.

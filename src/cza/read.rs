@@ -8,6 +8,7 @@ use super::section::{
     BLOCK, BLOCK_HEAD, BlockHead, END, END_HEAD, EndHead, HEADER, Header, Refusal, section_len,
     tail_bytes,
 };
+use super::text::MEMORY;
 use crate::batch::{Batch, Fingerprints, Rules};
 use crate::source::{Chunk, Damage, DamageKind, InputName};
 use crate::store::number;
@@ -253,6 +254,25 @@ impl Reader {
     }
 }
 
+/// Bytes that a chunk of an archive takes at most while it is read: itself, and the largest of its blocks
+/// unpacked, without names that are among the first `known`.
+pub(crate) fn memory(chunk: &[u8], known: u64) -> u64 {
+    let (mut at, mut most) = (0, 0);
+    while let Ok(Some(len)) = section_len(&chunk[at..]) {
+        if chunk[at..].starts_with(&BLOCK)
+            && let Ok(head) = BlockHead::read(&chunk[at..at + BLOCK_HEAD])
+        {
+            let is_known = head.names_end().is_ok_and(|end| u64::from(end) <= known);
+            most = most.max(match is_known {
+                true => head.records_memory(),
+                false => head.memory().saturating_add(u64::from(MEMORY)),
+            });
+        }
+        at = at.saturating_add(len as usize).min(chunk.len());
+    }
+    most.saturating_add(chunk.len() as u64)
+}
+
 /// Checks what follows the head of the end.
 fn end_is_sound(head: &EndHead, bytes: &[u8]) -> Result<(), Fault> {
     let body = &bytes[END_HEAD..];
@@ -382,26 +402,67 @@ mod tests {
     use crate::limits::Limits;
     use crate::source::{Source, SourceOptions};
 
-    /// A batch that comes back is what the next section goes into, in the next chunk too, and nothing of what
-    /// was in it is left.
-    #[test]
-    fn batches_are_used_again() {
-        let limits = Limits::default();
-        let rules = Rules {
+    fn rules(limits: &Limits) -> Rules {
+        Rules {
             limits: limits.clone(),
             self_links: SelfLinks::Drop,
             key: HashKey([1, 2]),
             input: Default::default(),
-            classes: false,
-        };
+            classes: true,
+        }
+    }
+
+    /// The sample, and its name.
+    fn sample(limits: &Limits) -> (Chunk, InputName) {
         let sample = concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/formats/samples/good/cza/crawl.cza"
         );
         let name = InputName::File(sample.into());
-        let mut source = Source::open(&name, &limits, &SourceOptions::default()).unwrap();
+        let mut source = Source::open(&name, limits, &SourceOptions::default()).unwrap();
         let chunk = source.next_chunk(&Cza, Vec::new()).unwrap().unwrap();
-        let mut reader = Reader::new(name, rules, 0).unwrap();
+        (chunk, name)
+    }
+
+    #[test]
+    fn a_chunk_takes_no_more_than_is_said() {
+        let limits = Limits::default();
+        let (chunk, name) = sample(&limits);
+        let bytes = chunk.bytes.len() as u64;
+        let unpacked = |known: u64| {
+            let mut reader = Reader::new(name.clone(), rules(&limits), known).unwrap();
+            let mut most = 0;
+            let emit = |batch: Batch, _: bool| {
+                most = most.max(
+                    size_of_val(&batch.text[..])
+                        + size_of_val(&batch.text_ends[..])
+                        + size_of_val(&batch.fingerprints[..])
+                        + size_of_val(&batch.entries[..])
+                        + size_of_val(&batch.links[..])
+                        + size_of_val(&batch.classes[..]),
+                );
+                Some(Batch::default())
+            };
+            reader.run(&chunk, emit).unwrap();
+            most as u64
+        };
+        let (all, known) = (unpacked(0), unpacked(6));
+        assert!(all > known && known > 0, "{all} {known}");
+        let said = |known| memory(&chunk.bytes, known) - bytes;
+        assert!(said(0) >= all + u64::from(MEMORY) && said(6) >= known);
+        assert!(said(0) > said(6) + u64::from(MEMORY));
+        // Of what is no section nothing is known but its length.
+        assert_eq!(memory(&chunk.bytes[1..], 0), bytes - 1);
+        assert_eq!(memory(&[], 0), 0);
+    }
+
+    /// A batch that comes back is what the next section goes into, in the next chunk too, and nothing of what
+    /// was in it is left.
+    #[test]
+    fn batches_are_used_again() {
+        let limits = Limits::default();
+        let (chunk, name) = sample(&limits);
+        let mut reader = Reader::new(name, rules(&limits), 0).unwrap();
         let mut read = |mut next: Box<dyn FnMut(Batch) -> Batch>| {
             let mut records = Vec::new();
             let emit = |batch: Batch, _: bool| {

@@ -283,17 +283,16 @@ impl BlockHead {
 
     /// Bytes of memory that the block takes, packed and unpacked.
     pub fn memory(&self) -> u64 {
-        let parts = [
-            self.body(),
-            self.text,
-            self.columns(),
-            self.targets.saturating_mul(6),
-            u64::from(self.names) * 44,
-            u64::from(self.records) * ENTRY_MEMORY,
-        ];
-        parts
-            .iter()
-            .fold(0, |sum: u64, &part| sum.saturating_add(part))
+        let names = self.text.saturating_add(u64::from(self.names) * 44);
+        let unpacked = self.records_memory().saturating_add(names);
+        unpacked.saturating_add(self.body())
+    }
+
+    /// Of it, what its records take unpacked.
+    pub fn records_memory(&self) -> u64 {
+        let links = self.targets.saturating_mul(6);
+        let records = u64::from(self.records) * ENTRY_MEMORY;
+        self.columns().saturating_add(links).saturating_add(records)
     }
 }
 

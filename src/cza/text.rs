@@ -13,7 +13,7 @@ use super::Fault;
 /// Bytes that the model looks back. More would need more time and memory, and gain little.
 const ORDER: u32 = 4;
 /// Memory of the model: enough for a block of usual size.
-const MEMORY: u32 = 8 << 20;
+pub(super) const MEMORY: u32 = 8 << 20;
 
 /// A stream for [`unpack`].
 pub(super) fn pack(raw: &[u8]) -> Result<Vec<u8>, Fault> {

@@ -1,24 +1,27 @@
 //! How much of an input is on its way through the pipeline at a time, whatever the number of
 //! threads: its memory must not grow with them when records are huge.
 //!
-//! Two rules. The reader hands out a chunk when it fits the [`BUDGET`] with those on their way, or
+//! Two rules. The reader hands out a chunk when it fits the budget with those on their way, or
 //! alone. And a decoder whose record outgrows a batch by far (relative links on a long base) goes on
 //! with it only once all pieces before it were applied. Pieces are applied in order and never wait
 //! for later ones, so neither can wait for ever.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-/// Bytes of chunks on their way from the reader to the caller.
-const BUDGET: usize = 48 << 20;
-
 /// What was handed out, and what of it is done. Copies are the same flow.
-#[derive(Clone, Default)]
-pub(super) struct Flow(Arc<(Mutex<State>, Condvar)>);
+#[derive(Clone)]
+pub(super) struct Flow {
+    /// Bytes that may be on their way from the reader to the caller.
+    budget: u64,
+    state: Arc<(Mutex<State>, Condvar)>,
+}
 
 #[derive(Default)]
 struct State {
-    /// Bytes of chunks that are on their way.
-    bytes: usize,
+    /// What each chunk that is on its way takes, in order; and their sum.
+    chunks_bytes: VecDeque<u64>,
+    bytes: u64,
     /// Chunks done, and pieces of the next one.
     chunks: u64,
     pieces: u64,
@@ -27,8 +30,15 @@ struct State {
 }
 
 impl Flow {
+    pub fn new(budget: u64) -> Flow {
+        Flow {
+            budget,
+            state: Arc::default(),
+        }
+    }
+
     fn wait_until(&self, ready: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
-        let (state, changed) = &*self.0;
+        let (state, changed) = &*self.state;
         let mut state = state.lock().unwrap_or_else(|held| held.into_inner());
         while !ready(&state) && !state.closed {
             state = changed.wait(state).unwrap_or_else(|held| held.into_inner());
@@ -37,15 +47,18 @@ impl Flow {
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
-        let (state, changed) = &*self.0;
+        let (state, changed) = &*self.state;
         change(&mut state.lock().unwrap_or_else(|held| held.into_inner()));
         changed.notify_all();
     }
 
-    /// Waits until a chunk of `len` bytes may be on its way.
-    pub fn admit(&self, len: usize) {
-        self.wait_until(|state| state.bytes == 0 || state.bytes + len <= BUDGET)
-            .bytes += len;
+    /// Waits until a chunk that takes so many bytes may be on its way.
+    pub fn admit(&self, bytes: u64) {
+        let fits =
+            |state: &State| state.bytes == 0 || state.bytes.saturating_add(bytes) <= self.budget;
+        let mut state = self.wait_until(fits);
+        state.chunks_bytes.push_back(bytes);
+        state.bytes += bytes;
     }
 
     /// Waits until `chunks` chunks are done, and `pieces` of the next.
@@ -53,12 +66,12 @@ impl Flow {
         drop(self.wait_until(|state| (state.chunks, state.pieces) == (chunks, pieces)));
     }
 
-    /// A piece is done; if it was the last of its chunk, of `len` bytes, so is that.
-    pub fn done(&self, last: Option<usize>) {
-        self.change(|state| match last {
-            None => state.pieces += 1,
-            Some(len) => {
-                state.bytes -= len.min(state.bytes);
+    /// A piece is done; if it was the last of its chunk, so is that.
+    pub fn done(&self, last: bool) {
+        self.change(|state| {
+            state.pieces += 1;
+            if last {
+                state.bytes -= state.chunks_bytes.pop_front().unwrap_or(0);
                 state.chunks += 1;
                 state.pieces = 0;
             }
@@ -93,33 +106,39 @@ mod tests {
 
     #[test]
     fn a_huge_chunk_goes_alone() {
-        let flow = Flow::default();
-        flow.admit(BUDGET - 1);
+        let flow = Flow::new(10);
+        flow.admit(9);
         flow.admit(1);
         let reader = flow.clone();
-        waits(move || reader.admit(1), || flow.done(Some(BUDGET - 1)));
+        waits(
+            move || reader.admit(1),
+            || {
+                flow.done(false);
+                flow.done(true);
+            },
+        );
         let reader = flow.clone();
         waits(
-            move || reader.admit(2 * BUDGET),
+            move || reader.admit(20),
             || {
-                flow.done(Some(1));
-                flow.done(Some(1));
+                flow.done(true);
+                flow.done(true);
             },
         );
     }
 
     #[test]
     fn a_huge_record_waits_for_its_turn() {
-        let flow = Flow::default();
+        let flow = Flow::new(10);
         flow.await_turn(0, 0);
         let decoder = flow.clone();
         waits(
             move || decoder.await_turn(1, 2),
             || {
-                flow.done(None);
-                flow.done(Some(5));
-                flow.done(None);
-                flow.done(None);
+                flow.done(false);
+                flow.done(true);
+                flow.done(false);
+                flow.done(false);
             },
         );
         let decoder = flow.clone();

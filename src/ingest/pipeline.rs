@@ -23,6 +23,13 @@ const DEPTH: usize = 3;
 /// Batches waiting for the caller, for each decoder. One may be far larger than its chunk, where
 /// relative links are made absolute, so few wait.
 const PIECES: usize = 1;
+/// Bytes of chunks on their way. What is made of them takes a few times as much.
+const CHUNKS_BYTES: u64 = 48 << 20;
+/// The same of an archive, with what is made of them.
+const BLOCKS_BYTES: u64 = 160 << 20;
+/// Decoders of an archive at the most. Each keeps memory of the size of a block, and three unpack as fast
+/// as the caller applies.
+const ARCHIVE_DECODERS: usize = 8;
 /// How long the caller waits before it looks up from an idle input.
 pub(super) const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -83,8 +90,8 @@ impl Spent {
 /// A running pipeline. Dropped early, its threads end by themselves.
 pub(crate) struct Pipeline {
     flow: Flow,
-    /// What the piece handed out last was to the flow; it is done when the next one is asked for.
-    handed: Option<Option<usize>>,
+    /// Whether the piece handed out last was its chunk's last; it is done when the next one is asked for.
+    handed: Option<bool>,
     decoded: Vec<Receiver<Decoded>>,
     turn: usize,
     spent: Spent,
@@ -104,14 +111,19 @@ impl Pipeline {
         spent: &Spent,
     ) -> Result<Pipeline> {
         let decoder = format.decoder_by(&rules.input, &rules.limits);
-        if format == Format::Cza {
+        let is_archive = format == Format::Cza;
+        let (most, budget) = match is_archive {
+            true => (ARCHIVE_DECODERS, BLOCKS_BYTES),
+            false => (usize::MAX, CHUNKS_BYTES),
+        };
+        if is_archive {
             source.limit_record(rules.limits.block_bytes);
         }
         let mut chunks = Vec::new();
         let mut decoded = Vec::new();
         let mut decoders = Vec::new();
-        let flow = Flow::default();
-        let threads = threads.max(1);
+        let flow = Flow::new(budget);
+        let threads = threads.clamp(1, most);
         for thread in 0..threads {
             let (give_chunk, take_chunk) = bounded(DEPTH);
             let (give_piece, take_piece) = bounded(PIECES);
@@ -139,7 +151,13 @@ impl Pipeline {
         }
         let (reading, buffers) = (flow.clone(), spent.clone());
         let reader = spawn("read", move || {
-            read(source, &*decoder, &chunks, &buffers, &reading)
+            let admit = |chunk: &[u8]| {
+                reading.admit(match is_archive {
+                    true => cza::memory(chunk, known),
+                    false => chunk.len() as u64,
+                });
+            };
+            read(source, &*decoder, &chunks, &buffers, admit)
         })?;
         Ok(Pipeline {
             flow,
@@ -161,7 +179,7 @@ impl Pipeline {
         match from.recv_timeout(PATIENCE) {
             Ok(piece) => {
                 let piece = piece?;
-                self.handed = Some(piece.last.then_some(piece.chunk.bytes.len()));
+                self.handed = Some(piece.last);
                 self.turn += usize::from(piece.last);
                 Ok(Next::Piece(piece))
             }
@@ -208,14 +226,14 @@ fn read(
     decoder: &dyn Decoder,
     chunks: &[Sender<Result<Chunk>>],
     spent: &Spent,
-    flow: &Flow,
+    admit: impl Fn(&[u8]),
 ) -> Summary {
     for turn in 0.. {
         let to = &chunks[turn % chunks.len()];
         match source.next_chunk(decoder, spent.buffer()) {
             Ok(None) => break,
             Ok(Some(chunk)) => {
-                flow.admit(chunk.bytes.len());
+                admit(&chunk.bytes);
                 if to.send(Ok(chunk)).is_err() {
                     break;
                 }
