@@ -1,6 +1,6 @@
 //! Streams and columns: how the numbers and the text of a block are laid down.
 //!
-//! A *stream* is some bytes, packed as one zstd frame (the text of names perhaps by PPMd) where that helps. A *column* of numbers is two
+//! A *stream* is some bytes, packed where that helps: as one zstd frame, or (the text of names) by PPMd. A *column* of numbers is two
 //! streams: for each number one byte that says how large it is (its *token*), and the bits that the
 //! tokens leave open. Tokens repeat and are packed well; the open bits are noise, and stay as they are.
 //!

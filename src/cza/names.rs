@@ -127,7 +127,7 @@ impl Names {
         batch: &mut Batch,
     ) -> Result<(), Fault> {
         // Shared text is not in the streams; a length takes eight bytes and a bit at most.
-        let room = head.text + 24 * u64::from(head.names) + 64;
+        let room = head.text.saturating_add(24 * u64::from(head.names) + 64);
         let mut streams = Streams::new(part, zstd, room);
         streams.column(&mut self.shared)?;
         match head.words {

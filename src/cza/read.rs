@@ -14,6 +14,9 @@ use crate::source::{Chunk, Damage, DamageKind, InputName};
 use crate::store::number;
 use crate::{Error, Result};
 
+/// Bytes of memory up to which a block is a usual one.
+const USUAL_BLOCK: u64 = 96 << 20;
+
 /// Where a batch stands in its archive. Names, also those that links and entries speak of, are
 /// numbered through the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -220,6 +223,9 @@ impl Reader {
                 head.memory()
             )));
         }
+        if head.targets > u64::from(u32::MAX) {
+            return Err(Fault::new("it has more links than a block can").into());
+        }
         let (names, records) = body.split_at(head.names_len as usize);
         let is_known = u64::from(head.names_end()?) <= self.known;
         if xxh3_64(records) != head.records_sum || xxh3_64(names) != head.names_sum {
@@ -237,6 +243,10 @@ impl Reader {
         let links = self.rules.limits.links;
         self.unpacker
             .records(records, head, policy, end as u64, batch)?;
+        if head.memory() > USUAL_BLOCK {
+            // What a huge block took is given back.
+            self.unpacker = Unpacker::new()?;
+        }
         let most = batch.entries.iter().map(|entry| entry.counts.read).max();
         if most.is_some_and(|most| u64::from(most) > links) {
             return Err(Fault::new("a record has more links than the archive allows").into());
@@ -254,7 +264,7 @@ impl Reader {
     }
 }
 
-/// Bytes that a chunk of an archive takes at most while it is read: itself, and the largest of its blocks
+/// Roughly the bytes that a chunk of an archive takes while it is read: itself, and the largest of its blocks
 /// unpacked, without names that are among the first `known`.
 pub(crate) fn memory(chunk: &[u8], known: u64) -> u64 {
     let (mut at, mut most) = (0, 0);
@@ -262,10 +272,11 @@ pub(crate) fn memory(chunk: &[u8], known: u64) -> u64 {
         if chunk[at..].starts_with(&BLOCK)
             && let Ok(head) = BlockHead::read(&chunk[at..at + BLOCK_HEAD])
         {
+            let model = u64::from(head.ppmd) * u64::from(MEMORY);
             let is_known = head.names_end().is_ok_and(|end| u64::from(end) <= known);
             most = most.max(match is_known {
                 true => head.records_memory(),
-                false => head.memory().saturating_add(u64::from(MEMORY)),
+                false => head.memory().saturating_add(model),
             });
         }
         at = at.saturating_add(len as usize).min(chunk.len());
@@ -396,10 +407,11 @@ impl Chain {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::HashKey;
+    use crate::batch::{Entry, HashKey};
     use crate::cza::Cza;
-    use crate::engine::SelfLinks;
+    use crate::engine::{Fingerprint, SelfLinks};
     use crate::limits::Limits;
+    use crate::rules::LinkClass;
     use crate::source::{Source, SourceOptions};
 
     fn rules(limits: &Limits) -> Rules {
@@ -424,35 +436,45 @@ mod tests {
         (chunk, name)
     }
 
+    /// Each part of a block counts, with what a batch holds of it; names do not if they are known.
     #[test]
-    fn a_chunk_takes_no_more_than_is_said() {
-        let limits = Limits::default();
-        let (chunk, name) = sample(&limits);
-        let bytes = chunk.bytes.len() as u64;
-        let unpacked = |known: u64| {
-            let mut reader = Reader::new(name.clone(), rules(&limits), known).unwrap();
-            let mut most = 0;
-            let emit = |batch: Batch, _: bool| {
-                most = most.max(
-                    size_of_val(&batch.text[..])
-                        + size_of_val(&batch.text_ends[..])
-                        + size_of_val(&batch.fingerprints[..])
-                        + size_of_val(&batch.entries[..])
-                        + size_of_val(&batch.links[..])
-                        + size_of_val(&batch.classes[..]),
-                );
-                Some(Batch::default())
-            };
-            reader.run(&chunk, emit).unwrap();
-            most as u64
+    fn a_chunk_takes_what_its_largest_block_does() {
+        let known = |head: BlockHead| memory(&head.to_bytes(), u64::MAX) - BLOCK_HEAD as u64;
+        let new = |head: BlockHead| memory(&head.to_bytes(), 0) - BLOCK_HEAD as u64;
+        let empty = BlockHead {
+            names: 1,
+            ..BlockHead::empty(true, 0, 0)
         };
-        let (all, known) = (unpacked(0), unpacked(6));
-        assert!(all > known && known > 0, "{all} {known}");
-        let said = |known| memory(&chunk.bytes, known) - bytes;
-        assert!(said(0) >= all + u64::from(MEMORY) && said(6) >= known);
-        assert!(said(0) > said(6) + u64::from(MEMORY));
+        let more = |change: &dyn Fn(&mut BlockHead)| {
+            let mut head = empty;
+            change(&mut head);
+            [known(head) - known(empty), new(head) - new(empty)]
+        };
+        let names = 1000 * (size_of::<Fingerprint>() + size_of::<u32>()) as u64;
+        let entries = 1000 * size_of::<Entry>() as u64;
+        let links = 1000 * (size_of::<u32>() + size_of::<LinkClass>()) as u64;
+        let [known_names, new_names] = more(&|head| head.names = 1001);
+        assert!(known_names == 0 && new_names >= names);
+        assert_eq!(more(&|head| head.text = 1000), [0, 1000]);
+        assert!(
+            more(&|head| head.records = 1000)
+                .iter()
+                .all(|&n| n >= entries)
+        );
+        assert!(
+            more(&|head| head.targets = 1000)
+                .iter()
+                .all(|&n| n >= links)
+        );
+        let model = [0, u64::from(MEMORY)];
+        assert_eq!(more(&|head| head.ppmd = true), model);
+
+        let (chunk, _) = sample(&Limits::default());
+        let bytes = &chunk.bytes[..];
+        let least = [empty.to_bytes(), bytes.to_vec()].concat();
+        assert_eq!(memory(&least, 6), memory(bytes, 6) + BLOCK_HEAD as u64);
         // Of what is no section nothing is known but its length.
-        assert_eq!(memory(&chunk.bytes[1..], 0), bytes - 1);
+        assert_eq!(memory(&bytes[1..], 0), bytes.len() as u64 - 1);
         assert_eq!(memory(&[], 0), 0);
     }
 

@@ -392,5 +392,7 @@ pub(super) fn section_len(bytes: &[u8]) -> Result<Option<u64>, Refusal> {
         END => EndHead::read(bytes)?.body().ok_or_else(wrong)?,
         _ => 0,
     };
-    Ok(Some(head as u64 + body))
+    // An end may claim so many blocks that its length is no number.
+    let len = body.checked_add(head as u64).ok_or_else(wrong)?;
+    Ok(Some(len))
 }

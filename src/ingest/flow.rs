@@ -58,7 +58,7 @@ impl Flow {
             |state: &State| state.bytes == 0 || state.bytes.saturating_add(bytes) <= self.budget;
         let mut state = self.wait_until(fits);
         state.chunks_bytes.push_back(bytes);
-        state.bytes += bytes;
+        state.bytes = state.bytes.saturating_add(bytes);
     }
 
     /// Waits until `chunks` chunks are done, and `pieces` of the next.
@@ -71,7 +71,8 @@ impl Flow {
         self.change(|state| {
             state.pieces += 1;
             if last {
-                state.bytes -= state.chunks_bytes.pop_front().unwrap_or(0);
+                let bytes = state.chunks_bytes.pop_front().unwrap_or(0);
+                state.bytes = state.bytes.saturating_sub(bytes);
                 state.chunks += 1;
                 state.pieces = 0;
             }
@@ -109,14 +110,9 @@ mod tests {
         let flow = Flow::new(10);
         flow.admit(9);
         flow.admit(1);
+        flow.done(false);
         let reader = flow.clone();
-        waits(
-            move || reader.admit(1),
-            || {
-                flow.done(false);
-                flow.done(true);
-            },
-        );
+        waits(move || reader.admit(9), || flow.done(true));
         let reader = flow.clone();
         waits(
             move || reader.admit(20),

@@ -27,9 +27,9 @@ const PIECES: usize = 1;
 const CHUNKS_BYTES: u64 = 48 << 20;
 /// The same of an archive, with what is made of them.
 const BLOCKS_BYTES: u64 = 160 << 20;
-/// Decoders of an archive at the most. Each keeps memory of the size of a block, and three unpack as fast
-/// as the caller applies.
-const ARCHIVE_DECODERS: usize = 8;
+/// Decoders of an archive at the most. Each keeps memory of the size of a block, and no more chunks than
+/// that are on their way for long.
+const ARCHIVE_DECODERS: usize = 4;
 /// How long the caller waits before it looks up from an idle input.
 pub(super) const PATIENCE: Duration = Duration::from_millis(100);
 

@@ -300,12 +300,11 @@ impl Run<'_> {
             {
                 Next::Piece(piece) => {
                     let stopped = self.piece(&mut reading, &piece)?;
-                    let len = piece.chunk.bytes.len();
-                    pipeline.recycle(piece);
                     if stopped {
                         return Ok(Ended::Stopped);
                     }
-                    self.look_further(pipeline, len);
+                    self.look_further(pipeline, &piece.chunk.bytes, reading.archive.is_some());
+                    pipeline.recycle(piece);
                 }
                 Next::Idle => {
                     if self.stop_asked() {

@@ -142,6 +142,14 @@ fn bad() -> Vec<(&'static str, Vec<u8>)> {
                 seal(bytes, end..end + 64);
             }),
         ),
+        (
+            // A length that is no number of 64 bits.
+            "absurd-end",
+            changed(&|bytes| {
+                bytes[end + 8..end + 16].copy_from_slice(&((1u64 << 59) - 1).to_le_bytes());
+                seal(bytes, end..end + 64);
+            }),
+        ),
         ("index-bit", changed(&|bytes| bytes[end + 64] ^= 1)),
         ("tail", changed(&|bytes| bytes[good.len() - 16] ^= 1)),
         ("empty-block", {

@@ -8,12 +8,15 @@
 use super::Run;
 use super::begin::Begun;
 use super::unchanged::Stamp;
+use crate::cza;
 use crate::decode::Format;
 use crate::ingest::pipeline::Pipeline;
 use crate::source::Source;
 
 /// Where chunks are larger, those of two inputs at a time would take much memory.
 const LARGE: usize = 8 << 20;
+/// The same of an archive, by what they take unpacked.
+const LARGE_UNPACKED: u64 = 64 << 20;
 
 /// An input, and when its turn is.
 pub(super) struct Ahead {
@@ -23,9 +26,17 @@ pub(super) struct Ahead {
 }
 
 impl Run<'_> {
-    /// Begins the next input if the threads of this one, whose chunks have some `len` bytes, have little left to do.
-    pub(super) fn look_further(&mut self, pipeline: &Pipeline, len: usize) {
-        if self.ahead.is_none() && len <= LARGE && pipeline.is_ending() {
+    /// Begins the next input if the threads of this one, of which `chunk` is, have little left to do.
+    pub(super) fn look_further(&mut self, pipeline: &Pipeline, chunk: &[u8], is_archive: bool) {
+        if self.ahead.is_some() || !pipeline.is_ending() {
+            return;
+        }
+        // Names are known by then.
+        let fits = match is_archive {
+            true => cza::memory(chunk, u64::MAX) <= LARGE_UNPACKED,
+            false => chunk.len() <= LARGE,
+        };
+        if fits {
             self.ahead = self.begin_ahead();
         }
     }
