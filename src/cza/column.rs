@@ -1,8 +1,9 @@
 //! Streams and columns: how the numbers and the text of a block are laid down.
 //!
-//! A *stream* is some bytes, packed where that helps: as one zstd frame, or (the text of names) by PPMd. A *column* of numbers is two
-//! streams: for each number one byte that says how large it is (its *token*), and the bits that the
-//! tokens leave open. Tokens repeat and are packed well; the open bits are noise, and stay as they are.
+//! A *stream* is some bytes, packed where that helps: as one zstd frame, or (the text of names) by
+//! PPMd. A *column* of numbers is two streams: for each number one byte that says how large it is (its
+//! *token*), and the bits that the tokens leave open. Tokens repeat and are packed well; the open bits
+//! are noise, and stay as they are.
 //!
 //! | number | token | open bits |
 //! |---|---|---|
