@@ -10,7 +10,10 @@
 //! further call is refused, and its values are left alone, not dropped. What they hold (memory, a file
 //! handle) stays until the process ends. The file is as after a kill: nothing more is written to it.
 //!
-//! A panic hook keeps quiet while the thread is inside the fence; all other panics are told as before.
+//! A panic hook keeps quiet while the thread is inside the fence; all other panics are told as before. What no
+//! fence holds is a second panic, of a value that redb drops while the first unwinds: the process has to end.
+//! Then the hook says why, and it ends as for any damaged file. Rot in redb's table of freed pages was seen to
+//! do that, in a commit or when the database is closed; nothing is written by then.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -19,6 +22,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once};
 
 use crate::{Error, Result};
+
+/// What Rust calls a panic that cannot unwind, since another one does.
+const SECOND: &str = "panic in a destructor during cleanup";
+/// What is wrong with a database that makes redb panic.
+const UNUSABLE: &str = "redb cannot use its pages";
+/// The program's exit code for a damaged file of a store.
+const EXIT_DAMAGED: i32 = 5;
 
 thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
@@ -32,6 +42,9 @@ fn contained<T>(work: impl FnOnce() -> T) -> Option<T> {
         set_hook(Box::new(move |panic| {
             if !INSIDE.try_with(Cell::get).unwrap_or(false) {
                 before(panic);
+            } else if panic.payload().downcast_ref() == Some(&SECOND) {
+                eprintln!("cashrank: {UNUSABLE}, and nothing more can be done with the store; see `verify --deep`");
+                std::process::exit(EXIT_DAMAGED);
             }
         }));
     });
@@ -73,7 +86,7 @@ impl Fence {
             }
             self.broken.store(true, Ordering::Release);
         }
-        Err(Error::damaged(&self.path, "redb cannot use its pages"))
+        Err(Error::damaged(&self.path, UNUSABLE))
     }
 
     /// As [`Fence::call`], for what makes a value that must be dropped inside the fence.
@@ -184,6 +197,29 @@ mod tests {
         drop(fence.hold(|| Ok(Loud(&DROPPED))).unwrap());
         assert!(DROPPED.load(Ordering::Acquire));
         assert!(fence.call(|| Ok(())).is_err());
+    }
+
+    /// The test runs itself as another process, which is to end.
+    #[test]
+    fn a_second_panic_ends_the_process_as_damage_does() {
+        const CHILD: &str = "CASHRANK_TEST_SECOND_PANIC";
+        if std::env::var_os(CHILD).is_some() {
+            let _ = fence().call(|| -> Result<()> {
+                static DROPPED: AtomicBool = AtomicBool::new(false);
+                let _loud = Loud(&DROPPED);
+                panic!("inside");
+            });
+            return;
+        }
+        let name = "store::fence::tests::a_second_panic_ends_the_process_as_damage_does";
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .env(CHILD, "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&child.stderr);
+        assert_eq!(child.status.code(), Some(EXIT_DAMAGED), "{said}");
+        assert!(said.contains(UNUSABLE), "{said}");
     }
 
     #[test]

@@ -116,11 +116,17 @@ fn look(disk: &Memory) -> Looked {
     let settings = looked.note(settings_of(disk, dir)).flatten();
     let snapshot = looked.note(read_snapshot(disk));
     let report = looked.note(verify(disk));
-    let state = settings.as_ref().and_then(|settings| {
-        let opened = Store::open(Arc::new(disk.copy()), dir, settings, &limits());
-        let opened = looked.note(opened)?;
-        Some((opened.engine.state(), opened.progress))
-    });
+    // redb writes when it is closed, and on rotten pages that may end the process: see the fence.
+    let pages = open_view(disk, dir).map(|view| view.check_database());
+    let is_rotten = matches!(pages, Ok(Err(_)));
+    let state = settings
+        .as_ref()
+        .filter(|_| !is_rotten)
+        .and_then(|settings| {
+            let opened = Store::open(Arc::new(disk.copy()), dir, settings, &limits());
+            let opened = looked.note(opened)?;
+            Some((opened.engine.state(), opened.progress))
+        });
     looked.found = Found {
         settings,
         report,
