@@ -150,6 +150,31 @@ fn unverified_records_are_not_sealed() {
     }
 }
 
+/// Names are packed by zstd up to level 9, by PPMd from 10 on; the archives say the same.
+#[test]
+fn levels_pack_names_in_two_ways() {
+    let records = crawl(11, 60);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let made = |bytes: &[u8], format, level| {
+        std::fs::write(file.path(), bytes).unwrap();
+        let mut job = support::conversion(file.path(), format, 13);
+        job.level = level;
+        let (bytes, converted) = convert(&job, Vec::new(), "".into(), &mut Silent).unwrap();
+        assert!(converted.bad_end.is_none());
+        bytes
+    };
+    let [by_zstd, by_ppmd] =
+        [9, 10].map(|level| made(records.as_bytes(), Some(Format::Records), level));
+    for (bytes, flag) in [(&by_zstd, 0), (&by_ppmd, 8)] {
+        for block in &index_of(bytes).blocks {
+            assert_eq!(bytes[block.offset as usize + 4] & 8, flag);
+        }
+    }
+    assert!(by_zstd != by_ppmd);
+    assert!(made(&by_zstd, None, 10) == by_ppmd);
+    assert!(made(&by_ppmd, None, 9) == by_zstd);
+}
+
 /// Nothing at all is an archive, too.
 #[test]
 fn an_archive_of_nothing() {

@@ -106,7 +106,7 @@ fn counts_of(counts: &LinkCounts) -> [u32; 5] {
 }
 
 /// Level from which on PPMd packs the text of names. Below it, archives are read faster in the first pass.
-const PPMD_LEVEL: i32 = 10;
+pub(super) const PPMD_LEVEL: i32 = 10;
 
 /// Packs blocks. Keeps its memory from one to the next.
 pub(super) struct Packer {

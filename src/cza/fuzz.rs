@@ -1,6 +1,6 @@
 //! Fuzz targets: a block whose checksums are right, whatever is in it, and its text.
 
-use super::block::{From, Packer, Policy, Unpacker};
+use super::block::{From, PPMD_LEVEL, Packer, Policy, Unpacker};
 use super::section::BlockHead;
 use super::text::{pack, unpack};
 use crate::batch::{Batch, HashKey};
@@ -68,7 +68,7 @@ pub(crate) fn block(data: &[u8]) {
     if !batch.entries.iter().all(|entry| is_distinct(&batch, entry)) {
         return;
     }
-    let level = if head.ppmd { 10 } else { 1 };
+    let level = if head.ppmd { PPMD_LEVEL } else { 1 };
     let mut packer = Packer::new(level).expect("a level that is there");
     let packed = packer.pack(&batch, BlockHead::empty(head.urls, head.first_name, 0));
     let packed = packed.expect("what was read can be written");

@@ -2,13 +2,12 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::Fault;
 use super::block::{Policy, Unpacker};
 use super::section::{
     BLOCK, BLOCK_HEAD, BlockHead, END, END_HEAD, EndHead, HEADER, Header, Refusal, section_len,
     tail_bytes,
 };
-use super::text::MEMORY;
+use super::{Fault, text};
 use crate::batch::{Batch, Fingerprints, Rules};
 use crate::source::{Chunk, Damage, DamageKind, InputName};
 use crate::store::number;
@@ -272,7 +271,7 @@ pub(crate) fn memory(chunk: &[u8], known: u64) -> u64 {
         if chunk[at..].starts_with(&BLOCK)
             && let Ok(head) = BlockHead::read(&chunk[at..at + BLOCK_HEAD])
         {
-            let model = u64::from(head.ppmd) * u64::from(MEMORY);
+            let model = u64::from(head.ppmd) * u64::from(text::MEMORY);
             let is_known = head.names_end().is_ok_and(|end| u64::from(end) <= known);
             most = most.max(match is_known {
                 true => head.records_memory(),
@@ -466,7 +465,7 @@ mod tests {
                 .iter()
                 .all(|&n| n >= links)
         );
-        let model = [0, u64::from(MEMORY)];
+        let model = [0, u64::from(text::MEMORY)];
         assert_eq!(more(&|head| head.ppmd = true), model);
 
         let (chunk, _) = sample(&Limits::default());

@@ -19,9 +19,8 @@ pub(super) struct Flow {
 
 #[derive(Default)]
 struct State {
-    /// What each chunk that is on its way takes, in order; and their sum.
-    chunks_bytes: VecDeque<u64>,
-    bytes: u64,
+    /// Bytes that each chunk on its way takes, in order.
+    taken: VecDeque<u64>,
     /// Chunks done, and pieces of the next one.
     chunks: u64,
     pieces: u64,
@@ -54,11 +53,11 @@ impl Flow {
 
     /// Waits until a chunk that takes so many bytes may be on its way.
     pub fn admit(&self, bytes: u64) {
-        let fits =
-            |state: &State| state.bytes == 0 || state.bytes.saturating_add(bytes) <= self.budget;
-        let mut state = self.wait_until(fits);
-        state.chunks_bytes.push_back(bytes);
-        state.bytes = state.bytes.saturating_add(bytes);
+        let fits = |state: &State| {
+            let all = state.taken.iter().copied().fold(bytes, u64::saturating_add);
+            state.taken.is_empty() || all <= self.budget
+        };
+        self.wait_until(fits).taken.push_back(bytes);
     }
 
     /// Waits until `chunks` chunks are done, and `pieces` of the next.
@@ -71,8 +70,7 @@ impl Flow {
         self.change(|state| {
             state.pieces += 1;
             if last {
-                let bytes = state.chunks_bytes.pop_front().unwrap_or(0);
-                state.bytes = state.bytes.saturating_sub(bytes);
+                state.taken.pop_front();
                 state.chunks += 1;
                 state.pieces = 0;
             }

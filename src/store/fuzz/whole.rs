@@ -115,10 +115,9 @@ fn look(disk: &Memory) -> Looked {
     };
     let settings = looked.note(settings_of(disk, dir)).flatten();
     let snapshot = looked.note(read_snapshot(disk));
-    let report = looked.note(verify(disk));
+    let mut is_rotten = false;
+    let report = looked.note(verify(disk, &mut is_rotten));
     // redb writes when it is closed, and on rotten pages that may end the process: see the fence.
-    let pages = open_view(disk, dir).map(|view| view.check_database());
-    let is_rotten = matches!(pages, Ok(Err(_)));
     let state = settings
         .as_ref()
         .filter(|_| !is_rotten)
@@ -143,11 +142,13 @@ fn read_snapshot(disk: &dyn Disk) -> Result<Vec<(String, Ranked)>> {
     pages.map(|(page, name)| Ok((name?, page?))).collect()
 }
 
-fn verify(disk: &dyn Disk) -> Result<Report> {
+/// `is_rotten`: whether redb's pages are.
+fn verify(disk: &dyn Disk, is_rotten: &mut bool) -> Result<Report> {
     let view = open_view(disk, Path::new(DIR))?;
-    let report = view.verify()?;
-    view.check_database()?;
-    Ok(report)
+    let report = view.verify();
+    let pages = view.check_database();
+    *is_rotten = pages.is_err();
+    pages.and(report)
 }
 
 /// Input: which file, what to do (0: replace it by the rest; 1: cut it; else: change parts of it),
