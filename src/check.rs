@@ -6,6 +6,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use crate::ingest::replay::REPLAY;
 use crate::memory::check_room;
 use crate::snapshot::{Columns, Info, Latest, Snapshot};
 use crate::store::{Disk, SNAPSHOTS, View, identity_of, open_view_to, verify_spool};
@@ -189,7 +190,7 @@ impl Checked {
 
     fn list(&mut self, disk: &dyn Disk, dir: &Path) {
         let own = |name: &str| {
-            const OTHERS: [&str; 4] = ["lock", "marks", SNAPSHOTS, "spool"];
+            const OTHERS: [&str; 5] = ["lock", "marks", REPLAY, SNAPSHOTS, "spool"];
             OTHERS.contains(&name) || crate::store::PARTS.iter().any(|part| part.name == name)
         };
         let number = |name: &str| name.parse::<u64>().is_ok();

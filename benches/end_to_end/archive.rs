@@ -1,7 +1,10 @@
-//! Part `archive`: a crawl archive made of JSON lines, and passes over it.
+//! Part `archive`: a crawl archive made of JSON lines, and passes over both: over what the first pass kept, and over
+//! the archive itself.
 //!
 //! The time of a later pass is the difference of two runs, one of [`FEW`] passes and one of
 //! [`MANY`], over their difference in passes: start, first pass and snapshot fall out.
+
+use std::path::Path;
 
 use crate::bench::{Bench, median, size, standing};
 use crate::input;
@@ -12,7 +15,7 @@ const MANY: u64 = 12;
 
 pub fn run(bench: &mut Bench) {
     let input = input::crawl(bench);
-    let (pages, links) = (bench.options.pages, bench.options.links);
+    let links = bench.options.links;
     let archive = bench.folder.join("bench.cza");
     bench.report.title("archive");
     let mut convert = bench.cashrank(&["convert", "-o"]);
@@ -27,6 +30,20 @@ pub fn run(bench: &mut Bench) {
         bytes as f64 / links as f64,
         made.peak_mib()
     ));
+    passes(bench, "archive", &archive, &[]);
+    passes(
+        bench,
+        "archive, nothing kept",
+        &archive,
+        &["--replay-disk", "0"],
+    );
+    passes(bench, "JSON lines", &input, &[]);
+    let _ = std::fs::remove_file(&archive);
+}
+
+fn passes(bench: &mut Bench, name: &str, input: &Path, more: &[&str]) {
+    let (pages, links) = (bench.options.pages, bench.options.links);
+    bench.report.line(&format!("passes    over the {name}"));
     bench.report.line(&format!(
         "{:>8} {:>9} {:>11} {:>12}  peak MiB",
         format!("{FEW} pass s"),
@@ -36,8 +53,10 @@ pub fn run(bench: &mut Bench) {
     ));
     let mut rates = Vec::new();
     for _ in 0..bench.options.runs {
-        let few = bench.ingest(&archive, &["--repeat", &FEW.to_string()]);
-        let many = bench.ingest(&archive, &["--repeat", &MANY.to_string()]);
+        let [few, many] = [FEW, MANY].map(|passes| {
+            let passes = passes.to_string();
+            bench.ingest(input, &[&["--repeat", &passes], more].concat())
+        });
         let (short, long) = (few.json(), many.json());
         let pass_s = (many.wall_s - few.wall_s) / (MANY - FEW) as f64;
         let rate = links as f64 / pass_s;
@@ -59,5 +78,4 @@ pub fn run(bench: &mut Bench) {
     bench
         .report
         .line(&format!("median    {rate:.0} links/s in later passes"));
-    let _ = std::fs::remove_file(&archive);
 }

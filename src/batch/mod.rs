@@ -125,6 +125,8 @@ pub struct Batch {
     /// A part of a crawl archive: its place there. Entries and links then count names from the
     /// archive's first, and the names given here are none or those from `part.first_name` on.
     pub part: Option<Part>,
+    /// Entries and links count pages, all of them known, not names: a replay of what was read before.
+    pub resolved: bool,
 }
 
 impl Batch {
@@ -176,6 +178,7 @@ impl Batch {
         self.others.clear();
         self.statuses.clear();
         self.part = None;
+        self.resolved = false;
     }
 }
 

@@ -11,7 +11,7 @@ use cashrank::Limits;
 use cashrank::decode::{Format, Reason};
 use cashrank::engine::{Config, Counters, Estimator, SelfLinks, Span, WindowPolicy};
 use cashrank::ingest::{
-    Every, Job, Note, Observer, Outcome, StandardInput, Standing, Stream, ingest,
+    Every, Job, Note, Observer, Outcome, REPLAY_BYTES, StandardInput, Standing, Stream, ingest,
 };
 use cashrank::memory::{Need, available, human};
 use cashrank::rules::Follow;
@@ -83,6 +83,10 @@ pub struct Args {
     /// Read the inputs so many times.
     #[arg(long, value_name = "N", default_value_t = 1)]
     repeat: u32,
+    /// With --repeat: most disk to take in the store while it runs for what one pass read, so that those after it
+    /// need not read it again: 4 bytes a link and some 12 a record; 0: none [default: 8G].
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    replay_disk: Option<u64>,
     /// With --repeat: end with the first pass after which the certified bound on the L1 error is EPS or
     /// less.
     #[arg(long, value_name = "EPS", requires = "repeat")]
@@ -296,6 +300,7 @@ impl Args {
             inputs: self.inputs.iter().map(|i| InputName::parse(i)).collect(),
             format: self.format.0,
             repeat: self.repeat,
+            replay_bytes: self.replay_disk.unwrap_or(REPLAY_BYTES),
             until: self.until,
             complete: self.complete,
             strict: self.strict,
@@ -481,6 +486,9 @@ impl Observer for Talk {
                  sort -s -k6,6)",
                 thousands(sources)
             ),
+            Note::NotReplayed { input, why } => {
+                format!("{input}: {why}: passes read it again")
+            }
             Note::Unchecked { input, members } => format!(
                 "{input}: {} frame(s) without a checksum: what they hold could not be verified",
                 thousands(members)

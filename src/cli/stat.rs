@@ -70,6 +70,7 @@ struct Disk {
     marks: u64,
     snapshots: u64,
     spool: u64,
+    replay: u64,
     total: u64,
 }
 
@@ -146,6 +147,7 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
         } else {
             0
         },
+        replay: file("replay"),
         total: 0,
     };
     disk.total = disk.cash
@@ -155,7 +157,8 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
         + disk.database
         + disk.marks
         + disk.snapshots
-        + disk.spool;
+        + disk.spool
+        + disk.replay;
     Ok(disk)
 }
 
@@ -210,7 +213,7 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
         "disk bytes",
         format!(
             "{} (cash {}, correction {}, urls {}, fingerprints {}, database {}, marks {}, \
-             snapshots {}, spool {})",
+             snapshots {}, spool {}, replay {})",
             thousands(disk.total),
             thousands(disk.cash),
             thousands(disk.correction),
@@ -219,7 +222,8 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
             thousands(disk.database),
             thousands(disk.marks),
             thousands(disk.snapshots),
-            thousands(disk.spool)
+            thousands(disk.spool),
+            thousands(disk.replay)
         ),
     )?;
     let memory = &stat.memory_bytes;

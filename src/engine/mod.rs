@@ -356,8 +356,8 @@ impl<A: Archive> Engine<A> {
         self.ahead.clear();
     }
 
-    /// Asks for the memory that the next entries of an archive need, as far as their names' pages are known:
-    /// many at a time, so that none is waited for alone.
+    /// Asks for the memory that the next entries of an archive or a replay need, as far as their names' pages are
+    /// known: many at a time, so that none is waited for alone.
     pub fn look_ahead(&mut self, batch: &Batch, entries: &[Entry]) {
         self.ahead.clear();
         let known = self.names.len();
@@ -366,6 +366,7 @@ impl<A: Archive> Engine<A> {
                 let known = |entry: &Entry| u64::from(entry.names_end) <= known;
                 &entries[..entries.partition_point(known)]
             }
+            None if batch.resolved => entries,
             None => &[],
         };
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
@@ -373,7 +374,12 @@ impl<A: Archive> Engine<A> {
         };
         let names = &batch.links[first.links_start as usize..last.links_end as usize];
         self.ahead_from = first.links_start;
-        self.names.pages(names, &mut self.ahead);
+        match batch.resolved {
+            true => self
+                .ahead
+                .extend(names.iter().map(|&page| PageId(page.into()))),
+            false => self.names.pages(names, &mut self.ahead),
+        }
         for &page in &self.ahead {
             self.ledger.prefetch_target(page);
         }
@@ -383,7 +389,7 @@ impl<A: Archive> Engine<A> {
             }
         }
         let of_pages = entries.iter().filter(|entry| entry.what.is_of_page());
-        for page in of_pages.map(|entry| self.names.page(entry.source)) {
+        for page in of_pages.map(|entry| self.page_of(batch, entry.source)) {
             self.ledger.prefetch(page);
             if let Some(correction) = &self.correction {
                 correction.prefetch(page);
@@ -434,10 +440,7 @@ impl<A: Archive> Engine<A> {
         self.check_room(batch, entry, self.ledger.page_limit())?;
         self.note_time(entry)?;
         self.admit_names(batch, entry.names_end)?;
-        let page = match batch.part {
-            None => self.ids[entry.source as usize],
-            Some(_) => self.names.page(entry.source),
-        };
+        let page = self.page_of(batch, entry.source);
         self.counters.take(entry);
         match entry.what {
             What::Visit => {
@@ -519,11 +522,18 @@ impl<A: Archive> Engine<A> {
             return ahead;
         }
         targets.clear();
-        match batch.part {
-            None => targets.extend(names.iter().map(|&name| self.ids[name as usize])),
-            Some(_) => self.names.pages(names, targets),
-        }
+        targets.extend(names.iter().map(|&name| self.page_of(batch, name)));
         targets
+    }
+
+    /// The page of a name of the running batch, of an entry that was applied.
+    #[inline]
+    pub fn page_of(&self, batch: &Batch, name: u32) -> PageId {
+        match batch.part {
+            None if batch.resolved => PageId(name.into()),
+            None => self.ids[name as usize],
+            Some(_) => self.names.page(name),
+        }
     }
 
     /// What the entry's targets weigh, unless all weigh the same.

@@ -11,6 +11,7 @@ mod flow;
 mod input;
 pub(crate) mod pipeline;
 mod plan;
+pub(crate) mod replay;
 mod run;
 mod spooling;
 
@@ -32,6 +33,9 @@ use crate::store::{Settings, SpoolOptions};
 pub use convert::{Conversion, Converted, convert};
 pub(crate) use input::{guess_of, over_the_limit};
 pub use run::ingest;
+
+/// The usual [`Job::replay_bytes`].
+pub const REPLAY_BYTES: u64 = 8 << 30;
 
 /// How often something is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +61,9 @@ pub struct Job {
     pub format: Option<Format>,
     /// Passes over the inputs, from 1.
     pub repeat: u32,
+    /// Bytes of disk for what one pass read, resolved, so that those after it need not read and decode it again;
+    /// 0: none.
+    pub replay_bytes: u64,
     /// Leave out passes once the certified bound on the L1 error is so low.
     pub until: Option<f64>,
     /// Visit the nodes known as targets only at the end of each pass.
@@ -98,6 +105,7 @@ impl Job {
             inputs,
             format: None,
             repeat: 1,
+            replay_bytes: REPLAY_BYTES,
             until: None,
             complete: false,
             strict: false,
@@ -292,6 +300,13 @@ pub enum Note<'a> {
         input: &'a InputName,
         /// How often.
         sources: u64,
+    },
+    /// An input, or what follows of it, is read again by passes that might have replayed what one before had read.
+    NotReplayed {
+        /// The input.
+        input: &'a InputName,
+        /// Why.
+        why: &'a str,
     },
     /// Members or frames of an input had no checksum.
     Unchecked {

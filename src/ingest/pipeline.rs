@@ -11,6 +11,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use super::flow::Flow;
+use super::replay::{Hashes, Reader};
 use crate::batch::{Batch, Builder, Rules};
 use crate::cza;
 use crate::decode::{Decoder, Format};
@@ -23,6 +24,8 @@ const DEPTH: usize = 3;
 /// Batches waiting for the caller, for each decoder. One may be far larger than its chunk, where
 /// relative links are made absolute, so few wait.
 const PIECES: usize = 1;
+/// Pieces of a replay waiting for the caller.
+const REPLAYED: usize = 4;
 /// Bytes of chunks on their way. What is made of them takes a few times as much.
 const CHUNKS_BYTES: u64 = 48 << 20;
 /// The same of an archive, with what is made of them.
@@ -39,6 +42,16 @@ pub(crate) struct Piece {
     pub batch: Batch,
     /// No more batches of this chunk follow.
     pub last: bool,
+    /// Of a replay, whose chunks have no bytes.
+    pub hashes: Option<Box<Hashes>>,
+}
+
+impl Piece {
+    /// Hash of the input up to the chunk.
+    pub fn prefix(&self) -> u128 {
+        let replayed = self.hashes.as_ref().map(|hashes| hashes.before);
+        replayed.unwrap_or_else(|| self.chunk.prefix.digest128())
+    }
 }
 
 /// What [`Pipeline::next`] found.
@@ -170,6 +183,30 @@ impl Pipeline {
         })
     }
 
+    /// Starts to read back what was kept of an input, `summary` included.
+    pub fn replay(mut pieces: Reader, summary: Summary, spent: &Spent) -> Result<Pipeline> {
+        let (give, take) = bounded(REPLAYED);
+        let batches = spent.clone();
+        let reader = spawn("replay", move || {
+            while let Some(piece) = pieces.next(batches.batch()).transpose() {
+                let failed = piece.is_err();
+                if give.send(piece).is_err() || failed {
+                    break;
+                }
+            }
+            summary
+        })?;
+        Ok(Pipeline {
+            flow: Flow::new(0),
+            handed: None,
+            decoded: vec![take],
+            turn: 0,
+            spent: spent.clone(),
+            reader: Some(reader),
+            decoders: Vec::new(),
+        })
+    }
+
     /// The next piece in order. The one before counts as dealt with: best recycle it first.
     pub fn next(&mut self) -> Result<Next> {
         if let Some(last) = self.handed.take() {
@@ -190,7 +227,10 @@ impl Pipeline {
 
     /// Whether a decoder has no more to do: the others have their last chunks, or had them.
     pub fn is_ending(&self) -> bool {
-        self.decoders.iter().any(JoinHandle::is_finished)
+        match self.decoders.is_empty() {
+            true => self.reader.as_ref().is_none_or(JoinHandle::is_finished),
+            false => self.decoders.iter().any(JoinHandle::is_finished),
+        }
     }
 
     /// Takes back a piece's memory.
@@ -288,6 +328,7 @@ impl Worker {
                     chunk: chunk.clone(),
                     batch,
                     last,
+                    hashes: None,
                 };
                 alive = pieces.send(Ok(piece)).is_ok();
                 at[1].fetch_add(1, Ordering::Relaxed);

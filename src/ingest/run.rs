@@ -5,6 +5,7 @@ mod archive;
 mod begin;
 mod budget;
 mod complete;
+mod replayed;
 mod schedule;
 mod unchanged;
 mod until;
@@ -19,13 +20,14 @@ use xxhash_rust::xxh3::Xxh3;
 use super::input::{Bad, is_unsound, note_use, over_the_limit, warn};
 use super::pipeline::{Next, Piece, Spent};
 use super::plan::{Plan, check_job, plan};
+use super::replay::Replay;
 use super::spooling::{self, Spooling};
 use super::{Job, Note, Observer, Outcome, Standing};
 use crate::batch::{Batch, Entry, What};
 use crate::decode::{Format, Reason};
 use crate::engine::{Counters, Engine, NameMap, age};
 use crate::snapshot::{self, Info};
-use crate::source::{Chunk, Compression, DamageKind, InputName, Restart, Summary};
+use crate::source::{Compression, DamageKind, InputName, Restart, Summary};
 use crate::store::{Disk, Opened, Place, Progress, Spooled, Store, Unverified};
 use crate::{Error, Result};
 use ahead::Ahead;
@@ -94,6 +96,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         ungrouped: 0,
         names: Vec::new(),
         ahead: None,
+        replay: Replay::new(disk.clone(), &job.store, job.replay_bytes),
         stamps: vec![None; inputs.len()],
         inputs,
         spent: Spent::new(job.threads),
@@ -150,6 +153,8 @@ struct Run<'a> {
     names: Vec<NameMap>,
     /// The next input, if it was begun.
     ahead: Option<Ahead>,
+    /// What passes before read.
+    replay: Replay,
     /// Of each input: the file as it was when it was known to hold what pass 1 read.
     stamps: Vec<Option<Stamp>>,
 }
@@ -275,34 +280,45 @@ impl Run<'_> {
             return Ok(Ended::Stopped);
         };
         warn(name, begun.format, self.observer);
+        if !begun.replayed {
+            self.begin_keeping(name, begun.compressed_len);
+        }
         let place = self.progress.place;
         let at = self.progress.input;
         let mut reading = Reading {
             stamp: begun.stamp,
+            replayed: begun.replayed,
             input: name,
             format: begun.format,
             compression: begun.compression,
             spooled: self.progress.pass == 1 && self.is_spooling(at),
             compressed_len: begun.compressed_len,
             hash: None,
+            each: self.keeps_each(begun.format).then(Vec::new),
             oversize: 0,
             end: place.offset,
             whole: true,
             torn: None,
-            archive: (begun.format == Format::Cza).then(|| self.follow_archive(place)),
+            archive: (begun.format == Format::Cza && !begun.replayed)
+                .then(|| self.follow_archive(place)),
             known: self.engine.ledger().totals().pages,
         };
         let pipeline = &mut begun.pipeline;
         loop {
-            match pipeline
-                .next()
-                .map_err(|error| error.after_record(self.progress.place.records))?
-            {
+            let next = match pipeline.next() {
+                Err(error) if reading.replayed => {
+                    self.end_replay(name, &error);
+                    return self.input(name);
+                }
+                next => next.map_err(|error| error.after_record(self.progress.place.records))?,
+            };
+            match next {
                 Next::Piece(piece) => {
                     let stopped = self.piece(&mut reading, &piece)?;
                     if stopped {
                         return Ok(Ended::Stopped);
                     }
+                    self.keep(&mut reading, &piece);
                     self.look_further(pipeline, &piece.chunk.bytes, reading.archive.is_some());
                     pipeline.recycle(piece);
                 }
@@ -312,8 +328,7 @@ impl Run<'_> {
                     }
                 }
                 Next::End(summary) => {
-                    self.end_input(&mut reading, &summary)?;
-                    return Ok(Ended::Whole);
+                    return self.end_input(&mut reading, &summary);
                 }
             }
             self.on_time()?;
@@ -323,7 +338,7 @@ impl Run<'_> {
     /// Applies a batch. True: stopped from outside.
     fn piece(&mut self, reading: &mut Reading<'_>, piece: &Piece) -> Result<bool> {
         let chunk = &*piece.chunk;
-        self.oversize_before(reading, chunk)?;
+        self.oversize_before(reading, piece)?;
         reading
             .hash
             .get_or_insert_with(|| (chunk.prefix.clone(), 0));
@@ -334,7 +349,7 @@ impl Run<'_> {
         };
         let applied = self.entries(reading, piece, first);
         // Whatever ended it: the next checkpoint, after bad input too, needs the place's hash.
-        self.settle(reading, chunk);
+        self.settle(reading, piece)?;
         applied?;
         if piece.last {
             reading.hash = None;
@@ -365,27 +380,33 @@ impl Run<'_> {
                     .look_ahead(&piece.batch, &ahead[..ahead.len().min(AHEAD)]);
             }
             if reading.whole {
-                self.check_next(reading.end, piece, at)?;
+                self.check_next(reading, piece, at)?;
             }
             let complaint = complaints.next_if(|(of, _)| *of as usize == at);
             let complaint = complaint.map(|(_, text)| text.as_str());
             reading.torn = None;
-            if entry.what == What::Skipped(Reason::CutShort) && reading.archive.is_none() {
-                self.settle(reading, chunk);
+            let streams = *reading.input == InputName::Stdin && reading.archive.is_none();
+            if entry.what == What::Skipped(Reason::CutShort) && streams {
+                self.settle(reading, piece)?;
                 reading.torn = Some((self.progress.place, self.restart()));
             }
             self.entry(reading, piece, entry, complaint)?;
             let end = chunk.offset + entry.end;
             // Else a line inside the record that comes next: no place to stop at. In an archive the
             // record's number is the place.
-            reading.whole = end > reading.end || reading.archive.is_some();
-            if !reading.whole {
-                continue;
+            reading.whole = end > reading.end || reading.is_archive();
+            if reading.whole {
+                reading.end = end;
+                self.progress.place.offset = end;
             }
-            reading.end = end;
-            self.progress.place.offset = end;
-            if self.is_due() {
-                self.settle(reading, chunk);
+            if reading.each.is_some() {
+                self.settle(reading, piece)?;
+            }
+            if let Some(each) = &mut reading.each {
+                each.push(self.progress.place.prefix);
+            }
+            if reading.whole && self.is_due() {
+                self.settle(reading, piece)?;
                 self.on_records()?;
             }
         }
@@ -394,7 +415,8 @@ impl Run<'_> {
 
     /// Hashes the chunk up to the place reached; of a spooled stream notes from where on it is
     /// needed again.
-    fn settle(&mut self, reading: &mut Reading<'_>, chunk: &Chunk) {
+    fn settle(&mut self, reading: &mut Reading<'_>, piece: &Piece) -> Result<()> {
+        let chunk = &*piece.chunk;
         // An archive is needed from its start.
         if reading.spooled && reading.archive.is_none() {
             let restart = chunk
@@ -410,34 +432,38 @@ impl Run<'_> {
         }
         if self.is_spooling(self.progress.input) {
             self.progress.place.prefix = 0;
-            return;
+            return Ok(());
+        }
+        if let Some(hashes) = &piece.hashes {
+            return self.settle_replayed(piece, hashes);
         }
         let Some((hash, hashed)) = &mut reading.hash else {
-            return;
+            return Ok(());
         };
         // An archive's header and end hold no records: the place stays before them.
         let Some(upto) = self.progress.place.offset.checked_sub(chunk.offset) else {
-            return;
+            return Ok(());
         };
         let upto = upto as usize;
         if upto == chunk.bytes.len() {
             // The reader has hashed it already.
             self.progress.place.prefix = chunk.prefix_after;
-            return;
+            return Ok(());
         }
         if upto > *hashed {
             hash.update(&chunk.bytes[*hashed..upto]);
             *hashed = upto;
         }
         self.progress.place.prefix = hash.digest128();
+        Ok(())
     }
 
     /// Refuses the next record, and the lines inside it, before any of that is applied: a
     /// checkpoint can then be made.
-    fn check_next(&self, end: u64, piece: &Piece, at: usize) -> Result<()> {
+    fn check_next(&self, reading: &Reading<'_>, piece: &Piece, at: usize) -> Result<()> {
         let mut next = piece.batch.entries[at..].iter();
-        let is_archive = piece.batch.part.is_some();
-        let record = next.find(|entry| is_archive || piece.chunk.offset + entry.end > end);
+        let begins = |entry: &&Entry| piece.chunk.offset + entry.end > reading.end;
+        let record = next.find(|entry| reading.is_archive() || begins(entry));
         let limit = self.page_limit();
         record.map_or(Ok(()), |record| {
             let room = self.engine.check_room(&piece.batch, record, limit);
@@ -495,9 +521,9 @@ impl Run<'_> {
     }
 
     /// Counts an over-long record that was dropped before `chunk`: only now its end is known.
-    fn oversize_before(&mut self, reading: &mut Reading<'_>, chunk: &Chunk) -> Result<()> {
-        if reading.hash.is_none() && reading.oversize > 0 && reading.archive.is_none() {
-            self.oversize(reading, chunk.offset, chunk.prefix.digest128())?;
+    fn oversize_before(&mut self, reading: &mut Reading<'_>, piece: &Piece) -> Result<()> {
+        if reading.hash.is_none() && reading.oversize > 0 && !reading.is_archive() {
+            self.oversize(reading, piece.chunk.offset, piece.prefix())?;
         }
         Ok(())
     }
@@ -518,8 +544,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn end_input(&mut self, reading: &mut Reading<'_>, summary: &Summary) -> Result<()> {
-        if reading.oversize > 0 && reading.archive.is_none() {
+    fn end_input(&mut self, reading: &mut Reading<'_>, summary: &Summary) -> Result<Ended> {
+        if reading.oversize > 0 && !reading.is_archive() {
             self.oversize(reading, summary.bytes, summary.prefix)?;
         }
         if summary.unchecked > 0 {
@@ -570,14 +596,21 @@ impl Run<'_> {
                 )));
             }
         }
-        let unchanged = reading
-            .stamp
-            .filter(|stamp| stamp.still_holds(reading.input));
-        self.stamps[self.progress.input as usize] = unchanged;
+        if reading.replayed {
+            if !self.still_holds(end)? {
+                return Ok(Ended::Stopped);
+            }
+        } else {
+            let unchanged = reading
+                .stamp
+                .filter(|stamp| stamp.still_holds(reading.input));
+            self.stamps[self.progress.input as usize] = unchanged;
+            self.end_keeping(reading, summary);
+        }
         self.progress.unverified = None;
         self.progress.input += 1;
         self.progress.place = Place::start();
-        Ok(())
+        Ok(Ended::Whole)
     }
 
     /// Whether the input is the one that the spool is for.
@@ -610,6 +643,8 @@ fn is_final_damage(error: &Error) -> bool {
 struct Reading<'a> {
     /// The file before it was opened.
     stamp: Option<Stamp>,
+    /// What a pass before read of it is applied again.
+    replayed: bool,
     input: &'a InputName,
     format: Format,
     compression: Compression,
@@ -618,6 +653,8 @@ struct Reading<'a> {
     compressed_len: Option<u64>,
     /// Hash of the input up to so many bytes into the running chunk.
     hash: Option<(Xxh3, usize)>,
+    /// The same at the end of each entry of the running piece, if they are kept for a replay.
+    each: Option<Vec<u128>>,
     /// An over-long record that follows the last chunk, not counted yet.
     oversize: u64,
     /// Where the last record that may be stopped at ended.
@@ -626,8 +663,14 @@ struct Reading<'a> {
     whole: bool,
     /// Before the last record, if that was cut short, and from where on it is read again.
     torn: Option<(Place, Option<Restart>)>,
-    /// If it is an archive.
+    /// If it is an archive, and read.
     archive: Option<Following>,
     /// Pages known before the first of its records that this run applies.
     known: u64,
+}
+
+impl Reading<'_> {
+    fn is_archive(&self) -> bool {
+        self.format == Format::Cza
+    }
 }

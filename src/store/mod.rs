@@ -82,7 +82,7 @@ use reindex::reindex;
 pub(crate) use sealed::{from_text, to_text};
 pub(crate) use spool::{Spool, SpoolReader, remove_spool};
 pub use spool::{SpoolOptions, SpoolStanding, Told, spool_standing, verify_spool};
-pub(crate) use varint::{number, unzigzag, zigzag};
+pub(crate) use varint::{number, put as put_number, take as take_number, unzigzag, zigzag};
 pub use verify::{Depth, Report};
 pub use view::View;
 

@@ -1,8 +1,8 @@
 //! The input that comes next, begun while the last pieces of the one before are applied: else the engine would
 //! wait at the start of every pass for the first piece, and all others at its end for the engine.
 //!
-//! Only what is read again, and only regular files that have been as they are for a while: of them format and names
-//! are known, and opening them neither waits nor has anything to say. What cannot be begun is left to its turn, and so
+//! Only what is read again, or replayed, and only regular files that have been as they are for a while: of them format
+//! and names are known, and opening them neither waits nor has anything to say. What cannot be begun is left to its turn, and so
 //! are its errors.
 
 use super::Run;
@@ -58,10 +58,13 @@ impl Run<'_> {
     }
 
     fn begin_ahead(&self) -> Option<Ahead> {
+        let (pass, input) = self.next_input()?;
+        if let Ok(Some(begun)) = self.begin_replay(input) {
+            return Some(Ahead { pass, input, begun });
+        }
         if self.progress.pass == 1 || self.job.source.preverify {
             return None;
         }
-        let (pass, input) = self.next_input()?;
         let name = self.inputs[input as usize].clone();
         let stamp = Stamp::of(&name)?;
         let format: Format = self

@@ -22,6 +22,8 @@ pub(super) struct Begun {
     pub format: Format,
     pub compression: Compression,
     pub compressed_len: Option<u64>,
+    /// It is not read, but what a pass before read of it.
+    pub replayed: bool,
     pub pipeline: Pipeline,
 }
 
@@ -29,6 +31,11 @@ impl Run<'_> {
     /// Begins an input at the current place. `None`: stopped from outside.
     pub(super) fn begin_here(&mut self, name: &InputName) -> Result<Option<Begun>> {
         let at = self.progress.input;
+        if self.progress.place == Place::start()
+            && let Some(replay) = self.begin_replay(at)?
+        {
+            return Ok(Some(replay));
+        }
         let stamp = Stamp::of(name);
         let Some(mut source) = self.open(name)? else {
             return Ok(None);
@@ -93,6 +100,7 @@ impl Run<'_> {
             format,
             compression,
             compressed_len,
+            replayed: false,
             pipeline: Pipeline::start(source, format, &rules, threads, known, &self.spent)?,
         })
     }

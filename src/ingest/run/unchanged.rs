@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use super::Run;
 use crate::source::{InputName, Source};
+use crate::store::Place;
 use crate::{Error, Result};
 
 /// A change less long ago may be followed by another at the same time of the file system's clock.
@@ -64,8 +65,20 @@ impl Run<'_> {
     ///
     /// The file was changed.
     pub(super) fn is_as_in_pass_1(&mut self) -> Result<bool> {
+        match self.progress.pass > 1 && self.progress.place.offset > 0 {
+            true => self.still_holds(self.progress.place),
+            false => Ok(true),
+        }
+    }
+
+    /// Whether the running input holds what pass 1 read, up to `place` what was applied. `false`: a stop came
+    /// before that was known.
+    ///
+    /// # Errors
+    ///
+    /// The file was changed.
+    pub(super) fn still_holds(&mut self, place: Place) -> Result<bool> {
         let at = self.progress.input as usize;
-        let place = self.progress.place;
         let end = self.progress.inputs.get(at).and_then(|input| input.end);
         let (Some(input), Some(end)) = (self.inputs.get(at).cloned(), end) else {
             return Ok(true);
@@ -73,9 +86,8 @@ impl Run<'_> {
         let InputName::File(path) = &input else {
             return Ok(true);
         };
-        let again = self.progress.pass > 1 && place.offset > 0;
         // A pipe's bytes come once: they are known by their hash at the end only.
-        if !again || std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
             return Ok(true);
         }
         if self.stamps[at].is_some_and(|stamp| stamp.still_holds(&input)) {
