@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -84,7 +84,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     repeat: u32,
     /// With --repeat: most disk to take in the store while it runs for what one pass read, so that those after it
-    /// need not read it again: 4 bytes a link and some 12 a record; 0: none [default: 8G].
+    /// need not read it again: 4 bytes a link and some 12 a record; 0: none [default: 8G, or half of what is
+    /// free there].
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     replay_disk: Option<u64>,
     /// With --repeat: end with the first pass after which the certified bound on the L1 error is EPS or
@@ -300,7 +301,9 @@ impl Args {
             inputs: self.inputs.iter().map(|i| InputName::parse(i)).collect(),
             format: self.format.0,
             repeat: self.repeat,
-            replay_bytes: self.replay_disk.unwrap_or(REPLAY_BYTES),
+            replay_bytes: self
+                .replay_disk
+                .unwrap_or_else(|| REPLAY_BYTES.min(free_bytes(&self.store) / 2)),
             until: self.until,
             complete: self.complete,
             strict: self.strict,
@@ -330,6 +333,15 @@ impl Args {
             ..default
         }
     }
+}
+
+/// Bytes free on the disk on which `path` is, or will be.
+fn free_bytes(path: &Path) -> u64 {
+    let path = std::path::absolute(path).unwrap_or_default();
+    let found = path
+        .ancestors()
+        .find_map(|path| rustix::fs::statvfs(path).ok());
+    found.map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 /// Skipped records shown in full, for each reason; further ones are counted only.
@@ -487,7 +499,7 @@ impl Observer for Talk {
                 thousands(sources)
             ),
             Note::NotReplayed { input, why } => {
-                format!("{input}: {why}: passes read it again")
+                format!("{input}: {why}: it is read again, and so are files that are not kept yet")
             }
             Note::Unchecked { input, members } => format!(
                 "{input}: {} frame(s) without a checksum: what they hold could not be verified",

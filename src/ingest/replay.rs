@@ -105,7 +105,10 @@ impl Replay {
         }
         if self.file.is_none() {
             let made = self.disk.open(&self.path, true);
-            let file = made.map_err(|error| self.failed("create", error))?;
+            let file = made.map_err(|error| {
+                self.most = 0;
+                self.failed("create", error)
+            })?;
             self.file = Some(file.into());
         }
         self.from = Some(self.written);

@@ -51,7 +51,7 @@ impl Run<'_> {
         match self.replay.keep(piece, page_of, &hashes) {
             Ok(true) => {}
             Ok(false) => {
-                let why = "it takes more than --replay-disk";
+                let why = "what is kept for later passes takes more than --replay-disk";
                 self.not_replayed(reading.input, why);
             }
             Err(error) => self.not_replayed(reading.input, &error.to_string()),
