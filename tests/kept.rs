@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use cashrank::ingest::{Every, Job, Note, Observer, Outcome, Standing, ingest};
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::{Disk, DiskFile, RealDisk, Settings};
-use cashrank::{Config, Limits};
+use cashrank::{Config, Error, Limits};
 use crawl::crawl;
 use tempfile::TempDir;
 
@@ -29,6 +29,8 @@ struct Faults {
     turn: Option<u64>,
     written: AtomicU64,
     reads: AtomicU64,
+    /// No mark can be made from then on.
+    no_marks: AtomicBool,
 }
 
 /// The system's disk, with faults where passes are kept.
@@ -45,6 +47,10 @@ impl std::fmt::Debug for Kept {
 
 impl Disk for Meddling {
     fn open(&self, path: &Path, create: bool) -> io::Result<Box<dyn DiskFile>> {
+        let is_mark = path.components().any(|part| part.as_os_str() == "marks");
+        if is_mark && create && self.0.no_marks.load(Ordering::Relaxed) {
+            return Err(io::Error::other("no mark"));
+        }
         if !path.ends_with("replay") {
             return RealDisk.open(path, create);
         }
@@ -352,6 +358,99 @@ fn a_run_stopped_in_a_kept_pass_goes_on_to_the_same_bytes() {
                 &format!("after {stop_after} pieces"),
             );
         }
+    }
+}
+
+/// Does something at the first piece of pass 3.
+struct Meddler<F: FnMut()>(F, bool);
+
+impl<F: FnMut()> Observer for Meddler<F> {
+    fn note(&mut self, _: Note<'_>) {}
+
+    fn progress(&mut self, standing: &Standing<'_>) {
+        if standing.pass == 3 && !self.1 {
+            self.1 = true;
+            (self.0)();
+        }
+    }
+}
+
+/// Nothing of a file that is no longer there, or no file, may be made durable: the store would be of no further use.
+#[test]
+fn a_file_that_is_replayed_must_still_be_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let (input, aside) = (dir.path().join("in.jsonl"), dir.path().join("aside"));
+    let text = crawl(36, 300).concat();
+    std::fs::write(&input, &text).unwrap();
+    type Change<'a> = (&'a str, &'a dyn Fn(&Path));
+    let changes: [Change; 4] = [
+        ("gone", &|_| {}),
+        ("directory", &|input| std::fs::create_dir(input).unwrap()),
+        ("device", &|input| {
+            std::os::unix::fs::symlink("/dev/null", input).unwrap()
+        }),
+        ("other", &|input| std::fs::write(input, "{}").unwrap()),
+    ];
+    for every in [Every::Never, Every::Records(20)] {
+        for (name, change) in &changes {
+            let job = Job {
+                repeat: 4,
+                checkpoint_every: every,
+                ..Job::new(
+                    dir.path().join(format!("{name}{every:?}")),
+                    vec![InputName::File(input.clone())],
+                )
+            };
+            let meddle = || {
+                std::fs::rename(&input, &aside).unwrap();
+                change(&input);
+            };
+            let mut meddler = Meddler(meddle, false);
+            let result = ingest(&job, Arc::new(RealDisk), &mut meddler);
+            assert!(meddler.1, "{name}");
+            match result {
+                Err(Error::Refused(what)) => {
+                    assert!(what.contains("changed since pass 1"), "{what}")
+                }
+                Err(Error::Io { path, .. }) => assert!(path == input && *name == "gone"),
+                other => panic!("{name}: {other:?}"),
+            }
+            if *name == "directory" {
+                std::fs::remove_dir(&input).unwrap();
+            }
+            std::fs::rename(&aside, &input).unwrap();
+            // Put back, the same command goes on.
+            ingest(&job, Arc::new(RealDisk), &mut Watch::default()).unwrap();
+        }
+    }
+}
+
+/// The place of a failure inside a piece has no hash, which hid what had failed.
+#[test]
+fn a_failure_of_the_store_in_a_kept_pass_is_told_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let inputs = ["a", "b"].map(|name| dir.path().join(name));
+    // Rounds end inside the second's only piece.
+    std::fs::write(&inputs[0], crawl(37, 10).concat()).unwrap();
+    std::fs::write(&inputs[1], crawl(38, 5_000).concat()).unwrap();
+    for every in [Every::Never, Every::Records(83)] {
+        let job = Job {
+            repeat: 4,
+            checkpoint_every: every,
+            ..Job::new(
+                dir.path().join(format!("{every:?}")),
+                inputs.clone().map(InputName::File).into(),
+            )
+        };
+        let disk = Meddling::default();
+        let faults = disk.0.clone();
+        let mut meddler = Meddler(|| faults.no_marks.store(true, Ordering::Relaxed), false);
+        let result = ingest(&job, Arc::new(disk.clone()), &mut meddler);
+        match result {
+            Err(Error::Io { path, .. }) => assert!(path.parent().unwrap().ends_with("marks")),
+            other => panic!("{other:?}"),
+        }
+        run(&job, &Meddling::default()).0.unwrap();
     }
 }
 

@@ -84,8 +84,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     repeat: u32,
     /// With --repeat: most disk to take in the store while it runs for what one pass read, so that those after it
-    /// need not read it again: 4 bytes a link and some 12 a record; 0: none [default: 8G, or half of what is
-    /// free there].
+    /// need not read it again: 4 bytes a link (6 with --follow) and some 12 a record, 28 with EVERY in records; 0:
+    /// none [default: 8G or half of what is free there, whichever is less].
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     replay_disk: Option<u64>,
     /// With --repeat: end with the first pass after which the certified bound on the L1 error is EPS or

@@ -28,7 +28,7 @@ const PIECES: usize = 1;
 const REPLAYED: usize = 4;
 /// Bytes of chunks on their way. What is made of them takes a few times as much.
 const CHUNKS_BYTES: u64 = 48 << 20;
-/// The same of an archive, with what is made of them.
+/// The same of an archive or a replay, with what is made of them.
 const BLOCKS_BYTES: u64 = 160 << 20;
 /// Decoders of an archive at the most. Each keeps memory of the size of a block, and no more chunks than
 /// that are on their way for long.
@@ -94,7 +94,9 @@ impl Spent {
         if piece.batch.is_ordinary() {
             let _ = self.batches.0.try_send(piece.batch);
         }
-        if let Ok(chunk) = Arc::try_unwrap(piece.chunk) {
+        if let Ok(chunk) = Arc::try_unwrap(piece.chunk)
+            && chunk.bytes.capacity() > 0
+        {
             let _ = self.buffers.0.try_send(chunk.bytes);
         }
     }
@@ -186,9 +188,11 @@ impl Pipeline {
     /// Starts to read back what was kept of an input, `summary` included.
     pub fn replay(mut pieces: Reader, summary: Summary, spent: &Spent) -> Result<Pipeline> {
         let (give, take) = bounded(REPLAYED);
-        let batches = spent.clone();
+        let flow = Flow::new(BLOCKS_BYTES);
+        let (batches, reading) = (spent.clone(), flow.clone());
         let reader = spawn("replay", move || {
-            while let Some(piece) = pieces.next(batches.batch()).transpose() {
+            let admit = |bytes| reading.admit(bytes);
+            while let Some(piece) = pieces.next(batches.batch(), admit).transpose() {
                 let failed = piece.is_err();
                 if give.send(piece).is_err() || failed {
                     break;
@@ -197,7 +201,7 @@ impl Pipeline {
             summary
         })?;
         Ok(Pipeline {
-            flow: Flow::new(0),
+            flow,
             handed: None,
             decoded: vec![take],
             turn: 0,
@@ -216,7 +220,8 @@ impl Pipeline {
         match from.recv_timeout(PATIENCE) {
             Ok(piece) => {
                 let piece = piece?;
-                self.handed = Some(piece.last);
+                // A replayed piece comes without others of its chunk.
+                self.handed = Some(piece.last || piece.hashes.is_some());
                 self.turn += usize::from(piece.last);
                 Ok(Next::Piece(piece))
             }

@@ -5,7 +5,7 @@
 //! synced, and removed at the end. A process that goes on inside a pass reads the rest of that from
 //! the files. Whatever is wrong with it (no room, an I/O error, a checksum), the files are read
 //! instead. It has the files' own places and hashes, so results and checkpoints do not show what was
-//! read. That the files still hold what they held in pass 1 is checked as if they were read.
+//! read. That the files still hold what they held in pass 1 is checked (`run::unchanged`).
 //!
 //! Only regular files are kept.
 
@@ -49,6 +49,8 @@ pub(super) struct Kept {
     /// Where its pieces are.
     from: u64,
     to: u64,
+    /// Length of the longest.
+    longest: u32,
     /// What reading it to its end gave.
     pub summary: Summary,
     pub compression: Compression,
@@ -69,6 +71,8 @@ pub(super) struct Replay {
     from: Option<u64>,
     /// Its length, compressed; 0: not known.
     length: u64,
+    /// Length of its longest piece.
+    longest: u32,
     /// Bytes of the file in use.
     written: u64,
     /// What is to be written behind them.
@@ -88,6 +92,7 @@ impl Replay {
             kept: Vec::new(),
             from: None,
             length: 0,
+            longest: 0,
             written: 0,
             buffer: Vec::new(),
         }
@@ -113,6 +118,7 @@ impl Replay {
         }
         self.from = Some(self.written);
         self.length = length.unwrap_or(0);
+        self.longest = 0;
         Ok(())
     }
 
@@ -153,6 +159,7 @@ impl Replay {
             self.stop();
             return Ok(false);
         };
+        self.longest = self.longest.max(length);
         let hash = xxh3_64(&self.buffer[start + HEADER..]);
         self.buffer[start..start + 4].copy_from_slice(&length.to_le_bytes());
         self.buffer[start + 4..start + HEADER].copy_from_slice(&hash.to_le_bytes());
@@ -206,6 +213,7 @@ impl Replay {
             return Ok(());
         }
         self.write()?;
+        self.buffer = Vec::new();
         let Some(from) = self.from.take() else {
             return Ok(());
         };
@@ -215,6 +223,7 @@ impl Replay {
         self.kept[input] = Some(Kept {
             from,
             to: self.written,
+            longest: self.longest,
             summary: summary.clone(),
             compression,
             compressed_len,
@@ -235,6 +244,7 @@ impl Replay {
             path: self.path.clone(),
             at: kept.from,
             to: kept.to,
+            longest: kept.longest,
             buffer: Vec::new(),
             used: 0,
         })
@@ -264,18 +274,21 @@ pub(crate) struct Reader {
     /// Where the file is read on, and where the input ends.
     at: u64,
     to: u64,
+    /// Length of the longest piece.
+    longest: u32,
     /// What was read; of that, `used` bytes were taken.
     buffer: Vec<u8>,
     used: usize,
 }
 
 impl Reader {
-    /// The next piece, its batch put into `batch`; `None` after the last.
+    /// The next piece, its batch put into `batch`; `None` after the last. `admit` is told before how much memory it
+    /// takes.
     ///
     /// # Errors
     ///
     /// [`Error::Io`], also where it does not hold what was written.
-    pub fn next(&mut self, batch: Batch) -> Result<Option<Piece>> {
+    pub fn next(&mut self, batch: Batch, admit: impl FnOnce(u64)) -> Result<Option<Piece>> {
         if self.used == self.buffer.len() && self.at == self.to {
             return Ok(None);
         }
@@ -285,9 +298,15 @@ impl Reader {
             return Err(self.damaged());
         };
         let (length, hash) = (u32::from_le_bytes(*length), u64::from_le_bytes(*hash));
+        if length > self.longest {
+            return Err(self.damaged());
+        }
         let bytes = self.take(length as usize)?;
-        let sound = xxh3_64(bytes) == hash;
-        let piece = sound.then(|| piece::take(bytes, batch)).flatten();
+        if xxh3_64(bytes) != hash {
+            return Err(self.damaged());
+        }
+        admit(piece::memory(bytes));
+        let piece = piece::take(bytes, batch);
         piece.map(Some).ok_or_else(|| self.damaged())
     }
 

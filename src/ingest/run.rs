@@ -130,6 +130,8 @@ struct Run<'a> {
     publishing: Option<Publishing>,
     /// Before the engine too: it writes into the store.
     spooling: Option<Spooling>,
+    /// What passes before read; before the engine as well.
+    replay: Replay,
     engine: Engine<Store>,
     budget: Budget,
     inputs: Vec<InputName>,
@@ -153,8 +155,6 @@ struct Run<'a> {
     names: Vec<NameMap>,
     /// The next input, if it was begun.
     ahead: Option<Ahead>,
-    /// What passes before read.
-    replay: Replay,
     /// Of each input: the file as it was when it was known to hold what pass 1 read.
     stamps: Vec<Option<Stamp>>,
 }
@@ -308,6 +308,7 @@ impl Run<'_> {
             let next = match pipeline.next() {
                 Err(error) if reading.replayed => {
                     self.end_replay(name, &error);
+                    drop(begun);
                     return self.input(name);
                 }
                 next => next.map_err(|error| error.after_record(self.progress.place.records))?,
@@ -319,7 +320,7 @@ impl Run<'_> {
                         return Ok(Ended::Stopped);
                     }
                     self.keep(&mut reading, &piece);
-                    self.look_further(pipeline, &piece.chunk.bytes, reading.archive.is_some());
+                    self.look_further(pipeline, &piece, reading.archive.is_some());
                     pipeline.recycle(piece);
                 }
                 Next::Idle => {
@@ -349,8 +350,9 @@ impl Run<'_> {
         };
         let applied = self.entries(reading, piece, first);
         // Whatever ended it: the next checkpoint, after bad input too, needs the place's hash.
-        self.settle(reading, piece)?;
+        let settled = self.settle(reading, piece);
         applied?;
+        settled?;
         if piece.last {
             reading.hash = None;
             reading.oversize = chunk.oversize;
@@ -399,12 +401,7 @@ impl Run<'_> {
                 reading.end = end;
                 self.progress.place.offset = end;
             }
-            if reading.each.is_some() {
-                self.settle(reading, piece)?;
-            }
-            if let Some(each) = &mut reading.each {
-                each.push(self.progress.place.prefix);
-            }
+            self.note_hash(reading, piece, entry)?;
             if reading.whole && self.is_due() {
                 self.settle(reading, piece)?;
                 self.on_records()?;

@@ -2,8 +2,9 @@
 //! pages of links and classes, of a fixed length each.
 //!
 //! ```text
-//! offset, end, oversize, compressed, flags, entries, links, complaints
-//! each entry: its end less the one before, kind, times, page, links, counts
+//! offset, end, oversize, compressed, flags (below), entries, links, complaints
+//! each entry: its end less the one before (zigzag), kind (a byte), time + 1 (zigzag; 0: none), page, links, a byte with
+//!     a bit for each count that is not 0, and those counts
 //! each complaint: its entry, length, text
 //! 16 bytes a hash: before, after, and if asked for each entry's
 //! 4 bytes a link: its page; if asked for 2 bytes each: its class
@@ -157,6 +158,13 @@ fn numbers(counts: &LinkCounts) -> [u32; 7] {
         counts.repeated,
         counts.out_of_scope,
     ]
+}
+
+/// Bytes of memory that a piece takes, as it lies here and read.
+pub(super) fn memory(mut bytes: &[u8]) -> u64 {
+    let length = bytes.len() as u64;
+    let entries = [(); 6].map(|()| number(&mut bytes))[5].unwrap_or(0);
+    (2 * length).saturating_add(entries.saturating_mul(size_of::<Entry>() as u64))
 }
 
 /// Reads a piece, its batch into `batch`; `None`: these bytes are none.
@@ -366,6 +374,8 @@ mod tests {
             let piece = Piece { chunk: Arc::new(chunk), batch, last, hashes: None };
             let mut bytes = Vec::new();
             prop_assert!(put(&mut bytes, &piece, page, &hashes));
+            let entries = piece.batch.entries.len() * size_of::<Entry>();
+            prop_assert_eq!(memory(&bytes), (2 * bytes.len() + entries) as u64);
             let back = take(&bytes, Batch::default()).unwrap();
             let found = back.hashes.unwrap();
             prop_assert_eq!((found.before, &found.each, found.after, found.end), (before, &hashes.each, after, end));
@@ -399,7 +409,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_survived(bytes in vec(any::<u8>(), 0..200)) {
-            let _ = take(&bytes, Batch::default());
+            let _ = (memory(&bytes), take(&bytes, Batch::default()));
         }
     }
 }

@@ -1,16 +1,16 @@
 //! The input that comes next, begun while the last pieces of the one before are applied: else the engine would
 //! wait at the start of every pass for the first piece, and all others at its end for the engine.
 //!
-//! Only what is read again, or replayed, and only regular files that have been as they are for a while: of them format
-//! and names are known, and opening them neither waits nor has anything to say. What cannot be begun is left to its turn, and so
-//! are its errors.
+//! Only what is replayed, or read again from regular files that have been as they are for a while: of them format and
+//! names are known, and opening them neither waits nor has anything to say. What cannot be begun is left to its turn,
+//! and so are its errors.
 
 use super::Run;
 use super::begin::Begun;
 use super::unchanged::Stamp;
 use crate::cza;
 use crate::decode::Format;
-use crate::ingest::pipeline::Pipeline;
+use crate::ingest::pipeline::{Piece, Pipeline};
 use crate::source::Source;
 
 /// Where chunks are larger, those of two inputs at a time would take much memory.
@@ -26,13 +26,15 @@ pub(super) struct Ahead {
 }
 
 impl Run<'_> {
-    /// Begins the next input if the threads of this one, of which `chunk` is, have little left to do.
-    pub(super) fn look_further(&mut self, pipeline: &Pipeline, chunk: &[u8], is_archive: bool) {
+    /// Begins the next input if the threads of this one, of which `piece` is, have little left to do.
+    pub(super) fn look_further(&mut self, pipeline: &Pipeline, piece: &Piece, is_archive: bool) {
         if self.ahead.is_some() || !pipeline.is_ending() {
             return;
         }
         // Names are known by then.
+        let chunk = &piece.chunk.bytes;
         let fits = match is_archive {
+            _ if piece.hashes.is_some() => piece.batch.is_ordinary(),
             true => cza::memory(chunk, u64::MAX) <= LARGE_UNPACKED,
             false => chunk.len() <= LARGE,
         };

@@ -3,6 +3,7 @@
 
 use super::begin::Begun;
 use super::{Reading, Run};
+use crate::batch::Entry;
 use crate::decode::Format;
 use crate::ingest::pipeline::{Piece, Pipeline};
 use crate::ingest::replay::Hashes;
@@ -17,8 +18,10 @@ impl Run<'_> {
         let progress = &self.progress;
         let again = progress.pass < progress.repeat && progress.place == Place::start();
         let is_file = |name: &InputName| matches!(name, InputName::File(path) if path.is_file());
-        let is_kept = again && is_file(name) && self.replay.kept(progress.input as usize).is_none();
-        if is_kept && let Err(error) = self.replay.begin(length) {
+        if again
+            && is_file(name)
+            && let Err(error) = self.replay.begin(length)
+        {
             self.not_replayed(name, &error.to_string());
         }
     }
@@ -32,9 +35,26 @@ impl Run<'_> {
         stops && format != Format::Cza && self.replay.is_keeping()
     }
 
+    /// Notes the hash at the end of an entry, if those are kept. Runs stop behind entries of pages only.
+    pub(super) fn note_hash(
+        &mut self,
+        reading: &mut Reading<'_>,
+        piece: &Piece,
+        entry: &Entry,
+    ) -> Result<()> {
+        if reading.each.is_some() && entry.what.is_of_page() {
+            self.settle(reading, piece)?;
+        }
+        if let Some(each) = &mut reading.each {
+            each.push(self.progress.place.prefix);
+        }
+        Ok(())
+    }
+
     /// Keeps a piece that was applied, if its input is being kept.
     pub(super) fn keep(&mut self, reading: &mut Reading<'_>, piece: &Piece) {
         if !self.replay.is_keeping() {
+            reading.each = None;
             return;
         }
         let hashes = Hashes {
@@ -51,7 +71,7 @@ impl Run<'_> {
         match self.replay.keep(piece, page_of, &hashes) {
             Ok(true) => {}
             Ok(false) => {
-                let why = "what is kept for later passes takes more than --replay-disk";
+                let why = "what is kept for later passes has no room (--replay-disk)";
                 self.not_replayed(reading.input, why);
             }
             Err(error) => self.not_replayed(reading.input, &error.to_string()),

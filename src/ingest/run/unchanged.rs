@@ -5,7 +5,8 @@
 //! only if the system says that the file was not touched since it was known to hold what pass 1
 //! read; or else once all of it was read again and gives the hash of pass 1, its front up to the
 //! checkpoint's place the hash of what was applied. Times alone are trusted only when they are older
-//! than the coarsest clock that file systems use. At its end every file is checked by its hash.
+//! than the coarsest clock that file systems use. At its end every file that was read is checked by its hash; of one that
+//! was replayed the system is asked, or it is read then.
 
 use std::time::{Duration, SystemTime};
 
@@ -86,9 +87,12 @@ impl Run<'_> {
         let InputName::File(path) = &input else {
             return Ok(true);
         };
-        // A pipe's bytes come once: they are known by their hash at the end only.
+        // A pipe's bytes come once: they are known by their hash at the end only. What is replayed was a file.
         if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-            return Ok(true);
+            return match self.replay.kept(at) {
+                None => Ok(true),
+                Some(_) => Err(changed(&input)),
+            };
         }
         if self.stamps[at].is_some_and(|stamp| stamp.still_holds(&input)) {
             return Ok(true);
