@@ -375,6 +375,30 @@ impl<F: FnMut()> Observer for Meddler<F> {
     }
 }
 
+/// Looks for what was kept when a checkpoint has been made.
+struct Looker(PathBuf, Vec<bool>);
+
+impl Observer for Looker {
+    fn note(&mut self, note: Note<'_>) {
+        if let Note::Checkpoint { .. } = note {
+            self.1.push(self.0.join("replay").exists());
+        }
+    }
+
+    fn progress(&mut self, _: &Standing<'_>) {}
+}
+
+/// The end takes most of the disk: a run that would have had room without what was kept ran out of it.
+#[test]
+fn the_last_checkpoint_has_the_room_of_what_was_kept() {
+    let lab = Lab::new();
+    let job = lab.job(u64::MAX);
+    let mut looker = Looker(job.store.clone(), Vec::new());
+    ingest(&job, Arc::new(RealDisk), &mut looker).unwrap();
+    let (last, others) = looker.1.split_last().unwrap();
+    assert!(!last && others.iter().any(|there| *there));
+}
+
 /// Nothing of a file that is no longer there, or no file, may be made durable: the store would be of no further use.
 #[test]
 fn a_file_that_is_replayed_must_still_be_there() {

@@ -250,6 +250,15 @@ impl Replay {
         })
     }
 
+    /// Forgets all, and gives the disk back what it took.
+    pub fn remove(&mut self) {
+        self.stop();
+        self.kept = Vec::new();
+        if self.file.take().is_some() {
+            let _ = self.disk.remove(&self.path);
+        }
+    }
+
     /// Forgets an input that cannot be read back, and keeps no more.
     pub fn forget(&mut self, input: usize) {
         self.most = 0;
@@ -261,9 +270,7 @@ impl Replay {
 
 impl Drop for Replay {
     fn drop(&mut self) {
-        if self.file.take().is_some() {
-            let _ = self.disk.remove(&self.path);
-        }
+        self.remove();
     }
 }
 

@@ -196,6 +196,8 @@ impl Run<'_> {
             }
         }
         self.progress.finished = true;
+        // The last checkpoint and snapshot take most of the disk.
+        self.replay.remove();
         self.checkpoint()?;
         self.final_snapshot()?;
         Ok(self.outcome(false, false))
