@@ -3,6 +3,8 @@
 
 #[path = "common/crawl.rs"]
 mod crawl;
+#[path = "common/disk.rs"]
+mod disk;
 #[path = "common/pack.rs"]
 mod pack;
 
@@ -14,9 +16,10 @@ use std::sync::{Arc, Mutex};
 
 use cashrank::ingest::{Every, Job, Note, Observer, Outcome, Standing, ingest};
 use cashrank::source::{InputName, SourceOptions};
-use cashrank::store::{Disk, DiskFile, RealDisk, Settings};
+use cashrank::store::{DiskFile, RealDisk, Settings};
 use cashrank::{Config, Error, Limits};
 use crawl::crawl;
+use disk::{Meddled, Over};
 use tempfile::TempDir;
 
 /// Places of the operations on the kept file that fail, by number.
@@ -45,37 +48,23 @@ impl std::fmt::Debug for Kept {
     }
 }
 
-impl Disk for Meddling {
-    fn open(&self, path: &Path, create: bool) -> io::Result<Box<dyn DiskFile>> {
+impl Over for Meddling {
+    fn before(&self, path: &Path, create: bool) -> io::Result<()> {
         let is_mark = path.components().any(|part| part.as_os_str() == "marks");
         if is_mark && create && self.0.no_marks.load(Ordering::Relaxed) {
             return Err(io::Error::other("no mark"));
         }
-        if !path.ends_with("replay") {
-            return RealDisk.open(path, create);
+        match path.ends_with("replay") && self.0.create {
+            true => Err(io::Error::other("not here")),
+            false => Ok(()),
         }
-        if self.0.create {
-            return Err(io::Error::other("not here"));
+    }
+
+    fn over(&self, path: &Path, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
+        match path.ends_with("replay") {
+            true => Box::new(Kept(file, self.0.clone())),
+            false => file,
         }
-        Ok(Box::new(Kept(RealDisk.open(path, create)?, self.0.clone())))
-    }
-    fn read(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        RealDisk.read(path)
-    }
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        RealDisk.create_dir(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        RealDisk.rename(from, to)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        RealDisk.remove(path)
-    }
-    fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        RealDisk.sync_dir(path)
-    }
-    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        RealDisk.list(path)
     }
 }
 
@@ -231,7 +220,7 @@ fn run_to(
         stop_after,
         ..Watch::default()
     };
-    let result = ingest(job, Arc::new(disk.clone()), &mut watch);
+    let result = ingest(job, Arc::new(Meddled(disk.clone())), &mut watch);
     assert!(!job.store.join("replay").exists());
     (result, watch)
 }
@@ -469,7 +458,7 @@ fn a_failure_of_the_store_in_a_kept_pass_is_told_as_it_is() {
         let disk = Meddling::default();
         let faults = disk.0.clone();
         let mut meddler = Meddler(|| faults.no_marks.store(true, Ordering::Relaxed), false);
-        let result = ingest(&job, Arc::new(disk.clone()), &mut meddler);
+        let result = ingest(&job, Arc::new(Meddled(disk.clone())), &mut meddler);
         match result {
             Err(Error::Io { path, .. }) => assert!(path.parent().unwrap().ends_with("marks")),
             other => panic!("{other:?}"),

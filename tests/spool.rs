@@ -5,6 +5,8 @@
 mod broken;
 #[path = "common/crawl.rs"]
 mod crawl;
+#[path = "common/disk.rs"]
+mod disk;
 #[path = "spool/faults.rs"]
 mod faults;
 #[path = "common/pack.rs"]

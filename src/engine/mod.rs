@@ -374,12 +374,9 @@ impl<A: Archive> Engine<A> {
         };
         let names = &batch.links[first.links_start as usize..last.links_end as usize];
         self.ahead_from = first.links_start;
-        match batch.resolved {
-            true => self
-                .ahead
-                .extend(names.iter().map(|&page| PageId(page.into()))),
-            false => self.names.pages(names, &mut self.ahead),
-        }
+        let mut ahead = std::mem::take(&mut self.ahead);
+        self.pages_of(batch, names, &mut ahead);
+        self.ahead = ahead;
         for &page in &self.ahead {
             self.ledger.prefetch_target(page);
         }
@@ -522,8 +519,17 @@ impl<A: Archive> Engine<A> {
             return ahead;
         }
         targets.clear();
-        targets.extend(names.iter().map(|&name| self.page_of(batch, name)));
+        self.pages_of(batch, names, targets);
         targets
+    }
+
+    /// Appends the pages of names of the running batch, of entries that are applied or looked ahead at.
+    #[inline]
+    fn pages_of(&self, batch: &Batch, names: &[u32], into: &mut Vec<PageId>) {
+        match batch.part {
+            None => into.extend(names.iter().map(|&name| self.page_of(batch, name))),
+            Some(_) => self.names.pages(names, into),
+        }
     }
 
     /// The page of a name of the running batch, of an entry that was applied.

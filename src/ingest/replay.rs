@@ -237,9 +237,9 @@ impl Replay {
     }
 
     /// Reads an input that was kept.
-    pub fn reader(&self, input: usize) -> Option<Reader> {
+    pub fn reader(&self, input: usize) -> Option<(&Kept, Reader)> {
         let kept = self.kept(input)?;
-        Some(Reader {
+        let reader = Reader {
             file: self.file.clone()?,
             path: self.path.clone(),
             at: kept.from,
@@ -247,7 +247,8 @@ impl Replay {
             longest: kept.longest,
             buffer: Vec::new(),
             used: 0,
-        })
+        };
+        Some((kept, reader))
     }
 
     /// Forgets all, and gives the disk back what it took.

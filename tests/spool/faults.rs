@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use cashrank::Error;
 use cashrank::ingest::{Every, Job, StandardInput, Stream};
-use cashrank::store::{Disk, DiskFile, RealDisk, Told, spool_standing};
+use cashrank::store::{DiskFile, RealDisk, Told, spool_standing};
 
+use crate::disk::{Meddled, Over};
 use crate::support::{Lab, Sender, crawl, run, run_on, verify};
 
 /// A stream that broke off, with much of it in several segments.
@@ -97,34 +98,10 @@ struct Failing(Arc<AtomicU64>);
 #[derive(Debug)]
 struct FailingFile(Box<dyn DiskFile>, Option<Arc<AtomicU64>>);
 
-impl Failing {
-    fn file(&self, path: &Path, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
+impl Over for Failing {
+    fn over(&self, path: &Path, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
         let spool = path.components().any(|part| part.as_os_str() == "spool");
         Box::new(FailingFile(file, spool.then(|| self.0.clone())))
-    }
-}
-
-impl Disk for Failing {
-    fn open(&self, path: &Path, create: bool) -> io::Result<Box<dyn DiskFile>> {
-        Ok(self.file(path, RealDisk.open(path, create)?))
-    }
-    fn read(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        Ok(self.file(path, RealDisk.read(path)?))
-    }
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        RealDisk.create_dir(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        RealDisk.rename(from, to)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        RealDisk.remove(path)
-    }
-    fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        RealDisk.sync_dir(path)
-    }
-    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        RealDisk.list(path)
     }
 }
 
@@ -165,7 +142,10 @@ fn a_failed_sync_ends_the_run_and_nothing_is_lost() {
         let sender = Sender::new(whole.clone());
         let store = format!("s{syncs}");
         let job = lab.job(&store, &sender);
-        let result = run_on(&job, Arc::new(Failing(Arc::new(AtomicU64::new(syncs)))));
+        let result = run_on(
+            &job,
+            Arc::new(Meddled(Failing(Arc::new(AtomicU64::new(syncs))))),
+        );
         match result {
             Err(Error::Io { .. }) => {}
             other => panic!("after {syncs} syncs: {other:?}"),
@@ -218,7 +198,10 @@ fn the_clock_serves_a_silent_stream() {
         job.checkpoint_every = Every::Never;
         let syncs = if fails { 1 } else { u64::MAX / 2 };
         let started = Instant::now();
-        let result = run_on(&job, Arc::new(Failing(Arc::new(AtomicU64::new(syncs)))));
+        let result = run_on(
+            &job,
+            Arc::new(Meddled(Failing(Arc::new(AtomicU64::new(syncs))))),
+        );
         assert!(started.elapsed() < Duration::from_secs(20));
         over.store(true, Ordering::Relaxed);
         match fails {

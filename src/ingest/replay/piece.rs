@@ -160,6 +160,21 @@ fn numbers(counts: &LinkCounts) -> [u32; 7] {
     ]
 }
 
+/// The inverse of [`numbers`].
+fn counts_of(numbers: [u32; 7]) -> LinkCounts {
+    let [read, scheme, invalid, too_long, own, repeated, out_of_scope] = numbers;
+    LinkCounts {
+        read,
+        scheme,
+        invalid,
+        too_long,
+        own,
+        repeated,
+        out_of_scope,
+        own_class: LinkClass::default(),
+    }
+}
+
 /// Bytes of memory that a piece takes, as it lies here and read.
 pub(super) fn memory(mut bytes: &[u8]) -> u64 {
     let length = bytes.len() as u64;
@@ -250,7 +265,6 @@ fn take_entry(from: &mut &[u8], before: u64, links_start: u32) -> Option<Entry> 
             *count = short(from)?;
         }
     }
-    let [read, scheme, invalid, too_long, own, repeated, out_of_scope] = counts;
     Some(Entry {
         end,
         what,
@@ -259,16 +273,7 @@ fn take_entry(from: &mut &[u8], before: u64, links_start: u32) -> Option<Entry> 
         links_start,
         links_end: links_start.checked_add(links)?,
         fetched_at,
-        counts: LinkCounts {
-            read,
-            scheme,
-            invalid,
-            too_long,
-            own,
-            repeated,
-            out_of_scope,
-            own_class: LinkClass::default(),
-        },
+        counts: counts_of(counts),
     })
 }
 
@@ -292,18 +297,7 @@ mod tests {
     use super::*;
 
     fn entry() -> impl Strategy<Value = (Entry, Vec<u32>)> {
-        let counts = any::<[u32; 7]>().prop_map(
-            |[read, scheme, invalid, too_long, own, repeated, out_of_scope]| LinkCounts {
-                read,
-                scheme,
-                invalid,
-                too_long,
-                own,
-                repeated,
-                out_of_scope,
-                own_class: LinkClass::default(),
-            },
-        );
+        let counts = any::<[u32; 7]>().prop_map(counts_of);
         let what = (0..14u8).prop_map(|kind| what(kind).unwrap());
         let links = vec(0..50u32, 0..9);
         (

@@ -94,7 +94,7 @@ impl Run<'_> {
     /// Begins an input at its start, if it was kept.
     pub(super) fn begin_replay(&self, input: u64) -> Result<Option<Begun>> {
         let at = input as usize;
-        let (Some(kept), Some(reader)) = (self.replay.kept(at), self.replay.reader(at)) else {
+        let Some((kept, reader)) = self.replay.reader(at) else {
             return Ok(None);
         };
         Ok(Some(Begun {
