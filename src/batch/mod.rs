@@ -9,7 +9,7 @@
 mod build;
 mod names;
 
-use crate::cza::Part;
+use crate::cza::{Part, Sites};
 use crate::decode::{Reason, Time};
 use crate::engine::Fingerprint;
 use crate::rules::LinkClass;
@@ -127,6 +127,8 @@ pub struct Batch {
     pub part: Option<Part>,
     /// Entries and links count pages, all of them known, not names: a replay of what was read before.
     pub resolved: bool,
+    /// Of a part of a crawl archive: the hosts that complete it.
+    pub(crate) sites: Sites,
 }
 
 impl Batch {
@@ -162,7 +164,9 @@ impl Batch {
             + size_of::<Entry>() * self.entries.capacity()
             + size_of::<u32>() * (self.links.capacity() + self.text_ends.capacity())
             + size_of::<LinkClass>() * self.classes.capacity()
-            + size_of::<Fingerprint>() * self.fingerprints.capacity();
+            + size_of::<Fingerprint>() * self.fingerprints.capacity()
+            + size_of::<(u32, bool)>() * self.sites.pages.capacity()
+            + size_of::<u32>() * self.sites.names.capacity();
         bytes <= 4 * build::TEXT_BYTES
     }
 
@@ -179,6 +183,7 @@ impl Batch {
         self.statuses.clear();
         self.part = None;
         self.resolved = false;
+        self.sites.clear();
     }
 }
 

@@ -3,12 +3,15 @@
 use std::ffi::OsString;
 use std::io::Write;
 
+use cashrank::Limits;
 use cashrank::engine::Counters;
 use cashrank::inspect::{Distinct, First, Inspection, Odd, Place, Report, Times, inspect};
 use cashrank::source::{Compression, InputName};
 use serde_json::{Value, json};
 
-use super::common::{Exit, VerifyArgs, exit_of_error, positive, print, thousands, threads, time};
+use super::common::{
+    Exit, MemoryArg, VerifyArgs, exit_of_error, positive, print, thousands, threads, time,
+};
 use super::ingest::{FormatArg, LimitArgs, dropped_links, format};
 use super::rules::RulesArgs;
 
@@ -49,6 +52,8 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    memory: MemoryArg,
+    #[command(flatten)]
     rules: RulesArgs,
     #[command(flatten)]
     limits: LimitArgs,
@@ -83,7 +88,10 @@ impl Args {
             first: self.first,
             distinct: self.limit_distinct,
             threads: threads(self.threads),
-            limits: self.limits.resolve(None),
+            limits: Limits {
+                memory: self.memory.budget(),
+                ..self.limits.resolve(None)
+            },
             input: self.rules.resolve(None)?,
             source: self.verify.options(),
         })

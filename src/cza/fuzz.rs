@@ -1,8 +1,13 @@
 //! Fuzz targets: a block whose checksums are right, whatever is in it, and its text.
 
-use super::block::{From, PPMD_LEVEL, Packer, Policy, Unpacker};
+use super::block::From;
+use super::hosts::Hosts;
+use super::pack::{Packer, SMALL_LEVEL};
+use super::places::Places;
+use super::read::Part;
 use super::section::BlockHead;
 use super::text::{pack, unpack};
+use super::unpack::{Policy, Unpacker};
 use crate::batch::{Batch, HashKey};
 use crate::engine::SelfLinks;
 use crate::rules::LinkClass;
@@ -19,15 +24,21 @@ fn head_of(data: &[u8]) -> Option<(BlockHead, &[u8])> {
     head.classes = fields[22] & 2 == 2;
     head.words = fields[22] & 4 == 4;
     head.ppmd = fields[22] & 8 == 8;
+    head.hosts = fields[22] & 16 == 16;
+    head.counted = fields[22] & 32 == 32;
+    head.sites = fields[22] & 64 == 64;
     head.records = field(4, 2) as u32;
     head.names = field(6, 2) as u32;
     head.text = field(8, 4);
     head.targets = field(12, 4);
     head.links = field(16, 4);
     head.names_len = field(20, 2) as u32;
-    head.from = From::ALL[usize::from(fields[23]) % 3];
-    // A reader refuses what takes more than its limit.
-    (head.memory() < 16 << 20).then_some((head, parts))
+    head.from = From::ALL[usize::from(fields[23] & 15) % 3];
+    head.local_from = From::ALL[usize::from(fields[23] >> 4) % 3];
+    head.first_host = u32::from(fields[22] >> 7);
+    // A reader refuses what takes more than its limit, and what makes no sense.
+    let is_sound = head.is_sound() && head.memory() < 16 << 20;
+    is_sound.then_some((head, parts))
 }
 
 /// A block is refused, or its numbers keep to what its head says, and packed again it says the same.
@@ -45,11 +56,18 @@ pub(crate) fn block(data: &[u8]) {
         let mut batch = Batch::default();
         let fingerprints = HashKey([1, 2]).fingerprints();
         unpacker
-            .names(names, head, URL_BYTES, &fingerprints, &mut batch)
-            .ok()?;
-        unpacker
             .records(records, head, policy, 7, &mut batch)
             .ok()?;
+        unpacker
+            .names(names, head, URL_BYTES, &fingerprints, &mut batch)
+            .ok()?;
+        if head.hosts {
+            let part = Part::of_block(head);
+            let mut hosts = Hosts::default();
+            hosts
+                .complete(&mut batch, &part, URL_BYTES, &fingerprints)
+                .ok()?;
+        }
         Some(batch)
     };
     let Some(batch) = read(names, records, &head, SelfLinks::Drop) else {
@@ -65,13 +83,18 @@ pub(crate) fn block(data: &[u8]) {
         };
         assert_eq!(followed(one), followed(other));
     }
-    if !batch.entries.iter().all(|entry| is_distinct(&batch, entry)) {
+    // Names before the block are on no host.
+    if head.first_name > 0 || !batch.entries.iter().all(|entry| is_distinct(&batch, entry)) {
         return;
     }
-    let level = if head.ppmd { PPMD_LEVEL } else { 1 };
+    let level = if head.ppmd { SMALL_LEVEL } else { 1 };
+    let told = told(&batch, head.urls && head.ppmd);
     let mut packer = Packer::new(level).expect("a level that is there");
-    let packed = packer.pack(&batch, BlockHead::empty(head.urls, head.first_name, 0));
+    let mut empty = BlockHead::empty(head.urls, 0, 0);
+    empty.sites = head.urls && head.ppmd;
+    let packed = packer.pack(&told, empty);
     let packed = packed.expect("what was read can be written");
+    assert!(packed.head.is_sound());
     let again = read(
         &packed.names,
         &packed.records,
@@ -103,6 +126,38 @@ pub(crate) fn text(data: &[u8]) {
     let mut raw = vec![0; data.len()];
     unpack(&again, &mut raw).expect("what was packed can be unpacked");
     assert_eq!(raw, data);
+}
+
+/// The first block of an archive, as it is told.
+fn told(batch: &Batch, by_site: bool) -> Batch {
+    let mut places = Places::new().expect("memory");
+    let mut told = Batch::default();
+    told.text.clone_from(&batch.text);
+    told.text_ends.clone_from(&batch.text_ends);
+    let mut known = 0;
+    for entry in &batch.entries {
+        let start = told.links.len() as u32;
+        let mut added = *entry;
+        if entry.what.is_of_page() {
+            for name in known..entry.names_end {
+                let name = batch.name(name);
+                let added = places.add(name, by_site, &mut told.sites);
+                added.expect("memory");
+            }
+            let (host, page) = places.page(entry.source, known, &mut told.sites);
+            known = known.max(entry.source + 1);
+            let targets = batch.targets(entry).iter();
+            let targets = targets.map(|&target| places.target(target, host, known));
+            told.links.extend(targets);
+            known = entry.names_end;
+            added.source = page;
+        }
+        // Links to a page itself that were dropped are there no more.
+        (added.links_start, added.links_end) = (start, told.links.len() as u32);
+        told.classes.extend_from_slice(batch.classes(entry));
+        told.entries.push(added);
+    }
+    told
 }
 
 fn sorted(batch: &Batch, entry: &crate::batch::Entry) -> Vec<(u32, LinkClass)> {

@@ -10,11 +10,36 @@
 
 use std::collections::HashMap;
 
+use super::sites::LOCAL;
+
 /// Lists just before that are tried as what to copy from.
 const WINDOW: usize = 4;
-/// Bits that a known target costs, roughly, and a run of a copy: for choosing only.
-const TARGET_COST: usize = 12;
-const RUN_COST: usize = 7;
+/// Bits that a copy costs, roughly, and a run of it, and a number beside its own: for choosing only.
+const COPY_COST: usize = 5;
+const RUN_COST: usize = 4;
+const NUMBER_COST: usize = 2;
+
+/// Bits that a number costs, roughly.
+fn number_cost(number: u32) -> usize {
+    match number.checked_ilog2() {
+        None => 1,
+        Some(high) => NUMBER_COST + high as usize + 1,
+    }
+}
+
+/// Bits that ascending targets cost, roughly: the first ones of both kinds, and the gaps.
+fn cost(targets: &[u32]) -> usize {
+    let mut next = 0;
+    let costs = targets.iter().map(|&target| {
+        if target >= LOCAL {
+            next = next.max(LOCAL);
+        }
+        let cost = number_cost(target - next);
+        next = target + 1;
+        cost
+    });
+    costs.sum()
+}
 
 /// What a list copies from an earlier one.
 #[derive(Default)]
@@ -37,8 +62,8 @@ pub(super) struct Lists {
     classes: Vec<u16>,
     foreseen: Foreseen,
     ends: Vec<u32>,
-    /// Of a page: its last list.
-    by_page: HashMap<u32, u32>,
+    /// Of a page, by host and as it is told: its last list.
+    by_page: HashMap<(u32, u32), u32>,
     /// Of a whole list, by hash, and of two samples of it: the last list like it.
     by_content: [HashMap<u32, u32>; 3],
     set: Set,
@@ -94,13 +119,18 @@ impl Lists {
         start as usize..self.ends[list] as usize
     }
 
-    /// Takes the next list: `known` and `new` targets of `page`, without itself; `own`: it links to
-    /// itself. Says what it copies.
-    pub fn add(&mut self, page: u32, known: &[u32], new: std::ops::Range<u32>, own: bool) -> &Copy {
+    /// Takes the next list: `known` and `new` targets of `page`, which is on `host`, without itself; `own`: it
+    /// links to itself. Says what it copies.
+    pub fn add(&mut self, host: u32, page: u32, known: &[u32], new: &[u32], own: bool) -> &Copy {
         self.set.fill(known, own.then_some(page));
         let number = self.len();
         let itself = own.then_some(page);
-        self.choose(page, number, known, marks(known.iter().chain(&itself)));
+        self.choose(
+            (host, page),
+            number,
+            known,
+            marks(known.iter().chain(&itself)),
+        );
         let (from, runs) = (self.best.list, &self.best.runs);
         if from < number {
             let whole = self.range(from);
@@ -108,7 +138,7 @@ impl Lists {
             copy(&mut self.classes, whole, runs);
         }
         self.targets.extend_from_slice(&self.best.rest);
-        self.targets.extend(new);
+        self.targets.extend_from_slice(new);
         self.classes.resize(self.targets.len(), UNTOLD);
         let start = self.ends.last().map_or(0, |&end| end as usize);
         if own {
@@ -118,7 +148,7 @@ impl Lists {
         if self.targets.len() > start {
             let marks = marks(self.targets[start..].iter());
             let number = number as u32;
-            self.by_page.insert(page, number);
+            self.by_page.insert((host, page), number);
             for (by, mark) in self.by_content.iter_mut().zip(marks) {
                 by.insert(mark, number);
             }
@@ -128,25 +158,31 @@ impl Lists {
 
     /// Gives the classes of the list added last, as `class` has them of its targets, and hands each to `tell`
     /// as it is told.
-    pub fn tell_classes(&mut self, class: impl Fn(u32) -> u16, mut tell: impl FnMut(u64)) {
+    pub fn tell_classes(
+        &mut self,
+        on_host: impl Fn(u32) -> Option<bool>,
+        class: impl Fn(u32) -> u16,
+        mut tell: impl FnMut(u64),
+    ) {
         let last = self.len() - 1;
         let range = self.range(last);
         let targets = &self.targets[range.clone()];
+        let told = |target, foreseen| {
+            let class = class(target);
+            tell(u64::from(class ^ foreseen));
+            class
+        };
         self.foreseen
-            .each(targets, &mut self.classes[range], |target, foreseen| {
-                let class = class(target);
-                tell(u64::from(class ^ foreseen));
-                class
-            });
+            .each(targets, &mut self.classes[range], on_host, told);
     }
 
     /// Leaves the best copy in `best`.
-    fn choose(&mut self, page: u32, number: usize, known: &[u32], marks: [u32; 3]) {
+    fn choose(&mut self, page: (u32, u32), number: usize, known: &[u32], marks: [u32; 3]) {
         self.best.list = number;
         self.best.runs.clear();
         self.best.rest.clear();
         self.best.rest.extend_from_slice(known);
-        let mut least = known.len() * TARGET_COST;
+        let mut least = cost(known);
         let like = self.by_content.iter().zip(marks);
         let like = like.filter_map(|(by, mark)| by.get(&mark));
         let candidates = like.chain(self.by_page.get(&page)).map(|&at| at as usize);
@@ -154,7 +190,8 @@ impl Lists {
         let candidates: Vec<usize> = candidates.chain(recent).collect();
         for (at, &from) in candidates.iter().enumerate() {
             let len = self.range(from).len();
-            if candidates[..at].contains(&from) || len > 8 * known.len() + 32 || least <= RUN_COST {
+            if candidates[..at].contains(&from) || len > 8 * known.len() + 32 || least <= COPY_COST
+            {
                 continue;
             }
             let mut trial = std::mem::take(&mut self.trial);
@@ -184,18 +221,21 @@ impl Lists {
         }
         let rest = known.iter().filter(|&&target| !self.set.is_taken(target));
         into.rest.extend(rest);
-        RUN_COST + into.runs.len() * RUN_COST + into.rest.len() * TARGET_COST
+        let copy = COPY_COST + number_cost((self.len() - from) as u32);
+        copy + into.runs.len() * RUN_COST + cost(&into.rest)
     }
 }
 
 /// The class of a target that is not copied, before it is told.
 pub(super) const UNTOLD: u16 = u16::MAX;
+/// The bit of a class that says that the target is on the page's host.
+const ON_HOST: u16 = 1;
 /// The class of a page to itself, if nothing else is known.
-const OWN: u16 = 1;
+const OWN: u16 = ON_HOST;
 
 /// What classes are told by the difference to. For a target that is copied: the class it is copied with. For
 /// others: the one that it had in the last list of the block where it was not copied, or else that of the
-/// target before it.
+/// target before it, but for what hosts say.
 #[derive(Default)]
 pub(super) struct Foreseen(HashMap<u32, u16>);
 
@@ -205,17 +245,25 @@ impl Foreseen {
         self.0.clear();
     }
 
-    /// Gives each target of a list the class that `class` says, given what is foreseen.
+    /// Gives each target of a list the class that `class` says, given what is foreseen. `on_host`: whether
+    /// a target is on the page's host, if that is known.
     pub fn each(
         &mut self,
         targets: &[u32],
         classes: &mut [u16],
+        on_host: impl Fn(u32) -> Option<bool>,
         mut class: impl FnMut(u32, u16) -> u16,
     ) {
         let mut before = 0;
         for (&target, known) in targets.iter().zip(classes) {
             if *known == UNTOLD {
-                let last = self.0.entry(target).or_insert(before);
+                let last = self
+                    .0
+                    .entry(target)
+                    .or_insert_with(|| match on_host(target) {
+                        Some(same) => before & !ON_HOST | u16::from(same),
+                        None => before,
+                    });
                 *last = class(target, *last);
                 *known = *last;
             } else {

@@ -1,12 +1,13 @@
 //! `cza`: a crawl as an archive. Compact, seekable, checksummed; made to be replayed.
 //!
 //! Every name stands in the archive once; records and links speak of names by their number, in order
-//! of first appearance. Blocks of some ten thousand records are unpacked each by itself, on any
-//! thread. Specified in `formats/cza.md`.
+//! of first appearance, or by their place among those of the page's host. Blocks of some ten thousand records are
+//! unpacked each by itself, on any thread; what they say by hosts is completed in their order. Specified in
+//! `formats/cza.md`.
 //!
 //! ```text
 //! Writer: batches of any input -> numbers -> blocks -> packed on threads -> file
-//! Reader: chunks of whole sections -> batches;  Chain: that they follow each other
+//! Reader: chunks of whole sections -> batches;  Chain: that they follow each other, and their hosts
 //! ```
 //!
 //! Promises:
@@ -20,12 +21,17 @@ mod column;
 mod decoder;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+mod hosts;
 mod index;
 mod lists;
 mod names;
+mod pack;
+mod places;
 mod read;
 mod section;
+mod sites;
 mod text;
+mod unpack;
 mod write;
 
 use crate::decode::Reason;
@@ -34,10 +40,11 @@ pub use decoder::Cza;
 pub use index::{Index, Stretch};
 pub use read::{Chain, Part};
 pub(crate) use read::{Reader, memory};
+pub(crate) use sites::Sites;
 pub use write::{Options, Writer, Written};
 
 /// Version of the format.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Oldest version that is read.
 const OLDEST: u32 = 1;
 /// First bytes of an archive. Whatever rewrites line ends, or drops the high bit, breaks them.

@@ -1,6 +1,7 @@
 //! The names part of a block: the text that names share is told once, and frequent words are single bytes.
 //!
-//! A name begins with bytes of the name before it; what follows stands in the text, to its line feed. The
+//! A name begins with bytes of the name before it, of the same host if hosts are told; what follows stands in the text,
+//! to its line feed. The
 //! words that names are made of are written there as byte values that no name of the block has. So a word
 //! costs what a letter does, where a reference to its last place would cost three bytes. Version 1 had
 //! no words, and a column of lengths instead of line feeds.
@@ -13,6 +14,7 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use super::Fault;
 use super::column::{Column, Streams, put_stream, put_text};
 use super::section::BlockHead;
+use super::sites::host_len;
 use crate::batch::{Batch, Fingerprints};
 use crate::prefix;
 
@@ -23,22 +25,30 @@ const FREQUENT: usize = 4;
 /// So many different words are counted, the first ones: frequent ones come early, and memory is bounded.
 const COUNTED: usize = 1 << 16;
 
-/// Packs the names of `batch`; if `ppmd`, that packs their text.
+/// Packs the names of `batch`, whose hosts it has; if `ppmd`, that packs their text.
 pub(super) fn pack(
     batch: &Batch,
+    by_site: bool,
     zstd: &mut zstd::bulk::Compressor<'_>,
     ppmd: bool,
 ) -> Result<Vec<u8>, Fault> {
+    let sites = &batch.sites;
     let mut shared = Column::default();
     let mut text = Vec::new();
-    let mut last: &[u8] = &[];
-    for name in 0..batch.text_ends.len() {
-        let name = batch.name(name as u32);
-        let same = sharing(last, name);
+    let mut last: HashMap<u32, &[u8]> = HashMap::new();
+    let mut hosts = sites.first_host;
+    for (at, &host) in sites.names.iter().enumerate() {
+        let name = batch.name(at as u32);
+        let (site, path) = name.split_at(host_len(name, by_site));
+        let before = last.insert(host, path);
+        if host == hosts {
+            hosts += 1;
+            text.extend_from_slice(site);
+        }
+        let same = before.map_or(0, |before| sharing(before, path));
         shared.put(same as u64);
-        text.extend_from_slice(&name[same..]);
+        text.extend_from_slice(&path[same..]);
         text.push(b'\n');
-        last = name;
     }
     let words = frequent_words(&text);
     let mut told = Vec::new();
@@ -113,10 +123,13 @@ pub(super) struct Names {
     added: Column,
     words: Words,
     text: Vec<u8>,
+    /// Where the last name of each host stands, its host left out.
+    last: HashMap<u32, (u32, u32)>,
 }
 
 impl Names {
-    /// Reads the names part of a block into `batch`, which has none yet.
+    /// Reads the names part of a block into `batch`, which has their hosts. Names of hosts that the block does not
+    /// name lack their beginnings, and all of a block with hosts their fingerprints.
     pub fn unpack(
         &mut self,
         part: &[u8],
@@ -142,7 +155,18 @@ impl Names {
         let wrong = || Fault::new("a name's length is wrong");
         let mut rest = &self.text[..];
         let mut last = 0..0;
-        for _ in 0..head.names {
+        let sites = std::mem::take(&mut batch.sites.names);
+        let mut hosts = batch.sites.first_host;
+        self.last.clear();
+        for name in 0..head.names {
+            let host = sites.get(name as usize).copied();
+            let mut is_whole = true;
+            if let Some(host) = host {
+                is_whole = host == hosts;
+                hosts += u32::from(is_whole);
+                let (start, end) = self.last.get(&host).copied().unwrap_or_default();
+                last = start as usize..end as usize;
+            }
             let shared = usize::try_from(self.shared.take()).unwrap_or(usize::MAX);
             if shared > last.len() {
                 return Err(wrong());
@@ -164,7 +188,7 @@ impl Names {
             }
             last = start..batch.text.len();
             let name = &batch.text[last.clone()];
-            if name.is_empty() || name.len() as u64 > url_bytes {
+            if is_whole && name.is_empty() || name.len() as u64 > url_bytes {
                 return Err(wrong());
             }
             if batch.text.len() as u64 > head.text {
@@ -174,13 +198,25 @@ impl Names {
                 return Err(Fault::new("a name is no text of one line without tabs"));
             }
             batch.text_ends.push(batch.text.len() as u32);
-            batch.fingerprints.push(fingerprints.of(name));
+            match host {
+                None => batch.fingerprints.push(fingerprints.of(name)),
+                Some(host) => {
+                    let site = match is_whole {
+                        true => host_len(name, head.sites),
+                        false => 0,
+                    };
+                    let place = ((last.start + site) as u32, last.end as u32);
+                    self.last.insert(host, place);
+                }
+            }
         }
+        batch.sites.names = sites;
         self.shared.end()?;
         if !head.words {
             self.added.end()?;
         }
-        if rest.is_empty() && batch.text.len() as u64 == head.text {
+        let is_all = head.hosts || batch.text.len() as u64 == head.text;
+        if rest.is_empty() && is_all {
             return Ok(());
         }
         Err(Fault::new("it has less text than it says, or more"))
@@ -254,20 +290,23 @@ mod tests {
     use super::*;
     use crate::batch::HashKey;
 
+    /// Names, all on one host.
     fn batch(names: &[&str]) -> Batch {
         let mut batch = Batch::default();
         for name in names {
             batch.text.extend_from_slice(name.as_bytes());
             batch.text_ends.push(batch.text.len() as u32);
+            batch.sites.names.push(0);
         }
         batch
     }
 
-    fn packed(names: &[&str], ppmd: bool) -> Vec<u8> {
+    fn packed(batch: &Batch, by_site: bool, ppmd: bool) -> Vec<u8> {
         let mut zstd = zstd::bulk::Compressor::new(1).unwrap();
-        pack(&batch(names), &mut zstd, ppmd).unwrap()
+        pack(batch, by_site, &mut zstd, ppmd).unwrap()
     }
 
+    /// The head of a block of version 2, that has these names.
     fn head(names: &[&str]) -> BlockHead {
         BlockHead {
             words: true,
@@ -277,10 +316,12 @@ mod tests {
         }
     }
 
-    fn unpacked(part: &[u8], head: &BlockHead) -> Result<Batch, Fault> {
+    /// The names of a part; `hosts`: the host of each, if they are told.
+    fn unpacked(part: &[u8], head: &BlockHead, hosts: &[u32]) -> Result<Batch, Fault> {
         let mut zstd = zstd::bulk::Decompressor::new().unwrap();
         let fingerprints = HashKey([1, 2]).fingerprints();
         let mut batch = Batch::default();
+        batch.sites.names.extend_from_slice(hosts);
         Names::default().unpack(part, &mut zstd, head, 1000, &fingerprints, &mut batch)?;
         Ok(batch)
     }
@@ -322,13 +363,68 @@ mod tests {
                     ppmd,
                     ..head(names)
                 };
-                let batch = unpacked(&packed(names, ppmd), &head).unwrap();
-                assert_eq!(batch.text_ends.len(), names.len());
-                for (at, name) in names.iter().enumerate() {
-                    assert_eq!(batch.name(at as u32), name.as_bytes());
+                let part = packed(&batch(names), false, ppmd);
+                // On one host without a name they are told as those of earlier versions.
+                for hosts in [&vec![0; names.len()][..], &[]] {
+                    let batch = unpacked(&part, &head, hosts).unwrap();
+                    assert_eq!(batch.text_ends.len(), names.len());
+                    for (at, name) in names.iter().enumerate() {
+                        assert_eq!(batch.name(at as u32), name.as_bytes());
+                    }
                 }
             }
         }
+    }
+
+    /// The first name of a host is whole; of the others the host is left out, and what they share is shared with
+    /// the last one there.
+    #[test]
+    fn hosts_are_told_once() {
+        let names = [
+            "https://rose.example/garden/1",
+            "https://other.example/",
+            "https://rose.example/garden/2",
+            "https://other.example/garden/2",
+            "https://known.example/a/b",
+            "https://known.example/a/c",
+        ];
+        let mut batch = batch(&names);
+        batch.sites.first_host = 4;
+        batch.sites.names = vec![4, 5, 4, 5, 2, 2];
+        let head = BlockHead {
+            hosts: true,
+            sites: true,
+            ..head(&names)
+        };
+        let part = packed(&batch, true, false);
+        let mut zstd = zstd::bulk::Decompressor::new().unwrap();
+        let mut streams = Streams::new(&part, &mut zstd, 1 << 12);
+        let mut shared = Column::default();
+        streams.column(&mut shared).unwrap();
+        let shared: Vec<u64> = (0..6).map(|_| shared.take()).collect();
+        assert_eq!(shared, [0, 0, 7, 0, 0, 2]);
+        let mut back = Batch::default();
+        back.sites.first_host = 4;
+        back.sites.names = batch.sites.names.clone();
+        let fingerprints = HashKey([1, 2]).fingerprints();
+        let read =
+            Names::default().unpack(&part, &mut zstd_of(), &head, 1000, &fingerprints, &mut back);
+        read.unwrap();
+        let told: Vec<&[u8]> = (0..6).map(|at| back.name(at)).collect();
+        let expected: [&[u8]; 6] = [
+            names[0].as_bytes(),
+            names[1].as_bytes(),
+            b"garden/2",
+            b"garden/2",
+            b"a/b",
+            b"a/c",
+        ];
+        assert_eq!(told, expected);
+        assert!(back.fingerprints.is_empty());
+    }
+
+    fn zstd_of() -> zstd::bulk::Decompressor<'static> {
+        zstd::bulk::Decompressor::new().unwrap()
     }
 
     #[test]
@@ -388,7 +484,7 @@ mod tests {
                 column.put_into(&mut part, &mut zstd).unwrap();
             }
             put_stream(&mut part, &mut zstd, text).unwrap();
-            unpacked(&part, &head)
+            unpacked(&part, &head, &[])
         };
         let sound = read([0, 3], [11, 1], b"rose-gardene").unwrap();
         assert_eq!(sound.name(1), b"rose");
@@ -412,9 +508,9 @@ mod tests {
     fn bad_words_and_text_are_refused() {
         let sound = part(b"\xffrose\nagarden\n", b"\xff-a\nb\n");
         let mut head = head(&["rose-garden", "b"]);
-        assert_eq!(unpacked(&sound, &head).unwrap().text, b"rose-gardenb");
+        assert_eq!(unpacked(&sound, &head, &[]).unwrap().text, b"rose-gardenb");
         let refused = |words: &[u8], text: &[u8], head: &BlockHead| {
-            let said = unpacked(&part(words, text), head).err();
+            let said = unpacked(&part(words, text), head, &[]).err();
             said.expect("it is refused").0
         };
         for words in [&b"\xff\n"[..], b"\n", b"\xffrose", b"\xffrose\n\n", b"\xff"] {

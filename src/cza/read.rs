@@ -2,13 +2,15 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::block::{Policy, Unpacker};
+use super::hosts::Hosts;
 use super::section::{
     BLOCK, BLOCK_HEAD, BlockHead, END, END_HEAD, EndHead, HEADER, Header, Refusal, section_len,
     tail_bytes,
 };
+use super::unpack::{Policy, Unpacker};
 use super::{Fault, text};
 use crate::batch::{Batch, Fingerprints, Rules};
+use crate::memory::check_room;
 use crate::source::{Chunk, Damage, DamageKind, InputName};
 use crate::store::number;
 use crate::{Error, Result};
@@ -32,6 +34,12 @@ pub struct Part {
     pub names: u32,
     /// Whether its names are URLs.
     pub urls: bool,
+    /// Whether it is told by hosts, and to be completed.
+    hosts: bool,
+    /// Whether the host of a name is that of its URL.
+    pub(super) sites: bool,
+    /// Bytes of its names.
+    pub(super) text: u64,
     /// Its links as read; of the end, those of the archive.
     links: u64,
     /// Its place in the chunk.
@@ -52,6 +60,26 @@ enum Kind {
 }
 
 impl Part {
+    /// A block whose place is not known.
+    pub(super) fn of_block(head: &BlockHead) -> Part {
+        Part {
+            kind: Kind::Block,
+            first_record: head.first_record,
+            records: head.records,
+            first_name: head.first_name,
+            names: head.names,
+            urls: head.urls,
+            hosts: head.hosts,
+            sites: head.sites,
+            text: head.text,
+            links: head.links,
+            start: 0,
+            end: 0,
+            sum: 0,
+            before: head.before,
+        }
+    }
+
     /// Names up to its end.
     pub fn names_end(&self) -> u64 {
         u64::from(self.first_name) + u64::from(self.names)
@@ -130,18 +158,12 @@ impl Reader {
         if bytes.starts_with(&BLOCK) {
             let head = BlockHead::read(&bytes[..BLOCK_HEAD])?;
             self.block(&head, &bytes[BLOCK_HEAD..], end, batch)?;
+            let sum = number(&bytes[BLOCK_HEAD - 8..BLOCK_HEAD]);
             return Ok(Part {
-                kind: Kind::Block,
-                first_record: head.first_record,
-                records: head.records,
-                first_name: head.first_name,
-                names: head.names,
-                urls: head.urls,
-                links: head.links,
                 start,
                 end,
-                sum: number(&bytes[BLOCK_HEAD - 8..BLOCK_HEAD]),
-                before: head.before,
+                sum,
+                ..Part::of_block(&head)
             });
         }
         if bytes.starts_with(&END) {
@@ -157,6 +179,9 @@ impl Reader {
                 first_name: names.map_err(|_| Fault::new("it has more names than it can"))?,
                 names: 0,
                 urls: false,
+                hosts: false,
+                sites: false,
+                text: 0,
                 links: head.links,
                 start,
                 end,
@@ -172,6 +197,9 @@ impl Reader {
             first_name: 0,
             names: 0,
             urls: false,
+            hosts: false,
+            sites: false,
+            text: 0,
             links: 0,
             start,
             end,
@@ -230,11 +258,6 @@ impl Reader {
         if xxh3_64(records) != head.records_sum || xxh3_64(names) != head.names_sum {
             return Err(Fault::new("a block does not match its checksum").into());
         }
-        if !is_known {
-            let most = self.rules.limits.url_bytes;
-            self.unpacker
-                .names(names, head, most, &self.fingerprints, batch)?;
-        }
         let policy = Policy {
             self_links: self.rules.self_links,
             classes: self.rules.classes,
@@ -242,6 +265,11 @@ impl Reader {
         let links = self.rules.limits.links;
         self.unpacker
             .records(records, head, policy, end as u64, batch)?;
+        if !is_known {
+            let most = self.rules.limits.url_bytes;
+            self.unpacker
+                .names(names, head, most, &self.fingerprints, batch)?;
+        }
         if head.memory() > USUAL_BLOCK {
             // What a huge block took is given back.
             self.unpacker = Unpacker::new()?;
@@ -329,9 +357,14 @@ fn cut_short(input: &InputName, offset: u64) -> Error {
     }
 }
 
-/// Whether the sections of an archive come whole and in their order: none lost, none from elsewhere.
-#[derive(Debug, Default)]
+/// The sections of an archive in their order: whether they come whole, none lost, none from elsewhere; and the hosts,
+/// by which blocks are completed.
 pub struct Chain {
+    fingerprints: Fingerprints,
+    url_bytes: u64,
+    /// Most bytes of memory that the hosts may take.
+    memory: Option<u64>,
+    hosts: Hosts,
     sum: Option<u64>,
     blocks: u64,
     records: u64,
@@ -341,12 +374,34 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Takes the next batch of the archive, and the chunk that it was read from.
+    /// Before an archive that is read by these rules.
+    pub fn new(rules: &Rules) -> Chain {
+        Chain {
+            fingerprints: rules.key.fingerprints(),
+            url_bytes: rules.limits.url_bytes,
+            memory: rules.limits.memory,
+            hosts: Hosts::default(),
+            sum: None,
+            blocks: 0,
+            records: 0,
+            names: 0,
+            links: 0,
+            ended: false,
+        }
+    }
+
+    /// Most bytes of memory that the hosts take with `names` names more.
+    pub fn bytes_with(&self, names: u64) -> u64 {
+        self.hosts.bytes_with(names)
+    }
+
+    /// Takes the next batch of the archive, and the chunk that it was read from. Before, a batch is not whole.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if it is not what follows; [`Error::Refused`] if it is too large to be held.
-    pub fn follow(&mut self, chunk: &Chunk, batch: &Batch, input: &InputName) -> Result<()> {
-        let Some(part) = &batch.part else {
+    /// [`Error::Corrupt`] if it is not what follows; [`Error::Refused`] if it is too large to be held;
+    /// [`Error::TooLarge`] if the hosts are.
+    pub fn follow(&mut self, chunk: &Chunk, batch: &mut Batch, input: &InputName) -> Result<()> {
+        let Some(part) = batch.part else {
             return match chunk.oversize {
                 0 => Ok(()),
                 bytes => Err(Error::Refused(format!(
@@ -355,7 +410,21 @@ impl Chain {
                 ))),
             };
         };
-        self.take(part, input, chunk.offset + part.start as u64)
+        let offset = chunk.offset + part.start as u64;
+        self.take(&part, input, offset)?;
+        if !part.hosts {
+            return Ok(());
+        }
+        check_room(
+            self.memory,
+            self.bytes_with(batch.sites.names.len() as u64),
+            || format!("what is known of the hosts of {input}"),
+            "convert it with --level 9 where there is more",
+        )?;
+        let (fingerprints, most) = (&self.fingerprints, self.url_bytes);
+        self.hosts
+            .complete(batch, &part, most, fingerprints)
+            .map_err(|Fault(what)| corrupt(input, DamageKind::InvalidData, &what, offset))
     }
 
     fn take(&mut self, part: &Part, input: &InputName, offset: u64) -> Result<()> {
@@ -408,6 +477,7 @@ mod tests {
     use super::*;
     use crate::batch::{Entry, HashKey};
     use crate::cza::Cza;
+    use crate::cza::block::Shape;
     use crate::engine::{Fingerprint, SelfLinks};
     use crate::limits::Limits;
     use crate::rules::LinkClass;
@@ -467,6 +537,22 @@ mod tests {
         );
         let model = [0, u64::from(text::MEMORY)];
         assert_eq!(more(&|head| head.ppmd = true), model);
+        // With hosts: of each record the host and a shape, of each name a host; and its text twice.
+        let by_hosts = |change: &dyn Fn(&mut BlockHead)| {
+            let [_, plain] = more(change);
+            let [known, new] = more(&|head| {
+                (head.hosts, head.words) = (true, true);
+                change(head);
+            });
+            (known, new - plain)
+        };
+        let none = by_hosts(&|_| {});
+        let (known, new) = by_hosts(&|head| head.records = 1000);
+        let records = 1000 * (size_of::<(u32, bool)>() + size_of::<Shape>()) as u64;
+        assert!(known >= entries + records && new >= none.1 + records);
+        let (known, new) = by_hosts(&|head| head.names = 1001);
+        assert!(known >= none.0 + 4000 && new >= none.1 + 4000);
+        assert_eq!(by_hosts(&|head| head.text = 1000).1, none.1 + 1000);
 
         let (chunk, _) = sample(&Limits::default());
         let bytes = &chunk.bytes[..];

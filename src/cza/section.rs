@@ -3,6 +3,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::block::From;
+use super::sites::LOCAL;
 use super::{Fault, MAGIC, OLDEST, VERSION};
 use crate::limits::Limits;
 use crate::rules::InputRules;
@@ -32,6 +33,14 @@ const CLASSES: u8 = 2;
 const WORDS: u8 = 4;
 /// Flag: PPMd packed the text of the names, not zstd.
 const PPMD: u8 = 8;
+/// Flag: pages and links are told by their places on hosts.
+const HOSTS: u8 = 16;
+/// Flag: it is told how many pages hosts had before the block.
+const COUNTED: u8 = 32;
+/// Flag: the host of a name is that of its URL. Without, all names are on one host, which has no name.
+const SITES: u8 = 64;
+/// All of them.
+const FLAGS: u8 = URLS | CLASSES | WORDS | PPMD | HOSTS | COUNTED | SITES;
 /// Memory that a record takes, unpacked.
 const ENTRY_MEMORY: u64 = 80;
 const _: () = assert!(size_of::<crate::batch::Entry>() as u64 <= ENTRY_MEMORY);
@@ -157,11 +166,21 @@ pub(super) struct BlockHead {
     pub words: bool,
     /// Whether PPMd packed their text.
     pub ppmd: bool,
+    /// Whether pages and links are told by their places on hosts.
+    pub hosts: bool,
+    /// Whether it is told how many pages hosts had before the block.
+    pub counted: bool,
+    /// Whether the host of a name is that of its URL; else all names are on one host.
+    pub sites: bool,
     pub from: From,
+    /// The same of the first target on the page's own host.
+    pub local_from: From,
     pub records: u32,
     pub names: u32,
     /// Names before the block.
     pub first_name: u32,
+    /// Hosts before the block.
+    pub first_host: u32,
     /// Records before the block.
     pub first_record: u64,
     /// Bytes of its names.
@@ -186,10 +205,15 @@ impl BlockHead {
             classes: false,
             words: false,
             ppmd: false,
+            hosts: false,
+            counted: false,
+            sites: false,
             from: From::Zero,
+            local_from: From::Zero,
             records: 0,
             names: 0,
             first_name,
+            first_host: 0,
             first_record,
             text: 0,
             targets: 0,
@@ -207,9 +231,18 @@ impl BlockHead {
         let flags = (u8::from(self.urls) * URLS)
             | (u8::from(self.classes) * CLASSES)
             | (u8::from(self.words) * WORDS)
-            | (u8::from(self.ppmd) * PPMD);
-        put!(out, flags, self.from as u8, 0u16);
-        put!(out, self.records, self.names, self.first_name, 0u32);
+            | (u8::from(self.ppmd) * PPMD)
+            | (u8::from(self.hosts) * HOSTS)
+            | (u8::from(self.counted) * COUNTED)
+            | (u8::from(self.sites) * SITES);
+        put!(out, flags, self.from as u8, self.local_from as u8, 0u8);
+        put!(
+            out,
+            self.records,
+            self.names,
+            self.first_name,
+            self.first_host
+        );
         put!(out, self.first_record, self.text, self.targets, self.links);
         put!(
             out,
@@ -229,28 +262,29 @@ impl BlockHead {
         }
         let mut fields = Fields(&bytes[BLOCK.len()..]);
         let flags = fields.next(1) as u8;
-        let from = fields.next(1) as usize;
-        let zero = fields.next(2);
-        let from = From::ALL
-            .get(from)
-            .filter(|_| flags & !(URLS | CLASSES | WORDS | PPMD) == 0 && zero == 0);
-        let Some(&from) = from else {
-            return Err(Refusal::Unknown("a block with unknown features".into()));
-        };
+        let froms = [fields.next(1), fields.next(1)];
+        let [from, local_from] = froms.map(|from| From::ALL.get(from as usize).copied());
+        let zero = fields.next(1);
         let (records, names) = (fields.next(4) as u32, fields.next(4) as u32);
-        let first_name = fields.next(4) as u32;
-        if fields.next(4) != 0 {
-            return Err(Refusal::Unknown("a block with unknown features".into()));
-        }
-        Ok(BlockHead {
+        let (first_name, first_host) = (fields.next(4) as u32, fields.next(4) as u32);
+        let unknown = || Refusal::Unknown("a block with unknown features".into());
+        let (Some(from), Some(local_from)) = (from, local_from) else {
+            return Err(unknown());
+        };
+        let head = BlockHead {
             urls: flags & URLS != 0,
             classes: flags & CLASSES != 0,
             words: flags & WORDS != 0,
             ppmd: flags & PPMD != 0,
+            hosts: flags & HOSTS != 0,
+            counted: flags & COUNTED != 0,
+            sites: flags & SITES != 0,
             from,
+            local_from,
             records,
             names,
             first_name,
+            first_host,
             first_record: fields.next(8),
             text: fields.next(8),
             targets: fields.next(8),
@@ -260,13 +294,29 @@ impl BlockHead {
             names_sum: fields.next(8),
             records_sum: fields.next(8),
             before: fields.next(8),
-        })
+        };
+        let is_known = flags & !FLAGS == 0 && zero == 0 && head.is_sound();
+        if !is_known {
+            return Err(unknown());
+        }
+        Ok(head)
+    }
+
+    /// Whether its features go together.
+    pub fn is_sound(&self) -> bool {
+        let by_hosts = self.counted || self.sites || self.first_host > 0;
+        let hosts = match self.hosts {
+            true => self.words && self.from != From::Page,
+            false => !by_hosts && self.local_from == From::Zero,
+        };
+        hosts && (self.counted || self.local_from != From::Newest) && (self.urls || !self.sites)
     }
 
     /// Names up to the end of the block.
     pub fn names_end(&self) -> Result<u32, Fault> {
         let end = self.first_name.checked_add(self.names);
-        end.ok_or_else(|| Fault::new("it has more names than an archive can"))
+        end.filter(|&end| !self.hosts || end < LOCAL)
+            .ok_or_else(|| Fault::new("it has more names than an archive can"))
     }
 
     /// Bytes of the block behind its head.
@@ -275,24 +325,30 @@ impl BlockHead {
     }
 
     /// Most bytes that the columns of its records may unpack to: more than any block needs. A record
-    /// has ten numbers and five counts, a target one gap, at most two runs and a class.
+    /// has twelve numbers and five counts, a target one gap or host, at most two runs and a class.
     pub fn columns(&self) -> u64 {
         let targets = self.targets.saturating_mul(18);
-        targets.saturating_add(u64::from(self.records) * 72 + 4096)
+        targets.saturating_add(u64::from(self.records) * 84 + 4096)
     }
 
     /// Bytes of memory that the block takes, packed and unpacked.
     pub fn memory(&self) -> u64 {
-        let names = self.text.saturating_add(u64::from(self.names) * 44);
+        // What is told by hosts is there twice while it is completed.
+        let text = self.text.saturating_mul(1 + u64::from(self.hosts));
+        let names = text.saturating_add(u64::from(self.names) * 44);
         let unpacked = self.records_memory().saturating_add(names);
         unpacked.saturating_add(self.body())
     }
 
-    /// Of it, what its records take unpacked.
+    /// Of it, what its records take unpacked. With hosts there is one for each new name and each record's page, and
+    /// a shape for each list; with sites, two tables have all hosts.
     pub fn records_memory(&self) -> u64 {
         let links = self.targets.saturating_mul(6);
-        let records = u64::from(self.records) * ENTRY_MEMORY;
-        self.columns().saturating_add(links).saturating_add(records)
+        let (records, names) = (u64::from(self.records), u64::from(self.names));
+        let sites = u64::from(self.sites) * 68 * names;
+        let hosts = u64::from(self.hosts) * (100 * records + 12 * names) + sites;
+        let entries = records * ENTRY_MEMORY + hosts;
+        self.columns().saturating_add(links).saturating_add(entries)
     }
 }
 

@@ -1,8 +1,9 @@
 //! Writing: batches of any input become numbered records, gathered into blocks, packed on threads,
 //! written in order.
 //!
-//! Memory: the index of names, some 12 bytes a name; some blocks; 32 bytes a block for the end's index;
-//! for an input that is itself an archive, 4 bytes for each of its names.
+//! Memory: the index of names, some 12 bytes a name, and 8 for its host and place; some 16 bytes a host; some blocks;
+//! 32 bytes a block for the end's index; for an input that is itself an archive, 4 bytes for each of its names, and
+//! what its own hosts take.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -13,10 +14,12 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Fault;
-use super::block::{Packed, Packer};
+use super::pack::{Packed, Packer, SMALL_LEVEL};
+use super::places::Places;
 use super::section::{
     BlockHead, END_HEAD, ENTRY, EndHead, HEADER, Header, TAIL, entry_bytes, tail_bytes,
 };
+use super::sites::LOCAL;
 use crate::batch::{Batch, Entry, LinkCounts};
 use crate::decode::{Names, Reason};
 use crate::engine;
@@ -28,15 +31,20 @@ use crate::{Error, Result};
 
 /// A block is closed at so many targets,
 const BLOCK_TARGETS: usize = 1 << 20;
+/// before more than so many,
+const BLOCK_TARGETS_MAX: usize = BLOCK_TARGETS / 4 * 5;
 /// or so many bytes of names, if not at [`Options::block_records`].
 const BLOCK_TEXT: usize = 8 << 20;
+/// Most names of an archive: so large a number means a place.
+const NAMES_MAX: u32 = LOCAL - 1;
 /// Blocks that wait for each packing thread.
 const DEPTH: usize = 1;
 
 /// How an archive is written.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The zstd level, 1 to 22. From 10 on PPMd packs the names, smaller and slower.
+    /// The zstd level, 1 to 22. From 10 on PPMd packs the names, smaller and slower, and URLs are told by their hosts,
+    /// which takes a reader memory.
     pub level: i32,
     /// Threads that pack, at least 1.
     pub threads: usize,
@@ -79,7 +87,10 @@ pub struct Writer<W> {
     path: PathBuf,
     packers: Packers,
     block_records: usize,
+    /// Whether the host of a URL is told.
+    by_site: bool,
     index: engine::Index,
+    places: Places,
     /// The number of each name of the running batch, or input if that is an archive.
     ids: Vec<u32>,
     /// The open block.
@@ -106,7 +117,9 @@ impl<W: Write> Writer<W> {
             path,
             packers: Packers::start(options.threads, options.level)?,
             block_records: options.block_records,
+            by_site: options.level >= SMALL_LEVEL,
             index: engine::Index::new()?,
+            places: Places::new()?,
             ids: Vec::new(),
             block: Batch::default(),
             urls: false,
@@ -132,7 +145,8 @@ impl<W: Write> Writer<W> {
     /// counted.
     pub fn bytes_with(&self, more: u64) -> u64 {
         let ids = size_of::<u32>() as u64 * (self.ids.len() as u64 + more);
-        self.index.bytes_at(self.names() + more) + ids + self.entries.len() as u64
+        let index = self.index.bytes_at(self.names() + more);
+        index + ids + self.places.bytes_with(more) + self.entries.len() as u64
     }
 
     /// Begins another input, whose names are of this kind.
@@ -171,6 +185,10 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// [`Error::Io`]; [`Error::Refused`] if there are more names than an archive takes.
     pub fn add(&mut self, batch: &Batch, entry: &Entry) -> Result<()> {
+        // A huge record does not go over the end of a block, but begins one.
+        if self.block.links.len() + batch.targets(entry).len() > BLOCK_TARGETS_MAX {
+            self.close()?;
+        }
         let links_start = self.block.links.len() as u32;
         let mut added = Entry {
             end: 0,
@@ -183,15 +201,21 @@ impl<W: Write> Writer<W> {
             counts: LinkCounts::default(),
         };
         if entry.what.is_of_page() {
+            let names = self.names;
             self.admit(batch, entry.names_end)?;
+            let page = self.ids[entry.source as usize];
+            // Known before the targets: all of before, and the page.
+            let known = names.max(page + 1);
+            let (host, page) = self.places.page(page, names, &mut self.block.sites);
+            added.source = page;
+            let (ids, places) = (&self.ids, &self.places);
             let targets = batch.targets(entry).iter();
-            let targets = targets.map(|&target| self.ids[target as usize]);
+            let targets = targets.map(|&target| places.target(ids[target as usize], host, known));
             self.block.links.extend(targets);
             self.block.classes.extend_from_slice(batch.classes(entry));
             self.block
                 .classes
                 .resize(self.block.links.len(), LinkClass::default());
-            added.source = self.ids[entry.source as usize];
             added.names_end = self.names;
             added.links_end = self.block.links.len() as u32;
             added.fetched_at = entry.fetched_at;
@@ -228,16 +252,19 @@ impl<W: Write> Writer<W> {
             let fingerprint = batch.fingerprints[at as usize];
             let (id, new) = self.index.admit(fingerprint)?;
             if new {
-                if self.names == u32::MAX {
+                if self.names == NAMES_MAX {
                     return Err(Error::Refused(format!(
                         "{}: more than {} names, all that one archive takes: convert the inputs in \
                          parts, and ingest the archives one after the other",
                         self.path.display(),
-                        u32::MAX
+                        NAMES_MAX
                     )));
                 }
                 self.names += 1;
-                self.block.text.extend_from_slice(batch.name(at));
+                let text = batch.name(at);
+                let by_site = self.urls && self.by_site;
+                self.places.add(text, by_site, &mut self.block.sites)?;
+                self.block.text.extend_from_slice(text);
                 self.block.text_ends.push(self.block.text.len() as u32);
             }
             self.ids.push(id.0 as u32);
@@ -250,7 +277,8 @@ impl<W: Write> Writer<W> {
         if self.block.entries.is_empty() {
             return Ok(());
         }
-        let head = BlockHead::empty(self.urls, self.first_name, self.first_record);
+        let mut head = BlockHead::empty(self.urls, self.first_name, self.first_record);
+        head.sites = self.urls && self.by_site;
         self.first_name = self.names;
         self.first_record += self.block.entries.len() as u64;
         let mut block = std::mem::take(&mut self.block);
@@ -263,6 +291,7 @@ impl<W: Write> Writer<W> {
             self.write(packed)?;
             self.block = spent;
         }
+        self.block.sites.first_host = self.places.hosts();
         Ok(())
     }
 

@@ -170,7 +170,7 @@ impl<W: Write> Run<'_, W> {
             input,
             at,
             compressed_len: source.compressed_len(),
-            chain: (format == Format::Cza).then(Chain::default),
+            chain: (format == Format::Cza).then(|| Chain::new(&self.rules)),
             records: 0,
             offset: 0,
         };
@@ -180,8 +180,8 @@ impl<W: Write> Run<'_, W> {
             let next = pipeline.next();
             match next.map_err(|error| error.after_record(reading.records))? {
                 Next::Idle => {}
-                Next::Piece(piece) => {
-                    self.piece(&mut reading, &piece)?;
+                Next::Piece(mut piece) => {
+                    self.piece(&mut reading, &mut piece)?;
                     pipeline.recycle(piece);
                 }
                 Next::End(summary) => return self.end_input(&reading, &summary),
@@ -199,12 +199,13 @@ impl<W: Write> Run<'_, W> {
         Ok(self.job.format)
     }
 
-    fn piece(&mut self, reading: &mut Reading<'_>, piece: &Piece) -> Result<()> {
-        let (chunk, batch) = (&*piece.chunk, &piece.batch);
+    fn piece(&mut self, reading: &mut Reading<'_>, piece: &mut Piece) -> Result<()> {
+        self.check_room(reading, &piece.batch)?;
+        let chunk = &*piece.chunk;
         if let Some(chain) = &mut reading.chain {
-            chain.follow(chunk, batch, reading.input)?;
+            chain.follow(chunk, &mut piece.batch, reading.input)?;
         }
-        self.check_room(batch)?;
+        let batch = &piece.batch;
         self.writer.begin(batch)?;
         let mut complaints = batch.complaints.iter().peekable();
         for (at, entry) in batch.entries.iter().enumerate() {
@@ -238,14 +239,17 @@ impl<W: Write> Run<'_, W> {
     }
 
     /// Refuses a batch whose names may take more memory than there is.
-    fn check_room(&self, batch: &Batch) -> Result<()> {
+    fn check_room(&self, reading: &Reading<'_>, batch: &Batch) -> Result<()> {
         let Some(budget) = self.job.limits.memory else {
             return Ok(());
         };
         let names = self.writer.names();
         let packing = PACKING[usize::from(self.job.level > USUAL_LEVEL)];
         let threads = self.job.threads as u64;
-        let names_bytes = self.writer.bytes_with(batch.fingerprints.len() as u64);
+        let more = batch.text_ends.len() as u64;
+        let chain = reading.chain.as_ref();
+        let hosts_bytes = chain.map_or(0, |chain| chain.bytes_with(more));
+        let names_bytes = self.writer.bytes_with(more) + hosts_bytes;
         let buffers = (BUFFERS + packing * threads).min(budget / BUFFERS_SHARE);
         let need = names_bytes + buffers;
         check_room(

@@ -56,7 +56,7 @@ impl Piece {
 
 /// What [`Pipeline::next`] found.
 pub(crate) enum Next {
-    Piece(Piece),
+    Piece(Box<Piece>),
     /// Nothing yet; the input is idle.
     Idle,
     /// The input's end.
@@ -223,7 +223,7 @@ impl Pipeline {
                 // A replayed piece comes without others of its chunk.
                 self.handed = Some(piece.last || piece.hashes.is_some());
                 self.turn += usize::from(piece.last);
-                Ok(Next::Piece(piece))
+                Ok(Next::Piece(Box::new(piece)))
             }
             Err(RecvTimeoutError::Timeout) => Ok(Next::Idle),
             Err(RecvTimeoutError::Disconnected) => self.end().map(Next::End),
@@ -239,8 +239,8 @@ impl Pipeline {
     }
 
     /// Takes back a piece's memory.
-    pub fn recycle(&self, piece: Piece) {
-        self.spent.take(piece);
+    pub fn recycle(&self, piece: Box<Piece>) {
+        self.spent.take(*piece);
     }
 
     /// All threads must have ended well: one that failed looks like the input's end.

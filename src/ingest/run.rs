@@ -316,8 +316,8 @@ impl Run<'_> {
                 next => next.map_err(|error| error.after_record(self.progress.place.records))?,
             };
             match next {
-                Next::Piece(piece) => {
-                    let stopped = self.piece(&mut reading, &piece)?;
+                Next::Piece(mut piece) => {
+                    let stopped = self.piece(&mut reading, &mut piece)?;
                     if stopped {
                         return Ok(Ended::Stopped);
                     }
@@ -339,17 +339,17 @@ impl Run<'_> {
     }
 
     /// Applies a batch. True: stopped from outside.
-    fn piece(&mut self, reading: &mut Reading<'_>, piece: &Piece) -> Result<bool> {
-        let chunk = &*piece.chunk;
+    fn piece(&mut self, reading: &mut Reading<'_>, piece: &mut Piece) -> Result<bool> {
         self.oversize_before(reading, piece)?;
         reading
             .hash
-            .get_or_insert_with(|| (chunk.prefix.clone(), 0));
+            .get_or_insert_with(|| (piece.chunk.prefix.clone(), 0));
         self.engine.begin();
         self.look_at_budget(reading, &piece.batch)?;
         let Some(first) = self.follow(reading, piece)? else {
             return Ok(self.stop_asked());
         };
+        let chunk = &*piece.chunk;
         let applied = self.entries(reading, piece, first);
         // Whatever ended it: the next checkpoint, after bad input too, needs the place's hash.
         let settled = self.settle(reading, piece);

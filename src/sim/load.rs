@@ -93,6 +93,8 @@ pub(super) struct Loading {
     caveat: Option<&'static str>,
     /// Bytes of all names.
     text: u64,
+    /// Bytes of what is known of an archive's hosts.
+    hosts: u64,
     /// Most bytes of memory to take.
     memory: Option<u64>,
     /// The input being read has a link a line.
@@ -115,6 +117,7 @@ impl Loading {
             ungrouped: 0,
             caveat: None,
             text: 0,
+            hosts: 0,
             memory: None,
             grouped: false,
             ids: Vec::new(),
@@ -133,7 +136,7 @@ impl Loading {
         self.caveat = self.caveat.or(format.caveat());
         self.ids.clear();
         let input = source.name().clone();
-        let mut chain = (format == Format::Cza).then(Chain::default);
+        let mut chain = (format == Format::Cza).then(|| Chain::new(rules));
         let spent = Spent::new(threads);
         let mut pipeline = Pipeline::start(source, format, rules, threads, 0, &spent)?;
         loop {
@@ -143,9 +146,10 @@ impl Loading {
                     let ended = chain.map(|chain| chain.finish(&input, summary.bytes));
                     return ended.unwrap_or(Ok(()));
                 }
-                Next::Piece(piece) => {
+                Next::Piece(mut piece) => {
                     if let Some(chain) = &mut chain {
-                        chain.follow(&piece.chunk, &piece.batch, &input)?;
+                        chain.follow(&piece.chunk, &mut piece.batch, &input)?;
+                        self.hosts = chain.bytes_with(0);
                     }
                     self.batch(&piece.batch)?;
                     self.skipped += u64::from(piece.last && piece.chunk.oversize > 0);
@@ -191,7 +195,7 @@ impl Loading {
 
     fn check_room(&self) -> Result<()> {
         let pages = self.pages.len() as u64;
-        let need = pages * NODE_BYTES + self.text + self.builder.bytes();
+        let need = pages * NODE_BYTES + self.text + self.hosts + self.builder.bytes();
         let work = || format!("a graph in memory of more than {pages} pages");
         check_room(
             self.memory,

@@ -164,9 +164,10 @@ fn other_commands_refuse_what_does_not_fit() {
         "org,example)/ 20260101000000 {\"filename\": \"a.warc\", \"offset\": 0, \"length\": 9}\n",
     );
     lab.file("a.warc", "WARC/1.0\n");
+    lab.run("convert a -o a.cza").exits(0);
     let before = lab.names();
     for (line, fits, says) in [
-        ("convert a -o out", "1M", "convert the inputs in parts"),
+        ("convert a -o out", "2M", "convert the inputs in parts"),
         ("compare s s", "1M", "compare parts of them"),
         ("compare ranks s", "1M", "compare parts of them"),
         ("compare s ranks --moved 5", "1M", "compare parts of them"),
@@ -178,6 +179,8 @@ fn other_commands_refuse_what_does_not_fit() {
         ("pagerank a -o out", "16M", "use `ingest`"),
         ("verify --deep --store s", "65M", "leave --deep out"),
         ("order a.cdxj a.warc -o out", "1M", "parts of the index"),
+        ("inspect a.cza", "1M", "--level 9"),
+        ("pagerank a.cza -o out", "16M", "--level 9"),
     ] {
         lab.run(&format!("{line} --memory 4K")).exits(8).says(&[
             "memory:",

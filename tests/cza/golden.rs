@@ -24,13 +24,20 @@ fn writing() -> bool {
 fn golden_good() {
     let folder = samples("good");
     if writing() {
-        for (records, sample) in [("records", "crawl"), ("words", "words")] {
+        for (records, sample) in [("records", "crawl"), ("words", "words"), ("hosts", "hosts")] {
             let records = fs::read_to_string(folder.join(format!("{records}.jsonl"))).unwrap();
             fs::write(folder.join(format!("{sample}.cza")), archive(&records, 4)).unwrap();
         }
     }
-    // Earlier versions told names otherwise; their samples stay as they were written.
-    for name in ["crawl", "words", "version-1", "version-2"] {
+    // Earlier versions told names and pages otherwise; their samples stay as they were written.
+    for name in [
+        "crawl",
+        "words",
+        "hosts",
+        "version-1",
+        "version-2",
+        "version-3",
+    ] {
         check_good(&folder, name);
     }
 }
@@ -65,7 +72,7 @@ fn check_good(folder: &Path, name: &str) {
 #[test]
 fn golden_of_earlier_versions_become_the_new_one() {
     let folder = samples("good");
-    for version in ["version-1", "version-2"] {
+    for version in ["version-1", "version-2", "version-3"] {
         let job = conversion(&folder.join(format!("{version}.cza")), None, 4);
         let (bytes, converted) = convert(&job, Vec::new(), PathBuf::new(), &mut Silent).unwrap();
         assert!(converted.bad_end.is_none());
@@ -107,17 +114,22 @@ fn bad() -> Vec<(&'static str, Vec<u8>)> {
         })
     };
     vec![
-        ("version", header(8, 4)),
+        ("version", header(8, 5)),
         ("other-limits", header(32, 1)),
         ("url-rules", header(12, 9)),
         ("other-names", header(40, 1)),
         ("header-feature", header(48, 1)),
         ("header-bit", changed(&|bytes| bytes[20] ^= 1)),
-        ("block-flag", block(4, 31)),
-        ("block-without-classes", block(4, 13)),
-        ("block-without-words", block(4, 11)),
-        ("block-without-ppmd", block(4, 7)),
+        ("block-flag", block(4, 255)),
+        ("block-without-classes", block(4, 125)),
+        ("block-without-words", block(4, 123)),
+        ("block-without-ppmd", block(4, 119)),
+        ("block-without-hosts", block(4, 15)),
+        ("block-without-counts", block(4, 95)),
+        ("block-without-sites", block(4, 63)),
         ("block-from", block(5, 3)),
+        ("block-local-from", block(6, 3)),
+        ("first-host", block(20, 1)),
         ("more-records", block(8, 200)),
         ("more-names", block(12, 200)),
         ("first-name", block(16, 1)),

@@ -21,6 +21,13 @@ pub(super) struct Following {
     until: Option<Place>,
 }
 
+impl Following {
+    /// Bytes of memory that what is told by hosts takes, with `names` names to come.
+    pub fn bytes_with(&self, names: u64) -> u64 {
+        self.chain.bytes_with(names)
+    }
+}
+
 impl Run<'_> {
     /// Begins with an archive, or goes on from `place`.
     pub(super) fn follow_archive(&mut self, place: Place) -> Following {
@@ -28,7 +35,7 @@ impl Run<'_> {
         let names = self.names.get_mut(at).map(std::mem::take);
         self.engine.set_names(names.unwrap_or_default());
         Following {
-            chain: Chain::default(),
+            chain: Chain::new(&self.rules()),
             until: (place.records > 0).then_some(place),
         }
     }
@@ -49,14 +56,14 @@ impl Run<'_> {
     pub(super) fn follow(
         &mut self,
         reading: &mut Reading<'_>,
-        piece: &Piece,
+        piece: &mut Piece,
     ) -> Result<Option<usize>> {
         let Some(archive) = &mut reading.archive else {
             return Ok(Some(0));
         };
         archive
             .chain
-            .follow(&piece.chunk, &piece.batch, reading.input)?;
+            .follow(&piece.chunk, &mut piece.batch, reading.input)?;
         let (Some(place), Some(part)) = (archive.until, piece.batch.part) else {
             return Ok(Some(0));
         };

@@ -78,6 +78,17 @@ impl Run<'_> {
         self.begin(stamp, format, source, known).map(Some)
     }
 
+    /// What inputs are held to.
+    pub(super) fn rules(&self) -> Rules {
+        Rules {
+            limits: self.job.limits.clone(),
+            self_links: self.engine.config().self_links,
+            key: self.engine.archive().key(),
+            input: self.job.settings.input.clone(),
+            classes: !self.engine.config().follow.is_default(),
+        }
+    }
+
     /// Starts to read and decode `source`. `known`: names of an archive whose pages are known.
     pub(super) fn begin(
         &self,
@@ -86,13 +97,7 @@ impl Run<'_> {
         source: Source,
         known: u64,
     ) -> Result<Begun> {
-        let rules = Rules {
-            limits: self.job.limits.clone(),
-            self_links: self.engine.config().self_links,
-            key: self.engine.archive().key(),
-            input: self.job.settings.input.clone(),
-            classes: !self.engine.config().follow.is_default(),
-        };
+        let rules = self.rules();
         let (compression, compressed_len) = (source.compression(), source.compressed_len());
         let threads = self.job.threads;
         Ok(Begun {
