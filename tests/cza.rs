@@ -165,14 +165,34 @@ fn levels_pack_names_in_two_ways() {
     };
     let [by_zstd, by_ppmd] =
         [9, 10].map(|level| made(records.as_bytes(), Some(Format::Records), level));
-    for (bytes, flag) in [(&by_zstd, 0), (&by_ppmd, 8)] {
+    // From 10 on hosts are those of URLs, too.
+    for (bytes, flags) in [(&by_zstd, 0), (&by_ppmd, 8 | 64)] {
         for block in &index_of(bytes).blocks {
-            assert_eq!(bytes[block.offset as usize + 4] & 8, flag);
+            assert_eq!(bytes[block.offset as usize + 4] & (8 | 64), flags);
         }
     }
     assert!(by_zstd != by_ppmd);
     assert!(made(&by_zstd, None, 10) == by_ppmd);
     assert!(made(&by_ppmd, None, 9) == by_zstd);
+}
+
+/// A record that would bring more than 1,310,720 targets together begins a block: what is written is read under the
+/// default limits.
+#[test]
+fn a_huge_record_begins_a_block() {
+    let links = |from: u32, count: u32| -> String {
+        let links = (from..from + count).map(|n| format!("\"/{n:x}\""));
+        links.collect::<Vec<_>>().join(",")
+    };
+    let record = |page: &str, links: &str| {
+        format!("{{\"url\":\"http://{page}.example/\",\"status\":200,\"links\":[{links}]}}\n")
+    };
+    for (first, blocks) in [(310_720, 1), (310_721, 2)] {
+        let [one, other] = [links(0, first), links(0, 1_000_000)];
+        let bytes = archive(&(record("a", &one) + &record("b", &other)), 1000);
+        assert_eq!(index_of(&bytes).blocks.len(), blocks, "{first}");
+        assert!(from_bytes(&bytes).unwrap().bad_end.is_none());
+    }
 }
 
 /// Nothing at all is an archive, too.

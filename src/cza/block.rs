@@ -102,19 +102,17 @@ impl Columns {
         let all = always.into_iter().chain(counts);
         all.filter_map(|(column, is_there)| is_there.then_some(column))
     }
-}
 
-/// The numbers that a list has, in the order of their columns: targets that are not copied, elsewhere and on the
-/// page's host, new names, and the counts, told by those of the list that is copied from.
-pub(super) type Shape = [u64; 8];
-
-impl Columns {
     /// The columns of shapes that are new in the block.
     pub fn of_shape(&mut self) -> impl Iterator<Item = &mut Column> {
         let lens = [&mut self.rest_counts, &mut self.local_counts, &mut self.new];
         lens.into_iter().chain(self.counts.iter_mut())
     }
 }
+
+/// The numbers that a list has, in the order of their columns: targets that are not copied, elsewhere and on the
+/// page's host, new names, and the counts, told by those of the list that is copied from.
+pub(super) type Shape = [u64; 8];
 
 /// Targets of lists: of each list the first, and what is between it and the others.
 #[derive(Default)]

@@ -63,10 +63,8 @@ pub(crate) fn block(data: &[u8]) {
             .ok()?;
         if head.hosts {
             let part = Part::of_block(head);
-            let mut hosts = Hosts::default();
-            hosts
-                .complete(&mut batch, &part, URL_BYTES, &fingerprints)
-                .ok()?;
+            let mut hosts = Hosts::new(fingerprints, URL_BYTES);
+            hosts.complete(&mut batch, &part).ok()?;
         }
         Some(batch)
     };
@@ -144,10 +142,9 @@ fn told(batch: &Batch, by_site: bool) -> Batch {
                 let added = places.add(name, by_site, &mut told.sites);
                 added.expect("memory");
             }
-            let (host, page) = places.page(entry.source, known, &mut told.sites);
-            known = known.max(entry.source + 1);
+            let (host, page, known_then) = places.page(entry.source, known, &mut told.sites);
             let targets = batch.targets(entry).iter();
-            let targets = targets.map(|&target| places.target(target, host, known));
+            let targets = targets.map(|&target| places.target(target, host, known_then));
             told.links.extend(targets);
             known = entry.names_end;
             added.source = page;

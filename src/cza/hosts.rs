@@ -12,8 +12,10 @@ use crate::batch::{Batch, Fingerprints};
 
 /// The hosts of an archive that is read, and their pages: some 6 bytes a name, and 32 a host and its text; nothing
 /// where all names are on one host.
-#[derive(Debug, Default)]
 pub(super) struct Hosts {
+    fingerprints: Fingerprints,
+    /// The most that a name has.
+    url_bytes: u64,
     names: Vec<List>,
     text: Vec<u8>,
     /// Where each host's text ends. Fewer, where names were not read.
@@ -65,6 +67,19 @@ impl List {
 }
 
 impl Hosts {
+    /// Before an archive whose names are at most `url_bytes` long.
+    pub fn new(fingerprints: Fingerprints, url_bytes: u64) -> Hosts {
+        Hosts {
+            fingerprints,
+            url_bytes,
+            names: Vec::new(),
+            text: Vec::new(),
+            ends: Vec::new(),
+            spare: Default::default(),
+            bytes: 0,
+        }
+    }
+
     /// Hosts so far.
     pub fn len(&self) -> u32 {
         self.names.len() as u32
@@ -85,20 +100,14 @@ impl Hosts {
     }
 
     /// Completes a block, `part` of its archive: its entries and links speak of names, then, and its names are whole,
-    /// if they are given. `url_bytes`: the most that one has.
-    pub fn complete(
-        &mut self,
-        batch: &mut Batch,
-        part: &Part,
-        url_bytes: u64,
-        fingerprints: &Fingerprints,
-    ) -> Result<(), Fault> {
+    /// if they are given.
+    pub fn complete(&mut self, batch: &mut Batch, part: &Part) -> Result<(), Fault> {
         if batch.sites.first_host != self.len() {
             return Err(Fault::new("its hosts do not go on from the block before"));
         }
         // Else they are known, and were not read.
         if !batch.text_ends.is_empty() || part.names == 0 {
-            self.texts(batch, part, url_bytes, fingerprints)?;
+            self.texts(batch, part)?;
         }
         let Batch {
             entries,
@@ -108,7 +117,7 @@ impl Hosts {
         } = batch;
         let are_right = sites.before.iter().all(|(&host, &told)| {
             let list = self.names.get(host as usize);
-            !sites.counted || list.is_some_and(|list| list.len() == told as usize)
+            list.is_some_and(|list| list.len() == told as usize)
         });
         if !are_right {
             return Err(Fault::new("a host's names are counted wrong"));
@@ -125,9 +134,7 @@ impl Hosts {
                 true => entry.names_end - known,
                 false => u32::from(is_new),
             };
-            for (name, &host) in new.by_ref().take(before as usize) {
-                self.push(host, name);
-            }
+            self.admit(new.by_ref().take(before as usize));
             let list = self.names.get(host as usize);
             let list = list.ok_or_else(|| Fault::new("a host that is not known"))?;
             entry.source = list.name(entry.source)?;
@@ -136,15 +143,16 @@ impl Hosts {
             for link in &mut links[entry.links_start as usize..links_end as usize] {
                 *link = list.name(*link)?;
             }
-            for (name, &host) in new
-                .by_ref()
-                .take((entry.names_end - known - before) as usize)
-            {
-                self.push(host, name);
-            }
+            let after = entry.names_end - known - before;
+            self.admit(new.by_ref().take(after as usize));
             known = entry.names_end;
         }
         Ok(())
+    }
+
+    /// Takes the next names, each with its host.
+    fn admit<'n>(&mut self, names: impl Iterator<Item = (u32, &'n u32)>) {
+        names.for_each(|(name, &host)| self.push(host, name));
     }
 
     /// Takes the next name, which is on `host`, or on the next one.
@@ -160,13 +168,7 @@ impl Hosts {
     }
 
     /// Puts the hosts before the names.
-    fn texts(
-        &mut self,
-        batch: &mut Batch,
-        part: &Part,
-        url_bytes: u64,
-        fingerprints: &Fingerprints,
-    ) -> Result<(), Fault> {
+    fn texts(&mut self, batch: &mut Batch, part: &Part) -> Result<(), Fault> {
         let (whole, ends) = &mut self.spare;
         whole.clear();
         ends.clear();
@@ -188,14 +190,15 @@ impl Hosts {
             }
             whole.extend_from_slice(told);
             let len = whole.len() - start;
-            if len == 0 || len as u64 > url_bytes {
+            if len == 0 || len as u64 > self.url_bytes {
                 return Err(Fault::new("a name's length is wrong"));
             }
             if whole.len() as u64 > part.text {
                 return Err(Fault::new("it has more text than it says"));
             }
             ends.push(whole.len() as u32);
-            batch.fingerprints.push(fingerprints.of(&whole[start..]));
+            let fingerprint = self.fingerprints.of(&whole[start..]);
+            batch.fingerprints.push(fingerprint);
         }
         if whole.len() as u64 != part.text {
             return Err(Fault::new("it has less text than it says"));
@@ -225,10 +228,14 @@ mod tests {
     use crate::cza::section::BlockHead;
     use crate::decode::Reason;
 
+    fn hosts(url_bytes: u64) -> Hosts {
+        Hosts::new(HashKey([1, 2]).fingerprints(), url_bytes)
+    }
+
     /// A host's names follow each other, or do not.
     #[test]
     fn names_are_found_by_their_places() {
-        let mut hosts = Hosts::default();
+        let mut hosts = hosts(90);
         let on = [0, 0, 1, 0, 1, 1, 1, 0];
         for (name, host) in (7..).zip(on) {
             hosts.push(host, name);
@@ -248,7 +255,7 @@ mod tests {
     /// All names of one host take nothing, however many there are.
     #[test]
     fn one_host_takes_no_memory() {
-        let mut hosts = Hosts::default();
+        let mut hosts = hosts(90);
         (0..1000).for_each(|name| hosts.push(0, name));
         assert!(hosts.bytes() < 1000);
         assert_eq!(hosts.names[0].name(LOCAL | 999), Ok(999));
@@ -283,13 +290,11 @@ mod tests {
 
     #[test]
     fn blocks_are_completed_or_refused() {
-        let fingerprints = HashKey([1, 2]).fingerprints();
         let names = [("http://rose.example/", 0), ("garden", 0), ("", 0)];
         let read = |first_host: u32, names: &[(&str, u32)], link: u32, url_bytes: u64| {
             let (mut batch, mut part) = block(first_host, names, link);
             part.text = 20 + 26 + 20;
-            let mut hosts = Hosts::default();
-            let read = hosts.complete(&mut batch, &part, url_bytes, &fingerprints);
+            let read = hosts(url_bytes).complete(&mut batch, &part);
             read.map(|()| batch).map_err(|Fault(said)| said)
         };
         let sound = read(0, &names, LOCAL, 26).unwrap();
@@ -298,7 +303,7 @@ mod tests {
             b"http://rose.example/http://rose.example/gardenhttp://rose.example/"
         );
         assert_eq!(sound.text_ends, [20, 46, 66]);
-        let garden = fingerprints.of(b"http://rose.example/garden");
+        let garden = hosts(26).fingerprints.of(b"http://rose.example/garden");
         assert_eq!(sound.fingerprints[1], garden);
         assert_eq!((sound.entries[0].source, &sound.links[..]), (0, &[0][..]));
         let said = |first_host, names: &[_], link, most| {
@@ -321,13 +326,12 @@ mod tests {
     /// page made of this an archive whose counts were wrong.
     #[test]
     fn what_comes_with_a_record_is_not_known_before() {
-        let fingerprints = HashKey([1, 2]).fingerprints();
         let names = [("http://rose.example/", 0), ("garden", 0), ("", 0)];
         for (place, fits) in [(0, true), (1, false), (2, false)] {
             let (mut batch, mut part) = block(0, &names, LOCAL | place);
             part.text = 66;
-            let mut hosts = Hosts::default();
-            let read = hosts.complete(&mut batch, &part, 90, &fingerprints);
+            let mut hosts = hosts(90);
+            let read = hosts.complete(&mut batch, &part);
             assert_eq!(read.is_ok(), fits, "{place}");
         }
     }
@@ -335,9 +339,8 @@ mod tests {
     /// What a block says that a host had before it is what it had.
     #[test]
     fn hosts_that_are_counted_wrong_are_refused() {
-        let fingerprints = HashKey([1, 2]).fingerprints();
         for (told, fits) in [(2, true), (1, false), (3, false), (u32::MAX, false)] {
-            let mut hosts = Hosts::default();
+            let mut hosts = hosts(90);
             (hosts.text, hosts.ends) = (b"http://rose.example/".to_vec(), vec![20]);
             hosts.push(0, 0);
             hosts.push(0, 1);
@@ -346,7 +349,7 @@ mod tests {
             batch.sites.before.insert(0, told);
             batch.entries[0].names_end = 3;
             (part.first_name, part.text) = (2, 26);
-            let read = hosts.complete(&mut batch, &part, 90, &fingerprints);
+            let read = hosts.complete(&mut batch, &part);
             assert_eq!(read.is_ok(), fits, "{told}: {read:?}");
         }
     }
@@ -354,11 +357,10 @@ mod tests {
     /// Names of a host whose own was in a block that was read without its names.
     #[test]
     fn names_on_nameless_hosts_are_refused() {
-        let fingerprints = HashKey([1, 2]).fingerprints();
-        let mut hosts = Hosts::default();
+        let mut hosts = hosts(90);
         hosts.push(0, 0);
         let (mut batch, part) = block(1, &[("garden", 0)], 0);
-        let read = hosts.complete(&mut batch, &part, 90, &fingerprints);
+        let read = hosts.complete(&mut batch, &part);
         assert_eq!(
             read.unwrap_err().0,
             "a name on a host whose own is not known"

@@ -56,13 +56,17 @@ impl Places {
         Ok(())
     }
 
-    /// The page of a record, `known` names being there before it, as it is told, and its host.
-    pub fn page(&self, page: u32, known: u32, sites: &mut Sites) -> (u32, u32) {
+    /// The host of a record's page, `known` names being there before it, the page as it is told, and the names known
+    /// before its targets.
+    pub fn page(&self, page: u32, known: u32, sites: &mut Sites) -> (u32, u32, u32) {
         let (host, place) = self.places[page as usize];
         let is_new = page >= known;
         self.note(host, sites);
         sites.pages.push((host, is_new));
-        (host, if is_new { page } else { LOCAL | place })
+        match is_new {
+            true => (host, page, page + 1),
+            false => (host, LOCAL | place, known),
+        }
     }
 
     /// A target of a page on `host`, `known` names being there before the record's targets, as it is told.

@@ -360,8 +360,6 @@ fn cut_short(input: &InputName, offset: u64) -> Error {
 /// The sections of an archive in their order: whether they come whole, none lost, none from elsewhere; and the hosts,
 /// by which blocks are completed.
 pub struct Chain {
-    fingerprints: Fingerprints,
-    url_bytes: u64,
     /// Most bytes of memory that the hosts may take.
     memory: Option<u64>,
     hosts: Hosts,
@@ -377,10 +375,8 @@ impl Chain {
     /// Before an archive that is read by these rules.
     pub fn new(rules: &Rules) -> Chain {
         Chain {
-            fingerprints: rules.key.fingerprints(),
-            url_bytes: rules.limits.url_bytes,
             memory: rules.limits.memory,
-            hosts: Hosts::default(),
+            hosts: Hosts::new(rules.key.fingerprints(), rules.limits.url_bytes),
             sum: None,
             blocks: 0,
             records: 0,
@@ -421,9 +417,8 @@ impl Chain {
             || format!("what is known of the hosts of {input}"),
             "convert it with --level 9 where there is more",
         )?;
-        let (fingerprints, most) = (&self.fingerprints, self.url_bytes);
         self.hosts
-            .complete(batch, &part, most, fingerprints)
+            .complete(batch, &part)
             .map_err(|Fault(what)| corrupt(input, DamageKind::InvalidData, &what, offset))
     }
 

@@ -269,11 +269,7 @@ impl Unpacker {
         }
         // Places that are known on one host may not be on another.
         let end = state.locals_end(head);
-        if head.counted
-            && links[start..]
-                .iter()
-                .any(|&link| link >= LOCAL && link >= end)
-        {
+        if head.counted && links[start..].iter().any(|&link| link >= end) {
             return Err(Fault::new("a copy of pages that its host does not have"));
         }
         let [rest, local, new, told @ ..] = match head.hosts {
@@ -325,9 +321,9 @@ impl Unpacker {
             let base = match from {
                 From::Zero => LOCAL,
                 From::Page => page.max(LOCAL),
-                From::Newest => LOCAL.saturating_add(state.known_here),
+                From::Newest => end,
             };
-            let known = LOCAL..state.locals_end(head);
+            let known = LOCAL..end;
             take_targets(
                 &mut columns.locals,
                 true,

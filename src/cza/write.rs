@@ -204,9 +204,7 @@ impl<W: Write> Writer<W> {
             let names = self.names;
             self.admit(batch, entry.names_end)?;
             let page = self.ids[entry.source as usize];
-            // Known before the targets: all of before, and the page.
-            let known = names.max(page + 1);
-            let (host, page) = self.places.page(page, names, &mut self.block.sites);
+            let (host, page, known) = self.places.page(page, names, &mut self.block.sites);
             added.source = page;
             let (ids, places) = (&self.ids, &self.places);
             let targets = batch.targets(entry).iter();
