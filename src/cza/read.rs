@@ -3,6 +3,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::hosts::Hosts;
+use super::lists::Foreseen;
 use super::section::{
     BLOCK, BLOCK_HEAD, BlockHead, END, END_HEAD, EndHead, HEADER, Header, Refusal, section_len,
     tail_bytes,
@@ -60,10 +61,29 @@ enum Kind {
 }
 
 impl Part {
+    /// One that says nothing.
+    fn of(kind: Kind) -> Part {
+        Part {
+            kind,
+            first_record: 0,
+            records: 0,
+            first_name: 0,
+            names: 0,
+            urls: false,
+            hosts: false,
+            sites: false,
+            text: 0,
+            links: 0,
+            start: 0,
+            end: 0,
+            sum: 0,
+            before: 0,
+        }
+    }
+
     /// A block whose place is not known.
     pub(super) fn of_block(head: &BlockHead) -> Part {
         Part {
-            kind: Kind::Block,
             first_record: head.first_record,
             records: head.records,
             first_name: head.first_name,
@@ -73,10 +93,8 @@ impl Part {
             sites: head.sites,
             text: head.text,
             links: head.links,
-            start: 0,
-            end: 0,
-            sum: 0,
             before: head.before,
+            ..Part::of(Kind::Block)
         }
     }
 
@@ -171,40 +189,24 @@ impl Reader {
             end_is_sound(&head, bytes)?;
             let names = u32::try_from(head.names);
             return Ok(Part {
-                kind: Kind::End {
-                    blocks: head.blocks,
-                },
                 first_record: head.records,
-                records: 0,
                 first_name: names.map_err(|_| Fault::new("it has more names than it can"))?,
-                names: 0,
-                urls: false,
-                hosts: false,
-                sites: false,
-                text: 0,
                 links: head.links,
                 start,
                 end,
                 sum: number(&bytes[END_HEAD - 8..END_HEAD]),
                 before: head.before,
+                ..Part::of(Kind::End {
+                    blocks: head.blocks,
+                })
             });
         }
         self.fits(&Header::read(bytes)?)?;
         Ok(Part {
-            kind: Kind::Header,
-            first_record: 0,
-            records: 0,
-            first_name: 0,
-            names: 0,
-            urls: false,
-            hosts: false,
-            sites: false,
-            text: 0,
-            links: 0,
             start,
             end,
             sum: number(&bytes[HEADER - 8..]),
-            before: 0,
+            ..Part::of(Kind::Header)
         })
     }
 
@@ -301,10 +303,15 @@ pub(crate) fn memory(chunk: &[u8], known: u64) -> u64 {
         {
             let model = u64::from(head.ppmd) * u64::from(text::MEMORY);
             let is_known = head.names_end().is_ok_and(|end| u64::from(end) <= known);
-            most = most.max(match is_known {
+            let classes = match head.classes {
+                true => head.targets.saturating_mul(Foreseen::BYTES),
+                false => 0,
+            };
+            let block = match is_known {
                 true => head.records_memory(),
                 false => head.memory().saturating_add(model),
-            });
+            };
+            most = most.max(block.saturating_add(classes));
         }
         at = at.saturating_add(len as usize).min(chunk.len());
     }
@@ -532,6 +539,11 @@ mod tests {
         );
         let model = [0, u64::from(text::MEMORY)];
         assert_eq!(more(&|head| head.ppmd = true), model);
+        // Of each target a class may be kept: 16 slots for 7 at worst, and half of them while they grow.
+        let [classes, _] = more(&|head| (head.classes, head.targets) = (true, 1000));
+        let [targets, _] = more(&|head| head.targets = 1000);
+        let slots = 1500 * (size_of::<(u32, u16)>() as u64 + 1) * 16 / 7;
+        assert!(classes - targets >= slots);
         // With hosts: of each record the host and a shape, of each name a host; and its text twice.
         let by_hosts = |change: &dyn Fn(&mut BlockHead)| {
             let [_, plain] = more(change);
