@@ -501,6 +501,18 @@ impl Observer for Talk {
             Note::NotReplayed { input, why } => {
                 format!("{input}: {why}: it is read again, and so are files that are not kept yet")
             }
+            Note::OutgrowsIngest {
+                names,
+                need,
+                budget,
+            } => format!(
+                "memory: after {} names an ingest of this archive would take {} of {}, of it {} for places of \
+                 names; one of an archive of --level 9, which is larger, takes none for these",
+                thousands(names),
+                human(need.total()),
+                human(budget),
+                human(need.names)
+            ),
             Note::Unchecked { input, members } => format!(
                 "{input}: {} frame(s) without a checksum: what they hold could not be verified",
                 thousands(members)

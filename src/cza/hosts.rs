@@ -99,6 +99,16 @@ impl Hosts {
         self.bytes() + names * each
     }
 
+    /// Roughly the bytes of memory in use after so many names on so many hosts.
+    pub fn rough_bytes(names: u64, hosts: u64) -> u64 {
+        // Names of the only host follow each other. Else lists are of four bytes a name and half as much room to
+        // grow; a host has its list, its text and where that ends.
+        match hosts {
+            0 | 1 => 0,
+            _ => 6 * names + (size_of::<List>() + size_of::<usize>() + 32) as u64 * hosts,
+        }
+    }
+
     /// Completes a block, `part` of its archive: its entries and links speak of names, then, and its names are whole,
     /// if they are given.
     pub fn complete(&mut self, batch: &mut Batch, part: &Part) -> Result<(), Fault> {
@@ -259,6 +269,31 @@ mod tests {
         (0..1000).for_each(|name| hosts.push(0, name));
         assert!(hosts.bytes() < 1000);
         assert_eq!(hosts.names[0].name(LOCAL | 999), Ok(999));
+    }
+
+    /// What is foretold is what it takes, to a quarter.
+    #[test]
+    fn bytes_are_foretold() {
+        for (names, on) in [(100_000u32, 2000), (100_000, 30_000), (1000, 1)] {
+            let mut hosts = hosts(90);
+            for name in 0..names {
+                let next = (name.wrapping_mul(2_654_435_761) >> 8) % on;
+                if next >= hosts.len() {
+                    hosts.text.extend_from_slice(b"http://rose.example/");
+                    hosts.ends.push(hosts.text.len());
+                }
+                hosts.push(next.min(hosts.len()), name);
+            }
+            let (foretold, taken) = (
+                Hosts::rough_bytes(u64::from(names), u64::from(on)),
+                hosts.bytes(),
+            );
+            assert!(
+                taken <= foretold + foretold / 4 + 200,
+                "{on}: {foretold} {taken}"
+            );
+            assert!(foretold <= taken + taken / 4, "{on}: {foretold} {taken}");
+        }
     }
 
     /// A block of names on these hosts, and one record, of the first of them.

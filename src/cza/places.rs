@@ -4,6 +4,7 @@ use crate::Result;
 use crate::batch::{Fingerprints, HashKey};
 use crate::engine::Index;
 
+use super::hosts::Hosts;
 use super::sites::{LOCAL, Sites, host_len};
 
 /// Hosts and places of an archive's names: 8 bytes a name and some 16 a host.
@@ -36,6 +37,11 @@ impl Places {
         let places = size_of::<(u32, u32)>() as u64 * (self.places.len() as u64 + more);
         let hosts = self.names.len() as u64 + more;
         self.hosts.bytes_at(hosts) + size_of::<u32>() as u64 * hosts + places
+    }
+
+    /// Roughly the bytes of memory that a reader takes for them.
+    pub fn reading_bytes(&self) -> u64 {
+        Hosts::rough_bytes(self.places.len() as u64, self.names.len() as u64)
     }
 
     /// Takes the next name. `by_site`: its host is that of a URL. `sites`: those of the open block.

@@ -149,6 +149,11 @@ impl<W: Write> Writer<W> {
         index + ids + self.places.bytes_with(more) + self.entries.len() as u64
     }
 
+    /// Roughly the bytes of memory that who reads the archive takes for the places of its names.
+    pub fn reading_bytes(&self) -> u64 {
+        self.places.reading_bytes()
+    }
+
     /// Begins another input, whose names are of this kind.
     ///
     /// # Errors

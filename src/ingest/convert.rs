@@ -14,9 +14,9 @@ use super::{Note, Observer, Standing};
 use crate::batch::{Batch, HashKey, Rules, What};
 use crate::cza::{Chain, Options, Writer, Written};
 use crate::decode::{Format, Reason, is_decided};
-use crate::engine::{Counters, SelfLinks};
+use crate::engine::{Config, Counters, Index, SelfLinks};
 use crate::limits::Limits;
-use crate::memory::{BUFFERS, check_room};
+use crate::memory::{BUFFERS, Need, check_room};
 use crate::rules::InputRules;
 use crate::source::{InputName, Source, SourceOptions, Summary};
 use crate::store::Unverified;
@@ -103,6 +103,7 @@ pub fn convert<W: Write>(
         observer,
         counters: Counters::default(),
         unverified: None,
+        told: false,
         spent: Spent::new(job.threads),
     };
     let mut bad_end = None;
@@ -141,6 +142,8 @@ struct Run<'a, W: Write> {
     writer: Writer<W>,
     counters: Counters,
     unverified: Option<Unverified>,
+    /// Whether it was told that the archive outgrows an ingest.
+    told: bool,
     /// Memory that goes from one input's pipeline to the next one's.
     spent: Spent,
 }
@@ -224,6 +227,7 @@ impl<W: Write> Run<'_, W> {
             self.oversize(reading, chunk.oversize)?;
             reading.offset += chunk.oversize;
         }
+        self.look_at_reading();
         self.observer.progress(&Standing {
             input: reading.input,
             compressed: chunk.compressed,
@@ -258,6 +262,24 @@ impl<W: Write> Run<'_, W> {
             || format!("an archive of more than {names} names"),
             "take fewer --threads, or convert the inputs in parts and ingest the archives one after the other",
         )
+    }
+
+    /// Tells if what is written outgrows an ingest under the same budget for the places of its names.
+    fn look_at_reading(&mut self) {
+        let (names, places) = (self.writer.names(), self.writer.reading_bytes());
+        let Some(budget) = self.job.limits.memory else {
+            return;
+        };
+        let index = Index::bytes_with_room(names);
+        let need = |places| Need::new(&Config::default(), names, index, places, Some(budget));
+        let outgrows = need(places).total() > budget && need(0).total() <= budget;
+        if outgrows && !std::mem::replace(&mut self.told, true) {
+            self.observer.note(Note::OutgrowsIngest {
+                names,
+                need: need(places),
+                budget,
+            });
+        }
     }
 
     /// A record that was dropped unread, since it is over the limit.
