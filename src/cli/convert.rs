@@ -45,7 +45,7 @@ pub struct Args {
     #[arg(long, default_value = "auto", value_parser = format)]
     format: FormatArg,
     /// How hard to compress, 1 to 22: what zstd calls its level. From 10 on PPMd packs the names, and URLs are told by
-    /// their hosts: names take a tenth to a half less, and who reads them needs some 7 bytes of memory a name more.
+    /// their hosts: names take a tenth to a half less, and who reads them needs some 6 bytes of memory a name more.
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(i32).range(1..=22))]
     level: i32,
     /// Most records of a block: smaller ones lose less to damage, and are packed less well.

@@ -240,9 +240,6 @@ const OWN: u16 = ON_HOST;
 pub(super) struct Foreseen(HashMap<u32, u16>);
 
 impl Foreseen {
-    /// Most that it takes for each target of a block.
-    pub const BYTES: u64 = 32;
-
     /// Before a block.
     pub fn clear(&mut self) {
         self.0.clear();

@@ -3,7 +3,6 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::hosts::Hosts;
-use super::lists::Foreseen;
 use super::section::{
     BLOCK, BLOCK_HEAD, BlockHead, END, END_HEAD, EndHead, HEADER, Header, Refusal, section_len,
     tail_bytes,
@@ -303,15 +302,10 @@ pub(crate) fn memory(chunk: &[u8], known: u64) -> u64 {
         {
             let model = u64::from(head.ppmd) * u64::from(text::MEMORY);
             let is_known = head.names_end().is_ok_and(|end| u64::from(end) <= known);
-            let classes = match head.classes {
-                true => head.targets.saturating_mul(Foreseen::BYTES),
-                false => 0,
-            };
-            let block = match is_known {
+            most = most.max(match is_known {
                 true => head.records_memory(),
                 false => head.memory().saturating_add(model),
-            };
-            most = most.max(block.saturating_add(classes));
+            });
         }
         at = at.saturating_add(len as usize).min(chunk.len());
     }
@@ -539,11 +533,6 @@ mod tests {
         );
         let model = [0, u64::from(text::MEMORY)];
         assert_eq!(more(&|head| head.ppmd = true), model);
-        // Of each target a class may be kept: 16 slots for 7 at worst, and half of them while they grow.
-        let [classes, _] = more(&|head| (head.classes, head.targets) = (true, 1000));
-        let [targets, _] = more(&|head| head.targets = 1000);
-        let slots = 1500 * (size_of::<(u32, u16)>() as u64 + 1) * 16 / 7;
-        assert!(classes - targets >= slots);
         // With hosts: of each record the host and a shape, of each name a host; and its text twice.
         let by_hosts = |change: &dyn Fn(&mut BlockHead)| {
             let [_, plain] = more(change);

@@ -162,8 +162,8 @@ fn an_archive_that_outgrows_an_ingest_is_told_of() {
     let memory = &lab.stat("s")["memory_bytes"];
     let bytes = |part: &str| memory[part].as_u64().unwrap();
     let least = bytes("total") - bytes("log");
-    // 6 bytes for each name and 72 for each host.
-    let places = u64::from(6 * pages + 72 * hosts);
+    // 5 bytes for each name and 72 for each host.
+    let places = u64::from(5 * pages + 72 * hosts);
     for (need, level, told) in [
         (least - 100, 12, false),
         (least, 12, true),
