@@ -103,6 +103,11 @@ impl Columns {
         all.filter_map(|(column, is_there)| is_there.then_some(column))
     }
 
+    /// The columns that tell hosts, and their pages before the block.
+    pub fn of_hosts(&mut self) -> (&mut Column, &mut Column) {
+        (&mut self.hosts, &mut self.before)
+    }
+
     /// The columns of shapes that are new in the block.
     pub fn of_shape(&mut self) -> impl Iterator<Item = &mut Column> {
         let lens = [&mut self.rest_counts, &mut self.local_counts, &mut self.new];

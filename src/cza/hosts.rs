@@ -98,7 +98,7 @@ impl Hosts {
 
     /// Most bytes with `names` names more. Their text is counted with their block's.
     pub fn bytes_with(&self, names: u64) -> u64 {
-        // A list that grows is twice as long, and all may be lists of their own.
+        // All may be lists of their own, and the list of those is twice as long where it grows.
         let each = 2 * size_of::<List>() as u64 + 48;
         self.bytes() + names * each
     }

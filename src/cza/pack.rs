@@ -109,7 +109,7 @@ impl Packer {
                 continue;
             }
             let &(host, is_new) = pages.next().ok_or_else(unsited)?;
-            let columns = (&mut self.columns.hosts, &mut self.columns.before);
+            let columns = self.columns.of_hosts();
             let here = self.here.tell(host, last, &sites.before, columns);
             last = Some(host);
             let mut told = entry.source;
@@ -142,7 +142,7 @@ impl Packer {
                 for name in names..entry.names_end {
                     let at = (name - head.first_name) as usize;
                     let &on = sites.names.get(at).ok_or_else(unsited)?;
-                    let columns = (&mut self.columns.hosts, &mut self.columns.before);
+                    let columns = self.columns.of_hosts();
                     let here = self.here.tell(on, last, &sites.before, columns);
                     let place = here.add()?;
                     let is_local = head.counted && on == host;

@@ -205,8 +205,8 @@ impl Unpacker {
             };
             return Ok(state.source);
         }
-        let told = (&mut columns.hosts, &mut columns.before);
         let before = &mut sites.before;
+        let told = columns.of_hosts();
         let (host, here) = self.here.take(is_new, state.host, told, before)?;
         state.host = Some(host);
         sites.pages.push((host, is_new));
@@ -337,8 +337,8 @@ impl Unpacker {
         let first = state.new_names(new)?;
         if head.hosts {
             for name in first..state.names {
-                let told = (&mut columns.hosts, &mut columns.before);
                 let before = &mut sites.before;
+                let told = columns.of_hosts();
                 let (host, here) = self.here.take(true, state.host, told, before)?;
                 sites.names.push(host);
                 let place = here.add()?;

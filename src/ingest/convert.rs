@@ -14,7 +14,7 @@ use super::{Note, Observer, Standing};
 use crate::batch::{Batch, HashKey, Rules, What};
 use crate::cza::{Chain, Options, Writer, Written};
 use crate::decode::{Format, Reason, is_decided};
-use crate::engine::{Config, Counters, Index, SelfLinks};
+use crate::engine::{Config, Counters, SelfLinks};
 use crate::limits::Limits;
 use crate::memory::{BUFFERS, Need, check_room};
 use crate::rules::InputRules;
@@ -266,17 +266,20 @@ impl<W: Write> Run<'_, W> {
 
     /// Tells if what is written outgrows an ingest under the same budget for the places of its names.
     fn look_at_reading(&mut self) {
-        let (names, places) = (self.writer.names(), self.writer.reading_bytes());
-        let Some(budget) = self.job.limits.memory else {
+        let Some(budget) = self.job.limits.memory.filter(|_| !self.told) else {
             return;
         };
-        let index = Index::bytes_with_room(names);
-        let need = |places| Need::new(&Config::default(), names, index, places, Some(budget));
-        let outgrows = need(places).total() > budget && need(0).total() <= budget;
-        if outgrows && !std::mem::replace(&mut self.told, true) {
+        let names = self.writer.names();
+        let least = Need::to_resume(&Config::default(), names, Some(budget));
+        let need = Need {
+            names: self.writer.reading_bytes(),
+            ..least
+        };
+        if least.total() <= budget && need.total() > budget {
+            self.told = true;
             self.observer.note(Note::OutgrowsIngest {
                 names,
-                need: need(places),
+                need,
                 budget,
             });
         }
