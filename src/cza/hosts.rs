@@ -43,7 +43,7 @@ impl List {
         }
         let before = self.others.capacity();
         if self.others.len() == before {
-            // Not twice as long: that is a fifth more memory, and saves little time.
+            // Not twice as long: that is a quarter more memory, and saves little time.
             self.others.reserve_exact(before / 4 + 4);
         }
         self.others.push(name);
