@@ -51,6 +51,7 @@
 //! | [`engine`] | index, ledger, history, estimates: no clock, no files, no threads |
 //! | [`store`] | what outlives the process: checkpoint and recovery |
 //! | [`check`] | looking for damage in a store's files |
+//! | [`rows`] | the links of pages, as page numbers |
 //! | [`snapshot`] | published rankings, and exports |
 //! | [`memory`] | what an ingest needs of it, and what there is |
 //! | [`ingest`] | all of these together: the `ingest` command |
@@ -74,6 +75,7 @@ pub mod memory;
 pub mod metrics;
 pub mod order;
 mod prefix;
+pub mod rows;
 pub mod rules;
 pub mod sim;
 pub mod snapshot;
