@@ -15,6 +15,8 @@ pub const PAGES_MAX: u64 = u32::MAX as u64;
 pub struct Row<'a> {
     /// The page.
     pub page: u32,
+    /// It was found gone (404, 410): it has no links, and is not to be crawled.
+    pub gone: bool,
     /// Its distinct targets, in no particular order.
     pub targets: &'a [u32],
     /// Empty: all links weigh the same. Else the weight of each target; their sum is below 2^63. A
@@ -58,6 +60,7 @@ impl Rows for Graph {
         for (page, targets) in self.rows().enumerate() {
             visit(Row {
                 page: page as u32,
+                gone: false,
                 targets,
                 weights: &[],
             })?;
