@@ -62,19 +62,19 @@
 
 pub mod batch;
 pub mod check;
+mod codec;
 pub mod cza;
 pub mod decode;
+mod disk;
 pub mod engine;
-mod error;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 pub mod ingest;
 pub mod inspect;
-mod limits;
 pub mod memory;
 pub mod metrics;
+mod model;
 pub mod order;
-mod prefix;
 pub mod rows;
 pub mod rules;
 pub mod sim;
@@ -85,5 +85,5 @@ mod threads;
 pub mod url;
 
 pub use engine::{Config, Engine, Ranking};
-pub use error::{Error, Result};
-pub use limits::Limits;
+pub use model::{Error, Limits, Result};
+pub(crate) use model::{error, limits};

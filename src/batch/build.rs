@@ -1,15 +1,15 @@
 //! Building batches from what decoders yield.
 
-use super::names::{HashKey, Names};
-use super::{Batch, Entry, LinkCounts, What};
-use crate::decode::{Decoder, Link, Names as Naming, Parsed, Reason, Record};
-use crate::engine::{Fingerprint, SelfLinks};
-use crate::limits::Limits;
-use crate::rules::{InputRules, LinkClass, Rel};
+use super::names::Names;
+use crate::decode::Decoder;
+use crate::model::batch::TEXT_BYTES;
+use crate::model::{
+    Batch, Entry, Fingerprint, HashKey, Limits, Link, LinkClass, LinkCounts, Names as Naming,
+    Parsed, Reason, Record, Rel, SelfLinks, What,
+};
+use crate::rules::InputRules;
 use crate::url::{self, Base, Form, Reject};
 
-/// Text that ends a batch early: relative links can be far shorter than what they stand for.
-pub(super) const TEXT_BYTES: usize = 8 << 20;
 /// Entries that end a batch early: an entry takes far more memory than an empty line.
 const ENTRIES: usize = 1 << 16;
 /// Links of a record looked up together.

@@ -9,8 +9,8 @@ use super::column::Column;
 use super::sites::LOCAL;
 use super::{Fault, KINDS};
 use crate::batch::{LinkCounts, What};
+use crate::codec::varint::zigzag;
 use crate::decode::Reason;
-use crate::store::zigzag;
 
 /// How the first known target of a list is told, by the number in the block's head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,14 +4,14 @@ use super::block::From;
 use super::hosts::Hosts;
 use super::pack::{Packer, SMALL_LEVEL};
 use super::places::Places;
-use super::read::Part;
 use super::section::BlockHead;
 use super::text::{pack, unpack};
 use super::unpack::{Policy, Unpacker};
 use crate::batch::{Batch, HashKey};
+use crate::codec::varint::number;
 use crate::engine::SelfLinks;
+use crate::model::Part;
 use crate::rules::LinkClass;
-use crate::store::number;
 
 /// Longest name allowed.
 const URL_BYTES: u64 = 64;

@@ -6,9 +6,9 @@
 use std::ops::Range;
 
 use super::Fault;
-use super::read::Part;
 use super::sites::{LOCAL, host_len};
 use crate::batch::{Batch, Fingerprints};
+use crate::model::Part;
 
 /// The hosts of an archive that is read, and their pages: some 5 bytes a name, and 40 a host and its text; nothing
 /// where all names are on one host.

@@ -7,7 +7,7 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::section::{END_HEAD, ENTRY, EndHead, TAIL, TAIL_MAGIC};
-use crate::store::number;
+use crate::codec::varint::number;
 use crate::{Error, Result};
 
 /// Where a block lies, and what comes before it.

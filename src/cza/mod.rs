@@ -36,11 +36,11 @@ mod write;
 
 use crate::decode::Reason;
 
+pub use crate::model::Part;
 pub use decoder::Cza;
 pub use index::{Index, Stretch};
-pub use read::{Chain, Part};
+pub use read::Chain;
 pub(crate) use read::{Reader, memory};
-pub(crate) use sites::Sites;
 pub use write::{Options, Writer, Written};
 
 /// Version of the format.

@@ -16,7 +16,7 @@ use super::column::{Column, Streams, put_stream, put_text};
 use super::section::BlockHead;
 use super::sites::host_len;
 use crate::batch::{Batch, Fingerprints};
-use crate::prefix;
+use crate::codec::prefix;
 
 /// Letters of a word that is given a byte.
 const LETTERS: Range<usize> = 3..33;

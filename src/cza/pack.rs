@@ -10,8 +10,8 @@ use super::names;
 use super::section::BlockHead;
 use super::sites::{Here, LOCAL};
 use crate::batch::{Batch, Entry, What};
+use crate::codec::varint::zigzag;
 use crate::rules::LinkClass;
-use crate::store::zigzag;
 
 /// Level from which on PPMd packs the text of names, and these are told by their sites. Below it, archives are read
 /// faster in the first pass, and without memory for sites.

@@ -5,7 +5,8 @@ use crate::batch::{Fingerprints, HashKey};
 use crate::engine::Index;
 
 use super::hosts::Hosts;
-use super::sites::{LOCAL, Sites, host_len};
+use super::sites::{LOCAL, host_len};
+use crate::model::Sites;
 
 /// Hosts and places of an archive's names: 8 bytes a name and some 16 a host.
 pub(super) struct Places {

@@ -10,58 +10,18 @@ use super::section::{
 use super::unpack::{Policy, Unpacker};
 use super::{Fault, text};
 use crate::batch::{Batch, Fingerprints, Rules};
+use crate::codec::varint::number;
 use crate::memory::check_room;
+use crate::model::{Part, PartKind};
 use crate::source::{Chunk, Damage, DamageKind, InputName};
-use crate::store::number;
 use crate::{Error, Result};
 
 /// Bytes of memory up to which a block is a usual one.
 const USUAL_BLOCK: u64 = 96 << 20;
 
-/// Where a batch stands in its archive. Names, also those that links and entries speak of, are
-/// numbered through the archive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
-    /// What it was read from.
-    kind: Kind,
-    /// Records before it.
-    pub first_record: u64,
-    /// Its records; of the end, none.
-    pub records: u32,
-    /// Names before it.
-    pub first_name: u32,
-    /// Its names, given or not.
-    pub names: u32,
-    /// Whether its names are URLs.
-    pub urls: bool,
-    /// Whether it is told by hosts, and to be completed.
-    hosts: bool,
-    /// Whether the host of a name is that of its URL.
-    pub(super) sites: bool,
-    /// Bytes of its names.
-    pub(super) text: u64,
-    /// Its links as read; of the end, those of the archive.
-    links: u64,
-    /// Its place in the chunk.
-    pub start: usize,
-    /// See `start`.
-    pub end: usize,
-    /// Checksum of its head.
-    sum: u64,
-    /// The same of the section before.
-    before: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Header,
-    Block,
-    End { blocks: u64 },
-}
-
 impl Part {
     /// One that says nothing.
-    fn of(kind: Kind) -> Part {
+    fn of(kind: PartKind) -> Part {
         Part {
             kind,
             first_record: 0,
@@ -93,7 +53,7 @@ impl Part {
             text: head.text,
             links: head.links,
             before: head.before,
-            ..Part::of(Kind::Block)
+            ..Part::of(PartKind::Block)
         }
     }
 
@@ -155,7 +115,7 @@ impl Reader {
             if len > 0 {
                 let part = self.section(&rest[..len], at, &mut batch);
                 let part = part.map_err(|error| self.refuse(error, chunk.offset + at as u64))?;
-                ended = matches!(part.kind, Kind::End { .. });
+                ended = matches!(part.kind, PartKind::End { .. });
                 batch.part = Some(part);
             }
             at += len;
@@ -195,7 +155,7 @@ impl Reader {
                 end,
                 sum: number(&bytes[END_HEAD - 8..END_HEAD]),
                 before: head.before,
-                ..Part::of(Kind::End {
+                ..Part::of(PartKind::End {
                     blocks: head.blocks,
                 })
             });
@@ -205,7 +165,7 @@ impl Reader {
             start,
             end,
             sum: number(&bytes[HEADER - 8..]),
-            ..Part::of(Kind::Header)
+            ..Part::of(PartKind::Header)
         })
     }
 
@@ -429,8 +389,8 @@ impl Chain {
             return Err(trailing(input, offset));
         }
         match (part.kind, self.sum) {
-            (Kind::Header, None) => {}
-            (Kind::Header, Some(_)) => return wrong("a header that is not at the start"),
+            (PartKind::Header, None) => {}
+            (PartKind::Header, Some(_)) => return wrong("a header that is not at the start"),
             (_, None) => return wrong("the header is missing"),
             (_, Some(sum)) if sum != part.before => {
                 return wrong("a block is missing, or from another archive");
@@ -441,13 +401,13 @@ impl Chain {
         if so_far != (part.first_record, u64::from(part.first_name)) {
             return wrong("its numbers do not go on from the block before");
         }
-        if let Kind::End { blocks } = part.kind {
+        if let PartKind::End { blocks } = part.kind {
             self.ended = true;
             if (blocks, part.links) != (self.blocks, self.links) {
                 return wrong("the totals at the end are not those of the blocks");
             }
         } else {
-            self.blocks += u64::from(part.kind == Kind::Block);
+            self.blocks += u64::from(part.kind == PartKind::Block);
             self.records += u64::from(part.records);
             self.names += u64::from(part.names);
             self.links = self.links.saturating_add(part.links);

@@ -5,9 +5,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::block::From;
 use super::sites::LOCAL;
 use super::{Fault, MAGIC, OLDEST, VERSION};
+use crate::codec::varint::number;
 use crate::limits::Limits;
 use crate::rules::InputRules;
-use crate::store::number;
 
 /// Length of the header.
 pub(super) const HEADER: usize = 64;

@@ -26,32 +26,6 @@ pub(super) fn host_len(name: &[u8], by_site: bool) -> usize {
     slash.map_or(name.len(), |at| authority + at + 1)
 }
 
-/// What a block says by hosts, packed or not. Empty: nothing.
-#[derive(Debug, Default)]
-pub(crate) struct Sites {
-    /// Hosts before the block.
-    pub first_host: u32,
-    /// Whether the names that hosts had before the block are told, in `before`.
-    pub counted: bool,
-    /// The host of each entry's page, for those of a page, and whether the page is new.
-    pub pages: Vec<(u32, bool)>,
-    /// The host of each new name. One that is not below those before is new with it.
-    pub names: Vec<u32>,
-    /// Names before the block of each older host that it tells; reading, if they are told.
-    pub before: HashMap<u32, u32>,
-}
-
-impl Sites {
-    /// Empties it, keeping its memory.
-    pub fn clear(&mut self) {
-        self.first_host = 0;
-        self.counted = false;
-        self.pages.clear();
-        self.names.clear();
-        self.before.clear();
-    }
-}
-
 /// The hosts of a block, while it is packed or unpacked.
 #[derive(Default)]
 pub(super) struct Here {

@@ -8,11 +8,12 @@ use super::column::{Column, Streams};
 use super::lists::{Foreseen, UNTOLD, self_last};
 use super::names::Names;
 use super::section::BlockHead;
-use super::sites::{Here, LOCAL, Sites};
+use super::sites::{Here, LOCAL};
 use crate::batch::{Batch, Entry, Fingerprints, LinkCounts, What};
+use crate::codec::varint::unzigzag;
 use crate::engine::SelfLinks;
+use crate::model::Sites;
 use crate::rules::LinkClass;
-use crate::store::unzigzag;
 
 /// How links are to be read.
 #[derive(Debug, Clone, Copy)]

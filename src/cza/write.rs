@@ -21,11 +21,11 @@ use super::section::{
 };
 use super::sites::LOCAL;
 use crate::batch::{Batch, Entry, LinkCounts};
+use crate::codec::varint::number;
 use crate::decode::{Names, Reason};
 use crate::engine;
 use crate::limits::Limits;
 use crate::rules::{InputRules, LinkClass};
-use crate::store::number;
 use crate::threads::spawn;
 use crate::{Error, Result};
 

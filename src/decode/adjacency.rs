@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use memchr::memchr_iter;
 
 use super::lines::{self, LineSkipper};
-use super::record::keep;
 use super::{Bad, Decoder, Names, Parsed, Record, Sink, Skipper, utf8};
+use crate::model::keep;
 
 /// See the module.
 pub(super) struct Adjacency;

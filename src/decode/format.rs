@@ -20,7 +20,7 @@ use super::warc::Warc;
 use super::wat::{self, Wat};
 use crate::cza::{Cza, MAGIC};
 use crate::error::{Error, Result};
-use crate::limits::{LINE_BYTES, Limits};
+use crate::model::{LINE_BYTES, Limits};
 use crate::rules::{InputRules, Outlinks};
 
 /// How WARC and ARC files begin.

@@ -10,8 +10,8 @@ use std::ops::Range;
 use memchr::{memchr, memrchr};
 
 use super::lines;
-use super::record::keep;
 use super::{Bad, Decoder, HELD_MAX, Link, Names, Parsed, Record, Sink, Skipped, Skipper, Time};
+use crate::model::keep;
 
 /// A format of groups.
 pub(super) trait Grouped: Send + Sync + 'static {

@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use memchr::memchr;
 
 use super::frame::{line_ends, without_cr};
-use super::record::is_redirect;
 use super::{Bad, Record};
+use crate::model::is_redirect;
 use codings::Coding;
 
 /// Most codings undone, one over the other. An answer that names more is taken as it stands.

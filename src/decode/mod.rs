@@ -20,15 +20,14 @@ mod http;
 mod json;
 mod lines;
 mod nutch;
-mod record;
 mod records;
 mod time;
 mod warc;
 mod wat;
 
+pub(crate) use crate::model::is_redirect;
+pub use crate::model::{Link, Names, Parsed, Reason, Record, Time};
 pub use format::{Format, guess, is_decided};
-pub(crate) use record::is_redirect;
-pub use record::{Link, Parsed, Reason, Record, Time};
 pub(crate) use time::from_archive as archive_time;
 
 /// Called once for each record of a chunk, in order, with the offset in the chunk at which the
@@ -39,15 +38,6 @@ pub(crate) use time::from_archive as archive_time;
 /// inside the record that comes next: a comment within an `edges` group, a `request` in a WARC capture's
 /// tail. Reading may be continued from an offset only if the call that gave it made it grow.
 pub type Sink<'s> = dyn for<'r, 'a> FnMut(usize, Parsed<'r, 'a>) -> bool + 's;
-
-/// How names are to be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Names {
-    /// URLs: put in canonical form, relative links joined.
-    Url,
-    /// Opaque node names, taken byte for byte.
-    Opaque,
-}
 
 /// A format's parser.
 pub trait Decoder: Send + Sync {

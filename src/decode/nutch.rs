@@ -8,10 +8,10 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 
-use super::record::{is_redirect, keep};
 use super::{
     Bad, Decoder, Link, Names, Parsed, Reason, Record, Sink, Skipped, Skipper, time, utf8,
 };
+use crate::model::{is_redirect, keep};
 
 /// See the module.
 pub(super) struct Nutch;

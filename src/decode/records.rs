@@ -17,8 +17,8 @@ use self::link::Links;
 use self::names::{FIELDS, Field, Names};
 use super::json::{self, Text};
 use super::lines::{self, Line, LineSkipper};
-use super::record::{is_redirect, keep};
 use super::{Bad, Decoder, Link, Parsed, Reason, Record, Sink, Skipper, Time, time, utf8};
+use crate::model::{is_redirect, keep};
 use crate::rules::Fields;
 
 /// See the module.

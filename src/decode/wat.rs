@@ -11,8 +11,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 
 use super::frame::{self, Frame, FrameSkipper, Header};
 use super::json;
-use super::record::{is_redirect, keep};
 use super::{Bad, Decoder, Link, Names, Reason, Record, Sink, Skipper, time, utf8};
+use crate::model::{is_redirect, keep};
 
 /// See the module.
 pub(super) struct Wat;

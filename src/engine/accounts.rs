@@ -6,7 +6,7 @@
 use prefetch_index::prefetch_index;
 
 use super::cells::Cells;
-use super::page::PageId;
+use crate::model::PageId;
 use crate::{Error, Result};
 
 /// Pages a chunk holds: 1 MiB of accounts. Chunks are what a checkpoint writes.

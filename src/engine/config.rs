@@ -7,19 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::estimate::Estimator;
 use super::ledger::damping_units;
 use super::window::{Policy, Span, WindowPolicy};
+use crate::model::SelfLinks;
 use crate::rules::Follow;
 use crate::{Error, Result};
-
-/// What becomes of links from a page to itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SelfLinks {
-    /// They are dropped: a page cannot vote for itself.
-    #[default]
-    Drop,
-    /// They count as other links do.
-    Keep,
-}
 
 /// The engine's settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

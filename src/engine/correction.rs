@@ -46,8 +46,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::accounts::{Accounts, Links, Shares, damped};
 use super::cells::Cells;
 use super::ledger::{ENDOWMENT, Paid};
-use super::page::PageId;
 use crate::Result;
+use crate::model::PageId;
 
 /// Bytes of memory a page.
 pub(crate) const BYTES: u64 = 24;

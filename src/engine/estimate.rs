@@ -34,7 +34,7 @@ use super::mark::Mark;
 use super::runs::Rows;
 use super::window::{Measures, Span, TimeTable, WindowPolicy};
 use crate::Result;
-use crate::decode::Time;
+use crate::model::Time;
 
 /// What an estimate is made from: an engine's memory, or a store's checkpoint.
 pub trait Past {

@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
-use super::page::PageId;
 use super::window::Policy;
 use crate::Result;
-use crate::decode::Time;
+use crate::model::PageId;
+use crate::model::Time;
 
 /// One page's measures, joined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -28,11 +28,8 @@
 use prefetch_index::prefetch_index;
 
 use super::cells::Cells;
-use super::page::PageId;
+use crate::model::{Fingerprint, PageId};
 use crate::{Error, Result};
-
-/// A URL's keyed 128-bit hash.
-pub type Fingerprint = u128;
 
 const SEGMENT_BITS: u32 = 9;
 const TAG_BITS: u32 = 63;

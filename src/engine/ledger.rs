@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 use super::accounts::{Accounts, Links, Shares};
 use super::cells::Cells;
-use super::page::PageId;
 use crate::Result;
+use crate::model::PageId;
 
 /// Units minted when a page is admitted.
 pub const ENDOWMENT: u64 = 1 << 30;

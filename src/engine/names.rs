@@ -1,6 +1,6 @@
 //! The pages of the names of a crawl archive, for as long as it is read.
 
-use super::page::PageId;
+use crate::model::PageId;
 
 /// Name number -> page. Where the archive was the first input of its store, names and pages have the
 /// same numbers, and nothing is kept; else five bytes a name.

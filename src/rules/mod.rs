@@ -1,22 +1,19 @@
 //! What is taken from inputs, where users have a choice. It changes results, so a store keeps it.
 
-mod class;
 mod fields;
 mod follow;
 mod outlinks;
 mod params;
-mod rel;
 mod scope;
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-pub use class::LinkClass;
+pub use crate::model::{LinkClass, Rel};
 pub use fields::{FieldChoice, FieldName, Fields};
 pub use follow::{Follow, WEIGHT_MAX};
 pub use outlinks::Outlinks;
 pub use params::DropParams;
-pub use rel::Rel;
 pub use scope::Scope;
 
 /// All choices; the default is what most inputs want.

@@ -9,9 +9,10 @@ mod zstd;
 
 use std::io;
 
-use super::damage::DamageKind;
 use super::input::Raw;
-use super::sniff::{Compression, sniff};
+use super::sniff::sniff;
+use crate::model::Compression;
+use crate::model::DamageKind;
 
 /// What one step did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

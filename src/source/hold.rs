@@ -14,7 +14,7 @@
 //! Plain input counts as verified, and so does a member without a checksum once it ended well
 //! (such are counted). After a first pass that verified a whole file, all of it does.
 
-use super::damage::{DamageKind, Member};
+use crate::model::{DamageKind, Member};
 
 pub(super) struct Hold {
     held_bytes: u64,

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::damage::Member;
+use crate::model::Member;
 
 /// Decompressed bytes between two places that are kept.
 const GRAIN: u64 = 64 << 10;

@@ -15,7 +15,6 @@
 //!   twice, while a buffer grows or is half used), the zstd window and dictionary, and a few chunks.
 
 mod chunk;
-mod damage;
 mod decompress;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
@@ -27,14 +26,12 @@ mod position;
 mod sniff;
 mod stream;
 
-use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
-pub use damage::{Damage, DamageKind, Member};
+pub use crate::model::{Compression, Damage, DamageKind, Member, Restart};
 pub use input::InputName;
 pub(crate) use input::PIPE_BYTES;
 pub use plain::{Plain, open_plain};
-pub use sniff::Compression;
 pub(crate) use sniff::sniff;
 pub use stream::Source;
 
@@ -62,18 +59,6 @@ pub struct Chunk {
     /// from there on the input can be read again. Of an input with a zstd dictionary, its start. `None`: a
     /// plain input.
     pub member: Option<Member>,
-}
-
-/// A place from which on an input can be read without what came before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Restart {
-    /// Offset in the compressed input: of the start of a member or frame; in a plain input of
-    /// anything.
-    pub raw: u64,
-    /// The same place in the decompressed input.
-    pub offset: u64,
-    /// The input's compression: its first bytes are not seen again.
-    pub compression: Compression,
 }
 
 /// How an input is to be read.

@@ -1,30 +1,6 @@
 //! Recognises the compression of an input by its first bytes, never by its name.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
-
-/// How an input is compressed. One input holds one kind only. Manifests hold it by its number: new
-/// kinds go to the end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Compression {
-    /// Not at all.
-    Plain,
-    /// RFC 1952, any number of members.
-    Gzip,
-    /// RFC 8878, any number of frames, skippable ones too.
-    Zstd,
-}
-
-impl fmt::Display for Compression {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Compression::Plain => "plain",
-            Compression::Gzip => "gzip",
-            Compression::Zstd => "zstd",
-        })
-    }
-}
+use crate::model::Compression;
 
 /// First bytes of a gzip member.
 pub(super) const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];

@@ -3,16 +3,16 @@
 use std::io::{Read, Seek};
 
 use super::chunk::Cutter;
-use super::damage::{Damage, DamageKind, Member};
 use super::decompress::{Fault, Step, Unpacker};
 use super::hold::Hold;
 use super::input::{InputName, Raw, open_file};
 use super::members::Members;
-use super::sniff::Compression;
 use super::{Chunk, Restart, SourceOptions, Summary};
 use crate::decode::Decoder;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
+use crate::model::Compression;
+use crate::model::{Damage, DamageKind, Member};
 
 /// Most bytes that [`Source::head`] shows.
 const HEAD_BYTES: usize = 64 << 10;

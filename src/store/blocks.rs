@@ -12,7 +12,7 @@
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
-use super::varint::{put, take, unzigzag, zigzag};
+use crate::codec::varint::{put, take, unzigzag, zigzag};
 use crate::engine::{Admission, Row};
 
 /// Longest block, seal included. A value of 4,096 bytes would take two pages.

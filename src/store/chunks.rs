@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::disk::{Disk, DiskFile};
+use crate::disk::{Disk, DiskFile};
 use crate::engine::CHUNK_PAGES;
 use crate::{Error, Result};
 
@@ -295,8 +295,8 @@ impl Chunks {
 
 #[cfg(test)]
 mod tests {
-    use super::super::disk::RealDisk;
     use super::*;
+    use crate::disk::RealDisk;
     use crate::engine::{Ledger, Totals};
     use std::time::Instant;
 

@@ -11,7 +11,7 @@ pub(crate) use whole::store;
 
 use super::blocks::{Entry, Packer, unpack};
 use super::manifest::Manifest;
-use super::varint::{put, take, unzigzag, zigzag};
+use crate::codec::varint::{put, take, unzigzag, zigzag};
 use crate::engine::{Admission, Row};
 use crate::fuzz::Bytes;
 

@@ -9,9 +9,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::disk::{Disk, read_whole, write_whole};
-use super::sealed;
 use crate::batch::HashKey;
+use crate::codec::sealed;
+use crate::disk::{Disk, read_whole, write_whole};
 use crate::engine::Config;
 use crate::limits::Limits;
 use crate::rules::InputRules;

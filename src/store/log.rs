@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::disk::{Disk, DiskFile};
-use super::varint::number;
+use crate::codec::varint::number;
+use crate::disk::{Disk, DiskFile};
 use crate::{Error, Result};
 
 const HEADER: usize = 24;

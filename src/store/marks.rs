@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
-use super::disk::{Disk, DiskFile};
+use crate::disk::{Disk, DiskFile};
 use crate::engine::{CHUNK_PAGES, Mark, check_law};
 use crate::{Error, Result};
 

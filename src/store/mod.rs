@@ -28,8 +28,6 @@
 
 mod blocks;
 mod chunks;
-mod damage;
-mod disk;
 mod fence;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
@@ -42,10 +40,8 @@ mod overlay;
 mod packing;
 mod progress;
 mod reindex;
-mod sealed;
 mod spool;
 mod tables;
-mod varint;
 mod verify;
 mod view;
 
@@ -70,19 +66,20 @@ use names::NameLogs;
 use packing::{Packed, Packing, pack};
 use tables::{Access, Tables, Writing};
 
-pub(crate) use damage::remedy;
-pub use damage::{PARTS, Part, part_of};
-pub use disk::{Disk, DiskFile, RealDisk};
-pub(crate) use disk::{read_whole, write_whole};
+pub(crate) use crate::codec::sealed::{from_text, to_text};
+pub(crate) use crate::codec::varint::{
+    number, put as put_number, take as take_number, unzigzag, zigzag,
+};
+pub use crate::disk::{Disk, DiskFile, RealDisk};
+pub(crate) use crate::disk::{read_whole, write_whole};
+pub use crate::model::{PARTS, StorePart as Part, part_of};
 pub use identity::{Settings, VERSION};
 pub use names::NameLengths;
 pub(crate) use names::{NameReader, kept};
 pub use progress::{Input, Place, Progress, Spooled, Unverified};
 use reindex::reindex;
-pub(crate) use sealed::{from_text, to_text};
 pub(crate) use spool::{Spool, SpoolReader, remove_spool};
 pub use spool::{SpoolOptions, SpoolStanding, Told, spool_standing, verify_spool};
-pub(crate) use varint::{number, put as put_number, take as take_number, unzigzag, zigzag};
 pub use verify::{Depth, Report};
 pub use view::View;
 
@@ -324,7 +321,7 @@ fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
         .ledger()
         .check_law()
         .and_then(|()| correction.map_or(Ok(()), Correction::check_law))
-        .map_err(|what| Error::damaged(damage::MEMORY, what))?;
+        .map_err(|what| Error::damaged(crate::model::MEMORY, what))?;
     let state = engine.state();
     let store = engine.archive_mut();
     store.manifest.engine = state;

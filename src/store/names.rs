@@ -5,12 +5,13 @@
 
 use std::path::Path;
 
-use super::disk::Disk;
 use super::log::{Block, BlockLog, LogLengths};
-use super::varint;
 use crate::batch::HashKey;
+use crate::codec::prefix;
+use crate::codec::varint;
+use crate::disk::Disk;
 use crate::engine::Fingerprint;
-use crate::{Error, Result, prefix};
+use crate::{Error, Result};
 
 /// Raw text after which a URL block is closed.
 const URL_BLOCK_BYTES: usize = 64 << 10;

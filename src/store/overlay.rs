@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Mutex, MutexGuard};
 
-use super::disk::DiskFile;
+use crate::disk::DiskFile;
 
 const BLOCK: u64 = 4096;
 
@@ -126,8 +126,8 @@ impl DiskFile for Overlay {
 
 #[cfg(test)]
 mod tests {
-    use super::super::disk::{Disk, RealDisk};
     use super::*;
+    use crate::disk::{Disk, RealDisk};
     use proptest::prelude::*;
 
     /// An operation at an offset, with a length.

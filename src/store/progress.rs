@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::source::Restart;
+use crate::model::Restart;
 
 /// The inputs of a store, and the place reached in them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -31,9 +31,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::disk::{Disk, DiskFile, read_whole, write_whole};
 use super::progress::Progress;
-use super::sealed;
+use crate::codec::sealed;
+use crate::disk::{Disk, DiskFile, read_whole, write_whole};
 use crate::{Error, Result};
 use block::{BLOCK_BYTES, HEADER, Head, segment_path};
 pub(crate) use read::SpoolReader;

@@ -21,10 +21,10 @@ use redb::{Database, Key, ReadableDatabase, ReadableTable, StorageBackend, Table
 
 use super::blocks::{Entry, Packer, Seal, seal, unpack, unseal};
 use super::chunks::{Layout, Slot, slots_sum};
-use super::disk::{Disk, DiskFile};
 use super::fence::{Fence, Fenced};
 use super::manifest::{Manifest, Run};
 use super::overlay::Overlay;
+use crate::disk::{Disk, DiskFile};
 use crate::engine::{Admissions, Blocks, Row, Rows};
 use crate::memory::DATABASE;
 use crate::{Error, Result};
@@ -479,8 +479,8 @@ fn entries<T: Entry, const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::super::chunks::CASH;
-    use super::super::disk::RealDisk;
     use super::*;
+    use crate::disk::RealDisk;
     use crate::engine::{Admission, Config, merge, rows_of_run};
     use xxhash_rust::xxh3::xxh3_64_with_seed;
 

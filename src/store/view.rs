@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::chunks::{CASH, CORRECTION, ChunkFile, Chunks};
-use super::disk::{Disk, DiskFile};
 use super::identity::{Identity, Settings};
 use super::manifest::Manifest;
 use super::marks::MarkFiles;
@@ -12,6 +11,7 @@ use super::names::{NameLengths, NameReader};
 use super::progress::Progress;
 use super::tables::{Reading, Tables};
 use crate::batch::HashKey;
+use crate::disk::{Disk, DiskFile};
 use crate::engine::{
     Admissions, Arrays, Blocks, CHUNK_PAGES, CorrectionTotals, Counters, EngineState, Mark, Past,
     Policy, Row, Rows, TimeTable, Totals, fold,

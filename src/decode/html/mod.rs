@@ -22,7 +22,7 @@ use std::borrow::Cow;
 use encoding_rs::Encoding;
 
 use super::Record;
-use super::record::{Link, keep};
+use crate::model::{Link, keep};
 use crate::rules::Rel;
 use tags::{Attribute, Attributes, Tag};
 

@@ -6,7 +6,7 @@ use memchr::{memchr, memmem};
 
 use crate::decode::Link;
 use crate::decode::frame::{Header, without_cr};
-use crate::decode::record::keep;
+use crate::model::keep;
 
 const NAME: &[u8] = b"outlink:";
 

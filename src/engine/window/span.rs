@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::decode::Time;
 use crate::engine::ledger::ENDOWMENT;
+use crate::model::Time;
 
 /// A window's length.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
 use super::{Fault, Step, damage};
-use crate::source::damage::DamageKind::{ChecksumFailed, InvalidData, Trailing, Truncated};
+use crate::model::DamageKind::{ChecksumFailed, InvalidData, Trailing, Truncated};
 use crate::source::input::Raw;
 use crate::source::sniff::GZIP_MAGIC;
 

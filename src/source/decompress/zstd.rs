@@ -15,9 +15,7 @@ use zstd::zstd_safe::{
 };
 
 use super::{Fault, Step, damage};
-use crate::source::damage::DamageKind::{
-    ChecksumFailed, InvalidData, Trailing, Truncated, Unsupported,
-};
+use crate::model::DamageKind::{ChecksumFailed, InvalidData, Trailing, Truncated, Unsupported};
 use crate::source::input::Raw;
 use crate::source::sniff::{ZSTD_MAGIC, is_skippable};
 

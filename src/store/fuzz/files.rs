@@ -9,7 +9,7 @@ use super::super::identity::Identity;
 use super::super::log::{Block, BlockLog, LogLengths};
 use super::super::marks::{self, MarkFiles};
 use super::super::names::{NameLengths, NameLogs, NameReader, kept};
-use super::super::sealed;
+use crate::codec::sealed;
 use crate::engine::{Fingerprint, Mark, Totals};
 use crate::fuzz::{Bytes, Dice, Memory};
 use crate::store::Disk;

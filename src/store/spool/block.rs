@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::store::disk::{Disk, DiskFile};
-use crate::store::varint::number;
+use crate::codec::varint::number;
+use crate::disk::{Disk, DiskFile};
 use crate::{Error, Result};
 
 pub(super) const HEADER: usize = 36;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::block::Segment;
+use crate::disk::Disk;
 use crate::source::PIPE_BYTES;
-use crate::store::disk::Disk;
 use crate::{Error, Result};
 
 /// The bytes of a spool from one offset of the stream to another. Its errors are this crate's,

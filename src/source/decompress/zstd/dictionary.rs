@@ -3,7 +3,7 @@
 
 use std::io::Read;
 
-use crate::source::damage::DamageKind::{InvalidData, Truncated, Unsupported};
+use crate::model::DamageKind::{InvalidData, Truncated, Unsupported};
 use crate::source::decompress::{Fault, damage};
 use crate::source::input::Raw;
 use crate::source::sniff::ZSTD_MAGIC;

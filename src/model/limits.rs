@@ -2,8 +2,7 @@
 //! (`--limit-line`, ...); a record over a limit is skipped and counted, never
 //! cut short.
 
-use crate::engine::PageId;
-use crate::{Error, Result};
+use super::{Error, PageId, Result};
 
 /// Limits on what an input may ask of this process. All sizes are bytes unless
 /// named otherwise.

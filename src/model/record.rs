@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::limits::LINKS_MAX;
-use crate::rules::Rel;
+use super::{LINKS_MAX, Rel};
 
 /// Seconds since 1970-01-01T00:00:00Z.
 pub type Time = i64;
@@ -25,6 +24,15 @@ pub struct Record<'a> {
     pub links: Vec<Link<'a>>,
     /// The page was found unchanged (`revisit`, or status 304): its links are unknown, not none.
     pub revisit: bool,
+}
+
+/// How names are to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Names {
+    /// URLs: put in canonical form, relative links joined.
+    Url,
+    /// Opaque node names, taken byte for byte.
+    Opaque,
 }
 
 /// Links for which a record keeps room.
@@ -62,7 +70,7 @@ impl<'a> Record<'a> {
 }
 
 /// Keeps a link, unless there are more than any limit allows already.
-pub(super) fn keep<'a>(links: &mut Vec<Link<'a>>, link: impl Into<Link<'a>>) {
+pub(crate) fn keep<'a>(links: &mut Vec<Link<'a>>, link: impl Into<Link<'a>>) {
     if links.len() <= LINKS_MAX {
         links.push(link.into());
     }

@@ -4,9 +4,7 @@
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
-use crate::memory::human;
-use crate::source::Damage;
-use crate::store::remedy;
+use super::{Damage, human, remedy};
 
 /// All that can go wrong. The binary maps each kind to an exit code (see README).
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +61,7 @@ pub enum Error {
     },
     /// The next record would make more pages known than `--limit-pages` allows. Nothing of it was
     /// applied.
-    #[error("more than {limit} pages: raise --limit-pages (at most {max})", max = crate::engine::PageId::LIMIT)]
+    #[error("more than {limit} pages: raise --limit-pages (at most {max})", max = super::PageId::LIMIT)]
     TooManyPages {
         /// The limit.
         limit: u64,

@@ -1,5 +1,7 @@
 //! How a page links to a target, as far as weights can depend on it.
 
+use serde::{Deserialize, Serialize};
+
 use super::Rel;
 
 /// What a record's links to one target are: which values of `rel` they have (a target may be linked
@@ -51,6 +53,17 @@ impl LinkClass {
         let set = (self.0 ^ PLAIN) >> 1;
         Rel::all().filter(move |rel| set >> rel.bits() & 1 == 1)
     }
+}
+
+/// What becomes of links from a page to itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SelfLinks {
+    /// They are dropped: a page cannot vote for itself.
+    #[default]
+    Drop,
+    /// They count as other links do.
+    Keep,
 }
 
 #[cfg(test)]

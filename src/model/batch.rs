@@ -1,0 +1,196 @@
+//! Records as the engine takes them: many at a time, in one arena, with every distinct name once.
+
+use super::{Fingerprint, LinkClass, Part, Reason, Sites, Time};
+
+/// Text that ends a batch early: relative links can be far shorter than what they stand for.
+pub(crate) const TEXT_BYTES: usize = 8 << 20;
+
+/// What a record means to the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// The page was fetched, and its links are known.
+    Visit,
+    /// The page is gone (404, 410): a visit without links.
+    Gone,
+    /// The page is unchanged (304, `revisit`): its links are unknown.
+    Unchanged,
+    /// The fetch failed (5xx, 403 and other statuses that tell nothing of the page).
+    Failed,
+    /// A page out of scope (`--scope`).
+    OutOfScope,
+    /// The record cannot be used.
+    Skipped(Reason),
+    /// The bytes rightly hold no crawl record.
+    Other,
+}
+
+impl What {
+    /// Whether it tells of a page.
+    pub fn is_of_page(self) -> bool {
+        !matches!(self, What::Skipped(_) | What::Other | What::OutOfScope)
+    }
+}
+
+/// What became of a record's links.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LinkCounts {
+    /// Links as read.
+    pub read: u32,
+    /// To something that is no page: `mailto:`, `javascript:` and the like.
+    pub scheme: u32,
+    /// Not a URL.
+    pub invalid: u32,
+    /// Longer than `--limit-url`.
+    pub too_long: u32,
+    /// To the page itself, and dropped for it.
+    pub own: u32,
+    /// To a target that the record has named before.
+    pub repeated: u32,
+    /// To a page out of scope (`--scope`).
+    pub out_of_scope: u32,
+    /// The classes of the links to the page itself, if they were dropped and classes are kept.
+    pub own_class: LinkClass,
+}
+
+/// One record of a batch.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    /// Offset in the chunk at which the record ends.
+    pub end: u64,
+    /// What it means.
+    pub what: What,
+    /// Name of the page. Without meaning for [`What::Skipped`] and [`What::Other`].
+    pub source: u32,
+    /// Names `..names_end` appear in the batch up to here.
+    pub names_end: u32,
+    /// Its distinct targets are `links[links_start..links_end]`.
+    pub links_start: u32,
+    /// See `links_start`.
+    pub links_end: u32,
+    /// Time of the fetch, if given.
+    pub fetched_at: Option<Time>,
+    /// What became of its links.
+    pub counts: LinkCounts,
+}
+
+impl Entry {
+    /// A record of which only this is known.
+    pub(crate) fn skipped(reason: Reason) -> Entry {
+        Entry {
+            end: 0,
+            what: What::Skipped(reason),
+            source: 0,
+            names_end: 0,
+            links_start: 0,
+            links_end: 0,
+            fetched_at: None,
+            counts: LinkCounts::default(),
+        }
+    }
+}
+
+/// Some records of one chunk, in stream order.
+#[derive(Default)]
+pub struct Batch {
+    /// The records.
+    pub entries: Vec<Entry>,
+    /// Targets, as names.
+    pub links: Vec<u32>,
+    /// Empty, or the class of each of `links`.
+    pub classes: Vec<LinkClass>,
+    /// Distinct names in order of first appearance: their fingerprints,
+    pub fingerprints: Vec<Fingerprint>,
+    /// where each one's text ends in `text` (it starts where the one before ends),
+    pub text_ends: Vec<u32>,
+    /// and their text.
+    pub text: Vec<u8>,
+    /// For people: what was wrong, with the entry's number.
+    pub complaints: Vec<(u32, String)>,
+    /// For people: what an entry is that is no crawl record, with the entry's number; of none in an archive.
+    pub others: Vec<(u32, &'static str)>,
+    /// For people: the HTTP status of a record that gives one, with the entry's number; of none in an archive.
+    pub statuses: Vec<(u32, i32)>,
+    /// A part of a crawl archive: its place there. Entries and links then count names from the
+    /// archive's first, and the names given here are none or those from `part.first_name` on.
+    pub part: Option<Part>,
+    /// Entries and links count pages, all of them known, not names: a replay of what was read before.
+    pub resolved: bool,
+    /// Of a part of a crawl archive: the hosts that complete it.
+    pub(crate) sites: Sites,
+}
+
+impl Batch {
+    /// The text of a name, counted from the first one given here.
+    pub fn name(&self, name: u32) -> &[u8] {
+        let at = name as usize;
+        let start = at.checked_sub(1).map_or(0, |b| self.text_ends[b] as usize);
+        &self.text[start..self.text_ends[at] as usize]
+    }
+
+    /// The number of the first name given here.
+    pub fn first_name(&self) -> u32 {
+        self.part.map_or(0, |part| part.first_name)
+    }
+
+    /// An entry's targets.
+    pub fn targets(&self, entry: &Entry) -> &[u32] {
+        &self.links[entry.links_start as usize..entry.links_end as usize]
+    }
+
+    /// The classes of an entry's targets; none: they were not asked for.
+    pub fn classes(&self, entry: &Entry) -> &[LinkClass] {
+        let classes = self
+            .classes
+            .get(entry.links_start as usize..entry.links_end as usize);
+        classes.unwrap_or_default()
+    }
+
+    /// Whether its memory is worth keeping: one huge record, or block of an archive, must not make all
+    /// batches huge.
+    pub(crate) fn is_ordinary(&self) -> bool {
+        let bytes = self.text.capacity()
+            + size_of::<Entry>() * self.entries.capacity()
+            + size_of::<u32>() * (self.links.capacity() + self.text_ends.capacity())
+            + size_of::<LinkClass>() * self.classes.capacity()
+            + size_of::<Fingerprint>() * self.fingerprints.capacity()
+            + size_of::<(u32, bool)>() * self.sites.pages.capacity()
+            + size_of::<u32>() * self.sites.names.capacity();
+        bytes <= 4 * TEXT_BYTES
+    }
+
+    /// Empties it, keeping its memory.
+    pub fn clear(&mut self) {
+        self.entries.clear();
+        self.links.clear();
+        self.classes.clear();
+        self.fingerprints.clear();
+        self.text_ends.clear();
+        self.text.clear();
+        self.complaints.clear();
+        self.others.clear();
+        self.statuses.clear();
+        self.part = None;
+        self.resolved = false;
+        self.sites.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn huge_batches_are_not_kept() {
+        let much = 4 * TEXT_BYTES;
+        let mut batch = Batch::default();
+        assert!(batch.is_ordinary());
+        batch.links.reserve_exact(much / 8);
+        batch.text.reserve_exact(much / 2);
+        assert!(batch.is_ordinary());
+        batch.entries.reserve_exact(1);
+        assert!(!batch.is_ordinary());
+        let mut batch = Batch::default();
+        batch.links.reserve_exact(much / 4 + 1);
+        assert!(!batch.is_ordinary());
+    }
+}

@@ -1,0 +1,36 @@
+//! The words that all rooms share: pages and their names, records and batches of them, limits, damage and errors.
+//!
+//! Plain data. Nothing here opens a file, starts a thread or knows how anything is done; and nothing here
+//! uses another room, so that every other may use this one.
+
+pub(crate) mod batch;
+mod class;
+mod damage;
+pub(crate) mod error;
+mod fingerprint;
+mod human;
+pub(crate) mod limits;
+mod page;
+mod part;
+mod parts;
+mod record;
+mod rel;
+mod restart;
+
+pub use batch::{Batch, Entry, LinkCounts, What};
+pub use class::{LinkClass, SelfLinks};
+pub use damage::{Damage, DamageKind, Member};
+pub use error::{Error, Result};
+pub use fingerprint::{Fingerprint, Fingerprints, HashKey};
+pub use human::human;
+pub use limits::Limits;
+pub(crate) use limits::{LINE_BYTES, LINKS_MAX};
+pub use page::PageId;
+pub use part::Part;
+pub(crate) use part::{PartKind, Sites};
+pub(crate) use parts::{MEMORY, remedy};
+pub use parts::{PARTS, Part as StorePart, part_of};
+pub use record::{Link, Names, Parsed, Reason, Record, Time};
+pub(crate) use record::{is_redirect, keep};
+pub use rel::Rel;
+pub use restart::{Compression, Restart};
