@@ -6,8 +6,8 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::ingest::replay::REPLAY;
 use crate::memory::check_room;
+use crate::pipeline::REPLAY;
 use crate::snapshot::{Columns, Info, Latest, Snapshot};
 use crate::store::{Disk, SNAPSHOTS, View, identity_of, open_view_to, verify_spool};
 use crate::{Error, Result};

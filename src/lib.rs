@@ -47,6 +47,7 @@
 //! | [`decode`] | one pure parser a format |
 //! | [`url`] | the canonical form of a URL |
 //! | [`batch`] | records with their distinct names, hashed once |
+//! | [`formats`] | the formats by name, and a guess |
 //! | [`cza`] | crawl archives: compact, for replays |
 //! | [`engine`] | index, ledger, history, estimates: no clock, no files, no threads |
 //! | [`store`] | what outlives the process: checkpoint and recovery |
@@ -67,6 +68,7 @@ pub mod cza;
 pub mod decode;
 mod disk;
 pub mod engine;
+pub mod formats;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 pub mod ingest;
@@ -75,8 +77,10 @@ pub mod memory;
 pub mod metrics;
 mod model;
 pub mod order;
+mod pipeline;
 pub mod rows;
 pub mod rules;
+mod session;
 pub mod sim;
 pub mod snapshot;
 pub mod source;
@@ -87,3 +91,4 @@ pub mod url;
 pub use engine::{Config, Engine, Ranking};
 pub use model::{Error, Limits, Result};
 pub(crate) use model::{error, limits};
+pub use session::Reader;

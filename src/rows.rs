@@ -4,8 +4,7 @@
 //! A *row* is what the latest visit of a page found: the page's distinct targets. A page that was
 //! visited and has no links has an empty row; a page that is only known as a target has none.
 
-use crate::sim::Graph;
-use crate::{Error, Result};
+use crate::Result;
 
 /// Page numbers in rows are below this: they are kept in 32 bits.
 pub const PAGES_MAX: u64 = u32::MAX as u64;
@@ -39,73 +38,4 @@ pub trait Rows: Sync {
     ///
     /// Those of `visit`, which end the sweep, and those of reading.
     fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()>;
-}
-
-/// Every node has a row, in node order. Links must not have weights.
-impl Rows for Graph {
-    fn pages(&self) -> u64 {
-        self.nodes() as u64
-    }
-
-    fn links(&self) -> u64 {
-        Graph::links(self) as u64
-    }
-
-    fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
-        if !self.parts().is_empty() {
-            return Err(Error::Refused(
-                "a graph whose links have weights does not keep them as whole numbers".into(),
-            ));
-        }
-        for (page, targets) in self.rows().enumerate() {
-            visit(Row {
-                page: page as u32,
-                gone: false,
-                targets,
-                weights: &[],
-            })?;
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::engine::SelfLinks;
-    use crate::sim::GraphBuilder;
-
-    #[test]
-    fn a_graph_is_swept_in_node_order() {
-        let mut builder = GraphBuilder::new(SelfLinks::Drop);
-        builder.row(2, [0, 1]);
-        builder.row(0, [2]);
-        let graph = builder.build();
-        let mut rows = Vec::new();
-        graph
-            .sweep(&mut |row| {
-                rows.push((row.page, row.targets.to_vec()));
-                Ok(())
-            })
-            .unwrap();
-        assert_eq!(rows, [(0, vec![2]), (1, vec![]), (2, vec![0, 1])]);
-        assert_eq!((Rows::pages(&graph), Rows::links(&graph)), (3, 3));
-    }
-
-    #[test]
-    fn an_error_ends_a_sweep() {
-        let mut builder = GraphBuilder::new(SelfLinks::Drop);
-        builder.grow(3);
-        let graph = builder.build();
-        let mut seen = 0;
-        let swept = graph.sweep(&mut |row| {
-            seen += 1;
-            match row.page {
-                1 => Err(Error::Refused("enough".into())),
-                _ => Ok(()),
-            }
-        });
-        assert!(swept.is_err());
-        assert_eq!(seen, 2);
-    }
 }

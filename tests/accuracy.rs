@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use cashrank::Reader;
 use cashrank::decode::Names;
-use cashrank::engine::{Config, Engine, InMemory, Reader, SelfLinks};
+use cashrank::engine::{Config, Engine, InMemory, SelfLinks};
 use cashrank::sim::graph::GraphBuilder;
 use cashrank::sim::pagerank::{Options, iterate, pagerank};
 

@@ -1,7 +1,17 @@
 //! The archive as the source sees it: where its sections end.
 
 use super::section::section_len;
-use crate::decode::{Decoder, Names, Parsed, Reason, Sink, Skipped, Skipper};
+use crate::decode::{Announcement, Decoder, Names, Parsed, Reason, Sink, Skipped, Skipper};
+
+/// What the format says of itself.
+pub(crate) const FORMAT: Announcement = Announcement {
+    name: "cza",
+    about: "a crawl archive, as `cashrank convert` writes it",
+    is_grouped: false,
+    caveat: None,
+    usual: &Cza,
+    by: |_, _| std::sync::Arc::new(Cza),
+};
 
 /// The archive's framing. Records are not read through it but by the pipeline, since links speak of
 /// names in earlier sections: [`Decoder::decode`] tells whole sections from others, no more.

@@ -38,6 +38,7 @@ use crate::decode::Reason;
 
 pub use crate::model::Part;
 pub use decoder::Cza;
+pub(crate) use decoder::FORMAT;
 pub use index::{Index, Stretch};
 pub use read::Chain;
 pub(crate) use read::{Reader, memory};

@@ -6,11 +6,21 @@ use std::borrow::Cow;
 use memchr::memchr_iter;
 
 use super::lines::{self, LineSkipper};
-use super::{Bad, Decoder, Names, Parsed, Record, Sink, Skipper, utf8};
+use super::{Announcement, Bad, Decoder, Names, Parsed, Record, Sink, Skipper, utf8};
 use crate::model::keep;
 
+/// What the format says of itself.
+pub(crate) const FORMAT: Announcement = Announcement {
+    name: "adjacency",
+    about: "a graph: node, tab, its successors between tabs",
+    is_grouped: false,
+    caveat: None,
+    usual: &Adjacency,
+    by: |_, _| std::sync::Arc::new(Adjacency),
+};
+
 /// See the module.
-pub(super) struct Adjacency;
+pub(crate) struct Adjacency;
 
 impl Decoder for Adjacency {
     fn names(&self) -> Names {

@@ -7,11 +7,28 @@ use std::borrow::Cow;
 use super::frame::Frame;
 use super::http::Answer;
 use super::warc::{is_web, read_time};
-use super::{Bad, Decoder, Names, Record, Sink, Skipper};
+use super::{Announcement, Bad, Decoder, Names, Record, Sink, Skipper};
+use crate::model::LINE_BYTES;
 use frame::{ArcSkipper, Header};
 
+/// What the format says of itself.
+pub(crate) const FORMAT: Announcement = Announcement {
+    name: "arc",
+    about: "ARC files, the archives before WARC",
+    is_grouped: false,
+    caveat: None,
+    usual: &Arc {
+        body_bytes: LINE_BYTES,
+    },
+    by: |_, limits| {
+        std::sync::Arc::new(Arc {
+            body_bytes: limits.line_bytes,
+        })
+    },
+};
+
 /// See the module.
-pub(super) struct Arc {
+pub(crate) struct Arc {
     /// Most bytes that the body of an answer may take once it is decoded.
     pub body_bytes: u64,
 }

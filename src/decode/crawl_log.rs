@@ -6,11 +6,25 @@
 
 use std::borrow::Cow;
 
-use super::groups::{Apart, Edge, Grouped, Line, line_feed, whole_from_the_end};
-use super::{Bad, Names, Reason, Record, time, utf8};
+use super::groups::{Apart, Edge, Grouped, Groups, Line, line_feed, whole_from_the_end};
+use super::{Announcement, Bad, Names, Reason, Record, time, utf8};
+
+/// What the format says of itself.
+pub(crate) const FORMAT: Announcement = Announcement {
+    name: "crawl-log",
+    about: "Heritrix `crawl.log`: the tree of discovery only",
+    is_grouped: true,
+    caveat: Some(
+        "a crawl log names one page for each URL, that on which it was found: this ranks the tree of \
+                 discovery, not the links, which are in the crawl's WARC files. Sort it by its sixth field first (sort \
+                 -s -k6,6)",
+    ),
+    usual: &Groups::<CrawlLog>::NEW,
+    by: |_, _| std::sync::Arc::new(Groups::<CrawlLog>::NEW),
+};
 
 /// See the module.
-pub(super) struct CrawlLog;
+pub(crate) struct CrawlLog;
 
 /// Fields of the oldest layout that is read; newer ones have a source tag more.
 const FIELDS_MIN: usize = 11;
@@ -66,7 +80,7 @@ fn kind(line: &[u8]) -> &'static str {
 }
 
 /// Whether a line looks like one of a crawl log: what a guess goes by.
-pub(super) fn is_entry(line: &[u8]) -> bool {
+pub(crate) fn is_entry(line: &[u8]) -> bool {
     !matches!(kind(line), "blank line") && Entry::of(line).is_ok()
 }
 

@@ -6,15 +6,25 @@ use std::borrow::Cow;
 
 use memchr::memchr2;
 
-use super::groups::{Apart, Edge, Grouped, Line, lines_of};
-use super::{Bad, Names, Reason, time, utf8};
+use super::groups::{Apart, Edge, Grouped, Groups, Line, lines_of};
+use super::{Announcement, Bad, Names, Reason, time, utf8};
+
+/// What the format says of itself.
+pub(crate) const FORMAT: Announcement = Announcement {
+    name: "csv-links",
+    about: "`date,src,dest,anchor` as CSV, grouped by date and source",
+    is_grouped: true,
+    caveat: None,
+    usual: &Groups::<CsvLinks>::NEW,
+    by: |_, _| std::sync::Arc::new(Groups::<CsvLinks>::NEW),
+};
 
 /// See the module.
-pub(super) struct CsvLinks;
+pub(crate) struct CsvLinks;
 
 /// Where in a line the scan is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Scan {
+pub(crate) enum Scan {
     /// At a field's start.
     #[default]
     Start,
@@ -137,12 +147,12 @@ fn too_few() -> Bad {
 }
 
 /// Whether these are the names of the first columns.
-pub(super) fn is_header(first: &[u8], second: &[u8]) -> bool {
+pub(crate) fn is_header(first: &[u8], second: &[u8]) -> bool {
     (first == b"crawl_date" || first == b"date") && second == b"src"
 }
 
 /// Whether a line looks like one of such a table: what a guess goes by.
-pub(super) fn is_link(line: &[u8]) -> bool {
+pub(crate) fn is_link(line: &[u8]) -> bool {
     let web = |url: &[u8]| url.starts_with(b"http://") || url.starts_with(b"https://");
     match read(line) {
         Ok(Line::Apart(Apart::Other(kind))) => kind == "header",

@@ -4,11 +4,21 @@
 
 use std::borrow::Cow;
 
-use super::groups::{Apart, Edge, Grouped, Line, line_feed, whole_from_the_end};
-use super::{Bad, Names, utf8};
+use super::groups::{Apart, Edge, Grouped, Groups, Line, line_feed, whole_from_the_end};
+use super::{Announcement, Bad, Names, utf8};
+
+/// What the format says of itself.
+pub(crate) const FORMAT: Announcement = Announcement {
+    name: "edges",
+    about: "a graph: a link a line, grouped by source",
+    is_grouped: true,
+    caveat: None,
+    usual: &Groups::<Edges>::NEW,
+    by: |_, _| std::sync::Arc::new(Groups::<Edges>::NEW),
+};
 
 /// See the module.
-pub(super) struct Edges;
+pub(crate) struct Edges;
 
 impl Grouped for Edges {
     const NAMES: Names = Names::Opaque;

@@ -21,7 +21,7 @@ const HEADER_CUT: &str = "the WARC header is cut short";
 
 /// A record's header.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Header<'a> {
+pub(crate) struct Header<'a> {
     /// `WARC-Type`; empty: none.
     pub kind: &'a [u8],
     /// `Content-Type`; empty: none.
@@ -41,7 +41,7 @@ pub(super) struct Header<'a> {
 
 /// One record of a buffer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Frame<'a, H = Header<'a>> {
+pub(crate) struct Frame<'a, H = Header<'a>> {
     /// Offset in the buffer just after the record.
     pub end: usize,
     /// Header and block.
@@ -79,7 +79,7 @@ impl<'a, H> Frame<'a, H> {
 }
 
 /// [`Decoder::whole`](super::Decoder::whole), by what finds the first record.
-pub(super) fn whole<'a, H>(
+pub(crate) fn whole<'a, H>(
     buf: &'a [u8],
     at_end: bool,
     first: impl Fn(&'a [u8], bool) -> Option<Frame<'a, H>>,
@@ -96,7 +96,7 @@ pub(super) fn whole<'a, H>(
 
 /// [`Decoder::decode`](super::Decoder::decode), by what finds the first record and what reads one, which
 /// may say that it is [`Parsed::Large`].
-pub(super) fn decode<'a, H>(
+pub(crate) fn decode<'a, H>(
     chunk: &'a [u8],
     sink: &mut Sink<'_>,
     first: impl Fn(&'a [u8], bool) -> Option<Frame<'a, H>>,
@@ -117,14 +117,14 @@ pub(super) fn decode<'a, H>(
 }
 
 /// How many line ends `buf` begins with, in bytes.
-pub(super) fn line_ends(buf: &[u8]) -> usize {
+pub(crate) fn line_ends(buf: &[u8]) -> usize {
     let line_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
     buf.iter().take_while(line_end).count()
 }
 
 /// The first record of `buf`. `None`: it is not whole yet, or there is none; at the end of the
 /// input, only the latter.
-pub(super) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_>> {
+pub(crate) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_>> {
     let start = line_ends(buf);
     let record = &buf[start..];
     if record.is_empty() {
@@ -148,7 +148,7 @@ pub(super) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_>> {
 }
 
 /// The header at the start of `record`; `Ok(None)`: not whole yet.
-pub(super) fn header(record: &[u8]) -> Result<Option<Header<'_>>, Bad> {
+pub(crate) fn header(record: &[u8]) -> Result<Option<Header<'_>>, Bad> {
     let known = record.len().min(VERSION.len());
     if record[..known] != VERSION[..known] {
         return Err(Bad::malformed(
@@ -204,7 +204,7 @@ fn field<'a>(line: &'a [u8], header: &mut Header<'a>, length: &mut Option<u64>) 
 }
 
 /// A line without the CRs at its end: there are archives with two.
-pub(super) fn without_cr(line: &[u8]) -> &[u8] {
+pub(crate) fn without_cr(line: &[u8]) -> &[u8] {
     let cr = line.iter().rev().take_while(|&&byte| byte == b'\r').count();
     &line[..line.len() - cr]
 }
@@ -232,7 +232,7 @@ impl<'a> HeaderLines<'a> {
 }
 
 /// Skips a record of any length.
-pub(super) enum FrameSkipper {
+pub(crate) enum FrameSkipper {
     Header,
     /// Bytes of the block still to come.
     Block(u64),

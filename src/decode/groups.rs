@@ -14,7 +14,7 @@ use super::{Bad, Decoder, HELD_MAX, Link, Names, Parsed, Record, Sink, Skipped, 
 use crate::model::keep;
 
 /// A format of groups.
-pub(super) trait Grouped: Send + Sync + 'static {
+pub(crate) trait Grouped: Send + Sync + 'static {
     /// How names are to be read.
     const NAMES: Names;
     /// Whether a line also tells of a fetch of its own ([`Grouped::fetch`]).
@@ -38,13 +38,13 @@ pub(super) trait Grouped: Send + Sync + 'static {
 }
 
 /// One line.
-pub(super) enum Line<'a> {
+pub(crate) enum Line<'a> {
     Edge(Edge<'a>),
     Apart(Apart),
 }
 
 /// A link.
-pub(super) struct Edge<'a> {
+pub(crate) struct Edge<'a> {
     /// Lines of one group have the same.
     pub key: &'a [u8],
     pub from: Cow<'a, [u8]>,
@@ -54,7 +54,7 @@ pub(super) struct Edge<'a> {
 }
 
 /// What a line that is no link is.
-pub(super) enum Apart {
+pub(crate) enum Apart {
     Other(&'static str),
     Bad(Bad),
     /// [`Grouped::fetch`] has a record of it.
@@ -62,7 +62,7 @@ pub(super) enum Apart {
 }
 
 /// The decoder of such a format.
-pub(super) struct Groups<G>(PhantomData<G>);
+pub(crate) struct Groups<G>(PhantomData<G>);
 
 impl<G> Groups<G> {
     pub const NEW: Groups<G> = Groups(PhantomData);
@@ -116,7 +116,7 @@ impl<G: Grouped> Decoder for Groups<G> {
 }
 
 /// The lines of a chunk and where they are, in order.
-pub(super) fn lines_of<G: Grouped>(chunk: &[u8]) -> impl Iterator<Item = (&[u8], Range<usize>)> {
+pub(crate) fn lines_of<G: Grouped>(chunk: &[u8]) -> impl Iterator<Item = (&[u8], Range<usize>)> {
     let mut start = 0;
     std::iter::from_fn(move || {
         let rest = chunk.get(start..).filter(|rest| !rest.is_empty())?;
@@ -129,12 +129,12 @@ pub(super) fn lines_of<G: Grouped>(chunk: &[u8]) -> impl Iterator<Item = (&[u8],
 }
 
 /// [`Grouped::line_end`] where a line ends with LF, whatever it holds.
-pub(super) fn line_feed(buf: &[u8]) -> Option<usize> {
+pub(crate) fn line_feed(buf: &[u8]) -> Option<usize> {
     memchr(b'\n', buf).map(|lf| lf + 1)
 }
 
 /// [`Grouped::whole`] where a line ends with LF: from the end, so that most of `buf` is not looked at.
-pub(super) fn whole_from_the_end<G: Grouped>(buf: &[u8]) -> usize {
+pub(crate) fn whole_from_the_end<G: Grouped>(buf: &[u8]) -> usize {
     let lines_end = memrchr(b'\n', buf).map_or(0, |lf| lf + 1);
     let mut group: Option<(&[u8], usize)> = None;
     let mut end = lines_end;

@@ -6,7 +6,7 @@ use memchr::{memchr, memrchr};
 use super::{Skipped, Skipper};
 
 /// One line of a chunk.
-pub(super) struct Line<'a> {
+pub(crate) struct Line<'a> {
     /// The line without its end and without a byte order mark.
     pub text: &'a [u8],
     /// Offset in the chunk just after the line's LF.
@@ -16,7 +16,7 @@ pub(super) struct Line<'a> {
 }
 
 /// The lines of a chunk, in order.
-pub(super) fn lines(chunk: &[u8]) -> impl Iterator<Item = Line<'_>> {
+pub(crate) fn lines(chunk: &[u8]) -> impl Iterator<Item = Line<'_>> {
     let mut start = 0;
     std::iter::from_fn(move || {
         let rest = chunk.get(start..).filter(|rest| !rest.is_empty())?;
@@ -32,13 +32,13 @@ pub(super) fn lines(chunk: &[u8]) -> impl Iterator<Item = Line<'_>> {
 }
 
 /// A line's text: without CR at its end and byte order mark at its start.
-pub(super) fn trim(line: &[u8]) -> &[u8] {
+pub(crate) fn trim(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line)
 }
 
 /// [`super::Decoder::whole`] for formats with one record a line.
-pub(super) fn whole(buf: &[u8], at_end: bool) -> usize {
+pub(crate) fn whole(buf: &[u8], at_end: bool) -> usize {
     if at_end {
         return buf.len();
     }
@@ -46,7 +46,7 @@ pub(super) fn whole(buf: &[u8], at_end: bool) -> usize {
 }
 
 /// The skipper for formats with one record a line.
-pub(super) struct LineSkipper;
+pub(crate) struct LineSkipper;
 
 impl Skipper for LineSkipper {
     fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {

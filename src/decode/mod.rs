@@ -5,29 +5,33 @@
 //! chunk by itself, on any thread). It opens no file, resolves no URL and keeps no state
 //! between chunks, so results cannot depend on where chunks were cut.
 
-mod adjacency;
-mod arc;
-mod crawl_log;
-mod csv_links;
-mod edges;
-mod format;
-mod frame;
+pub(crate) mod adjacency;
+pub(crate) mod arc;
+pub(crate) mod crawl_log;
+pub(crate) mod csv_links;
+pub(crate) mod edges;
+pub(crate) mod frame;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
-mod groups;
+pub(crate) mod groups;
 pub mod html;
 mod http;
 mod json;
-mod lines;
-mod nutch;
-mod records;
+pub(crate) mod lines;
+pub(crate) mod nutch;
+pub(crate) mod records;
 mod time;
-mod warc;
-mod wat;
+pub(crate) mod warc;
+pub(crate) mod wat;
 
+use std::sync::Arc;
+
+use crate::model::Limits;
+use crate::rules::InputRules;
+
+pub use crate::formats::{Format, guess, is_decided};
 pub(crate) use crate::model::is_redirect;
 pub use crate::model::{Link, Names, Parsed, Reason, Record, Time};
-pub use format::{Format, guess, is_decided};
 pub(crate) use time::from_archive as archive_time;
 
 /// Called once for each record of a chunk, in order, with the offset in the chunk at which the
@@ -58,6 +62,22 @@ pub trait Decoder: Send + Sync {
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>);
 }
 
+/// What a format says of itself, in its own file; [`crate::formats`] has them all.
+pub(crate) struct Announcement {
+    /// The name used on the command line.
+    pub name: &'static str,
+    /// What it is, for help: a few words.
+    pub about: &'static str,
+    /// Whether a record is a run of lines with a link each.
+    pub is_grouped: bool,
+    /// What users of the format should know of every ranking made from it; one line.
+    pub caveat: Option<&'static str>,
+    /// Its parser by the default rules,
+    pub usual: &'static dyn Decoder,
+    /// and by others. Of the limits, `line_bytes` bounds what a record may unpack to.
+    pub by: fn(&InputRules, &Limits) -> Arc<dyn Decoder>,
+}
+
 /// See [`Decoder::skipper`].
 pub trait Skipper: Send {
     /// Looks at the next bytes of the stream. With `at_end` nothing follows them, and the answer
@@ -81,7 +101,7 @@ pub const HELD_MAX: usize = 1 << 20;
 
 /// Why a record cannot be used, before it becomes [`Parsed::Bad`].
 #[derive(Debug, PartialEq, Eq)]
-struct Bad {
+pub(crate) struct Bad {
     reason: Reason,
     detail: String,
 }

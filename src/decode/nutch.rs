@@ -9,12 +9,23 @@ use std::borrow::Cow;
 use memchr::memmem;
 
 use super::{
-    Bad, Decoder, Link, Names, Parsed, Reason, Record, Sink, Skipped, Skipper, time, utf8,
+    Announcement, Bad, Decoder, Link, Names, Parsed, Reason, Record, Sink, Skipped, Skipper, time,
+    utf8,
 };
 use crate::model::{is_redirect, keep};
 
+/// What the format says of itself.
+pub(crate) const FORMAT: Announcement = Announcement {
+    name: "nutch",
+    about: "the text of Nutch's `readseg -dump`",
+    is_grouped: false,
+    caveat: None,
+    usual: &Nutch,
+    by: |_, _| std::sync::Arc::new(Nutch),
+};
+
 /// See the module.
-pub(super) struct Nutch;
+pub(crate) struct Nutch;
 
 const RECNO: &[u8] = b"Recno:: ";
 const URL: &[u8] = b"URL:: ";
@@ -24,7 +35,7 @@ const DIGITS_MAX: usize = 20;
 const START_MAX: usize = 1 + RECNO.len() + DIGITS_MAX + 2 + URL.len();
 
 /// Whether a record starts here.
-pub(super) fn starts(buf: &[u8]) -> bool {
+pub(crate) fn starts(buf: &[u8]) -> bool {
     let Some(rest) = buf.strip_prefix(RECNO) else {
         return false;
     };

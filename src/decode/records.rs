@@ -17,12 +17,24 @@ use self::link::Links;
 use self::names::{FIELDS, Field, Names};
 use super::json::{self, Text};
 use super::lines::{self, Line, LineSkipper};
-use super::{Bad, Decoder, Link, Parsed, Reason, Record, Sink, Skipper, Time, time, utf8};
+use super::{
+    Announcement, Bad, Decoder, Link, Parsed, Reason, Record, Sink, Skipper, Time, time, utf8,
+};
 use crate::model::{is_redirect, keep};
 use crate::rules::Fields;
 
+/// What the format says of itself.
+pub(crate) const FORMAT: Announcement = Announcement {
+    name: "records",
+    about: "JSON lines, one object a crawl record",
+    is_grouped: false,
+    caveat: None,
+    usual: &Records::USUAL,
+    by: |rules, _| std::sync::Arc::new(Records::by(&rules.fields)),
+};
+
 /// See the module.
-pub(super) struct Records {
+pub(crate) struct Records {
     names: Names,
 }
 

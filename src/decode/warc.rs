@@ -13,12 +13,31 @@ use std::borrow::Cow;
 
 use super::frame::{self, Frame, Header};
 use super::http::Answer;
-use super::{Bad, Decoder, Link, Names, Parsed, Reason, Record, Sink, Skipper, time};
+use super::{Announcement, Bad, Decoder, Link, Names, Parsed, Reason, Record, Sink, Skipper, time};
+use crate::model::LINE_BYTES;
 use crate::rules::Outlinks;
 use group::GroupSkipper;
 
+/// What the format says of itself.
+pub(crate) const FORMAT: Announcement = Announcement {
+    name: "warc",
+    about: "WARC files of crawlers",
+    is_grouped: false,
+    caveat: None,
+    usual: &Warc {
+        outlinks: Outlinks::Html,
+        body_bytes: LINE_BYTES,
+    },
+    by: |rules, limits| {
+        std::sync::Arc::new(Warc {
+            outlinks: rules.outlinks,
+            body_bytes: limits.line_bytes,
+        })
+    },
+};
+
 /// See the module.
-pub(super) struct Warc {
+pub(crate) struct Warc {
     /// Where the links of a `response` come from.
     pub outlinks: Outlinks,
     /// Most bytes that the body of an answer may take once it is decoded.
@@ -138,7 +157,7 @@ impl Capture {
 }
 
 /// Whether a target was fetched by HTTP.
-pub(super) fn is_web(url: &[u8]) -> bool {
+pub(crate) fn is_web(url: &[u8]) -> bool {
     [&b"http://"[..], b"https://"].iter().any(|scheme| {
         let front = url.get(..scheme.len());
         front.is_some_and(|front| front.eq_ignore_ascii_case(scheme))
@@ -174,7 +193,7 @@ fn kind(header: &Header<'_>, block: &[u8]) -> &'static str {
 }
 
 /// The time of a fetch; `None`: none is given.
-pub(super) fn read_time(text: &[u8]) -> Result<Option<super::Time>, Bad> {
+pub(crate) fn read_time(text: &[u8]) -> Result<Option<super::Time>, Bad> {
     if text.is_empty() {
         return Ok(None);
     }

@@ -11,11 +11,21 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 
 use super::frame::{self, Frame, FrameSkipper, Header};
 use super::json;
-use super::{Bad, Decoder, Link, Names, Reason, Record, Sink, Skipper, time, utf8};
+use super::{Announcement, Bad, Decoder, Link, Names, Reason, Record, Sink, Skipper, time, utf8};
 use crate::model::{is_redirect, keep};
 
+/// What the format says of itself.
+pub(crate) const FORMAT: Announcement = Announcement {
+    name: "wat",
+    about: "Common Crawl WAT: the metadata of pages, with their links",
+    is_grouped: false,
+    caveat: None,
+    usual: &Wat,
+    by: |_, _| std::sync::Arc::new(Wat),
+};
+
 /// See the module.
-pub(super) struct Wat;
+pub(crate) struct Wat;
 
 impl Decoder for Wat {
     fn names(&self) -> Names {
@@ -38,7 +48,7 @@ impl Decoder for Wat {
 }
 
 /// Whether the record holds an extractor's JSON.
-pub(super) fn is_wat(header: &Header<'_>) -> bool {
+pub(crate) fn is_wat(header: &Header<'_>) -> bool {
     let json = b"application/json";
     let front = header.content_type.get(..json.len());
     header.kind.eq_ignore_ascii_case(b"metadata")

@@ -9,9 +9,7 @@ use super::ledger::Totals;
 use super::mark::Mark;
 use super::runs::{Blocks, Rows, fold, merge, mergeable};
 use super::{Archive, Config, Engine, Fingerprint, PageId, TimeTable};
-use crate::batch::{Batch, Builder, HashKey, Rules};
-use crate::decode::{Names, Parsed, Record, Time};
-use crate::limits::Limits;
+use crate::model::{Limits, Time};
 use crate::{Error, Result};
 
 /// Names, history and marks in memory.
@@ -92,20 +90,6 @@ impl Engine<InMemory> {
     /// An empty engine that keeps everything in memory.
     pub fn new(config: Config) -> Result<Engine<InMemory>> {
         Engine::with_archive(config, Limits::default().pages, InMemory::default())
-    }
-
-    /// Reads records: `names` says whether their names are URLs or opaque.
-    pub fn reader(&self, names: Names) -> Result<Reader> {
-        let rules = Rules {
-            limits: Limits::default(),
-            self_links: self.config().self_links,
-            key: HashKey::random()?,
-            input: Default::default(),
-            classes: !self.config().follow.is_default(),
-        };
-        Ok(Reader {
-            builder: Builder::new(rules, names),
-        })
     }
 
     /// Rows of the history, as last merged.
@@ -202,33 +186,6 @@ impl InMemory {
         let at = page as usize;
         let start = at.checked_sub(1).map_or(0, |before| self.name_ends[before]);
         String::from_utf8_lossy(&self.names[start..self.name_ends[at]]).into_owned()
-    }
-}
-
-/// Feeds records to an engine one at a time.
-pub struct Reader {
-    builder: Builder,
-}
-
-impl Reader {
-    /// Applies one record. One that cannot be used is counted, and its reason given.
-    pub fn apply(&mut self, engine: &mut Engine<InMemory>, record: &Record<'_>) -> Result<()> {
-        let batch: Batch = self.builder.single(Parsed::Record(record));
-        engine.begin();
-        for entry in &batch.entries {
-            engine.apply(&batch, entry)?;
-            if let crate::batch::What::Skipped(reason) = entry.what {
-                let detail = batch.complaints.first().map_or("", |(_, text)| text);
-                return Err(Error::BadRecord {
-                    input: "record".into(),
-                    record: engine.counters().records + engine.counters().skipped_total(),
-                    offset: 0,
-                    reason: reason.name(),
-                    detail: detail.into(),
-                });
-            }
-        }
-        Ok(())
     }
 }
 

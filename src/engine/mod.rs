@@ -22,7 +22,6 @@ mod window;
 
 use serde::{Deserialize, Serialize};
 
-use crate::memory::{Need, rows};
 use crate::model::{Batch, Entry, LinkClass, LinkCounts, Reason, Time, What};
 use crate::{Error, Result};
 use history::{Log, Moment};
@@ -41,7 +40,7 @@ pub(crate) use history::{log_bytes, log_rows};
 pub use ledger::{ENDOWMENT, Ledger, ROUND_MIN, Totals, age, check_law, damping_units};
 pub use mark::Mark;
 pub(crate) use memory::ranks;
-pub use memory::{InMemory, RankedPage, Ranking, Reader};
+pub use memory::{InMemory, RankedPage, Ranking};
 pub use names::NameMap;
 pub use runs::Rows;
 pub(crate) use runs::{Blocks, fold, merge, mergeable, rows_of_run};
@@ -298,16 +297,14 @@ impl<A: Archive> Engine<A> {
         self.index.bytes()
     }
 
-    /// The memory needed with `pages` pages, no fewer than are known, and `names` bytes for names of
-    /// archives; under a budget, to which [`Engine::keep_within`] was told to keep.
-    pub(crate) fn need(&self, pages: u64, names: u64, budget: Option<u64>) -> Need {
-        let index = self.index.bytes_at(pages);
-        Need::new(&self.config, pages, index, names, budget)
+    /// Bytes that the index takes with `pages` pages, no fewer than are known.
+    pub(crate) fn index_bytes_at(&self, pages: u64) -> u64 {
+        self.index.bytes_at(pages)
     }
 
-    /// Takes less memory for the log if the budget is small.
-    pub(crate) fn keep_within(&mut self, budget: Option<u64>) {
-        self.log.set_full(rows(&self.config, budget));
+    /// Cuts the log into runs of so many rows.
+    pub(crate) fn cut_log_at(&mut self, rows: usize) {
+        self.log.set_full(rows);
     }
 
     /// Names of the running archive whose pages are known.

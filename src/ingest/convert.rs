@@ -8,8 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::input::{Bad, guessed, is_unsound, note_use, over_the_limit, warn};
-use super::pipeline::{Next, Piece, Pipeline, Spent};
+use super::input::{Bad, guessed, is_unsound, note_use, warn};
 use super::{Note, Observer, Standing};
 use crate::batch::{Batch, HashKey, Rules, What};
 use crate::cza::{Chain, Options, Writer, Written};
@@ -17,6 +16,7 @@ use crate::decode::{Format, Reason, is_decided};
 use crate::engine::{Config, Counters, SelfLinks};
 use crate::limits::Limits;
 use crate::memory::{BUFFERS, Need, check_room};
+use crate::pipeline::{BufferPool, Next, Piece, Pipeline, over_the_limit};
 use crate::rules::InputRules;
 use crate::source::{InputName, Source, SourceOptions, Summary};
 use crate::store::Unverified;
@@ -104,7 +104,7 @@ pub fn convert<W: Write>(
         counters: Counters::default(),
         unverified: None,
         told: false,
-        spent: Spent::new(job.threads),
+        spent: BufferPool::new(job.threads),
     };
     let mut bad_end = None;
     for (at, input) in job.inputs.iter().enumerate() {
@@ -145,7 +145,7 @@ struct Run<'a, W: Write> {
     /// Whether it was told that the archive outgrows an ingest.
     told: bool,
     /// Memory that goes from one input's pipeline to the next one's.
-    spent: Spent,
+    spent: BufferPool,
 }
 
 /// One input being read.

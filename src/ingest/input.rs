@@ -2,20 +2,12 @@
 //! cannot be used, and keep in mind what is not verified yet.
 
 use super::{Note, Observer};
-use crate::decode::{Format, Reason, guess, is_decided};
+use crate::decode::Reason;
+use crate::formats::Format;
+use crate::pipeline::guess_of;
 use crate::source::{Damage, DamageKind, InputName, Source, SourceOptions};
 use crate::store::Unverified;
 use crate::{Error, Result};
-
-/// Guesses the format; for people, what told. `None`: the input is empty.
-pub(crate) fn guess_of(input: &InputName, source: &mut Source) -> Result<Option<(Format, String)>> {
-    let head = source.head_until(is_decided)?;
-    if head.is_empty() {
-        return Ok(None);
-    }
-    let guessed = guess(head).map_err(|error| Error::Refused(format!("{input}: {error}")));
-    guessed.map(Some)
-}
 
 /// Guesses the format, and tells of it. `None`: the input is empty.
 pub(super) fn guessed(
@@ -86,11 +78,6 @@ impl Bad<'_> {
         }
         Ok(())
     }
-}
-
-/// What is wrong with a record that was dropped unread.
-pub(crate) fn over_the_limit(bytes: u64, line_bytes: u64) -> String {
-    format!("a record of {bytes} bytes, more than --limit-line {line_bytes}")
 }
 
 /// Notes that `record` is used, `verified` or not: what is verified vouches for all before it.

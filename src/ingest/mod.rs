@@ -7,11 +7,8 @@
 //! [`convert`] reads in the same way, and writes a crawl archive instead.
 
 mod convert;
-mod flow;
 mod input;
-pub(crate) mod pipeline;
 mod plan;
-pub(crate) mod replay;
 mod run;
 mod spooling;
 
@@ -22,8 +19,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::decode::{Format, Reason};
+use crate::decode::Reason;
 use crate::engine::{Config, Counters};
+use crate::formats::Format;
 use crate::limits::Limits;
 use crate::memory::Need;
 use crate::snapshot::Info;
@@ -31,7 +29,6 @@ use crate::source::{InputName, SourceOptions};
 use crate::store::{Settings, SpoolOptions};
 
 pub use convert::{Conversion, Converted, convert};
-pub(crate) use input::{guess_of, over_the_limit};
 pub use run::ingest;
 
 /// The usual [`Job::replay_bytes`].

@@ -17,15 +17,15 @@ use std::time::{Duration, Instant};
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::input::{Bad, is_unsound, note_use, over_the_limit, warn};
-use super::pipeline::{Next, Piece, Spent};
+use super::input::{Bad, is_unsound, note_use, warn};
 use super::plan::{Plan, check_job, plan};
-use super::replay::Replay;
 use super::spooling::{self, Spooling};
 use super::{Job, Note, Observer, Outcome, Standing};
 use crate::batch::{Batch, Entry, What};
 use crate::decode::{Format, Reason};
 use crate::engine::{Counters, Engine, NameMap, age};
+use crate::pipeline::replay::Replay;
+use crate::pipeline::{BufferPool, Next, Piece, over_the_limit};
 use crate::snapshot::{self, Info};
 use crate::source::{Compression, DamageKind, InputName, Restart, Summary};
 use crate::store::{Disk, Opened, Place, Progress, Spooled, Store, Unverified};
@@ -99,7 +99,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         replay: Replay::new(disk.clone(), &job.store, job.replay_bytes),
         stamps: vec![None; inputs.len()],
         inputs,
-        spent: Spent::new(job.threads),
+        spent: BufferPool::new(job.threads),
         engine,
         disk,
     };
@@ -136,7 +136,7 @@ struct Run<'a> {
     budget: Budget,
     inputs: Vec<InputName>,
     /// Memory that goes from one input's pipeline to the next one's.
-    spent: Spent,
+    spent: BufferPool,
     progress: Progress,
     before: (Counters, u64),
     /// How many were made, and the time they took.

@@ -13,9 +13,9 @@ use crate::batch::{HashKey, Rules};
 use crate::cza::Chain;
 use crate::decode::{Format, is_decided};
 use crate::engine::SelfLinks;
-use crate::ingest::guess_of;
-use crate::ingest::pipeline::{Next, Pipeline, Spent};
 use crate::limits::Limits;
+use crate::pipeline::guess_of;
+use crate::pipeline::{BufferPool, Next, Pipeline};
 use crate::rules::InputRules;
 use crate::source::{InputName, Source, SourceOptions, Summary};
 use crate::{Error, Result};
@@ -108,7 +108,7 @@ fn read(
         classes: false,
     };
     let mut chain = (format == Format::Cza).then(|| Chain::new(&rules));
-    let spent = Spent::new(how.threads);
+    let spent = BufferPool::new(how.threads);
     let mut pipeline = Pipeline::start(source, format, &rules, how.threads, 0, &spent)?;
     while !reading.is_done() {
         let next = pipeline.next().and_then(|mut next| {

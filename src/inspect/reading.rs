@@ -10,8 +10,8 @@ use super::report::{Damage, First, Place, Report};
 use crate::batch::{Batch, Entry, Fingerprints, HashKey, What};
 use crate::decode::{Decoder, Format, Names as Naming, Parsed, Reason, Time, is_redirect};
 use crate::error::{Error, Result};
-use crate::ingest::over_the_limit;
-use crate::ingest::pipeline::Piece;
+use crate::pipeline::Piece;
+use crate::pipeline::over_the_limit;
 use crate::source::{Chunk, Summary};
 use crate::url;
 

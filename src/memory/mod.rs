@@ -13,7 +13,7 @@ pub use machine::available;
 
 pub use crate::model::human;
 
-use crate::engine::{CORRECTION_BYTES, Config, Index, log_bytes, log_rows};
+use crate::engine::{self, Archive, CORRECTION_BYTES, Config, Engine, Index, log_bytes};
 use crate::{Error, Result};
 
 const MIB: u64 = 1 << 20;
@@ -55,13 +55,7 @@ pub struct Need {
 
 impl Need {
     /// With `pages` pages, whose index takes `index` bytes, and `names` bytes of an archive's names.
-    pub(crate) fn new(
-        config: &Config,
-        pages: u64,
-        index: u64,
-        names: u64,
-        budget: Option<u64>,
-    ) -> Need {
+    fn new(config: &Config, pages: u64, index: u64, names: u64, budget: Option<u64>) -> Need {
         let array = |bytes: u64| bytes.next_multiple_of(HUGE_PAGE.min(bytes.max(1)));
         Need {
             cash: array(pages * 8) + array(pages.div_ceil(2)),
@@ -71,11 +65,23 @@ impl Need {
             },
             index,
             names,
-            log: rows(config, budget) as u64 * log_bytes(config.policy().is_timed()),
+            log: log_rows(config, budget) as u64 * log_bytes(config.policy().is_timed()),
             database: DATABASE,
             buffers: BUFFERS,
             publishing: PUBLISHING.min(PUBLISHING_LEAST + pages * PUBLISHING_A_PAGE),
         }
+    }
+
+    /// What an engine needs with `pages` pages, no fewer than it knows, and `names` bytes for names of archives;
+    /// under a budget, to which its log was cut ([`log_rows`]).
+    pub(crate) fn of<A: Archive>(
+        engine: &Engine<A>,
+        pages: u64,
+        names: u64,
+        budget: Option<u64>,
+    ) -> Need {
+        let index = engine.index_bytes_at(pages);
+        Need::new(engine.config(), pages, index, names, budget)
     }
 
     /// To go on with a store of `pages` pages.
@@ -132,9 +138,9 @@ pub const ALLOCATION: u64 = 24;
 pub const LOOK_EVERY: u64 = 1 << 14;
 
 /// Rows that the visit log may hold under a budget.
-pub(crate) fn rows(config: &Config, budget: Option<u64>) -> usize {
+pub(crate) fn log_rows(config: &Config, budget: Option<u64>) -> usize {
     let bytes = budget.map_or(u64::MAX, |budget| budget / LOG_SHARE);
-    log_rows(bytes, config.policy().is_timed())
+    engine::log_rows(bytes, config.policy().is_timed())
 }
 
 /// The largest number up to `most` for which `fits` holds, which holds up to some number and not beyond;

@@ -8,10 +8,10 @@ use crate::batch::{Batch, Entry, HashKey, Rules, What};
 use crate::cza::Chain;
 use crate::decode::{Format, Time};
 use crate::engine::{Config, Fingerprint};
-use crate::ingest::guess_of;
-use crate::ingest::pipeline::{Next, Pipeline, Spent};
 use crate::limits::Limits;
 use crate::memory::{ALLOCATION, check_room};
+use crate::pipeline::guess_of;
+use crate::pipeline::{BufferPool, Next, Pipeline};
 use crate::rules::InputRules;
 use crate::source::{InputName, Source, SourceOptions};
 
@@ -137,7 +137,7 @@ impl Loading {
         self.ids.clear();
         let input = source.name().clone();
         let mut chain = (format == Format::Cza).then(|| Chain::new(rules));
-        let spent = Spent::new(threads);
+        let spent = BufferPool::new(threads);
         let mut pipeline = Pipeline::start(source, format, rules, threads, 0, &spent)?;
         loop {
             match pipeline.next()? {

@@ -12,6 +12,7 @@ mod load;
 pub mod pagerank;
 pub mod plot;
 mod random;
+mod rows;
 pub mod strategy;
 pub mod web;
 

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use super::{InputName, Source, SourceOptions};
-use crate::decode::Format;
+use crate::decode::adjacency::Adjacency;
 use crate::limits::Limits;
 use crate::{Error, Result};
 
@@ -33,10 +33,9 @@ impl Read for Plain {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.at == self.chunk.len() {
             // Any decoder of lines cuts where lines end.
-            let lines = Format::Adjacency.decoder();
             let buffer = std::mem::take(&mut self.chunk);
             self.at = 0;
-            match self.source.next_chunk(lines, buffer) {
+            match self.source.next_chunk(&Adjacency, buffer) {
                 Ok(None) => return Ok(0),
                 Ok(Some(chunk)) if chunk.oversize > 0 => {
                     let what = format!("a line of {} bytes is over the limit", chunk.oversize);

@@ -67,9 +67,7 @@ use packing::{Packed, Packing, pack};
 use tables::{Access, Tables, Writing};
 
 pub(crate) use crate::codec::sealed::{from_text, to_text};
-pub(crate) use crate::codec::varint::{
-    number, put as put_number, take as take_number, unzigzag, zigzag,
-};
+pub(crate) use crate::codec::varint::number;
 pub use crate::disk::{Disk, DiskFile, RealDisk};
 pub(crate) use crate::disk::{read_whole, write_whole};
 pub use crate::model::{PARTS, StorePart as Part, part_of};

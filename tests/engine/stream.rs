@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use cashrank::Reader;
 use cashrank::decode::{Link, Names, Record};
-use cashrank::engine::{Config, Engine, InMemory, Reader, SelfLinks, WindowPolicy};
+use cashrank::engine::{Config, Engine, InMemory, SelfLinks, WindowPolicy};
 use proptest::prelude::*;
 
 use crate::reference::Reference;

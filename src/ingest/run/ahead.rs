@@ -10,7 +10,7 @@ use super::begin::Begun;
 use super::unchanged::Stamp;
 use crate::cza;
 use crate::decode::Format;
-use crate::ingest::pipeline::{Piece, Pipeline};
+use crate::pipeline::{Piece, Pipeline};
 use crate::source::Source;
 
 /// Where chunks are larger, those of two inputs at a time would take much memory.

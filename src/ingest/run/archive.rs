@@ -9,7 +9,7 @@ use super::{Reading, Run};
 use crate::cza::Chain;
 use crate::decode::Format;
 use crate::engine::NameMap;
-use crate::ingest::pipeline::Piece;
+use crate::pipeline::Piece;
 use crate::source::{InputName, Summary};
 use crate::store::Place;
 use crate::{Error, Result};

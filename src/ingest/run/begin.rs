@@ -9,7 +9,7 @@ use crate::batch::Rules;
 use crate::decode::{Format, is_decided};
 use crate::ingest::Note;
 use crate::ingest::input::guessed;
-use crate::ingest::pipeline::{PATIENCE, Pipeline};
+use crate::pipeline::{PATIENCE, Pipeline};
 use crate::source::{Compression, InputName, Restart, Source};
 use crate::store::{Input, Place};
 use crate::threads::spawn;

@@ -5,7 +5,7 @@ use super::{Reading, Run};
 use crate::batch::Batch;
 use crate::engine::{Engine, NameMap};
 use crate::ingest::Note;
-use crate::memory::{Need, largest};
+use crate::memory::{Need, largest, log_rows};
 use crate::store::Store;
 use crate::{Error, Result};
 
@@ -28,7 +28,7 @@ pub(super) struct Budget {
 impl Budget {
     /// Makes the engine keep to the budget, if there is one.
     pub fn new(bytes: Option<u64>, engine: &mut Engine<Store>) -> Budget {
-        engine.keep_within(bytes);
+        engine.cut_log_at(log_rows(engine.config(), bytes));
         let pages = engine.ledger().totals().pages;
         let mut budget = Budget {
             bytes,
@@ -55,7 +55,7 @@ impl Budget {
 
     fn need(&self, engine: &Engine<Store>, pages: u64) -> Need {
         let known = engine.ledger().totals().pages;
-        engine.need(pages.max(known), self.names, self.bytes)
+        Need::of(engine, pages.max(known), self.names, self.bytes)
     }
 }
 

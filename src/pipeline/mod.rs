@@ -3,6 +3,12 @@
 //! Chunk k goes to decoder k mod n and comes back from it, so order is kept without a queue of
 //! early arrivals. All channels are bounded; buffers go round.
 
+mod flow;
+mod guess;
+mod piece;
+mod pool;
+pub(crate) mod replay;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -10,17 +16,22 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
-use super::flow::Flow;
-use super::replay::{Hashes, Reader};
-use crate::batch::{Batch, Builder, Rules};
+use crate::batch::{Builder, Rules};
 use crate::cza;
-use crate::decode::{Decoder, Format};
+use crate::decode::Decoder;
+use crate::formats::Format;
 use crate::source::{Chunk, Source, Summary};
 use crate::threads::spawn;
 use crate::{Error, Result};
+use flow::Flow;
+
+pub(crate) use guess::{guess_of, over_the_limit};
+pub(crate) use piece::{Hashes, Piece};
+pub(crate) use pool::BufferPool;
+pub(crate) use replay::REPLAY;
 
 /// Chunks waiting between two threads.
-const DEPTH: usize = 3;
+const CHUNKS_WAITING: usize = 3;
 /// Batches waiting for the caller, for each decoder. One may be far larger than its chunk, where
 /// relative links are made absolute, so few wait.
 const PIECES: usize = 1;
@@ -34,25 +45,7 @@ const BLOCKS_BYTES: u64 = 160 << 20;
 /// that are on their way for long.
 const ARCHIVE_DECODERS: usize = 4;
 /// How long the caller waits before it looks up from an idle input.
-pub(super) const PATIENCE: Duration = Duration::from_millis(100);
-
-/// A batch, and the chunk it came from.
-pub(crate) struct Piece {
-    pub chunk: Arc<Chunk>,
-    pub batch: Batch,
-    /// No more batches of this chunk follow.
-    pub last: bool,
-    /// Of a replay, whose chunks have no bytes.
-    pub hashes: Option<Box<Hashes>>,
-}
-
-impl Piece {
-    /// Hash of the input up to the chunk.
-    pub fn prefix(&self) -> u128 {
-        let replayed = self.hashes.as_ref().map(|hashes| hashes.before);
-        replayed.unwrap_or_else(|| self.chunk.prefix.digest128())
-    }
-}
+pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
 
 /// What [`Pipeline::next`] found.
 pub(crate) enum Next {
@@ -65,43 +58,6 @@ pub(crate) enum Next {
 
 type Decoded = Result<Piece>;
 
-/// Memory of chunks and batches that were dealt with, to be used again: by one pipeline after another.
-#[derive(Clone)]
-pub(crate) struct Spent {
-    buffers: (Sender<Vec<u8>>, Receiver<Vec<u8>>),
-    batches: (Sender<Batch>, Receiver<Batch>),
-}
-
-impl Spent {
-    /// None yet; room for as many as pipelines of `threads` decoders have on their way.
-    pub fn new(threads: usize) -> Spent {
-        let most = DEPTH * (threads + 2);
-        Spent {
-            buffers: bounded(most),
-            batches: bounded(most),
-        }
-    }
-
-    fn buffer(&self) -> Vec<u8> {
-        self.buffers.1.try_recv().unwrap_or_default()
-    }
-
-    fn batch(&self) -> Batch {
-        self.batches.1.try_recv().unwrap_or_default()
-    }
-
-    fn take(&self, piece: Piece) {
-        if piece.batch.is_ordinary() {
-            let _ = self.batches.0.try_send(piece.batch);
-        }
-        if let Ok(chunk) = Arc::try_unwrap(piece.chunk)
-            && chunk.bytes.capacity() > 0
-        {
-            let _ = self.buffers.0.try_send(chunk.bytes);
-        }
-    }
-}
-
 /// A running pipeline. Dropped early, its threads end by themselves.
 pub(crate) struct Pipeline {
     flow: Flow,
@@ -109,7 +65,7 @@ pub(crate) struct Pipeline {
     handed: Option<bool>,
     decoded: Vec<Receiver<Decoded>>,
     turn: usize,
-    spent: Spent,
+    pool: BufferPool,
     reader: Option<JoinHandle<Summary>>,
     decoders: Vec<JoinHandle<()>>,
 }
@@ -123,7 +79,7 @@ impl Pipeline {
         rules: &Rules,
         threads: usize,
         known: u64,
-        spent: &Spent,
+        pool: &BufferPool,
     ) -> Result<Pipeline> {
         let decoder = format.decoder_by(&rules.input, &rules.limits);
         let is_archive = format == Format::Cza;
@@ -140,7 +96,7 @@ impl Pipeline {
         let flow = Flow::new(budget);
         let threads = threads.clamp(1, most);
         for thread in 0..threads {
-            let (give_chunk, take_chunk) = bounded(DEPTH);
+            let (give_chunk, take_chunk) = bounded(CHUNKS_WAITING);
             let (give_piece, take_piece) = bounded(PIECES);
             let work = match format {
                 Format::Cza => {
@@ -156,7 +112,7 @@ impl Pipeline {
                 work,
                 turns: (thread as u64..).step_by(threads),
                 flow: flow.clone(),
-                spent: spent.clone(),
+                pool: pool.clone(),
             };
             decoders.push(spawn("decode", move || {
                 worker.decode(take_chunk, give_piece);
@@ -164,7 +120,7 @@ impl Pipeline {
             chunks.push(give_chunk);
             decoded.push(take_piece);
         }
-        let (reading, buffers) = (flow.clone(), spent.clone());
+        let (reading, buffers) = (flow.clone(), pool.clone());
         let reader = spawn("read", move || {
             let admit = |chunk: &[u8]| {
                 reading.admit(match is_archive {
@@ -179,17 +135,21 @@ impl Pipeline {
             handed: None,
             decoded,
             turn: 0,
-            spent: spent.clone(),
+            pool: pool.clone(),
             reader: Some(reader),
             decoders,
         })
     }
 
     /// Starts to read back what was kept of an input, `summary` included.
-    pub fn replay(mut pieces: Reader, summary: Summary, spent: &Spent) -> Result<Pipeline> {
+    pub fn replay(
+        mut pieces: replay::Reader,
+        summary: Summary,
+        pool: &BufferPool,
+    ) -> Result<Pipeline> {
         let (give, take) = bounded(REPLAYED);
         let flow = Flow::new(BLOCKS_BYTES);
-        let (batches, reading) = (spent.clone(), flow.clone());
+        let (batches, reading) = (pool.clone(), flow.clone());
         let reader = spawn("replay", move || {
             let admit = |bytes| reading.admit(bytes);
             while let Some(piece) = pieces.next(batches.batch(), admit).transpose() {
@@ -205,7 +165,7 @@ impl Pipeline {
             handed: None,
             decoded: vec![take],
             turn: 0,
-            spent: spent.clone(),
+            pool: pool.clone(),
             reader: Some(reader),
             decoders: Vec::new(),
         })
@@ -240,7 +200,7 @@ impl Pipeline {
 
     /// Takes back a piece's memory.
     pub fn recycle(&self, piece: Box<Piece>) {
-        self.spent.take(*piece);
+        self.pool.take(*piece);
     }
 
     /// All threads must have ended well: one that failed looks like the input's end.
@@ -270,12 +230,12 @@ fn read(
     mut source: Source,
     decoder: &dyn Decoder,
     chunks: &[Sender<Result<Chunk>>],
-    spent: &Spent,
+    pool: &BufferPool,
     admit: impl Fn(&[u8]),
 ) -> Summary {
     for turn in 0.. {
         let to = &chunks[turn % chunks.len()];
-        match source.next_chunk(decoder, spent.buffer()) {
+        match source.next_chunk(decoder, pool.buffer()) {
             Ok(None) => break,
             Ok(Some(chunk)) => {
                 admit(&chunk.bytes);
@@ -304,7 +264,7 @@ struct Worker {
     /// Numbers of the chunks that come to it.
     turns: std::iter::StepBy<std::ops::RangeFrom<u64>>,
     flow: Flow,
-    spent: Spent,
+    pool: BufferPool,
 }
 
 impl Worker {
@@ -337,7 +297,7 @@ impl Worker {
                 };
                 alive = pieces.send(Ok(piece)).is_ok();
                 at[1].fetch_add(1, Ordering::Relaxed);
-                alive.then(|| self.spent.batch())
+                alive.then(|| self.pool.batch())
             };
             let done = match &mut self.work {
                 Work::Records(builder, decoder) => {

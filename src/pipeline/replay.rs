@@ -5,7 +5,7 @@
 //! synced, and removed at the end. A process that goes on inside a pass reads the rest of that from
 //! the files. Whatever is wrong with it (no room, an I/O error, a checksum), the files are read
 //! instead. It has the files' own places and hashes, so results and checkpoints do not show what was
-//! read. That the files still hold what they held in pass 1 is checked (`run::unchanged`).
+//! read. That the files still hold what they held in pass 1 is checked (`ingest::run::unchanged`).
 //!
 //! Only regular files are kept.
 
@@ -17,11 +17,11 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::pipeline::Piece;
+use super::piece::{Hashes, Piece};
 use crate::batch::Batch;
-use crate::engine::PageId;
+use crate::disk::{Disk, DiskFile};
+use crate::model::PageId;
 use crate::source::{Compression, Summary};
-use crate::store::{Disk, DiskFile};
 use crate::{Error, Result};
 
 /// The file's name in the store.
@@ -31,21 +31,9 @@ const STRETCH: usize = 1 << 20;
 /// Before each piece: its length as 4 bytes, and its XXH3-64 as 8, both little-endian.
 const HEADER: usize = 12;
 
-/// Hashes of a file (XXH3-128, seed 0) up to places in a piece of which there are no bytes.
-pub(crate) struct Hashes {
-    /// Where the piece's chunk begins.
-    pub before: u128,
-    /// Where each of the piece's entries ends; none, if no run stops inside a piece.
-    pub each: Vec<u128>,
-    /// Where the last place is that a run may stop at,
-    pub after: u128,
-    /// which is this, in decompressed bytes.
-    pub end: u64,
-}
-
 /// What is known of a file that was kept whole.
 #[derive(Clone)]
-pub(super) struct Kept {
+pub(crate) struct Kept {
     /// Where its pieces are.
     from: u64,
     to: u64,
@@ -58,7 +46,7 @@ pub(super) struct Kept {
 }
 
 /// The file `replay` of a store, and what it holds.
-pub(super) struct Replay {
+pub(crate) struct Replay {
     disk: Arc<dyn Disk>,
     path: PathBuf,
     /// Bytes that it may take.

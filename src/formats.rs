@@ -1,147 +1,104 @@
 //! The formats by name, and a guess from an input's first bytes.
+//!
+//! A format is a decoder and an [`Announcement`] in one file of `decode`, and one line of the table below: names,
+//! help, completions and messages are made from it.
 
 use std::str::FromStr;
 use std::sync::Arc;
 
 use memchr::memrchr;
 
-use super::Decoder;
-use super::adjacency::Adjacency;
-use super::arc;
-use super::crawl_log::{self, CrawlLog};
-use super::csv_links::{self, CsvLinks};
-use super::edges::Edges;
-use super::frame;
-use super::groups::{Groups, lines_of};
-use super::lines;
-use super::nutch::{self, Nutch};
-use super::records::Records;
-use super::warc::Warc;
-use super::wat::{self, Wat};
-use crate::cza::{Cza, MAGIC};
-use crate::error::{Error, Result};
-use crate::model::{LINE_BYTES, Limits};
-use crate::rules::{InputRules, Outlinks};
+use crate::cza::{self, MAGIC};
+use crate::decode::csv_links::CsvLinks;
+use crate::decode::groups::lines_of;
+use crate::decode::{
+    Announcement, Decoder, adjacency, arc, crawl_log, csv_links, edges, frame, lines, nutch,
+    records, warc, wat,
+};
+use crate::model::{Error, Limits, Result};
+use crate::rules::InputRules;
 
 /// How WARC and ARC files begin.
 const WARC: &[u8] = b"WARC/";
 const ARC: &[u8] = b"filedesc://";
 
-/// A format of crawl records; each has its specification in `formats/`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Format {
+/// Makes [`Format`] and its table.
+macro_rules! formats {
+    ($($(#[$doc:meta])* $format:ident is $announced:path;)*) => {
+        /// A format of crawl records; each has its specification in `formats/`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Format {
+            $($(#[$doc])* $format,)*
+        }
+
+        impl Format {
+            /// All formats.
+            pub const ALL: [Format; [$(stringify!($format)),*].len()] = [$(Format::$format),*];
+
+            fn announced(self) -> &'static Announcement {
+                match self {
+                    $(Format::$format => &$announced,)*
+                }
+            }
+        }
+    };
+}
+
+formats! {
     /// JSON lines, one object a crawl record.
-    Records,
+    Records is records::FORMAT;
     /// WARC files of crawlers.
-    Warc,
+    Warc is warc::FORMAT;
     /// ARC files, the archives before WARC.
-    Arc,
+    Arc is arc::FORMAT;
     /// Common Crawl WAT.
-    Wat,
+    Wat is wat::FORMAT;
     /// `node TAB successor TAB ...`.
-    Adjacency,
+    Adjacency is adjacency::FORMAT;
     /// `from TAB to`, grouped by source.
-    Edges,
+    Edges is edges::FORMAT;
     /// Heritrix `crawl.log`.
-    CrawlLog,
+    CrawlLog is crawl_log::FORMAT;
     /// The text of Nutch's `readseg -dump`.
-    Nutch,
+    Nutch is nutch::FORMAT;
     /// `date,src,dest,anchor` as CSV, grouped by date and source.
-    CsvLinks,
+    CsvLinks is csv_links::FORMAT;
     /// A crawl archive, as `cashrank convert` writes it.
-    Cza,
+    Cza is cza::FORMAT;
 }
 
 impl Format {
-    /// All formats.
-    pub const ALL: [Format; 10] = [
-        Format::Records,
-        Format::Warc,
-        Format::Arc,
-        Format::Wat,
-        Format::Adjacency,
-        Format::Edges,
-        Format::CrawlLog,
-        Format::Nutch,
-        Format::CsvLinks,
-        Format::Cza,
-    ];
-
     /// The name used on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Format::Records => "records",
-            Format::Warc => "warc",
-            Format::Arc => "arc",
-            Format::Wat => "wat",
-            Format::Adjacency => "adjacency",
-            Format::Edges => "edges",
-            Format::CrawlLog => "crawl-log",
-            Format::Nutch => "nutch",
-            Format::CsvLinks => "csv-links",
-            Format::Cza => "cza",
-        }
+        self.announced().name
+    }
+
+    /// What it is, in a few words.
+    pub fn about(self) -> &'static str {
+        self.announced().about
     }
 
     /// The format's parser, by these rules. Of the limits, `line_bytes` bounds what a record may unpack
     /// to.
     pub fn decoder_by(self, rules: &InputRules, limits: &Limits) -> Arc<dyn Decoder> {
-        let body_bytes = limits.line_bytes;
-        match self {
-            Format::Records => Arc::new(Records::by(&rules.fields)),
-            Format::Warc => Arc::new(Warc {
-                outlinks: rules.outlinks,
-                body_bytes,
-            }),
-            Format::Arc => Arc::new(arc::Arc { body_bytes }),
-            Format::Wat => Arc::new(Wat),
-            Format::Adjacency => Arc::new(Adjacency),
-            Format::Edges => Arc::new(Groups::<Edges>::NEW),
-            Format::CrawlLog => Arc::new(Groups::<CrawlLog>::NEW),
-            Format::Nutch => Arc::new(Nutch),
-            Format::CsvLinks => Arc::new(Groups::<CsvLinks>::NEW),
-            Format::Cza => Arc::new(Cza),
-        }
+        (self.announced().by)(rules, limits)
     }
 
     /// The format's parser, by the default rules. That of [`Format::Cza`] finds its sections only:
     /// records are read by the pipeline.
     pub fn decoder(self) -> &'static dyn Decoder {
-        match self {
-            Format::Records => &Records::USUAL,
-            Format::Warc => &Warc {
-                outlinks: Outlinks::Html,
-                body_bytes: LINE_BYTES,
-            },
-            Format::Arc => &arc::Arc {
-                body_bytes: LINE_BYTES,
-            },
-            Format::Wat => &Wat,
-            Format::Adjacency => &Adjacency,
-            Format::Edges => &Groups::<Edges>::NEW,
-            Format::CrawlLog => &Groups::<CrawlLog>::NEW,
-            Format::Nutch => &Nutch,
-            Format::CsvLinks => &Groups::<CsvLinks>::NEW,
-            Format::Cza => &Cza,
-        }
+        self.announced().usual
     }
 
     /// Whether a record is a run of lines with a link each.
     pub fn is_grouped(self) -> bool {
-        matches!(self, Format::Edges | Format::CrawlLog | Format::CsvLinks)
+        self.announced().is_grouped
     }
 
     /// What users of the format should know of every ranking made from it; one line.
     pub fn caveat(self) -> Option<&'static str> {
-        match self {
-            Format::CrawlLog => Some(
-                "a crawl log names one page for each URL, that on which it was found: this ranks the tree of \
-                 discovery, not the links, which are in the crawl's WARC files. Sort it by its sixth field first (sort \
-                 -s -k6,6)",
-            ),
-            _ => None,
-        }
+        self.announced().caveat
     }
 }
 

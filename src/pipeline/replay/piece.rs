@@ -14,14 +14,13 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::Hashes;
 use crate::batch::{Batch, Entry, LinkCounts, What};
+use crate::codec::varint::{put as put_number, take as take_number, unzigzag, zigzag};
 use crate::decode::Reason;
-use crate::engine::PageId;
-use crate::ingest::pipeline::Piece;
+use crate::model::PageId;
+use crate::pipeline::piece::{Hashes, Piece};
 use crate::rules::LinkClass;
 use crate::source::Chunk;
-use crate::store::{put_number, take_number, unzigzag, zigzag};
 
 const VERIFIED: u64 = 1;
 const LAST: u64 = 2;

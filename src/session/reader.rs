@@ -1,0 +1,49 @@
+//! Records given one at a time to an engine in memory.
+
+use crate::batch::{Builder, Rules};
+use crate::engine::{Engine, InMemory};
+use crate::model::{Batch, HashKey, Limits, Names, Parsed, Record, What};
+use crate::{Error, Result};
+
+/// Feeds records to an engine one at a time.
+pub struct Reader {
+    builder: Builder,
+}
+
+impl Reader {
+    /// Applies one record. One that cannot be used is counted, and its reason given.
+    pub fn apply(&mut self, engine: &mut Engine<InMemory>, record: &Record<'_>) -> Result<()> {
+        let batch: Batch = self.builder.single(Parsed::Record(record));
+        engine.begin();
+        for entry in &batch.entries {
+            engine.apply(&batch, entry)?;
+            if let What::Skipped(reason) = entry.what {
+                let detail = batch.complaints.first().map_or("", |(_, text)| text);
+                return Err(Error::BadRecord {
+                    input: "record".into(),
+                    record: engine.counters().records + engine.counters().skipped_total(),
+                    offset: 0,
+                    reason: reason.name(),
+                    detail: detail.into(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Engine<InMemory> {
+    /// Reads records: `names` says whether their names are URLs or opaque.
+    pub fn reader(&self, names: Names) -> Result<Reader> {
+        let rules = Rules {
+            limits: Limits::default(),
+            self_links: self.config().self_links,
+            key: HashKey::random()?,
+            input: Default::default(),
+            classes: !self.config().follow.is_default(),
+        };
+        Ok(Reader {
+            builder: Builder::new(rules, names),
+        })
+    }
+}

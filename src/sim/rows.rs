@@ -1,0 +1,74 @@
+//! A graph in memory as rows that can be read again and again.
+
+use super::Graph;
+use crate::rows::{Row, Rows};
+use crate::{Error, Result};
+
+/// Every node has a row, in node order. Links must not have weights.
+impl Rows for Graph {
+    fn pages(&self) -> u64 {
+        self.nodes() as u64
+    }
+
+    fn links(&self) -> u64 {
+        Graph::links(self) as u64
+    }
+
+    fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
+        if !self.parts().is_empty() {
+            return Err(Error::Refused(
+                "a graph whose links have weights does not keep them as whole numbers".into(),
+            ));
+        }
+        for (page, targets) in self.rows().enumerate() {
+            visit(Row {
+                page: page as u32,
+                gone: false,
+                targets,
+                weights: &[],
+            })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::SelfLinks;
+    use crate::sim::GraphBuilder;
+
+    #[test]
+    fn a_graph_is_swept_in_node_order() {
+        let mut builder = GraphBuilder::new(SelfLinks::Drop);
+        builder.row(2, [0, 1]);
+        builder.row(0, [2]);
+        let graph = builder.build();
+        let mut rows = Vec::new();
+        graph
+            .sweep(&mut |row| {
+                rows.push((row.page, row.targets.to_vec()));
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(rows, [(0, vec![2]), (1, vec![]), (2, vec![0, 1])]);
+        assert_eq!((Rows::pages(&graph), Rows::links(&graph)), (3, 3));
+    }
+
+    #[test]
+    fn an_error_ends_a_sweep() {
+        let mut builder = GraphBuilder::new(SelfLinks::Drop);
+        builder.grow(3);
+        let graph = builder.build();
+        let mut seen = 0;
+        let swept = graph.sweep(&mut |row| {
+            seen += 1;
+            match row.page {
+                1 => Err(Error::Refused("enough".into())),
+                _ => Ok(()),
+            }
+        });
+        assert!(swept.is_err());
+        assert_eq!(seen, 2);
+    }
+}
