@@ -14,7 +14,7 @@ use cashrank::engine::SelfLinks;
 use cashrank::memory::available;
 use cashrank::source::SourceOptions;
 
-/// How the process ends; see the README.
+/// How the process ends; see `formats/guide/reliability.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {

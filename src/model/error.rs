@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::{Damage, human, remedy};
 
-/// All that can go wrong. The binary maps each kind to an exit code (see README).
+/// All that can go wrong. The binary maps each kind to an exit code (see `formats/guide/reliability.md`).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

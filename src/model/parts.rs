@@ -1,4 +1,4 @@
-//! What a damaged file of a store means to its user, and what to do then. `README.md` has the same
+//! What a damaged file of a store means to its user, and what to do then. `formats/guide/reliability.md` has the same
 //! as a table ("Damaged stores"); a test holds the two together.
 
 use std::path::Path;
@@ -116,12 +116,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_readme_has_every_part() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
-        let readme = std::fs::read_to_string(path).unwrap();
+    fn the_guide_has_every_part() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/formats/guide/reliability.md");
+        let guide = std::fs::read_to_string(path).unwrap();
         for part in &PARTS {
             let row = format!("| `{}` | {} | {} |", part.name, part.meaning, part.remedy);
-            assert!(readme.lines().any(|line| line == row), "{row}");
+            assert!(guide.lines().any(|line| line == row), "{row}");
         }
     }
 

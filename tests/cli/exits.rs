@@ -24,11 +24,11 @@ fn crawled() -> Lab {
     lab
 }
 
-/// The table in the README and that of `--help` name the same codes.
+/// The table in the guide and that of `--help` name the same codes.
 #[test]
-fn the_codes_of_the_readme_are_those_of_the_help() {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    let readme = std::fs::read_to_string(readme).unwrap();
+fn the_codes_of_the_guide_are_those_of_the_help() {
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/guide/reliability.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
     let codes = |text: &str, sign: char| -> Vec<u32> {
         let fields = text
             .lines()
@@ -36,7 +36,7 @@ fn the_codes_of_the_readme_are_those_of_the_help() {
         let fields = fields.filter_map(|line| line.split([' ', '|']).next());
         fields.filter_map(|field| field.parse().ok()).collect()
     };
-    let (_, table) = readme.split_once("| exit code |").unwrap();
+    let (_, table) = guide.split_once("| exit code |").unwrap();
     let (table, _) = table.split_once("\n\n").unwrap();
     let help = Lab::new().run("--help").exits(0).out;
     let (_, help) = help.split_once("Exit codes:").unwrap();

@@ -93,17 +93,14 @@ fn a_site_with_many_captures_of_a_page_ends_at_its_last_links() {
     }
 }
 
-/// The README's join of a graph and its URLs; pages and links as the graph's makers count them.
+/// The guide's join of a graph and its URLs; pages and links as the graph's makers count them.
 #[test]
 fn a_graph_gets_its_urls_by_a_join() {
     let (Some(links), Some(urls)) = (data("hollins/hollins.dat"), data("hollins/links.dat")) else {
         return;
     };
-    let readme = include_str!("../../README.md");
-    let recipe = readme
-        .lines()
-        .find(|line| line.starts_with("awk "))
-        .unwrap();
+    let guide = include_str!("../../formats/guide/replay.md");
+    let recipe = guide.lines().find(|line| line.starts_with("awk ")).unwrap();
     let recipe = recipe.trim_end_matches(" |");
     let lab = Lab::new();
     for (name, path) in [("links.txt", links), ("urls.txt", urls)] {
