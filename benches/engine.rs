@@ -7,8 +7,9 @@ use std::path::Path;
 
 use cashrank::Limits;
 use cashrank::batch::{Batch, Builder, HashKey, Rules};
-use cashrank::decode::{Decoder, Format};
+use cashrank::decode::Decoder;
 use cashrank::engine::{Config, Engine, Ledger, PageId, SelfLinks, age, damping_units};
+use cashrank::formats::Format;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
 fn sample() -> Vec<u8> {

@@ -73,6 +73,8 @@ pub mod formats;
 pub mod fuzz;
 pub mod ingest;
 pub mod inspect;
+#[cfg(test)]
+mod ladder;
 pub mod memory;
 pub mod metrics;
 mod model;
@@ -90,5 +92,4 @@ pub mod url;
 
 pub use engine::{Config, Engine, Ranking};
 pub use model::{Error, Limits, Result};
-pub(crate) use model::{error, limits};
 pub use session::Reader;

@@ -8,7 +8,7 @@ mod support;
 
 use cashrank::Error;
 use cashrank::cza::Index;
-use cashrank::decode::Format;
+use cashrank::formats::Format;
 use cashrank::ingest::convert;
 use cashrank::source::DamageKind;
 

@@ -9,7 +9,8 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use cashrank::decode::{Decoder, Format, HELD_MAX, Link, Parsed, Reason, Record, Skipped};
+use cashrank::decode::{Decoder, HELD_MAX, Link, Parsed, Reason, Record, Skipped};
+use cashrank::formats::Format;
 use cashrank::rules::{Fields, InputRules, Rel};
 use proptest::prelude::*;
 
@@ -230,7 +231,7 @@ fn good_samples_have_nothing_bad_and_are_told_apart() {
     }
     for (format, path, bytes, expected) in samples {
         assert!(!expected.contains("bad:"), "{}", path.display());
-        let (guessed, _) = cashrank::decode::guess(&bytes).unwrap();
+        let (guessed, _) = cashrank::formats::guess(&bytes).unwrap();
         assert_eq!(guessed, format, "{}", path.display());
     }
 }
@@ -454,7 +455,7 @@ proptest! {
         for format in TEXT {
             check_promises(format, &data, [1, 3, 50].into_iter());
         }
-        let _ = cashrank::decode::guess(&data);
+        let _ = cashrank::formats::guess(&data);
     }
 
     #[test]
@@ -462,7 +463,7 @@ proptest! {
         for format in TEXT {
             check_promises(format, &data, 1..=data.len().max(1));
         }
-        let _ = cashrank::decode::guess(&data);
+        let _ = cashrank::formats::guess(&data);
     }
 
     #[test]
@@ -472,7 +473,7 @@ proptest! {
         piece in 1..2000usize,
     ) {
         check_promises(format, &data, [piece, piece.min(17)].into_iter());
-        let _ = cashrank::decode::guess(&data);
+        let _ = cashrank::formats::guess(&data);
     }
 }
 
@@ -525,7 +526,7 @@ struct Counts {
 
 fn count(format: Format, path: &str) -> Option<(Counts, Vec<u8>)> {
     let data = real(path)?;
-    let (guessed, _) = cashrank::decode::guess(&data[..65_536]).unwrap();
+    let (guessed, _) = cashrank::formats::guess(&data[..65_536]).unwrap();
     assert_eq!(guessed, format, "{path}");
     let mut counts = Counts::default();
     format.decoder().decode(&data, &mut |_, parsed| {

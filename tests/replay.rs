@@ -17,7 +17,7 @@ const RECORDS: u64 = 300;
 
 fn job(input: &Path, store: PathBuf) -> Job {
     Job {
-        format: Some(cashrank::decode::Format::Records),
+        format: Some(cashrank::formats::Format::Records),
         repeat: 3,
         checkpoint_every: Every::Records(20),
         threads: 2,

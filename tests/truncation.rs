@@ -10,8 +10,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cashrank::decode::Format;
 use cashrank::engine::Config;
+use cashrank::formats::Format;
 use cashrank::ingest::{Every, Job, Note, Observer, Outcome, Standing, ingest};
 use cashrank::source::InputName;
 use cashrank::store::{RealDisk, Settings, open_view};

@@ -10,7 +10,8 @@ use std::io::Read;
 use std::path::Path;
 
 use cashrank::Limits;
-use cashrank::decode::{Decoder, Format, Parsed};
+use cashrank::decode::{Decoder, Parsed};
+use cashrank::formats::Format;
 use cashrank::rules::{InputRules, Outlinks};
 
 /// A file of the data, decompressed up to its end or to what is no gzip; `None`, loudly, where it
@@ -72,7 +73,7 @@ fn check(format: Format, file: &str, expected: &str) {
     let Some(data) = data(file) else {
         return;
     };
-    let (guessed, _) = cashrank::decode::guess(&data[..data.len().min(1 << 16)]).unwrap();
+    let (guessed, _) = cashrank::formats::guess(&data[..data.len().min(1 << 16)]).unwrap();
     assert_eq!(guessed, format, "{file}");
     let expected: BTreeMap<_, _> = expected
         .split(", ")

@@ -8,8 +8,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use cashrank::Limits;
-use cashrank::decode::{Format, Reason};
+use cashrank::decode::Reason;
 use cashrank::engine::{Config, Counters, Estimator, SelfLinks, Span, WindowPolicy};
+use cashrank::formats::Format;
 use cashrank::ingest::{
     Every, Job, Note, Observer, Outcome, REPLAY_BYTES, StandardInput, Standing, Stream, ingest,
 };

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use cashrank::Limits;
-use cashrank::decode::Format;
 use cashrank::engine::{Config, PageId, SelfLinks};
+use cashrank::formats::Format;
 use cashrank::rules::Follow;
 use cashrank::sim::{Options, load, pagerank};
 use cashrank::snapshot::export::{Format as ExportFormat, RankedPage, export};

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use cashrank::decode::Format;
 use cashrank::engine::{Config, Estimator, WindowPolicy};
+use cashrank::formats::Format;
 use cashrank::rules::InputRules;
 use cashrank::sim::experiment::{Changes, Sample, Setting};
 use cashrank::sim::figures::{Base, figures};

@@ -435,7 +435,7 @@ mod tests {
     use crate::cza::Cza;
     use crate::cza::block::Shape;
     use crate::engine::{Fingerprint, SelfLinks};
-    use crate::limits::Limits;
+    use crate::model::Limits;
     use crate::rules::LinkClass;
     use crate::source::{Source, SourceOptions};
 

@@ -6,7 +6,7 @@ use super::block::From;
 use super::sites::LOCAL;
 use super::{Fault, MAGIC, OLDEST, VERSION};
 use crate::codec::varint::number;
-use crate::limits::Limits;
+use crate::model::Limits;
 use crate::rules::InputRules;
 
 /// Length of the header.

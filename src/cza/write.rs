@@ -24,7 +24,7 @@ use crate::batch::{Batch, Entry, LinkCounts};
 use crate::codec::varint::number;
 use crate::decode::{Names, Reason};
 use crate::engine;
-use crate::limits::Limits;
+use crate::model::Limits;
 use crate::rules::{InputRules, LinkClass};
 use crate::threads::spawn;
 use crate::{Error, Result};

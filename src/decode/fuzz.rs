@@ -3,13 +3,12 @@
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::{
-    Decoder, Format, Names, Parsed, Record, Skipped, guess as guessed, is_decided, time as times,
-};
+use super::{Decoder, Names, Parsed, Record, Skipped, time as times};
 use crate::batch::{Batch, Builder, Entry, HashKey, Rules, What};
 use crate::engine::SelfLinks;
+use crate::formats::{Format, guess as guessed, is_decided};
 use crate::fuzz::{Bytes, Dice};
-use crate::limits::Limits;
+use crate::model::Limits;
 use crate::rules::{InputRules, Outlinks};
 use crate::url;
 

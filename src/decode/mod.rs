@@ -29,7 +29,6 @@ use std::sync::Arc;
 use crate::model::Limits;
 use crate::rules::InputRules;
 
-pub use crate::formats::{Format, guess, is_decided};
 pub(crate) use crate::model::is_redirect;
 pub use crate::model::{Link, Names, Parsed, Reason, Record, Time};
 pub(crate) use time::from_archive as archive_time;

@@ -11,9 +11,9 @@ mod report;
 
 use crate::batch::{HashKey, Rules};
 use crate::cza::Chain;
-use crate::decode::{Format, is_decided};
 use crate::engine::SelfLinks;
-use crate::limits::Limits;
+use crate::formats::{Format, is_decided};
+use crate::model::Limits;
 use crate::pipeline::guess_of;
 use crate::pipeline::{BufferPool, Next, Pipeline};
 use crate::rules::InputRules;

@@ -8,12 +8,13 @@ use super::Inspection;
 use super::distinct::Names;
 use super::report::{Damage, First, Place, Report};
 use crate::batch::{Batch, Entry, Fingerprints, HashKey, What};
-use crate::decode::{Decoder, Format, Names as Naming, Parsed, Reason, Time, is_redirect};
-use crate::error::{Error, Result};
+use crate::decode::{Decoder, Names as Naming, Parsed, Reason, Time, is_redirect};
+use crate::formats::Format;
 use crate::pipeline::Piece;
 use crate::pipeline::over_the_limit;
 use crate::source::{Chunk, Summary};
 use crate::url;
+use crate::{Error, Result};
 
 /// Statuses counted one by one.
 const STATUSES: RangeInclusive<i32> = -999..=999;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::decode::{Format, Reason, Time};
+use crate::Error;
+use crate::decode::{Reason, Time};
 use crate::engine::Counters;
-use crate::error::Error;
+use crate::formats::Format;
 use crate::source::Compression;
 
 /// What was found in an input, from its start to its end, to damage, or as far as asked.

@@ -3,7 +3,7 @@
 use super::moved::{By, Wanted, moved_by_name};
 use super::{compare, read_scores};
 use crate::fuzz::Dice;
-use crate::limits::Limits;
+use crate::model::Limits;
 
 pub(crate) fn scores(data: &[u8]) {
     let mut dice = Dice::of(data);

@@ -6,10 +6,10 @@
 pub(crate) mod batch;
 mod class;
 mod damage;
-pub(crate) mod error;
+mod error;
 mod fingerprint;
 mod human;
-pub(crate) mod limits;
+mod limits;
 mod page;
 mod part;
 mod parts;

@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::decode::{Time, archive_time};
-use crate::limits::Limits;
+use crate::model::Limits;
 use crate::source::open_plain;
 use crate::{Error, Result};
 

@@ -15,8 +15,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crate::decode::Time;
-use crate::limits::Limits;
 use crate::memory::{LOOK_EVERY, check_room};
+use crate::model::Limits;
 use crate::source::{Compression, sniff};
 use crate::{Error, Result};
 

@@ -5,10 +5,11 @@ use std::io::Cursor;
 
 use super::load::{Loaded, Loading};
 use crate::batch::{HashKey, Rules};
-use crate::decode::{Format, Parsed};
+use crate::decode::Parsed;
 use crate::engine::{Config, SelfLinks};
+use crate::formats::Format;
 use crate::fuzz::Dice;
-use crate::limits::Limits;
+use crate::model::Limits;
 use crate::source::{Compression, InputName, Source, SourceOptions};
 
 /// An adjacency list. The judge puts the graph together from what the decoder says.

@@ -6,9 +6,9 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::{Compression, DamageKind, InputName, Source, SourceOptions, Summary};
 use crate::Error;
-use crate::decode::Format;
+use crate::formats::Format;
 use crate::fuzz::{Bytes, Dice};
-use crate::limits::Limits;
+use crate::model::Limits;
 
 /// Small, so that inputs of a kilobyte meet all of them.
 const EXPANSION: u64 = 16 << 10;

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::{Error, Result};
 
 /// Size of the look-ahead: several of the largest zstd blocks (128 KiB), so that a block is
 /// seldom moved to make room for its end.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{InputName, Source, SourceOptions};
 use crate::decode::adjacency::Adjacency;
-use crate::limits::Limits;
+use crate::model::Limits;
 use crate::{Error, Result};
 
 /// See [`open_plain`].

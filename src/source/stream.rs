@@ -9,10 +9,10 @@ use super::input::{InputName, Raw, open_file};
 use super::members::Members;
 use super::{Chunk, Restart, SourceOptions, Summary};
 use crate::decode::Decoder;
-use crate::error::{Error, Result};
-use crate::limits::Limits;
 use crate::model::Compression;
+use crate::model::Limits;
 use crate::model::{Damage, DamageKind, Member};
+use crate::{Error, Result};
 
 /// Most bytes that [`Source::head`] shows.
 const HEAD_BYTES: usize = 64 << 10;

@@ -13,7 +13,7 @@ use crate::batch::HashKey;
 use crate::codec::sealed;
 use crate::disk::{Disk, read_whole, write_whole};
 use crate::engine::Config;
-use crate::limits::Limits;
+use crate::model::Limits;
 use crate::rules::InputRules;
 use crate::{Error, Result};
 

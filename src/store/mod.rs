@@ -54,8 +54,8 @@ use crate::engine::{
     Admission, Archive, Arrays, CHUNK_PAGES, Config, Correction, Engine, EngineState, Fingerprint,
     Mark, Notes, fold, merge, mergeable,
 };
-use crate::limits::Limits;
 use crate::memory::Need;
+use crate::model::Limits;
 use crate::threads::in_two;
 use crate::{Error, Result};
 use blocks::Packer;

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use cashrank::Limits;
 use cashrank::cza::Index;
-use cashrank::decode::Format;
+use cashrank::formats::Format;
 use cashrank::ingest::{Conversion, Converted, Note, Observer, Standing, convert};
 use cashrank::source::{InputName, SourceOptions};
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cashrank::Result;
-use cashrank::decode::Format;
+use cashrank::formats::Format;
 use cashrank::ingest::{Every, Job, Note, Observer, Standing, ingest};
 use cashrank::snapshot::{Ranked, Snapshot};
 use cashrank::source::InputName;

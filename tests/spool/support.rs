@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use cashrank::Result;
-use cashrank::decode::Format;
+use cashrank::formats::Format;
 use cashrank::ingest::{Every, Job, Note, Observer, Outcome, StandardInput, Standing, ingest};
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::{Disk, RealDisk, SpoolOptions, Told};

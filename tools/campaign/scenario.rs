@@ -343,7 +343,7 @@ fn job(files: Vec<PathBuf>, config: Config) -> Job {
     let limits = limits();
     Job {
         settings: Settings::new(config, &limits),
-        format: Some(cashrank::decode::Format::Records),
+        format: Some(cashrank::formats::Format::Records),
         checkpoint_every: Every::Never,
         limits,
         source: SourceOptions {

@@ -9,7 +9,7 @@ use super::Run;
 use super::begin::Begun;
 use super::unchanged::Stamp;
 use crate::cza;
-use crate::decode::Format;
+use crate::formats::Format;
 use crate::pipeline::{Piece, Pipeline};
 use crate::source::Source;
 

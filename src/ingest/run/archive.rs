@@ -7,8 +7,8 @@
 
 use super::{Reading, Run};
 use crate::cza::Chain;
-use crate::decode::Format;
 use crate::engine::NameMap;
+use crate::formats::Format;
 use crate::pipeline::Piece;
 use crate::source::{InputName, Summary};
 use crate::store::Place;

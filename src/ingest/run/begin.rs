@@ -6,7 +6,7 @@ use crossbeam_channel::{RecvTimeoutError, bounded};
 use super::unchanged::Stamp;
 use super::{Run, kept};
 use crate::batch::Rules;
-use crate::decode::{Format, is_decided};
+use crate::formats::{Format, is_decided};
 use crate::ingest::Note;
 use crate::ingest::input::guessed;
 use crate::pipeline::{PATIENCE, Pipeline};

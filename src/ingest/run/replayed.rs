@@ -4,7 +4,7 @@
 use super::begin::Begun;
 use super::{Reading, Run};
 use crate::batch::Entry;
-use crate::decode::Format;
+use crate::formats::Format;
 use crate::ingest::{Every, Note};
 use crate::pipeline::Hashes;
 use crate::pipeline::{Piece, Pipeline};

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use crate::batch::{Builder, HashKey, Rules};
-use crate::decode::Format;
 use crate::engine::{Config, EngineState};
+use crate::formats::Format;
 use crate::fuzz::{Bytes, Memory};
-use crate::limits::Limits;
+use crate::model::Limits;
 use crate::snapshot::{RANK_BYTES, Ranked, Snapshot, publish};
 use crate::store::{
     Disk, Progress, Report, Settings, Store, checkpoint, fill, open_view, settings_of,
