@@ -322,6 +322,7 @@ impl Args {
             threads: threads(self.threads),
             limits,
             source: self.verify.options(),
+            delays: None,
             stop: Arc::new(AtomicBool::new(false)),
         })
     }

@@ -17,7 +17,7 @@ use crate::engine::{Config, Counters, SelfLinks};
 use crate::formats::{Format, is_decided};
 use crate::memory::{BUFFERS, Need, check_room};
 use crate::model::Limits;
-use crate::pipeline::{BufferPool, Next, Piece, Pipeline, over_the_limit};
+use crate::pipeline::{BufferPool, Delays, Next, Piece, Pipeline, over_the_limit};
 use crate::rules::InputRules;
 use crate::source::{InputName, Source, SourceOptions, Summary};
 use crate::store::Unverified;
@@ -179,7 +179,15 @@ impl<W: Write> Run<'_, W> {
             offset: 0,
         };
         let threads = self.job.threads;
-        let mut pipeline = Pipeline::start(source, format, &self.rules, threads, 0, &self.spent)?;
+        let mut pipeline = Pipeline::start(
+            source,
+            format,
+            &self.rules,
+            threads,
+            0,
+            &self.spent,
+            Delays::NONE,
+        )?;
         while !self.job.stop.load(Ordering::Relaxed) {
             let next = pipeline.next();
             match next.map_err(|error| error.after_record(reading.records))? {

@@ -87,6 +87,9 @@ pub struct Job {
     pub limits: Limits,
     /// How inputs are read.
     pub source: SourceOptions,
+    /// For tests: a seed of short delays wherever a thread hands something on to another. Results do not depend
+    /// on them.
+    pub delays: Option<u64>,
     /// Set from outside to stop at the next record, with a checkpoint.
     pub stop: Arc<AtomicBool>,
 }
@@ -116,6 +119,7 @@ impl Job {
             threads: 1,
             limits,
             source: SourceOptions::default(),
+            delays: None,
             stop: Arc::default(),
         }
     }

@@ -323,7 +323,7 @@ impl Run<'_> {
                         return Ok(Ended::Stopped);
                     }
                     self.keep(&mut reading, &piece);
-                    self.look_further(pipeline, &piece, reading.archive.is_some());
+                    self.look_further(pipeline, &piece, &reading);
                     pipeline.recycle(piece);
                 }
                 Next::Idle => {

@@ -15,7 +15,7 @@ use crate::engine::SelfLinks;
 use crate::formats::{Format, is_decided};
 use crate::model::Limits;
 use crate::pipeline::guess_of;
-use crate::pipeline::{BufferPool, Next, Pipeline};
+use crate::pipeline::{BufferPool, Delays, Next, Pipeline};
 use crate::rules::InputRules;
 use crate::source::{InputName, Source, SourceOptions, Summary};
 use crate::{Error, Result};
@@ -109,7 +109,8 @@ fn read(
     };
     let mut chain = (format == Format::Cza).then(|| Chain::new(&rules));
     let spent = BufferPool::new(how.threads);
-    let mut pipeline = Pipeline::start(source, format, &rules, how.threads, 0, &spent)?;
+    let mut pipeline =
+        Pipeline::start(source, format, &rules, how.threads, 0, &spent, Delays::NONE)?;
     while !reading.is_done() {
         let next = pipeline.next().and_then(|mut next| {
             if let (Next::Piece(piece), Some(chain)) = (&mut next, &mut chain) {

@@ -3,6 +3,7 @@
 //! Chunk k goes to decoder k mod n and comes back from it, so order is kept without a queue of
 //! early arrivals. All channels are bounded; buffers go round.
 
+mod delays;
 mod flow;
 mod guess;
 mod piece;
@@ -23,8 +24,10 @@ use crate::formats::Format;
 use crate::source::{Chunk, Source, Summary};
 use crate::threads::spawn;
 use crate::{Error, Result};
+use delays::Pauses;
 use flow::Flow;
 
+pub(crate) use delays::Delays;
 pub(crate) use guess::{guess_of, over_the_limit};
 pub(crate) use piece::{Hashes, Piece};
 pub(crate) use pool::BufferPool;
@@ -68,11 +71,12 @@ pub(crate) struct Pipeline {
     pool: BufferPool,
     reader: Option<JoinHandle<Summary>>,
     decoders: Vec<JoinHandle<()>>,
+    pauses: Pauses,
 }
 
 impl Pipeline {
     /// Starts reading `source` with `threads` decoders, at least one. `known`: of an archive, the names whose
-    /// pages the caller knows; they are not given again.
+    /// pages the caller knows, all or none; they are not given again.
     pub fn start(
         mut source: Source,
         format: Format,
@@ -80,6 +84,7 @@ impl Pipeline {
         threads: usize,
         known: u64,
         pool: &BufferPool,
+        delays: Delays,
     ) -> Result<Pipeline> {
         let decoder = format.decoder_by(&rules.input, &rules.limits);
         let is_archive = format == Format::Cza;
@@ -113,6 +118,7 @@ impl Pipeline {
                 turns: (thread as u64..).step_by(threads),
                 flow: flow.clone(),
                 pool: pool.clone(),
+                pauses: delays.of_thread(2 + thread as u64),
             };
             decoders.push(spawn("decode", move || {
                 worker.decode(take_chunk, give_piece);
@@ -121,8 +127,10 @@ impl Pipeline {
             decoded.push(take_piece);
         }
         let (reading, buffers) = (flow.clone(), pool.clone());
+        let mut pauses = delays.of_thread(1);
         let reader = spawn("read", move || {
             let admit = |chunk: &[u8]| {
+                pauses.pause();
                 reading.admit(match is_archive {
                     true => cza::memory(chunk, known),
                     false => chunk.len() as u64,
@@ -138,6 +146,7 @@ impl Pipeline {
             pool: pool.clone(),
             reader: Some(reader),
             decoders,
+            pauses: delays.of_thread(0),
         })
     }
 
@@ -146,13 +155,18 @@ impl Pipeline {
         mut pieces: replay::Reader,
         summary: Summary,
         pool: &BufferPool,
+        delays: Delays,
     ) -> Result<Pipeline> {
         let (give, take) = bounded(REPLAYED);
         let flow = Flow::new(BLOCKS_BYTES);
         let (batches, reading) = (pool.clone(), flow.clone());
+        let mut pauses = delays.of_thread(1);
         let reader = spawn("replay", move || {
-            let admit = |bytes| reading.admit(bytes);
-            while let Some(piece) = pieces.next(batches.batch(), admit).transpose() {
+            let mut admit = |bytes| {
+                pauses.pause();
+                reading.admit(bytes);
+            };
+            while let Some(piece) = pieces.next(batches.batch(), &mut admit).transpose() {
                 let failed = piece.is_err();
                 if give.send(piece).is_err() || failed {
                     break;
@@ -168,6 +182,7 @@ impl Pipeline {
             pool: pool.clone(),
             reader: Some(reader),
             decoders: Vec::new(),
+            pauses: delays.of_thread(0),
         })
     }
 
@@ -176,6 +191,7 @@ impl Pipeline {
         if let Some(last) = self.handed.take() {
             self.flow.done(last);
         }
+        self.pauses.pause();
         let from = &self.decoded[self.turn % self.decoded.len()];
         match from.recv_timeout(PATIENCE) {
             Ok(piece) => {
@@ -231,7 +247,7 @@ fn read(
     decoder: &dyn Decoder,
     chunks: &[Sender<Result<Chunk>>],
     pool: &BufferPool,
-    admit: impl Fn(&[u8]),
+    mut admit: impl FnMut(&[u8]),
 ) -> Summary {
     for turn in 0.. {
         let to = &chunks[turn % chunks.len()];
@@ -265,6 +281,7 @@ struct Worker {
     turns: std::iter::StepBy<std::ops::RangeFrom<u64>>,
     flow: Flow,
     pool: BufferPool,
+    pauses: Pauses,
 }
 
 impl Worker {
@@ -295,6 +312,7 @@ impl Worker {
                     last,
                     hashes: None,
                 };
+                self.pauses.pause();
                 alive = pieces.send(Ok(piece)).is_ok();
                 at[1].fetch_add(1, Ordering::Relaxed);
                 alive.then(|| self.pool.batch())

@@ -12,7 +12,7 @@ use crate::formats::Format;
 use crate::memory::{ALLOCATION, check_room};
 use crate::model::Limits;
 use crate::pipeline::guess_of;
-use crate::pipeline::{BufferPool, Next, Pipeline};
+use crate::pipeline::{BufferPool, Delays, Next, Pipeline};
 use crate::rules::InputRules;
 use crate::source::{InputName, Source, SourceOptions};
 
@@ -139,7 +139,8 @@ impl Loading {
         let input = source.name().clone();
         let mut chain = (format == Format::Cza).then(|| Chain::new(rules));
         let spent = BufferPool::new(threads);
-        let mut pipeline = Pipeline::start(source, format, rules, threads, 0, &spent)?;
+        let mut pipeline =
+            Pipeline::start(source, format, rules, threads, 0, &spent, Delays::NONE)?;
         loop {
             match pipeline.next()? {
                 Next::Idle => {}

@@ -3,11 +3,14 @@
 //!
 //! Only what is replayed, or read again from regular files that have been as they are for a while: of them format and
 //! names are known, and opening them neither waits nor has anything to say. What cannot be begun is left to its turn,
-//! and so are its errors.
+//! and so are its errors. An archive's names are known once all of it was applied, and not before: the decoders that
+//! are begun here leave out the names they are told are known, and the hosts of the others would be missing. So an
+//! archive that is read with its names, as a run does that goes on inside it, is begun again at its turn only.
 
-use super::Run;
+use super::archive::Following;
 use super::begin::Begun;
 use super::unchanged::Stamp;
+use super::{Reading, Run};
 use crate::cza;
 use crate::formats::Format;
 use crate::pipeline::{Piece, Pipeline};
@@ -27,10 +30,16 @@ pub(super) struct Ahead {
 
 impl Run<'_> {
     /// Begins the next input if the threads of this one, of which `piece` is, have little left to do.
-    pub(super) fn look_further(&mut self, pipeline: &Pipeline, piece: &Piece, is_archive: bool) {
+    pub(super) fn look_further(
+        &mut self,
+        pipeline: &Pipeline,
+        piece: &Piece,
+        reading: &Reading<'_>,
+    ) {
         if self.ahead.is_some() || !pipeline.is_ending() {
             return;
         }
+        let is_archive = reading.archive.is_some();
         // Names are known by then.
         let chunk = &piece.chunk.bytes;
         let fits = match is_archive {
@@ -39,7 +48,7 @@ impl Run<'_> {
             false => chunk.len() <= LARGE,
         };
         if fits {
-            self.ahead = self.begin_ahead();
+            self.ahead = self.begin_ahead(reading);
         }
     }
 
@@ -59,7 +68,7 @@ impl Run<'_> {
         (pass < self.progress.repeat && self.job.until.is_none()).then_some((pass + 1, 0))
     }
 
-    fn begin_ahead(&self) -> Option<Ahead> {
+    fn begin_ahead(&self, reading: &Reading<'_>) -> Option<Ahead> {
         let (pass, input) = self.next_input()?;
         if let Ok(Some(begun)) = self.begin_replay(input) {
             return Some(Ahead { pass, input, begun });
@@ -77,9 +86,12 @@ impl Run<'_> {
             .parse()
             .ok()?;
         let known = match input == self.progress.input {
-            true => self.engine.names_known(),
+            true => reading.archive.as_ref().map_or(0, Following::known),
             false => self.known_names(input),
         };
+        if format == Format::Cza && known == 0 {
+            return None;
+        }
         let source = Source::open(&name, &self.job.limits, &self.job.source).ok()?;
         let begun = self.begin(Some(stamp), format, source, known).ok()?;
         Some(Ahead { pass, input, begun })

@@ -17,11 +17,18 @@ use crate::{Error, Result};
 /// How far an archive was followed.
 pub(super) struct Following {
     chain: Chain,
+    /// Its names whose pages were known before it was begun: all or none.
+    known: u64,
     /// Where an earlier run stopped, until that is reached.
     until: Option<Place>,
 }
 
 impl Following {
+    /// Its names whose pages were known before it was begun: all or none.
+    pub fn known(&self) -> u64 {
+        self.known
+    }
+
     /// Bytes of memory that what is told by hosts takes, with `names` names to come.
     pub fn bytes_with(&self, names: u64) -> u64 {
         self.chain.bytes_with(names)
@@ -32,15 +39,17 @@ impl Run<'_> {
     /// Begins with an archive, or goes on from `place`.
     pub(super) fn follow_archive(&mut self, place: Place) -> Following {
         let at = self.progress.input as usize;
+        let known = self.known_names(at as u64);
         let names = self.names.get_mut(at).map(std::mem::take);
         self.engine.set_names(names.unwrap_or_default());
         Following {
             chain: Chain::new(&self.rules()),
+            known,
             until: (place.records > 0).then_some(place),
         }
     }
 
-    /// Names of an input, if it is an archive, whose pages are known from an earlier pass.
+    /// Names of an input, if it is an archive, whose pages are known from an earlier pass: all or none.
     pub(super) fn known_names(&self, input: u64) -> u64 {
         let names = self.names.get(input as usize);
         names.map_or(0, NameMap::len)

@@ -9,7 +9,7 @@ use crate::batch::Rules;
 use crate::formats::{Format, is_decided};
 use crate::ingest::Note;
 use crate::ingest::input::guessed;
-use crate::pipeline::{PATIENCE, Pipeline};
+use crate::pipeline::{Delays, PATIENCE, Pipeline};
 use crate::source::{Compression, InputName, Restart, Source};
 use crate::store::{Input, Place};
 use crate::threads::spawn;
@@ -106,8 +106,22 @@ impl Run<'_> {
             compression,
             compressed_len,
             replayed: false,
-            pipeline: Pipeline::start(source, format, &rules, threads, known, &self.spent)?,
+            pipeline: Pipeline::start(
+                source,
+                format,
+                &rules,
+                threads,
+                known,
+                &self.spent,
+                self.delays(),
+            )?,
         })
+    }
+
+    /// Delays of the pipeline that is begun, for tests.
+    pub(super) fn delays(&self) -> Delays {
+        let at = (u64::from(self.progress.pass) << 32) + self.progress.input;
+        Delays::new(self.job.delays, at)
     }
 
     /// Opens an input, and waits for its first bytes if its format is to be guessed. `None`:

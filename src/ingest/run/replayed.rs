@@ -103,7 +103,7 @@ impl Run<'_> {
             compression: kept.compression,
             compressed_len: kept.compressed_len,
             replayed: true,
-            pipeline: Pipeline::replay(reader, kept.summary.clone(), &self.spent)?,
+            pipeline: Pipeline::replay(reader, kept.summary.clone(), &self.spent, self.delays())?,
         }))
     }
 
