@@ -12,6 +12,7 @@ use cashrank::Limits;
 use cashrank::ingest::{Job, Note, Observer, Standing, ingest};
 use cashrank::snapshot::{RANK_BYTES, publish};
 use cashrank::source::InputName;
+use cashrank::store::rows::KeepRows;
 use cashrank::store::{Opened, RealDisk, Settings, Store, checkpoint, open_view};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -44,7 +45,13 @@ fn make(folder: &Path) -> Settings {
 
 fn open(folder: &Path, settings: &Settings) -> Opened {
     let (disk, limits) = (Arc::new(RealDisk), Limits::default());
-    let opened = Store::open(disk, &folder.join("store"), settings, &limits);
+    let opened = Store::open(
+        disk,
+        &folder.join("store"),
+        settings,
+        &limits,
+        KeepRows::None,
+    );
     opened.expect("the store opens")
 }
 

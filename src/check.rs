@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::memory::check_room;
 use crate::pipeline::REPLAY;
 use crate::snapshot::{Columns, Info, Latest, Snapshot};
+use crate::store::rows::{ROWS, number_of};
 use crate::store::{Disk, SNAPSHOTS, View, identity_of, open_view_to, verify_spool};
 use crate::{Error, Result};
 
@@ -190,7 +191,7 @@ impl Checked {
 
     fn list(&mut self, disk: &dyn Disk, dir: &Path) {
         let own = |name: &str| {
-            const OTHERS: [&str; 5] = ["lock", "marks", REPLAY, SNAPSHOTS, "spool"];
+            const OTHERS: [&str; 6] = ["lock", "marks", REPLAY, ROWS, SNAPSHOTS, "spool"];
             OTHERS.contains(&name) || crate::store::PARTS.iter().any(|part| part.name == name)
         };
         let number = |name: &str| name.parse::<u64>().is_ok();
@@ -198,6 +199,10 @@ impl Checked {
             |name: &str| is_snapshot(name) || name == "latest.json" || name.ends_with(".tmp");
         self.list_one(disk, dir, own);
         self.list_one(disk, &dir.join("marks"), number);
+        // A store of version 1 has no such folder.
+        if disk.list(&dir.join(ROWS)).is_ok() {
+            self.list_one(disk, &dir.join(ROWS), |name| number_of(name).is_some());
+        }
         self.list_one(disk, &dir.join(SNAPSHOTS), published);
     }
 

@@ -12,12 +12,14 @@ use cashrank::decode::Reason;
 use cashrank::engine::{Config, Counters, Estimator, SelfLinks, Span, WindowPolicy};
 use cashrank::formats::Format;
 use cashrank::ingest::{
-    Every, Job, Note, Observer, Outcome, REPLAY_BYTES, StandardInput, Standing, Stream, ingest,
+    Every, Job, Note, Observer, Outcome, REPLAY_BYTES, ROWS_BYTES, StandardInput, Standing, Stream,
+    ingest,
 };
 use cashrank::memory::{Need, available, human};
 use cashrank::rules::Follow;
 use cashrank::snapshot::{Info, RANK_BYTES};
 use cashrank::source::InputName;
+use cashrank::store::rows::KeepRows;
 use cashrank::store::{RealDisk, Settings, SpoolOptions, Unverified, settings_of};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -89,6 +91,11 @@ pub struct Args {
     /// none [default: 8G or half of what is free there, whichever is less].
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     replay_disk: Option<u64>,
+    /// Most disk to take for the links of all pages, kept in the store: 1 to 4 bytes a link. What needs them (exact
+    /// PageRank, who links to a page) reads no input again. none: keep none [default: in a new store 8G or half of what is free
+    /// there, whichever is less; else as it was begun].
+    #[arg(long, value_name = "SIZE|none", value_parser = size_or_none)]
+    keep_rows: Option<u64>,
     /// With --repeat: end with the first pass after which the certified bound on the L1 error is EPS or
     /// less.
     #[arg(long, value_name = "EPS", requires = "repeat")]
@@ -217,6 +224,14 @@ fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A number of bytes; 0: none.
+fn size_or_none(text: &str) -> Result<u64, String> {
+    match text {
+        "none" => Ok(0),
+        _ => some_bytes(text).map_err(|what| format!("{what}; or none")),
+    }
+}
+
 fn every(text: &str) -> Result<Every, String> {
     let wrong =
         || format!("{text:?}: a number of records like 50000, or a time like 60s, 5m or 1h");
@@ -305,6 +320,7 @@ impl Args {
             replay_bytes: self
                 .replay_disk
                 .unwrap_or_else(|| REPLAY_BYTES.min(free_bytes(&self.store) / 2)),
+            keep_rows: self.keep_rows(),
             until: self.until,
             complete: self.complete,
             strict: self.strict,
@@ -325,6 +341,22 @@ impl Args {
             delays: None,
             stop: Arc::new(AtomicBool::new(false)),
         })
+    }
+
+    fn keep_rows(&self) -> KeepRows {
+        match self.keep_rows {
+            Some(0) => KeepRows::None,
+            Some(most) => KeepRows::AtMost(most),
+            None => {
+                // What they take already is theirs.
+                let folder = std::fs::read_dir(self.store.join("rows"))
+                    .into_iter()
+                    .flatten();
+                let sizes = folder.filter_map(|file| Some(file.ok()?.metadata().ok()?.len()));
+                let free = free_bytes(&self.store).saturating_add(sizes.sum());
+                KeepRows::Usual(ROWS_BYTES.min(free / 2))
+            }
+        }
     }
 
     fn spool_options(&self) -> SpoolOptions {
@@ -518,6 +550,9 @@ impl Observer for Talk {
             Note::Unchecked { input, members } => format!(
                 "{input}: {} frame(s) without a checksum: what they hold could not be verified",
                 thousands(members)
+            ),
+            Note::RowsGivenUp { reason } => format!(
+                "the links of pages are kept no more: {reason}; all else goes on as without them"
             ),
             Note::Bound { pass, bound: found } => format!("pass {pass}: bound {}", bound(found)),
             Note::Withheld { unverified } => withheld(unverified),

@@ -172,6 +172,14 @@ fn write_report(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> {
             thousands(chunks)
         )?;
     }
+    if let (Some(rows), Some(links)) = (report.rows, report.row_links) {
+        write!(
+            out,
+            "; {} links of {} pages",
+            thousands(links),
+            thousands(rows)
+        )?;
+    }
     if let (Some(names), Some(rows), Some(admissions)) =
         (report.names, report.history_rows, report.admissions)
     {

@@ -59,6 +59,11 @@ pub trait Archive {
     fn page(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()>;
     /// A record admitted pages from `admission.first` on.
     fn admission(&mut self, admission: Admission) -> Result<()>;
+    /// A visit found these links of a page, or found it gone: its row. `again`: it had one before.
+    fn row(&mut self, page: PageId, gone: bool, links: Links<'_>, again: bool) -> Result<()> {
+        let _ = (page, gone, links, again);
+        Ok(())
+    }
     /// A run of the history, all of it after mark `interval` and before the next. Returns notes to be
     /// used again, these or others.
     fn run(&mut self, interval: u64, notes: Notes) -> Result<Notes>;
@@ -436,12 +441,16 @@ impl<A: Archive> Engine<A> {
                     targets: self.targets(batch, entry, &ahead, &mut targets),
                     weights: &weights,
                 };
+                let again = self.has_row(page);
+                self.archive.row(page, false, links, again)?;
                 self.visit(page, links, age::NOW, self.time);
                 self.targets = targets;
                 self.ahead = ahead;
                 self.weights = weights;
             }
             What::Gone => {
+                let again = self.has_row(page);
+                self.archive.row(page, true, Links::NONE, again)?;
                 self.visit(page, Links::NONE, age::GONE, self.time);
             }
             What::Unchanged => {
@@ -491,6 +500,11 @@ impl<A: Archive> Engine<A> {
             self.times.note(time, self.ledger.totals().clock, seconds);
         }
         Ok(())
+    }
+
+    /// Whether a visit before left a row of the page: visits that complete a pass don't.
+    fn has_row(&self, page: PageId) -> bool {
+        !matches!(self.ledger.age(page), age::NEVER | age::COMPLETED)
     }
 
     /// The entry's targets: of those `ahead`, or put into `targets`.

@@ -26,6 +26,7 @@ use crate::memory::Need;
 use crate::model::Limits;
 use crate::snapshot::Info;
 use crate::source::{InputName, SourceOptions};
+use crate::store::rows::{KeepRows, Reason as GivenUp};
 use crate::store::{Settings, SpoolOptions};
 
 pub use convert::{Conversion, Converted, convert};
@@ -33,6 +34,9 @@ pub use run::ingest;
 
 /// The usual [`Job::replay_bytes`].
 pub const REPLAY_BYTES: u64 = 8 << 30;
+
+/// The usual bytes of disk for kept rows ([`Job::keep_rows`]).
+pub const ROWS_BYTES: u64 = 8 << 30;
 
 /// How often something is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +65,8 @@ pub struct Job {
     /// Bytes of disk for what one pass read, resolved, so that those after it need not read and decode it again;
     /// 0: none.
     pub replay_bytes: u64,
+    /// Whether the links of pages are kept in the store.
+    pub keep_rows: KeepRows,
     /// Leave out passes once the certified bound on the L1 error is so low.
     pub until: Option<f64>,
     /// Visit the nodes known as targets only at the end of each pass.
@@ -106,6 +112,7 @@ impl Job {
             format: None,
             repeat: 1,
             replay_bytes: REPLAY_BYTES,
+            keep_rows: KeepRows::Usual(ROWS_BYTES),
             until: None,
             complete: false,
             strict: false,
@@ -301,6 +308,11 @@ pub enum Note<'a> {
         input: &'a InputName,
         /// How often.
         sources: u64,
+    },
+    /// The links of pages are kept no more, and those kept before are dropped. Told once.
+    RowsGivenUp {
+        /// Why.
+        reason: GivenUp,
     },
     /// An input, or what follows of it, is read again by passes that might have replayed what one before had read.
     NotReplayed {

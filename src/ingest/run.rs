@@ -44,7 +44,13 @@ const AHEAD: usize = 64;
 /// last checkpoint, and after bad input or a stop from outside a fresh one.
 pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Result<Outcome> {
     check_job(job)?;
-    let opened = Store::open(disk.clone(), &job.store, &job.settings, &job.limits)?;
+    let opened = Store::open(
+        disk.clone(),
+        &job.store,
+        &job.settings,
+        &job.limits,
+        job.keep_rows,
+    )?;
     if opened.new {
         observer.note(Note::Created { store: &job.store });
     }
@@ -105,6 +111,8 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         disk,
     };
     run.tell_memory();
+    run.tell_rows();
+    run.release_rows()?;
     run.progress.finished |= run.is_between_passes() && run.is_near_enough()?;
     if (finished || run.progress.finished)
         && !run.owes_snapshot()
@@ -170,6 +178,8 @@ enum Ended {
 impl Run<'_> {
     fn go(mut self) -> Result<Outcome> {
         while self.progress.pass <= self.progress.repeat && !self.progress.finished {
+            let first = self.progress.pass == 1;
+            self.engine.archive_mut().append_rows(first);
             if self.progress.pass > 1 && self.progress.input == 0 && self.progress.place.offset == 0
             {
                 self.engine.begin_pass()?;
@@ -627,6 +637,19 @@ impl Run<'_> {
 
     pub(super) fn check_spool(&self) -> Result<()> {
         self.spooling.as_ref().map_or(Ok(()), Spooling::check)
+    }
+
+    /// Says if rows were given up.
+    fn tell_rows(&mut self) {
+        if let Some(reason) = self.engine.archive_mut().rows_given_up() {
+            self.observer.note(Note::RowsGivenUp { reason });
+        }
+    }
+
+    /// Drops row files that were compacted, but for the one that readers of the current snapshot use.
+    fn release_rows(&mut self) -> Result<()> {
+        let named = snapshot::latest_rows(&*self.disk, &self.job.store);
+        self.engine.archive_mut().release_rows(named)
     }
 
     fn stop_asked(&self) -> bool {

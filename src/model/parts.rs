@@ -19,7 +19,7 @@ const RESTORE: &str = "restore the whole store from a copy, or ingest the inputs
 pub(crate) const MEMORY: &str = "memory";
 
 /// All parts that may be damaged.
-pub const PARTS: [Part; 12] = [
+pub const PARTS: [Part; 13] = [
     Part {
         name: "identity.json",
         meaning: "nothing can be read",
@@ -45,6 +45,13 @@ pub const PARTS: [Part; 12] = [
         name: "marks/*",
         meaning: "no more snapshots are made from it; published ones stay readable",
         remedy: RESTORE,
+    },
+    Part {
+        name: "rows/*",
+        meaning: "what needs the links of pages stops, and so does ingesting if the end is damaged; published \
+                  snapshots stay readable",
+        remedy: "ingest on with --keep-rows none, which drops them; or restore the whole store from a copy, or ingest \
+                 the inputs into a new store",
     },
     Part {
         name: "urls",
@@ -96,6 +103,7 @@ pub fn part_of(path: &Path) -> Option<&'static Part> {
         "latest.json" => "snapshots/latest.json",
         name if name.ends_with(".snapshot") => "snapshots/*.snapshot",
         _ if within("marks") => "marks/*",
+        _ if within("rows") => "rows/*",
         _ if within("spool") => "spool/*",
         name => name,
     };
@@ -130,6 +138,7 @@ mod tests {
         for (path, name) in [
             ("s/cash", "cash"),
             ("s/marks/12", "marks/*"),
+            ("s/rows/3.index", "rows/*"),
             ("s/snapshots/000000000012.snapshot", "snapshots/*.snapshot"),
             ("s/snapshots/latest.json", "snapshots/latest.json"),
             ("s/urls.index", "urls.index"),

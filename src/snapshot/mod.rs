@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Counters, EngineState, Totals, Window};
+use crate::store::rows::Standing;
 use crate::store::{
     Disk, NameLengths, SNAPSHOTS, Settings, from_text, read_whole, to_text, write_whole,
 };
@@ -129,12 +130,21 @@ impl Info {
 pub(crate) struct Latest {
     pub snapshot: String,
     pub names: NameLengths,
+    /// The rows of links as of the snapshot.
+    #[serde(default, skip_serializing_if = "Standing::is_not_kept")]
+    pub rows: Standing,
 }
 
 /// What had been read at the current snapshot of the store in `dir`, if it has one that can be read.
 pub(crate) fn latest_counters(disk: &dyn Disk, dir: &Path) -> Option<Counters> {
     let snapshot = Snapshot::latest(disk, dir).ok()?;
     Some(snapshot.info().counters.clone())
+}
+
+/// Number of the row file that the current snapshot of the store in `dir` names.
+pub(crate) fn latest_rows(disk: &dyn Disk, dir: &Path) -> Option<u64> {
+    let latest = Latest::read(disk, dir).ok()??;
+    latest.rows.kept().map(|kept| kept.number)
 }
 
 /// Whether all of the current snapshot is as it was written.

@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::{COLUMNS, Column, ENTRY, Info, Latest, MAGIC, SNAPSHOTS, TRAILER, column};
 use crate::decode::Time;
 use crate::engine::{CHUNK_PAGES, Fingerprint, PageId};
+use crate::store::rows::{KeptRows, RowsOf, Standing};
 use crate::store::{self, Disk, DiskFile, NameReader, number};
 use crate::{Error, Result};
 
@@ -16,6 +17,8 @@ pub struct Snapshot {
     pub(super) columns: Columns,
     pub(super) names: NameReader,
     pub(super) store: PathBuf,
+    /// `None`: it is not the current one.
+    rows: Option<RowsOf>,
 }
 
 /// A snapshot's file: all but the names.
@@ -63,6 +66,8 @@ impl Snapshot {
             // A writer with --keep-snapshots may have removed it since: then there is a newer one.
             match (opened, Latest::current(disk, store)?) {
                 (Err(_), now) if now != latest => latest = now,
+                // Nor are the rows kept that a compaction has replaced.
+                (Ok(opened), now) if now != latest && opened.rows_failed() => latest = now,
                 (Err(Error::Io { path, source, .. }), _)
                     if source.kind() == std::io::ErrorKind::NotFound =>
                 {
@@ -103,9 +108,14 @@ impl Snapshot {
         if columns.info.settings != settings {
             return Err(columns.damaged("it is of a store with other settings"));
         }
+        let current = path
+            .file_name()
+            .is_some_and(|name| name == &*latest.snapshot);
+        let pages = columns.info.pages;
         Ok(Snapshot {
             columns,
             names,
+            rows: current.then(|| RowsOf::new(disk, store, latest.rows, pages)),
             store: store.into(),
         })
     }
@@ -131,6 +141,30 @@ impl Snapshot {
     /// The store it belongs to.
     pub fn store(&self) -> &Path {
         &self.store
+    }
+
+    fn rows_failed(&self) -> bool {
+        self.rows.as_ref().is_some_and(RowsOf::failed)
+    }
+
+    /// The rows of links as of this snapshot, which must be the store's current one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if there are none, which says why; [`Error::Damaged`].
+    pub fn rows(&self) -> Result<KeptRows> {
+        match &self.rows {
+            Some(rows) => rows.rows(),
+            None => Err(Error::Refused(format!(
+                "{}: only the current snapshot of a store has rows of links",
+                self.columns.path.display()
+            ))),
+        }
+    }
+
+    /// Whether there are rows; `None`: this is not the store's current snapshot.
+    pub fn rows_standing(&self) -> Option<&Standing> {
+        self.rows.as_ref().map(RowsOf::standing)
     }
 
     /// All pages, in number order.

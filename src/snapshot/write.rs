@@ -41,6 +41,7 @@ pub fn publish(
     let latest = Latest {
         snapshot: name,
         names: view.name_lengths(),
+        rows: *view.rows_standing(),
     };
     latest.write(disk, view.dir())?;
     if keep > 0 {

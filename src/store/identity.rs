@@ -17,8 +17,10 @@ use crate::model::Limits;
 use crate::rules::InputRules;
 use crate::{Error, Result};
 
-/// Version of the store's layout.
-pub const VERSION: u32 = 1;
+/// Version of the store's layout. Of version 1, which had no kept rows, stores are read and go on without.
+pub const VERSION: u32 = 2;
+/// The first version with kept rows.
+const WITH_ROWS: u32 = 2;
 const FILE: &str = "identity.json";
 
 /// Everything that changes results. Threads, checkpoints and memory are not among it.
@@ -66,6 +68,7 @@ pub(crate) struct Identity {
     pub key: HashKey,
     /// XXH3-64 of the file.
     pub hash: u64,
+    version: u32,
 }
 
 /// There is no store in `dir`.
@@ -96,7 +99,13 @@ impl Identity {
             settings,
             key,
             hash: xxh3_64(&text),
+            version: VERSION,
         })
+    }
+
+    /// Whether its store may keep rows.
+    pub fn has_rows(&self) -> bool {
+        self.version >= WITH_ROWS
     }
 
     /// Reads the identity of a store.
@@ -112,9 +121,9 @@ impl Identity {
         let value: serde_json::Value = serde_json::from_slice(&text)
             .map_err(|error| Error::damaged(&path, error.to_string()))?;
         let version = value.get("cashrank_store").and_then(|v| v.as_u64());
-        if version.is_some_and(|version| version != u64::from(VERSION)) {
+        if version.is_some_and(|version| !(1..=u64::from(VERSION)).contains(&version)) {
             return Err(Error::Refused(format!(
-                "{}: a store of version {}; this cashrank reads version {VERSION}: use the \
+                "{}: a store of version {}; this cashrank reads versions 1 to {VERSION}: use the \
                  cashrank that made it, or ingest the inputs into a new store",
                 path.display(),
                 version.unwrap_or_default()
@@ -131,6 +140,7 @@ impl Identity {
             key: HashKey([half(0..16)?, half(16..32)?]),
             settings: file.settings,
             hash: xxh3_64(&text),
+            version: file.cashrank_store,
         })
     }
 }

@@ -1,7 +1,7 @@
 //! An append-only file of checksummed blocks, with an index of where each begins.
 //!
 //! URL text and fingerprints are kept so. Blocks are in page order; a block holds a stretch of
-//! pages. Appending touches only bytes past the committed length, so readers who keep to a
+//! pages (of kept rows: of rows, numbered from 0). Appending touches only bytes past the committed length, so readers who keep to a
 //! published length are never disturbed, and recovery is a cut.
 //!
 //! ```text
@@ -123,6 +123,17 @@ impl BlockLog {
         self.data_tail.len()
     }
 
+    /// Bytes of all blocks, those that wait for [`BlockLog::flush`] among them.
+    pub fn bytes(&self) -> u64 {
+        self.lengths.data + self.data_tail.len() as u64
+    }
+
+    /// Cuts to the committed lengths, whatever was appended since: nothing more will be.
+    pub fn give_back(self, lengths: LogLengths) -> Result<()> {
+        cut(&self.path, &*self.data, lengths.data)?;
+        cut(&index_path(&self.path), &*self.index, lengths.index)
+    }
+
     /// Writes what was appended. Durable only after [`BlockLog::sync`].
     pub fn flush(&mut self) -> Result<()> {
         let write = Error::io(&self.path, "append");
@@ -206,6 +217,46 @@ impl BlockLog {
             .read_at(bytes.as_flattened_mut(), at * ENTRY)
             .map_err(Error::reading(index_path(&self.path)))?;
         Ok((u64::from_le_bytes(bytes[0]), u64::from_le_bytes(bytes[1])))
+    }
+
+    /// Blocks, as the index has them.
+    pub fn entries(&self) -> u64 {
+        self.lengths.index / ENTRY
+    }
+
+    /// The beginning of the payload of block `at`, as long as `len` says that it is given its first `least` bytes;
+    /// number of the block's first page, and of its pages. The block's checksum is not looked at.
+    pub fn front(
+        &self,
+        at: u64,
+        least: usize,
+        len: impl FnOnce(&[u8]) -> Option<usize>,
+    ) -> Result<(Vec<u8>, u64, u32)> {
+        let (_, offset) = self.entry(at)?;
+        let damaged = || Error::damaged(&self.path, format!("block at byte {offset} is none"));
+        let read = |from: u64, bytes: &mut [u8]| {
+            let end = from.checked_add(bytes.len() as u64);
+            match end.is_some_and(|end| end <= self.lengths.data) {
+                true => self
+                    .data
+                    .read_at(bytes, from)
+                    .map_err(Error::reading(&self.path)),
+                false => Err(damaged()),
+            }
+        };
+        let mut bytes = vec![0; HEADER + least];
+        read(offset, &mut bytes)?;
+        let (first, pages) = (number(&bytes[..8]), number(&bytes[8..12]) as u32);
+        let payload = number(&bytes[12..16]);
+        bytes.drain(..HEADER);
+        let len = len(&bytes).filter(|&len| len >= least && len as u64 <= payload);
+        let len = len.ok_or_else(damaged)?;
+        if offset + (HEADER + len) as u64 > self.lengths.data {
+            return Err(damaged());
+        }
+        bytes.resize(len, 0);
+        read(offset + (HEADER + least) as u64, &mut bytes[least..])?;
+        Ok((bytes, first, pages))
     }
 
     /// The block that holds `page`.
@@ -302,7 +353,7 @@ impl BlockLog {
                         return Err(Error::damaged(
                             &self.path,
                             format!(
-                                "block at byte {offset} begins with page {}, expected {page}",
+                                "block at byte {offset} begins with number {}, expected {page}",
                                 block.first
                             ),
                         ));

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::identity::Identity;
 use super::names::NameLengths;
 use super::progress::Progress;
+use super::rows::RowsState;
 use crate::engine::EngineState;
 use crate::{Error, Result};
 
@@ -43,6 +44,10 @@ pub(crate) struct Manifest {
     pub correction_slots: u64,
     /// How far the inputs were read.
     pub progress: Progress,
+    /// What there is of kept rows. Coded behind all else, and only if there is something to say: stores of version
+    /// 1 have none.
+    #[serde(skip)]
+    pub rows: RowsState,
 }
 
 /// One run of the history.
@@ -64,6 +69,10 @@ impl Manifest {
         let mut bytes = vec![0; 8];
         bincode::serde::encode_into_std_write(self, &mut bytes, CODING)
             .map_err(|error| error.to_string())?;
+        if self.rows != RowsState::default() {
+            bincode::serde::encode_into_std_write(&self.rows, &mut bytes, CODING)
+                .map_err(|error| error.to_string())?;
+        }
         match bytes.len() {
             0..=BYTES_MAX => Ok(bytes),
             len => Err(format!(
@@ -85,12 +94,19 @@ impl Manifest {
 
     /// The manifest of an unsealed value.
     pub fn from_bytes(content: &[u8]) -> std::result::Result<Manifest, String> {
-        let (manifest, len) = bincode::serde::decode_from_slice(content, CODING)
-            .map_err(|error| format!("the manifest cannot be read: {error}"))?;
-        if len != content.len() {
-            return Err("the manifest is longer than it should be".into());
+        let unreadable = |error| format!("the manifest cannot be read: {error}");
+        let (mut manifest, len): (Manifest, usize) =
+            bincode::serde::decode_from_slice(content, CODING).map_err(unreadable)?;
+        let rest = &content[len..];
+        if rest.is_empty() {
+            return Ok(manifest);
         }
-        Ok(manifest)
+        let (rows, len) = bincode::serde::decode_from_slice(rest, CODING).map_err(unreadable)?;
+        manifest.rows = rows;
+        match len == rest.len() {
+            true => Ok(manifest),
+            false => Err("the manifest is longer than it should be".into()),
+        }
     }
 }
 

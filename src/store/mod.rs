@@ -8,11 +8,12 @@
 //! | `cash` | cells and ages, two slots a chunk | `chunks` |
 //! | `correction` | the correction ledger, if there is one: the same | `chunks` |
 //! | `urls`, `fingerprints` (and `.index`) | names in page order, append-only | `names`, `log` |
+//! | `rows/` | rows of links that visits applied, append-only | `rows`, `log` |
 //! | `marks/` | retained copies of the cells | `marks` |
 //! | `snapshots/` | published rankings, immutable; `latest.json` | [`crate::snapshot`] |
 //! | `spool/` | bytes of standard input that no checkpoint covers yet | `spool` |
 //!
-//! **A checkpoint**, at a record boundary: logs appended and synced; new marks synced; changed
+//! **A checkpoint**, at a record boundary: logs and rows appended and synced; new marks synced; changed
 //! chunks written to their other slots, synced; then one redb transaction with history and
 //! manifest. Only after it are the old slots and dropped marks given up.
 //!
@@ -40,6 +41,7 @@ mod overlay;
 mod packing;
 mod progress;
 mod reindex;
+pub mod rows;
 mod spool;
 mod tables;
 mod verify;
@@ -52,7 +54,7 @@ use std::sync::Arc;
 use crate::batch::HashKey;
 use crate::engine::{
     Admission, Archive, Arrays, CHUNK_PAGES, Config, Correction, Engine, EngineState, Fingerprint,
-    Mark, Notes, fold, merge, mergeable,
+    Links, Mark, Notes, PageId, fold, merge, mergeable,
 };
 use crate::memory::Need;
 use crate::model::Limits;
@@ -76,6 +78,7 @@ pub use names::NameLengths;
 pub(crate) use names::{NameReader, kept};
 pub use progress::{Input, Place, Progress, Spooled, Unverified};
 use reindex::reindex;
+use rows::{KeepRows, Reason, RowWriter, Standing, Stop};
 pub(crate) use spool::{Spool, SpoolReader, remove_spool};
 pub use spool::{SpoolOptions, SpoolStanding, Told, spool_standing, verify_spool};
 pub use verify::{Depth, Report};
@@ -97,6 +100,14 @@ pub struct Store {
     cash: Chunks,
     correction: Option<Chunks>,
     names: NameLogs,
+    /// Absent where none are kept.
+    rows: Option<RowWriter>,
+    /// Visits append rows.
+    appends_rows: bool,
+    /// Why rows were given up since somebody asked.
+    gave_up: Option<Reason>,
+    /// A row file that no commit names any more once the next is made.
+    doomed_rows: Option<u64>,
     manifest: Manifest,
     /// The newest run, until it is written.
     packing: Option<Packing>,
@@ -129,6 +140,7 @@ impl Store {
         dir: &Path,
         settings: &Settings,
         limits: &Limits,
+        keep: KeepRows,
     ) -> Result<Opened> {
         let created = match is_store(&*disk, dir)? {
             true => None,
@@ -159,10 +171,15 @@ impl Store {
         drop(reading);
         marks::remove_others(&*disk, dir, &manifest.engine.marks)?;
         remove_unpublished(&*disk, dir)?;
-        let store = Store {
+        rows::remove_others(&*disk, dir, &manifest.rows)?;
+        let mut store = Store {
             cash,
             correction,
             names: NameLogs::open(&*disk, dir, manifest.names, pages)?,
+            rows: None,
+            appends_rows: true,
+            gave_up: None,
+            doomed_rows: None,
             tables: Arc::new(tables),
             writing: None,
             packing: None,
@@ -176,6 +193,7 @@ impl Store {
             manifest,
             disk,
         };
+        store.begin_rows(keep)?;
         let progress = store.manifest.progress.clone();
         let engine = store.into_engine(limits)?;
         Ok(Opened {
@@ -326,6 +344,7 @@ fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
     store.manifest.progress = progress.clone();
     store.manifest.generation += 1;
     store.manifest.names = store.names.sync()?;
+    store.sync_rows()?;
     store.sync_marks()?;
 
     let store = engine.archive();
@@ -388,7 +407,10 @@ impl Store {
         for number in std::mem::take(&mut self.dropped_marks) {
             marks::remove(&*self.disk, &self.dir, number)?;
         }
-        Ok(())
+        match self.doomed_rows.take() {
+            Some(number) => rows::remove(&*self.disk, &self.dir, number),
+            None => Ok(()),
+        }
     }
 
     /// Packs a run: a large one while the engine goes on. Once at a time, so that runs are written in
@@ -425,6 +447,122 @@ impl Store {
     }
 }
 
+/// Kept rows.
+impl Store {
+    /// Opens the row file, or begins it, as asked and as far as the store has rows.
+    fn begin_rows(&mut self, keep: KeepRows) -> Result<()> {
+        let (disk, dir) = (&*self.disk, &*self.dir);
+        let standing = &self.manifest.rows.standing;
+        let empty = self.manifest.engine.totals.pages == 0 && self.identity.has_rows();
+        let most = match keep {
+            KeepRows::None => {
+                if standing.kept().is_some() {
+                    self.give_up_rows(Reason::Asked)?;
+                }
+                return Ok(());
+            }
+            KeepRows::Usual(most) | KeepRows::AtMost(most) => most,
+        };
+        if let Some(kept) = standing.kept() {
+            if kept.lengths.data > most {
+                return self.give_up_rows(Reason::TooLarge(most));
+            }
+            self.rows = Some(RowWriter::open(disk, dir, *kept, most)?);
+        } else if empty {
+            self.rows = Some(RowWriter::create(disk, dir, 1, most)?);
+        } else if let KeepRows::AtMost(_) = keep {
+            return Err(Error::Refused(format!(
+                "{}: the store has pages and keeps no rows of links ({}), and they cannot be had \
+                 afterwards; leave --keep-rows out, or ingest the inputs into a new --store",
+                dir.display(),
+                standing.why_not()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Whether visits append rows, if they are kept: those of repeated passes have nothing new.
+    pub(crate) fn append_rows(&mut self, append: bool) {
+        self.appends_rows = append;
+    }
+
+    /// Whether there are rows.
+    pub fn rows_standing(&self) -> &Standing {
+        &self.manifest.rows.standing
+    }
+
+    /// Why rows were given up, if they were since this was last asked.
+    pub fn rows_given_up(&mut self) -> Option<Reason> {
+        self.gave_up.take()
+    }
+
+    /// Removes row files of before compactions, but for the one that the current snapshot names.
+    pub(crate) fn release_rows(&mut self, named: Option<u64>) -> Result<()> {
+        let retired = &mut self.manifest.rows.retired;
+        let (stay, go) = std::mem::take(retired)
+            .into_iter()
+            .partition(|number| named == Some(*number));
+        *retired = stay;
+        let go: Vec<u64> = go;
+        let removed = go
+            .into_iter()
+            .try_for_each(|number| rows::remove(&*self.disk, &self.dir, number));
+        self.noting(removed)
+    }
+
+    /// Makes rows durable, and compacts them if half are superseded.
+    fn sync_rows(&mut self) -> Result<()> {
+        let Some(rows) = &mut self.rows else {
+            return Ok(());
+        };
+        let (disk, dir) = (&*self.disk, &*self.dir);
+        match rows.sync(disk, dir) {
+            Ok(kept) => self.manifest.rows.standing = Standing::Kept(kept),
+            Err(stop) => return self.stop_rows(stop),
+        }
+        let pages = self.manifest.engine.totals.pages;
+        match rows::compact(disk, dir, rows, pages) {
+            Ok(None) => {}
+            Ok(Some(new)) => {
+                self.manifest.rows.retired.push(rows.kept().number);
+                *rows = new;
+            }
+            // The old file goes on.
+            Err(Stop::GiveUp(_)) => {}
+            Err(Stop::Failed(error)) => return Err(error),
+        }
+        self.manifest.rows.standing = Standing::Kept(*rows.kept());
+        Ok(())
+    }
+
+    fn stop_rows(&mut self, stop: Stop) -> Result<()> {
+        match stop {
+            Stop::GiveUp(reason) => self.give_up_rows(reason),
+            Stop::Failed(error) => Err(error),
+        }
+    }
+
+    /// Keeps no more rows. The next commit says so; then their file goes.
+    fn give_up_rows(&mut self, reason: Reason) -> Result<()> {
+        self.gave_up = Some(reason);
+        let committed = self.manifest.rows.standing.kept().copied();
+        self.doomed_rows = committed.map(|kept| kept.number);
+        let standing = Standing::GivenUp(reason);
+        self.manifest.rows.standing = standing;
+        let Some(writer) = self.rows.take() else {
+            return Ok(());
+        };
+        let number = writer.kept().number;
+        match committed {
+            Some(kept) => writer.cut(kept.lengths),
+            None => {
+                drop(writer);
+                rows::remove(&*self.disk, &self.dir, number)
+            }
+        }
+    }
+}
+
 impl Archive for Store {
     fn page(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()> {
         let appended = self.names.append(fingerprint, name);
@@ -438,6 +576,19 @@ impl Archive for Store {
                 self.noting(put)
             }
             None => Ok(()),
+        }
+    }
+
+    fn row(&mut self, page: PageId, gone: bool, links: Links<'_>, again: bool) -> Result<()> {
+        let Some(rows) = self.rows.as_mut().filter(|_| self.appends_rows) else {
+            return Ok(());
+        };
+        match rows.append(page, gone, links, again) {
+            Ok(()) => Ok(()),
+            Err(stop) => {
+                let stopped = self.stop_rows(stop);
+                self.noting(stopped)
+            }
         }
     }
 
@@ -535,7 +686,7 @@ fn clear_unfinished(disk: &dyn Disk, aside: &Path) -> Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         names => names.map_err(Error::io(dir, "list")),
     };
-    for dir in ["marks", SNAPSHOTS] {
+    for dir in ["marks", rows::ROWS, SNAPSHOTS] {
         if !list(&aside.join(dir))?.is_empty() {
             return Err(Error::Refused(format!(
                 "{}: is in the way, and in use; rename it",
@@ -544,7 +695,7 @@ fn clear_unfinished(disk: &dyn Disk, aside: &Path) -> Result<()> {
         }
     }
     for name in list(aside)? {
-        if ![LOCK, "marks", SNAPSHOTS].contains(&&name[..]) {
+        if ![LOCK, "marks", rows::ROWS, SNAPSHOTS].contains(&&name[..]) {
             let path = aside.join(name);
             disk.remove(&path).map_err(Error::io(&path, "remove"))?;
         }
@@ -555,6 +706,7 @@ fn clear_unfinished(disk: &dyn Disk, aside: &Path) -> Result<()> {
 /// Fills a directory with an empty store, all but its lock.
 fn fill(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashKey) -> Result<()> {
     make_dir(disk, &dir.join("marks"))?;
+    make_dir(disk, &dir.join(rows::ROWS))?;
     make_dir(disk, &dir.join(SNAPSHOTS))?;
     let identity = Identity::create(disk, dir, settings.clone(), key)?;
     NameLogs::create(disk, dir)?.sync()?;

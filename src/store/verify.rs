@@ -6,6 +6,7 @@
 //! | `cash` | all, and the law | |
 //! | `correction` | all, and its law | |
 //! | `marks/` | all, and the law of each | |
+//! | `rows/` | which row of a page is the last | all, and the counts |
 //! | `fingerprints` | all | the index rebuilt from them, none twice |
 //! | `urls` | the end, against the fingerprints | all, every name hashed and compared with its fingerprint |
 //! | `*.index` | the end | all, against the logs |
@@ -20,6 +21,7 @@ use super::reindex::reindex;
 use super::view::View;
 use crate::engine::{Index, Past, Sweep, check_law, corrections_law, rows_of_run};
 use crate::memory::DATABASE;
+use crate::rows::Rows;
 use crate::{Error, Result};
 
 /// How much is read.
@@ -42,6 +44,10 @@ pub struct Report {
     pub correction_chunks: Option<u64>,
     /// Marks.
     pub marks: u64,
+    /// Pages whose row of links is kept; `None`: none are.
+    pub rows: Option<u64>,
+    /// The links in them.
+    pub row_links: Option<u64>,
     /// Fingerprints, as many as pages.
     pub fingerprints: u64,
     /// Names, as many as pages; `None`: not all were read.
@@ -91,6 +97,7 @@ impl View {
         for mark in self.marks() {
             note(self.marks.verify(mark));
         }
+        note(self.inspect_rows(depth, &mut report));
         note(self.inspect_fingerprints(depth, &mut report));
         note(self.names.check_end(&self.key));
         if depth == Depth::Deep {
@@ -125,6 +132,19 @@ impl View {
         let path = self.dir.join(CORRECTION.name);
         let law = corrections_law(self, totals)?;
         law.map_err(|what| Error::damaged(path, what))
+    }
+
+    fn inspect_rows(&self, depth: Depth, report: &mut Report) -> Result<()> {
+        if self.rows_standing().kept().is_none() {
+            return Ok(());
+        }
+        let rows = self.rows()?;
+        report.rows = Some(rows.rows());
+        report.row_links = Some(rows.links());
+        match depth {
+            Depth::Quick => Ok(()),
+            Depth::Deep => rows.verify(),
+        }
     }
 
     fn inspect_fingerprints(&self, depth: Depth, report: &mut Report) -> Result<()> {

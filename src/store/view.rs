@@ -9,6 +9,7 @@ use super::manifest::Manifest;
 use super::marks::MarkFiles;
 use super::names::{NameLengths, NameReader};
 use super::progress::Progress;
+use super::rows::{KeptRows, RowsOf, Standing};
 use super::tables::{Reading, Tables};
 use crate::batch::HashKey;
 use crate::disk::{Disk, DiskFile};
@@ -30,6 +31,7 @@ pub struct View {
     pub(super) correction: Option<Chunks>,
     pub(super) marks: MarkFiles,
     pub(super) names: NameReader,
+    pub(super) rows: RowsOf,
     /// Keeps the database open.
     pub(super) tables: Arc<Tables>,
     /// Keeps writers away, if the view is nobody's.
@@ -61,6 +63,12 @@ impl View {
             },
             marks: MarkFiles::open(disk, dir, identity.hash, &manifest.engine.marks)?,
             names: NameReader::open(disk, dir, manifest.names)?,
+            rows: RowsOf::new(
+                disk,
+                dir,
+                manifest.rows.standing,
+                manifest.engine.totals.pages,
+            ),
             key: identity.key,
             policy: identity.settings.config.policy(),
             settings: identity.settings.clone(),
@@ -100,6 +108,20 @@ impl View {
     /// Committed lengths of the name logs.
     pub fn name_lengths(&self) -> NameLengths {
         self.manifest.names
+    }
+
+    /// The kept rows of links.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if there are none, which says why; [`Error::Damaged`].
+    pub fn rows(&self) -> Result<KeptRows> {
+        self.rows.rows()
+    }
+
+    /// Whether there are rows.
+    pub fn rows_standing(&self) -> &Standing {
+        self.rows.standing()
     }
 
     /// Commits so far.

@@ -66,6 +66,7 @@ impl Run<'_> {
     /// Does what is due by time.
     pub(super) fn on_time(&mut self) -> Result<()> {
         self.check_spool()?;
+        self.tell_rows();
         let over = |every, since: Instant| matches!(every, Every::Time(t) if since.elapsed() >= t);
         let snapshot = over(self.job.snapshot_every, self.snapshotted)
             && self.engine.counters().records > self.published_at.as_ref().map_or(0, |c| c.records);
@@ -100,6 +101,7 @@ impl Run<'_> {
         checkpoint(&mut self.engine, &self.progress)?;
         self.checkpoints.0 += 1;
         self.checkpoints.1 += started.elapsed();
+        self.tell_rows();
         self.observer.note(Note::Checkpoint {
             generation: self.engine.archive().generation(),
             records: self.engine.counters().records,
@@ -154,7 +156,7 @@ impl Run<'_> {
             info: &info,
         });
         self.published = Some((path, info));
-        Ok(())
+        self.release_rows()
     }
 
     /// The snapshot at the end, unless something unverified forbids it.

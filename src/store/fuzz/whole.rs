@@ -9,6 +9,7 @@ use crate::formats::Format;
 use crate::fuzz::{Bytes, Memory};
 use crate::model::Limits;
 use crate::snapshot::{RANK_BYTES, Ranked, Snapshot, publish};
+use crate::store::rows::KeepRows;
 use crate::store::{
     Disk, Progress, Report, Settings, Store, checkpoint, fill, open_view, settings_of,
 };
@@ -58,7 +59,14 @@ fn sample() -> Result<Sample> {
     let key = HashKey([1, 2]);
     disk.create_dir(dir).map_err(Error::io(dir, "create"))?;
     fill(&*disk, dir, &settings, key)?;
-    let mut engine = Store::open(disk.clone(), dir, &settings, &limits())?.engine;
+    let mut engine = Store::open(
+        disk.clone(),
+        dir,
+        &settings,
+        &limits(),
+        KeepRows::Usual(1 << 30),
+    )?
+    .engine;
     let rules = Rules {
         limits: limits(),
         self_links: settings.config.self_links,
@@ -122,7 +130,13 @@ fn look(disk: &Memory) -> Looked {
         .as_ref()
         .filter(|_| !is_rotten)
         .and_then(|settings| {
-            let opened = Store::open(Arc::new(disk.copy()), dir, settings, &limits());
+            let opened = Store::open(
+                Arc::new(disk.copy()),
+                dir,
+                settings,
+                &limits(),
+                KeepRows::Usual(1 << 30),
+            );
             let opened = looked.note(opened)?;
             Some((opened.engine.state(), opened.progress))
         });

@@ -1,0 +1,76 @@
+//! Compaction: the rows that count, in the same order, in a file of their own.
+
+use std::path::Path;
+
+use super::read::{KeptRows, RowFile};
+use super::write::{RowWriter, Stop};
+use super::{Kept, remove};
+use crate::Result;
+use crate::disk::Disk;
+use crate::rows::Rows;
+
+/// Rows and links below which no file is compacted.
+const LEAST: u64 = 1 << 10;
+
+/// Whether it is time to look how much of the file is superseded.
+fn is_due(kept: &Kept) -> bool {
+    kept.superseded > 0 && kept.rows + kept.links >= kept.look_at.max(LEAST)
+}
+
+/// If half of the rows and links of a synced file or more are superseded: the writer of a new file with the
+/// others, synced, which the next commit may name. Else notes in the old one when to look again: once it has
+/// doubled what counts in it, but not before it has grown by a quarter, so that looking costs little in all.
+///
+/// # Errors
+///
+/// [`Stop::GiveUp`] says that there is no room for the new file; the old one stays as it is.
+pub(crate) fn compact(
+    disk: &dyn Disk,
+    dir: &Path,
+    old: &mut RowWriter,
+    pages: u64,
+) -> Result<Option<RowWriter>, Stop> {
+    let kept = *old.kept();
+    if !is_due(&kept) {
+        return Ok(None);
+    }
+    let rows = KeptRows::of(RowFile::open(disk, dir, kept)?, pages)?;
+    let (all, live) = (kept.rows + kept.links, rows.rows() + rows.links());
+    if 2 * live > all {
+        old.look_at((2 * live).max(all + all / 4));
+        return Ok(None);
+    }
+    let number = kept.number + 1;
+    let written = write(disk, dir, &rows, number, old.most());
+    if written.is_err() {
+        remove(disk, dir, number)?;
+        old.look_at(all + all / 4);
+    }
+    written.map(Some)
+}
+
+fn write(
+    disk: &dyn Disk,
+    dir: &Path,
+    rows: &KeptRows,
+    number: u64,
+    most: u64,
+) -> Result<RowWriter, Stop> {
+    let mut new = RowWriter::create(disk, dir, number, most)?;
+    let mut stop = None;
+    let swept = rows.each(&mut |head, targets, weights| {
+        new.copy(head, targets, weights).map_err(|reason| {
+            stop = Some(reason);
+            crate::Error::Refused("the copy ended".into())
+        })
+    });
+    match (stop, swept) {
+        (Some(stop), _) => Err(stop),
+        (None, swept) => {
+            swept?;
+            new.look_at(2 * (rows.rows() + rows.links()));
+            new.sync(disk, dir)?;
+            Ok(new)
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Kept rows: what visits found of pages' links, as page numbers, on disk for as long as the store lives.
+//!
+//! A row is appended for each page that was read, or found gone. Of a page with several the last one
+//! counts; the others are *superseded*. Rows lie in the order of their visits in one log ([`super::log`]), `rows/NUMBER`
+//! and `rows/NUMBER.index`, block after block ([`block`]); the manifest has its committed lengths ([`Kept`]), so
+//! that recovery is a cut. Where half of the rows and links are superseded, a checkpoint writes the others into a new
+//! file, in the same order, and its commit switches to that ([`compact`]); the old one stays while the current
+//! snapshot names it. So sweeps over a log do not depend on where checkpoints were, nor on when it was compacted.
+//!
+//! Rows are an addition: nothing of the ranking that OPIC gives needs them. Where they don't fit (`--keep-rows`,
+//! a full disk, pages with numbers beyond 32 bits) they are given up, all of them, and the store says so from
+//! then on ([`Standing`]). They are never there in part.
+
+pub(crate) mod block;
+mod compact;
+mod read;
+mod write;
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::log::LogLengths;
+use crate::disk::Disk;
+use crate::model::human;
+use crate::{Error, Result};
+
+pub(super) use compact::compact;
+pub use read::KeptRows;
+pub(crate) use read::RowsOf;
+pub(super) use write::{RowWriter, Stop};
+
+/// The folder of a store's row files.
+pub(crate) const ROWS: &str = "rows";
+
+/// Whether an ingest keeps rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeepRows {
+    /// In a new store; in one that has pages, if it kept them from its start. They may take so many bytes.
+    Usual(u64),
+    /// They are asked for, and may take so many bytes: a store that has pages and kept none is refused.
+    AtMost(u64),
+    /// None; those that there are are given up.
+    None,
+}
+
+/// A committed state of the row file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// Which file: each compaction begins another.
+    pub number: u64,
+    /// Its committed lengths.
+    pub lengths: LogLengths,
+    /// Rows in it.
+    pub rows: u64,
+    /// Links in them.
+    pub links: u64,
+    /// How many of the rows are superseded.
+    pub superseded: u64,
+    /// Rows and links from which on a checkpoint looks again how much is superseded.
+    pub look_at: u64,
+}
+
+/// Why rows were given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Somebody asked for none.
+    Asked,
+    /// They took more bytes than they may.
+    TooLarge(u64),
+    /// The disk was full.
+    DiskFull,
+    /// A page had a number that rows have no room for.
+    TooManyPages,
+}
+
+/// Whether a store has rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// None were kept from the start.
+    #[default]
+    NotKept,
+    /// All of them.
+    Kept(Kept),
+    /// They were kept until this happened.
+    GivenUp(Reason),
+}
+
+impl Standing {
+    /// The rows, if they are kept.
+    pub fn kept(&self) -> Option<&Kept> {
+        match self {
+            Standing::Kept(kept) => Some(kept),
+            _ => None,
+        }
+    }
+
+    /// For serde.
+    pub(crate) fn is_not_kept(&self) -> bool {
+        *self == Standing::NotKept
+    }
+
+    /// Why there are no rows, for people.
+    pub fn why_not(&self) -> String {
+        match self {
+            Standing::Kept(_) => "they are kept".into(),
+            Standing::NotKept => {
+                "it was begun with --keep-rows none, or by an older cashrank".into()
+            }
+            Standing::GivenUp(reason) => format!("they were given up: {reason}"),
+        }
+    }
+}
+
+impl std::fmt::Display for Reason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Reason::Asked => f.write_str("--keep-rows none"),
+            Reason::TooLarge(most) => {
+                write!(
+                    f,
+                    "they would have taken more than {} of disk",
+                    human(*most)
+                )
+            }
+            Reason::DiskFull => f.write_str("the disk was full"),
+            Reason::TooManyPages => f.write_str("page numbers in rows have 32 bits"),
+        }
+    }
+}
+
+/// What the manifest says of rows.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RowsState {
+    pub standing: Standing,
+    /// Files of before compactions, which a snapshot may still name.
+    pub retired: Vec<u64>,
+}
+
+/// What needs rows is refused: there are none.
+pub(super) fn none(dir: &Path, standing: &Standing) -> Error {
+    Error::Refused(format!(
+        "{}: the store keeps no rows of links ({}); ingest the inputs into a new --store with enough \
+         --keep-rows",
+        dir.display(),
+        standing.why_not()
+    ))
+}
+
+fn path_of(dir: &Path, number: u64) -> PathBuf {
+    dir.join(ROWS).join(number.to_string())
+}
+
+/// The number in the name of a row file, or of its index.
+pub(crate) fn number_of(name: &str) -> Option<u64> {
+    name.strip_suffix(".index").unwrap_or(name).parse().ok()
+}
+
+/// Removes a row file, as far as it is there.
+pub(super) fn remove(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {
+    let path = path_of(dir, number);
+    for path in [path.with_extension("index"), path] {
+        match disk.remove(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            removed => removed.map_err(Error::io(&path, "remove"))?,
+        }
+    }
+    Ok(())
+}
+
+/// Removes all row files that the manifest does not name.
+pub(super) fn remove_others(disk: &dyn Disk, dir: &Path, state: &RowsState) -> Result<()> {
+    let folder = dir.join(ROWS);
+    let names = match disk.list(&folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        names => names.map_err(Error::opening(&folder))?,
+    };
+    let current = state.standing.kept().map(|kept| kept.number);
+    for name in names {
+        let named =
+            number_of(&name).is_some_and(|n| current == Some(n) || state.retired.contains(&n));
+        if !named {
+            let path = folder.join(name);
+            disk.remove(&path).map_err(Error::io(&path, "remove"))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,315 @@
+//! Reading kept rows: sweeps, and which row of a page is the last.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+use super::block::{FIXED, Head, Rows as Block, heads_end, unpack, unpack_heads};
+use super::{Kept, Standing, none, path_of};
+use crate::disk::Disk;
+use crate::rows::{Row, Rows};
+use crate::store::log::BlockLog;
+use crate::{Error, Result};
+
+/// Blocks that are read ahead of the one whose rows are being visited.
+const AHEAD: usize = 4;
+
+/// What is done with the head, targets and weights of a row.
+type Visit<'a> = dyn FnMut(Head, &[u32], &[u64]) -> Result<()> + 'a;
+
+/// A committed state of the row file, open: the file stays readable even when a compaction drops it.
+#[derive(Clone)]
+pub(crate) struct RowFile {
+    path: PathBuf,
+    log: Arc<BlockLog>,
+    kept: Kept,
+}
+
+impl RowFile {
+    /// Opens for reading what was committed.
+    pub fn open(disk: &dyn Disk, dir: &Path, kept: Kept) -> Result<RowFile> {
+        let path = path_of(dir, kept.number);
+        let log = Arc::new(BlockLog::read(disk, &path, kept.lengths)?);
+        Ok(RowFile { path, log, kept })
+    }
+
+    fn damaged(&self, what: impl Into<String>) -> Error {
+        Error::damaged(&self.path, what)
+    }
+
+    /// Marks in `live`, a bit a row, the last row of each page. How many those are, and their links. From the
+    /// last row to the first, as a later one of the same page then was seen before; only heads are read.
+    fn mark_live(&self, pages: u64, live: &mut Bits) -> Result<(u64, u64)> {
+        let mut seen = Bits::new(pages);
+        let (mut rows, mut links, mut end) = (0, 0, self.kept.rows);
+        let mut heads = Vec::new();
+        for at in (0..self.log.entries()).rev() {
+            let first = self.heads(at, end, &mut heads)?;
+            for (head, row) in heads.iter().rev().zip((first..end).rev()) {
+                if u64::from(head.page) >= pages {
+                    return Err(self.damaged(format!("row {row} is of page {}", head.page)));
+                }
+                if seen.set(head.page.into()) {
+                    live.set(row);
+                    rows += 1;
+                    links += u64::from(head.links);
+                }
+            }
+            end = first;
+        }
+        match end {
+            0 => Ok((rows, links)),
+            _ => Err(self.damaged(format!("its first row is {end}"))),
+        }
+    }
+
+    /// The heads of a block, whose last row is the one before `end`; its first row.
+    fn heads(&self, at: u64, end: u64, heads: &mut Vec<Head>) -> Result<u64> {
+        let (front, first, rows) = self.log.front(at, FIXED, heads_end)?;
+        let damaged = || self.damaged(format!("block {at} has no rows up to {end}"));
+        if first.checked_add(rows.into()) != Some(end) {
+            return Err(damaged());
+        }
+        unpack_heads(&front, rows as usize, heads).ok_or_else(damaged)?;
+        Ok(first)
+    }
+
+    /// Reads all blocks, in order, until nobody takes them any more.
+    fn read(&self, pages: u64, full: &Sender<Result<(u64, Block)>>, free: &Receiver<Block>) {
+        for block in self.log.blocks() {
+            let unpacked = block.and_then(|block| {
+                let mut rows = free.try_recv().unwrap_or_default();
+                let count = block.pages as usize;
+                match unpack(&block.payload, count, pages, &mut rows) {
+                    Some(()) => Ok((block.first, rows)),
+                    None => Err(self.damaged(format!(
+                        "the block of row {} holds what it should not",
+                        block.first
+                    ))),
+                }
+            });
+            if full.send(unpacked).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// What a commit says of rows, with their file open, so that nothing takes it away. A damaged file is no matter
+/// before somebody asks for rows.
+pub(crate) struct RowsOf {
+    dir: PathBuf,
+    standing: Standing,
+    file: Option<Result<RowFile>>,
+    pages: u64,
+}
+
+impl RowsOf {
+    /// Of a commit that knows `pages` pages.
+    pub fn new(disk: &dyn Disk, dir: &Path, standing: Standing, pages: u64) -> RowsOf {
+        let open = |kept: &Kept| RowFile::open(disk, dir, *kept);
+        RowsOf {
+            dir: dir.into(),
+            file: standing.kept().map(open),
+            standing,
+            pages,
+        }
+    }
+
+    pub fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// Whether the file could not be opened.
+    pub fn failed(&self) -> bool {
+        self.file.as_ref().is_some_and(Result::is_err)
+    }
+
+    /// The rows.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if there are none, which says why; [`Error::Damaged`].
+    pub fn rows(&self) -> Result<KeptRows> {
+        match &self.file {
+            None => Err(none(&self.dir, &self.standing)),
+            Some(Ok(file)) => KeptRows::of(file.clone(), self.pages),
+            Some(Err(error)) => Err(said_again(error)),
+        }
+    }
+}
+
+/// An error once more.
+fn said_again(error: &Error) -> Error {
+    match error {
+        Error::Damaged { path, what } => Error::damaged(path, what),
+        Error::Io {
+            path,
+            action,
+            source,
+        } => Error::Io {
+            path: path.clone(),
+            action,
+            source: std::io::Error::new(source.kind(), source.to_string()),
+        },
+        other => Error::Refused(other.to_string()),
+    }
+}
+
+/// The rows of a store: [`Rows`], as of a commit. Sweeps read the file from its start to its end, with a thread
+/// that reads, checks and unpacks ahead, and may go on while a writer appends or compacts.
+pub struct KeptRows {
+    file: RowFile,
+    pages: u64,
+    links: u64,
+    rows: u64,
+    /// A bit for each row that is the last of its page; `None`: all are.
+    live: Option<Bits>,
+}
+
+impl KeptRows {
+    pub(super) fn of(file: RowFile, pages: u64) -> Result<KeptRows> {
+        let kept = file.kept;
+        let mut found = (kept.rows, kept.links);
+        let mut live = None;
+        if kept.superseded > 0 {
+            let mut bits = Bits::new(kept.rows);
+            found = file.mark_live(pages, &mut bits)?;
+            live = Some(bits);
+        }
+        if found.0 + kept.superseded != kept.rows {
+            let what = format!(
+                "{} rows of {} pages, of which {} should be superseded",
+                kept.rows, found.0, kept.superseded
+            );
+            return Err(file.damaged(what));
+        }
+        Ok(KeptRows {
+            file,
+            pages,
+            rows: found.0,
+            links: found.1,
+            live,
+        })
+    }
+
+    /// The rows that a sweep visits.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// The file as a whole: its length, and what of it is superseded.
+    pub fn kept(&self) -> &Kept {
+        &self.file.kept
+    }
+
+    /// Reads everything, and checks the counts.
+    pub(crate) fn verify(&self) -> Result<()> {
+        let mut found = (0, 0);
+        self.each_block(&mut |_, rows| {
+            found.0 += rows.heads.len() as u64;
+            found.1 += rows.targets.len() as u64;
+            Ok(())
+        })?;
+        let kept = &self.file.kept;
+        if found != (kept.rows, kept.links) {
+            return Err(self.file.damaged(format!(
+                "{} rows with {} links, not {} with {}",
+                found.0, found.1, kept.rows, kept.links
+            )));
+        }
+        // Were none superseded, nobody looked.
+        let (rows, _) = self.file.mark_live(self.pages, &mut Bits::new(kept.rows))?;
+        match rows == self.rows {
+            true => self.file.log.verify_index(),
+            false => Err(self
+                .file
+                .damaged("a page has two rows, and none is superseded")),
+        }
+    }
+
+    /// Calls `visit` with each block, and the number of its first row.
+    fn each_block(&self, visit: &mut dyn FnMut(u64, &Block) -> Result<()>) -> Result<()> {
+        let (full, blocks) = bounded(AHEAD);
+        let (back, free) = bounded(AHEAD + 2);
+        std::thread::scope(move |scope| {
+            let read = move || self.file.read(self.pages, &full, &free);
+            let reader = std::thread::Builder::new().name("rows".into());
+            reader
+                .spawn_scoped(scope, read)
+                .map_err(Error::io("thread", "start"))?;
+            let mut end = 0;
+            for block in blocks {
+                let (first, rows): (u64, Block) = block?;
+                visit(first, &rows)?;
+                end = first + rows.heads.len() as u64;
+                let _ = back.try_send(rows);
+            }
+            match end == self.file.kept.rows {
+                true => Ok(()),
+                false => Err(self.file.damaged(format!(
+                    "it ends after row {end} of {}",
+                    self.file.kept.rows
+                ))),
+            }
+        })
+    }
+
+    /// Calls `visit` with the head, targets and weights of each row that is the last of its page.
+    pub(super) fn each(&self, visit: &mut Visit<'_>) -> Result<()> {
+        self.each_block(&mut |first, rows| {
+            rows.each(|at, head, targets, weights| {
+                let live = &self.live;
+                match live.as_ref().is_none_or(|live| live.get(first + at as u64)) {
+                    true => visit(*head, targets, weights),
+                    false => Ok(()),
+                }
+            })
+        })
+    }
+}
+
+impl Rows for KeptRows {
+    fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    fn links(&self) -> u64 {
+        self.links
+    }
+
+    fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
+        self.each(&mut |head, targets, weights| {
+            visit(Row {
+                page: head.page,
+                gone: head.gone,
+                targets,
+                weights,
+            })
+        })
+    }
+}
+
+/// A bit each.
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn new(len: u64) -> Bits {
+        Bits(vec![0; len.div_ceil(64) as usize])
+    }
+
+    /// Sets a bit. Whether it was not set before.
+    fn set(&mut self, at: u64) -> bool {
+        let (word, bit) = (&mut self.0[at as usize / 64], 1 << (at % 64));
+        let new = *word & bit == 0;
+        *word |= bit;
+        new
+    }
+
+    fn get(&self, at: u64) -> bool {
+        self.0
+            .get(at as usize / 64)
+            .is_some_and(|word| word >> (at % 64) & 1 == 1)
+    }
+}

@@ -1,0 +1,211 @@
+//! Appending rows.
+
+use std::io::ErrorKind;
+use std::panic::resume_unwind;
+use std::path::Path;
+use std::thread::JoinHandle;
+
+use super::block::{Head, Rows, pack};
+use super::{Kept, ROWS, Reason, path_of};
+use crate::disk::Disk;
+use crate::engine::{Links, PageId};
+use crate::rows::PAGES_MAX;
+use crate::store::log::{BlockLog, LogLengths};
+use crate::threads::spawn;
+use crate::{Error, Result};
+
+/// Packed bytes that wait for being written, at most but for the last block.
+const WAITING: usize = 1 << 20;
+
+/// Why appending ended.
+pub(crate) enum Stop {
+    /// Rows are to be given up; all else goes on.
+    GiveUp(Reason),
+    /// All is over.
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    /// A full disk costs the rows and nothing else.
+    fn from(error: Error) -> Stop {
+        let full = |kind| matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+        match &error {
+            Error::Io { source, .. } if full(source.kind()) => Stop::GiveUp(Reason::DiskFull),
+            _ => Stop::Failed(error),
+        }
+    }
+}
+
+type Packed = (Rows, Vec<u8>);
+
+/// The row file, open for appending.
+pub(crate) struct RowWriter {
+    log: BlockLog,
+    kept: Kept,
+    /// Rows in blocks that were handed to the log.
+    closed: u64,
+    filling: Rows,
+    /// The block before, until it is packed.
+    packing: Option<JoinHandle<Packed>>,
+    /// A block that may be used again.
+    spare: Rows,
+    /// Bytes that the file may take.
+    most: u64,
+    /// The folder's entries of a new file are not durable yet.
+    new: bool,
+}
+
+impl RowWriter {
+    /// Makes the files of a new log.
+    pub fn create(disk: &dyn Disk, dir: &Path, number: u64, most: u64) -> Result<RowWriter> {
+        let log = BlockLog::create(disk, &path_of(dir, number))?;
+        let kept = Kept {
+            number,
+            ..Kept::default()
+        };
+        Ok(RowWriter::with(log, kept, most, true))
+    }
+
+    /// Opens for writing, and cuts to the committed lengths.
+    pub fn open(disk: &dyn Disk, dir: &Path, kept: Kept, most: u64) -> Result<RowWriter> {
+        let path = path_of(dir, kept.number);
+        let log = BlockLog::open(disk, &path, kept.lengths)?;
+        let end = log.last()?.map_or(0, |block| block.pages().end);
+        if end != kept.rows {
+            let what = format!("it ends with row {end} of {}", kept.rows);
+            return Err(Error::damaged(path, what));
+        }
+        Ok(RowWriter::with(log, kept, most, false))
+    }
+
+    fn with(log: BlockLog, kept: Kept, most: u64, new: bool) -> RowWriter {
+        RowWriter {
+            log,
+            kept,
+            closed: kept.rows,
+            filling: Rows::default(),
+            packing: None,
+            spare: Rows::default(),
+            most,
+            new,
+        }
+    }
+
+    /// Appends a page's row. `again`: it has one already, which is superseded now.
+    pub fn append(
+        &mut self,
+        page: PageId,
+        gone: bool,
+        links: Links<'_>,
+        again: bool,
+    ) -> Result<(), Stop> {
+        let largest = links.targets.iter().fold(page.0, |max, to| max.max(to.0));
+        if largest >= PAGES_MAX {
+            return Err(Stop::GiveUp(Reason::TooManyPages));
+        }
+        let targets = links.targets.iter().map(|target| target.0 as u32);
+        self.filling.targets.extend(targets);
+        self.filling.weights.extend_from_slice(links.weights);
+        self.add(Head {
+            page: page.0 as u32,
+            links: links.targets.len() as u32,
+            gone,
+            weighted: !links.weights.is_empty(),
+        })?;
+        self.kept.superseded += u64::from(again);
+        Ok(())
+    }
+
+    /// Appends a row of another log.
+    pub fn copy(&mut self, head: Head, targets: &[u32], weights: &[u64]) -> Result<(), Stop> {
+        self.filling.targets.extend_from_slice(targets);
+        self.filling.weights.extend_from_slice(weights);
+        self.add(head)
+    }
+
+    /// Appends the head of a row whose links were added.
+    fn add(&mut self, head: Head) -> Result<(), Stop> {
+        self.filling.heads.push(head);
+        self.kept.rows += 1;
+        self.kept.links += u64::from(head.links);
+        match self.filling.is_full() {
+            true => self.pack_beside(),
+            false => Ok(()),
+        }
+    }
+
+    /// Packs the block on another thread, as sorting links takes about as long as applying them.
+    fn pack_beside(&mut self) -> Result<(), Stop> {
+        self.end_packing()?;
+        let spare = std::mem::take(&mut self.spare);
+        let mut rows = std::mem::replace(&mut self.filling, spare);
+        let packing = spawn("rows", move || {
+            let payload = pack(&mut rows);
+            (rows, payload)
+        });
+        self.packing = Some(packing?);
+        Ok(())
+    }
+
+    fn end_packing(&mut self) -> Result<(), Stop> {
+        let Some(packing) = self.packing.take() else {
+            return Ok(());
+        };
+        let (mut rows, payload) = packing.join().unwrap_or_else(|panic| resume_unwind(panic));
+        self.put(rows.heads.len(), &payload)?;
+        rows.clear();
+        self.spare = rows;
+        Ok(())
+    }
+
+    fn put(&mut self, rows: usize, payload: &[u8]) -> Result<(), Stop> {
+        self.log.append(self.closed, rows as u32, payload);
+        self.closed += rows as u64;
+        if self.log.bytes() > self.most {
+            return Err(Stop::GiveUp(Reason::TooLarge(self.most)));
+        }
+        if self.log.waiting() >= WAITING {
+            self.log.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Closes the open block and makes all durable; what to commit.
+    pub fn sync(&mut self, disk: &dyn Disk, dir: &Path) -> Result<Kept, Stop> {
+        self.end_packing()?;
+        if !self.filling.heads.is_empty() {
+            let payload = pack(&mut self.filling);
+            self.put(self.filling.heads.len(), &payload)?;
+            self.filling.clear();
+        }
+        self.kept.lengths = self.log.sync()?;
+        if self.kept.lengths.data > self.most {
+            return Err(Stop::GiveUp(Reason::TooLarge(self.most)));
+        }
+        if std::mem::take(&mut self.new) {
+            let folder = dir.join(ROWS);
+            disk.sync_dir(&folder).map_err(Error::io(&folder, "sync"))?;
+        }
+        Ok(self.kept)
+    }
+
+    /// What is in the file now, whether committed or not.
+    pub fn kept(&self) -> &Kept {
+        &self.kept
+    }
+
+    /// Bytes that the file may take.
+    pub fn most(&self) -> u64 {
+        self.most
+    }
+
+    /// When to look again how much is superseded.
+    pub fn look_at(&mut self, units: u64) {
+        self.kept.look_at = units;
+    }
+
+    /// Gives the disk back what no commit has.
+    pub fn cut(self, committed: LogLengths) -> Result<()> {
+        self.log.give_back(committed)
+    }
+}
