@@ -30,6 +30,8 @@ mod memory;
 mod moved;
 #[path = "cli/order.rs"]
 mod order;
+#[path = "cli/output.rs"]
+mod output;
 #[path = "common/pack.rs"]
 mod pack;
 #[path = "cli/plain.rs"]

@@ -1,8 +1,7 @@
 //! What subcommands share: exit codes, output, the store option, small formats.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -81,53 +80,6 @@ pub fn print_json(value: &impl serde::Serialize) -> anyhow::Result<Exit> {
         out.write_all(b"\n")?;
         Ok(())
     })
-}
-
-/// Runs `write` on the file at `path`, written aside and renamed when whole; `None` or `-`: standard
-/// output.
-pub fn to_file(
-    path: Option<&Path>,
-    write: impl FnOnce(&mut (dyn Write + Send)) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let Some(path) = path.filter(|path| path.as_os_str() != "-") else {
-        let mut out = BufWriter::new(io::stdout());
-        write(&mut out)?;
-        return Ok(out.flush()?);
-    };
-    aside(path, |out| Ok((write(out)?, true)))
-}
-
-/// Writes a file beside `path`; if it is to be kept, renames it to `path`, else removes it. `write`
-/// says which.
-pub fn aside<T>(
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> anyhow::Result<(T, bool)>,
-) -> anyhow::Result<T> {
-    let failed = |action| {
-        let path = path.to_owned();
-        move |source| Error::Io {
-            path,
-            action,
-            source,
-        }
-    };
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(".unfinished");
-    let aside = PathBuf::from(aside);
-    let mut out = BufWriter::new(File::create(&aside).map_err(failed("create"))?);
-    let written = write(&mut out).and_then(|(value, keep)| {
-        if !keep {
-            std::fs::remove_file(&aside).map_err(failed("remove"))?;
-            return Ok(value);
-        }
-        out.flush().map_err(failed("write"))?;
-        std::fs::rename(&aside, path).map_err(failed("rename"))?;
-        Ok(value)
-    });
-    if written.is_err() {
-        let _ = std::fs::remove_file(&aside);
-    }
-    written
 }
 
 /// Sets `stop` at the first signal; the second one ends the process, for there is no more waiting.
@@ -211,7 +163,38 @@ pub fn thousands(n: u64) -> String {
     out
 }
 
-/// A bound as people read it.
+/// How far a ranking may be from exact PageRank, as people read it: the certified bound on the L1 error.
+pub fn accuracy(l1: Option<f64>) -> String {
+    // No two rankings are farther apart than 2.
+    match l1.filter(|l1| *l1 < 2.0) {
+        Some(l1) => format!(
+            "accuracy: within {} of exact PageRank (L1, certified)",
+            percent_up(l1)
+        ),
+        None => {
+            "accuracy: not provable yet (it comes with more of the crawl, or with --repeat)".into()
+        }
+    }
+}
+
+/// A share in percent, with two digits that count, never rounded down: `0.89 %`.
+fn percent_up(share: f64) -> String {
+    let percent = 100.0 * share;
+    if !(1e-3..1e6).contains(&percent) {
+        let up = percent * (1.0 + 5e-2);
+        return match percent > 0.0 {
+            true => format!("{up:.1e} %"),
+            false => "0 %".into(),
+        };
+    }
+    let decimals = (1 - percent.log10().floor() as i32).max(0);
+    let scale = 10f64.powi(decimals);
+    // What is a hair above a round number only by the way it is kept is that number.
+    let up = (percent * scale - 1e-9).ceil() / scale;
+    format!("{up:.*} %", decimals as usize)
+}
+
+/// A bound as a number.
 pub fn bound(l1: Option<f64>) -> String {
     l1.map_or("none".into(), |l1| format!("{l1:.3e}"))
 }
@@ -271,5 +254,33 @@ pub fn positive(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err(format!("{text:?}: a whole number of at least 1")),
         Ok(n) => Ok(n),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_told_with_two_digits_and_never_too_small() {
+        for (share, told) in [
+            (8.884e-3, "0.89 %"),
+            (0.19, "19 %"),
+            (0.190_001, "20 %"),
+            (1.0, "100 %"),
+            (1.234, "124 %"),
+            (0.05, "5.0 %"),
+            (2.7e-5, "0.0027 %"),
+            (0.0, "0 %"),
+        ] {
+            assert_eq!(percent_up(share), told);
+        }
+        let tiny = percent_up(3.21e-9);
+        let number: f64 = tiny.trim_end_matches(" %").parse().unwrap();
+        assert!((3.21e-7..4e-7).contains(&number), "{tiny}");
+        assert!(accuracy(Some(2.0)).contains("not provable"));
+        assert!(
+            accuracy(Some(8.884e-3)).contains("within 0.89 % of exact PageRank (L1, certified)")
+        );
     }
 }

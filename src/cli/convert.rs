@@ -1,22 +1,21 @@
 //! `cashrank convert`: crawl records in, one crawl archive out.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use cashrank::Limits;
 use cashrank::cza::{Options, Written};
 use cashrank::engine::Counters;
 use cashrank::ingest::{Conversion, Converted, convert};
 use cashrank::source::InputName;
-use cashrank::{Error, Limits};
 
 use super::common::{
-    Exit, MemoryArg, VerifyArgs, aside, positive, print_json, stop_on_signal, thousands, threads,
+    Exit, MemoryArg, VerifyArgs, positive, print_json, stop_on_signal, thousands, threads,
 };
 use super::ingest::{FormatArg, LimitArgs, Talk, format, skipped_json, tell_counts};
+use super::output::{Keep, Output};
 use super::rules::RulesArgs;
 
 const EXAMPLES: &str = "\
@@ -73,16 +72,19 @@ pub struct Args {
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let job = self.job()?;
-        self.check(&job)?;
+        let output = Output::of(Some(&self.output))?;
+        self.check(&job, &output)?;
         stop_on_signal(&job.stop)?;
         let mut talk = Talk::new(&job.inputs, 1);
-        let done = match self.file() {
-            None => {
-                let done = convert(&job, io::stdout(), "-".into(), &mut talk);
-                done.map(|(_, converted)| converted).map_err(Into::into)
-            }
-            Some(path) => to_file(&job, path, &mut talk),
-        };
+        // What is whole and sound is kept, durably, and nothing else.
+        let done = output.write(|out| {
+            let (_, converted) = convert(&job, out, self.output.clone(), &mut talk)?;
+            let keep = match is_sound(&converted) {
+                true => Keep::Durably,
+                false => Keep::No,
+            };
+            Ok((converted, keep))
+        });
         talk.clear();
         talk.tell_hidden();
         let done = done?;
@@ -129,64 +131,27 @@ impl Args {
     }
 
     /// Refuses what can be refused before anything is read.
-    fn check(&self, job: &Conversion) -> anyhow::Result<()> {
+    fn check(&self, job: &Conversion, output: &Output) -> anyhow::Result<()> {
         let streams = job.inputs.iter().filter(|i| **i == InputName::Stdin);
         if streams.count() > 1 {
             anyhow::bail!("`-` is given twice; standard input can be read once");
         }
-        match self.file() {
-            None if io::stdout().is_terminal() => {
-                anyhow::bail!("an archive is not for a terminal: name a file with -o")
-            }
-            None if self.json => {
-                anyhow::bail!("--json and an archive on standard output: name a file with -o")
-            }
-            Some(path) if path.exists() && !self.force => {
-                anyhow::bail!("{}: is there already; --force replaces it", path.display())
-            }
-            _ => Ok(()),
+        if output.is_terminal() {
+            anyhow::bail!("an archive is not for a terminal: name a file with -o");
         }
-    }
-
-    /// Where the archive goes; `None`: standard output.
-    fn file(&self) -> Option<&Path> {
-        (self.output.as_os_str() != "-").then_some(&self.output)
-    }
-}
-
-/// Keeps what is whole and sound, durably, and nothing else.
-fn to_file(job: &Conversion, path: &Path, talk: &mut Talk) -> anyhow::Result<Converted> {
-    let failed = |action| {
-        let path = path.to_owned();
-        move |source| Error::Io {
-            path,
-            action,
-            source,
+        if *output == Output::Standard && self.json {
+            anyhow::bail!("--json and an archive on standard output: name a file with -o");
         }
-    };
-    let converted = aside(path, |mut out| {
-        let (_, converted) = convert(job, &mut out, path.to_owned(), talk)?;
-        let sound = is_sound(&converted);
-        if sound {
-            out.flush().map_err(failed("write"))?;
-            out.get_ref().sync_all().map_err(failed("sync"))?;
+        if output.exists() && !self.force {
+            let path = self.output.display();
+            anyhow::bail!("{path}: is there already; --force replaces it");
         }
-        Ok((converted, sound))
-    })?;
-    if is_sound(&converted) {
-        sync_dir_of(path).map_err(failed("sync the directory of"))?;
+        Ok(())
     }
-    Ok(converted)
 }
 
 fn is_sound(converted: &Converted) -> bool {
     !converted.stopped && converted.unverified.is_none()
-}
-
-/// Makes the new name durable.
-fn sync_dir_of(path: &Path) -> io::Result<()> {
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-    File::open(dir.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 fn summary(done: &Converted, seconds: f64) {

@@ -9,7 +9,8 @@ use cashrank::snapshot::Snapshot;
 use cashrank::snapshot::export::{Format, RankedPage, export};
 use cashrank::store::RealDisk;
 
-use super::common::{Exit, MemoryArg, StoreArg, parsed, thousands, to_file};
+use super::common::{Exit, MemoryArg, StoreArg, parsed, thousands};
+use super::output::to_file;
 
 /// Write the current snapshot for other programs: url, importance, rank, visits, last_fetch.
 #[derive(clap::Args)]

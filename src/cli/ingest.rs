@@ -24,9 +24,10 @@ use cashrank::store::{RealDisk, Settings, SpoolOptions, Unverified, settings_of}
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::common::{
-    Exit, VerifyArgs, bound, bytes, parsed, positive, self_links, some_bytes, stop_on_signal,
+    Exit, VerifyArgs, accuracy, bytes, parsed, positive, self_links, some_bytes, stop_on_signal,
     thousands, threads,
 };
+use super::output::Output;
 use super::rules::RulesArgs;
 
 const EXAMPLES: &str = "\
@@ -258,7 +259,8 @@ fn every(text: &str) -> Result<Every, String> {
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
-        let to_stdout = self.ack.as_ref().is_some_and(|ack| ack.as_os_str() == "-");
+        let ack = self.ack.as_deref();
+        let to_stdout = ack.is_some() && Output::of(ack)? == Output::Standard;
         if to_stdout && (self.json || self.top.is_some()) {
             anyhow::bail!("--ack -: standard output is wanted for --json or --top, too");
         }
@@ -329,7 +331,7 @@ impl Args {
                 (_, true) => Stream::Again,
                 _ => Stream::Auto,
             },
-            spool: self.spool.then(|| self.spool_options()),
+            spool: self.spool.then(|| self.spool_options()).transpose()?,
             stdin: StandardInput::default(),
             checkpoint_every: self.checkpoint_every,
             snapshot_every: self.snapshot_every.unwrap_or(Every::Never),
@@ -359,13 +361,13 @@ impl Args {
         }
     }
 
-    fn spool_options(&self) -> SpoolOptions {
+    fn spool_options(&self) -> anyhow::Result<SpoolOptions> {
         let default = SpoolOptions::default();
-        SpoolOptions {
+        Ok(SpoolOptions {
             sync_every: self.ack_every.or(default.sync_every),
-            told: self.ack.as_deref().map(super::ack::told),
+            told: self.ack.as_deref().map(super::ack::told).transpose()?,
             ..default
-        }
+        })
     }
 }
 
@@ -554,13 +556,13 @@ impl Observer for Talk {
             Note::RowsGivenUp { reason } => format!(
                 "the links of pages are kept no more: {reason}; all else goes on as without them"
             ),
-            Note::Bound { pass, bound: found } => format!("pass {pass}: bound {}", bound(found)),
+            Note::Bound { pass, bound: found } => format!("pass {pass}: {}", accuracy(found)),
             Note::Withheld { unverified } => withheld(unverified),
             Note::Published { path, info } => format!(
-                "snapshot {} ({} pages, bound {})",
+                "snapshot {}: {} pages; {}",
                 path.display(),
                 thousands(info.pages),
-                bound(info.bound_l1())
+                accuracy(info.bound_l1())
             ),
             _ => return,
         };
@@ -706,11 +708,10 @@ fn withheld(unverified: &Unverified) -> String {
 
 fn tell_state(info: &Info) {
     eprintln!(
-        "G = {:.3} turnovers, {} pages, {} visited; all cash accounted for; bound on the L1 error: {}",
-        info.turnovers,
+        "{} pages known, {} of them crawled; {}",
         thousands(info.pages),
         thousands(info.counters.visited),
-        bound(info.bound_l1())
+        accuracy(info.bound_l1())
     );
 }
 

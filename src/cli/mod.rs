@@ -8,6 +8,7 @@ mod export;
 mod ingest;
 mod inspect;
 mod order;
+mod output;
 mod pagerank;
 mod rank;
 mod rules;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use cashrank::Limits;
 use cashrank::order::{Order, Ordered};
 
-use super::common::{Exit, MemoryArg, thousands, to_file};
+use super::common::{Exit, MemoryArg, thousands};
+use super::output::to_file;
 
 /// Put the records of WARC files in the order of their fetches, by a CDXJ index of them.
 #[derive(clap::Args)]

@@ -12,7 +12,8 @@ use cashrank::sim::{Options, load, pagerank};
 use cashrank::snapshot::export::{Format as ExportFormat, RankedPage, export};
 use cashrank::source::InputName;
 
-use super::common::{Exit, MemoryArg, parsed, self_links, thousands, to_file};
+use super::common::{Exit, MemoryArg, parsed, self_links, thousands};
+use super::output::to_file;
 use super::rules::RulesArgs;
 
 /// Compute exact PageRank of a graph that fits in memory, by power iteration.

@@ -6,7 +6,7 @@ use cashrank::engine::PageId;
 use cashrank::snapshot::{Ranked, Snapshot};
 use cashrank::store::RealDisk;
 
-use super::common::{Exit, StoreArg, bound, print, print_json, thousands, time};
+use super::common::{Exit, StoreArg, accuracy, print, print_json, thousands, time};
 
 /// Show the most important pages of the current snapshot.
 #[derive(clap::Args)]
@@ -81,10 +81,10 @@ pub fn show(store: &Path, n: usize) -> anyhow::Result<Exit> {
         }
         writeln!(
             out,
-            "{} pages, {} records; bound on the L1 error: {}",
+            "{} pages, {} records; {}",
             thousands(info.pages),
             thousands(info.counters.records),
-            bound(info.bound_l1())
+            accuracy(info.bound_l1())
         )?;
         Ok(())
     })

@@ -22,7 +22,7 @@ fn passes_end_when_the_bound_is_low_enough() {
     let until = |eps: &str| lab.run(&format!("{most} --until {eps}"));
     until("0.1")
         .exits(0)
-        .says(&["pass 1: bound", "pass 2: bound"]);
+        .says(&["pass 1: accuracy", "pass 2: accuracy"]);
     let first = lab.stat("s");
     assert!(bound(&lab, "s") <= 0.1);
     until("0.1").exits(0).says(&["nothing to do"]);
@@ -56,7 +56,7 @@ fn passes_end_when_the_bound_is_low_enough() {
 fn passes_may_not_suffice() {
     let lab = lab();
     let done = lab.run("ingest a --store s --repeat 3 --until 1e-9 --json");
-    let json = done.exits(0).says(&["pass 2: bound"]).json();
+    let json = done.exits(0).says(&["pass 2: accuracy"]).json();
     assert!(json["bound_l1"].as_f64().unwrap() > 1e-9);
     assert_eq!(json["records"], 600);
 }

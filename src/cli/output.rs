@@ -1,0 +1,277 @@
+//! Where results go: the one way in which every command writes to a file that its user named.
+//!
+//! | what is under the name | what is done |
+//! |---|---|
+//! | nothing, or a regular file | it is written aside (`NAME.unfinished`) and renamed when whole, so that readers find the old file or the new one |
+//! | a symbolic link | the same to the file it leads to, which is made if there is none; the link stays |
+//! | anything else: a device, a FIFO, a descriptor (`/dev/fd/3`) | it is written into, straight |
+//!
+//! `-` and `/dev/stdout` are standard output.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use cashrank::Error;
+
+/// Links followed from one to the next: as many as the system follows.
+const LINKS: usize = 40;
+
+/// Where a result goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Output {
+    /// Standard output.
+    Standard,
+    /// A regular file, links resolved; it need not exist.
+    File(PathBuf),
+    /// Something that is no regular file, and takes what is written.
+    Stream(PathBuf),
+}
+
+/// What becomes of a file once it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// It gets its name.
+    Yes,
+    /// The same, and is on the disk before, its name after.
+    Durably,
+    /// It is removed. What a stream took is not taken back.
+    No,
+}
+
+impl Output {
+    /// What `path` leads to; `None`: standard output.
+    pub fn of(path: Option<&Path>) -> Result<Output, Error> {
+        let Some(path) = path.filter(|path| !is_standard(path)) else {
+            return Ok(Output::Standard);
+        };
+        if is_descriptor(path) {
+            return Ok(Output::Stream(path.into()));
+        }
+        let mut at = path.to_owned();
+        for _ in 0..LINKS {
+            match fs::symlink_metadata(&at) {
+                Ok(found) if found.is_symlink() => {
+                    let to = fs::read_link(&at).map_err(failed(&at, "follow"))?;
+                    at = at.parent().unwrap_or(Path::new("")).join(to);
+                    if is_descriptor(&at) {
+                        return Ok(Output::Stream(at));
+                    }
+                }
+                Ok(found) if found.is_file() => return Ok(Output::File(at)),
+                Ok(found) if found.is_dir() => {
+                    let source = io::Error::from(io::ErrorKind::IsADirectory);
+                    return Err(failed(&at, "write")(source));
+                }
+                Ok(_) => return Ok(Output::Stream(at)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Ok(Output::File(at));
+                }
+                Err(error) => return Err(failed(&at, "look at")(error)),
+            }
+        }
+        let source = io::Error::other(format!("it leads through more than {LINKS} links"));
+        Err(failed(path, "follow")(source))
+    }
+
+    /// Whether bytes would go to a screen.
+    pub fn is_terminal(&self) -> bool {
+        match self {
+            Output::Standard => io::stdout().is_terminal(),
+            Output::File(_) => false,
+            Output::Stream(path) => {
+                // To open a FIFO would be to wait for its writer.
+                let is_device = fs::metadata(path).is_ok_and(|found| is_character_device(&found));
+                is_device && File::open(path).is_ok_and(|file| file.is_terminal())
+            }
+        }
+    }
+
+    /// Whether there is a regular file already.
+    pub fn exists(&self) -> bool {
+        matches!(self, Output::File(path) if path.exists())
+    }
+
+    /// Runs `write` on it; what it returns says what becomes of a regular file.
+    pub fn write<T>(
+        &self,
+        write: impl FnOnce(&mut (dyn Write + Send)) -> anyhow::Result<(T, Keep)>,
+    ) -> anyhow::Result<T> {
+        match self {
+            Output::Standard => {
+                let mut out = BufWriter::new(io::stdout());
+                let (value, _) = write(&mut out)?;
+                out.flush()?;
+                Ok(value)
+            }
+            Output::Stream(path) => {
+                let file = open_stream(path).map_err(failed(path, "open"))?;
+                let mut out = BufWriter::new(file);
+                let (value, _) = write(&mut out)?;
+                out.flush().map_err(failed(path, "write"))?;
+                Ok(value)
+            }
+            Output::File(path) => aside(path, write),
+        }
+    }
+}
+
+/// Runs `write` on what `path` leads to, which is replaced whole.
+pub fn to_file(
+    path: Option<&Path>,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    Output::of(path)?.write(|out| Ok((write(out)?, Keep::Yes)))
+}
+
+/// Opens what is no regular file for writing into it; a FIFO waits for its reader.
+pub fn open_stream(path: &Path) -> io::Result<File> {
+    // A descriptor may be of a regular file: what is there stays.
+    OpenOptions::new().append(true).open(path)
+}
+
+fn is_standard(path: &Path) -> bool {
+    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"]
+        .iter()
+        .any(|name| path.as_os_str() == *name)
+}
+
+/// Whether the path names an open file of the process, not a file.
+fn is_descriptor(path: &Path) -> bool {
+    path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd")
+}
+
+fn is_character_device(found: &fs::Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    found.file_type().is_char_device()
+}
+
+fn failed(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::Io {
+        path,
+        action,
+        source,
+    }
+}
+
+/// Writes a regular file beside its name, with the permissions of the one that it replaces.
+fn aside<T>(
+    path: &Path,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> anyhow::Result<(T, Keep)>,
+) -> anyhow::Result<T> {
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".unfinished");
+    let aside = PathBuf::from(aside);
+    let file = File::create(&aside).map_err(failed(&aside, "create"))?;
+    let written = fill(&aside, file, path, write);
+    if written.is_err() {
+        let _ = fs::remove_file(&aside);
+    }
+    written
+}
+
+fn fill<T>(
+    aside: &Path,
+    file: File,
+    path: &Path,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> anyhow::Result<(T, Keep)>,
+) -> anyhow::Result<T> {
+    if let Ok(found) = fs::metadata(path) {
+        let set = file.set_permissions(found.permissions());
+        set.map_err(failed(aside, "set the permissions of"))?;
+    }
+    let mut out = BufWriter::new(file);
+    let (value, keep) = write(&mut out)?;
+    if keep == Keep::No {
+        fs::remove_file(aside).map_err(failed(aside, "remove"))?;
+        return Ok(value);
+    }
+    out.flush().map_err(failed(path, "write"))?;
+    if keep == Keep::Durably {
+        // Else a power cut may leave an empty file under the name.
+        let synced = out.get_ref().sync_all();
+        synced.map_err(failed(path, "sync"))?;
+    }
+    fs::rename(aside, path).map_err(failed(path, "rename"))?;
+    if keep == Keep::Durably {
+        sync_dir_of(path).map_err(failed(path, "sync the directory of"))?;
+    }
+    Ok(value)
+}
+
+/// Makes a new name durable.
+fn sync_dir_of(path: &Path) -> io::Result<()> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    File::open(dir.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn put(path: &Path, text: &str) {
+        to_file(Some(path), |out| Ok(out.write_all(text.as_bytes())?)).unwrap();
+    }
+
+    #[test]
+    fn links_stay_and_lead_to_the_new_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::create_dir(path("deep")).unwrap();
+        fs::write(path("deep/file"), "old").unwrap();
+        fs::set_permissions(path("deep/file"), fs::Permissions::from_mode(0o640)).unwrap();
+        symlink("deep/file", path("link")).unwrap();
+        symlink("link", path("twice")).unwrap();
+        symlink("deep/none", path("dangling")).unwrap();
+        put(&path("twice"), "new");
+        put(&path("dangling"), "made");
+        assert_eq!(fs::read(path("deep/file")).unwrap(), b"new");
+        assert_eq!(fs::read(path("deep/none")).unwrap(), b"made");
+        for link in ["link", "twice", "dangling"] {
+            assert!(fs::symlink_metadata(path(link)).unwrap().is_symlink());
+        }
+        let mode = fs::metadata(path("deep/file")).unwrap().permissions();
+        assert_eq!(mode.mode() & 0o777, 0o640);
+        assert_eq!(
+            fs::read_dir(path("deep")).unwrap().count(),
+            2,
+            "no leftover"
+        );
+        symlink("round", path("round")).unwrap();
+        assert!(Output::of(Some(&path("round"))).is_err());
+        assert!(Output::of(Some(&path("deep"))).is_err());
+    }
+
+    #[test]
+    fn what_fails_leaves_the_old_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        fs::write(&path, "old").unwrap();
+        let failed = to_file(Some(&path), |out| {
+            out.write_all(b"half")?;
+            anyhow::bail!("no more")
+        });
+        assert!(failed.is_err());
+        let dropped = Output::of(Some(&path)).unwrap().write(|out| {
+            out.write_all(b"half")?;
+            Ok(((), Keep::No))
+        });
+        assert!(dropped.is_ok());
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn standard_output_has_its_names() {
+        for name in ["-", "/dev/stdout", "/dev/fd/1"] {
+            assert_eq!(Output::of(Some(Path::new(name))).unwrap(), Output::Standard);
+        }
+        let null = Path::new("/dev/null");
+        let found = Output::of(Some(null)).unwrap();
+        assert_eq!(found, Output::Stream(null.into()));
+        assert!(!found.is_terminal() && !found.exists());
+    }
+}

@@ -1,0 +1,125 @@
+//! `-o` and `--ack`: what is under a name already is never destroyed, whatever it is.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, symlink};
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::{Lab, crawl};
+
+fn crawled() -> Lab {
+    let lab = Lab::new();
+    lab.file("a", crawl(81, 400).concat());
+    lab.run("ingest a --store s").exits(0);
+    lab
+}
+
+/// All commands that write a result to a file, `FILE` its name.
+const COMMANDS: [&str; 6] = [
+    "export --to tsv --store s -o FILE",
+    "export --to jsonl --sort rank --store s -o FILE",
+    "export --to parquet --store s -o FILE",
+    "pagerank a -o FILE",
+    "convert a -o FILE",
+    "convert a --force -o FILE",
+];
+
+#[test]
+fn a_link_stays_and_its_target_is_replaced_whole() {
+    let lab = crawled();
+    fs::create_dir(lab.path("deep")).unwrap();
+    symlink("deep/target", lab.path("link")).unwrap();
+    for command in COMMANDS {
+        lab.run(&command.replace("FILE", "straight")).exits(0);
+        // Two files in turn: one command says `--force`, and the others need none.
+        let target = lab.path("deep/target");
+        if !command.starts_with("convert a -o") {
+            lab.file("deep/target", "what was there");
+        }
+        lab.run(&command.replace("FILE", "link")).exits(0);
+        assert!(fs::symlink_metadata(lab.path("link")).unwrap().is_symlink());
+        let (through, straight) = (fs::read(&target), fs::read(lab.path("straight")));
+        assert!(through.unwrap() == straight.unwrap(), "{command}");
+        fs::remove_file(target).unwrap();
+        fs::remove_file(lab.path("straight")).unwrap();
+        assert!(!lab.names().iter().any(|name| name.ends_with(".unfinished")));
+    }
+}
+
+#[test]
+fn a_fifo_is_written_into() {
+    let lab = crawled();
+    let made = Command::new("mkfifo").arg(lab.path("fifo")).status();
+    assert!(made.unwrap().success());
+    for command in COMMANDS {
+        lab.run(&command.replace("FILE", "straight")).exits(0);
+        let fifo = lab.path("fifo");
+        let reader = std::thread::spawn(move || fs::read(fifo).unwrap());
+        lab.run(&command.replace("FILE", "fifo")).exits(0);
+        let found = fs::symlink_metadata(lab.path("fifo")).unwrap();
+        assert!(found.file_type().is_fifo(), "{command}");
+        let straight = fs::read(lab.path("straight")).unwrap();
+        assert!(reader.join().unwrap() == straight, "{command}");
+        fs::remove_file(lab.path("straight")).unwrap();
+    }
+}
+
+/// Through a link, so that not even a failing test harms the machine.
+#[test]
+fn a_device_stays_a_device() {
+    if !Path::new("/dev/full").exists() {
+        eprintln!("SKIPPED: /dev/full is not here");
+        return;
+    }
+    let lab = crawled();
+    symlink("/dev/full", lab.path("full")).unwrap();
+    symlink("/dev/null", lab.path("null")).unwrap();
+    for command in COMMANDS {
+        lab.run(&command.replace("FILE", "full"))
+            .exits(7)
+            .says(&["No space left on device"]);
+        lab.run(&command.replace("FILE", "null")).exits(0);
+    }
+    let stream = fs::read(lab.path("a")).unwrap();
+    lab.feed("ingest - --store t --spool --ack full", &stream)
+        .exits(7)
+        .says(&["acknowledge", "No space left on device"]);
+    for name in ["full", "null"] {
+        let link = fs::symlink_metadata(lab.path(name)).unwrap();
+        assert!(link.is_symlink());
+        let device = fs::metadata(lab.path(name)).unwrap();
+        assert!(device.file_type().is_char_device());
+    }
+}
+
+#[test]
+fn an_ack_goes_through_a_link_and_into_a_fifo() {
+    let lab = Lab::new();
+    let stream = crawl(82, 100).concat();
+    symlink("position", lab.path("link")).unwrap();
+    lab.feed("ingest - --store s --spool --ack link", stream.as_bytes())
+        .exits(0);
+    let position = fs::read_to_string(lab.path("position")).unwrap();
+    assert_eq!(position, format!("{}\n", stream.len()));
+    let made = Command::new("mkfifo").arg(lab.path("fifo")).status();
+    assert!(made.unwrap().success());
+    let fifo = lab.path("fifo");
+    let reader = std::thread::spawn(move || fs::read_to_string(fifo).unwrap());
+    lab.feed("ingest - --store t --spool --ack fifo", stream.as_bytes())
+        .exits(0);
+    let lines = reader.join().unwrap();
+    assert_eq!(lines.lines().last(), Some(&*stream.len().to_string()));
+}
+
+/// `/dev/stdout` is standard output, wherever that goes.
+#[test]
+fn standard_output_by_its_name() {
+    let lab = crawled();
+    let straight = lab.run("export --to tsv --store s").exits(0).out;
+    let named = lab.run("export --to tsv --store s -o /dev/stdout").exits(0);
+    assert_eq!(named.out, straight);
+    let file = fs::File::create(lab.path("into")).unwrap();
+    lab.run_into("export --to tsv --store s -o /dev/stdout", file)
+        .exits(0);
+    assert_eq!(fs::read_to_string(lab.path("into")).unwrap(), straight);
+}
