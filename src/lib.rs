@@ -55,6 +55,7 @@
 //! | [`rows`] | the links of pages, as page numbers |
 //! | [`snapshot`] | published rankings, and exports |
 //! | [`memory`] | what an ingest needs of it, and what there is |
+//! | [`Writer`] | records into a store, one by one |
 //! | [`ingest`] | all of these together: the `ingest` command |
 //! | [`inspect`](mod@inspect) | what an ingest would read in an input: the `inspect` command |
 //! | [`metrics`], [`sim`] | comparing rankings; exact PageRank, the reference, and simulated crawls |
@@ -92,4 +93,4 @@ pub mod url;
 
 pub use engine::{Config, Engine, Ranking};
 pub use model::{Error, Limits, Result};
-pub use session::Reader;
+pub use session::{Options, Reader, Writer};

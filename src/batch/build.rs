@@ -134,14 +134,33 @@ impl Builder {
         self.take()
     }
 
-    fn take(&mut self) -> Batch {
+    /// Adds a record to the batch that is being built, and says what it means.
+    pub(crate) fn add(&mut self, parsed: Parsed<'_, '_>) -> What {
+        self.push(0, parsed);
+        self.batch
+            .entries
+            .last()
+            .map_or(What::Other, |entry| entry.what)
+    }
+
+    /// Takes back the memory of a batch that was dealt with, for the next one.
+    pub(crate) fn recycle(&mut self, mut batch: Batch) {
+        if self.batch.entries.is_empty() && batch.is_ordinary() {
+            batch.clear();
+            self.batch = batch;
+        }
+    }
+
+    /// The batch built so far; another is begun.
+    pub(crate) fn take(&mut self) -> Batch {
         self.names.clear();
         self.linked_by.clear();
         self.told = Default::default();
         std::mem::take(&mut self.batch)
     }
 
-    fn is_full(&self) -> bool {
+    /// Whether the batch should be taken before more is added.
+    pub(crate) fn is_full(&self) -> bool {
         self.batch.text.len() > TEXT_BYTES || self.batch.entries.len() >= ENTRIES
     }
 

@@ -27,13 +27,13 @@ use crate::engine::{Counters, Engine, NameMap, age};
 use crate::formats::Format;
 use crate::pipeline::replay::Replay;
 use crate::pipeline::{BufferPool, Next, Piece, over_the_limit};
+use crate::session::Budget;
 use crate::snapshot::{self, Info};
 use crate::source::{Compression, DamageKind, InputName, Restart, Summary};
 use crate::store::{Disk, Opened, Place, Progress, Spooled, Store, Unverified};
 use crate::{Error, Result};
 use ahead::Ahead;
 use archive::Following;
-use budget::Budget;
 use schedule::{Publishing, Reached};
 use unchanged::Stamp;
 
@@ -68,17 +68,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         finished,
     } = plan;
     let published_at = snapshot::latest_counters(&*disk, &job.store);
-    // Snapshots are made of what was committed. Going on would publish older ones after newer.
-    if published_at
-        .as_ref()
-        .is_some_and(|c| c.records > engine.counters().records)
-    {
-        let path = job.store.join("store.redb");
-        return Err(Error::damaged(
-            path,
-            "it is older than the current snapshot",
-        ));
-    }
+    snapshot::check_not_newer(&*disk, &job.store, engine.counters())?;
     if let Some(spooling) = &spooling {
         observer.note(Note::Spooling {
             from: spooling.acked(),
@@ -474,10 +464,10 @@ impl Run<'_> {
         let mut next = piece.batch.entries[at..].iter();
         let begins = |entry: &&Entry| piece.chunk.offset + entry.end > reading.end;
         let record = next.find(|entry| reading.is_archive() || begins(entry));
-        let limit = self.page_limit();
+        let limit = self.budget.page_limit(&self.engine);
         record.map_or(Ok(()), |record| {
             let room = self.engine.check_room(&piece.batch, record, limit);
-            room.map_err(|error| self.blame_budget(error))
+            room.map_err(|error| self.budget.blamed(&self.engine, error))
         })
     }
 

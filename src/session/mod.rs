@@ -1,5 +1,10 @@
-//! Records given one by one, by a program that has them.
+//! Records given one by one, by a program that has them: [`Writer`] into a store, [`Reader`] into an engine in
+//! memory.
 
+mod budget;
 mod reader;
+mod writer;
 
+pub(crate) use budget::Budget;
 pub use reader::Reader;
+pub use writer::{Options, Writer};

@@ -147,6 +147,18 @@ pub(crate) fn latest_rows(disk: &dyn Disk, dir: &Path) -> Option<u64> {
     latest.rows.kept().map(|kept| kept.number)
 }
 
+/// Refuses a store that is older than its current snapshot: snapshots are made of what was committed, and going on
+/// would publish older ones after newer.
+pub(crate) fn check_not_newer(disk: &dyn Disk, dir: &Path, store: &Counters) -> Result<()> {
+    match latest_counters(disk, dir) {
+        Some(published) if published.records > store.records => Err(Error::damaged(
+            dir.join("store.redb"),
+            "it is older than the current snapshot",
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Whether all of the current snapshot is as it was written.
 pub(crate) fn latest_is_sound(disk: &dyn Disk, dir: &Path) -> bool {
     Snapshot::latest(disk, dir).is_ok_and(|snapshot| snapshot.check_sums().is_ok())

@@ -1,0 +1,90 @@
+//! A memory budget: how many pages fit, found again as they grow.
+
+use crate::Error;
+use crate::engine::{Archive, Engine};
+use crate::memory::{Need, largest, log_rows};
+
+/// From so many pages on each doubling of them is told.
+const TOLD_FROM: u64 = 1 << 20;
+
+/// What is known of the budget.
+pub(crate) struct Budget {
+    pub bytes: Option<u64>,
+    /// Pages that fit, as far as the other parts of the need were known when that was found.
+    pub fits: u64,
+    /// Bytes that `fits` allows for names of archives.
+    pub names: u64,
+    /// Pages from which on it is found again: the bound gets closer on the way.
+    pub again_at: u64,
+    /// Pages from which on it is told again.
+    pub tell_at: u64,
+}
+
+impl Budget {
+    /// Makes the engine keep to the budget, if there is one.
+    pub fn new<A: Archive>(bytes: Option<u64>, engine: &mut Engine<A>) -> Budget {
+        engine.cut_log_at(log_rows(engine.config(), bytes));
+        let pages = engine.ledger().totals().pages;
+        let mut budget = Budget {
+            bytes,
+            fits: 0,
+            names: 0,
+            again_at: 0,
+            tell_at: TOLD_FROM.max(pages.saturating_mul(2)),
+        };
+        budget.find(engine, 0);
+        budget
+    }
+
+    /// Finds how many pages fit beside `names` bytes of names.
+    pub fn find<A: Archive>(&mut self, engine: &Engine<A>, names: u64) {
+        let limit = engine.ledger().page_limit();
+        let pages = engine.ledger().totals().pages;
+        self.names = names;
+        self.again_at = pages + (pages / 8).max(TOLD_FROM);
+        self.fits = match self.bytes {
+            None => limit,
+            Some(bytes) => largest(limit, |pages| self.need(engine, pages).total() <= bytes),
+        };
+    }
+
+    pub fn need<A: Archive>(&self, engine: &Engine<A>, pages: u64) -> Need {
+        let known = engine.ledger().totals().pages;
+        Need::of(engine, pages.max(known), self.names, self.bytes)
+    }
+
+    /// Finds how many pages fit, if it is time to, where there are no names of archives.
+    pub fn look<A: Archive>(&mut self, engine: &Engine<A>) {
+        if self.bytes.is_some() && engine.ledger().totals().pages >= self.again_at {
+            self.find(engine, 0);
+        }
+    }
+
+    /// Most pages that there may be: those that fit both the limit and the budget.
+    pub fn page_limit<A: Archive>(&self, engine: &Engine<A>) -> u64 {
+        engine.ledger().page_limit().min(self.fits)
+    }
+
+    /// The error of the next record, if it was the budget that made [`Budget::page_limit`] as it is.
+    pub fn blamed<A: Archive>(&self, engine: &Engine<A>, error: Error) -> Error {
+        match error {
+            Error::TooManyPages { limit } if limit < engine.ledger().page_limit() => {
+                self.exceeded(engine)
+            }
+            other => other,
+        }
+    }
+
+    /// That the next record does not fit.
+    pub fn exceeded<A: Archive>(&self, engine: &Engine<A>) -> Error {
+        let pages = engine.ledger().totals().pages;
+        let budget = self.bytes.unwrap_or(u64::MAX);
+        let next = self.need(engine, pages.max(self.fits) + 1);
+        Error::OverBudget {
+            pages,
+            // One record may bring many pages: those that fit need no more than the budget.
+            need: next.total().max(budget.saturating_add(1)),
+            budget,
+        }
+    }
+}

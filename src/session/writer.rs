@@ -1,0 +1,289 @@
+//! A store fed record by record.
+//!
+//! What a [`Writer`] makes of records is what an ingest makes of an input that holds them in the same order: the
+//! same pages with the same numbers, the same counts and rankings, wherever checkpoints fall. What was pushed
+//! since the last checkpoint is lost with the process, as a whole; [`Writer::pushed`] says where to go on.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Budget;
+use crate::batch::{Builder, Rules};
+use crate::disk::{Disk, RealDisk};
+use crate::engine::{Config, Counters, Engine};
+use crate::model::{Limits, Names, Parsed, Record, What};
+use crate::rules::InputRules;
+use crate::snapshot::{self, Info, RANK_BYTES};
+use crate::store::{Opened, Progress, Settings, Store, checkpoint, settings_of};
+use crate::{Error, Result};
+
+/// How a store is written to. The engine's settings, the rules and the limits on records are the store's own: a
+/// store that was made with others is refused.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The engine's settings.
+    pub config: Config,
+    /// What is taken from records.
+    pub input: InputRules,
+    /// Limits on records, pages and memory.
+    pub limits: Limits,
+    /// How the names of pages are read.
+    pub names: Names,
+    /// Snapshots to keep, the newest; 0: all.
+    pub keep_snapshots: usize,
+    /// Memory for the ranks of a snapshot, in bytes; more pages take a temporary file.
+    pub rank_bytes: u64,
+}
+
+impl Default for Options {
+    /// The usual settings, for URLs.
+    fn default() -> Options {
+        Options {
+            config: Config::default(),
+            input: InputRules::default(),
+            limits: Limits::default(),
+            names: Names::Url,
+            keep_snapshots: 0,
+            rank_bytes: RANK_BYTES,
+        }
+    }
+}
+
+impl Options {
+    /// The settings of the store in `dir`, if there is one; else the usual ones.
+    ///
+    /// # Errors
+    /// The store's settings cannot be read.
+    pub fn of(dir: impl AsRef<Path>) -> Result<Options> {
+        let mut options = Options::default();
+        if let Some(settings) = settings_of(&RealDisk, dir.as_ref())? {
+            options.config = settings.config;
+            options.input = settings.input;
+            options.limits.line_bytes = settings.line_bytes;
+            options.limits.url_bytes = settings.url_bytes;
+            options.limits.links = settings.links;
+        }
+        Ok(options)
+    }
+
+    fn settings(&self) -> Settings {
+        let mut settings = Settings::new(self.config.clone(), &self.limits);
+        settings.input = self.input.clone();
+        settings
+    }
+}
+
+/// Records that are applied together: so the names that they share are looked up once.
+const TOGETHER: usize = 1 << 10;
+
+/// Writes records into a store, of which there is one writer at a time.
+///
+/// ```
+/// use std::borrow::Cow;
+///
+/// use cashrank::decode::{Link, Record};
+/// use cashrank::snapshot::Snapshot;
+/// use cashrank::store::RealDisk;
+/// use cashrank::{Options, Writer};
+///
+/// # fn main() -> cashrank::Result<()> {
+/// # let home = std::env::temp_dir().join(format!("cashrank-writer-{}", std::process::id()));
+/// # std::fs::create_dir_all(&home).unwrap();
+/// # let dir = home.join("store");
+/// let crawl = [
+///     ("http://a.example/", "http://b.example/"),
+///     ("http://b.example/", "http://a.example/"),
+///     ("http://c.example/", "http://a.example/"),
+/// ];
+/// let mut writer = Writer::open(&dir, &Options::default())?;
+/// // After a crash: those before are in the store.
+/// for (url, link) in crawl.iter().skip(writer.pushed() as usize) {
+///     writer.push(&Record {
+///         url: Cow::Borrowed(url.as_bytes()),
+///         links: vec![Link::to(link.as_bytes())],
+///         ..Record::default()
+///     })?;
+/// }
+/// writer.checkpoint()?;
+/// writer.publish()?;
+///
+/// let ranking = Snapshot::latest(&RealDisk, &dir)?;
+/// assert_eq!(ranking.info().pages, 3);
+/// # std::fs::remove_dir_all(&home).unwrap();
+/// # Ok(())
+/// # }
+/// ```
+pub struct Writer {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    options: Options,
+    builder: Builder,
+    /// Records in the builder, not applied yet.
+    waiting: usize,
+    budget: Budget,
+    /// What the store has read by ingests: it stays.
+    progress: Progress,
+    engine: Engine<Store>,
+    /// Something was applied since the last checkpoint.
+    changed: bool,
+    /// Absent, or why no record is taken any more.
+    ended: Option<Ended>,
+}
+
+/// What ended a writer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// The next record does not fit: those before it are applied.
+    Full,
+    /// A record was applied in part, or a checkpoint failed.
+    Failed,
+}
+
+impl Writer {
+    /// Opens the store in `dir`, or makes it, at its last checkpoint.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if the store has a writer; [`Error::Refused`] if it was made with other settings, or an ingest
+    /// of its inputs has not ended; [`Error::Damaged`].
+    pub fn open(dir: impl AsRef<Path>, options: &Options) -> Result<Writer> {
+        Writer::open_on(Arc::new(RealDisk), dir.as_ref(), options)
+    }
+
+    /// As [`Writer::open`], on another disk than the system's.
+    ///
+    /// # Errors
+    /// Those of [`Writer::open`].
+    pub fn open_on(disk: Arc<dyn Disk>, dir: &Path, options: &Options) -> Result<Writer> {
+        options.limits.check()?;
+        let opened = Store::open(disk.clone(), dir, &options.settings(), &options.limits)?;
+        let Opened {
+            mut engine,
+            progress,
+            ..
+        } = opened;
+        if !progress.inputs.is_empty() && !progress.finished {
+            return Err(Error::Refused(format!(
+                "{}: an ingest of its inputs has not ended; let its command end first",
+                dir.display()
+            )));
+        }
+        snapshot::check_not_newer(&*disk, dir, engine.counters())?;
+        let rules = Rules {
+            limits: options.limits.clone(),
+            self_links: engine.config().self_links,
+            key: engine.archive().key(),
+            input: options.input.clone(),
+            classes: !engine.config().follow.is_default(),
+        };
+        Ok(Writer {
+            builder: Builder::new(rules, options.names),
+            budget: Budget::new(options.limits.memory, &mut engine),
+            options: options.clone(),
+            dir: dir.into(),
+            waiting: 0,
+            changed: false,
+            ended: None,
+            disk,
+            progress,
+            engine,
+        })
+    }
+
+    /// Takes a record, and says what it means: one that cannot be used is counted, and no error. It is applied with
+    /// others that come later, by the next checkpoint at the latest.
+    ///
+    /// # Errors
+    /// [`Error::TooManyPages`] and [`Error::OverBudget`], of this record or one before that was not applied yet: those
+    /// before that one are applied, and can still be kept by a checkpoint; no more are taken. Other errors are final.
+    pub fn push(&mut self, record: &Record<'_>) -> Result<What> {
+        if self.ended.is_some() {
+            return Err(self.no_more());
+        }
+        let what = self.builder.add(Parsed::Record(record));
+        self.waiting += 1;
+        if self.waiting == TOGETHER || self.builder.is_full() {
+            self.apply()?;
+        }
+        Ok(what)
+    }
+
+    /// Records taken into the state of the store since it was made, in whatever way, those that were skipped too;
+    /// not those that wait to be applied. After opening: so many are durable.
+    pub fn pushed(&self) -> u64 {
+        let counters = self.engine.counters();
+        counters.records + counters.skipped_total() + counters.out_of_scope + counters.other
+    }
+
+    /// What was read, and what became of it; not of records that wait to be applied.
+    pub fn counters(&self) -> &Counters {
+        self.engine.counters()
+    }
+
+    /// Makes all that was pushed durable, and gives the number of the commit.
+    ///
+    /// # Errors
+    /// Those of [`Writer::push`]; [`Error::Io`], after which the writer takes no more, and the store is at its
+    /// checkpoint before.
+    pub fn checkpoint(&mut self) -> Result<u64> {
+        let applied = self.apply();
+        if self.ended == Some(Ended::Failed) {
+            return applied.and_then(|()| Err(self.no_more()));
+        }
+        if self.changed {
+            let made = checkpoint(&mut self.engine, &self.progress);
+            made.inspect_err(|_| self.ended = Some(Ended::Failed))?;
+            self.changed = false;
+        }
+        applied.map(|()| self.engine.archive().generation())
+    }
+
+    /// Makes all that was pushed durable, ranks all pages, and makes this the store's current snapshot.
+    ///
+    /// # Errors
+    /// Those of [`Writer::checkpoint`]. Records of an earlier ingest that could not be verified keep a ranking from
+    /// being published.
+    pub fn publish(&mut self) -> Result<(PathBuf, Info)> {
+        self.checkpoint()?;
+        if let Some(unverified) = &self.progress.unverified {
+            return Err(Error::Refused(format!(
+                "{}: {} could not be verified from its record {} on: no ranking of it is published",
+                self.dir.display(),
+                unverified.input,
+                unverified.from_record
+            )));
+        }
+        let view = self.engine.archive().view()?;
+        let (keep, rank_bytes) = (self.options.keep_snapshots, self.options.rank_bytes);
+        snapshot::publish(&*self.disk, &view, keep, rank_bytes)
+    }
+
+    /// Applies the records that wait.
+    fn apply(&mut self) -> Result<()> {
+        if self.waiting == 0 {
+            return Ok(());
+        }
+        self.waiting = 0;
+        let batch = self.builder.take();
+        self.engine.begin();
+        self.budget.look(&self.engine);
+        let limit = self.budget.page_limit(&self.engine);
+        for entry in &batch.entries {
+            if let Err(error) = self.engine.check_room(&batch, entry, limit) {
+                self.ended = Some(Ended::Full);
+                return Err(self.budget.blamed(&self.engine, error));
+            }
+            let applied = self.engine.apply(&batch, entry);
+            applied.inspect_err(|_| self.ended = Some(Ended::Failed))?;
+            self.changed = true;
+        }
+        self.builder.recycle(batch);
+        Ok(())
+    }
+
+    fn no_more(&self) -> Error {
+        Error::Refused(format!(
+            "{}: this writer takes no more, since an earlier record or checkpoint failed; open the store again",
+            self.dir.display()
+        ))
+    }
+}
