@@ -29,14 +29,12 @@ use crate::source::{InputName, SourceOptions};
 use crate::store::rows::{KeepRows, Reason as GivenUp};
 use crate::store::{Settings, SpoolOptions};
 
+pub use crate::store::rows::ROWS_BYTES;
 pub use convert::{Conversion, Converted, convert};
 pub use run::ingest;
 
 /// The usual [`Job::replay_bytes`].
 pub const REPLAY_BYTES: u64 = 8 << 30;
-
-/// The usual bytes of disk for kept rows ([`Job::keep_rows`]).
-pub const ROWS_BYTES: u64 = 8 << 30;
 
 /// How often something is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,6 +14,7 @@ use crate::engine::{Config, Counters, Engine};
 use crate::model::{Limits, Names, Parsed, Record, What};
 use crate::rules::InputRules;
 use crate::snapshot::{self, Info, RANK_BYTES};
+use crate::store::rows::{KeepRows, ROWS_BYTES};
 use crate::store::{Opened, Progress, Settings, Store, checkpoint, settings_of};
 use crate::{Error, Result};
 
@@ -27,6 +28,8 @@ pub struct Options {
     pub input: InputRules,
     /// Limits on records, pages and memory.
     pub limits: Limits,
+    /// Whether rows of links are kept.
+    pub keep_rows: KeepRows,
     /// How the names of pages are read.
     pub names: Names,
     /// Snapshots to keep, the newest; 0: all.
@@ -42,6 +45,7 @@ impl Default for Options {
             config: Config::default(),
             input: InputRules::default(),
             limits: Limits::default(),
+            keep_rows: KeepRows::Usual(ROWS_BYTES),
             names: Names::Url,
             keep_snapshots: 0,
             rank_bytes: RANK_BYTES,
@@ -155,7 +159,14 @@ impl Writer {
     /// Those of [`Writer::open`].
     pub fn open_on(disk: Arc<dyn Disk>, dir: &Path, options: &Options) -> Result<Writer> {
         options.limits.check()?;
-        let opened = Store::open(disk.clone(), dir, &options.settings(), &options.limits)?;
+        let settings = options.settings();
+        let opened = Store::open(
+            disk.clone(),
+            dir,
+            &settings,
+            &options.limits,
+            options.keep_rows,
+        )?;
         let Opened {
             mut engine,
             progress,
@@ -254,7 +265,10 @@ impl Writer {
         }
         let view = self.engine.archive().view()?;
         let (keep, rank_bytes) = (self.options.keep_snapshots, self.options.rank_bytes);
-        snapshot::publish(&*self.disk, &view, keep, rank_bytes)
+        let published = snapshot::publish(&*self.disk, &view, keep, rank_bytes)?;
+        let rows = snapshot::latest_rows(&*self.disk, &self.dir);
+        self.engine.archive_mut().release_rows(rows)?;
+        Ok(published)
     }
 
     /// Applies the records that wait.

@@ -33,6 +33,9 @@ pub(super) use write::{RowWriter, Stop};
 /// The folder of a store's row files.
 pub(crate) const ROWS: &str = "rows";
 
+/// The usual bytes of disk for kept rows ([`KeepRows`]).
+pub const ROWS_BYTES: u64 = 8 << 30;
+
 /// Whether an ingest keeps rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeepRows {
