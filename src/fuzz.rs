@@ -14,7 +14,12 @@ mod memory;
 
 pub(crate) use memory::Memory;
 
+use std::panic::{set_hook, take_hook};
+use std::sync::Once;
+
 use xxhash_rust::xxh3::xxh3_64;
+
+use crate::store::{Fenced, fenced};
 
 /// A fuzz target.
 pub struct Target {
@@ -22,6 +27,18 @@ pub struct Target {
     pub name: &'static str,
     /// Runs it on one input.
     pub run: fn(&[u8]),
+}
+
+/// Keeps the panic hook, which may end the process at any panic, from those that the store catches.
+pub fn pass_over_fenced() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let usual = take_hook();
+        set_hook(Box::new(move |panic| match fenced(panic) {
+            Fenced::Caught => {}
+            Fenced::Outside | Fenced::Final => usual(panic),
+        }));
+    });
 }
 
 /// All targets.

@@ -10,6 +10,7 @@ mod inspect;
 mod order;
 mod output;
 mod pagerank;
+mod panics;
 mod rank;
 mod rules;
 mod simulate;
@@ -73,6 +74,7 @@ struct Completions {
 }
 
 pub fn main() -> ExitCode {
+    panics::hear();
     let done = match Cli::parse().command {
         Command::Ingest(args) => args.run(),
         Command::Convert(args) => args.run(),

@@ -4,22 +4,22 @@
 //! panic (an index out of range, an `unreachable!`), when opening, reading, writing or when one of its
 //! values is dropped. A check of all pages beforehand would read the whole history at every start,
 //! and not help against what rots later. So every call goes through [`Fence::call`], and every value
-//! of redb's that does something when it is dropped lives in a [`Fenced`].
+//! of redb's that does something when it is dropped lives in a [`Held`].
 //!
 //! A caught panic is [`Error::Damaged`], and final: redb's state in memory is then unknown, so every
 //! further call is refused, and its values are left alone, not dropped. What they hold (memory, a file
 //! handle) stays until the process ends. The file is as after a kill: nothing more is written to it.
 //!
-//! A panic hook keeps quiet while the thread is inside the fence; all other panics are told as before. What no
-//! fence holds is a second panic, of a value that redb drops while the first unwinds: the process has to end.
-//! Then the hook says why, and it ends as for any damaged file. Rot in redb's table of freed pages was seen to
-//! do that, in a commit or when the database is closed; nothing is written by then.
+//! The standard library still reports a caught panic on standard error, unless the program's panic hook asks
+//! [`fenced`] first. What no fence holds is a second panic, of a value that redb drops while the first unwinds: the
+//! process is aborted, unless that hook ends it in a better way. Rot in redb's table of freed pages was seen to do
+//! that, in a commit or when the database is closed; nothing is written by then.
 
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Once};
 
 use crate::{Error, Result};
 
@@ -27,27 +27,36 @@ use crate::{Error, Result};
 const SECOND: &str = "panic in a destructor during cleanup";
 /// What is wrong with a database that makes redb panic.
 const UNUSABLE: &str = "redb cannot use its pages";
-/// The program's exit code for a damaged file of a store.
-const EXIT_DAMAGED: i32 = 5;
 
 thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
+/// What a panic is to the store; for a program's panic hook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fenced {
+    /// None of the store's.
+    Outside,
+    /// It will be caught, and told as [`Error::Damaged`]: a hook best keeps quiet.
+    Caught,
+    /// It cannot be caught, as it came while another one unwound: the process will be aborted. The database's pages
+    /// are rotten; `verify --deep` says where.
+    Final,
+}
+
+/// What the panic is to the store. The library sets no panic hook; a program that does may ask.
+pub fn fenced(panic: &PanicHookInfo<'_>) -> Fenced {
+    if !INSIDE.try_with(Cell::get).unwrap_or(false) {
+        Fenced::Outside
+    } else if panic.payload().downcast_ref() == Some(&SECOND) {
+        Fenced::Final
+    } else {
+        Fenced::Caught
+    }
+}
+
 /// Runs `work`; `None` if it panicked.
 fn contained<T>(work: impl FnOnce() -> T) -> Option<T> {
-    static QUIET: Once = Once::new();
-    QUIET.call_once(|| {
-        let before = take_hook();
-        set_hook(Box::new(move |panic| {
-            if !INSIDE.try_with(Cell::get).unwrap_or(false) {
-                before(panic);
-            } else if panic.payload().downcast_ref() == Some(&SECOND) {
-                eprintln!("cashrank: {UNUSABLE}, and nothing more can be done with the store; see `verify --deep`");
-                std::process::exit(EXIT_DAMAGED);
-            }
-        }));
-    });
     let outer = INSIDE.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));
     INSIDE.set(outer);
@@ -90,8 +99,8 @@ impl Fence {
     }
 
     /// As [`Fence::call`], for what makes a value that must be dropped inside the fence.
-    pub fn hold<T>(self: &Arc<Fence>, work: impl FnOnce() -> Result<T>) -> Result<Fenced<T>> {
-        Ok(Fenced {
+    pub fn hold<T>(self: &Arc<Fence>, work: impl FnOnce() -> Result<T>) -> Result<Held<T>> {
+        Ok(Held {
             value: Some(self.call(work)?),
             fence: self.clone(),
         })
@@ -99,13 +108,13 @@ impl Fence {
 }
 
 /// A value of redb's.
-pub(crate) struct Fenced<T> {
+pub(crate) struct Held<T> {
     /// Absent only once it was taken.
     value: Option<T>,
     fence: Arc<Fence>,
 }
 
-impl<T> Fenced<T> {
+impl<T> Held<T> {
     /// Runs `work` with the value.
     pub fn with<R>(&self, work: impl FnOnce(&T) -> Result<R>) -> Result<R> {
         self.fence.call(|| match &self.value {
@@ -135,8 +144,8 @@ impl<T> Fenced<T> {
         }
     }
 
-    /// As [`Fenced::with`], for what makes another such value, that may borrow from this one.
-    pub fn hold<'a, R>(&'a self, work: impl FnOnce(&'a T) -> Result<R>) -> Result<Fenced<R>> {
+    /// As [`Held::with`], for what makes another such value, that may borrow from this one.
+    pub fn hold<'a, R>(&'a self, work: impl FnOnce(&'a T) -> Result<R>) -> Result<Held<R>> {
         self.fence.hold(|| match &self.value {
             Some(value) => work(value),
             None => Err(self.taken()),
@@ -148,7 +157,7 @@ impl<T> Fenced<T> {
     }
 }
 
-impl<T> Drop for Fenced<T> {
+impl<T> Drop for Held<T> {
     fn drop(&mut self) {
         let Some(value) = self.value.take() else {
             return;
@@ -199,11 +208,17 @@ mod tests {
         assert!(fence.call(|| Ok(())).is_err());
     }
 
-    /// The test runs itself as another process, which is to end.
+    /// The test runs itself as another process, which is to end as its hook says.
     #[test]
-    fn a_second_panic_ends_the_process_as_damage_does() {
+    fn a_second_panic_is_told_to_the_hook() {
         const CHILD: &str = "CASHRANK_TEST_SECOND_PANIC";
+        const ENDED: i32 = 47;
         if std::env::var_os(CHILD).is_some() {
+            std::panic::set_hook(Box::new(|panic| match fenced(panic) {
+                Fenced::Outside => std::process::exit(1),
+                Fenced::Caught => {}
+                Fenced::Final => std::process::exit(ENDED),
+            }));
             let _ = fence().call(|| -> Result<()> {
                 static DROPPED: AtomicBool = AtomicBool::new(false);
                 let _loud = Loud(&DROPPED);
@@ -211,15 +226,14 @@ mod tests {
             });
             return;
         }
-        let name = "store::fence::tests::a_second_panic_ends_the_process_as_damage_does";
+        let name = "store::fence::tests::a_second_panic_is_told_to_the_hook";
         let child = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", name, "--nocapture"])
             .env(CHILD, "1")
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&child.stderr);
-        assert_eq!(child.status.code(), Some(EXIT_DAMAGED), "{said}");
-        assert!(said.contains(UNUSABLE), "{said}");
+        assert_eq!(child.status.code(), Some(ENDED), "{said}");
     }
 
     #[test]

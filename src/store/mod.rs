@@ -73,6 +73,7 @@ pub(crate) use crate::codec::varint::number;
 pub use crate::disk::{Disk, DiskFile, RealDisk};
 pub(crate) use crate::disk::{read_whole, write_whole};
 pub use crate::model::{PARTS, StorePart as Part, part_of};
+pub use fence::{Fenced, fenced};
 pub use identity::{Settings, VERSION};
 pub use names::NameLengths;
 pub(crate) use names::{NameReader, kept};

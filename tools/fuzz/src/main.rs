@@ -8,4 +8,7 @@ const RUN: fn(&[u8]) = match cashrank::fuzz::named(env!("CARGO_BIN_NAME")) {
     None => panic!("no such target"),
 };
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| RUN(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    cashrank::fuzz::pass_over_fenced();
+    RUN(data);
+});

@@ -1,0 +1,24 @@
+//! Panics, as a user should hear of them.
+
+use std::panic::{set_hook, take_hook};
+
+use cashrank::store::{Fenced, fenced};
+
+use super::common::Exit;
+
+/// Keeps quiet about panics of the database on rotten pages, which become an error of their own; one that cannot
+/// be caught ends the process as any damaged file does. All others are told as usual.
+pub fn hear() {
+    let usual = take_hook();
+    set_hook(Box::new(move |panic| match fenced(panic) {
+        Fenced::Outside => usual(panic),
+        Fenced::Caught => {}
+        Fenced::Final => {
+            eprintln!(
+                "cashrank: redb cannot use its pages, and nothing more can be done with the store; see `verify \
+                 --deep`"
+            );
+            std::process::exit(Exit::Damaged as i32);
+        }
+    }));
+}
