@@ -70,6 +70,7 @@ pub const TARGETS: &[Target] = &[
     target("admissions", crate::store::fuzz::admissions),
     target("manifest", crate::store::fuzz::manifest),
     target("identity", crate::store::fuzz::identity),
+    target("row_block", crate::store::fuzz::row_block),
     target("log", crate::store::fuzz::log),
     target("log_written", crate::store::fuzz::log_written),
     target("name_block", crate::store::fuzz::name_block),

@@ -1,4 +1,4 @@
-//! `formats/snapshot.md`, `formats/store.md` and `formats/cza.md` against the bytes: small readers that know no
+//! `formats/snapshot.md`, `formats/store.md`, `formats/rows.md` and `formats/cza.md` against the bytes: small readers that know no
 //! offset, size or order but what the tables say must read what the program writes.
 
 mod common;
@@ -20,6 +20,8 @@ mod cza;
 #[path = "snapshot/make.rs"]
 #[allow(dead_code)]
 mod make;
+#[path = "formats/rows.rs"]
+mod rows;
 
 /// The rows of the first table under `## heading`, without its two head lines.
 fn table(file: &str, heading: &str) -> Vec<Vec<String>> {

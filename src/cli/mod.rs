@@ -7,6 +7,7 @@ mod convert;
 mod export;
 mod ingest;
 mod inspect;
+mod links;
 mod order;
 mod output;
 mod pagerank;
@@ -27,7 +28,7 @@ use common::Exit;
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done
-  1    rank: a URL is not known
+  1    rank, links: a URL is not known
   2    wrong usage, or a request that does not fit the store; the message says what to do
   3    done, but records were skipped (counted by reason)
   4    an input is corrupt, or --strict met a bad record; what came before it was applied
@@ -54,6 +55,7 @@ enum Command {
     Order(order::Args),
     Top(top::Args),
     Rank(rank::Args),
+    Links(links::Args),
     Export(export::Args),
     Compare(compare::Args),
     Pagerank(pagerank::Args),
@@ -82,6 +84,7 @@ pub fn main() -> ExitCode {
         Command::Order(args) => args.run(),
         Command::Top(args) => args.run(),
         Command::Rank(args) => args.run(),
+        Command::Links(args) => args.run(),
         Command::Export(args) => args.run(),
         Command::Compare(args) => args.run(),
         Command::Pagerank(args) => args.run(),

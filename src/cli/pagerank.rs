@@ -8,9 +8,11 @@ use cashrank::Limits;
 use cashrank::engine::{Config, PageId, SelfLinks};
 use cashrank::formats::Format;
 use cashrank::rules::Follow;
-use cashrank::sim::{Options, load, pagerank};
+use cashrank::sim::{Graph, Options, PageRank, load, pagerank};
+use cashrank::snapshot::Snapshot;
 use cashrank::snapshot::export::{Format as ExportFormat, RankedPage, export};
 use cashrank::source::InputName;
+use cashrank::store::RealDisk;
 
 use super::common::{Exit, MemoryArg, parsed, self_links, thousands};
 use super::output::to_file;
@@ -22,18 +24,24 @@ use super::rules::RulesArgs;
 Examples:
   cashrank pagerank crawl.jsonl.zst -o exact.tsv
   cashrank pagerank graph.tsv --damping 0.9999 --lazy -o exact.tsv
+  cashrank pagerank --store ranks -o exact.tsv
+With --store no input is read: the graph is that of the links that the store keeps (`ingest --keep-rows`), as of its \
+current snapshot, also while an ingest is running.
 The same link rules as `ingest`: canonical URLs, repeats dropped, a page read again counts with its
 last links. Writes url, importance, rank, visits and last_fetch, in order of first appearance.")]
 pub struct Args {
     /// Files, or `-` for standard input.
-    #[arg(value_name = "INPUT", required = true)]
+    #[arg(value_name = "INPUT", required_unless_present = "store")]
     inputs: Vec<OsString>,
+    /// The links that this store keeps, instead of inputs; damping is the store's unless it is given.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["inputs", "follow"])]
+    store: Option<PathBuf>,
     /// auto, records, warc, arc, wat, adjacency, edges, crawl-log, nutch, csv-links or cza.
     #[arg(long, default_value = "auto")]
     format: String,
-    /// Share of a page's importance that its links hand on, 0 or more and less than 1.
-    #[arg(long, value_name = "D", default_value_t = 0.85)]
-    damping: f64,
+    /// Share of a page's importance that its links hand on, 0 or more and less than 1 [default: 0.85].
+    #[arg(long, value_name = "D")]
+    damping: Option<f64>,
     /// Stop once a step moves the vector by at most this much in L1 (--lazy: a whole one would).
     #[arg(long, value_name = "L1", default_value_t = 1e-12)]
     residual: f64,
@@ -61,6 +69,13 @@ pub struct Args {
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
+        match &self.store {
+            Some(store) => self.of_store(store),
+            None => self.of_inputs(),
+        }
+    }
+
+    fn of_inputs(&self) -> anyhow::Result<Exit> {
         let format = match self.format.as_str() {
             "auto" => None,
             name => Some(name.parse::<Format>()?),
@@ -68,7 +83,7 @@ impl Args {
         let inputs: Vec<InputName> = self.inputs.iter().map(|i| InputName::parse(i)).collect();
         let mut config = Config::default();
         config.self_links = self.self_links;
-        config.follow = self.follow.unwrap_or_default();
+        config.follow = self.follow.clone().unwrap_or_default();
         let loaded = load(
             &inputs,
             format,
@@ -79,13 +94,7 @@ impl Args {
                 ..Limits::default()
             },
         )?;
-        let options = Options {
-            damping: self.damping,
-            residual: self.residual,
-            lazy: self.lazy,
-        };
-        let result = pagerank(&loaded.graph, options)?;
-        let path = self.output.as_deref().unwrap_or(Path::new("-"));
+        let result = pagerank(&loaded.graph, self.options(0.85))?;
         let rows = loaded.pages.iter().zip(&result.scores).zip(result.ranks());
         let rows = rows.enumerate().map(|(at, ((page, score), rank))| {
             Ok(RankedPage {
@@ -97,22 +106,8 @@ impl Args {
                 last_fetch: page.last_fetch,
             })
         });
-        to_file(self.output.as_deref(), |out| {
-            export(self.to, out, path, rows)?;
-            Ok(())
-        })?;
-        eprintln!(
-            "{} pages, {} links, {} iterations; L1 error at most {:.1e}{}",
-            thousands(loaded.graph.nodes() as u64),
-            thousands(loaded.graph.links() as u64),
-            result.iterations,
-            result.bound,
-            if result.converged {
-                ""
-            } else {
-                " (the residual asked for is below what 64-bit numbers resolve)"
-            }
-        );
+        self.export(rows)?;
+        tell(&loaded.graph, &result);
         if let Some(caveat) = loaded.caveat {
             eprintln!("{caveat}");
         }
@@ -130,4 +125,62 @@ impl Args {
         }
         Ok(Exit::Done)
     }
+
+    fn of_store(&self, store: &Path) -> anyhow::Result<Exit> {
+        let snapshot = Snapshot::latest(&RealDisk, store)?;
+        let config = &snapshot.info().settings.config;
+        let weighted = !config.follow.is_default();
+        let graph = Graph::of_rows(&snapshot.rows()?, weighted, self.memory.budget())?;
+        let result = pagerank(&graph, self.options(config.damping()))?;
+        let known = snapshot.pages().zip(snapshot.names());
+        let rows = known.zip(&result.scores).zip(result.ranks());
+        let rows = rows.map(|(((page, name), score), rank)| {
+            let page = page?;
+            Ok(RankedPage {
+                page: page.page,
+                url: Cow::Owned(name?),
+                importance: *score,
+                rank,
+                visits: page.visits,
+                last_fetch: page.last_fetch,
+            })
+        });
+        self.export(rows)?;
+        tell(&graph, &result);
+        Ok(Exit::Done)
+    }
+
+    fn options(&self, damping: f64) -> Options {
+        Options {
+            damping: self.damping.unwrap_or(damping),
+            residual: self.residual,
+            lazy: self.lazy,
+        }
+    }
+
+    fn export<'a>(
+        &self,
+        rows: impl Iterator<Item = cashrank::Result<RankedPage<'a>>>,
+    ) -> anyhow::Result<()> {
+        let path = self.output.as_deref().unwrap_or(Path::new("-"));
+        to_file(self.output.as_deref(), |out| {
+            export(self.to, out, path, rows)?;
+            Ok(())
+        })
+    }
+}
+
+fn tell(graph: &Graph, result: &PageRank) {
+    eprintln!(
+        "{} pages, {} links, {} iterations; L1 error at most {:.1e}{}",
+        thousands(graph.nodes() as u64),
+        thousands(graph.links() as u64),
+        result.iterations,
+        result.bound,
+        if result.converged {
+            ""
+        } else {
+            " (the residual asked for is below what 64-bit numbers resolve)"
+        }
+    );
 }

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use cashrank::engine::PageId;
 use cashrank::snapshot::{Ranked, Snapshot};
 use cashrank::store::RealDisk;
 use cashrank::url;
@@ -39,18 +40,9 @@ struct Answer<'a> {
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
-        // A name may be a URL in any form, or an opaque name that looks like one.
-        let canonical: Vec<Vec<u8>> = self.urls.iter().map(|url| canonical(url)).collect();
-        let names: Vec<&[u8]> = canonical
-            .iter()
-            .map(Vec::as_slice)
-            .chain(self.urls.iter().map(String::as_bytes))
-            .collect();
-        let found = snapshot.find(&RealDisk, &names)?;
-        let (as_urls, as_names) = found.split_at(self.urls.len());
         let mut answers = Vec::new();
-        for ((url, as_url), as_name) in self.urls.iter().zip(as_urls).zip(as_names) {
-            let page = match as_url.or(*as_name) {
+        for (url, page) in self.urls.iter().zip(pages(&snapshot, &self.urls)?) {
+            let page = match page {
                 Some(page) => snapshot.page(page)?,
                 None => None,
             };
@@ -70,6 +62,26 @@ impl Args {
         })?;
         Ok(if unknown { Exit::Unknown } else { Exit::Done })
     }
+}
+
+/// The pages of these names: a URL in any form, or an opaque name that looks like one.
+fn pages(snapshot: &Snapshot, urls: &[String]) -> cashrank::Result<Vec<Option<PageId>>> {
+    let canonical: Vec<Vec<u8>> = urls.iter().map(|url| canonical(url)).collect();
+    let names: Vec<&[u8]> = canonical
+        .iter()
+        .map(Vec::as_slice)
+        .chain(urls.iter().map(String::as_bytes))
+        .collect();
+    let found = snapshot.find(&RealDisk, &names)?;
+    let (as_urls, as_names) = found.split_at(urls.len());
+    let both = as_urls.iter().zip(as_names);
+    Ok(both.map(|(as_url, as_name)| as_url.or(*as_name)).collect())
+}
+
+/// The page of a name, by the number it has in rows.
+pub(super) fn find(snapshot: &Snapshot, url: &str) -> cashrank::Result<Option<u32>> {
+    let found = pages(snapshot, &[url.to_owned()])?;
+    Ok(found.into_iter().flatten().next().map(|page| page.0 as u32))
 }
 
 fn canonical(url: &str) -> Vec<u8> {

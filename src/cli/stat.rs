@@ -5,7 +5,9 @@ use std::path::Path;
 
 use cashrank::engine::Estimator;
 use cashrank::memory::Need;
+use cashrank::rows::Rows;
 use cashrank::snapshot::Snapshot;
+use cashrank::store::rows::Standing;
 use cashrank::store::{RealDisk, SpoolStanding, spool_standing};
 
 use super::common::{Exit, StoreArg, bound, print, print_json, thousands, time};
@@ -52,11 +54,44 @@ struct Stat {
     bound_l1: Option<f64>,
     damping: f64,
     snapshot: String,
+    /// The links of pages that are kept; absent: none, and `no_rows` says why.
+    rows: Option<RowsStat>,
+    no_rows: Option<String>,
     /// The stream in the spool, as it is now.
     spool: Option<SpoolStanding>,
     disk_bytes: Disk,
     /// What an ingest that goes on needs, by part.
     memory_bytes: serde_json::Value,
+}
+
+/// The links of pages, as of the snapshot.
+#[derive(serde::Serialize)]
+struct RowsStat {
+    /// Bytes of the file.
+    bytes: u64,
+    /// Pages whose links are known.
+    pages: u64,
+    /// Their links.
+    links: u64,
+    /// Rows in the file that later ones of the same pages have superseded.
+    superseded: u64,
+    bytes_a_link: f64,
+}
+
+fn rows(snapshot: &Snapshot) -> anyhow::Result<Option<RowsStat>> {
+    let standing = snapshot.rows_standing();
+    let Some(kept) = standing.and_then(Standing::kept) else {
+        return Ok(None);
+    };
+    let rows = snapshot.rows()?;
+    Ok(Some(RowsStat {
+        bytes: kept.lengths.data + kept.lengths.index,
+        pages: rows.rows(),
+        links: rows.links(),
+        superseded: kept.superseded,
+        // Of all rows in the file.
+        bytes_a_link: kept.lengths.data as f64 / (kept.links as f64).max(1.0),
+    }))
 }
 
 /// Bytes on disk, by part.
@@ -67,6 +102,7 @@ struct Disk {
     urls: u64,
     fingerprints: u64,
     database: u64,
+    rows: u64,
     marks: u64,
     snapshots: u64,
     spool: u64,
@@ -78,7 +114,8 @@ impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
         let spool = spool_standing(&RealDisk, &self.store.store)?;
-        let stat = stat(&snapshot, spool, disk(&self.store.store)?);
+        let rows = rows(&snapshot)?;
+        let stat = stat(&snapshot, rows, spool, disk(&self.store.store)?);
         if self.json {
             return print_json(&stat);
         }
@@ -86,7 +123,12 @@ impl Args {
     }
 }
 
-fn stat(snapshot: &Snapshot, spool: Option<SpoolStanding>, disk_bytes: Disk) -> Stat {
+fn stat(
+    snapshot: &Snapshot,
+    rows: Option<RowsStat>,
+    spool: Option<SpoolStanding>,
+    disk_bytes: Disk,
+) -> Stat {
     let info = snapshot.info();
     let counters = &info.counters;
     Stat {
@@ -114,6 +156,11 @@ fn stat(snapshot: &Snapshot, spool: Option<SpoolStanding>, disk_bytes: Disk) -> 
         // It is kept in 1/2^32: more than eight decimals would say nothing.
         damping: (info.settings.config.damping() * 1e8).round() / 1e8,
         snapshot: snapshot.path().display().to_string(),
+        no_rows: match (&rows, snapshot.rows_standing()) {
+            (None, Some(standing)) => Some(standing.why_not()),
+            _ => None,
+        },
+        rows,
         spool,
         disk_bytes,
         memory_bytes: super::ingest::memory(&Need::to_resume(
@@ -140,6 +187,11 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
         urls: file("urls") + file("urls.index"),
         fingerprints: file("fingerprints") + file("fingerprints.index"),
         database: file("store.redb"),
+        rows: if store.join("rows").exists() {
+            folder("rows")?
+        } else {
+            0
+        },
         marks: folder("marks")?,
         snapshots: folder("snapshots")?,
         spool: if store.join("spool").exists() {
@@ -155,6 +207,7 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
         + disk.urls
         + disk.fingerprints
         + disk.database
+        + disk.rows
         + disk.marks
         + disk.snapshots
         + disk.spool
@@ -198,6 +251,23 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
     line("bound_l1", bound(stat.bound_l1))?;
     line("damping", format!("{:.6}", stat.damping))?;
     line("snapshot", stat.snapshot.clone())?;
+    match (&stat.rows, &stat.no_rows) {
+        (Some(rows), _) => line(
+            "links kept",
+            format!(
+                "{} of {} pages ({} bytes, {:.2} a link; {} superseded rows)",
+                thousands(rows.links),
+                thousands(rows.pages),
+                thousands(rows.bytes),
+                rows.bytes_a_link,
+                thousands(rows.superseded)
+            ),
+        )?,
+        (None, why) => line(
+            "links kept",
+            format!("none: {}", why.as_deref().unwrap_or("")),
+        )?,
+    }
     if let Some(spool) = &stat.spool {
         line(
             "spool",
@@ -212,7 +282,7 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
     line(
         "disk bytes",
         format!(
-            "{} (cash {}, correction {}, urls {}, fingerprints {}, database {}, marks {}, \
+            "{} (cash {}, correction {}, urls {}, fingerprints {}, database {}, rows {}, marks {}, \
              snapshots {}, spool {}, replay {})",
             thousands(disk.total),
             thousands(disk.cash),
@@ -220,6 +290,7 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
             thousands(disk.urls),
             thousands(disk.fingerprints),
             thousands(disk.database),
+            thousands(disk.rows),
             thousands(disk.marks),
             thousands(disk.snapshots),
             thousands(disk.spool),

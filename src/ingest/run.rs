@@ -101,13 +101,16 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         disk,
     };
     run.tell_memory();
-    run.tell_rows();
     run.release_rows()?;
+    let dropped = run.tell_rows();
     run.progress.finished |= run.is_between_passes() && run.is_near_enough()?;
     if (finished || run.progress.finished)
         && !run.owes_snapshot()
         && snapshot::latest_is_sound(&*run.disk, &job.store)
     {
+        if dropped {
+            run.checkpoint()?;
+        }
         return Ok(run.outcome(true, false));
     }
     run.go()
@@ -629,16 +632,19 @@ impl Run<'_> {
         self.spooling.as_ref().map_or(Ok(()), Spooling::check)
     }
 
-    /// Says if rows were given up.
-    fn tell_rows(&mut self) {
-        if let Some(reason) = self.engine.archive_mut().rows_given_up() {
+    /// Says if rows were given up since this was last asked.
+    fn tell_rows(&mut self) -> bool {
+        let reason = self.engine.archive_mut().rows_given_up();
+        if let Some(reason) = reason {
             self.observer.note(Note::RowsGivenUp { reason });
         }
+        reason.is_some()
     }
 
     /// Drops row files that were compacted, but for the one that readers of the current snapshot use.
     fn release_rows(&mut self) -> Result<()> {
-        let named = snapshot::latest_rows(&*self.disk, &self.job.store);
+        let standing = *self.engine.archive().rows_standing();
+        let named = snapshot::rows_named(&*self.disk, &self.job.store, &standing)?;
         self.engine.archive_mut().release_rows(named)
     }
 

@@ -1,8 +1,41 @@
 //! A graph in memory as rows that can be read again and again.
 
-use super::Graph;
+use super::{Graph, GraphBuilder};
+use crate::engine::SelfLinks;
+use crate::memory::check_room;
 use crate::rows::{Row, Rows};
 use crate::{Error, Result};
+
+impl Graph {
+    /// The graph of all rows, each link of a page to itself among them. `weighted`: links may have weights.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading; [`Error::TooLarge`] if the graph, with what PageRank takes of it, needs more than `memory`
+    /// bytes.
+    pub fn of_rows(rows: &dyn Rows, weighted: bool, memory: Option<u64>) -> Result<Graph> {
+        // Of a link its target, and its weight and part where there are weights, each once more while the graph is made.
+        let link = if weighted { 28 } else { 8 };
+        // Of a node its place in both, the vectors of PageRank, and its rank.
+        let need = rows.links() * link + rows.pages() * (16 + 8 + 32);
+        let work = || format!("a graph in memory of {} links", rows.links());
+        check_room(memory, need, work, "use `ingest`, which needs no graph")?;
+        let mut builder = match weighted {
+            true => GraphBuilder::weighted(SelfLinks::Keep),
+            false => GraphBuilder::new(SelfLinks::Keep),
+        };
+        builder.grow(rows.pages() as usize);
+        rows.sweep(&mut |row| {
+            let weights = row.weights.iter().copied().chain(std::iter::repeat(1));
+            match weighted {
+                true => builder.weighted_row(row.page, row.targets.iter().copied().zip(weights)),
+                false => builder.row(row.page, row.targets.iter().copied()),
+            }
+            Ok(())
+        })?;
+        Ok(builder.build())
+    }
+}
 
 /// Every node has a row, in node order. Links must not have weights.
 impl Rows for Graph {

@@ -141,10 +141,17 @@ pub(crate) fn latest_counters(disk: &dyn Disk, dir: &Path) -> Option<Counters> {
     Some(snapshot.info().counters.clone())
 }
 
-/// Number of the row file that the current snapshot of the store in `dir` names.
-pub(crate) fn latest_rows(disk: &dyn Disk, dir: &Path) -> Option<u64> {
-    let latest = Latest::read(disk, dir).ok()??;
-    latest.rows.kept().map(|kept| kept.number)
+/// Number of the row file that the current snapshot of the store in `dir` names. Where the store keeps no rows any
+/// more, as `standing` says, the snapshot is made to say so first.
+pub(crate) fn rows_named(disk: &dyn Disk, dir: &Path, standing: &Standing) -> Result<Option<u64>> {
+    let Ok(Some(mut latest)) = Latest::read(disk, dir) else {
+        return Ok(None);
+    };
+    if latest.rows.kept().is_some() && standing.kept().is_none() {
+        latest.rows = *standing;
+        latest.write(disk, dir)?;
+    }
+    Ok(latest.rows.kept().map(|kept| kept.number))
 }
 
 /// Refuses a store that is older than its current snapshot: snapshots are made of what was committed, and going on

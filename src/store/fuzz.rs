@@ -11,6 +11,7 @@ pub(crate) use whole::store;
 
 use super::blocks::{Entry, Packer, unpack};
 use super::manifest::Manifest;
+use super::rows::block;
 use crate::codec::varint::{put, take, unzigzag, zigzag};
 use crate::engine::{Admission, Row};
 use crate::fuzz::Bytes;
@@ -109,6 +110,31 @@ fn repacked<T: Entry>(entries: &[T]) -> Vec<T> {
         );
     }
     back
+}
+
+/// A block of kept rows. Input: its rows, the pages known (4 bytes), the payload, as it is and with the checksum of its
+/// heads made right.
+pub(crate) fn row_block(data: &[u8]) {
+    let mut bytes = Bytes(data);
+    let count = usize::from(bytes.byte());
+    let pages = bytes.u64() & u64::from(u32::MAX);
+    let mut payload = bytes.0.to_vec();
+    for _ in 0..2 {
+        let mut rows = block::Rows::default();
+        if block::unpack(&payload, count, pages, &mut rows).is_some() {
+            let mut heads = Vec::new();
+            assert!(block::unpack_heads(&payload, count, &mut heads).is_some());
+            assert_eq!((heads.len(), &heads), (count, &rows.heads));
+            assert!(rows.targets.iter().all(|&target| u64::from(target) < pages));
+            // As packed here it may be shorter; the rows are the same.
+            let packed = block::pack(&mut rows.clone());
+            assert!(packed.len() <= payload.len());
+            let mut again = block::Rows::default();
+            assert!(block::unpack(&packed, count, pages, &mut again).is_some());
+            assert_eq!(again, rows);
+        }
+        block::reseal(&mut payload);
+    }
 }
 
 /// The manifest, without its seal.

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use cashrank::store::{RealDisk, Report, open_view};
 use cashrank::{Error, Result};
 
-use super::make::{READ_PARTS, SNAPSHOT, copy_parts, make_store, read_all, samples};
+use super::make::{
+    READ_PARTS, ROW_PARTS, SNAPSHOT, copy_parts, make_store, read_all, read_rows, samples,
+};
 
 fn is_named(error: &Error) -> bool {
     matches!(error, Error::Damaged { .. } | Error::Refused(_))
@@ -83,6 +85,30 @@ fn readers_find_flips_or_read_the_same() {
         fs::write(&path, &good).unwrap();
     }
     eprintln!("{flips} flips, {harmless} without effect");
+}
+
+/// The index has no checksum: what it leads to has.
+#[test]
+fn every_flipped_bit_of_rows_is_found_or_does_not_matter() {
+    let temp = tempfile::tempdir().unwrap();
+    copy_parts(&samples("good").join("store"), temp.path());
+    let expected = read_rows(temp.path()).unwrap();
+    for part in ROW_PARTS {
+        let path = temp.path().join(part);
+        let good = fs::read(&path).unwrap();
+        for bit in 0..good.len() * 8 {
+            let mut bytes = good.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            fs::write(&path, &bytes).unwrap();
+            match read_rows(temp.path()) {
+                Ok(found) => {
+                    assert!(found == expected && part.ends_with("index"), "bit {bit}");
+                }
+                Err(error) => assert!(is_named(&error), "{part}, bit {bit}: {error}"),
+            }
+        }
+        fs::write(&path, &good).unwrap();
+    }
 }
 
 /// Its story: an index has no checksum, and an offset near 2^64 in it overflowed when a header's

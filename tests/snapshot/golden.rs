@@ -7,7 +7,7 @@ use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::make::{SNAPSHOT, copy_parts, make_store, read_all, samples};
+use super::make::{ROW_PARTS, SNAPSHOT, copy_parts, make_store, read_all, read_rows, samples};
 
 fn writing() -> bool {
     std::env::var_os("WRITE_SAMPLES").is_some()
@@ -57,7 +57,8 @@ fn the_good_sample_is_what_is_written_today() {
         copy_parts(&store, &golden);
     }
     // `identity.json` and the fingerprints hold the random key.
-    for part in ["urls", "urls.index", "snapshots/latest.json", SNAPSHOT] {
+    let parts = ["urls", "urls.index", "snapshots/latest.json", SNAPSHOT];
+    for part in parts.into_iter().chain(ROW_PARTS) {
         let (new, old) = (
             fs::read(store.join(part)).unwrap(),
             fs::read(golden.join(part)).unwrap(),
@@ -66,6 +67,127 @@ fn the_good_sample_is_what_is_written_today() {
             new == old,
             "{part} is no longer written as the sample has it"
         );
+    }
+}
+
+/// The expected listing was written by hand, from the records.
+#[test]
+fn the_good_rows_read_as_listed() {
+    let folder = samples("good");
+    let listed: String = read_rows(&folder.join("store"))
+        .unwrap()
+        .iter()
+        .map(|(page, gone, targets)| {
+            let targets: Vec<String> = targets.iter().map(u32::to_string).collect();
+            let what = match gone {
+                true => "gone".into(),
+                false => targets.join(" "),
+            };
+            format!("{page}\t{what}\n")
+        })
+        .collect();
+    let expected = fs::read_to_string(folder.join("rows.expected")).unwrap();
+    assert_eq!(listed, expected);
+}
+
+/// A log's only block, with right checksums of its header and of the heads in its payload.
+fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let heads = u32::from_le_bytes(bytes[24..28].try_into().unwrap()) as usize;
+    let heads = xxh3_64(&bytes[48..(48 + heads).min(bytes.len())]);
+    let sum = xxh3_64(&[&bytes[24..40], &heads.to_le_bytes()].concat());
+    bytes[40..48].copy_from_slice(&sum.to_le_bytes());
+    let payload = xxh3_64(&bytes[24..]);
+    let sum = xxh3_64(&[&bytes[..16], &payload.to_le_bytes()].concat());
+    bytes[16..24].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+/// The bad row files: name, bytes, what sweeping them must say. The good one is a header of 24 bytes, fields of 24,
+/// heads of 10, controls of 2 for 8 links, and gaps.
+fn bad_rows(good: &[u8]) -> Vec<(&'static str, Vec<u8>, &'static str)> {
+    let with = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = good.to_vec();
+        change(&mut bytes);
+        bytes
+    };
+    let (heads, controls, gaps) = (48, 58, 60);
+    let holds = "holds what it should not";
+    vec![
+        ("empty", Vec::new(), "bytes long, but"),
+        ("cut", good[..good.len() - 1].to_vec(), "bytes long, but"),
+        (
+            "gap-bit",
+            with(&|b| b[gaps] ^= 1),
+            "its checksum does not match",
+        ),
+        (
+            "heads-bit",
+            with(&|b| b[heads] ^= 1),
+            "its checksum does not match",
+        ),
+        ("fewer-rows", resealed(with(&|b| b[8] = 4)), holds),
+        (
+            "not-from-0",
+            resealed(with(&|b| b[0] = 1)),
+            "begins with number 1",
+        ),
+        ("unknown-code", resealed(with(&|b| b[36] = 4)), holds),
+        ("more-links", resealed(with(&|b| b[28] = 9)), holds),
+        ("gaps-too-short", resealed(with(&|b| b[32] -= 1)), holds),
+        (
+            "gone-with-links",
+            resealed(with(&|b| b[heads + 1] |= 1)),
+            holds,
+        ),
+        ("no-weights", resealed(with(&|b| b[heads + 1] |= 2)), holds),
+        ("page-5-of-5", resealed(with(&|b| b[heads + 8] = 4)), holds),
+        (
+            "target-before-page-0",
+            resealed(with(&|b| b[gaps] = 1)),
+            holds,
+        ),
+        (
+            "gap-of-4-bytes",
+            resealed(with(&|b| b[controls] |= 3)),
+            holds,
+        ),
+    ]
+}
+
+#[test]
+fn bad_rows_are_refused() {
+    let golden = samples("good").join("store");
+    let folder = samples("bad").with_file_name("rows");
+    let good = fs::read(golden.join(ROW_PARTS[0])).unwrap();
+    assert_eq!(
+        good[24..40],
+        [10, 0, 0, 0, 8, 0, 0, 0, good[32], 0, 0, 0, 0, 0, 0, 0]
+    );
+    for (name, bytes, expected) in bad_rows(&good) {
+        let path = folder.join(format!("{name}.rows"));
+        let says = path.with_extension("expected");
+        if writing() {
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(&path, &bytes).unwrap();
+            fs::write(&says, format!("{expected}\n")).unwrap();
+        }
+        assert!(
+            fs::read(&path).unwrap() == bytes,
+            "{name}: not as made here"
+        );
+        assert_eq!(fs::read_to_string(&says).unwrap(), format!("{expected}\n"));
+        let temp = tempfile::tempdir().unwrap();
+        copy_parts(&golden, temp.path());
+        fs::copy(&path, temp.path().join(ROW_PARTS[0])).unwrap();
+        let error = read_rows(temp.path()).expect_err(name);
+        let text = error.to_string();
+        assert!(matches!(error, Error::Damaged { .. }), "{name}: {text}");
+        assert!(
+            text.contains(expected) && text.contains("rows/1"),
+            "{name}: {text}"
+        );
+        // Rankings are none of its concern.
+        read_all(temp.path()).unwrap();
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use cashrank::Result;
 use cashrank::formats::Format;
 use cashrank::ingest::{Every, Job, Note, Observer, Standing, ingest};
+use cashrank::rows::Rows;
 use cashrank::snapshot::{Ranked, Snapshot};
 use cashrank::source::InputName;
 use cashrank::store::RealDisk;
@@ -27,6 +28,9 @@ pub const READ_PARTS: [&str; 7] = [
     "snapshots/000000000300.snapshot",
 ];
 pub const SNAPSHOT: &str = READ_PARTS[6];
+
+/// The rows of links beside them.
+pub const ROW_PARTS: [&str; 2] = ["rows/1", "rows/1.index"];
 
 /// Tells nobody.
 pub struct Quiet;
@@ -57,9 +61,21 @@ pub fn job(store: &Path) -> Job {
 /// Copies what a reader needs.
 pub fn copy_parts(from: &Path, to: &Path) {
     fs::create_dir_all(to.join("snapshots")).unwrap();
-    for part in READ_PARTS {
+    fs::create_dir_all(to.join("rows")).unwrap();
+    for part in READ_PARTS.into_iter().chain(ROW_PARTS) {
         fs::copy(from.join(part), to.join(part)).unwrap();
     }
+}
+
+/// All rows, as of the current snapshot: page, whether it is gone, targets.
+pub fn read_rows(store: &Path) -> Result<Vec<(u32, bool, Vec<u32>)>> {
+    let mut rows = Vec::new();
+    let kept = Snapshot::latest(&RealDisk, store)?.rows()?;
+    kept.sweep(&mut |row| {
+        rows.push((row.page, row.gone, row.targets.to_vec()));
+        Ok(())
+    })?;
+    Ok(rows)
 }
 
 /// All that the current snapshot says, checked.

@@ -62,6 +62,15 @@ pub const MUTANTS: &[(&str, Mutant)] = &[
     ("store.redb is not synced", |path, _| {
         dropped(file(path, "store.redb"))
     }),
+    ("rows are not synced", |path, _| {
+        dropped(within(path, "rows"))
+    }),
+    ("rows are synced after the commit", |path, _| {
+        after_commit(within(path, "rows"))
+    }),
+    ("names of rows are not synced", |path, _| {
+        dropped(file(path, "rows"))
+    }),
     ("marks are not synced", |path, _| {
         dropped(within(path, "marks"))
     }),

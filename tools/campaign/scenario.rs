@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 
 use cashrank::engine::{Config, WindowPolicy};
 use cashrank::ingest::{
-    Conversion, Every, Job, Note, Observer, Outcome, Standing, Stream, convert, ingest,
+    Conversion, Every, Job, Note, Observer, Outcome, Standing as Progress, Stream, convert, ingest,
 };
+use cashrank::rows::Rows;
 use cashrank::source::{InputName, SourceOptions};
-use cashrank::store::{Disk, Settings, open_view};
+use cashrank::store::rows::{Reason, Standing};
+use cashrank::store::{Disk, Settings, View, open_view};
 use cashrank::{Error, Limits};
 
 use crate::crawl::{Dice, crawl};
@@ -29,9 +31,14 @@ pub struct Scenario {
     /// What is piped into it with a spool, if it reads standard input.
     stream: Option<Arc<[u8]>>,
     snapshots: BTreeMap<String, Vec<u8>>,
+    /// The links of pages that it keeps.
+    rows: Vec<Row>,
     /// Disk operations of the undisturbed run.
     pub operations: u64,
 }
+
+/// A page, whether it is gone, its links.
+type Row = (u32, bool, Vec<u32>);
 
 /// What a run promised: it must hold after any cut.
 #[derive(Clone, Debug, Default)]
@@ -93,7 +100,7 @@ impl Observer for Witness {
         }
     }
 
-    fn progress(&mut self, _: &Standing<'_>) {}
+    fn progress(&mut self, _: &Progress<'_>) {}
 }
 
 impl Scenario {
@@ -195,6 +202,7 @@ impl Scenario {
             job,
             stream,
             snapshots: BTreeMap::new(),
+            rows: Vec::new(),
             operations: 0,
         };
         let disk = SimDisk::new(0);
@@ -204,6 +212,9 @@ impl Scenario {
             .map_err(|error| format!("without faults: {error}"))?;
         scenario.operations = disk.operations();
         scenario.job.keep_snapshots = keep;
+        let view = open_view(&disk, Path::new(STORE)).map_err(|error| error.to_string())?;
+        scenario.rows = rows_of(&view).map_err(|error| error.to_string())?;
+        drop(view);
         let dir = Path::new(STORE).join("snapshots");
         for (path, _) in disk.files() {
             if path.starts_with(&dir) && path.extension().is_some_and(|ext| ext == "snapshot") {
@@ -293,7 +304,13 @@ impl Scenario {
     pub fn verify(&self, disk: &SimDisk) -> Result<(), String> {
         let view = open_view(disk, Path::new(STORE)).map_err(|error| error.to_string())?;
         view.verify().map_err(|error| error.to_string())?;
-        Ok(())
+        match (rows_of(&view), view.rows_standing()) {
+            (Ok(rows), _) if rows == self.rows => Ok(()),
+            (Ok(_), _) => Err("the rows differ".into()),
+            // A full disk costs them, and says so.
+            (Err(_), Standing::GivenUp(Reason::DiskFull)) => Ok(()),
+            (Err(error), _) => Err(error.to_string()),
+        }
     }
 
     /// What readers see after a cut: the promised snapshot or a later one, whole.
@@ -319,6 +336,15 @@ impl Scenario {
             None => Err(format!("snapshot {name} should not be")),
         }
     }
+}
+
+fn rows_of(view: &View) -> cashrank::Result<Vec<Row>> {
+    let mut found = Vec::new();
+    view.rows()?.sweep(&mut |row| {
+        found.push((row.page, row.gone, row.targets.to_vec()));
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 /// A commit that was promised must not be lost.
@@ -381,7 +407,7 @@ struct Silent;
 
 impl Observer for Silent {
     fn note(&mut self, _: Note<'_>) {}
-    fn progress(&mut self, _: &Standing<'_>) {}
+    fn progress(&mut self, _: &Progress<'_>) {}
 }
 
 fn write_crawl(dir: &Path, seed: u64, records: u64) -> Result<PathBuf, String> {

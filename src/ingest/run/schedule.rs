@@ -66,7 +66,6 @@ impl Run<'_> {
     /// Does what is due by time.
     pub(super) fn on_time(&mut self) -> Result<()> {
         self.check_spool()?;
-        self.tell_rows();
         let over = |every, since: Instant| matches!(every, Every::Time(t) if since.elapsed() >= t);
         let snapshot = over(self.job.snapshot_every, self.snapshotted)
             && self.engine.counters().records > self.published_at.as_ref().map_or(0, |c| c.records);
@@ -101,7 +100,11 @@ impl Run<'_> {
         checkpoint(&mut self.engine, &self.progress)?;
         self.checkpoints.0 += 1;
         self.checkpoints.1 += started.elapsed();
-        self.tell_rows();
+        if self.tell_rows() {
+            // The current snapshot must not name a file that is not there.
+            self.finish_publishing()?;
+            self.release_rows()?;
+        }
         self.observer.note(Note::Checkpoint {
             generation: self.engine.archive().generation(),
             records: self.engine.counters().records,

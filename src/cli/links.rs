@@ -1,0 +1,169 @@
+//! `cashrank links`: the links of a page, and who links to it.
+
+use std::io::Write;
+
+use cashrank::Error;
+use cashrank::engine::PageId;
+use cashrank::rows::Rows;
+use cashrank::snapshot::{Ranked, Snapshot};
+use cashrank::store::RealDisk;
+
+use super::common::{Exit, StoreArg, print, thousands};
+use super::rank::find;
+
+/// Show the links of a page, or with --in who links to it, best rank first.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  cashrank links https://example.org/ --store ranks
+  cashrank links https://example.org/ --in -n 20 --store ranks
+  cashrank links https://example.org/ --in --json --store ranks
+Links are those that the last visit of each page found, as of the current snapshot, from the rows that the store keeps \
+(`ingest --keep-rows`): no input is read. One sweep over all links, also while an ingest is running.")]
+pub struct Args {
+    /// A URL (put in canonical form first) or an opaque name.
+    #[arg(value_name = "URL")]
+    url: String,
+    #[command(flatten)]
+    store: StoreArg,
+    /// The pages that link to it.
+    #[arg(long = "in")]
+    incoming: bool,
+    /// The first N only.
+    #[arg(short, long, value_name = "N")]
+    n: Option<usize>,
+    /// A JSON object a line, for programs.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(serde::Serialize)]
+struct Link<'a> {
+    url: &'a str,
+    rank: u64,
+    importance: f64,
+    /// What the link weighs among those of its page; absent where all weigh the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight: Option<u64>,
+}
+
+/// What is known of the page asked for.
+#[derive(Clone, Copy, PartialEq)]
+enum Fetched {
+    Never,
+    Gone,
+    Yes,
+}
+
+/// Pages linked from it or to it, each with its link's weight.
+type Ends = Vec<(u32, Option<u64>)>;
+
+impl Args {
+    pub fn run(self) -> anyhow::Result<Exit> {
+        let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
+        let rows = snapshot.rows()?;
+        let Some(page) = find(&snapshot, &self.url)? else {
+            eprintln!("{}: not known", self.url);
+            return Ok(Exit::Unknown);
+        };
+        let (fetched, ends) = match self.incoming {
+            true => (Fetched::Yes, incoming(&rows, page)?),
+            false => outgoing(&rows, page)?,
+        };
+        let all = ends.len() as u64;
+        let mut ranked = ranked(&snapshot, ends)?;
+        ranked.truncate(self.n.unwrap_or(usize::MAX));
+        let ids: Vec<PageId> = ranked.iter().map(|(page, _)| page.page).collect();
+        let names = snapshot.names_of(&ids)?;
+        print(|out| {
+            for ((page, weight), url) in ranked.iter().zip(&names) {
+                if self.json {
+                    let link = Link {
+                        url,
+                        rank: page.rank,
+                        importance: page.importance,
+                        weight: *weight,
+                    };
+                    serde_json::to_writer(&mut *out, &link)?;
+                    out.write_all(b"\n")?;
+                } else {
+                    writeln!(out, "{url}")?;
+                }
+            }
+            Ok(())
+        })?;
+        let what = if self.incoming {
+            "pages link to it"
+        } else {
+            "links"
+        };
+        eprintln!("{} {what}{}", thousands(all), note(fetched));
+        Ok(Exit::Done)
+    }
+}
+
+fn note(fetched: Fetched) -> &'static str {
+    match fetched {
+        Fetched::Yes => "",
+        Fetched::Gone => ": the page is gone",
+        Fetched::Never => ": the page was not fetched yet",
+    }
+}
+
+/// All pages that link to `page`.
+fn incoming(rows: &dyn Rows, page: u32) -> Result<Ends, Error> {
+    let mut ends = Ends::new();
+    rows.sweep(&mut |row| {
+        if let Some(at) = row.targets.iter().position(|target| *target == page) {
+            let weight = row.weights.get(at).copied();
+            if weight != Some(0) {
+                ends.push((row.page, weight));
+            }
+        }
+        Ok(())
+    })?;
+    Ok(ends)
+}
+
+/// All pages that `page` links to.
+fn outgoing(rows: &dyn Rows, page: u32) -> Result<(Fetched, Ends), Error> {
+    let mut found = (Fetched::Never, Ends::new());
+    let swept = rows.sweep(&mut |row| {
+        if row.page != page {
+            return Ok(());
+        }
+        let fetched = if row.gone {
+            Fetched::Gone
+        } else {
+            Fetched::Yes
+        };
+        let weight = |at| row.weights.get(at).copied();
+        let ends = row.targets.iter().enumerate();
+        let ends = ends.map(|(at, target)| (*target, weight(at)));
+        found = (fetched, ends.filter(|end| end.1 != Some(0)).collect());
+        // There is no other row of the page: the sweep may end.
+        Err(Error::Refused("found".into()))
+    });
+    match swept {
+        Err(_) if found.0 != Fetched::Never => Ok(found),
+        swept => swept.map(|()| found),
+    }
+}
+
+/// What the snapshot says of these pages, best rank first.
+fn ranked(snapshot: &Snapshot, mut ends: Ends) -> Result<Vec<(Ranked, Option<u64>)>, Error> {
+    ends.sort_unstable();
+    let mut ends = ends.into_iter().peekable();
+    let mut found = Vec::new();
+    for page in snapshot.pages() {
+        if ends.peek().is_none() {
+            break;
+        }
+        let page = page?;
+        if let Some((_, weight)) = ends.next_if(|end| u64::from(end.0) == page.page.0) {
+            found.push((page, weight));
+        }
+    }
+    found.sort_by_key(|(page, _)| (page.rank, page.page));
+    Ok(found)
+}

@@ -1,0 +1,511 @@
+//! Kept rows: what a store says of pages' links is what its input says, read apart from it, whatever
+//! checkpoints, failures and compactions there were on the way; and where they cannot be kept, that is said.
+
+#[path = "common/crawl.rs"]
+mod crawl;
+#[path = "common/disk.rs"]
+mod disk;
+#[path = "common/pack.rs"]
+mod pack;
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cashrank::check::{Depth, check};
+use cashrank::engine::Config;
+use cashrank::formats::Format;
+use cashrank::ingest::{Every, Job, Note, Observer, Outcome, Standing as Progress, ingest};
+use cashrank::rows::Rows;
+use cashrank::sim::load;
+use cashrank::snapshot::Snapshot;
+use cashrank::source::InputName;
+use cashrank::store::rows::{KeepRows, KeptRows, Reason, Standing};
+use cashrank::store::{Disk, DiskFile, RealDisk, open_view};
+use cashrank::{Error, Result};
+use crawl::crawl;
+use disk::{Meddled, Over};
+use proptest::prelude::*;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A page's row by names: the page, whether it is gone, its targets.
+type Named = (String, bool, BTreeSet<String>);
+
+/// The last row of each page, in the order of the last visits, from the records as they are written.
+fn expected(records: &[String]) -> Vec<Named> {
+    let mut rows: Vec<Named> = Vec::new();
+    for record in records {
+        let record: Value = serde_json::from_str(record).unwrap();
+        let url = record["url"].as_str().unwrap().to_owned();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let (gone, mut targets): (bool, BTreeSet<String>) = match record["status"].as_u64() {
+            Some(404 | 410) => (true, BTreeSet::new()),
+            Some(301) => (false, [text(&record["redirect"])].into()),
+            None | Some(200) => {
+                let links = record["links"].as_array().into_iter().flatten();
+                (false, links.map(text).collect())
+            }
+            // Unchanged or failed: nothing is known of its links.
+            Some(_) => continue,
+        };
+        targets.remove(&url);
+        rows.retain(|row| row.0 != url);
+        rows.push((url, gone, targets));
+    }
+    rows
+}
+
+fn swept(rows: &KeptRows, names: &[String]) -> Vec<Named> {
+    let mut found = Vec::new();
+    let mut links = 0;
+    rows.sweep(&mut |row| {
+        let name = |page: &u32| names[*page as usize].clone();
+        let targets: BTreeSet<String> = row.targets.iter().map(name).collect();
+        assert_eq!(targets.len(), row.targets.len(), "targets are distinct");
+        assert!(row.targets.is_sorted());
+        links += targets.len() as u64;
+        found.push((name(&row.page), row.gone, targets));
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!((rows.rows(), rows.links()), (found.len() as u64, links));
+    found
+}
+
+fn names(store: &Path) -> Vec<String> {
+    let snapshot = Snapshot::latest(&RealDisk, store).unwrap();
+    snapshot.names().collect::<Result<_>>().unwrap()
+}
+
+/// The rows of a store at rest: as of its checkpoint and of its snapshot, which must agree.
+fn rows_of(store: &Path) -> Vec<Named> {
+    let names = names(store);
+    let committed = open_view(&RealDisk, store).unwrap().rows().unwrap();
+    let published = Snapshot::latest(&RealDisk, store).unwrap().rows().unwrap();
+    let rows = swept(&committed, &names);
+    assert_eq!(swept(&published, &names), rows);
+    rows
+}
+
+#[derive(Default)]
+struct Told(Vec<Reason>);
+
+impl Observer for Told {
+    fn note(&mut self, note: Note<'_>) {
+        if let Note::RowsGivenUp { reason } = note {
+            self.0.push(reason);
+        }
+    }
+    fn progress(&mut self, _: &Progress<'_>) {}
+}
+
+struct Lab(TempDir);
+
+impl Lab {
+    fn new() -> Lab {
+        Lab(TempDir::new().unwrap())
+    }
+
+    fn store(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn input(&self, name: &str, records: &[String]) -> InputName {
+        let path = self.0.path().join(name);
+        fs::write(&path, records.concat()).unwrap();
+        InputName::File(path)
+    }
+
+    fn job(&self, store: &str, inputs: &[InputName]) -> Job {
+        Job {
+            format: Some(Format::Records),
+            checkpoint_every: Every::Never,
+            ..Job::new(self.store(store), inputs.to_vec())
+        }
+    }
+}
+
+fn run(job: &Job) -> (Result<Outcome>, Vec<Reason>) {
+    run_on(job, Arc::new(RealDisk))
+}
+
+fn run_on(job: &Job, disk: Arc<dyn Disk>) -> (Result<Outcome>, Vec<Reason>) {
+    let mut told = Told::default();
+    let result = ingest(job, disk, &mut told);
+    (result, told.0)
+}
+
+fn row_files(store: &Path) -> Vec<String> {
+    RealDisk.list(&store.join("rows")).unwrap()
+}
+
+fn snapshot_bytes(store: &Path) -> Vec<u8> {
+    fs::read(Snapshot::latest(&RealDisk, store).unwrap().path()).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    /// Re-crawls, gone pages that come back, redirects, unchanged and failed ones; checkpoints anywhere; passes
+    /// that repeat; a disk that fails anywhere, and the same command again.
+    #[test]
+    fn rows_are_those_of_the_input(
+        seed in any::<u64>(), records in 1u64..250, every in 1u64..60, repeat in 1u32..3, fails in 0u64..600
+    ) {
+        let lab = Lab::new();
+        let records = crawl(seed, records);
+        let input = lab.input("a", &records);
+        let mut job = lab.job("s", &[input]);
+        job.checkpoint_every = Every::Records(every);
+        job.repeat = repeat;
+        let failing = Failing { writes: AtomicU64::new(fails), kind: io::ErrorKind::Other, rows_only: false };
+        let (_, told) = run_on(&job, Arc::new(Meddled(Arc::new(failing))));
+        prop_assert!(told.is_empty());
+        let (result, told) = run(&job);
+        result.unwrap();
+        prop_assert!(told.is_empty());
+        let store = lab.store("s");
+        prop_assert_eq!(rows_of(&store), expected(&records));
+        let checked = check(&RealDisk, &store, Depth::Deep, None).unwrap();
+        prop_assert!(checked.damage.is_empty() && checked.strangers.is_empty(), "{:?}", checked);
+    }
+}
+
+/// A disk of which a write fails, and all after it.
+struct Failing {
+    /// Writes that succeed.
+    writes: AtomicU64,
+    kind: io::ErrorKind,
+    /// Only files of rows fail.
+    rows_only: bool,
+}
+
+#[derive(Debug)]
+struct Fragile(Box<dyn DiskFile>, Arc<Failing>);
+
+impl std::fmt::Debug for Failing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.kind.fmt(f)
+    }
+}
+
+impl Over for Arc<Failing> {
+    fn over(&self, path: &Path, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
+        let of_rows = path.parent().is_some_and(|parent| parent.ends_with("rows"));
+        match of_rows || !self.rows_only {
+            true => Box::new(Fragile(file, self.clone())),
+            false => file,
+        }
+    }
+}
+
+impl DiskFile for Fragile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        self.0.read_at(buf, offset)
+    }
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        let left = &self.1.writes;
+        let one_less = |left: u64| left.checked_sub(1);
+        match left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less) {
+            Ok(_) => self.0.write_at(data, offset),
+            Err(_) => Err(self.1.kind.into()),
+        }
+    }
+    fn size(&self) -> io::Result<u64> {
+        self.0.size()
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync()
+    }
+    fn try_lock(&self) -> io::Result<bool> {
+        self.0.try_lock()
+    }
+}
+
+/// Forty captures of sixty pages: most rows are superseded, so that the file is compacted again and again. A
+/// reader that was there before reads on what it had.
+#[test]
+fn superseded_rows_go_and_readers_keep_theirs() {
+    let lab = Lab::new();
+    let store = lab.store("s");
+    let all = crawl(7, 2400);
+    let (first, second) = all.split_at(900);
+    let inputs = [lab.input("a", first), lab.input("b", second)];
+    let mut job = lab.job("s", &inputs[..1]);
+    job.checkpoint_every = Every::Records(50);
+    run(&job).0.unwrap();
+    let reader = Snapshot::latest(&RealDisk, &store).unwrap().rows().unwrap();
+    let known = names(&store);
+    assert_eq!(swept(&reader, &known), expected(first));
+
+    job.inputs = inputs.to_vec();
+    run(&job).0.unwrap();
+    assert_eq!(swept(&reader, &known), expected(first));
+    assert_eq!(rows_of(&store), expected(&all));
+    let rows = open_view(&RealDisk, &store).unwrap().rows().unwrap();
+    let kept = *rows.kept();
+    assert!(kept.number > 3, "{kept:?}");
+    assert!(kept.superseded < kept.rows);
+    let number = kept.number.to_string();
+    assert_eq!(
+        row_files(&store),
+        [number.clone(), format!("{number}.index")]
+    );
+}
+
+#[test]
+fn passes_after_the_first_add_nothing() {
+    let lab = Lab::new();
+    let records = crawl(3, 300);
+    let input = lab.input("a", &records);
+    for repeat in [1, 4] {
+        let mut job = lab.job(&repeat.to_string(), std::slice::from_ref(&input));
+        job.repeat = repeat;
+        run(&job).0.unwrap();
+    }
+    let files = ["1", "4"].map(|store| fs::read(lab.store(store).join("rows/1")).unwrap());
+    assert!(files[0] == files[1]);
+}
+
+/// All ways to lose them: too little room, a full disk, on request. What they are not needed for is the same to the byte.
+#[test]
+fn where_rows_do_not_fit_all_else_goes_on() {
+    let lab = Lab::new();
+    let records = crawl(4, 400);
+    let input = lab.input("a", &records);
+    let job = |store: &str| Job {
+        checkpoint_every: Every::Records(100),
+        ..lab.job(store, std::slice::from_ref(&input))
+    };
+    run(&job("whole")).0.unwrap();
+    let size = fs::metadata(lab.store("whole/rows/1")).unwrap().len();
+
+    let mut small = job("small");
+    small.keep_rows = KeepRows::AtMost(size / 2);
+    let (result, told) = run(&small);
+    result.unwrap();
+    assert_eq!(told, [Reason::TooLarge(size / 2)]);
+
+    let full = Failing {
+        writes: AtomicU64::new(2),
+        kind: io::ErrorKind::StorageFull,
+        rows_only: true,
+    };
+    let (result, told) = run_on(&job("full"), Arc::new(Meddled(Arc::new(full))));
+    result.unwrap();
+    assert_eq!(told, [Reason::DiskFull]);
+
+    run(&job("dropped")).0.unwrap();
+    let more = lab.input("b", &crawl(5, 50));
+    let mut dropped = job("dropped");
+    dropped.inputs.push(more.clone());
+    dropped.keep_rows = KeepRows::None;
+    let (result, told) = run(&dropped);
+    result.unwrap();
+    assert_eq!(told, [Reason::Asked]);
+
+    let mut none = job("none");
+    none.keep_rows = KeepRows::None;
+    let (result, told) = run(&none);
+    result.unwrap();
+    assert_eq!(told, []);
+
+    for name in ["small", "full", "dropped", "none"] {
+        let store = lab.store(name);
+        if name != "dropped" {
+            assert!(
+                snapshot_bytes(&store) == snapshot_bytes(&lab.store("whole")),
+                "{name}"
+            );
+        }
+        assert_eq!(row_files(&store), [""; 0], "{name}");
+        let view = open_view(&RealDisk, &store).unwrap();
+        let snapshot = Snapshot::latest(&RealDisk, &store).unwrap();
+        for refused in [view.rows().err(), snapshot.rows().err()] {
+            let text = refused.unwrap().to_string();
+            assert!(
+                text.contains("keeps no rows") && text.contains("new --store"),
+                "{text}"
+            );
+        }
+        assert_eq!(
+            matches!(view.rows_standing(), Standing::NotKept),
+            name == "none"
+        );
+        drop(view);
+        // Half of them is not to be had afterwards.
+        let mut again = job(name);
+        if name == "dropped" {
+            again.inputs.push(more.clone());
+        }
+        again.keep_rows = KeepRows::AtMost(1 << 30);
+        let (result, _) = run(&again);
+        let text = result.unwrap_err().to_string();
+        assert!(text.contains("cannot be had afterwards"), "{text}");
+        again.keep_rows = KeepRows::Usual(1 << 30);
+        let (result, told) = run(&again);
+        assert!(result.unwrap().nothing_to_do && told.is_empty());
+    }
+}
+
+/// An I/O error is no full disk: it ends the run, and the same command goes on with its rows.
+#[test]
+fn a_failing_disk_costs_no_rows() {
+    let lab = Lab::new();
+    let records = crawl(6, 200);
+    let mut job = lab.job("s", &[lab.input("a", &records)]);
+    job.checkpoint_every = Every::Records(20);
+    let failing = Failing {
+        writes: AtomicU64::new(5),
+        kind: io::ErrorKind::Other,
+        rows_only: true,
+    };
+    let (result, told) = run_on(&job, Arc::new(Meddled(Arc::new(failing))));
+    assert!(matches!(result, Err(Error::Io { .. })) && told.is_empty());
+    run(&job).0.unwrap();
+    assert_eq!(rows_of(&lab.store("s")), expected(&records));
+}
+
+/// A flipped bit at the end: ingesting stops until the rows are dropped; rankings stay readable.
+#[test]
+fn damaged_rows_are_named_and_can_be_dropped() {
+    let lab = Lab::new();
+    let input = lab.input("a", &crawl(8, 200));
+    let mut job = lab.job("s", std::slice::from_ref(&input));
+    run(&job).0.unwrap();
+    let store = lab.store("s");
+    let path = store.join("rows/1");
+    let mut bytes = fs::read(&path).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let checked = check(&RealDisk, &store, Depth::Deep, None).unwrap();
+    assert!(matches!(&checked.damage[..], [Error::Damaged { path: at, .. }] if *at == path));
+    assert!(!names(&store).is_empty());
+    job.inputs.push(lab.input("b", &crawl(9, 20)));
+    let (result, _) = run(&job);
+    let text = result.unwrap_err().to_string();
+    assert!(
+        text.contains("rows/1") && text.contains("--keep-rows none"),
+        "{text}"
+    );
+    job.keep_rows = KeepRows::None;
+    let (result, told) = run(&job);
+    result.unwrap();
+    assert_eq!(told, [Reason::Asked]);
+}
+
+/// Links of different weights have theirs, and rows whose links all weigh the same have none.
+#[test]
+fn weights_are_kept() {
+    let lab = Lab::new();
+    let records: Vec<String> = [
+        r#"{"url":"http://a.example/","links":["/near","http://b.example/"]}"#,
+        r#"{"url":"http://b.example/","links":["http://a.example/","http://c.example/"]}"#,
+        r#"{"url":"http://c.example/","links":["/1", {"url":"/2","rel":"nofollow"}, "http://a.example/"]}"#,
+    ]
+    .map(|line| format!("{line}\n"))
+    .into();
+    let mut job = lab.job("s", &[lab.input("a", &records)]);
+    let mut config = Config::default();
+    config.follow = "external=3,nofollow=0".parse().unwrap();
+    job.settings.config = config;
+    run(&job).0.unwrap();
+    let names = names(&lab.store("s"));
+    let rows = open_view(&RealDisk, &lab.store("s"))
+        .unwrap()
+        .rows()
+        .unwrap();
+    let mut found = Vec::new();
+    rows.sweep(&mut |row| {
+        let named = row.targets.iter().map(|&page| names[page as usize].clone());
+        found.push(named.zip(row.weights.to_vec()).collect::<HashMap<_, _>>());
+        Ok(())
+    })
+    .unwrap();
+    let map = |pairs: &[(&str, u64)]| -> HashMap<String, u64> {
+        pairs
+            .iter()
+            .map(|&(url, weight)| (url.to_owned(), weight))
+            .collect()
+    };
+    let a = map(&[("http://a.example/near", 1), ("http://b.example/", 3)]);
+    let c = map(&[
+        ("http://c.example/1", 1),
+        ("http://c.example/2", 0),
+        ("http://a.example/", 3),
+    ]);
+    assert_eq!(found, [a, map(&[]), c]);
+}
+
+/// Real crawls, against the graph that `sim::load` makes of them, by names: of a page with several captures the
+/// last, gone pages without links.
+#[test]
+fn rows_of_real_crawls_are_those_of_the_graph() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data");
+    for (folder, files) in [
+        ("cnr-2000", &["adjacency.tsv.zst"][..]),
+        ("flink-history", &["flink.jsonl.zst"]),
+        ("postgresql", &[]),
+        ("boost", &[]),
+    ] {
+        let folder = data.join(folder);
+        let mut paths: Vec<PathBuf> = files.iter().map(|file| folder.join(file)).collect();
+        if paths.is_empty() && folder.exists() {
+            let names = RealDisk.list(&folder).unwrap();
+            let warcs = names.iter().filter(|name| name.ends_with(".warc.gz"));
+            paths = warcs.map(|name| folder.join(name)).collect();
+        }
+        if paths.is_empty() || !paths[0].exists() {
+            eprintln!("SKIPPED: {} is not there", folder.display());
+            continue;
+        }
+        let inputs: Vec<InputName> = paths.into_iter().map(InputName::File).collect();
+        let temp = TempDir::new().unwrap();
+        let mut job = Job::new(temp.path().join("s"), inputs.clone());
+        job.checkpoint_every = Every::Records(10_000);
+        run(&job).0.unwrap();
+        let names = names(&job.store);
+        let rows = open_view(&RealDisk, &job.store).unwrap().rows().unwrap();
+        let config = Config::default();
+        let graph = load(&inputs, None, &config, &Default::default(), &job.limits).unwrap();
+        let of_name: HashMap<&str, u32> = (0..)
+            .zip(&names)
+            .map(|(page, name)| (name.as_str(), page))
+            .collect();
+        let page = |node: u32| of_name[graph.pages[node as usize].name.as_str()];
+        let mut found: HashMap<u32, Vec<u32>> = HashMap::new();
+        let mut longest = 0;
+        rows.sweep(&mut |row| {
+            longest = longest.max(row.targets.len());
+            let before = found.insert(row.page, row.targets.to_vec());
+            assert!(before.is_none(), "page {} has two rows", row.page);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(rows.links(), graph.graph.links() as u64);
+        for (node, row) in (0..).zip(graph.graph.rows()) {
+            let mut targets: Vec<u32> = row.iter().map(|&node| page(node)).collect();
+            targets.sort_unstable();
+            let visited = graph.pages[node as usize].visits > 0;
+            assert_eq!(found.contains_key(&page(node)), visited);
+            assert_eq!(found.remove(&page(node)).unwrap_or_default(), targets);
+        }
+        let kept = rows.kept();
+        eprintln!(
+            "{}: {} rows, {} links, {:.3} bytes a link, {} superseded, longest {longest}, file {}",
+            folder.display(),
+            rows.rows(),
+            rows.links(),
+            kept.lengths.data as f64 / kept.links as f64,
+            kept.superseded,
+            kept.number
+        );
+    }
+}
