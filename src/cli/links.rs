@@ -1,7 +1,5 @@
 //! `cashrank links`: the links of a page, and who links to it.
 
-use std::io::Write;
-
 use cashrank::Error;
 use cashrank::engine::PageId;
 use cashrank::rows::Rows;

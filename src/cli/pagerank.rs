@@ -83,7 +83,7 @@ impl Args {
         let inputs: Vec<InputName> = self.inputs.iter().map(|i| InputName::parse(i)).collect();
         let mut config = Config::default();
         config.self_links = self.self_links;
-        config.follow = self.follow.clone().unwrap_or_default();
+        config.follow = self.follow.unwrap_or_default();
         let loaded = load(
             &inputs,
             format,

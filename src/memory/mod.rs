@@ -27,6 +27,10 @@ const PUBLISHING: u64 = 600 * MIB;
 /// and what it takes of that for each page, beside [`PUBLISHING_LEAST`].
 const PUBLISHING_A_PAGE: u64 = 64;
 const PUBLISHING_LEAST: u64 = 24 * MIB;
+/// Buffers of kept rows: blocks being filled, packed and written, or read,
+const ROWS: u64 = 16 * MIB;
+/// and of so many pages a byte of bits: which were seen, and of up to three rows each which is the last.
+const PAGES_A_BYTE_OF_ROWS: u64 = 2;
 /// The kernel backs arrays with pages of this size where they are large.
 const HUGE_PAGE: u64 = 2 * MIB;
 /// The share of a budget that the visit log may take: it is cut into runs more often instead.
@@ -43,6 +47,8 @@ pub struct Need {
     pub index: u64,
     /// Pages of the names of crawl archives.
     pub names: u64,
+    /// Kept rows: appending them, and dropping superseded ones.
+    pub rows: u64,
     /// Visits not yet in the history, or being packed for it.
     pub log: u64,
     /// The database's cache.
@@ -65,6 +71,7 @@ impl Need {
             },
             index,
             names,
+            rows: ROWS + pages / PAGES_A_BYTE_OF_ROWS,
             log: log_rows(config, budget) as u64 * log_bytes(config.policy().is_timed()),
             database: DATABASE,
             buffers: BUFFERS,
@@ -104,7 +111,7 @@ impl Need {
 
     /// All parts.
     pub fn total(&self) -> u64 {
-        let pages = self.cash + self.correction + self.index + self.names;
+        let pages = self.cash + self.correction + self.index + self.names + self.rows;
         pages + self.log + self.database + self.buffers + self.publishing
     }
 }
@@ -173,12 +180,13 @@ mod tests {
 
     /// The arithmetic of a billion pages: cells 8, ages a half, slots of 10 bytes at a load of 0.8.
     #[test]
-    fn a_billion_pages_need_21_bytes_each() {
+    fn a_billion_pages_need_22_bytes_each() {
         let need = Need::to_resume(&Config::default(), 1_000_000_000, None);
         assert!(need.cash - 8_500_000_000 < 2 * HUGE_PAGE);
         assert!(need.index.abs_diff(12_500_000_000) < 1_000_000);
         assert_eq!(need.publishing, PUBLISHING);
-        assert!(need.total() < 22_400_000_000);
+        assert_eq!(need.rows - ROWS, 500_000_000);
+        assert!(need.total() < 22_900_000_000);
     }
 
     #[test]

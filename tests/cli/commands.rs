@@ -183,6 +183,106 @@ fn rank_knows_pages_in_any_spelling() {
     assert!(unknown.out.contains("not known") && unknown.out.contains("importance"));
 }
 
+/// The same graph, read by the commands' own readers or by the store's rows.
+#[test]
+fn pagerank_of_a_store_is_that_of_its_inputs() {
+    for follow in ["", " --follow external=3,nofollow=0"] {
+        let lab = Lab::new();
+        lab.file("a", crawl(71, 600).concat());
+        lab.file("b", crawl(72, 600).concat());
+        lab.run(&format!("ingest a b --store s --damping 0.8{follow}"))
+            .exits(0);
+        let of_inputs = lab
+            .run(&format!("pagerank a b --damping 0.8{follow}"))
+            .exits(0);
+        let of_store = lab.run("pagerank --store s").exits(0);
+        assert_eq!(scores(&of_store.out).len(), scores(&of_inputs.out).len());
+        for (url, score) in scores(&of_inputs.out) {
+            assert!((scores(&of_store.out)[&url] - score).abs() < 1e-12, "{url}");
+        }
+        assert!(of_store.err.contains("links"), "{}", of_store.err);
+        let lazy = lab
+            .run("pagerank --store s --damping 0.5 --lazy --to jsonl")
+            .exits(0);
+        assert_eq!(lazy.out.lines().count(), scores(&of_inputs.out).len());
+    }
+    let lab = crawled(73, 20);
+    lab.run("pagerank a --store s").exits(2);
+    lab.run("pagerank").exits(2).says(&["INPUT"]);
+    lab.run("ingest a --store none --keep-rows none").exits(0);
+    for line in ["pagerank", "links http://h0.example/p0"] {
+        lab.run(&format!("{line} --store none"))
+            .exits(2)
+            .says(&["keeps no rows", "--keep-rows"]);
+    }
+    let stat = lab.stat("none");
+    assert!(stat["rows"].is_null() && stat["no_rows"].as_str().unwrap().contains("none"));
+}
+
+#[test]
+fn links_go_both_ways() {
+    let lab = Lab::new();
+    let records = [
+        r#"{"url":"http://a.example/","links":["/1","/2","http://b.example/","/1"]}"#,
+        r#"{"url":"http://b.example/","links":["http://a.example/1"]}"#,
+        r#"{"url":"http://a.example/1","links":["http://a.example/", "http://a.example/1"]}"#,
+        r#"{"url":"http://b.example/","links":["http://a.example/", "http://a.example/2"]}"#,
+        r#"{"url":"http://c.example/","status":404}"#,
+    ];
+    lab.file("a", records.join("\n"));
+    lab.run("ingest a --store s").exits(0);
+    let links = |line: &str| {
+        let done = lab.run(&format!("links {line} --store s")).exits(0);
+        let mut urls: Vec<String> = done.out.lines().map(String::from).collect();
+        urls.sort();
+        (urls, done.err)
+    };
+    let (urls, said) = links("HTTP://a.example");
+    assert_eq!(
+        urls,
+        [
+            "http://a.example/1",
+            "http://a.example/2",
+            "http://b.example/"
+        ]
+    );
+    assert_eq!(said, "3 links\n");
+    // As the last visit of b found it.
+    assert_eq!(links("http://a.example/1 --in").0, ["http://a.example/"]);
+    assert_eq!(
+        links("http://a.example/2 --in").0,
+        ["http://a.example/", "http://b.example/"]
+    );
+    assert!(links("http://a.example/2").1.contains("not fetched yet"));
+    assert!(links("http://c.example/").1.contains("gone"));
+    // Best rank first.
+    let done = lab.run("links http://a.example/ --json --store s").exits(0);
+    let ranks: Vec<u64> = done
+        .out
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .map(|link| link["rank"].as_u64().unwrap())
+        .collect();
+    assert!(ranks.len() == 3 && ranks.is_sorted(), "{ranks:?}");
+    let first = lab
+        .run("links http://a.example/ -n 1 --store s")
+        .exits(0)
+        .out;
+    assert_eq!(first.lines().count(), 1);
+    lab.run("links http://nowhere.example/ --store s")
+        .exits(1)
+        .says(&["not known"]);
+    let stat = lab.stat("s");
+    assert_eq!(
+        (
+            stat["rows"]["pages"].as_u64(),
+            stat["rows"]["links"].as_u64()
+        ),
+        (Some(4), Some(6))
+    );
+    assert_eq!(stat["rows"]["superseded"], 1);
+}
+
 #[test]
 fn stat_has_the_promised_keys() {
     let lab = crawled(65, 200);
@@ -382,7 +482,7 @@ fn completions_name_every_command() {
     for shell in ["bash", "zsh", "fish"] {
         let script = lab.run(&format!("completions {shell}")).exits(0).out;
         for command in [
-            "ingest", "top", "rank", "export", "compare", "pagerank", "stat", "verify",
+            "ingest", "top", "rank", "links", "export", "compare", "pagerank", "stat", "verify",
         ] {
             assert!(script.contains(command), "{shell}: {command}");
         }
