@@ -14,7 +14,7 @@ use crate::engine::{Config, Counters, Engine};
 use crate::model::{Limits, Names, Parsed, Record, What};
 use crate::rules::InputRules;
 use crate::snapshot::{self, Info, RANK_BYTES};
-use crate::store::rows::{KeepRows, ROWS_BYTES};
+use crate::store::rows::{KeepRows, ROWS_BYTES, Standing};
 use crate::store::{Opened, Progress, Settings, Store, checkpoint, settings_of};
 use crate::{Error, Result};
 
@@ -192,7 +192,8 @@ impl Writer {
             options: options.clone(),
             dir: dir.into(),
             waiting: 0,
-            changed: false,
+            // Rows that were given up while it was opened are still there.
+            changed: engine.archive_mut().rows_given_up().is_some(),
             ended: None,
             disk,
             progress,
@@ -244,6 +245,9 @@ impl Writer {
             let made = checkpoint(&mut self.engine, &self.progress);
             made.inspect_err(|_| self.ended = Some(Ended::Failed))?;
             self.changed = false;
+            if self.engine.archive_mut().rows_given_up().is_some() {
+                self.release_rows()?;
+            }
         }
         applied.map(|()| self.engine.archive().generation())
     }
@@ -266,9 +270,20 @@ impl Writer {
         let view = self.engine.archive().view()?;
         let (keep, rank_bytes) = (self.options.keep_snapshots, self.options.rank_bytes);
         let published = snapshot::publish(&*self.disk, &view, keep, rank_bytes)?;
-        let rows = snapshot::latest_rows(&*self.disk, &self.dir);
-        self.engine.archive_mut().release_rows(rows)?;
+        self.release_rows()?;
         Ok(published)
+    }
+
+    /// Whether links of pages are kept. They are given up where they don't fit.
+    pub fn rows_standing(&self) -> &Standing {
+        self.engine.archive().rows_standing()
+    }
+
+    /// Drops row files that were compacted, but for the one that readers of the current snapshot use.
+    fn release_rows(&mut self) -> Result<()> {
+        let standing = *self.rows_standing();
+        let named = snapshot::rows_named(&*self.disk, &self.dir, &standing)?;
+        self.engine.archive_mut().release_rows(named)
     }
 
     /// Applies the records that wait.
