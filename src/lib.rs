@@ -53,6 +53,7 @@
 //! | [`store`] | what outlives the process: checkpoint and recovery |
 //! | [`check`] | looking for damage in a store's files |
 //! | [`rows`] | the links of pages, as page numbers |
+//! | [`settle`](mod@settle) | from the links of pages to PageRank, with a certificate |
 //! | [`snapshot`] | published rankings, and exports |
 //! | [`memory`] | what an ingest needs of it, and what there is |
 //! | [`Writer`] | records into a store, one by one |
@@ -84,6 +85,7 @@ mod pipeline;
 pub mod rows;
 pub mod rules;
 mod session;
+pub mod settle;
 pub mod sim;
 pub mod snapshot;
 pub mod source;

@@ -67,7 +67,7 @@ pub(super) fn damped(units: u64, damping: u64) -> u64 {
 /// What a page hands on over its links: over one of weight w, `floor(units x d x w / all weights)`, with
 /// damping d in 1/2^32. A page without links hands on nothing.
 #[derive(Clone, Copy)]
-pub(super) struct Shares {
+pub(crate) struct Shares {
     damped: u64,
     weight: u64,
 }
@@ -75,9 +75,14 @@ pub(super) struct Shares {
 impl Shares {
     /// Those of `units` over `links`.
     pub fn of(units: u64, damping: u64, links: Links<'_>) -> Shares {
+        Shares::over(units, damping, links.weight())
+    }
+
+    /// Those of `units` over links that weigh `weight` together.
+    pub fn over(units: u64, damping: u64, weight: u64) -> Shares {
         Shares {
             damped: damped(units, damping),
-            weight: links.weight(),
+            weight,
         }
     }
 

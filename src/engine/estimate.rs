@@ -728,9 +728,20 @@ fn certificate(config: &Config, now: &Now, mark: &Mark, residual: f64) -> Option
     Some(certified(config, residual, rounding))
 }
 
-/// The bounds that a residual and what rounding can have changed allow.
+/// As [`certify`], but the paper's estimate with cash has no bound.
 fn certified(config: &Config, residual: f64, rounding: f64) -> Certificate {
-    let damping = config.damping();
+    let certificate = certify(config.damping(), residual, rounding);
+    match config.window {
+        WindowPolicy::Whole => Certificate {
+            distributed_l1: None,
+            ..certificate
+        },
+        _ => certificate,
+    }
+}
+
+/// The bounds that a residual and what rounding can have changed allow.
+pub(crate) fn certify(damping: f64, residual: f64, rounding: f64) -> Certificate {
     let bound = |l1: f64| {
         let l1 = up((l1 + rounding) / (1.0 - damping));
         (l1 < 2.0).then_some(l1)
@@ -739,12 +750,12 @@ fn certified(config: &Config, residual: f64, rounding: f64) -> Certificate {
         residual_l1: residual,
         rounding_l1: rounding,
         received_l1: bound(damping * residual),
-        distributed_l1: bound(residual).filter(|_| config.window != WindowPolicy::Whole),
+        distributed_l1: bound(residual),
     }
 }
 
 /// `units / clock`, not rounded down; infinite for 0/0.
-pub(super) fn ratio_up(units: u128, clock: u128) -> f64 {
+pub(crate) fn ratio_up(units: u128, clock: u128) -> f64 {
     if clock == 0 {
         return f64::INFINITY;
     }

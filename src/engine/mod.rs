@@ -28,13 +28,15 @@ use history::{Log, Moment};
 pub(crate) use index::{Index, Share, TOUCHED};
 
 pub use crate::model::{Fingerprint, PageId, SelfLinks};
+pub(crate) use accounts::Shares;
 pub use accounts::{CHUNK_PAGES, Links};
+pub(crate) use cells::Cells;
 pub use config::Config;
 pub(crate) use corrected::corrections_law;
 pub use correction::{Arrays, CorrectionTotals, Phase};
 pub(crate) use correction::{BYTES as CORRECTION_BYTES, Correction};
-pub(crate) use estimate::Sweep;
 pub use estimate::{Certificate, Estimation, Estimator, PageEstimate, Past, Window};
+pub(crate) use estimate::{Sweep, certify, ratio_up};
 pub use history::{Admission, Admissions, Notes, Row};
 pub(crate) use history::{log_bytes, log_rows};
 pub use ledger::{ENDOWMENT, Ledger, ROUND_MIN, Totals, age, check_law, damping_units};

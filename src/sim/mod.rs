@@ -11,7 +11,7 @@ pub mod graph;
 mod load;
 pub mod pagerank;
 pub mod plot;
-mod random;
+pub(crate) mod random;
 mod rows;
 pub mod strategy;
 pub mod web;

@@ -8,7 +8,7 @@ use rand_pcg::rand_core::Rng as _;
 
 /// What a stream of numbers is for. Streams of one seed don't depend on one another.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Purpose {
+pub(crate) enum Purpose {
     Web = 1,
     Changes = 2,
     Order = 3,
@@ -17,7 +17,7 @@ pub(super) enum Purpose {
 
 /// A stream of random numbers.
 #[derive(Debug, Clone)]
-pub(super) struct Random(Pcg64);
+pub(crate) struct Random(Pcg64);
 
 impl Random {
     pub fn new(seed: u64, purpose: Purpose) -> Random {

@@ -1,0 +1,265 @@
+//! The ledger of a settling: X, D and T, and what a visit does to them. See [`super`] for what they mean.
+
+use super::worth::{Cost, NO_LINKS, NO_ROW, Worth, cost, level};
+use crate::engine::{Cells, Shares};
+use crate::model::PageId;
+use crate::rows::Row;
+use crate::{Error, Result};
+
+/// What all pages have together at first.
+const SUPPLY: i64 = 1 << 58;
+/// Settling stops where a page's X has passed this: the next sweep may double it.
+const OWN_MAX: u64 = 1 << 61;
+/// Visits between two looks at what the virtual page has for each page.
+const LOOK_EVERY: u32 = 256;
+
+pub(super) struct Ledger {
+    /// X.
+    own: Cells<i64>,
+    /// D.
+    accounts: Cells<i64>,
+    costs: Cells<Cost>,
+    pages: u64,
+    damping: u64,
+    /// The sum of X.
+    sum: i128,
+    /// T.
+    virtual_page: i128,
+    /// What a page has besides its account: in the first sweep its part of the supply, then T/n of late.
+    each: i64,
+    is_first_sweep: bool,
+    visits: u32,
+}
+
+impl Ledger {
+    pub fn new(pages: u64, damping: u64) -> Result<Ledger> {
+        let len = pages as usize;
+        let ledger = Ledger {
+            own: Cells::reserve(len)?,
+            accounts: Cells::reserve(len)?,
+            costs: Cells::reserve(len)?,
+            pages,
+            damping,
+            sum: 0,
+            virtual_page: 0,
+            each: SUPPLY / pages.max(1) as i64,
+            is_first_sweep: true,
+            visits: 0,
+        };
+        ledger.own.advise_huge();
+        ledger.accounts.advise_huge();
+        Ok(ledger)
+    }
+
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    pub fn sum(&self) -> i128 {
+        self.sum
+    }
+
+    pub fn virtual_page(&self) -> i128 {
+        self.virtual_page
+    }
+
+    /// What every page had at first.
+    pub fn at_first(&self) -> i64 {
+        SUPPLY / self.pages.max(1) as i64
+    }
+
+    /// (X, D) of `len` pages from `first` on.
+    pub fn cells(&self, first: usize, len: usize) -> impl Iterator<Item = (i64, i64)> + '_ {
+        let pages = self.own[first..][..len]
+            .iter()
+            .zip(&self.accounts[first..][..len]);
+        pages.map(|(own, account)| (*own, *account))
+    }
+
+    /// Takes note of a row, in the first sweep.
+    pub fn know(&mut self, row: &Row<'_>) -> Result<()> {
+        let cost = cost_of(row);
+        match self.costs.get_mut(row.page as usize) {
+            Some(known) if *known == NO_ROW => *known = cost,
+            Some(_) => return Err(Error::Refused(format!("page {} has two rows", row.page))),
+            None => return Err(unknown(row.page, self.pages)),
+        }
+        Ok(())
+    }
+
+    /// What a page has to hand on, as far as known.
+    fn units(&self, page: usize) -> i64 {
+        self.accounts[page].wrapping_add(self.each)
+    }
+
+    /// Whether a visit of a page that is known is worth it.
+    pub fn is_worth(&self, page: u32, from: i32) -> bool {
+        let page = page as usize;
+        let cost = self.costs[page];
+        cost > NO_LINKS && level(self.units(page).unsigned_abs(), cost) >= from
+    }
+
+    /// Visits the page of a row with links.
+    pub fn visit(&mut self, row: &Row<'_>) -> Result<()> {
+        let page = row.page as usize;
+        let units = self.units(page);
+        let before = self.own[page];
+        let after = before.wrapping_add(units);
+        self.own[page] = after;
+        self.accounts[page] = self.accounts[page].wrapping_sub(units);
+        let handed_on = self.hand_on(row, before, after)?;
+        self.sum += i128::from(units);
+        self.virtual_page += i128::from(units) - handed_on;
+        self.visits += 1;
+        if self.visits >= LOOK_EVERY && !self.is_first_sweep {
+            self.look();
+        }
+        Ok(())
+    }
+
+    /// Hands on the difference between the shares of X after a visit and before it. All of it.
+    fn hand_on(&mut self, row: &Row<'_>, before: i64, after: i64) -> Result<i128> {
+        let all = match row.weights {
+            [] => row.targets.len() as u64,
+            weights => weights.iter().sum(),
+        };
+        let [before, after] = [before, after].map(|own| {
+            let shares = Shares::over(own.unsigned_abs(), self.damping, all);
+            move |weight| {
+                let share = shares.at(weight) as i64;
+                if own < 0 { -share } else { share }
+            }
+        });
+        let accounts: &mut [i64] = &mut self.accounts;
+        if row.weights.is_empty() {
+            let share = after(1).wrapping_sub(before(1));
+            for &target in row.targets {
+                let account = accounts.get_mut(target as usize);
+                let account = account.ok_or_else(|| unknown(target, self.pages))?;
+                *account = account.wrapping_add(share);
+            }
+            return Ok(i128::from(share) * row.targets.len() as i128);
+        }
+        let mut handed_on = 0;
+        for (&target, &weight) in row.targets.iter().zip(row.weights) {
+            let share = after(weight).wrapping_sub(before(weight));
+            let account = accounts.get_mut(target as usize);
+            let account = account.ok_or_else(|| unknown(target, self.pages))?;
+            *account = account.wrapping_add(share);
+            handed_on += i128::from(share);
+        }
+        Ok(handed_on)
+    }
+
+    /// What the virtual page has for each page, rounded down.
+    fn look(&mut self) {
+        self.visits = 0;
+        self.each = self.virtual_page.div_euclid(i128::from(self.pages.max(1))) as i64;
+    }
+
+    /// Visits all pages without links again and again, until nothing waits at any: with c = T/n at the end, D
+    /// is -c at each of these `dangling` pages, so that c n = T + sum of their D + c dangling.
+    pub fn visit_dangling(&mut self) {
+        let costs = self.costs.iter();
+        let dangling = |cost: &Cost| *cost <= NO_LINKS;
+        let (mut count, mut waiting) = (0u64, 0i128);
+        for (account, cost) in self.accounts.iter().zip(costs) {
+            if dangling(cost) {
+                count += 1;
+                waiting += i128::from(*account);
+            }
+        }
+        let each = match self.pages - count {
+            // Nobody has links: all are alike.
+            0 => self.at_first(),
+            linked => (self.virtual_page + waiting).div_euclid(i128::from(linked)) as i64,
+        };
+        let mut moved = 0i128;
+        let pages = self.accounts.iter_mut().zip(self.own.iter_mut());
+        for ((account, own), cost) in pages.zip(self.costs.iter()) {
+            if dangling(cost) {
+                let units = account.wrapping_add(each);
+                *own = own.wrapping_add(units);
+                *account = each.wrapping_neg();
+                moved += i128::from(units);
+            }
+        }
+        self.sum += moved;
+        self.virtual_page += moved;
+        self.is_first_sweep = false;
+        self.look();
+    }
+
+    /// What waits at all pages.
+    pub fn weigh(&self) -> Worth {
+        let rest = self.virtual_page.rem_euclid(i128::from(self.pages.max(1)));
+        let mut worth = Worth::new(rest as u64);
+        for (account, cost) in self.accounts.iter().zip(self.costs.iter()) {
+            worth.add(account.wrapping_add(self.each).unsigned_abs(), *cost);
+        }
+        worth
+    }
+
+    /// Whether numbers may get too large.
+    pub fn is_full(&self) -> bool {
+        self.own.iter().any(|own| own.unsigned_abs() > OWN_MAX)
+    }
+
+    /// What pages below 0 are short of, of the sum of Y and of X.
+    pub fn below(&self) -> (u128, u128) {
+        let below = |units: i128| units.min(0).unsigned_abs();
+        let each = i128::from(self.each);
+        let (mut received, mut distributed) = (0, 0);
+        for (own, account) in self.own.iter().zip(self.accounts.iter()) {
+            let own = i128::from(*own);
+            received += below(own + i128::from(*account) + each);
+            distributed += below(own);
+        }
+        (received, distributed)
+    }
+
+    /// Checks the law; the error says by how much it fails.
+    pub fn check_law(&self) -> std::result::Result<(), String> {
+        let sum = |cells: &[i64]| cells.iter().map(|&units| i128::from(units)).sum::<i128>();
+        let (accounts, own) = (sum(&self.accounts), sum(&self.own));
+        if accounts == -self.virtual_page && own == self.sum {
+            return Ok(());
+        }
+        Err(format!(
+            "settling: the books do not balance: all accounts are {accounts} units for {} of the virtual page, and all \
+             pages own {own} units, not {}; please report it",
+            self.virtual_page, self.sum
+        ))
+    }
+}
+
+fn cost_of(row: &Row<'_>) -> Cost {
+    match row.weights {
+        [] => cost(row.targets.len() as u64),
+        weights => cost(weights.iter().filter(|&&weight| weight > 0).count() as u64),
+    }
+}
+
+fn unknown(page: u32, pages: u64) -> Error {
+    Error::Refused(format!(
+        "a row names page {page}, but only {pages} are known"
+    ))
+}
+
+impl Ledger {
+    /// D as the module's head defines it, from X alone.
+    #[cfg(test)]
+    pub fn is_function_of_own(&self, rows: &dyn crate::rows::Rows) -> Result<bool> {
+        let mut other = Ledger::new(self.pages, self.damping)?;
+        for (account, own) in other.accounts.iter_mut().zip(self.own.iter()) {
+            *account = -own;
+        }
+        rows.sweep(&mut |row| {
+            if cost_of(&row) > NO_LINKS {
+                other.hand_on(&row, 0, self.own[PageId(row.page.into()).index()])?;
+            }
+            Ok(())
+        })?;
+        Ok(*other.accounts == *self.accounts)
+    }
+}

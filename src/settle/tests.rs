@@ -1,0 +1,325 @@
+//! Settling against a dense solution, on random graphs that grow, change and shrink.
+
+use super::*;
+use crate::model::SelfLinks;
+use crate::rows::Row;
+use crate::sim::random::{Purpose, Random};
+use crate::sim::{GraphBuilder, pagerank};
+
+/// Latest rows in memory, in the order of their last visits.
+#[derive(Default)]
+struct Kept {
+    pages: u64,
+    rows: Vec<(u32, Vec<u32>, Vec<u64>)>,
+}
+
+impl Kept {
+    fn visit(&mut self, page: u32, targets: &[u32], weights: &[u64]) {
+        self.rows.retain(|row| row.0 != page);
+        self.rows.push((page, targets.to_vec(), weights.to_vec()));
+    }
+}
+
+impl Rows for Kept {
+    fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    fn links(&self) -> u64 {
+        self.rows.iter().map(|row| row.1.len() as u64).sum()
+    }
+
+    fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
+        for (page, targets, weights) in &self.rows {
+            visit(Row {
+                page: *page,
+                gone: false,
+                targets,
+                weights,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// PageRank by elimination: (I - d L') x = (1 - d)/n, L' with rows of pages without links uniform.
+fn dense(kept: &Kept, d: f64) -> Vec<f64> {
+    let n = kept.pages as usize;
+    let mut step = vec![vec![1.0 / n as f64; n]; n];
+    for (page, targets, weights) in &kept.rows {
+        let all: u64 = match weights.is_empty() {
+            true => targets.len() as u64,
+            false => weights.iter().sum(),
+        };
+        if all == 0 {
+            continue;
+        }
+        step[*page as usize].fill(0.0);
+        for (at, &target) in targets.iter().enumerate() {
+            let weight = weights.get(at).map_or(1, |weight| *weight);
+            step[*page as usize][target as usize] = weight as f64 / all as f64;
+        }
+    }
+    let mut system: Vec<Vec<f64>> = (0..n)
+        .map(|to| {
+            let mut row: Vec<f64> = (0..n).map(|from| -d * step[from][to]).collect();
+            row[to] += 1.0;
+            row.push((1.0 - d) / n as f64);
+            row
+        })
+        .collect();
+    for pivot in 0..n {
+        // The matrix is diagonally dominant by columns: no exchange of rows is needed.
+        let (above, below) = system.split_at_mut(pivot + 1);
+        let row = &above[pivot];
+        for other in below {
+            let factor = other[pivot] / row[pivot];
+            for (cell, value) in other.iter_mut().zip(row).skip(pivot) {
+                *cell -= factor * value;
+            }
+        }
+    }
+    let mut solution = vec![0.0; n];
+    for at in (0..n).rev() {
+        let rest: f64 = (at + 1..n).map(|to| system[at][to] * solution[to]).sum();
+        solution[at] = (system[at][n] - rest) / system[at][at];
+    }
+    solution
+}
+
+fn distance(left: &[f64], right: &[f64]) -> f64 {
+    left.iter().zip(right).map(|(x, y)| (x - y).abs()).sum()
+}
+
+const DAMPINGS: [f64; 5] = [0.0, 0.5, 0.85, 0.99, 0.9999];
+
+/// One stream: it grows, links change, pages go and come back; what is settled on the way is held to the dense
+/// solution of the latest rows.
+fn stream(seed: u64) {
+    let mut random = Random::new(seed, Purpose::Web);
+    let mut pick = |below: u64| random.below(below as usize) as u64;
+    let mut kept = Kept {
+        pages: 1 + pick(4),
+        rows: Vec::new(),
+    };
+    let keeps_own = pick(2) == 0;
+    let weighted = pick(3) == 0;
+    let damping = DAMPINGS[pick(5) as usize];
+    for step in 0..10 + pick(30) {
+        kept.pages += pick(2);
+        let page = pick(kept.pages) as u32;
+        let mut targets = Vec::new();
+        // A fifth of the pages are found gone, or without links.
+        for _ in 0..pick(5) * (1 + pick(3)) {
+            let target = pick(kept.pages) as u32;
+            if !targets.contains(&target) && (keeps_own || target != page) {
+                targets.push(target);
+            }
+        }
+        let weights: Vec<u64> = match weighted {
+            true => targets
+                .iter()
+                .map(|_| pick(3) * (1 + pick(1 << 40)))
+                .collect(),
+            false => Vec::new(),
+        };
+        kept.visit(page, &targets, &weights);
+        if step % 5 == 0 {
+            let until = 10f64.powi(-(pick(14) as i32));
+            hold_to_dense(&kept, damping, until, seed);
+        }
+    }
+}
+
+fn hold_to_dense(kept: &Kept, damping: f64, until: f64, seed: u64) {
+    let options = Options {
+        damping: (damping * 2f64.powi(32)) as u64,
+        until,
+    };
+    let settled = settle(kept, &options, &mut ()).unwrap().unwrap();
+    let exact = dense(kept, options.damping());
+    let what = format!("seed {seed}, damping {damping}, until {until}");
+    assert!(settled.ledger.is_function_of_own(kept).unwrap(), "{what}");
+    let (received, distributed): (Vec<f64>, Vec<f64>) =
+        settled.estimates(0, kept.pages as usize).unzip();
+    // What the elimination may be off by.
+    let slack = 1e-13 / (1.0 - damping);
+    for (estimate, bound) in [
+        (&received, settled.certificate.received_l1),
+        (&distributed, settled.certificate.distributed_l1),
+    ] {
+        assert!((estimate.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{what}");
+        assert!(estimate.iter().all(|&importance| importance >= 0.0));
+        let off = distance(estimate, &exact);
+        assert!(
+            off <= bound.unwrap_or(2.0) + slack,
+            "{what}: {off}, not {bound:?}"
+        );
+    }
+    assert_eq!(
+        settled.reached,
+        settled.progress.bound.unwrap_or(2.0) <= until
+    );
+    let possible = until >= 1e-11 / (1.0 - damping);
+    assert!(
+        settled.reached || !possible,
+        "{what}: {:?}",
+        settled.progress
+    );
+}
+
+#[test]
+fn no_bound_is_violated_on_random_streams() {
+    for seed in 0..2_000 {
+        stream(seed);
+    }
+}
+
+/// The whole of it: `cargo test --release settle -- --ignored`.
+#[test]
+#[ignore = "takes minutes"]
+fn no_bound_is_violated_on_20_000_random_streams() {
+    for seed in 0..20_000 {
+        stream(seed);
+    }
+}
+
+/// A ring has the same importance everywhere, a page that all link to has what the sum over its links gives.
+#[test]
+fn closed_forms() {
+    let mut ring = GraphBuilder::new(SelfLinks::Drop);
+    for page in 0..1000 {
+        ring.row(page, [(page + 1) % 1000]);
+    }
+    let options = Options {
+        damping: 1 << 31,
+        until: 1e-10,
+    };
+    let ring = settle(&ring.build(), &options, &mut ()).unwrap().unwrap();
+    assert!(ring.reached);
+    assert!(distance(&ring.importance(), &[0.001; 1000]) <= 1e-10);
+    let mut star = GraphBuilder::new(SelfLinks::Drop);
+    for page in 1..1000 {
+        star.row(page, [0]);
+    }
+    let star = settle(&star.build(), &options, &mut ()).unwrap().unwrap();
+    // With z what every page gets from everywhere: x_0 = z + 999 z/2, and all sum to 1.
+    let z = 1.0 / (1000.0 + 999.0 / 2.0);
+    let mut exact = vec![z; 1000];
+    exact[0] = z * (1.0 + 999.0 / 2.0);
+    assert!(distance(&star.importance(), &exact) <= 1e-10);
+}
+
+#[test]
+fn pages_without_links_are_all_alike() {
+    let kept = Kept {
+        pages: 7,
+        rows: vec![(3, Vec::new(), Vec::new())],
+    };
+    let options = Options {
+        damping: 3_650_722_201,
+        until: 0.0,
+    };
+    let settled = settle(&kept, &options, &mut ()).unwrap().unwrap();
+    assert!(distance(&settled.importance(), &[1.0 / 7.0; 7]) < 1e-14);
+    assert_eq!(settled.progress.links_touched, 0);
+    assert!(
+        settle(&Kept::default(), &options, &mut ())
+            .unwrap()
+            .is_none()
+    );
+}
+
+/// A flag that says when it is over, and what was seen.
+struct Until {
+    questions: u32,
+    seen: Vec<Progress>,
+}
+
+impl Watch for Until {
+    fn swept(&mut self, progress: &Progress) {
+        self.seen.push(*progress);
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.questions = self.questions.saturating_sub(1);
+        self.questions == 0
+    }
+}
+
+fn a_web() -> crate::sim::Graph {
+    let mut random = Random::new(5, Purpose::Web);
+    let mut builder = GraphBuilder::new(SelfLinks::Drop);
+    builder.grow(3000);
+    for page in 0..2000 {
+        let targets: Vec<u32> = (0..random.below(20))
+            .map(|_| (random.below(3000) * random.below(3000) / 3000) as u32)
+            .collect();
+        builder.row(page, targets);
+    }
+    builder.build()
+}
+
+/// What is over early has a bound of its own that holds; the same sweeps come first.
+#[test]
+fn it_can_be_ended_at_any_time() {
+    let graph = a_web();
+    let exact = pagerank(&graph, crate::sim::Options::default()).unwrap();
+    let options = Options {
+        damping: (0.85 * 2f64.powi(32)) as u64,
+        until: 1e-9,
+    };
+    let run = |questions| {
+        let mut watch = Until {
+            questions,
+            seen: Vec::new(),
+        };
+        let settled = settle(&graph, &options, &mut watch).unwrap();
+        (settled, watch.seen)
+    };
+    let (all, seen) = run(u32::MAX);
+    assert!(all.unwrap().reached);
+    assert!(run(1).0.is_none());
+    for questions in [2, 3, 10, 11] {
+        let (early, part) = run(questions);
+        let early = early.unwrap();
+        assert!(!early.reached);
+        let off = distance(&early.importance(), &exact.scores);
+        assert!(off <= early.progress.bound.unwrap_or(2.0) + exact.bound);
+        // A sweep that was cut short has visited nothing here: 65,536 rows are not over.
+        let whole = part.len() - 1;
+        assert_eq!(part[..whole], seen[..whole]);
+    }
+}
+
+#[test]
+fn the_same_rows_give_the_same_bytes() {
+    let graph = a_web();
+    let options = Options {
+        damping: (0.85 * 2f64.powi(32)) as u64,
+        until: 1e-6,
+    };
+    let bits = || -> Vec<u64> {
+        let settled = settle(&graph, &options, &mut ()).unwrap().unwrap();
+        settled.importance().iter().map(|x| x.to_bits()).collect()
+    };
+    assert_eq!(bits(), bits());
+}
+
+/// Rows that lie: each is an error, not a ranking.
+#[test]
+fn foreign_rows_are_refused() {
+    let options = Options {
+        damping: 1 << 31,
+        until: 1e-3,
+    };
+    let refused = |rows: Vec<(u32, Vec<u32>, Vec<u64>)>, what: &str| {
+        let kept = Kept { pages: 3, rows };
+        let error = settle(&kept, &options, &mut ()).err().unwrap().to_string();
+        assert!(error.contains(what), "{error}");
+    };
+    refused(vec![(0, vec![3], vec![])], "names page 3");
+    refused(vec![(0, vec![3], vec![1])], "names page 3");
+    refused(vec![(7, vec![0], vec![])], "names page 7");
+    refused(vec![(0, vec![1], vec![]), (0, vec![2], vec![])], "two rows");
+}

@@ -1,0 +1,180 @@
+//! Which pages are worth a visit: those with much to hand on for the links that it takes.
+//!
+//! Worth is kept as a logarithm in eighths of an octave, piecewise linear, in whole numbers: |K_i| less
+//! 0.8 times m_i + 1. Nothing depends on it but which pages a sweep visits, and so how fast
+//! it converges.
+
+use crate::engine::ratio_up;
+
+/// What a page's links cost: [`NO_ROW`], [`NO_LINKS`], or more.
+pub(super) type Cost = u8;
+/// The cost of a page that has no row.
+pub(super) const NO_ROW: Cost = 0;
+/// That of one whose row is empty.
+pub(super) const NO_LINKS: Cost = 1;
+/// Least cost of a page with links.
+const LINKED: i32 = 2;
+
+/// The share of the norm that the pages visited in a sweep have at its beginning.
+const SHARE: f64 = 0.65;
+/// Steps an octave.
+const STEPS: u32 = 8;
+/// Levels that there are: those of |K|, and costs below 0.
+const LEVELS: usize = (64 * STEPS + 256) as usize;
+
+/// log2 in eighths, linear between powers of two; 0 of 0.
+fn logarithm(value: u64) -> i32 {
+    let value = value.max(1);
+    let octave = value.ilog2();
+    let eighths = match octave {
+        0..3 => value << (3 - octave),
+        _ => value >> (octave - 3),
+    };
+    (octave * STEPS) as i32 + (eighths & 7) as i32
+}
+
+/// What a visit of a page with so many links costs.
+pub(super) fn cost(links: u64) -> Cost {
+    match links {
+        0 => NO_LINKS,
+        // 32 octaves of links at most: 2 + 0.8 x 256.
+        _ => (LINKED + logarithm(links.saturating_add(1)) * 4 / 5).min(255) as Cost,
+    }
+}
+
+/// What a visit is worth that hands on `units` at this cost.
+pub(super) fn level(units: u64, cost: Cost) -> i32 {
+    logarithm(units) + 256 - i32::from(cost)
+}
+
+/// From which level on pages are visited.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Level {
+    /// In the first sweep: a page that has less than three tenths of what all have at first, for the mean number of
+    /// links of the rows so far, had better wait until it has received more.
+    Beginning,
+    /// A level found in a histogram.
+    From(i32),
+}
+
+impl Level {
+    /// The level, after so many rows with so many links in all, of a sweep in which every page had `each` at first.
+    pub fn of(self, rows: u64, links: u64, each: i64) -> i32 {
+        match self {
+            Level::From(level) => level,
+            Level::Beginning => level(each.unsigned_abs() / 10 * 3, cost((links / rows).max(1))),
+        }
+    }
+}
+
+/// ||K||_1, and how much of it pages of each level hold.
+pub(super) struct Worth {
+    /// At most so much is left out by rounding T/n.
+    rest: u64,
+    dangling: u128,
+    levels: Vec<u128>,
+}
+
+impl Worth {
+    /// Nothing yet; the virtual page's rest is `rest`.
+    pub fn new(rest: u64) -> Worth {
+        Worth {
+            rest,
+            dangling: 0,
+            levels: vec![0; LEVELS],
+        }
+    }
+
+    /// Adds a page with |K| of `units`.
+    pub fn add(&mut self, units: u64, cost: Cost) {
+        if cost <= NO_LINKS {
+            self.dangling += u128::from(units);
+        } else if units > 0 {
+            self.levels[level(units, cost) as usize] += u128::from(units);
+        }
+    }
+
+    fn visitable(&self) -> u128 {
+        self.levels.iter().sum()
+    }
+
+    /// ||K||_1, rounded up.
+    pub fn norm(&self) -> u128 {
+        self.visitable() + self.dangling + u128::from(self.rest)
+    }
+
+    /// Whether nobody has anything to hand on.
+    pub fn is_none(&self) -> bool {
+        self.visitable() == 0
+    }
+
+    /// The level from which on pages hold the share of the norm that a sweep should visit, and that share. What is left
+    /// should be `enough` of the norm; `gain`: the last sweep took so much of the norm for each unit visited.
+    pub fn level(&self, enough: f64, gain: Option<f64>) -> (Level, f64) {
+        let share = match gain {
+            // A little more than needed: a sweep that just fails is followed by another.
+            Some(gain) => ((1.0 - enough) / gain.clamp(0.02, 1.0) * 1.03).clamp(0.1, SHARE),
+            None => SHARE,
+        };
+        let all = self.visitable();
+        let wanted = (all as f64 * share) as u128;
+        let mut above = 0;
+        let mut from = 0;
+        for (level, units) in self.levels.iter().enumerate().rev() {
+            above += units;
+            if *units > 0 {
+                from = level as i32;
+            }
+            if above >= wanted.max(1) {
+                break;
+            }
+        }
+        (Level::From(from), ratio_up(above, self.norm()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_logarithm_grows_with_what_it_is_of() {
+        for octave in 0..64 {
+            assert_eq!(logarithm(1 << octave), 8 * octave);
+        }
+        let values: Vec<i32> = (1..1 << 12).map(logarithm).collect();
+        assert!(values.is_sorted());
+        assert_eq!(logarithm(u64::MAX), 64 * 8 - 1);
+        assert_eq!(logarithm(12), 8 * 3 + 4);
+    }
+
+    #[test]
+    fn every_page_has_a_level() {
+        for units in [1, u64::MAX] {
+            for links in [1, 2, 1000, u64::from(u32::MAX), u64::MAX] {
+                assert!(cost(links) > NO_LINKS);
+                assert!((0..LEVELS as i32).contains(&level(units, cost(links))));
+            }
+        }
+    }
+
+    #[test]
+    fn pages_above_the_level_hold_the_share() {
+        let mut worth = Worth::new(0);
+        for units in 1..=1000 {
+            worth.add(units, cost(3));
+        }
+        worth.add(100_000, NO_LINKS);
+        let (Level::From(from), _) = worth.level(0.0, None) else {
+            panic!("no level");
+        };
+        let above: u64 = (1..=1000u64)
+            .filter(|&units| level(units, cost(3)) >= from)
+            .sum();
+        let all = 500_500.0;
+        assert!(above as f64 >= SHARE * all);
+        // One level less holds at most an eighth of an octave less.
+        assert!((above as f64) < SHARE * all + 0.13 * all);
+        assert_eq!(worth.norm(), 600_500);
+    }
+}
