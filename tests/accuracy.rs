@@ -1,4 +1,4 @@
-//! How near windows and corrections come to exact PageRank on a real graph, in its own order and in
+//! How near windows, corrections and settling come to exact PageRank on a real graph, in its own order and in
 //! others. The limits are those of a second implementation, in exact integers.
 
 use std::fs::File;
@@ -12,6 +12,10 @@ use cashrank::sim::graph::GraphBuilder;
 use cashrank::sim::pagerank::{Options, iterate, pagerank};
 
 mod common;
+#[path = "../tools/bfs_order/order.rs"]
+mod order;
+#[path = "accuracy/settled.rs"]
+mod settled;
 
 use common::record;
 
