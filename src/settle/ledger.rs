@@ -2,7 +2,6 @@
 
 use super::worth::{Cost, NO_LINKS, NO_ROW, Worth, cost, level};
 use crate::engine::{Cells, Shares};
-use crate::model::PageId;
 use crate::rows::Row;
 use crate::{Error, Result};
 
@@ -10,6 +9,8 @@ use crate::{Error, Result};
 const SUPPLY: i64 = 1 << 58;
 /// Settling stops where a page's X has passed this: the next sweep may double it.
 const OWN_MAX: u64 = 1 << 61;
+/// A page is in advance by at most so many tenths.
+const STREAK_MAX: i8 = 4;
 /// Visits between two looks at what the virtual page has for each page.
 const LOOK_EVERY: u32 = 256;
 
@@ -19,6 +20,8 @@ pub(super) struct Ledger {
     /// D.
     accounts: Cells<i64>,
     costs: Cells<Cost>,
+    /// How many visits in a row found something of the same sign, with that sign.
+    streaks: Cells<i8>,
     pages: u64,
     damping: u64,
     /// The sum of X.
@@ -29,6 +32,8 @@ pub(super) struct Ledger {
     each: i64,
     is_first_sweep: bool,
     visits: u32,
+    /// How much more than they have pages may yet hand on in this sweep.
+    advance: u64,
 }
 
 impl Ledger {
@@ -38,6 +43,7 @@ impl Ledger {
             own: Cells::reserve(len)?,
             accounts: Cells::reserve(len)?,
             costs: Cells::reserve(len)?,
+            streaks: Cells::reserve(len)?,
             pages,
             damping,
             sum: 0,
@@ -45,6 +51,7 @@ impl Ledger {
             each: SUPPLY / pages.max(1) as i64,
             is_first_sweep: true,
             visits: 0,
+            advance: 0,
         };
         ledger.own.advise_huge();
         ledger.accounts.advise_huge();
@@ -99,10 +106,35 @@ impl Ledger {
         cost > NO_LINKS && level(self.units(page).unsigned_abs(), cost) >= from
     }
 
+    /// In the sweep that begins pages hand on so much in advance, at most, all together.
+    pub fn begin_sweep(&mut self, advance: u128) {
+        self.advance = advance.try_into().unwrap_or(u64::MAX);
+    }
+
+    /// Takes note of the sign of what a page has to hand on. What is to be added to it.
+    fn advance(&mut self, page: usize, units: i64) -> i64 {
+        let sign = units.signum() as i8;
+        let streak = &mut self.streaks[page];
+        let before = match streak.signum() == sign {
+            true => streak.abs(),
+            false => 0,
+        };
+        *streak = sign * (before + 1).min(STREAK_MAX);
+        let advance = units / 10 * i64::from(before);
+        match self.advance.checked_sub(advance.unsigned_abs()) {
+            Some(left) => {
+                self.advance = left;
+                advance
+            }
+            None => 0,
+        }
+    }
+
     /// Visits the page of a row with links.
     pub fn visit(&mut self, row: &Row<'_>) -> Result<()> {
         let page = row.page as usize;
         let units = self.units(page);
+        let units = units + self.advance(page, units);
         let before = self.own[page];
         let after = before.wrapping_add(units);
         self.own[page] = after;
@@ -256,7 +288,7 @@ impl Ledger {
         }
         rows.sweep(&mut |row| {
             if cost_of(&row) > NO_LINKS {
-                other.hand_on(&row, 0, self.own[PageId(row.page.into()).index()])?;
+                other.hand_on(&row, 0, self.own[row.page as usize])?;
             }
             Ok(())
         })?;
