@@ -103,6 +103,21 @@ fn no_room_uses_one_above_it() {
 }
 
 #[test]
+fn the_readme_has_every_room() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let readme = fs::read_to_string(src.join("README.md")).unwrap();
+    for entry in fs::read_dir(&src).unwrap() {
+        let path = entry.unwrap().path();
+        let room = path.file_stem().unwrap().to_str().unwrap();
+        if step(room).is_some() && room != "fuzz" {
+            let named = [format!("`{room}/`"), format!("`{room}.rs`")];
+            let found = named.iter().any(|name| readme.contains(name));
+            assert!(found, "{room} has no row in src/README.md");
+        }
+    }
+}
+
+#[test]
 fn what_is_taken_is_found() {
     let text = "use crate::a::B;\nuse crate::{Error, c::{D, e::F}, g};\nlet x = crate::h::i(crate::j::K);\n// crate::no\n\
                 #[cfg(test)]\nmod tests {\n use crate::none;";
