@@ -59,6 +59,7 @@
 //! | [`Writer`] | records into a store, one by one |
 //! | [`ingest`] | all of these together: the `ingest` command |
 //! | [`inspect`](mod@inspect) | what an ingest would read in an input: the `inspect` command |
+//! | [`local`] | the global PageRank of a local domain, and the pages outside to fetch for it |
 //! | [`metrics`], [`sim`] | comparing rankings; exact PageRank, the reference, and simulated crawls |
 
 #![warn(missing_docs)]
@@ -77,6 +78,7 @@ pub mod ingest;
 pub mod inspect;
 #[cfg(test)]
 mod ladder;
+pub mod local;
 pub mod memory;
 pub mod metrics;
 mod model;

@@ -46,6 +46,12 @@ impl Graph {
         })
     }
 
+    /// The distinct targets of one node, ascending.
+    pub fn row(&self, node: usize) -> &[u32] {
+        let start = if node == 0 { 0 } else { self.ends[node - 1] };
+        &self.targets[start..self.ends[node]]
+    }
+
     /// All links' targets, row after row.
     pub fn targets(&self) -> &[u32] {
         &self.targets

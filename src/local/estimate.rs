@@ -1,0 +1,194 @@
+//! The global PageRank of the domain's pages, estimated, and how far to trust it.
+//!
+//! **The paper's estimate** is the PageRank f of F, restricted to the domain and normalised: E_L f / ||E_L f||.
+//! Links to pages not fetched are left out, which takes what flows over them to come back where the page's other
+//! links lead.
+//!
+//! **The extrapolated estimate**, ours. As pages outside are fetched, the estimates move towards what they would
+//! be if all were, and the flow over links that are left out ends: with a, b and c the estimates when a quarter,
+//! half, and all of the outside pages were fetched (in their order), and leak the rank that flows over links left
+//! out,
+//!
+//! ```text
+//! leak(F) = sum over members i of  f[i] |links of i to pages not fetched| / |links of i|
+//! p[k] ~ c[k] (c[k] / b[k])^gamma       gamma = agreement * min(1, leak_c / (leak_b - leak_c))
+//! agreement = max(0, 2 sum of |c - b| over pages that move as they did from a to b / ||c - b||_1  -  1)
+//! ```
+//!
+//! which is linear extrapolation of log p to leak 0, held back where the last two moves disagree. If the leak
+//! did not become less, its ratio is 1; at leak 0 gamma is 0. The order of pages is that of c: the extrapolated values are
+//! given to them by rank, and pages that c has alike share theirs. So Kendall's tau is that of c, and only the values,
+//! which distances see, change.
+//!
+//! **From outside**: the part of a page's rank that links of pages outside the domain hand to it,
+//! alpha sum over i outside, i -> k, of f\[i\]/o\[i\], by f\[k\].
+//!
+//! **Certified.** Whatever the pages not fetched are like and however many there are, surfers who begin at the known
+//! pages and follow links that were read visit page k. With N pages in the web and g its PageRank, exactly,
+//!
+//! ```text
+//! N g[k] / (1 - alpha)  >=  v[k]      v = e + alpha P v,   P_ki = 1/|all links of i| for each link i -> k that was read
+//! ```
+//!
+//! where e is 1 at members. The estimate says l f\[k\]/(1 - alpha) of the same: a member starts as many surfers, and the links left out
+//! only raise what the others carry. So the part of the estimate that is certain is v\[k\] (1 - alpha)/(l f\[k\]), at
+//! most 1. It is 1 when no link leads to a page not fetched and no member is dangling. No bound holds from above:
+//! pages not fetched may all link to one page. v is summed from below, so that every step's value holds.
+
+use super::{Known, Matrix, Power};
+
+/// Which estimate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Estimator {
+    /// The paper's.
+    Plain,
+    /// Ours.
+    #[default]
+    Extrapolated,
+}
+
+/// The domain's pages, in order of members.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimate {
+    /// The estimated global PageRank of each page; they sum to 1.
+    pub ranks: Vec<f64>,
+    /// The part of each page's rank in F that links from outside the domain hand to it, 0 to 1.
+    pub outside: Vec<f64>,
+    /// The part of each page's rank in F that holds whatever pages not fetched are like, 0 to 1.
+    pub certified: Vec<f64>,
+    /// The rank of F that flows over links to pages not fetched, 0 to 1.
+    pub leak: f64,
+    /// How far was extrapolated: gamma.
+    pub extrapolated: f64,
+}
+
+/// Estimates from all that is known. `ranks` are those of all members, `matrix` their links.
+pub fn estimate(
+    known: &Known,
+    matrix: &Matrix,
+    ranks: &[f64],
+    power: &Power,
+    estimator: Estimator,
+) -> Estimate {
+    let mut estimate = Estimate {
+        ranks: normalised(&ranks[..matrix.domain]),
+        outside: outside(matrix, ranks, power.damping),
+        certified: certified(matrix, ranks, power),
+        leak: leak(matrix, ranks),
+        extrapolated: 0.0,
+    };
+    let beyond = matrix.len() - matrix.domain;
+    if estimator == Estimator::Extrapolated && beyond >= 4 && estimate.leak > 0.0 {
+        let stage = |part: usize| {
+            let matrix = known.matrix_of(matrix.domain + beyond / part);
+            let ranks = power.rank_from(&matrix, ranks);
+            (normalised(&ranks[..matrix.domain]), leak(&matrix, &ranks))
+        };
+        let (quarter, _) = stage(4);
+        let (half, before) = stage(2);
+        let ended = before - estimate.leak;
+        let ratio = match ended > 0.0 {
+            true => (estimate.leak / ended).min(1.0),
+            false => 1.0,
+        };
+        let gamma = ratio * agreement(&quarter, &half, &estimate.ranks);
+        estimate.ranks = extrapolated(&half, &estimate.ranks, gamma);
+        estimate.extrapolated = gamma;
+    }
+    estimate
+}
+
+fn normalised(ranks: &[f64]) -> Vec<f64> {
+    let sum: f64 = ranks.iter().sum();
+    ranks.iter().map(|rank| rank / sum).collect()
+}
+
+fn leak(matrix: &Matrix, ranks: &[f64]) -> f64 {
+    let members = ranks.iter().enumerate();
+    members
+        .map(|(member, rank)| {
+            let beyond = matrix.beyond.get(member).len();
+            rank * beyond as f64 / matrix.out(member).max(1) as f64
+        })
+        .sum()
+}
+
+fn outside(matrix: &Matrix, ranks: &[f64], damping: f64) -> Vec<f64> {
+    let mut handed = vec![0.0; matrix.domain];
+    for (row, rank) in matrix.inside.iter().zip(ranks).skip(matrix.domain) {
+        for &target in row {
+            if let Some(handed) = handed.get_mut(target as usize) {
+                *handed += damping * rank / row.len() as f64;
+            }
+        }
+    }
+    let parts = handed.iter().zip(ranks);
+    // The last step of the power method may have left a rank a little short of what flows in.
+    parts
+        .map(|(handed, rank)| (handed / rank).min(1.0))
+        .collect()
+}
+
+fn certified(matrix: &Matrix, ranks: &[f64], power: &Power) -> Vec<f64> {
+    let members = matrix.len();
+    let mut visits = vec![1.0; members];
+    let mut next = vec![0.0; members];
+    loop {
+        next.fill(1.0);
+        for (member, (row, visits)) in matrix.inside.iter().zip(&visits).enumerate() {
+            let share = power.damping * visits / matrix.out(member).max(1) as f64;
+            for &target in row {
+                next[target as usize] += share;
+            }
+        }
+        let added: f64 = next.iter().zip(&visits).map(|(a, b)| a - b).sum();
+        std::mem::swap(&mut visits, &mut next);
+        if added <= power.threshold * members as f64 {
+            break;
+        }
+    }
+    let scale = (1.0 - power.damping) / members as f64;
+    let parts = visits.iter().zip(ranks).take(matrix.domain);
+    parts
+        .map(|(visits, rank)| (visits * scale / rank).min(1.0))
+        .collect()
+}
+
+fn agreement(a: &[f64], b: &[f64], c: &[f64]) -> f64 {
+    let (mut agreed, mut all) = (0.0, 0.0);
+    for ((a, b), c) in a.iter().zip(b).zip(c) {
+        let moved = (c - b).abs();
+        all += moved;
+        if (b - a) * (c - b) > 0.0 {
+            agreed += moved;
+        }
+    }
+    match all > 0.0 {
+        true => (2.0 * agreed / all - 1.0).max(0.0),
+        false => 0.0,
+    }
+}
+
+/// c (c/b)^gamma in the order of c.
+fn extrapolated(b: &[f64], c: &[f64], gamma: f64) -> Vec<f64> {
+    let ahead = |(b, c): (&f64, &f64)| c * libm::pow(c / b, gamma);
+    let mut values: Vec<f64> = b.iter().zip(c).map(ahead).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    let mut order: Vec<u32> = (0..c.len() as u32).collect();
+    order.sort_unstable_by(|&a, &b| c[a as usize].total_cmp(&c[b as usize]).then(a.cmp(&b)));
+    let mut ranks = vec![0.0; c.len()];
+    let mut start = 0;
+    let alike = |a: &u32, b: &u32| c[*b as usize] - c[*a as usize] <= ALIKE * c[*b as usize];
+    for run in order.chunk_by(alike) {
+        let values = &values[start..start + run.len()];
+        let mean = values.iter().sum::<f64>() / run.len() as f64;
+        for &page in run {
+            ranks[page as usize] = mean;
+        }
+        start += run.len();
+    }
+    normalised(&ranks)
+}
+
+/// Ranks that differ by less than this part are alike: they come of the same links.
+const ALIKE: f64 = 1e-9;

@@ -1,0 +1,37 @@
+//! The global PageRank of a local domain (J. V. Davis, I. S. Dhillon: Estimating the global PageRank of web
+//! communities, KDD 2006).
+//!
+//! Who crawls one site, some hosts or a topic gets wrong ranks, since importance flows in from pages that were
+//! not crawled. This says which few pages outside to fetch, and what the domain's PageRank in the whole web then
+//! is, about. The web is partitioned (equation 2)
+//!
+//! ```text
+//! G = [ L     G_out    ]     L: links within the domain, n pages
+//!     [ L_out G_within ]     L_out: from the domain to pages outside, which are not fetched: the frontier
+//! ```
+//!
+//! and p* = E_L g / ||E_L g||_1, the PageRank g of G on the domain, is to be found (section 4). [`Search`] is
+//! FindGlobalPR (Algorithm 2): F begins as L; in each of T rounds a [`Policy`] picks k pages of the frontier,
+//! they are fetched and join F, and the PageRank f of F is computed anew ([`Power`]); at the end [`estimate`]
+//! restricts it to the domain. With k T = n or 2n pages outside the distance to p* falls to a fraction.
+//! When no page is left to fetch, F is all that can be reached, and if that is the web, f is g.
+//!
+//! All is sparse: [`Known`] and [`Matrix`] hold the rows of pages fetched, and each round takes time and memory
+//! proportional to them, whatever the size of the web.
+//!
+//! **Departures.** Self-links and repeats are dropped (as the paper has it, section 5.1). The policy, the estimate and
+//! the power method each say what they add; [`Policy::Share`] and [`Estimator::Extrapolated`] are ours.
+
+mod estimate;
+mod known;
+mod rank;
+mod search;
+pub mod select;
+#[cfg(test)]
+mod tests;
+
+pub use estimate::{Estimate, Estimator, estimate};
+pub use known::{Known, Lists, Matrix};
+pub use rank::Power;
+pub use search::{Asked, Options, Search};
+pub use select::{Policy, Select};

@@ -1,0 +1,117 @@
+//! Which pages outside to fetch next: SelectNodes of the paper, a type each behind [`Select`].
+//!
+//! | name | picks the pages of the frontier |
+//! |---|---|
+//! | [`sc`](Complement) | that would move the domain's ranks most, by stochastic complementation (SC-Select) |
+//! | [`pf`](Flow) | that most PageRank flows into (PF-Select) |
+//! | [`outlink`](OutlinkCount) | that most pages of the domain link to |
+//! | [`random`](Random) | at random |
+//! | [`share`](Share) | that most PageRank flows into from pages that link into the domain: ours |
+
+mod flow;
+mod norms;
+mod outlink;
+mod random;
+mod sc;
+mod share;
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::Matrix;
+
+pub use flow::Flow;
+pub use norms::{Exact, Norms, Table};
+pub use outlink::OutlinkCount;
+pub use random::Random;
+pub use sc::{Complement, Difference};
+pub use share::Share;
+
+/// A way to choose.
+pub trait Select: fmt::Debug + Send {
+    /// A score for each page of the frontier, none of them NaN: the higher, the sooner. `ranks` are the
+    /// members' PageRanks, `damping` is what they were computed with.
+    fn scores(&mut self, matrix: &Matrix, ranks: &[f64], damping: f64) -> Vec<f64>;
+
+    /// The threshold of the power method that scores need, where the estimate is made with `threshold`. The
+    /// paper's policies take the same.
+    fn threshold(&self, threshold: f64) -> f64 {
+        threshold
+    }
+}
+
+/// The `count` places of the frontier with the highest scores, best first; of equal ones the page known
+/// first.
+pub fn best(scores: &[f64], count: usize) -> Vec<u32> {
+    let mut places: Vec<u32> = (0..scores.len() as u32).collect();
+    let order = |a: &u32, b: &u32| {
+        let (x, y) = (scores[*a as usize], scores[*b as usize]);
+        y.total_cmp(&x).then(a.cmp(b))
+    };
+    if count < places.len() {
+        places.select_nth_unstable_by(count, order);
+        places.truncate(count);
+    }
+    places.sort_unstable_by(order);
+    places
+}
+
+/// The name of a policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Policy {
+    /// [`Complement`], with exact norms.
+    Complement,
+    /// [`Flow`].
+    Flow,
+    /// [`OutlinkCount`].
+    OutlinkCount,
+    /// [`Random`].
+    Random,
+    /// [`Share`].
+    #[default]
+    Share,
+}
+
+impl Policy {
+    /// All of them, the paper's first, in its order.
+    pub const ALL: [Policy; 5] = [
+        Policy::Complement,
+        Policy::Flow,
+        Policy::OutlinkCount,
+        Policy::Random,
+        Policy::Share,
+    ];
+
+    /// The policy; `seed` is for those that draw.
+    pub fn policy(self, seed: u64) -> Box<dyn Select> {
+        match self {
+            Policy::Complement => Box::new(Complement::default()),
+            Policy::Flow => Box::new(Flow),
+            Policy::OutlinkCount => Box::new(OutlinkCount),
+            Policy::Random => Box::new(Random::new(seed)),
+            Policy::Share => Box::new(Share),
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Policy::Complement => "sc",
+            Policy::Flow => "pf",
+            Policy::OutlinkCount => "outlink",
+            Policy::Random => "random",
+            Policy::Share => "share",
+        })
+    }
+}
+
+impl FromStr for Policy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Policy, String> {
+        let found = Policy::ALL.iter().find(|policy| policy.to_string() == text);
+        let unknown = || format!("unknown policy {text:?}: sc, pf, outlink, random or share");
+        found.copied().ok_or_else(unknown)
+    }
+}

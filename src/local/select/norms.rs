@@ -1,0 +1,97 @@
+//! L1NormDiffs of Algorithm 3: ||E_L (g z - y e)||_1 for many pairs of g and y and one z.
+//!
+//! z is a vector over the domain. The term y of the paper is the same for all pages (equation 17), so that with
+//! t = y/g
+//!
+//! ```text
+//! ||g z - y e||_1 = g N(t),    N(t) = sum over k of |z[k] - t|
+//! ```
+//!
+//! **[`Exact`]**: z is sorted once, with sums of its beginnings, and N(t) is one binary search: O(n log n + m log n)
+//! for m pages. That is the algorithm "in O(l log l) that is not described" (section 5.2.1).
+//!
+//! **[`Table`]**, the paper's: the values of g are cut evenly into c, the norm is computed for each of them and for
+//! one y, and a page has that of the value nearest to its own: O(c n + m). Where y differs from page to page (a
+//! member that was dangling no longer is, see [`Complement`](super::Complement)), ||g z - y e|| is (y/y0)
+//! ||(g y0/y) z - y0 e||, and the table is asked for g y0/y.
+
+/// A way to compute the norms.
+pub trait Norms {
+    /// ||g z - y e||_1 over the domain. g and y are above 0.
+    fn norm(&self, g: f64, y: f64) -> f64;
+}
+
+/// The norms themselves.
+#[derive(Debug, Clone)]
+pub struct Exact {
+    /// z, ascending.
+    sorted: Vec<f64>,
+    /// `sums[i]` is that of the first i.
+    sums: Vec<f64>,
+}
+
+impl Exact {
+    /// For one z.
+    pub fn new(z: &[f64]) -> Exact {
+        let mut sorted = z.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let mut sum = 0.0;
+        let mut sums = vec![0.0];
+        sums.extend(sorted.iter().map(|value| {
+            sum += value;
+            sum
+        }));
+        Exact { sorted, sums }
+    }
+}
+
+impl Norms for Exact {
+    fn norm(&self, g: f64, y: f64) -> f64 {
+        let t = y / g;
+        let below = self.sorted.partition_point(|&value| value < t);
+        let above = self.sorted.len() - below;
+        let all = self.sums[self.sorted.len()];
+        let under = below as f64 * t - self.sums[below];
+        let over = all - self.sums[below] - above as f64 * t;
+        g * (under + over)
+    }
+}
+
+/// The norms at evenly spaced values of g.
+#[derive(Debug, Clone)]
+pub struct Table {
+    y: f64,
+    from: f64,
+    step: f64,
+    norms: Vec<f64>,
+}
+
+impl Table {
+    /// For one z and the `y` that most pages have, with `values` values of g from the least to the greatest of
+    /// `range`.
+    pub fn new(z: &[f64], y: f64, range: (f64, f64), values: usize) -> Table {
+        let values = values.max(2);
+        let step = (range.1 - range.0) / (values - 1) as f64;
+        let norm = |at: usize| {
+            let g = range.0 + step * at as f64;
+            z.iter().map(|z| (g * z - y).abs()).sum()
+        };
+        Table {
+            y,
+            from: range.0,
+            step,
+            norms: (0..values).map(norm).collect(),
+        }
+    }
+}
+
+impl Norms for Table {
+    fn norm(&self, g: f64, y: f64) -> f64 {
+        let g = g * self.y / y;
+        let at = match self.step > 0.0 {
+            true => ((g - self.from) / self.step).round().max(0.0) as usize,
+            false => 0,
+        };
+        self.norms[at.min(self.norms.len() - 1)] * y / self.y
+    }
+}

@@ -1,0 +1,24 @@
+//! Random: any pages of the frontier, the baseline.
+
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::Rng as _;
+
+use super::{Matrix, Select};
+
+/// Pages drawn uniformly (section 6.1): the same seed gives the same pages.
+#[derive(Debug, Clone)]
+pub struct Random(Pcg64);
+
+impl Random {
+    /// A new draw.
+    pub fn new(seed: u64) -> Random {
+        Random(Pcg64::new(u128::from(seed), 0))
+    }
+}
+
+impl Select for Random {
+    fn scores(&mut self, matrix: &Matrix, _: &[f64], _: f64) -> Vec<f64> {
+        let draw = |_: &u32| (self.0.next_u64() >> 11) as f64;
+        matrix.frontier.iter().map(draw).collect()
+    }
+}

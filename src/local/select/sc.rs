@@ -1,0 +1,202 @@
+//! SC-Select (Algorithm 3): the pages that would move the domain's ranks most.
+//!
+//! The influence of a page j of the frontier is ||E_L (f_j - f)||_1: f is the PageRank of F, f_j that of F with j
+//! added, restricted to F and normalised. j's links are not known; they are taken to go into F as links into F
+//! are seen to go (equation 5): s\[k\], the links to member k over all links. (The paper writes F'e, but says
+//! in-links, which with its F_ji for i -> j is Fe.) f_j is the fixpoint of the stochastic complement
+//! (equation 10)
+//!
+//! ```text
+//! S = F~ + s~ u~' / (1 - w)        f_j ~ S f        (one power iteration, from f: equation 11)
+//!
+//! s~ = alpha s + (1 - alpha) e/(l + 1)      w = (1 - alpha)/(l + 1)
+//! u~' f = (1 - alpha)/(l + 1) + alpha sum over k -> j of f[k]/(o[k] + 1)  =: g
+//! ```
+//!
+//! and S f - f = x + y + g z with z = s~/(1 - w), y = -(1 - alpha) e/(l (l + 1)), and x, which is not 0 at the
+//! siblings of j only: x\[k'\] = -alpha sum over k -> j, k -> k' of f\[k\]/(o\[k\] (o\[k\] + 1)). So the norm of y + g z is
+//! taken for all pages at once ([`norms`](super::norms)), and corrected at each page's siblings.
+//!
+//! **Dangling members** (columns e/l, section 6.1), which the paper leaves out of the formulas: with j added, one
+//! that links to j has the one link; one that does not has the column e/(l + 1). With delta the rank of all
+//! dangling members and delta_j of those that link to j, the sums above become
+//!
+//! ```text
+//! y = -( (1 - alpha) + alpha (delta - delta_j) ) e/(l (l + 1))  -  alpha delta_j e/l
+//! g = ( (1 - alpha) + alpha (delta - delta_j) )/(l + 1)  +  alpha sum over k -> j of f[k]/(o[k] + 1)
+//! ```
+//!
+//! y stays the same everywhere, and S f - f still sums to 0. Algorithm 3's "x\[k\] > 0" is read as "not 0": x is
+//! never positive.
+//!
+//! Pages with the same sources have the same influence, which is computed once: the pages that one member alone
+//! links to cost its links together, not each.
+
+use std::collections::HashMap;
+
+use super::norms::{Exact, Norms, Table};
+use super::{Matrix, Select};
+
+/// Scores by influence.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Complement {
+    /// Norms: exact, or at so many values of g.
+    pub values: Option<usize>,
+}
+
+/// S f - f for one page of the frontier, in parts: x + (g z - y) at each member.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Difference {
+    /// What flows into the page.
+    pub g: f64,
+    /// What every member loses.
+    pub y: f64,
+    /// The siblings and what they lose: members, each once.
+    pub x: Vec<(u32, f64)>,
+}
+
+impl Complement {
+    /// z and, for each page of the frontier, g and y.
+    pub fn parts(matrix: &Matrix, ranks: &[f64], damping: f64) -> (Vec<f64>, Vec<(f64, f64)>) {
+        let l = matrix.len() as f64;
+        let mut z = vec![0.0; matrix.len()];
+        for &target in matrix.inside.items() {
+            z[target as usize] += 1.0;
+        }
+        let links = matrix.inside.items().len();
+        let w = (1.0 - damping) / (l + 1.0);
+        for z in &mut z {
+            // Without links among members, one to any of them is as likely.
+            let s = if links > 0 {
+                *z / links as f64
+            } else {
+                1.0 / l
+            };
+            *z = (damping * s + w) / (1.0 - w);
+        }
+        let rows = matrix.inside.iter().zip(ranks);
+        let dangling: f64 = rows
+            .filter(|(row, _)| row.is_empty())
+            .map(|(_, rank)| rank)
+            .sum();
+        let mut pairs = Vec::with_capacity(matrix.frontier.len());
+        for sources in matrix.sources.iter() {
+            let (mut flow, mut freed) = (0.0, 0.0);
+            for &k in sources {
+                let links = matrix.inside.get(k as usize).len();
+                let rank = ranks[k as usize];
+                flow += rank / (links as f64 + 1.0);
+                if links == 0 {
+                    freed += rank;
+                }
+            }
+            let spread = (1.0 - damping) + damping * (dangling - freed);
+            let g = spread / (l + 1.0) + damping * flow;
+            let y = spread / (l * (l + 1.0)) + damping * freed / l;
+            pairs.push((g, y));
+        }
+        (z, pairs)
+    }
+
+    fn norms(&self, z: &[f64], pairs: &[(f64, f64)], usual: f64) -> Box<dyn Norms> {
+        let Some(values) = self.values else {
+            return Box::new(Exact::new(z));
+        };
+        let scaled = pairs.iter().map(|&(g, y)| g * usual / y);
+        let range = scaled.fold((f64::INFINITY, 0.0f64), |(low, high), g| {
+            (low.min(g), high.max(g))
+        });
+        Box::new(Table::new(z, usual, range, values))
+    }
+}
+
+/// x of the paper, gathered with one cell a member.
+struct Siblings {
+    x: Vec<f64>,
+    touched: Vec<u32>,
+}
+
+impl Siblings {
+    /// Hands each sibling of the page with these sources, and its x, to `each`, in order of being met.
+    fn each(
+        &mut self,
+        matrix: &Matrix,
+        ranks: &[f64],
+        damping: f64,
+        sources: &[u32],
+        mut each: impl FnMut(u32, f64),
+    ) {
+        for &k in sources {
+            let row = matrix.inside.get(k as usize);
+            let o = row.len() as f64;
+            let lost = damping * ranks[k as usize] / (o * (o + 1.0));
+            for &sibling in row {
+                let x = &mut self.x[sibling as usize];
+                if *x == 0.0 {
+                    self.touched.push(sibling);
+                }
+                *x -= lost;
+            }
+        }
+        for sibling in self.touched.drain(..) {
+            each(sibling, std::mem::take(&mut self.x[sibling as usize]));
+        }
+    }
+}
+
+impl Complement {
+    /// S f - f for each page of the frontier, with z.
+    pub fn differences(
+        matrix: &Matrix,
+        ranks: &[f64],
+        damping: f64,
+    ) -> (Vec<f64>, Vec<Difference>) {
+        let (z, pairs) = Complement::parts(matrix, ranks, damping);
+        let mut siblings = Siblings {
+            x: vec![0.0; matrix.len()],
+            touched: Vec::new(),
+        };
+        let differences = pairs.into_iter().zip(matrix.sources.iter());
+        let differences = differences
+            .map(|((g, y), sources)| {
+                let mut x = Vec::new();
+                let gather = |sibling, lost| x.push((sibling, lost));
+                siblings.each(matrix, ranks, damping, sources, gather);
+                Difference { g, y, x }
+            })
+            .collect();
+        (z, differences)
+    }
+}
+
+impl Select for Complement {
+    fn scores(&mut self, matrix: &Matrix, ranks: &[f64], damping: f64) -> Vec<f64> {
+        let (z, pairs) = Complement::parts(matrix, ranks, damping);
+        // The y of a page that no dangling member links to: the least there is.
+        let usual = pairs
+            .iter()
+            .map(|pair| pair.1)
+            .fold(f64::INFINITY, f64::min);
+        let norms = self.norms(&z[..matrix.domain], &pairs, usual);
+        let mut siblings = Siblings {
+            x: vec![0.0; matrix.len()],
+            touched: Vec::new(),
+        };
+        let mut known: HashMap<&[u32], f64> = HashMap::new();
+        let mut scores = Vec::with_capacity(pairs.len());
+        for ((g, y), sources) in pairs.into_iter().zip(matrix.sources.iter()) {
+            let score = known.entry(sources).or_insert_with(|| {
+                let mut score = norms.norm(g, y);
+                siblings.each(matrix, ranks, damping, sources, |sibling, x| {
+                    if (sibling as usize) < matrix.domain {
+                        let rest = g * z[sibling as usize] - y;
+                        score += (x + rest).abs() - rest.abs();
+                    }
+                });
+                score
+            });
+            scores.push(*score);
+        }
+        scores
+    }
+}

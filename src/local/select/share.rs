@@ -1,0 +1,34 @@
+//! Share: the PageRank that flows into a page from pages that link into the domain. Ours.
+
+use super::flow::flows;
+use super::{Matrix, Select};
+
+/// PageRank flow, each member's counted by the share of its links that lead into the local domain L:
+///
+/// ```text
+/// score(j) = sum over k -> j of  f[k] / (o[k] + 1)  *  |links of k into L| / |links of k|
+/// ```
+///
+/// What a page not fetched does for the domain is what flows into it times the share of its links that lead
+/// there (the paper's impact, section 6.2). The first is known; for the second, a page is taken to link as those
+/// do that link to it. Unlike stochastic complementation, which takes every page to link into F alike, this
+/// tells pages beside the domain from pages that only lead further away from it, and needs no sort and no
+/// pass over siblings.
+#[derive(Debug, Clone, Copy)]
+pub struct Share;
+
+impl Select for Share {
+    fn scores(&mut self, matrix: &Matrix, ranks: &[f64], _: f64) -> Vec<f64> {
+        let share = |k: usize| {
+            let row = matrix.inside.get(k);
+            let local = row.iter().filter(|&&t| (t as usize) < matrix.domain);
+            local.count() as f64 / matrix.out(k).max(1) as f64
+        };
+        flows(matrix, |k| ranks[k] * share(k))
+    }
+
+    /// Coarse ranks choose as well: measured, no distance changed in three digits, at a sixth of the steps.
+    fn threshold(&self, threshold: f64) -> f64 {
+        threshold.max(1e-2)
+    }
+}

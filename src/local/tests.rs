@@ -1,0 +1,471 @@
+//! Against dense matrices, exact PageRank and hand-made examples.
+
+use proptest::prelude::*;
+
+use super::select::{Complement, Exact, Flow, Norms, OutlinkCount, Share, Table, best};
+use super::*;
+use crate::engine::SelfLinks;
+use crate::rows::{Row, Rows};
+use crate::sim::{self, Graph, GraphBuilder};
+use crate::{Error, Result};
+
+/// 0.85 as exact PageRank uses it: in steps of 2^-32.
+const ALPHA: f64 = 3_650_722_201.0 / 4_294_967_296.0;
+
+fn power() -> Power {
+    Power {
+        damping: ALPHA,
+        threshold: 1e-14,
+    }
+}
+
+/// A web as rows of targets.
+type Web = Vec<Vec<u32>>;
+
+fn known(web: &Web, domain: usize, outside: usize) -> Known {
+    let mut known = Known::default();
+    for (page, row) in web.iter().enumerate().take(domain + outside) {
+        if page == domain {
+            known.close_domain().unwrap();
+        }
+        known.fetch(page as u32, row.iter().copied()).unwrap();
+    }
+    if outside == 0 {
+        known.close_domain().unwrap();
+    }
+    known
+}
+
+fn graph(web: &Web) -> Graph {
+    let mut builder = GraphBuilder::new(SelfLinks::Drop);
+    builder.grow(web.len());
+    for (page, row) in (0..).zip(web) {
+        builder.row(page, row.iter().copied());
+    }
+    builder.build()
+}
+
+fn exact(web: &Web) -> Vec<f64> {
+    let options = sim::Options {
+        residual: 1e-14,
+        ..sim::Options::default()
+    };
+    sim::pagerank(&graph(web), options).unwrap().scores
+}
+
+fn normalised(ranks: &[f64]) -> Vec<f64> {
+    let sum: f64 = ranks.iter().sum();
+    ranks.iter().map(|rank| rank / sum).collect()
+}
+
+fn l1(a: &[f64], b: &[f64]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum()
+}
+
+/// Webs of 3 to 14 pages, many of them dangling.
+fn webs() -> impl Strategy<Value = Web> {
+    (3usize..15).prop_flat_map(|pages| {
+        let row = prop::collection::vec(0..pages as u32, 0..5);
+        prop::collection::vec(row, pages)
+    })
+}
+
+/// S f for the page at `place` of the frontier, from the dense matrix of equation 9: column by column, a
+/// member's links among members and to the page; without any, uniform.
+fn dense_complement(matrix: &Matrix, ranks: &[f64], place: u32) -> Vec<f64> {
+    let l = matrix.len();
+    let mut links_in = vec![0.0; l];
+    for &target in matrix.inside.items() {
+        links_in[target as usize] += 1.0;
+    }
+    let links: f64 = links_in.iter().sum();
+    let jump = (1.0 - ALPHA) / (l + 1) as f64;
+    let mut stays = vec![0.0; l];
+    let mut into = 0.0; // What flows to the page.
+    for (k, &rank) in ranks.iter().enumerate() {
+        let mut rows: Vec<usize> = matrix.inside.get(k).iter().map(|&t| t as usize).collect();
+        if matrix.beyond.get(k).contains(&place) {
+            rows.push(l);
+        }
+        if rows.is_empty() {
+            rows = (0..=l).collect();
+        }
+        let mut column = vec![jump; l + 1];
+        for &row in &rows {
+            column[row] += ALPHA / rows.len() as f64;
+        }
+        into += column[l] * rank;
+        for (stays, p) in stays.iter_mut().zip(&column) {
+            *stays += p * rank;
+        }
+    }
+    let w = jump;
+    let parts = stays.iter().zip(&links_in);
+    let member = |(stays, &count): (&f64, &f64)| {
+        let s = if links > 0.0 {
+            count / links
+        } else {
+            1.0 / l as f64
+        };
+        stays + (ALPHA * s + jump) * into / (1.0 - w)
+    };
+    parts.map(member).collect()
+}
+
+proptest! {
+    /// Algorithm 3's sums are those of the matrices that they stand for, dangling members included; and they
+    /// move rank about without making any.
+    #[test]
+    fn stochastic_complementation_is_that_of_the_matrix(web in webs(), split in 0.2f64..0.8) {
+        let fetched = ((web.len() as f64 * split) as usize).max(1);
+        let domain = fetched.div_ceil(2);
+        let matrix = known(&web, domain, fetched - domain).matrix();
+        let ranks = power().rank(&matrix);
+        let (z, differences) = Complement::differences(&matrix, &ranks, ALPHA);
+        let scores = Complement::default().scores(&matrix, &ranks, ALPHA);
+        for (place, difference) in (0..).zip(&differences) {
+            let mut moved: Vec<f64> = z.iter().map(|z| difference.g * z - difference.y).collect();
+            for &(member, x) in &difference.x {
+                moved[member as usize] += x;
+            }
+            let complement = dense_complement(&matrix, &ranks, place);
+            let expected: Vec<f64> = complement.iter().zip(&ranks).map(|(s, f)| s - f).collect();
+            prop_assert!(l1(&moved, &expected) < 1e-12, "{moved:?} {expected:?}");
+            prop_assert!(moved.iter().sum::<f64>().abs() < 1e-12);
+            let influence: f64 = expected[..domain].iter().map(|x| x.abs()).sum();
+            prop_assert!((scores[place as usize] - influence).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn norms_are_sums(z in prop::collection::vec(1e-6f64..1.0, 1..40), g in 1e-3f64..1.0, y in 1e-6f64..0.5) {
+        let sum = |g: f64, y: f64| z.iter().map(|z| (g * z - y).abs()).sum::<f64>();
+        prop_assert!((Exact::new(&z).norm(g, y) - sum(g, y)).abs() < 1e-12);
+        // A table has the norms of its own values, for any y.
+        let table = Table::new(&z, 0.01, (0.1, 0.9), 9);
+        for value in 0..9 {
+            let value = 0.1 + 0.1 * f64::from(value);
+            prop_assert!((table.norm(value, 0.01) - sum(value, 0.01)).abs() < 1e-9);
+            prop_assert!((table.norm(3.0 * value, 0.03) - sum(3.0 * value, 0.03)).abs() < 1e-9);
+        }
+        // Beside them it is off by at most half a step's change.
+        let all: f64 = z.iter().sum();
+        let near = 0.1 + 0.8 * g;
+        prop_assert!((table.norm(near, 0.01) - sum(near, 0.01)).abs() <= 0.05 * all + 1e-9);
+    }
+
+    /// With nothing fetched outside, the estimate is the PageRank of the domain by itself; with everything, that
+    /// of the web.
+    #[test]
+    fn estimates_go_from_the_domains_own_rank_to_that_of_the_web(web in webs(), domain in 1usize..3) {
+        for estimator in [Estimator::Plain, Estimator::Extrapolated] {
+            let own: Web = web[..domain].iter().map(|row| row.iter().copied().filter(|&t| (t as usize) < domain).collect()).collect();
+            for (outside, expected) in [(0, exact(&own)), (web.len() - domain, exact(&web))] {
+                let known = known(&web, domain, outside);
+                let matrix = known.matrix();
+                let ranks = power().rank(&matrix);
+                let estimate = estimate(&known, &matrix, &ranks, &power(), estimator);
+                let expected = normalised(&expected[..domain]);
+                prop_assert!(l1(&estimate.ranks, &expected) < 1e-10, "{:?} {expected:?}", estimate.ranks);
+            }
+        }
+    }
+
+    /// What is certified holds in the whole web: N g >= certified l f.
+    #[test]
+    fn what_is_certified_holds(web in webs(), split in 0.1f64..1.0) {
+        let fetched = ((web.len() as f64 * split) as usize).max(1);
+        let domain = fetched.div_ceil(2);
+        let known = known(&web, domain, fetched - domain);
+        let matrix = known.matrix();
+        let ranks = power().rank(&matrix);
+        let estimate = estimate(&known, &matrix, &ranks, &power(), Estimator::Plain);
+        let global = exact(&web);
+        for page in 0..domain {
+            let certain = estimate.certified[page] * ranks[page] * fetched as f64;
+            prop_assert!(global[page] * web.len() as f64 >= certain - 1e-9);
+            prop_assert!(estimate.certified[page] > 0.0 && estimate.certified[page] <= 1.0);
+            prop_assert!(estimate.outside[page] >= 0.0 && estimate.outside[page] <= 1.0);
+        }
+    }
+
+    /// A matrix of the first members is the one that there was when they were all.
+    #[test]
+    fn a_matrix_of_the_past_is_as_it_was(web in webs()) {
+        let all = known(&web, 1, web.len() - 1);
+        for members in 1..web.len() {
+            let then = known(&web, 1, members - 1).matrix();
+            let now = all.matrix_of(members);
+            prop_assert_eq!(&then.inside, &now.inside);
+            prop_assert_eq!(&then.frontier, &now.frontier);
+            prop_assert_eq!(&then.sources, &now.sources);
+        }
+    }
+
+    /// However it is searched, no page is asked for twice, and in the end all that can be reached is known.
+    #[test]
+    fn a_search_ends_with_all_that_can_be_reached(web in webs(), count in 1usize..4) {
+        let mut reached = vec![false; web.len()];
+        let mut queue = vec![0u32];
+        while let Some(page) = queue.pop() {
+            if !std::mem::replace(&mut reached[page as usize], true) {
+                queue.extend(&web[page as usize]);
+            }
+        }
+        for policy in Policy::ALL {
+            let options = Options { policy, ..Options::default() };
+            let mut search = Search::new(known(&web, 1, 0), options).unwrap();
+            loop {
+                let asked = search.next(count);
+                prop_assert!(asked.len() <= count);
+                if asked.is_empty() {
+                    break;
+                }
+                for asked in asked {
+                    prop_assert!(!search.known().is_fetched(asked.page), "{policy}");
+                    search.fetched(asked.page, web[asked.page as usize].iter().copied()).unwrap();
+                }
+                search.update();
+            }
+            prop_assert_eq!(search.known().fetched(), reached.iter().filter(|&&r| r).count());
+            prop_assert_eq!(search.estimate().leak, 0.0);
+        }
+    }
+}
+
+/// Two pages that link to each other, one of them outside: each has 1/2, of which the other hands it 0.85; and
+/// all of it is certain, since every link was read.
+#[test]
+fn the_rank_that_comes_from_outside() {
+    let known = known(&vec![vec![1], vec![0]], 1, 1);
+    let matrix = known.matrix();
+    let ranks = power().rank(&matrix);
+    let estimate = estimate(&known, &matrix, &ranks, &power(), Estimator::Plain);
+    assert!((estimate.outside[0] - ALPHA).abs() < 1e-12);
+    assert!((estimate.certified[0] - 1.0).abs() < 1e-9);
+    assert_eq!((estimate.ranks[0], estimate.leak), (1.0, 0.0));
+}
+
+/// Half of the links lead beyond: half of the rank leaks, and what surfers carry on the other half is certain.
+#[test]
+fn links_that_were_not_followed_leak() {
+    // 0 <-> 1, and 0 -> 2, 1 -> 3, both not fetched.
+    let known = known(&vec![vec![1, 2], vec![0, 3], vec![], vec![]], 2, 0);
+    let matrix = known.matrix();
+    let ranks = power().rank(&matrix);
+    let estimate = estimate(&known, &matrix, &ranks, &power(), Estimator::Plain);
+    assert!((estimate.leak - 0.5).abs() < 1e-12);
+    // v = 1 + alpha v/2; estimated are 1/(1 - alpha).
+    assert!((estimate.certified[0] - (1.0 - ALPHA) / (1.0 - ALPHA / 2.0)).abs() < 1e-9);
+    assert_eq!(estimate.outside, [0.0, 0.0]);
+}
+
+/// ```text
+/// domain: 0 -> 1, 2, 3    1 -> 0, 3     outside, fetched: 2 -> 3, 4    not fetched: 3, 4
+/// ```
+#[test]
+fn scores_by_hand() {
+    let web: Web = vec![vec![1, 2, 3], vec![0, 3], vec![3, 4], vec![], vec![]];
+    let matrix = known(&web, 2, 1).matrix();
+    assert_eq!(matrix.frontier, [3, 4]);
+    let ranks = [0.5, 0.3, 0.2];
+    let near = |scores: Vec<f64>, expected: [f64; 2]| {
+        assert!(l1(&scores, &expected) < 1e-12, "{scores:?} {expected:?}");
+    };
+    // o is 2, 1 and 0.
+    let flow = Flow.scores(&matrix, &ranks, ALPHA);
+    near(flow, [0.5 / 3.0 + 0.3 / 2.0 + 0.2, 0.2]);
+    near(OutlinkCount.scores(&matrix, &ranks, ALPHA), [2.0, 0.0]);
+    // Into the domain lead 1 of 3, 1 of 2, 0 of 2.
+    let share = Share.scores(&matrix, &ranks, ALPHA);
+    near(share, [0.5 / 3.0 / 3.0 + 0.3 / 2.0 / 2.0, 0.0]);
+}
+
+#[test]
+fn the_best_come_first_and_of_equal_ones_the_first_known() {
+    let scores = [1.0, 3.0, 2.0, 3.0, 0.0];
+    assert_eq!(best(&scores, 3), [1, 3, 2]);
+    assert_eq!(best(&scores, 9), [1, 3, 2, 0, 4]);
+    assert!(best(&scores, 0).is_empty());
+    assert!(best(&[], 2).is_empty());
+}
+
+/// More values, nearer to the exact scores.
+#[test]
+fn discretised_scores_come_near_the_exact_ones() {
+    let web: Web = (0..60u32)
+        .map(|page| {
+            (0..page % 7)
+                .map(|k| (page * 11 + k * k * 5 + 3) % 60)
+                .collect()
+        })
+        .collect();
+    let matrix = known(&web, 20, 10).matrix();
+    let ranks = power().rank(&matrix);
+    let exact = Complement::default().scores(&matrix, &ranks, ALPHA);
+    let distance = |values| {
+        let mut table = Complement {
+            values: Some(values),
+        };
+        l1(&exact, &table.scores(&matrix, &ranks, ALPHA))
+    };
+    let (few, many) = (distance(4), distance(4000));
+    assert!(few > 1e-6 && many < few / 50.0, "{few} {many}");
+}
+
+#[test]
+fn repeats_links_to_itself_and_lost_pages_are_no_links() {
+    let mut known = Known::default();
+    known.fetch(7, [7, 9, 8, 9]).unwrap();
+    known.close_domain().unwrap();
+    known.fetch(7, [3]).unwrap(); // Fetched before.
+    assert_eq!((known.pages(), known.links()), (3, 2));
+    known.lost(9).unwrap();
+    assert_eq!(known.matrix().frontier, [8]);
+    assert!(known.is_fetched(7) && !known.is_fetched(9) && !known.is_fetched(1));
+}
+
+#[test]
+fn rows_give_the_domain_and_what_was_fetched_beside_it() {
+    let web: Web = vec![vec![1], vec![2, 0], vec![3], vec![0], vec![]];
+    let alone = Known::of_rows(&graph(&web), &[1, 2], false).unwrap();
+    assert_eq!((alone.domain(), alone.fetched()), (2, 2));
+    assert_eq!(alone.matrix().frontier, [0, 3]);
+    let all = Known::of_rows(&graph(&web), &[1, 2], true).unwrap();
+    assert_eq!((all.domain(), all.fetched()), (2, 5));
+    let order: Vec<u32> = (0..5).map(|member| all.page(member)).collect();
+    assert_eq!(order, [1, 2, 0, 3, 4]);
+}
+
+struct OneRow(Row<'static>);
+
+impl Rows for OneRow {
+    fn pages(&self) -> u64 {
+        9
+    }
+
+    fn links(&self) -> u64 {
+        self.0.targets.len() as u64
+    }
+
+    fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
+        visit(self.0)
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let refused = |result: Result<Known>, says: &str| match result {
+        Err(Error::Refused(text)) => assert!(text.contains(says), "{text}"),
+        other => panic!("{other:?}"),
+    };
+    let row = |targets, weights, gone| {
+        OneRow(Row {
+            page: 1,
+            gone,
+            targets,
+            weights,
+        })
+    };
+    // No page of the domain has links, since none was fetched or all are gone.
+    let links = row(&[2, 3], &[], false);
+    refused(
+        Known::of_rows(&links, &[0, 5], true),
+        "no page that was fetched",
+    );
+    refused(
+        Known::of_rows(&links, &[], true),
+        "no page that was fetched",
+    );
+    let gone = row(&[], &[], true);
+    refused(
+        Known::of_rows(&gone, &[1], true),
+        "no page that was fetched",
+    );
+    let weighs = row(&[2, 3], &[4, 5], false);
+    refused(Known::of_rows(&weighs, &[1], true), "weigh differently");
+    // One without weight is no link.
+    let alike = Known::of_rows(&row(&[2, 3, 4], &[5, 0, 5], false), &[1], true).unwrap();
+    assert_eq!(alike.matrix().frontier, [2, 4]);
+
+    let open = Known::default();
+    assert!(Search::new(open, Options::default()).is_err());
+    for (damping, threshold) in [(1.0, 1e-6), (-0.1, 1e-6), (0.85, 0.0), (f64::NAN, 1e-6)] {
+        let options = Options {
+            power: Power { damping, threshold },
+            ..Options::default()
+        };
+        assert!(options.check().is_err());
+    }
+}
+
+/// No link leads out: nothing to ask for, and the domain's own ranks.
+#[test]
+fn a_domain_without_links_out_has_nothing_to_fetch() {
+    let web: Web = vec![vec![1], vec![0], vec![0]];
+    let mut search = Search::new(known(&web, 2, 0), Options::default()).unwrap();
+    assert_eq!(search.next(10), []);
+    assert!(l1(&search.estimate().ranks, &[0.5, 0.5]) < 1e-6);
+    assert_eq!(search.estimate().extrapolated, 0.0);
+}
+
+/// Ranks between rounds are as exact as the policy asks for; those that an estimate is made of, as they are asked for.
+#[test]
+fn estimates_are_exact_whatever_the_policy_asks_for() {
+    let web: Web = (0..300u32)
+        .map(|page| {
+            (0..1 + page % 4)
+                .map(|k| (page * 17 + k * k * 13 + 1) % 300)
+                .collect()
+        })
+        .collect();
+    let options = Options {
+        power: power(),
+        estimator: Estimator::Plain,
+        ..Options::default()
+    };
+    let mut search = Search::new(known(&web, 30, 0), options).unwrap();
+    for _ in 0..6 {
+        for asked in search.next(20) {
+            let row = &web[asked.page as usize];
+            search.fetched(asked.page, row.iter().copied()).unwrap();
+        }
+        search.update();
+    }
+    let matrix = search.known().matrix();
+    let expected = normalised(&power().rank(&matrix)[..30]);
+    assert!(l1(&search.estimate().ranks, &expected) < 1e-12);
+}
+
+/// The order of pages, and which are alike, is never changed by extrapolation.
+#[test]
+fn extrapolation_keeps_the_order() {
+    let web: Web = (0..200u32)
+        .map(|page| {
+            (0..1 + page % 5)
+                .map(|k| (page * page * 7 + k * 31 + page / 3) % 200)
+                .collect()
+        })
+        .collect();
+    let mut extrapolated = 0;
+    for outside in 4..120 {
+        let known = known(&web, 40, outside);
+        let matrix = known.matrix();
+        let ranks = power().rank(&matrix);
+        let plain = estimate(&known, &matrix, &ranks, &power(), Estimator::Plain);
+        let ahead = estimate(&known, &matrix, &ranks, &power(), Estimator::Extrapolated);
+        extrapolated += u32::from(ahead.extrapolated > 0.0);
+        assert!((ahead.ranks.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        for a in 0..40 {
+            for b in 0..40 {
+                let (p, q) = (
+                    plain.ranks[a] - plain.ranks[b],
+                    ahead.ranks[a] - ahead.ranks[b],
+                );
+                assert!(p * q >= 0.0, "{a} {b} {p} {q}");
+            }
+        }
+    }
+    assert!(extrapolated > 10, "{extrapolated}");
+}
