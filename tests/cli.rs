@@ -46,6 +46,9 @@ mod resume;
 mod rot;
 #[path = "cli/rules.rs"]
 mod rules;
+#[cfg(feature = "serve")]
+#[path = "cli/serve.rs"]
+mod serve;
 #[path = "cli/simulate.rs"]
 mod simulate;
 #[path = "cli/spool.rs"]

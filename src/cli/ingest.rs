@@ -36,6 +36,7 @@ Examples:
   crawler --log - | cashrank ingest - --store ranks --snapshot-every 60s
   cashrank ingest - --store ranks --spool --ack acked <pipe
   cashrank ingest graph.tsv.gz --store ranks --format adjacency --repeat 20
+  crawler --log - | cashrank ingest - --store ranks --snapshot-every 60s --serve 127.0.0.1:8642
   cashrank ingest crawl.cza --store ranks --correction --repeat 50 --until 1e-4
 The same command again goes on where the last one was stopped; a longer list of files or a higher
 --repeat goes on from there. Settings not given are those of the store.";
@@ -143,6 +144,14 @@ pub struct Args {
     resume: bool,
     #[command(flatten)]
     verify: VerifyArgs,
+    /// Answer questions over HTTP while ingesting, as `cashrank serve` does: an address and a port, like
+    /// 127.0.0.1:8642; port 0: any that is free.
+    #[cfg(feature = "serve")]
+    #[arg(long, value_name = "ADDRESS")]
+    serve: Option<std::net::SocketAddr>,
+    #[cfg(feature = "serve")]
+    #[command(flatten)]
+    service: super::serve::ServiceArgs,
     /// Show the top N pages of the final snapshot on standard output.
     #[arg(long, value_name = "N", conflicts_with = "json")]
     top: Option<usize>,
@@ -269,7 +278,7 @@ impl Args {
         let job = self.job(found.as_ref())?;
         stop_on_signal(&job.stop)?;
         let mut talk = Talk::new(&job.inputs, job.repeat);
-        let done = ingest(&job, disk, &mut talk);
+        let done = self.ingest(&job, disk, &mut talk)?;
         talk.clear();
         talk.tell_hidden();
         let outcome = done?;
@@ -289,6 +298,32 @@ impl Args {
             }
             _ => Exit::Done,
         })
+    }
+
+    /// Ingests, with the service beside it if it is wanted. The outer error is that of the service.
+    fn ingest(
+        &self,
+        job: &Job,
+        disk: Arc<RealDisk>,
+        talk: &mut Talk,
+    ) -> anyhow::Result<cashrank::Result<Outcome>> {
+        #[cfg(feature = "serve")]
+        if let Some(listen) = self.serve {
+            let live = Arc::new(super::serve::Live::default());
+            let service =
+                super::serve::start(&self.store, listen, &self.service, Some(live.clone()))?;
+            let mut watched = super::serve::Watched::new(talk, live);
+            let done = ingest(job, disk, &mut watched);
+            service.stop();
+            return Ok(done);
+        }
+        #[cfg(feature = "serve")]
+        if self.service.is_given() {
+            anyhow::bail!(
+                "--token-file and --frontier are about the service: give --serve ADDRESS, too"
+            );
+        }
+        Ok(ingest(job, disk, talk))
     }
 
     fn job(&self, found: Option<&Settings>) -> anyhow::Result<Job> {

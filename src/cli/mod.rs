@@ -14,6 +14,8 @@ mod pagerank;
 mod panics;
 mod rank;
 mod rules;
+#[cfg(feature = "serve")]
+mod serve;
 mod simulate;
 mod stat;
 mod top;
@@ -56,6 +58,8 @@ enum Command {
     Top(top::Args),
     Rank(rank::Args),
     Links(links::Args),
+    #[cfg(feature = "serve")]
+    Serve(serve::Args),
     Export(export::Args),
     Compare(compare::Args),
     Pagerank(pagerank::Args),
@@ -85,6 +89,8 @@ pub fn main() -> ExitCode {
         Command::Top(args) => args.run(),
         Command::Rank(args) => args.run(),
         Command::Links(args) => args.run(),
+        #[cfg(feature = "serve")]
+        Command::Serve(args) => args.run(),
         Command::Export(args) => args.run(),
         Command::Compare(args) => args.run(),
         Command::Pagerank(args) => args.run(),

@@ -7,6 +7,7 @@ mod column;
 pub mod export;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+mod lookup;
 mod moved;
 mod pieces;
 mod ranks;
@@ -24,6 +25,7 @@ use crate::store::{
 };
 use crate::{Error, Result};
 
+pub use lookup::Lookup;
 pub use moved::{Elapsed, elapsed, moved, same_numbers};
 pub(crate) use read::Columns;
 pub use read::{Ranked, Snapshot};
@@ -164,6 +166,43 @@ pub(crate) fn check_not_newer(disk: &dyn Disk, dir: &Path, store: &Counters) -> 
         )),
         _ => Ok(()),
     }
+}
+
+/// The name of the current snapshot of the store in `dir`; `None`: none published yet.
+///
+/// # Errors
+///
+/// The file that names it is damaged or cannot be read.
+pub fn current_name(disk: &dyn Disk, dir: &Path) -> Result<Option<String>> {
+    Ok(Latest::read(disk, dir)?.map(|latest| latest.snapshot))
+}
+
+/// The names of the snapshots that the store in `dir` has, up to the current one, oldest first. Each stays what it
+/// is for as long as it is there.
+///
+/// # Errors
+///
+/// The store cannot be read.
+pub fn names(disk: &dyn Disk, dir: &Path) -> Result<Vec<String>> {
+    let Some(current) = current_name(disk, dir)? else {
+        return Ok(Vec::new());
+    };
+    let folder = dir.join(SNAPSHOTS);
+    let mut names = disk.list(&folder).map_err(Error::io(&folder, "list"))?;
+    // Names begin with the number of records, in as many digits each: their order is that of time.
+    names.retain(|name| name.ends_with(".snapshot") && *name <= current);
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// What the snapshot `name` of the store in `dir` says of the run.
+///
+/// # Errors
+///
+/// It is damaged, cannot be read, or is not there (any more).
+pub fn info_of(disk: &dyn Disk, dir: &Path, name: &str) -> Result<Info> {
+    let columns = Columns::open(disk, &dir.join(SNAPSHOTS).join(name))?;
+    Ok(columns.info().clone())
 }
 
 /// Whether all of the current snapshot is as it was written.

@@ -1,0 +1,91 @@
+//! What a running ingest shares with the service: its counters, put down a few times a second.
+
+use std::sync::Arc;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use cashrank::engine::Counters;
+use cashrank::ingest::{Note, Observer, Standing};
+use cashrank_serve::Reading;
+
+/// How often counters are put down.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// The newest counters of an ingest.
+#[derive(Default)]
+pub struct Live(Mutex<Option<Now>>);
+
+/// An ingest as it stood.
+#[derive(Clone, Default)]
+pub struct Now {
+    pub reading: Reading,
+    pub counters: Counters,
+    pub pages: u64,
+}
+
+impl Live {
+    /// As it stood last; `None`: nothing was read yet.
+    pub fn now(&self) -> Option<Now> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+/// An observer that also puts down counters for the service.
+pub struct Watched<'a, O> {
+    observer: &'a mut O,
+    live: Arc<Live>,
+    started: Instant,
+    put: Option<Instant>,
+    first: Option<(u64, u64)>,
+}
+
+impl<'a, O: Observer> Watched<'a, O> {
+    pub fn new(observer: &'a mut O, live: Arc<Live>) -> Watched<'a, O> {
+        Watched {
+            observer,
+            live,
+            started: Instant::now(),
+            put: None,
+            first: None,
+        }
+    }
+
+    fn put(&mut self, standing: &Standing<'_>) {
+        let counters = standing.counters;
+        let (records, links) = *self.first.get_or_insert((counters.records, counters.links));
+        let now = Now {
+            reading: Reading {
+                input: standing.input.to_string(),
+                input_number: standing.input_index + 1,
+                inputs: standing.inputs,
+                pass: standing.pass,
+                passes: standing.repeat,
+                read_bytes: standing.compressed,
+                input_bytes: standing.compressed_len,
+                seconds: self.started.elapsed().as_secs_f64(),
+                records: counters.records - records,
+                links: counters.links - links,
+            },
+            counters: counters.clone(),
+            pages: standing.pages,
+        };
+        *self.live.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+    }
+}
+
+impl<O: Observer> Observer for Watched<'_, O> {
+    fn note(&mut self, note: Note<'_>) {
+        self.observer.note(note);
+    }
+
+    fn progress(&mut self, standing: &Standing<'_>) {
+        self.observer.progress(standing);
+        if self.put.is_none_or(|at| at.elapsed() >= EVERY) {
+            self.put = Some(Instant::now());
+            self.put(standing);
+        }
+    }
+}

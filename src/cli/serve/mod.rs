@@ -1,0 +1,149 @@
+//! `cashrank serve`, and the service beside an ingest (`ingest --serve`).
+
+mod backend;
+mod live;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use cashrank::Error;
+use cashrank::store::{RealDisk, settings_of};
+use cashrank_serve::{FrontierLimits, FrontierOptions, Options, Service, Token};
+
+use super::common::{Exit, StoreArg, stop_on_signal};
+use backend::StoreBackend;
+pub use live::{Live, Watched};
+
+/// How soon a signal is heeded.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+const EXAMPLES: &str = "\
+Examples:
+  cashrank serve --store ranks
+  curl 'http://127.0.0.1:8642/top?n=10'
+  curl 'http://127.0.0.1:8642/next?n=100&per-host=2'
+  cashrank serve --store ranks --listen 0.0.0.0:8642 --token-file secret
+  cashrank serve --store ranks --listen 127.0.0.1:7071 --frontier urls.frontier
+The page for people is at /. Answers are those of the newest snapshot, also while another process ingests into the
+store. Nothing is changed by asking. The guide's chapter on the service lists paths, parameters and limits.";
+
+/// Answer questions about a store over HTTP, for programs and for people.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    store: StoreArg,
+    /// Where to listen: an address and a port; port 0: any that is free.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8642")]
+    listen: SocketAddr,
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+/// What a service has beside its address.
+#[derive(clap::Args)]
+pub struct ServiceArgs {
+    /// A file that holds a token of 16 characters or more, which clients must send: needed where others than this
+    /// machine can reach the address.
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Be a frontier for crawlers, too, which speak the URLFrontier interface (gRPC) to the same address: FILE keeps
+    /// their URLs; made if there is none.
+    #[arg(long, value_name = "FILE")]
+    frontier: Option<PathBuf>,
+    /// What the frontier orders pages by: options of /next, like strategy=greedy [default: those of /next].
+    #[arg(long, value_name = "NAME=VALUE", requires = "frontier", value_parser = option)]
+    frontier_next: Vec<(String, String)>,
+    /// Most URLs that the frontier keeps: further ones are refused.
+    #[arg(long, value_name = "N", requires = "frontier", value_parser = super::common::positive)]
+    frontier_urls: Option<u64>,
+}
+
+fn option(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or_else(|| format!("{text:?}: a name and a value, like strategy=greedy"))?;
+    Ok((name.into(), value.into()))
+}
+
+impl ServiceArgs {
+    fn token(&self) -> anyhow::Result<Option<Token>> {
+        let Some(path) = &self.token_file else {
+            return Ok(None);
+        };
+        let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
+            path: path.clone(),
+            action: "read",
+            source,
+        })?;
+        let token = Token::new(&text)
+            .map_err(|why| Error::Refused(format!("{}: {why}", path.display())))?;
+        Ok(Some(token))
+    }
+
+    /// Whether anything is given.
+    pub fn is_given(&self) -> bool {
+        self.token_file.is_some() || self.frontier.is_some()
+    }
+
+    fn frontier(&self) -> Option<FrontierOptions> {
+        let mut limits = FrontierLimits::default();
+        limits.urls = self.frontier_urls.unwrap_or(limits.urls);
+        Some(FrontierOptions {
+            path: self.frontier.clone()?,
+            next: self.frontier_next.clone(),
+            limits,
+        })
+    }
+}
+
+impl Args {
+    pub fn run(self) -> anyhow::Result<Exit> {
+        let store = self.store.store;
+        if settings_of(&RealDisk, &store)?.is_none() {
+            let text = format!(
+                "{}: no cashrank store; `cashrank ingest` makes one",
+                store.display()
+            );
+            return Err(Error::Refused(text).into());
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        stop_on_signal(&stop)?;
+        let service = start(&store, self.listen, &self.service, None)?;
+        while !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(LOOK_EVERY);
+        }
+        service.stop();
+        Ok(Exit::Done)
+    }
+}
+
+/// Starts the service of a store, and tells where it is.
+pub fn start(
+    store: &Path,
+    listen: SocketAddr,
+    args: &ServiceArgs,
+    live: Option<Arc<Live>>,
+) -> anyhow::Result<Service> {
+    let token = args.token()?;
+    if token.is_none() && !cashrank_serve::is_loopback(&listen) {
+        let text = format!(
+            "{listen}: others than this machine can reach this address: give a token (--token-file), or listen \
+             at 127.0.0.1"
+        );
+        return Err(Error::Refused(text).into());
+    }
+    let options = Options {
+        token,
+        frontier: args.frontier(),
+        ..Options::new(listen)
+    };
+    let backend = Arc::new(StoreBackend::new(store.into(), live));
+    let service = Service::start(options, backend)
+        .map_err(|error| anyhow::anyhow!("cannot serve at {listen}: {error}"))?;
+    eprintln!("serving at http://{}/", service.address());
+    Ok(service)
+}

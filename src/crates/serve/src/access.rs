@@ -1,0 +1,204 @@
+//! Who may ask: everybody on this machine, and elsewhere whoever has the token.
+//!
+//! Without a token, a request must name its host by an address or as `localhost`: a web site that lets its own name
+//! point to this machine (DNS rebinding) would otherwise have a browser read the answers for it.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::header::{AUTHORIZATION, HOST};
+use hyper::{Request, StatusCode};
+
+/// Shortest token.
+const TOKEN_MIN: usize = 16;
+/// Longest token.
+const TOKEN_MAX: usize = 4096;
+
+/// A secret that clients send: `Authorization: Bearer TOKEN`, or, as browsers do, as the password of basic
+/// authentication with any user name.
+#[derive(Clone)]
+pub struct Token(String);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+impl Token {
+    /// A token; white space around it does not count.
+    ///
+    /// # Errors
+    ///
+    /// It is too short or too long, or has other characters than printable ones of ASCII.
+    pub fn new(text: &str) -> Result<Token, String> {
+        let text = text.trim();
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err("a token is of printable characters of ASCII, without spaces".into());
+        }
+        if !(TOKEN_MIN..=TOKEN_MAX).contains(&text.len()) {
+            return Err(format!(
+                "a token of {} characters: it must have {TOKEN_MIN} to {TOKEN_MAX}",
+                text.len()
+            ));
+        }
+        Ok(Token(text.into()))
+    }
+
+    /// In a time that tells nothing of where the difference is.
+    fn is(&self, other: &[u8]) -> bool {
+        let own = self.0.as_bytes();
+        let differences = own.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b));
+        own.len() == other.len() && differences == 0
+    }
+
+    fn is_in(&self, authorization: &str) -> bool {
+        let Some((scheme, rest)) = authorization.split_once(' ') else {
+            return false;
+        };
+        let rest = rest.trim();
+        if scheme.eq_ignore_ascii_case("bearer") {
+            return self.is(rest.as_bytes());
+        }
+        if !scheme.eq_ignore_ascii_case("basic") {
+            return false;
+        }
+        let decoded = STANDARD.decode(rest).unwrap_or_default();
+        let colon = decoded.iter().position(|&byte| byte == b':');
+        colon.is_some_and(|at| self.is(&decoded[at + 1..]))
+    }
+}
+
+/// Whether only this machine can reach the address.
+pub fn is_loopback(address: &SocketAddr) -> bool {
+    match address.ip() {
+        IpAddr::V4(ip) => ip.is_loopback(),
+        IpAddr::V6(ip) => {
+            ip.is_loopback() || ip.to_ipv4_mapped().is_some_and(|ip| ip.is_loopback())
+        }
+    }
+}
+
+/// Whether a request may be answered; else with which status it is refused, and why.
+pub(crate) fn check<B>(
+    token: Option<&Token>,
+    request: &Request<B>,
+) -> Result<(), (StatusCode, &'static str)> {
+    if let Some(token) = token {
+        let sent = request.headers().get(AUTHORIZATION);
+        return match sent.and_then(|sent| sent.to_str().ok()) {
+            Some(sent) if token.is_in(sent) => Ok(()),
+            _ => Err((
+                StatusCode::UNAUTHORIZED,
+                "the token is needed: `Authorization: Bearer TOKEN`",
+            )),
+        };
+    }
+    let named = request
+        .uri()
+        .authority()
+        .map(|authority| authority.as_str());
+    let named = named.or_else(|| request.headers().get(HOST)?.to_str().ok());
+    match named {
+        Some(host) if !is_own_name(host) => Err((
+            StatusCode::MISDIRECTED_REQUEST,
+            "without a token, the service is asked for by its address or as `localhost`",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whether `host`, with or without a port, is an address or `localhost`.
+fn is_own_name(host: &str) -> bool {
+    if host.parse::<IpAddr>().is_ok() || host.parse::<SocketAddr>().is_ok() {
+        return true;
+    }
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let bare = name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'));
+    name.eq_ignore_ascii_case("localhost") || bare.unwrap_or(name).parse::<IpAddr>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "0123456789abcdef";
+
+    fn asked(header: Option<(&str, &str)>) -> Request<()> {
+        let mut request = Request::builder().uri("/status");
+        if let Some((name, value)) = header {
+            request = request.header(name, value);
+        }
+        request.body(()).unwrap()
+    }
+
+    #[test]
+    fn a_token_is_needed_whole() {
+        let token = Token::new(&format!(" {SECRET}\n")).unwrap();
+        let with = |text: &str| check(Some(&token), &asked(Some(("authorization", text)))).is_ok();
+        assert!(with(&format!("Bearer {SECRET}")));
+        assert!(with(&format!("bearer {SECRET}")));
+        // `printf 'me:0123456789abcdef' | base64`
+        assert!(with("Basic bWU6MDEyMzQ1Njc4OWFiY2RlZg=="));
+        for wrong in [
+            "",
+            "Bearer",
+            "Bearer ",
+            "Bearer 0123456789abcde",
+            "Bearer 0123456789abcdeg",
+            "Bearer 0123456789abcdef0",
+            "Basic",
+            "Basic !!!",
+            "Basic MDEyMzQ1Njc4OWFiY2RlZg==",
+            "Digest 0123456789abcdef",
+        ] {
+            assert!(!with(wrong), "{wrong:?}");
+        }
+        assert!(check(Some(&token), &asked(None)).is_err());
+        assert!(Token::new("short").is_err());
+        assert!(Token::new("0123456789 abcdef").is_err());
+    }
+
+    #[test]
+    fn without_a_token_names_of_others_are_refused() {
+        let named = |host: &str| check(None, &asked(Some(("host", host)))).is_ok();
+        for own in [
+            "localhost",
+            "LOCALHOST:80",
+            "127.0.0.1",
+            "127.0.0.1:8080",
+            "[::1]:8080",
+            "[::1]",
+            "::1",
+        ] {
+            assert!(named(own), "{own:?}");
+        }
+        for other in [
+            "",
+            "evil.example",
+            "evil.example:8080",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+        ] {
+            assert!(!named(other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn loopback_addresses() {
+        let is = |text: &str| is_loopback(&text.parse().unwrap());
+        assert!(
+            is("127.0.0.1:1") && is("127.8.9.1:1") && is("[::1]:1") && is("[::ffff:127.0.0.1]:1")
+        );
+        assert!(
+            !is("0.0.0.0:1") && !is("[::]:1") && !is("10.0.0.1:1") && !is("[::ffff:10.0.0.1]:1")
+        );
+    }
+}

@@ -1,0 +1,266 @@
+//! What the service asks of whoever starts it, and the answers.
+//!
+//! Times are in RFC 3339, in UTC. An answer may take time: each is asked for on a thread that may wait, but
+//! [`Backend::status`], which is asked for often, must not take long.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
+/// An answer, or why there is none.
+pub type Result<T> = std::result::Result<T, Problem>;
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Problem {
+    /// What was asked for makes no sense; the text says what would.
+    Asked(String),
+    /// There is no such thing (yet).
+    Unknown(String),
+    /// There is no answer just now; ask again.
+    Later(String),
+    /// Reading failed.
+    Failed(String),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Problem::Asked(text)
+        | Problem::Unknown(text)
+        | Problem::Later(text)
+        | Problem::Failed(text)) = self;
+        f.write_str(text)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+/// Where answers come from.
+pub trait Backend: Send + Sync + 'static {
+    /// Counts, the bound, the snapshots so far.
+    fn status(&self) -> Result<Status>;
+    /// The `n` most important pages.
+    fn top(&self, n: usize) -> Result<Top>;
+    /// What is known of pages, in the order given.
+    fn rank(&self, urls: &[String]) -> Result<Vec<Rank>>;
+    /// The links of a page, at most `n`.
+    fn links(&self, url: &str, n: usize) -> Result<Links>;
+    /// The `n` pages that moved most from the snapshot before the current one to this.
+    fn movers(&self, n: usize) -> Result<Movers>;
+    /// The `n` hosts of the largest importance.
+    fn hosts(&self, n: usize) -> Result<Vec<Host>>;
+    /// The pages to crawl next, best first.
+    fn next(&self, query: &NextQuery) -> Result<Vec<NextPage>>;
+    /// What changes when [`Backend::next`] may answer otherwise; `None`: it cannot answer yet. Asked for often.
+    fn version(&self) -> Option<String>;
+    /// A URL in the form in which [`Backend::next`] names pages.
+    fn canonical(&self, url: &str) -> String;
+    /// Something for whoever runs the service to read.
+    fn tell(&self, text: &str);
+}
+
+/// How things stand.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Status {
+    /// Version of the program.
+    pub version: String,
+    /// The store's directory.
+    pub store: String,
+    /// Name of the current snapshot; `None`: none is published yet.
+    pub snapshot: Option<String>,
+    /// Records, as of what is newest: the running ingest, else the snapshot.
+    pub records: u64,
+    /// Links.
+    pub links: u64,
+    /// Pages known.
+    pub pages: u64,
+    /// Pages visited; the others are the frontier.
+    pub visited: u64,
+    /// Pages known that were never visited.
+    pub frontier: u64,
+    /// Records of pages that are gone.
+    pub gone: u64,
+    /// Records that say that a page is unchanged.
+    pub unchanged: u64,
+    /// Records of fetches that failed.
+    pub failed: u64,
+    /// Records that could not be used, by reason.
+    pub skipped: BTreeMap<String, u64>,
+    /// The certified bound on the error of the current snapshot, in the L1 norm.
+    pub bound_l1: Option<f64>,
+    /// How often all cash was handed out.
+    pub turnovers: f64,
+    /// Latest fetch.
+    pub last_fetch: Option<String>,
+    /// The running ingest.
+    pub reading: Option<Reading>,
+    /// Snapshots, oldest first: the newest so many.
+    pub history: Vec<Past>,
+}
+
+/// A running ingest.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Reading {
+    /// What is being read.
+    pub input: String,
+    /// Its number, from 1.
+    pub input_number: usize,
+    /// Inputs in all.
+    pub inputs: usize,
+    /// The pass, from 1.
+    pub pass: u32,
+    /// Passes in all.
+    pub passes: u32,
+    /// Compressed bytes read of the input.
+    pub read_bytes: u64,
+    /// Its length, if that is known.
+    pub input_bytes: Option<u64>,
+    /// Seconds since the ingest began.
+    pub seconds: f64,
+    /// Records read since.
+    pub records: u64,
+    /// Links read since.
+    pub links: u64,
+}
+
+/// A snapshot, in few words.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Past {
+    /// Its name.
+    pub snapshot: String,
+    /// Records until then.
+    pub records: u64,
+    /// Pages known.
+    pub pages: u64,
+    /// Pages visited.
+    pub visited: u64,
+    /// Bound on its error.
+    pub bound_l1: Option<f64>,
+}
+
+/// The most important pages.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Top {
+    /// Name of the snapshot.
+    pub snapshot: String,
+    /// Records until then.
+    pub records: u64,
+    /// Pages known.
+    pub pages: u64,
+    /// Bound on the error.
+    pub bound_l1: Option<f64>,
+    /// The pages, best first.
+    pub top: Vec<Page>,
+}
+
+/// A page of a ranking.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Page {
+    /// 1 + pages of strictly greater importance.
+    pub rank: u64,
+    /// Its share of all importance.
+    pub importance: f64,
+    /// Visits.
+    pub visits: u64,
+    /// Last fetch.
+    pub last_fetch: Option<String>,
+    /// Its URL or name.
+    pub url: String,
+}
+
+/// What is known of a page.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Rank {
+    /// The URL or name, as it was asked for.
+    pub url: String,
+    /// Whether the page is known; all else is absent where not.
+    pub known: bool,
+    /// Its share of all importance.
+    pub importance: Option<f64>,
+    /// 1 + pages of strictly greater importance.
+    pub rank: Option<u64>,
+    /// The share of pages, in percent, that do not rank higher.
+    pub percentile: Option<f64>,
+    /// Visits.
+    pub visits: Option<u64>,
+    /// Last fetch.
+    pub last_fetch: Option<String>,
+}
+
+/// The links of a page.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Links {
+    /// The page, as it was asked for.
+    pub url: String,
+    /// Whether its links are known: it was visited, and its links were kept.
+    pub visited: bool,
+    /// Links that are known, those not listed too.
+    pub count: u64,
+    /// Targets, as many as were asked for.
+    pub links: Vec<Target>,
+}
+
+/// The target of a link.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Target {
+    /// Its URL or name.
+    pub url: String,
+    /// 1 + pages of strictly greater importance; absent for a page that is newer than the snapshot.
+    pub rank: Option<u64>,
+}
+
+/// What moved between two snapshots.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Movers {
+    /// The older one; absent where there is one snapshot only.
+    pub from: Option<String>,
+    /// The newer one.
+    pub to: String,
+    /// Those that moved most, by the difference of importance.
+    pub movers: Vec<Mover>,
+}
+
+/// A page that moved.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Mover {
+    /// Its URL or name.
+    pub url: String,
+    /// Rank before; absent for a page that was not known.
+    pub rank_before: Option<u64>,
+    /// Rank now.
+    pub rank: Option<u64>,
+    /// Importance before.
+    pub importance_before: Option<f64>,
+    /// Importance now.
+    pub importance: Option<f64>,
+}
+
+/// A host.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Host {
+    /// Its name.
+    pub host: String,
+    /// Pages of it among those looked at.
+    pub pages: u64,
+    /// The sum of their importance.
+    pub importance: f64,
+}
+
+/// Which pages to crawl next.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NextQuery {
+    /// How many.
+    pub n: usize,
+    /// All else, by the names of the options of `cashrank next`, without the dashes; a name may come twice.
+    pub options: Vec<(String, String)>,
+}
+
+/// A page to crawl.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct NextPage {
+    /// Its URL or name.
+    pub url: String,
+    /// The strategy's score: higher comes first.
+    pub score: f64,
+}

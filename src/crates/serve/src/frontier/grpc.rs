@@ -1,0 +1,684 @@
+//! The calls of URLFrontier's interface. What each does is told in the guide's chapter on the service; where the interface
+//! leaves something open, it is as in the reference implementation.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prost::Message;
+use tokio::sync::mpsc;
+use tokio_stream::Stream;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::item::{Key, Place};
+use super::state::{Ack, Given, Put, Wanted};
+use super::wire::url_frontier_server::{UrlFrontier, UrlFrontierServer};
+use super::{Frontier, now_ms, wire};
+use crate::backend::{Backend, Problem, Result};
+use crate::workers::Workers;
+
+/// The crawl of whoever names none.
+const DEFAULT_CRAWL: &str = "DEFAULT";
+/// Seconds until a URL that was handed out may be again, if the client says nothing of it.
+const LEASE: u32 = 30;
+/// Values of a list, if the client says nothing of it.
+const LIST: u32 = 100;
+/// URLs that are put at once, when they come so fast.
+const BATCH: usize = 500;
+/// How long the next URL is waited for before those that came are put.
+const BATCH_TIME: Duration = Duration::from_millis(2);
+/// URLs that are deleted at once, while nobody else may use the frontier.
+const CHUNK: usize = 1_000;
+
+pub(crate) type Server = UrlFrontierServer<Calls>;
+
+/// The service, to be asked by HTTP/2.
+pub(crate) fn server(calls: Calls) -> Server {
+    UrlFrontierServer::new(calls)
+}
+
+/// What calls need.
+#[derive(Clone)]
+pub(crate) struct Calls {
+    pub(crate) frontier: Arc<Frontier>,
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) workers: Workers,
+    /// The service's own address, which is the list of its nodes.
+    pub(crate) address: String,
+}
+
+type Answer<T> = std::result::Result<Response<T>, Status>;
+type Items<T> = Pin<Box<dyn Stream<Item = std::result::Result<T, Status>> + Send>>;
+
+fn refused(problem: Problem) -> Status {
+    let text = problem.to_string();
+    match problem {
+        Problem::Asked(_) => Status::invalid_argument(text),
+        Problem::Unknown(_) => Status::not_found(text),
+        Problem::Later(_) => Status::unavailable(text),
+        Problem::Failed(_) => Status::internal(text),
+    }
+}
+
+fn crawl_of(name: String) -> String {
+    if name.is_empty() {
+        DEFAULT_CRAWL.into()
+    } else {
+        name
+    }
+}
+
+/// The host of a URL: the queue of whoever names none. Empty: there is none.
+fn host_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
+    let host = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host);
+    match host.strip_prefix('[').and_then(|host| host.split_once(']')) {
+        Some((address, _)) => address,
+        None => host.split(':').next().unwrap_or(""),
+    }
+}
+
+fn queue_of(key: String, url: &str) -> String {
+    if key.is_empty() {
+        host_of(url).to_owned()
+    } else {
+        key
+    }
+}
+
+fn some(text: String) -> Option<String> {
+    (!text.is_empty()).then_some(text)
+}
+
+/// 0 stands for `default`; what is more than `most` is cut to it.
+fn count(asked: u32, default: u32, most: usize) -> usize {
+    let asked = if asked == 0 { default } else { asked };
+    (asked as usize).min(most)
+}
+
+fn put_of(item: Option<wire::UrlInfo>, known: Option<u64>, backend: &dyn Backend) -> Put {
+    let info = item.unwrap_or_default();
+    let metadata = wire::UrlInfo {
+        metadata: info.metadata,
+        ..wire::UrlInfo::default()
+    };
+    Put {
+        canonical: backend.canonical(&info.url),
+        crawl: crawl_of(info.crawl_id),
+        queue: queue_of(info.key, &info.url),
+        url: info.url,
+        metadata: metadata.encode_to_vec(),
+        known,
+    }
+}
+
+fn info_of(given: &Given) -> Result<wire::UrlInfo> {
+    let key = Key::parse(&given.key)?;
+    let kept = wire::UrlInfo::decode(&*given.item.metadata);
+    let kept =
+        kept.map_err(|_| Problem::Failed("the frontier's file is damaged: metadata".into()))?;
+    Ok(wire::UrlInfo {
+        url: key.url().into(),
+        key: key.queue.into(),
+        crawl_id: key.crawl.into(),
+        metadata: kept.metadata,
+    })
+}
+
+fn item_of(given: &Given) -> Result<wire::UrlItem> {
+    let item = &given.item;
+    // A URL that was never fetched may be from when it came.
+    let date = match (item.place, item.fetched) {
+        (Place::Completed, _) => 0,
+        (Place::Waiting, _) => item.date,
+        (_, true) => item.date.max(1),
+        (_, false) => item.created,
+    };
+    let known = wire::KnownUrlItem {
+        info: Some(info_of(given)?),
+        refetchable_from_date: date,
+    };
+    Ok(wire::UrlItem {
+        item: Some(wire::url_item::Item::Known(known)),
+        id: String::new(),
+        creation_date: item.created,
+    })
+}
+
+fn ack_of(ack: Ack) -> wire::ack_message::Status {
+    match ack {
+        Ack::Ok => wire::ack_message::Status::Ok,
+        Ack::Skipped => wire::ack_message::Status::Skipped,
+        Ack::Failed => wire::ack_message::Status::Fail,
+    }
+}
+
+/// Which URLs a list, a count or a deletion is about.
+struct Filter {
+    crawl: String,
+    queue: Option<String>,
+    text: Option<String>,
+    ignore_case: bool,
+    /// Only those that came before, in seconds since 1970.
+    before: Option<u64>,
+}
+
+impl Filter {
+    fn new(crawl: String, queue: String, text: Option<String>, ignore_case: bool) -> Filter {
+        let text = text.filter(|text| !text.is_empty());
+        Filter {
+            crawl: crawl_of(crawl),
+            queue: some(queue),
+            text: text.map(|text| {
+                if ignore_case {
+                    text.to_lowercase()
+                } else {
+                    text
+                }
+            }),
+            ignore_case,
+            before: None,
+        }
+    }
+
+    fn takes(&self, key: &Key<'_>, created: u64) -> bool {
+        let in_text = |text: &String| {
+            if self.ignore_case {
+                key.url().to_lowercase().contains(text)
+            } else {
+                key.url().contains(text)
+            }
+        };
+        key.crawl == self.crawl
+            && self.queue.as_deref().is_none_or(|queue| queue == key.queue)
+            && self.before.is_none_or(|before| created < before)
+            && self.text.as_ref().is_none_or(in_text)
+    }
+}
+
+impl Frontier {
+    fn list(&self, filter: &Filter, start: usize, size: usize) -> Result<Vec<Given>> {
+        let all = self.state().all()?;
+        let (mut found, mut skipped) = (Vec::new(), 0);
+        all.each(|key, text, item| {
+            if filter.takes(&key, item.created) {
+                if skipped == start {
+                    found.push(Given {
+                        key: text.into(),
+                        item,
+                    });
+                } else {
+                    skipped += 1;
+                }
+            }
+            found.len() < size
+        })?;
+        Ok(found)
+    }
+
+    fn count(&self, filter: &Filter) -> Result<u64> {
+        let all = self.state().all()?;
+        let mut count = 0;
+        all.each(|key, _, item| {
+            count += u64::from(filter.takes(&key, item.created));
+            true
+        })?;
+        Ok(count)
+    }
+
+    /// Deletes what the filter takes of what there is when it begins.
+    fn delete(&self, filter: &Filter) -> Result<u64> {
+        let all = self.state().all()?;
+        let (mut keys, mut deleted, mut failure) = (Vec::new(), 0, None);
+        all.each(|key, text, item| {
+            if filter.takes(&key, item.created) {
+                keys.push(text.to_owned());
+            }
+            if keys.len() == CHUNK {
+                match self.state().remove(&std::mem::take(&mut keys)) {
+                    Ok(n) => deleted += n,
+                    Err(problem) => failure = Some(problem),
+                }
+            }
+            failure.is_none()
+        })?;
+        if let Some(problem) = failure {
+            return Err(problem);
+        }
+        Ok(deleted + self.state().remove(&keys)?)
+    }
+
+    /// Forgets what is said of queues that have nothing left.
+    fn forget(&self, crawl: &str, queue: Option<&str>) -> Result<()> {
+        let mut state = self.state();
+        let names: Vec<String> = state
+            .queues(crawl, queue)
+            .map(|(name, _)| name.to_owned())
+            .collect();
+        for name in names {
+            state.set(crawl, &name, |queue| {
+                (queue.delay, queue.blocked_until, queue.limit) = (None, 0, 0);
+            })?;
+        }
+        Ok(())
+    }
+
+    fn stats(&self, crawl: String, queue: Option<&str>) -> wire::Stats {
+        let mut stats = wire::Stats::default();
+        let (mut completed, mut active) = (0, 0);
+        for (_, queue) in self.state().queues(&crawl, queue) {
+            stats.size += queue.active;
+            stats.in_process += u32::try_from(queue.leased).unwrap_or(u32::MAX);
+            stats.number_of_queues += 1;
+            completed += queue.completed;
+            active += u64::from(queue.active > 0);
+        }
+        stats.counts = HashMap::from([
+            ("completed".into(), completed),
+            ("active_queues".into(), active),
+        ]);
+        stats.crawl_id = crawl;
+        stats
+    }
+
+    fn queue_list(&self, asked: wire::Pagination) -> wire::QueueList {
+        let crawl = crawl_of(asked.crawl_id);
+        let now = now_ms() / 1_000;
+        let size = count(asked.size, LIST, self.limits.urls_a_call);
+        let state = self.state();
+        let listed = |queue: &super::state::Queue| {
+            asked.include_inactive || queue.active > 0 && queue.blocked_until <= now
+        };
+        let queues = state.queues(&crawl, None);
+        let matching: Vec<&str> = queues
+            .filter(|(_, queue)| listed(queue))
+            .map(|(name, _)| name)
+            .collect();
+        let values = matching.iter().skip(asked.start as usize).take(size);
+        let values: Vec<String> = values.map(|&name| name.to_owned()).collect();
+        wire::QueueList {
+            total: matching.len() as u64,
+            start: asked.start,
+            size: values.len() as u32,
+            values,
+            crawl_id: crawl.clone(),
+        }
+    }
+}
+
+impl Calls {
+    /// Runs a job on the frontier, away from the thread that serves all clients.
+    async fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Frontier) -> Result<T> + Send + 'static,
+    ) -> std::result::Result<T, Status> {
+        let frontier = self.frontier.clone();
+        self.workers
+            .run(move || job(&frontier))
+            .await
+            .map_err(refused)
+    }
+
+    /// Puts what comes over a stream, in batches, and sends an answer to each, in order. What a client sends and does not
+    /// fetch the answers of is not read.
+    fn put_all<I, A>(
+        self,
+        mut items: Streaming<I>,
+        puts: impl Fn(&I, &dyn Backend) -> Vec<Put> + Send + 'static,
+        answer: impl Fn(I, &[Ack]) -> A + Send + 'static,
+    ) -> Items<A>
+    where
+        I: Send + 'static,
+        A: Send + 'static,
+    {
+        let (sender, receiver) = mpsc::channel(BATCH);
+        tokio::spawn(async move {
+            loop {
+                let (batch, end) = next_batch(&mut items).await;
+                let counted: Vec<Vec<Put>> = batch
+                    .iter()
+                    .map(|item| puts(item, &*self.backend))
+                    .collect();
+                let counts: Vec<usize> = counted.iter().map(Vec::len).collect();
+                let all: Vec<Put> = counted.into_iter().flatten().collect();
+                let total = all.len();
+                // What could not be put now may be sent again.
+                let put = self
+                    .run(move |frontier| frontier.state().put(&all, now_ms()))
+                    .await;
+                let acks = put.unwrap_or_else(|_| vec![Ack::Failed; total]);
+                let mut acks = &acks[..];
+                for (item, count) in batch.into_iter().zip(counts) {
+                    let (own, rest) = acks.split_at(count);
+                    acks = rest;
+                    if sender.send(Ok(answer(item, own))).await.is_err() {
+                        return;
+                    }
+                }
+                match end {
+                    None => {}
+                    Some(Ok(())) => return,
+                    Some(Err(status)) => {
+                        let _ = sender.send(Err(status)).await;
+                        return;
+                    }
+                }
+            }
+        });
+        Box::pin(ReceiverStream::new(receiver))
+    }
+}
+
+/// The next items of a stream: one is waited for, and more are taken while they come at once. And whether the stream
+/// ended, well or not.
+async fn next_batch<I>(
+    items: &mut Streaming<I>,
+) -> (Vec<I>, Option<std::result::Result<(), Status>>) {
+    let mut batch = Vec::new();
+    loop {
+        let next = if batch.is_empty() {
+            items.message().await
+        } else {
+            match tokio::time::timeout(BATCH_TIME, items.message()).await {
+                Ok(next) => next,
+                Err(_) => return (batch, None),
+            }
+        };
+        match next {
+            Ok(Some(item)) => batch.push(item),
+            Ok(None) => return (batch, Some(Ok(()))),
+            Err(status) => return (batch, Some(Err(status))),
+        }
+        if batch.len() >= BATCH {
+            return (batch, None);
+        }
+    }
+}
+
+fn streamed<T: Send + 'static>(items: Vec<T>) -> Items<T> {
+    Box::pin(tokio_stream::iter(items.into_iter().map(Ok)))
+}
+
+#[tonic::async_trait]
+impl UrlFrontier for Calls {
+    type GetURLsStream = Items<wire::UrlInfo>;
+    type PutURLsStream = Items<wire::AckMessage>;
+    type PutDiscoveredStream = Items<wire::BatchAck>;
+    type ListURLsStream = Items<wire::UrlItem>;
+
+    async fn list_nodes(&self, _: Request<wire::Empty>) -> Answer<wire::StringList> {
+        Ok(Response::new(wire::StringList {
+            values: vec![self.address.clone()],
+        }))
+    }
+
+    async fn list_crawls(&self, _: Request<wire::Local>) -> Answer<wire::StringList> {
+        let values = self.run(|frontier| Ok(frontier.state().crawls())).await?;
+        Ok(Response::new(wire::StringList { values }))
+    }
+
+    async fn delete_crawl(&self, asked: Request<wire::DeleteCrawlMessage>) -> Answer<wire::Long> {
+        let crawl = crawl_of(asked.into_inner().value);
+        let value = self
+            .run(move |frontier| {
+                let filter = Filter::new(crawl.clone(), String::new(), None, false);
+                let deleted = frontier.delete(&filter)?;
+                frontier.forget(&crawl, None)?;
+                Ok(deleted)
+            })
+            .await?;
+        Ok(Response::new(wire::Long { value }))
+    }
+
+    async fn list_queues(&self, asked: Request<wire::Pagination>) -> Answer<wire::QueueList> {
+        let asked = asked.into_inner();
+        let list = self
+            .run(move |frontier| Ok(frontier.queue_list(asked)))
+            .await?;
+        Ok(Response::new(list))
+    }
+
+    async fn get_ur_ls(&self, asked: Request<wire::GetParams>) -> Answer<Self::GetURLsStream> {
+        let asked = asked.into_inner();
+        let most = self.frontier.limits.urls_a_call;
+        let crawl = match asked.item {
+            Some(wire::get_params::Item::CrawlId(name)) => Some(crawl_of(name)),
+            // Of a queue that is named, the crawl must be, too: else it is the default one.
+            _ if !asked.key.is_empty() => Some(DEFAULT_CRAWL.into()),
+            _ => None,
+        };
+        let wanted = Wanted {
+            crawl,
+            queue: some(asked.key),
+            queues: count(asked.max_queues, u32::MAX, usize::MAX),
+            per_queue: count(asked.max_urls_per_queue, u32::MAX, most),
+            urls: most,
+            lease: count(asked.delay_requestable, LEASE, usize::MAX) as u64,
+        };
+        let given = self
+            .run(move |frontier| {
+                let given = frontier.state().get(&wanted, now_ms())?;
+                given.iter().map(info_of).collect::<Result<Vec<_>>>()
+            })
+            .await?;
+        Ok(Response::new(streamed(given)))
+    }
+
+    async fn put_ur_ls(
+        &self,
+        asked: Request<Streaming<wire::UrlItem>>,
+    ) -> Answer<Self::PutURLsStream> {
+        let puts = |item: &wire::UrlItem, backend: &dyn Backend| {
+            vec![match &item.item {
+                Some(wire::url_item::Item::Discovered(found)) => {
+                    put_of(found.info.clone(), None, backend)
+                }
+                Some(wire::url_item::Item::Known(known)) => put_of(
+                    known.info.clone(),
+                    Some(known.refetchable_from_date),
+                    backend,
+                ),
+                // An item of nothing is skipped, for it names no URL.
+                None => Put::default(),
+            }]
+        };
+        let answer = |item: wire::UrlItem, acks: &[Ack]| {
+            let url = match item.item {
+                Some(wire::url_item::Item::Discovered(found)) => found.info,
+                Some(wire::url_item::Item::Known(known)) => known.info,
+                None => None,
+            };
+            let url = || url.unwrap_or_default().url;
+            wire::AckMessage {
+                id: some(item.id).unwrap_or_else(url),
+                status: ack_of(acks.first().copied().unwrap_or(Ack::Failed)).into(),
+            }
+        };
+        let acks = self.clone().put_all(asked.into_inner(), puts, answer);
+        Ok(Response::new(acks))
+    }
+
+    async fn put_discovered(
+        &self,
+        asked: Request<Streaming<wire::DiscoveredBatch>>,
+    ) -> Answer<Self::PutDiscoveredStream> {
+        let puts = |batch: &wire::DiscoveredBatch, backend: &dyn Backend| {
+            let items = batch.items.iter();
+            items
+                .map(|info| put_of(Some(info.clone()), None, backend))
+                .collect()
+        };
+        let answer = |batch: wire::DiscoveredBatch, acks: &[Ack]| wire::BatchAck {
+            id: batch.id,
+            statuses: acks.iter().map(|&ack| ack_of(ack).into()).collect(),
+        };
+        let acks = self.clone().put_all(asked.into_inner(), puts, answer);
+        Ok(Response::new(acks))
+    }
+
+    async fn get_stats(&self, asked: Request<wire::QueueWithinCrawlParams>) -> Answer<wire::Stats> {
+        let asked = asked.into_inner();
+        let (crawl, queue) = (crawl_of(asked.crawl_id), some(asked.key));
+        let stats = self
+            .run(move |frontier| Ok(frontier.stats(crawl, queue.as_deref())))
+            .await?;
+        Ok(Response::new(stats))
+    }
+
+    async fn delete_queue(
+        &self,
+        asked: Request<wire::QueueWithinCrawlParams>,
+    ) -> Answer<wire::Long> {
+        let asked = asked.into_inner();
+        if asked.key.is_empty() {
+            return Err(Status::invalid_argument("key: which queue?"));
+        }
+        let crawl = crawl_of(asked.crawl_id);
+        let value = self
+            .run(move |frontier| {
+                let filter = Filter::new(crawl.clone(), asked.key.clone(), None, false);
+                let deleted = frontier.delete(&filter)?;
+                frontier.forget(&crawl, Some(&asked.key))?;
+                Ok(deleted)
+            })
+            .await?;
+        Ok(Response::new(wire::Long { value }))
+    }
+
+    async fn block_queue_until(
+        &self,
+        asked: Request<wire::BlockQueueParams>,
+    ) -> Answer<wire::Empty> {
+        let asked = asked.into_inner();
+        self.run(move |frontier| {
+            let crawl = crawl_of(asked.crawl_id);
+            let mut state = frontier.state();
+            state.set(&crawl, &asked.key, |queue| queue.blocked_until = asked.time)
+        })
+        .await?;
+        Ok(Response::new(wire::Empty {}))
+    }
+
+    async fn set_active(&self, asked: Request<wire::Active>) -> Answer<wire::Empty> {
+        let active = asked.into_inner().state;
+        self.run(move |frontier| frontier.state().set_active(active))
+            .await?;
+        Ok(Response::new(wire::Empty {}))
+    }
+
+    async fn get_active(&self, _: Request<wire::Local>) -> Answer<wire::Boolean> {
+        let state = self.run(|frontier| Ok(frontier.state().is_active)).await?;
+        Ok(Response::new(wire::Boolean { state }))
+    }
+
+    async fn set_delay(&self, asked: Request<wire::QueueDelayParams>) -> Answer<wire::Empty> {
+        let asked = asked.into_inner();
+        self.run(move |frontier| {
+            let mut state = frontier.state();
+            if asked.key.is_empty() {
+                return state.set_usual_delay(asked.delay_requestable);
+            }
+            let crawl = crawl_of(asked.crawl_id);
+            let delay = Some(asked.delay_requestable);
+            state.set(&crawl, &asked.key, |queue| queue.delay = delay)?;
+            Ok(())
+        })
+        .await?;
+        Ok(Response::new(wire::Empty {}))
+    }
+
+    async fn set_log_level(&self, _: Request<wire::LogLevelParams>) -> Answer<wire::Empty> {
+        Err(Status::unimplemented(
+            "this service writes no log, so it has no levels of one",
+        ))
+    }
+
+    async fn set_crawl_limit(&self, asked: Request<wire::CrawlLimitParams>) -> Answer<wire::Empty> {
+        let asked = asked.into_inner();
+        let found = self
+            .run(move |frontier| {
+                let crawl = crawl_of(asked.crawl_id);
+                let mut state = frontier.state();
+                state.set(&crawl, &asked.key, |queue| queue.limit = asked.limit)
+            })
+            .await?;
+        if !found {
+            return Err(Status::not_found("there is no such queue"));
+        }
+        Ok(Response::new(wire::Empty {}))
+    }
+
+    async fn get_url_status(
+        &self,
+        asked: Request<wire::UrlStatusRequest>,
+    ) -> Answer<wire::UrlItem> {
+        let asked = asked.into_inner();
+        let canonical = self.backend.canonical(&asked.url);
+        let (crawl, queue) = (crawl_of(asked.crawl_id), queue_of(asked.key, &asked.url));
+        let key = Key::new(&canonical, &crawl, &queue, &asked.url).text();
+        let found = self
+            .run(move |frontier| frontier.state().find(&key))
+            .await?;
+        let found = found.ok_or_else(|| Status::not_found("the URL is not in that queue"))?;
+        Ok(Response::new(item_of(&found).map_err(refused)?))
+    }
+
+    async fn list_ur_ls(
+        &self,
+        asked: Request<wire::ListUrlParams>,
+    ) -> Answer<Self::ListURLsStream> {
+        let asked = asked.into_inner();
+        let size = count(asked.size, LIST, self.frontier.limits.urls_a_call);
+        let ignore_case = asked.ignore_case.unwrap_or(false);
+        let filter = Filter::new(asked.crawl_id, asked.key, asked.filter, ignore_case);
+        let items = self
+            .run(move |frontier| {
+                let found = frontier.list(&filter, asked.start as usize, size)?;
+                found.iter().map(item_of).collect::<Result<Vec<_>>>()
+            })
+            .await?;
+        Ok(Response::new(streamed(items)))
+    }
+
+    async fn count_ur_ls(&self, asked: Request<wire::CountUrlParams>) -> Answer<wire::Long> {
+        let asked = asked.into_inner();
+        let ignore_case = asked.ignore_case.unwrap_or(false);
+        let filter = Filter::new(asked.crawl_id, asked.key, asked.filter, ignore_case);
+        let value = self.run(move |frontier| frontier.count(&filter)).await?;
+        Ok(Response::new(wire::Long { value }))
+    }
+
+    async fn purge_ur_ls(&self, asked: Request<wire::PurgeUrlParams>) -> Answer<wire::Long> {
+        let asked = asked.into_inner();
+        let mut filter = Filter::new(asked.crawl_id, asked.key, None, false);
+        let age = u64::from(asked.days) * 86_400;
+        filter.before = Some((now_ms() / 1_000).saturating_sub(age));
+        let value = self.run(move |frontier| frontier.delete(&filter)).await?;
+        Ok(Response::new(wire::Long { value }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_queue_of_a_url_is_its_host() {
+        for (url, host) in [
+            ("http://a.example/b", "a.example"),
+            ("https://a.example:8080?x", "a.example"),
+            ("http://me:word@a.example#x", "a.example"),
+            ("http://[::1]:80/", "::1"),
+            ("a.example/b", "a.example"),
+            ("http:///b", ""),
+            ("", ""),
+        ] {
+            assert_eq!(host_of(url), host, "{url:?}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! A frontier for crawlers that speak URLFrontier's interface over gRPC: it keeps the URLs that crawlers put, and hands
+//! them out in the order of a crawl strategy, so many of a queue at once, with its delays.
+//!
+//! A thread of its own looks for a new snapshot a few times a second, asks the backend for the pages to crawl next, and
+//! gives those that the frontier knows their places. A URL that no list names comes after those that one names.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `item` | a URL as it is kept, and the order of a queue |
+//! | `state` | the file and the queues |
+//! | `grpc` | the calls |
+//! | `wire` | their messages, made from `urlfrontier.proto` |
+
+mod grpc;
+mod item;
+mod state;
+mod wire;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::backend::{Backend, NextQuery, Result};
+use state::State;
+
+pub(crate) use grpc::{Calls, Server, server};
+
+/// How often a new snapshot is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Pages that get new places at once, while nobody else may use the frontier.
+const CHUNK: usize = 1_000;
+
+/// A frontier's file, and how it orders what it hands out.
+#[derive(Debug, Clone)]
+pub struct FrontierOptions {
+    /// The file; made if there is none.
+    pub path: PathBuf,
+    /// Options of [`NextQuery`]: the strategy, and all else but how many.
+    pub next: Vec<(String, String)>,
+    /// What it may grow to.
+    pub limits: FrontierLimits,
+}
+
+/// What a frontier may grow to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FrontierLimits {
+    /// URLs; further ones are answered by FAIL.
+    pub urls: u64,
+    /// Queues; URLs of further ones are answered by FAIL.
+    pub queues: u64,
+    /// Bytes of a URL; a longer one is answered by SKIPPED.
+    pub url_bytes: usize,
+    /// Bytes of a queue's key and of a crawl's name; URLs of longer ones are answered by SKIPPED.
+    pub name_bytes: usize,
+    /// Bytes of a URL's metadata; a URL with more is answered by SKIPPED.
+    pub metadata_bytes: usize,
+    /// URLs that a call hands out or lists.
+    pub urls_a_call: usize,
+    /// Pages that a strategy is asked for.
+    pub scored: usize,
+    /// Memory for the file, in bytes.
+    pub cache_bytes: usize,
+}
+
+impl Default for FrontierLimits {
+    fn default() -> FrontierLimits {
+        FrontierLimits {
+            urls: 50_000_000,
+            queues: 1_000_000,
+            url_bytes: 8 << 10,
+            name_bytes: 255,
+            metadata_bytes: 64 << 10,
+            urls_a_call: 10_000,
+            scored: 100_000,
+            cache_bytes: 64 << 20,
+        }
+    }
+}
+
+/// A frontier that is open.
+pub(crate) struct Frontier {
+    state: Mutex<State>,
+    limits: FrontierLimits,
+}
+
+impl Frontier {
+    pub(crate) fn open(options: &FrontierOptions) -> Result<Frontier> {
+        Ok(Frontier {
+            state: Mutex::new(State::open(&options.path, options.limits.clone())?),
+            limits: options.limits.clone(),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic leaves at worst counts that are a little off: the file has no part of what was going on.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks for the pages to crawl next, and gives them their places.
+    fn order(&self, backend: &dyn Backend, next: &[(String, String)]) -> Result<()> {
+        let pages = backend.next(&NextQuery {
+            n: self.limits.scored,
+            options: next.to_vec(),
+        })?;
+        let names: Vec<String> = pages.iter().map(|page| page.url.clone()).collect();
+        let scores: HashMap<String, f64> = pages
+            .into_iter()
+            .map(|page| (page.url, page.score))
+            .collect();
+        self.state().begin_list(scores)?;
+        for names in names.chunks(CHUNK) {
+            self.state().reorder(names)?;
+        }
+        Ok(())
+    }
+}
+
+/// The thread that keeps a frontier in order; it ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Keeper {
+    pub(crate) fn start(
+        frontier: Arc<Frontier>,
+        backend: Arc<dyn Backend>,
+        next: Vec<(String, String)>,
+    ) -> std::io::Result<Keeper> {
+        let (stop, stopped) = channel();
+        let thread = std::thread::Builder::new()
+            .name("frontier".into())
+            .spawn(move || {
+                let mut seen = None;
+                loop {
+                    let version = backend.version();
+                    if version.is_some() && version != seen {
+                        // Without an answer things stay in the order they are in until there is another snapshot.
+                        if let Err(why) = frontier.order(&*backend, &next) {
+                            backend.tell(&format!("frontier: no scores: {why}"));
+                        }
+                        seen = version;
+                    }
+                    if stopped.recv_timeout(LOOK_EVERY) != Err(RecvTimeoutError::Timeout) {
+                        return;
+                    }
+                }
+            })?;
+        Ok(Keeper {
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Milliseconds since 1970.
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
+}

@@ -1,0 +1,784 @@
+//! The frontier's state: URLs in one file of redb, and its queues in memory.
+//!
+//! **Durable** when a call returns: URLs that were put, and what became of them (fetched, when to fetch again,
+//! completed); delays, blocks and limits of queues; whether it is active. Not durable: which URLs are handed out and when a
+//! queue was last asked; after a crash those may be handed out again. A power cut during a call leaves the state before it.
+//!
+//! **Bounded**: URLs and queues by [`FrontierLimits`](super::FrontierLimits). In memory are the queues, some hundred bytes each, not their
+//! URLs.
+//!
+//! Time is an argument, in milliseconds since 1970.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::Path;
+
+use redb::{
+    Database, Durability, ReadableDatabase, ReadableTable, Table, TableDefinition, WriteTransaction,
+};
+
+use super::FrontierLimits;
+use super::item::{Item, Key, Order, Place, queue_name};
+use crate::backend::{Problem, Result};
+
+/// [`Key`] -> [`Item`].
+const URLS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("urls");
+/// crawl \0 queue \0 order -> key: what may be handed out, in its order.
+const READY: TableDefinition<'_, &[u8], &str> = TableDefinition::new("ready");
+/// (date, number) -> key: what may be handed out from a date on.
+const WAITING: TableDefinition<'_, (u64, u64), &str> = TableDefinition::new("waiting");
+/// crawl \0 queue -> delay + 1 or 0, blocked until, limit.
+const QUEUES: TableDefinition<'_, &str, (u64, u64, u64)> = TableDefinition::new("queues");
+/// What is said once.
+const FACTS: TableDefinition<'_, &str, u64> = TableDefinition::new("facts");
+
+const VERSION: u64 = 1;
+/// Seconds between two answers of a queue of which nothing else is said.
+const DELAY: u32 = 1;
+/// URLs whose date has come that one call moves.
+const DUE_MOST: usize = 10_000;
+/// URLs that are deleted, or given new scores, in one go.
+const CHUNK: usize = 1_000;
+/// Calls that hand URLs out between two that make durable that they did.
+const LEASES_BETWEEN: u32 = 1_000;
+
+/// A queue.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Queue {
+    /// Its best URL that may be handed out.
+    head: Option<Order>,
+    /// URLs ready, waiting or handed out.
+    pub(crate) active: u64,
+    /// URLs handed out.
+    pub(crate) leased: u64,
+    /// URLs that are not to be fetched again.
+    pub(crate) completed: u64,
+    /// Seconds between two answers; `None`: the usual.
+    pub(crate) delay: Option<u32>,
+    /// Nothing is handed out before this time, in seconds since 1970.
+    pub(crate) blocked_until: u64,
+    /// Nothing is handed out once so many are completed; 0: no limit.
+    pub(crate) limit: u32,
+    /// When URLs of it were last handed out, in milliseconds since 1970.
+    served: Option<u64>,
+}
+
+impl Queue {
+    fn is_empty(&self) -> bool {
+        self.active + self.completed == 0
+    }
+
+    fn is_plain(&self) -> bool {
+        self.delay.is_none() && self.blocked_until == 0 && self.limit == 0
+    }
+
+    /// Whether URLs may be handed out now, at most `most` being handed out at once.
+    fn serves(&self, now_ms: u64, usual_delay: u32, most: u64) -> bool {
+        let delay_ms = u64::from(self.delay.unwrap_or(usual_delay)) * 1_000;
+        let rested = self
+            .served
+            .is_none_or(|at| at.saturating_add(delay_ms) <= now_ms);
+        let limited = self.limit > 0 && self.completed >= u64::from(self.limit);
+        rested && !limited && self.blocked_until <= now_ms / 1_000 && self.leased < most
+    }
+}
+
+/// A URL that is put.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Put {
+    pub(crate) url: String,
+    /// The URL in the form that pages of the store are named by.
+    pub(crate) canonical: String,
+    pub(crate) crawl: String,
+    pub(crate) queue: String,
+    pub(crate) metadata: Vec<u8>,
+    /// `None`: it was discovered. Else it was fetched, and is to be fetched again from this date on, in seconds since
+    /// 1970; 0: never.
+    pub(crate) known: Option<u64>,
+}
+
+/// What became of a URL that was put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ack {
+    Ok,
+    Skipped,
+    Failed,
+}
+
+/// A URL that is handed out, or told of.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Given {
+    pub(crate) key: String,
+    pub(crate) item: Item,
+}
+
+/// Which URLs are asked for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wanted {
+    /// Of this crawl; `None`: of any.
+    pub(crate) crawl: Option<String>,
+    /// Of this queue; `None`: of any.
+    pub(crate) queue: Option<String>,
+    /// At most so many queues.
+    pub(crate) queues: usize,
+    /// At most so many URLs of each.
+    pub(crate) per_queue: usize,
+    /// At most so many URLs.
+    pub(crate) urls: usize,
+    /// Seconds until they may be handed out again.
+    pub(crate) lease: u64,
+}
+
+pub(crate) struct State {
+    db: Database,
+    limits: FrontierLimits,
+    queues: BTreeMap<String, Queue>,
+    /// Queues that have something ready, best first.
+    order: BTreeSet<(Order, String)>,
+    pub(crate) is_active: bool,
+    pub(crate) usual_delay: u32,
+    next_number: u64,
+    urls: u64,
+    /// The number of the newest list of scores.
+    list: u64,
+    scores: HashMap<String, f64>,
+    leases: u32,
+}
+
+fn failed(error: impl Into<redb::Error>) -> Problem {
+    Problem::Failed(format!("the frontier's file: {}", error.into()))
+}
+
+/// The tables of a transaction.
+struct Tables<'t> {
+    urls: Table<'t, &'static str, &'static [u8]>,
+    ready: Table<'t, &'static [u8], &'static str>,
+    waiting: Table<'t, (u64, u64), &'static str>,
+}
+
+impl<'t> Tables<'t> {
+    fn open(transaction: &'t WriteTransaction) -> Result<Tables<'t>> {
+        Ok(Tables {
+            urls: transaction.open_table(URLS).map_err(failed)?,
+            ready: transaction.open_table(READY).map_err(failed)?,
+            waiting: transaction.open_table(WAITING).map_err(failed)?,
+        })
+    }
+
+    fn get(&self, key: &str) -> Result<Option<Item>> {
+        let found = self.urls.get(key).map_err(failed)?;
+        found.map(|bytes| Item::parse(bytes.value())).transpose()
+    }
+
+    /// Takes an item out of the table of its place.
+    fn lift(&mut self, name: &str, item: &Item) -> Result<()> {
+        match item.place {
+            Place::Ready => {
+                self.ready
+                    .remove(&*ready_key(name, item.order))
+                    .map_err(failed)?;
+            }
+            Place::Waiting | Place::Leased => {
+                self.waiting
+                    .remove((item.date, item.number))
+                    .map_err(failed)?;
+            }
+            Place::Completed => {}
+        }
+        Ok(())
+    }
+
+    /// Puts an item into the table of its place, and keeps it.
+    fn lay(&mut self, name: &str, key: &str, item: &Item) -> Result<()> {
+        match item.place {
+            Place::Ready => {
+                self.ready
+                    .insert(&*ready_key(name, item.order), key)
+                    .map_err(failed)?;
+            }
+            Place::Waiting | Place::Leased => {
+                self.waiting
+                    .insert((item.date, item.number), key)
+                    .map_err(failed)?;
+            }
+            Place::Completed => {}
+        }
+        self.urls.insert(key, &*item.bytes()).map_err(failed)?;
+        Ok(())
+    }
+
+    /// The first places of a queue.
+    fn first(&self, name: &str, count: usize) -> Result<Vec<(Order, String)>> {
+        let (from, to) = (
+            ready_key(name, Order([0; 24])),
+            ready_key(name, Order([255; 24])),
+        );
+        let mut found = Vec::new();
+        for entry in self.ready.range(&*from..=&*to).map_err(failed)?.take(count) {
+            let (place, key) = entry.map_err(failed)?;
+            let mut order = [0; Order::LEN];
+            order.copy_from_slice(&place.value()[from.len() - Order::LEN..]);
+            found.push((Order(order), key.value().to_owned()));
+        }
+        Ok(found)
+    }
+}
+
+fn ready_key(name: &str, order: Order) -> Vec<u8> {
+    [name.as_bytes(), b"\0", &order.0].concat()
+}
+
+impl State {
+    /// Opens the file, or makes it.
+    pub(crate) fn open(path: &Path, limits: FrontierLimits) -> Result<State> {
+        let open =
+            |error: redb::DatabaseError| Problem::Failed(format!("{}: {error}", path.display()));
+        let mut builder = Database::builder();
+        builder.set_cache_size(limits.cache_bytes);
+        let db = builder.create(path).map_err(open)?;
+        let mut state = State {
+            db,
+            limits,
+            queues: BTreeMap::new(),
+            order: BTreeSet::new(),
+            is_active: true,
+            usual_delay: DELAY,
+            next_number: 0,
+            urls: 0,
+            list: 0,
+            scores: HashMap::new(),
+            leases: 0,
+        };
+        state.begin(path)?;
+        state.count()?;
+        Ok(state)
+    }
+
+    /// Reads what is said once; makes all tables.
+    fn begin(&mut self, path: &Path) -> Result<()> {
+        let transaction = self.db.begin_write().map_err(failed)?;
+        {
+            let _ = Tables::open(&transaction)?;
+            let mut facts = transaction.open_table(FACTS).map_err(failed)?;
+            let fact = |name: &str| -> Result<Option<u64>> {
+                Ok(facts.get(name).map_err(failed)?.map(|value| value.value()))
+            };
+            let version = fact("version")?;
+            if version.is_some_and(|version| version != VERSION) {
+                return Err(Problem::Failed(format!(
+                    "{}: a frontier of another version than {VERSION}; use another file, or the program that made it",
+                    path.display()
+                )));
+            }
+            self.is_active = fact("inactive")?.unwrap_or(0) == 0;
+            self.usual_delay = fact("delay")?.map_or(DELAY, |delay| delay as u32);
+            self.list = fact("list")?.unwrap_or(0);
+            facts.insert("version", VERSION).map_err(failed)?;
+            let queues = transaction.open_table(QUEUES).map_err(failed)?;
+            for entry in queues.iter().map_err(failed)? {
+                let (name, told) = entry.map_err(failed)?;
+                let (delay, blocked_until, limit) = told.value();
+                let queue = self.queues.entry(name.value().into()).or_default();
+                queue.delay = delay.checked_sub(1).map(|delay| delay as u32);
+                queue.blocked_until = blocked_until;
+                queue.limit = limit as u32;
+            }
+        }
+        transaction.commit().map_err(failed)
+    }
+
+    /// Counts what each queue has.
+    fn count(&mut self) -> Result<()> {
+        let reading = self.db.begin_read().map_err(failed)?;
+        let urls = reading.open_table(URLS).map_err(failed)?;
+        for entry in urls.iter().map_err(failed)? {
+            let (key, bytes) = entry.map_err(failed)?;
+            let item = Item::parse(bytes.value())?;
+            let name = Key::parse(key.value())?.queue_name();
+            let queue = self.queues.entry(name).or_default();
+            count_in(queue, &item, 1);
+            if item.place == Place::Ready && queue.head.is_none_or(|head| item.order < head) {
+                queue.head = Some(item.order);
+            }
+            self.urls += 1;
+            self.next_number = self.next_number.max(item.number + 1);
+        }
+        let heads = self.queues.iter();
+        let heads = heads.filter_map(|(name, queue)| Some((queue.head?, name.clone())));
+        self.order = heads.collect();
+        Ok(())
+    }
+
+    fn write(&self) -> Result<WriteTransaction> {
+        self.db.begin_write().map_err(failed)
+    }
+
+    /// Reads where each of these queues now begins, and forgets those that have nothing left.
+    fn settle(&mut self, tables: &Tables<'_>, touched: &HashSet<String>) -> Result<()> {
+        for name in touched {
+            let Some(queue) = self.queues.get_mut(name) else {
+                continue;
+            };
+            let head = tables.first(name, 1)?.pop().map(|(order, _)| order);
+            if head != queue.head {
+                if let Some(old) = queue.head {
+                    self.order.remove(&(old, name.clone()));
+                }
+                if let Some(new) = head {
+                    self.order.insert((new, name.clone()));
+                }
+                queue.head = head;
+            }
+            if queue.is_empty() && queue.is_plain() {
+                self.queues.remove(name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts URLs, in order, all of them durable when it returns. An error changes nothing on disk; the counts in
+    /// memory are then read anew.
+    pub(crate) fn put(&mut self, puts: &[Put], now_ms: u64) -> Result<Vec<Ack>> {
+        let done = self.try_put(puts, now_ms);
+        self.recount_after(done)
+    }
+
+    fn try_put(&mut self, puts: &[Put], now_ms: u64) -> Result<Vec<Ack>> {
+        let transaction = self.write()?;
+        let mut acks = Vec::with_capacity(puts.len());
+        {
+            let mut tables = Tables::open(&transaction)?;
+            let mut touched = HashSet::new();
+            for put in puts {
+                acks.push(self.put_one(&mut tables, put, now_ms, &mut touched)?);
+            }
+            self.settle(&tables, &touched)?;
+        }
+        transaction.commit().map_err(failed)?;
+        Ok(acks)
+    }
+
+    fn put_one(
+        &mut self,
+        tables: &mut Tables<'_>,
+        put: &Put,
+        now_ms: u64,
+        touched: &mut HashSet<String>,
+    ) -> Result<Ack> {
+        let limits = &self.limits;
+        let parts = [&put.url, &put.canonical, &put.crawl, &put.queue];
+        if put.url.is_empty()
+            || put.queue.is_empty()
+            || parts.iter().any(|part| part.contains('\0'))
+            || put.url.len().max(put.canonical.len()) > limits.url_bytes
+            || put.crawl.len().max(put.queue.len()) > limits.name_bytes
+            || put.metadata.len() > limits.metadata_bytes
+        {
+            return Ok(Ack::Skipped);
+        }
+        let key = Key::new(&put.canonical, &put.crawl, &put.queue, &put.url);
+        let (name, key) = (key.queue_name(), key.text());
+        let old = tables.get(&key)?;
+        if old.is_some() && put.known.is_none() {
+            return Ok(Ack::Skipped);
+        }
+        if old.is_none()
+            && (self.urls >= limits.urls
+                || !self.queues.contains_key(&name) && self.queues.len() as u64 >= limits.queues)
+        {
+            return Ok(Ack::Failed);
+        }
+        let now = now_ms / 1_000;
+        let (number, created) = match &old {
+            Some(old) => (old.number, old.created),
+            None => {
+                self.next_number += 1;
+                (self.next_number - 1, now)
+            }
+        };
+        let scored = self.scores.get(&put.canonical);
+        let item = Item {
+            place: match put.known {
+                Some(0) => Place::Completed,
+                Some(date) if date > now => Place::Waiting,
+                _ => Place::Ready,
+            },
+            fetched: put.known.is_some(),
+            number,
+            created,
+            date: put.known.unwrap_or(0),
+            order: match scored {
+                Some(score) => Order::scored(self.list, *score, number),
+                None => Order::unscored(number),
+            },
+            metadata: put.metadata.clone(),
+        };
+        let queue = self.queues.entry(name.clone()).or_default();
+        if let Some(old) = &old {
+            count_in(queue, old, -1);
+            tables.lift(&name, old)?;
+        } else {
+            self.urls += 1;
+        }
+        count_in(queue, &item, 1);
+        tables.lay(&name, &key, &item)?;
+        touched.insert(name);
+        Ok(Ack::Ok)
+    }
+
+    /// Hands URLs out: queues in the order of their best URL, and of each its best.
+    pub(crate) fn get(&mut self, wanted: &Wanted, now_ms: u64) -> Result<Vec<Given>> {
+        let done = self.try_get(wanted, now_ms);
+        self.recount_after(done)
+    }
+
+    fn try_get(&mut self, wanted: &Wanted, now_ms: u64) -> Result<Vec<Given>> {
+        let mut transaction = self.write()?;
+        self.leases += 1;
+        if !self.leases.is_multiple_of(LEASES_BETWEEN) {
+            transaction
+                .set_durability(Durability::None)
+                .map_err(|error| Problem::Failed(format!("the frontier's file: {error}")))?;
+        }
+        let mut given = Vec::new();
+        {
+            let mut tables = Tables::open(&transaction)?;
+            let mut touched = HashSet::new();
+            self.take_due(&mut tables, now_ms / 1_000, &mut touched)?;
+            self.settle(&tables, &touched)?;
+            touched.clear();
+            if self.is_active {
+                for name in self.serving(wanted, now_ms) {
+                    if given.len() >= wanted.urls {
+                        break;
+                    }
+                    let most = wanted.per_queue.min(wanted.urls - given.len());
+                    self.hand_out(&mut tables, &name, most, wanted.lease, now_ms, &mut given)?;
+                    touched.insert(name);
+                }
+            }
+            self.settle(&tables, &touched)?;
+        }
+        transaction.commit().map_err(failed)?;
+        Ok(given)
+    }
+
+    /// Makes ready what has waited for long enough.
+    fn take_due(
+        &mut self,
+        tables: &mut Tables<'_>,
+        now: u64,
+        touched: &mut HashSet<String>,
+    ) -> Result<()> {
+        let mut due = Vec::new();
+        for entry in tables
+            .waiting
+            .range(..=(now, u64::MAX))
+            .map_err(failed)?
+            .take(DUE_MOST)
+        {
+            due.push(entry.map_err(failed)?.1.value().to_owned());
+        }
+        for key in due {
+            let Some(item) = tables.get(&key)? else {
+                return Err(Problem::Failed(
+                    "the frontier's file is damaged: what waits is not there".into(),
+                ));
+            };
+            let name = Key::parse(&key)?.queue_name();
+            tables.lift(&name, &item)?;
+            let queue = self.queues.entry(name.clone()).or_default();
+            count_in(queue, &item, -1);
+            let item = Item {
+                place: Place::Ready,
+                ..item
+            };
+            count_in(queue, &item, 1);
+            tables.lay(&name, &key, &item)?;
+            touched.insert(name);
+        }
+        Ok(())
+    }
+
+    /// The queues that serve this request, best first.
+    fn serving(&self, wanted: &Wanted, now_ms: u64) -> Vec<String> {
+        let of_queue = |name: &str| match name.split_once('\0') {
+            None => false,
+            Some((crawl, queue)) => {
+                wanted.crawl.as_deref().is_none_or(|wanted| wanted == crawl)
+                    && wanted.queue.as_deref().is_none_or(|wanted| wanted == queue)
+            }
+        };
+        let most = wanted.per_queue as u64;
+        let serves = |name: &str| {
+            let queue = self.queues.get(name);
+            queue.is_some_and(|queue| queue.serves(now_ms, self.usual_delay, most))
+        };
+        let names = self.order.iter().map(|(_, name)| name);
+        let names = names.filter(|name| of_queue(name) && serves(name));
+        names.take(wanted.queues).cloned().collect()
+    }
+
+    fn hand_out(
+        &mut self,
+        tables: &mut Tables<'_>,
+        name: &str,
+        most: usize,
+        lease: u64,
+        now_ms: u64,
+        given: &mut Vec<Given>,
+    ) -> Result<()> {
+        let queue = self.queues.entry(name.to_owned()).or_default();
+        for (_, key) in tables.first(name, most)? {
+            let Some(item) = tables.get(&key)? else {
+                return Err(Problem::Failed(
+                    "the frontier's file is damaged: what is ready is not there".into(),
+                ));
+            };
+            tables.lift(name, &item)?;
+            count_in(queue, &item, -1);
+            let item = Item {
+                place: Place::Leased,
+                date: (now_ms / 1_000).saturating_add(lease),
+                ..item
+            };
+            count_in(queue, &item, 1);
+            tables.lay(name, &key, &item)?;
+            queue.served = Some(now_ms);
+            given.push(Given { key, item });
+        }
+        Ok(())
+    }
+
+    /// Counts anew after a failure, which changed nothing in the file.
+    fn recount_after<T>(&mut self, done: Result<T>) -> Result<T> {
+        if done.is_err() {
+            for queue in self.queues.values_mut() {
+                (queue.head, queue.active, queue.leased, queue.completed) = (None, 0, 0, 0);
+            }
+            self.urls = 0;
+            self.count()?;
+        }
+        done
+    }
+}
+
+/// Adds an item to the counts of its queue, or takes it off (-1).
+fn count_in(queue: &mut Queue, item: &Item, sign: i64) {
+    let add = |count: &mut u64| *count = count.saturating_add_signed(sign);
+    match item.place {
+        Place::Completed => add(&mut queue.completed),
+        Place::Leased => {
+            add(&mut queue.leased);
+            add(&mut queue.active);
+        }
+        Place::Ready | Place::Waiting => add(&mut queue.active),
+    }
+}
+
+/// Scores.
+impl State {
+    /// Begins a new list of scores: pages that are put from now on are looked up in it.
+    pub(crate) fn begin_list(&mut self, scores: HashMap<String, f64>) -> Result<()> {
+        self.list += 1;
+        self.scores = scores;
+        self.tell("list", self.list)
+    }
+
+    /// Gives these pages, of the newest list, their new places. Each [`CHUNK`] is a transaction of its own.
+    pub(crate) fn reorder(&mut self, pages: &[String]) -> Result<()> {
+        for pages in pages.chunks(CHUNK) {
+            let done = self.try_reorder(pages);
+            self.recount_after(done)?;
+        }
+        Ok(())
+    }
+
+    fn try_reorder(&mut self, pages: &[String]) -> Result<()> {
+        let mut transaction = self.write()?;
+        // Scores are found again by the next list.
+        transaction
+            .set_durability(Durability::None)
+            .map_err(|error| Problem::Failed(format!("the frontier's file: {error}")))?;
+        {
+            let mut tables = Tables::open(&transaction)?;
+            let mut touched = HashSet::new();
+            for page in pages {
+                let Some(&score) = self.scores.get(page) else {
+                    continue;
+                };
+                for (key, mut item) in entries_of(&tables, page)? {
+                    let name = Key::parse(&key)?.queue_name();
+                    tables.lift(&name, &item)?;
+                    item.order = Order::scored(self.list, score, item.number);
+                    tables.lay(&name, &key, &item)?;
+                    touched.insert(name);
+                }
+            }
+            self.settle(&tables, &touched)?;
+        }
+        transaction.commit().map_err(failed)
+    }
+}
+
+/// The entries of a page, in whatever queues.
+fn entries_of(tables: &Tables<'_>, page: &str) -> Result<Vec<(String, Item)>> {
+    let (from, to) = (format!("{page}\0"), format!("{page}\x01"));
+    let mut found = Vec::new();
+    for entry in tables.urls.range(&*from..&*to).map_err(failed)? {
+        let (key, bytes) = entry.map_err(failed)?;
+        found.push((key.value().to_owned(), Item::parse(bytes.value())?));
+    }
+    Ok(found)
+}
+
+/// What is set, and what is told.
+impl State {
+    fn tell(&self, name: &str, value: u64) -> Result<()> {
+        let transaction = self.write()?;
+        {
+            let mut facts = transaction.open_table(FACTS).map_err(failed)?;
+            facts.insert(name, value).map_err(failed)?;
+        }
+        transaction.commit().map_err(failed)
+    }
+
+    pub(crate) fn set_active(&mut self, active: bool) -> Result<()> {
+        self.tell("inactive", u64::from(!active))?;
+        self.is_active = active;
+        Ok(())
+    }
+
+    pub(crate) fn set_usual_delay(&mut self, delay: u32) -> Result<()> {
+        self.tell("delay", u64::from(delay))?;
+        self.usual_delay = delay;
+        Ok(())
+    }
+
+    /// Changes what is said of a queue; false: there is no such queue.
+    pub(crate) fn set(
+        &mut self,
+        crawl: &str,
+        queue: &str,
+        change: impl FnOnce(&mut Queue),
+    ) -> Result<bool> {
+        let name = queue_name(crawl, queue);
+        let Some(queue) = self.queues.get(&name) else {
+            return Ok(false);
+        };
+        let mut new = queue.clone();
+        change(&mut new);
+        let transaction = self.write()?;
+        {
+            let mut queues = transaction.open_table(QUEUES).map_err(failed)?;
+            if new.is_plain() {
+                queues.remove(&*name).map_err(failed)?;
+            } else {
+                let delay = new.delay.map_or(0, |delay| u64::from(delay) + 1);
+                let told = (delay, new.blocked_until, u64::from(new.limit));
+                queues.insert(&*name, told).map_err(failed)?;
+            }
+        }
+        transaction.commit().map_err(failed)?;
+        if new.is_empty() && new.is_plain() {
+            self.queues.remove(&name);
+        } else {
+            self.queues.insert(name, new);
+        }
+        Ok(true)
+    }
+
+    /// The queues of a crawl, by name, or one of them.
+    pub(crate) fn queues(
+        &self,
+        crawl: &str,
+        queue: Option<&str>,
+    ) -> impl Iterator<Item = (&str, &Queue)> {
+        let from = format!("{crawl}\0");
+        let skip = from.len();
+        let to = format!("{crawl}\x01");
+        let queue = queue.map(str::to_owned);
+        self.queues
+            .range(from..to)
+            .map(move |(name, found)| (&name[skip..], found))
+            .filter(move |(name, _)| queue.as_deref().is_none_or(|queue| queue == *name))
+    }
+
+    /// The crawls, by name.
+    pub(crate) fn crawls(&self) -> Vec<String> {
+        let crawls = self
+            .queues
+            .keys()
+            .filter_map(|name| name.split('\0').next());
+        let mut crawls: Vec<String> = crawls.map(str::to_owned).collect();
+        crawls.dedup();
+        crawls
+    }
+
+    /// A URL, if it is there.
+    pub(crate) fn find(&self, key: &str) -> Result<Option<Given>> {
+        let reading = self.db.begin_read().map_err(failed)?;
+        let urls = reading.open_table(URLS).map_err(failed)?;
+        let Some(bytes) = urls.get(key).map_err(failed)? else {
+            return Ok(None);
+        };
+        Ok(Some(Given {
+            key: key.into(),
+            item: Item::parse(bytes.value())?,
+        }))
+    }
+
+    /// Sees all URLs as they are now, in the order of their keys, until `see` says false. Others may change what there
+    /// is meanwhile: [`All`] needs no lock.
+    pub(crate) fn all(&self) -> Result<All> {
+        Ok(All(self.db.begin_read().map_err(failed)?))
+    }
+
+    /// Removes URLs by their keys; how many there were.
+    pub(crate) fn remove(&mut self, keys: &[String]) -> Result<u64> {
+        let done = self.try_remove(keys);
+        self.recount_after(done)
+    }
+
+    fn try_remove(&mut self, keys: &[String]) -> Result<u64> {
+        let mut removed = 0;
+        let transaction = self.write()?;
+        {
+            let mut tables = Tables::open(&transaction)?;
+            let mut touched = HashSet::new();
+            for key in keys {
+                let Some(item) = tables.get(key)? else {
+                    continue;
+                };
+                let name = Key::parse(key)?.queue_name();
+                tables.lift(&name, &item)?;
+                tables.urls.remove(&**key).map_err(failed)?;
+                if let Some(queue) = self.queues.get_mut(&name) {
+                    count_in(queue, &item, -1);
+                }
+                self.urls = self.urls.saturating_sub(1);
+                removed += 1;
+                touched.insert(name);
+            }
+            self.settle(&tables, &touched)?;
+        }
+        transaction.commit().map_err(failed)?;
+        Ok(removed)
+    }
+}
+
+/// All URLs as they were at one time.
+pub(crate) struct All(redb::ReadTransaction);
+
+impl All {
+    pub(crate) fn each(&self, mut see: impl FnMut(Key<'_>, &str, Item) -> bool) -> Result<()> {
+        let urls = self.0.open_table(URLS).map_err(failed)?;
+        for entry in urls.iter().map_err(failed)? {
+            let (key, bytes) = entry.map_err(failed)?;
+            let item = Item::parse(bytes.value())?;
+            if !see(Key::parse(key.value())?, key.value(), item) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,50 @@
+//! The service of `cashrank`: answers about a crawl over HTTP, for programs and for people.
+//!
+//! It knows nothing of stores: whoever starts it gives a [`Backend`], from whose answers everything is made.
+//! One thread serves all clients; what takes time runs on a few threads of their own, so many at once and so many
+//! waiting as [`Limits`] says. A client that is slow, or that asks too much, is cut off or told so: it takes no
+//! memory beyond the limits, and keeps nobody else waiting.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! use cashrank_serve::{Options, Service, fixed::Fixed};
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let listen = ([127, 0, 0, 1], 0).into();
+//! let service = Service::start(Options::new(listen), Arc::new(Fixed::default()))?;
+//! println!("http://{}/", service.address());
+//! service.stop();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | path | answers |
+//! |---|---|
+//! | `/` | a page for people |
+//! | `/status` | counts, the bound, snapshots so far |
+//! | `/top`, `/movers`, `/hosts` | the most important pages, those that moved most, hosts |
+//! | `/rank`, `/links` | what is known of a page |
+//! | `/next` | pages to crawl next |
+//! | `/metrics` | counts, for Prometheus |
+//! | `/urlfrontier.URLFrontier/...` | a frontier for crawlers, over gRPC, where there is one |
+
+mod access;
+mod backend;
+pub mod fixed;
+mod frontier;
+mod http;
+mod limits;
+mod metrics;
+mod query;
+mod server;
+mod stream;
+mod workers;
+
+pub use access::{Token, is_loopback};
+pub use backend::{
+    Backend, Host, Links, Mover, Movers, NextPage, NextQuery, Page, Past, Problem, Rank, Reading,
+    Result, Status, Target, Top,
+};
+pub use frontier::{FrontierLimits, FrontierOptions};
+pub use limits::Limits;
+pub use server::{Options, Service};

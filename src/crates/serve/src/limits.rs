@@ -1,0 +1,59 @@
+//! What clients may take: every number that bounds them, in one place.
+
+use std::time::Duration;
+
+/// The limits of a service. The defaults are documented in the guide's chapter on the service.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limits {
+    /// Connections at once; further ones wait to be taken.
+    pub connections: usize,
+    /// Time from the opening of a connection until its first request has begun, and for each request's
+    /// header to arrive.
+    pub header_time: Duration,
+    /// Time that a connection may be without a byte from the client. A client of HTTP/2 answers the pings that it
+    /// gets in half that time.
+    pub idle_time: Duration,
+    /// Time that a client may leave an answer without taking any of it.
+    pub write_time: Duration,
+    /// Time for an answer to be found.
+    pub answer_time: Duration,
+    /// Bytes of a request's header, all lines together.
+    pub header_bytes: usize,
+    /// Bytes of an answer.
+    pub answer_bytes: usize,
+    /// Requests a second, of all clients together, over a second.
+    pub requests_per_second: u32,
+    /// Answers being looked for at once.
+    pub workers: usize,
+    /// Requests waiting for these; further ones are told to come later.
+    pub waiting: usize,
+    /// Requests at once on a connection of HTTP/2.
+    pub streams: u32,
+    /// Pages that a request may ask for.
+    pub pages: usize,
+    /// Pages that a request for what to crawl next may ask for.
+    pub next_pages: usize,
+    /// URLs that a request may name.
+    pub urls: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connections: 256,
+            header_time: Duration::from_secs(10),
+            idle_time: Duration::from_secs(60),
+            write_time: Duration::from_secs(20),
+            answer_time: Duration::from_secs(30),
+            header_bytes: 64 << 10,
+            answer_bytes: 16 << 20,
+            requests_per_second: 2_000,
+            workers: 2,
+            waiting: 64,
+            streams: 16,
+            pages: 1_000,
+            next_pages: 100_000,
+            urls: 100,
+        }
+    }
+}

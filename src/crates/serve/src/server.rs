@@ -1,0 +1,212 @@
+//! The service itself: a socket, a thread, and connections within their limits.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::access::{Token, is_loopback};
+use crate::backend::Backend;
+use crate::frontier::{self, Calls, Frontier, FrontierOptions, Keeper};
+use crate::http::{self, Shared};
+use crate::limits::Limits;
+use crate::stream::Timed;
+use crate::workers::{Pace, Workers};
+
+/// How long running answers may still take when a service is stopped.
+const STOP_TIME: Duration = Duration::from_secs(2);
+/// Pause after a connection could not be taken: this process, or this machine, has no more room for any.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How to serve.
+#[derive(Debug)]
+pub struct Options {
+    /// Where to listen; port 0: any that is free.
+    pub listen: SocketAddr,
+    /// What clients must know. Needed where others than this machine can reach the address.
+    pub token: Option<Token>,
+    /// What clients may take.
+    pub limits: Limits,
+    /// A frontier for crawlers, if there is to be one.
+    pub frontier: Option<FrontierOptions>,
+}
+
+impl Options {
+    /// At this address, without a token, with the usual limits.
+    pub fn new(listen: SocketAddr) -> Options {
+        Options {
+            listen,
+            token: None,
+            limits: Limits::default(),
+            frontier: None,
+        }
+    }
+}
+
+/// A running service. It ends with [`Service::stop`], or when it is dropped.
+#[derive(Debug)]
+pub struct Service {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+    /// Ends after the thread that serves clients.
+    keeper: Option<Keeper>,
+}
+
+impl Service {
+    /// Starts answering, on a thread of its own.
+    ///
+    /// # Errors
+    ///
+    /// The address cannot be listened at, or others than this machine can reach it and there is no token.
+    pub fn start(options: Options, backend: Arc<dyn Backend>) -> io::Result<Service> {
+        if options.token.is_none() && !is_loopback(&options.listen) {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!(
+                    "{}: others than this machine can reach this address: a token is needed",
+                    options.listen
+                ),
+            ));
+        }
+        let listener = TcpListener::bind(options.listen)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let limits = options.limits;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .max_blocking_threads(2 * limits.workers + 1)
+            .build()?;
+        let mut keeper = None;
+        let mut calls = None;
+        if let Some(frontier) = options.frontier {
+            let opened = Arc::new(Frontier::open(&frontier).map_err(io::Error::other)?);
+            keeper = Some(Keeper::start(
+                opened.clone(),
+                backend.clone(),
+                frontier.next,
+            )?);
+            calls = Some(frontier::server(Calls {
+                frontier: opened,
+                backend: backend.clone(),
+                // Each request of each connection may wait for its turn.
+                workers: Workers::new(&Limits {
+                    waiting: limits.connections * limits.streams as usize,
+                    ..limits.clone()
+                }),
+                address: address.to_string(),
+            }));
+        }
+        let shared = Arc::new(Shared {
+            backend,
+            token: options.token,
+            pace: Pace::new(limits.requests_per_second, Instant::now()),
+            workers: Workers::new(&limits),
+            limits,
+            calls,
+        });
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::Builder::new()
+            .name("serve".into())
+            .spawn(move || {
+                runtime.spawn(accept(listener, shared));
+                // The sender only ever goes away.
+                let _ = runtime.block_on(stopped);
+                runtime.shutdown_timeout(STOP_TIME);
+            })?;
+        Ok(Service {
+            address,
+            stop: Some(stop),
+            thread: Some(thread),
+            keeper,
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Ends the service: connections are closed, and what runs is waited for, for a short while.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    /// Waits until the service ends, which it does when another thread stops the process.
+    pub fn wait(mut self) {
+        if let Some(thread) = self.thread.take() {
+            // A panic was printed where it happened.
+            let _ = thread.join();
+        }
+    }
+
+    fn end(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        self.keeper.take();
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Takes connections, for ever.
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
+        return;
+    };
+    let places = Arc::new(Semaphore::new(shared.limits.connections));
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else {
+            return;
+        };
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let shared = shared.clone();
+        tokio::spawn(async move {
+            connection(stream, shared).await;
+            drop(place);
+        });
+    }
+}
+
+async fn connection(stream: TcpStream, shared: Arc<Shared>) {
+    let limits = &shared.limits;
+    // Answers are written whole: waiting for more to send would only delay them.
+    let _ = stream.set_nodelay(true);
+    let stream = TokioIo::new(Timed::new(stream, limits));
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_time)
+        .max_buf_size(limits.header_bytes)
+        .half_close(false);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits.streams)
+        .max_header_list_size(limits.header_bytes as u32)
+        .max_send_buf_size(64 << 10)
+        .keep_alive_interval(limits.idle_time / 2)
+        .keep_alive_timeout(limits.idle_time / 4);
+    let shared = shared.clone();
+    let answers = service_fn(move |request| http::answer(shared.clone(), request));
+    // What a client does wrong is its own affair.
+    let _ = builder.serve_connection(stream, answers).await;
+}

@@ -1,0 +1,124 @@
+//! A connection with deadlines, below HTTP: whatever a client does not do in time ends it.
+//!
+//! - The first [`OPENING`] bytes must come within the time for a header, all of them together: enough to tell
+//!   HTTP/1 from HTTP/2, after which HTTP has deadlines of its own.
+//! - Later, the client may be silent for the idle time, each time anew.
+//! - A write must make some progress within the time for writes.
+
+use std::io::{Error, ErrorKind, Result};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep};
+
+use crate::limits::Limits;
+
+/// Bytes by which HTTP/2 is known: its preface.
+const OPENING: usize = 24;
+
+pub(crate) struct Timed {
+    stream: TcpStream,
+    read_so_far: usize,
+    idle: Duration,
+    write_time: Duration,
+    read_by: Pin<Box<Sleep>>,
+    write_by: Pin<Box<Sleep>>,
+    /// A write waits for the client, and `write_by` runs.
+    writing: bool,
+}
+
+impl Timed {
+    pub(crate) fn new(stream: TcpStream, limits: &Limits) -> Timed {
+        Timed {
+            stream,
+            read_so_far: 0,
+            idle: limits.idle_time,
+            write_time: limits.write_time,
+            read_by: Box::pin(sleep(limits.header_time)),
+            write_by: Box::pin(sleep(limits.write_time)),
+            writing: false,
+        }
+    }
+
+    /// Passes on what a write did; one that waits for longer than its time fails.
+    fn wrote<T>(&mut self, done: Poll<Result<T>>, context: &mut Context<'_>) -> Poll<Result<T>> {
+        if done.is_ready() {
+            self.writing = false;
+            return done;
+        }
+        if !self.writing {
+            self.writing = true;
+            let by = Instant::now() + self.write_time;
+            self.write_by.as_mut().reset(by);
+        }
+        match self.write_by.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(Err(late("takes nothing"))),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+fn late(what: &str) -> Error {
+    Error::new(ErrorKind::TimedOut, format!("the client {what}"))
+}
+
+impl AsyncRead for Timed {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<Result<()>> {
+        let before = buffer.filled().len();
+        if let Poll::Ready(done) = Pin::new(&mut self.stream).poll_read(context, buffer) {
+            self.read_so_far = self
+                .read_so_far
+                .saturating_add(buffer.filled().len() - before);
+            if self.read_so_far >= OPENING {
+                let by = Instant::now() + self.idle;
+                self.read_by.as_mut().reset(by);
+            }
+            return Poll::Ready(done);
+        }
+        match self.read_by.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(Err(late("says nothing"))),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl AsyncWrite for Timed {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<Result<usize>> {
+        let done = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.wrote(done, context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[std::io::IoSlice<'_>],
+    ) -> Poll<Result<usize>> {
+        let done = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.wrote(done, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        let done = Pin::new(&mut self.stream).poll_flush(context);
+        self.wrote(done, context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        let done = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.wrote(done, context)
+    }
+}

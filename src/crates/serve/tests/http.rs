@@ -1,0 +1,463 @@
+//! What programs and browsers get, and what becomes of clients that mean ill. Everything on this machine only.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use cashrank_serve::fixed::Fixed;
+use cashrank_serve::{
+    Backend, Host, Limits, Links, Movers, NextPage, NextQuery, Options, Page, Problem, Rank,
+    Result, Service, Status, Target, Token, Top,
+};
+
+/// Waiting for longer than this means that the service stands still.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn fixed() -> Fixed {
+    Fixed {
+        status: Status {
+            version: "1".into(),
+            snapshot: Some("s".into()),
+            records: 7,
+            pages: 9,
+            visited: 5,
+            frontier: 4,
+            skipped: [("bad \"url\"\n".to_owned(), 3)].into(),
+            bound_l1: Some(0.25),
+            ..Status::default()
+        },
+        pages: (1..=30)
+            .map(|rank| Page {
+                rank,
+                importance: 1.0 / rank as f64,
+                url: format!("http://example.org/{rank}?a=b&c=d"),
+                ..Page::default()
+            })
+            .collect(),
+        links: vec![Links {
+            url: "http://example.org/1".into(),
+            visited: true,
+            count: 1,
+            links: vec![Target {
+                url: "http://example.org/2".into(),
+                rank: Some(2),
+            }],
+        }],
+        next: vec![NextPage {
+            url: "http://example.org/new".into(),
+            score: 0.5,
+        }],
+        ..Fixed::default()
+    }
+}
+
+fn start(limits: Limits) -> Service {
+    let options = Options {
+        limits,
+        ..Options::new(([127, 0, 0, 1], 0).into())
+    };
+    Service::start(options, Arc::new(fixed())).unwrap()
+}
+
+fn connect(service: &Service) -> TcpStream {
+    let stream = TcpStream::connect(service.address()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// Sends a request and reads until the service closes.
+fn exchange(service: &Service, request: &str) -> String {
+    let mut stream = connect(service);
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    String::from_utf8(answer).unwrap()
+}
+
+fn get(service: &Service, path: &str) -> (u16, String) {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let answer = exchange(service, &request);
+    let (head, body) = answer
+        .split_once("\r\n\r\n")
+        .unwrap_or_else(|| panic!("{answer:?}"));
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, body.into())
+}
+
+fn json(service: &Service, path: &str) -> serde_json::Value {
+    let (status, body) = get(service, path);
+    assert_eq!(status, 200, "{path}: {body}");
+    serde_json::from_str(&body).unwrap()
+}
+
+#[test]
+fn answers_are_those_of_the_backend() {
+    let service = start(Limits::default());
+    let status = json(&service, "/status");
+    assert_eq!(
+        (&status["records"], &status["frontier"]),
+        (&7.into(), &4.into())
+    );
+    assert_eq!(
+        json(&service, "/top?n=3")["top"].as_array().unwrap().len(),
+        3
+    );
+    assert_eq!(json(&service, "/top")["top"].as_array().unwrap().len(), 20);
+    let ranks = json(
+        &service,
+        "/rank?url=http%3A%2F%2Fexample.org%2F2%3Fa%3Db%26c%3Dd&url=http%3A%2F%2Fother.example%2F",
+    );
+    assert_eq!(ranks["pages"][0]["rank"], 2);
+    assert_eq!(ranks["pages"][1]["known"], false);
+    let links = json(&service, "/links?url=http://example.org/1");
+    assert_eq!(links["links"][0]["url"], "http://example.org/2");
+    assert_eq!(json(&service, "/next?n=5")["next"][0]["score"], 0.5);
+    assert_eq!(
+        get(&service, "/next?to=plain"),
+        (200, "http://example.org/new\n".into())
+    );
+    let (status, page) = get(&service, "/");
+    assert!(status == 200 && page.contains("<title>cashrank</title>"));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_a_reason() {
+    let service = start(Limits::default());
+    for (path, status, reason) in [
+        ("/nothing", 404, "/status"),
+        ("/top?n=0", 400, "1 to 1000"),
+        ("/top?n=1001", 400, "1 to 1000"),
+        ("/top?m=1", 400, "there is no such parameter"),
+        ("/status?x=1", 400, "no such parameter"),
+        ("/rank", 400, "which page"),
+        ("/links", 400, "which page"),
+        ("/links?url=http://unknown.example/", 404, "not known"),
+        ("/next?strategy=best", 400, "strategy"),
+        ("/next?to=csv", 400, "json or plain"),
+    ] {
+        let (found, body) = get(&service, path);
+        let error: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(found, status, "{path}");
+        assert!(
+            error["error"].as_str().unwrap().contains(reason),
+            "{path}: {body}"
+        );
+    }
+    let many = format!("/rank?{}", "url=a&".repeat(101));
+    assert_eq!(get(&service, &many).0, 400);
+    for method in ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH"] {
+        let request =
+            format!("{method} /top HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        assert!(
+            exchange(&service, &request).starts_with("HTTP/1.1 405"),
+            "{method}"
+        );
+    }
+}
+
+/// The text format: names, then one value a line; labels with what would end them escaped.
+#[test]
+fn prometheus_reads_the_metrics() {
+    let service = start(Limits::default());
+    let (status, body) = get(&service, "/metrics");
+    assert_eq!(status, 200);
+    for line in [
+        "# TYPE cashrank_records_total counter",
+        "cashrank_records_total 7",
+        r#"cashrank_skipped_total{reason="bad \"url\"\n"} 3"#,
+        "cashrank_frontier_pages 4",
+        "cashrank_bound_l1 0.25",
+        "cashrank_ingesting 0",
+    ] {
+        assert!(
+            body.lines().any(|found| found == line),
+            "{line:?} in {body}"
+        );
+    }
+    for line in body.lines().filter(|line| !line.starts_with('#')) {
+        let (_, value) = line.rsplit_once(' ').unwrap();
+        assert!(value.parse::<f64>().is_ok(), "{line}");
+    }
+}
+
+#[test]
+fn other_addresses_need_a_token() {
+    let open = Options::new(([0, 0, 0, 0], 0).into());
+    let refused = Service::start(open, Arc::new(fixed()));
+    assert_eq!(
+        refused.unwrap_err().kind(),
+        std::io::ErrorKind::PermissionDenied
+    );
+
+    let options = Options {
+        token: Some(Token::new("0123456789abcdef").unwrap()),
+        ..Options::new(([127, 0, 0, 1], 0).into())
+    };
+    let service = Service::start(options, Arc::new(fixed())).unwrap();
+    let with = |header: &str| {
+        exchange(
+            &service,
+            &format!(
+                "GET /status HTTP/1.1\r\nHost: any.example\r\nConnection: close\r\n{header}\r\n"
+            ),
+        )
+    };
+    let without = with("");
+    assert!(without.starts_with("HTTP/1.1 401") && without.contains("www-authenticate: Basic"));
+    assert!(!without.contains("records"));
+    assert!(with("Authorization: Bearer 0123456789abcdee\r\n").starts_with("HTTP/1.1 401"));
+    assert!(with("Authorization: Bearer 0123456789abcdef\r\n").starts_with("HTTP/1.1 200"));
+}
+
+/// A site whose name points to this machine has a browser send its own name.
+#[test]
+fn names_of_others_are_refused() {
+    let service = start(Limits::default());
+    let named = |host: &str| {
+        exchange(
+            &service,
+            &format!("GET /status HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"),
+        )
+    };
+    assert!(named("evil.example").starts_with("HTTP/1.1 421"));
+    assert!(named(&service.address().to_string()).starts_with("HTTP/1.1 200"));
+}
+
+/// Short deadlines, for tests of what happens after them.
+fn hurried() -> Limits {
+    Limits {
+        header_time: Duration::from_millis(300),
+        idle_time: Duration::from_millis(600),
+        write_time: Duration::from_millis(300),
+        ..Limits::default()
+    }
+}
+
+/// The service closes a connection on which nothing, or a request without an end, comes.
+#[test]
+fn slow_requests_are_cut_off() {
+    let service = start(hurried());
+    for begun in [
+        "",
+        "G",
+        "GET /status HTTP/1.1\r\nHost: localhost\r\nX: ",
+        "PRI * HTTP/2.0\r\n",
+    ] {
+        let mut stream = connect(&service);
+        stream.write_all(begun.as_bytes()).unwrap();
+        let mut rest = Vec::new();
+        // Whether it says why or not: it ends.
+        let _ = stream.read_to_end(&mut rest);
+        assert!(
+            !String::from_utf8_lossy(&rest).contains("200 OK"),
+            "{begun:?}"
+        );
+    }
+    // A byte now and then is no help.
+    let mut stream = connect(&service);
+    let started = Instant::now();
+    while stream.write_all(b"x").is_ok() {
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(started.elapsed() < PATIENCE, "still open");
+    }
+    assert_eq!(get(&service, "/status").0, 200);
+}
+
+#[test]
+fn huge_requests_are_cut_off() {
+    let service = start(Limits::default());
+    // Headers without an end.
+    let mut stream = connect(&service);
+    let _ = stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n");
+    let line = format!("X-Long: {}\r\n", "y".repeat(1 << 10));
+    let mut sent = 0;
+    while sent < 64 << 20 && stream.write_all(line.as_bytes()).is_ok() {
+        sent += line.len();
+    }
+    assert!(sent < 64 << 20, "{sent} bytes of headers were taken");
+    // A body, which no question has: it is not read.
+    let mut stream = connect(&service);
+    let head = "POST /top HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000000\r\n\r\n";
+    stream.write_all(head.as_bytes()).unwrap();
+    let block = vec![0; 1 << 20];
+    let mut sent = 0;
+    while sent < 256 << 20 && stream.write_all(&block).is_ok() {
+        sent += block.len();
+    }
+    assert!(sent < 256 << 20, "{sent} bytes of a body were taken");
+    assert_eq!(get(&service, "/status").0, 200);
+}
+
+/// However many connect and say nothing, the next one gets its answer, once their time is up.
+#[test]
+fn a_thousand_silent_connections_keep_nobody_out() {
+    let service = start(Limits {
+        connections: 64,
+        ..hurried()
+    });
+    let mut silent = Vec::new();
+    for _ in 0..1000 {
+        // The queue of the system may be full: what is refused there needs no test.
+        let address: SocketAddr = service.address();
+        match TcpStream::connect_timeout(&address, Duration::from_millis(200)) {
+            Ok(stream) => silent.push(stream),
+            Err(_) => break,
+        }
+    }
+    assert!(silent.len() > 64);
+    drop(silent.split_off(silent.len().min(400)));
+    assert_eq!(get(&service, "/status").0, 200);
+}
+
+/// Asks for answers and takes none of them: the service must not keep what it cannot send.
+#[test]
+fn answers_that_nobody_takes_are_dropped() {
+    let service = start(hurried());
+    let mut stream = connect(&service);
+    let request = b"GET /top?n=30 HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let mut sent = 0usize;
+    while sent < 64 << 20 && stream.write_all(request).is_ok() {
+        sent += request.len();
+    }
+    assert!(
+        sent < 64 << 20,
+        "{sent} bytes of requests were taken, and no answer"
+    );
+    assert_eq!(get(&service, "/status").0, 200);
+}
+
+/// A backend that takes its time, and counts how many ask at once.
+#[derive(Default)]
+struct Slow {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Slow {
+    fn answer<T: Default>(&self) -> Result<T> {
+        let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(now, Ordering::SeqCst);
+        std::thread::sleep(Duration::from_millis(100));
+        self.now.fetch_sub(1, Ordering::SeqCst);
+        Ok(T::default())
+    }
+}
+
+impl Backend for Slow {
+    fn status(&self) -> Result<Status> {
+        self.answer()
+    }
+    fn top(&self, _: usize) -> Result<Top> {
+        self.answer()
+    }
+    fn rank(&self, _: &[String]) -> Result<Vec<Rank>> {
+        self.answer()
+    }
+    fn links(&self, _: &str, _: usize) -> Result<Links> {
+        self.answer()
+    }
+    fn movers(&self, _: usize) -> Result<Movers> {
+        panic!("a backend that fails")
+    }
+    fn hosts(&self, _: usize) -> Result<Vec<Host>> {
+        Err(Problem::Failed("the disk is broken".into()))
+    }
+    fn next(&self, _: &NextQuery) -> Result<Vec<NextPage>> {
+        self.answer()
+    }
+    fn version(&self) -> Option<String> {
+        None
+    }
+    fn canonical(&self, url: &str) -> String {
+        url.into()
+    }
+    fn tell(&self, _: &str) {}
+}
+
+#[test]
+fn work_is_bounded_and_the_rest_is_told_to_come_later() {
+    let backend = Arc::new(Slow::default());
+    let options = Options {
+        limits: Limits {
+            workers: 2,
+            waiting: 4,
+            ..Limits::default()
+        },
+        ..Options::new(([127, 0, 0, 1], 0).into())
+    };
+    let service = Service::start(options, backend.clone()).unwrap();
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let asked: Vec<_> = (0..20)
+            .map(|_| scope.spawn(|| get(&service, "/top").0))
+            .collect();
+        asked
+            .into_iter()
+            .map(|asked| asked.join().unwrap())
+            .collect()
+    });
+    assert!(
+        statuses.iter().all(|status| [200, 503].contains(status)),
+        "{statuses:?}"
+    );
+    assert!(
+        statuses.iter().filter(|&&status| status == 200).count() >= 6,
+        "{statuses:?}"
+    );
+    assert!(backend.most.load(Ordering::SeqCst) <= 2);
+    // A failure, and even a panic, is an answer, and takes no place for good.
+    for _ in 0..8 {
+        assert_eq!(get(&service, "/hosts").0, 500);
+        assert_eq!(get(&service, "/movers").0, 500);
+    }
+    assert_eq!(get(&service, "/top").0, 200);
+}
+
+#[test]
+fn requests_have_a_pace() {
+    let service = start(Limits {
+        requests_per_second: 5,
+        ..Limits::default()
+    });
+    let statuses: Vec<u16> = (0..50).map(|_| get(&service, "/status").0).collect();
+    assert!(
+        statuses[..5].iter().all(|&status| status == 200),
+        "{statuses:?}"
+    );
+    assert!(statuses.contains(&429), "{statuses:?}");
+}
+
+/// Bytes that are no HTTP, and frames of HTTP/2 that break its rules.
+#[test]
+fn what_is_no_http_is_dropped() {
+    let service = start(hurried());
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    let framed = |frame: &[u8]| [&preface, frame].concat();
+    for bytes in [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 a TLS greeting goes here".to_vec(),
+        vec![0; 1 << 16],
+        vec![0xff; 1 << 16],
+        // A frame of 16 MB; settings on a stream; data on a stream that is not open; headers that do not decode.
+        framed(b"\xff\xff\xff\x00\x00\x00\x00\x00\x01"),
+        framed(b"\x00\x00\x00\x04\x00\x00\x00\x00\x01"),
+        framed(b"\x00\x00\x01\x00\x00\x00\x00\x00\x01x"),
+        framed(b"\x00\x00\x04\x01\x05\x00\x00\x00\x01\xff\xff\xff\xff"),
+    ] {
+        let mut stream = connect(&service);
+        let _ = stream.write_all(&bytes);
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+    }
+    assert_eq!(get(&service, "/status").0, 200);
+}
+
+#[test]
+fn a_service_that_is_stopped_frees_its_address() {
+    let service = start(Limits::default());
+    let address = service.address();
+    let _open = connect(&service);
+    service.stop();
+    assert!(TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_err());
+}

@@ -1,0 +1,287 @@
+//! The service: a store at rest, and beside an ingest. On this machine only.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::{Lab, Running, await_that, crawl};
+
+/// Waits for the line that says where it serves. What else is said is read and dropped, so that the pipe never fills.
+fn address(running: &mut Running) -> SocketAddr {
+    let mut lines = BufReader::new(running.child.stderr.take().unwrap()).lines();
+    let said = lines.by_ref().map_while(Result::ok).find_map(|line| {
+        line.strip_prefix("serving at http://")?
+            .strip_suffix('/')?
+            .parse()
+            .ok()
+    });
+    std::thread::spawn(move || lines.for_each(drop));
+    said.expect("it says where it serves")
+}
+
+fn get(address: SocketAddr, path: &str) -> (u16, Vec<u8>) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let end = answer
+        .windows(4)
+        .position(|four| four == b"\r\n\r\n")
+        .unwrap();
+    let status = String::from_utf8_lossy(&answer[9..12]).parse().unwrap();
+    (status, answer[end + 4..].to_vec())
+}
+
+#[track_caller]
+fn ask(address: SocketAddr, path: &str) -> Value {
+    let (status, body) = get(address, path);
+    assert_eq!(status, 200, "{path}: {}", String::from_utf8_lossy(&body));
+    serde_json::from_slice(&body).unwrap()
+}
+
+fn encoded(url: &str) -> String {
+    url.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+#[test]
+fn a_store_at_rest_is_told_as_the_commands_tell_it() {
+    let lab = Lab::new();
+    lab.file("a.jsonl", crawl(1, 300).concat());
+    lab.file("b.jsonl", crawl(2, 300).concat());
+    lab.run("ingest a.jsonl --store s");
+    lab.run("ingest a.jsonl b.jsonl --store s");
+    let mut serving = lab.start("serve --store s --listen 127.0.0.1:0");
+    let address = address(&mut serving);
+
+    let top = lab.run("top -n 50 --json --store s").exits(0).json();
+    let told = ask(address, "/top?n=50");
+    assert_eq!(told["top"], top["top"]);
+    assert_eq!(
+        (&told["pages"], &told["bound_l1"]),
+        (&top["pages"], &top["bound_l1"])
+    );
+    let stat = lab.stat("s");
+    let status = ask(address, "/status");
+    for field in [
+        "records",
+        "links",
+        "pages",
+        "visited",
+        "gone",
+        "unchanged",
+        "failed",
+        "bound_l1",
+        "turnovers",
+    ] {
+        assert_eq!(status[field], stat[field], "{field}");
+    }
+    let skipped = status["skipped"].as_object().unwrap().values();
+    assert_eq!(
+        skipped.map(|n| n.as_u64().unwrap()).sum::<u64>(),
+        stat["skipped"].as_u64().unwrap()
+    );
+    assert_eq!(status["history"].as_array().unwrap().len(), 2);
+    assert_eq!(status["reading"], Value::Null);
+
+    for page in top["top"].as_array().unwrap() {
+        let url = page["url"].as_str().unwrap();
+        let rank = lab
+            .run(&format!("rank {url} --json --store s"))
+            .exits(0)
+            .json();
+        assert_eq!(
+            ask(address, &format!("/rank?url={}", encoded(url)))["pages"][0],
+            rank
+        );
+    }
+    let unknown = ask(address, "/rank?url=http%3A%2F%2Funknown.example%2F");
+    assert_eq!(unknown["pages"][0]["known"], false);
+
+    // What moved: the sum over what rose and fell is that of `compare`, list by list.
+    let movers = ask(address, "/movers?n=1000");
+    let names: Vec<String> = std::fs::read_dir(lab.path("s/snapshots"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".snapshot"))
+        .collect();
+    assert!(names.contains(&movers["from"].as_str().unwrap().to_owned()));
+    assert!(names.contains(&movers["to"].as_str().unwrap().to_owned()));
+    let change = |page: &Value| {
+        page["importance"].as_f64().unwrap_or(0.0)
+            - page["importance_before"].as_f64().unwrap_or(0.0)
+    };
+    let changes: Vec<f64> = movers["movers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(change)
+        .collect();
+    assert!(changes.is_sorted_by(|a, b| a.abs() >= b.abs()));
+    // Importance is a share: what some gained, others lost, as far as the list goes; here it has all pages.
+    assert!(changes.iter().sum::<f64>().abs() < 1e-9);
+
+    let hosts = ask(address, "/hosts?n=1000");
+    let sum = hosts["hosts"].as_array().unwrap().iter();
+    let sum: f64 = sum.map(|host| host["importance"].as_f64().unwrap()).sum();
+    assert!(
+        (sum - 1.0).abs() < 1e-9,
+        "all pages are on some host: {sum}"
+    );
+
+    serving.signal("TERM");
+    await_that("it ends", || serving.child.try_wait().unwrap().is_some());
+}
+
+#[test]
+fn an_ingest_answers_while_it_reads_and_gives_the_same_snapshot() {
+    let lab = Lab::new();
+    let lines = crawl(3, 400);
+    let all = lab.file("all.jsonl", lines.concat());
+    assert!(all.exists());
+    lab.run("ingest all.jsonl --store plain");
+
+    let mut ingest =
+        lab.start("ingest - --format records --store s --serve 127.0.0.1:0 --snapshot-every 100");
+    let address = address(&mut ingest);
+    let status = ask(address, "/status");
+    assert_eq!(
+        (&status["records"], &status["snapshot"]),
+        (&json!(0), &Value::Null)
+    );
+    assert_eq!(get(address, "/top").0, 503, "there is no snapshot yet");
+
+    ingest.write(lines[..250].concat().as_bytes());
+    await_that("a snapshot is told of", || {
+        ask(address, "/status")["snapshot"] != Value::Null
+    });
+    await_that("records are counted", || {
+        ask(address, "/status")["records"].as_u64().unwrap() >= 100
+    });
+    assert_eq!(ask(address, "/status")["reading"]["inputs"], 1);
+    assert!(!ask(address, "/top")["top"].as_array().unwrap().is_empty());
+    // A client that asks and takes nothing, and one that says nothing, are there to the end.
+    let _silent = TcpStream::connect(address).unwrap();
+    let mut deaf = TcpStream::connect(address).unwrap();
+    deaf.write_all(
+        "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            .repeat(50)
+            .as_bytes(),
+    )
+    .unwrap();
+
+    ingest.write(lines[250..].concat().as_bytes());
+    drop(ingest.stdin.take());
+    await_that("it ends", || ingest.child.try_wait().unwrap().is_some());
+    assert!(TcpStream::connect(address).is_err());
+    assert_eq!(lab.snapshot("s"), lab.snapshot("plain"));
+}
+
+#[test]
+fn bad_use_is_refused() {
+    let lab = Lab::new();
+    lab.run("serve --store none")
+        .exits(2)
+        .says(&["none", "no cashrank store"]);
+    lab.file("a.jsonl", crawl(1, 30).concat());
+    lab.run("ingest a.jsonl --store s");
+    lab.run("serve --store s --listen 0.0.0.0:0")
+        .exits(2)
+        .says(&["0.0.0.0", "--token-file"]);
+    lab.run("ingest a.jsonl --store s --serve [::]:0")
+        .exits(2)
+        .says(&["--token-file"]);
+    lab.file("short", "secret\n");
+    lab.run("serve --store s --listen 127.0.0.1:0 --token-file short")
+        .exits(2)
+        .says(&["short", "16"]);
+    lab.run("serve --store s --listen 127.0.0.1:0 --token-file absent")
+        .exits(7)
+        .says(&["absent"]);
+    lab.run("serve --store s --listen here").exits(2);
+}
+
+/// The browser, if there is one; else says so.
+fn browser() -> Option<Command> {
+    let named = std::env::var_os("CASHRANK_CHROMIUM");
+    let names = named.into_iter().chain([
+        "chromium".into(),
+        "chromium-browser".into(),
+        "google-chrome".into(),
+    ]);
+    for name in names {
+        let mut version = Command::new(&name);
+        version
+            .arg("--version")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        if version.status().is_ok_and(|status| status.success()) {
+            let mut browser = Command::new(name);
+            browser.args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--no-first-run",
+                "--no-proxy-server",
+            ]);
+            return Some(browser);
+        }
+    }
+    eprintln!("SKIPPED: no chromium (CASHRANK_CHROMIUM names it if it is not on the PATH)");
+    None
+}
+
+/// A real browser shows the page: what is in the store, as text, whatever is in it.
+#[test]
+fn the_page_is_shown_by_a_browser() {
+    let Some(mut browser) = browser() else {
+        return;
+    };
+    let lab = Lab::new();
+    // A node name may be anything, markup too.
+    let evil = "<img src=x onerror=\"document.title='broken'\">";
+    let first = format!("http://a.example/\thttp://b.example/\nhttp://b.example/\t{evil}\n");
+    lab.file("a.tsv", &first);
+    lab.file(
+        "b.tsv",
+        format!("{evil}\thttp://a.example/\nhttp://c.example/\thttp://b.example/\n"),
+    );
+    lab.run("ingest a.tsv --format adjacency --store s")
+        .exits(0);
+    lab.run("ingest a.tsv b.tsv --format adjacency --store s")
+        .exits(0);
+    let mut serving = lab.start("serve --store s --listen 127.0.0.1:0");
+    let address = address(&mut serving);
+    let shown = browser
+        .arg(format!("--user-data-dir={}", lab.path("profile").display()))
+        .args(["--virtual-time-budget=9000", "--dump-dom"])
+        .arg(format!("http://{address}/"))
+        .stderr(Stdio::null())
+        .output()
+        .unwrap();
+    let dom = String::from_utf8(shown.stdout).unwrap();
+    assert!(dom.contains("<title>cashrank</title>"), "{dom}");
+    for text in [
+        "pages known",
+        "no ingest here",
+        "http://b.example/</a>",
+        "moved most",
+        "most important pages",
+    ] {
+        assert!(
+            dom.to_lowercase().contains(text),
+            "{text:?} is not in {dom}"
+        );
+    }
+    assert!(dom.contains("&lt;img src=x"), "{dom}");
+    assert!(!dom.contains("<img"), "{dom}");
+    // Four pages are known: the tile says so.
+    assert!(dom.contains("<b>4</b><span>pages known</span>"), "{dom}");
+}
