@@ -1,6 +1,8 @@
 //! Spooled streams through the library: a sender that keeps only what was not acknowledged, and
 //! streams that break off anywhere, end with the snapshot of an undisturbed run over a file.
 
+#[path = "spool/again.rs"]
+mod again;
 #[path = "spool/broken.rs"]
 mod broken;
 #[path = "common/crawl.rs"]

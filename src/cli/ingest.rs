@@ -39,7 +39,12 @@ Examples:
   crawler --log - | cashrank ingest - --store ranks --snapshot-every 60s --serve 127.0.0.1:8642
   cashrank ingest crawl.cza --store ranks --correction --repeat 50 --until 1e-4
 The same command again goes on where the last one was stopped; a longer list of files or a higher
---repeat goes on from there. Settings not given are those of the store.";
+--repeat goes on from there. Settings not given are those of the store.
+
+A stream may be sent again from its start after whatever happened: nothing is counted twice. If it was
+read to its end, that is said; if it begins with all of the last one, only what follows is counted; if
+it differs anywhere, it is another stream, and all of it is. One that ends early, and so may be either,
+is refused, as is one that differs only after 16 MiB. --new-stream counts any stream, from its start.";
 
 /// Read crawl records into a store, and publish ranking snapshots.
 #[derive(clap::Args)]
@@ -135,7 +140,8 @@ pub struct Args {
     /// Make the spool durable so often: a time like 1s [default: 1s].
     #[arg(long, value_name = "TIME", requires = "spool", value_parser = time)]
     ack_every: Option<Duration>,
-    /// Take standard input for a new stream, though the last one did not end; drop its spool.
+    /// Take standard input for a new stream, though the last one did not end, or begins with the same bytes; drop
+    /// its spool.
     #[arg(long, conflicts_with = "resume")]
     new_stream: bool,
     /// Take standard input for the last stream again, though it had ended: from its start, or with
@@ -532,6 +538,16 @@ impl Observer for Talk {
             Note::Completing { pass } => format!(
                 "all inputs of pass {pass} were read before; going on with its completion (--complete)"
             ),
+            Note::ReadBefore { bytes } => format!(
+                "-: these {} bytes are the stream that was read last: nothing of it is counted again \
+                 (--new-stream counts it as another)",
+                thousands(bytes)
+            ),
+            Note::GoesOn => {
+                "-: begins with all of the stream that was read last: only what follows is counted \
+                             (--new-stream counts all of it as another)"
+                    .into()
+            }
             Note::Checking { input } => {
                 format!("{input}: checking that it is what was read before")
             }

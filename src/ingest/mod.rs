@@ -6,6 +6,7 @@
 //!
 //! [`convert`] reads in the same way, and writes a crawl archive instead.
 
+mod again;
 mod convert;
 mod input;
 mod plan;
@@ -161,11 +162,12 @@ impl fmt::Debug for StandardInput {
 /// What standard input is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stream {
-    /// After a finished stream a new one; after an unfinished one the same again: from its start,
-    /// or, if it is spooled, from its first byte that is not durable.
+    /// After an unfinished stream the same again: from its start, or, if it is spooled, from its first byte that is
+    /// not durable. After a finished one a new one; but what was read is not counted twice: a stream of the same
+    /// bytes is told and passed over, of one that begins with all of them only what follows is counted.
     #[default]
     Auto,
-    /// A new stream.
+    /// A new stream, whatever was read before.
     New,
     /// The last stream again, though it may have ended before.
     Again,
@@ -261,6 +263,13 @@ pub enum Note<'a> {
         /// The pass, from 1.
         pass: u32,
     },
+    /// Standard input is the stream that was read last, to the byte: nothing of it is counted again.
+    ReadBefore {
+        /// Its bytes, as they were sent.
+        bytes: u64,
+    },
+    /// Standard input begins with all of the stream that was read last: only what follows is counted.
+    GoesOn,
     /// An input read before is checked against what was read.
     Checking {
         /// The input.

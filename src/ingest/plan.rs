@@ -17,6 +17,8 @@ pub(super) struct Plan {
     pub inputs: Vec<InputName>,
     /// All was read before.
     pub finished: bool,
+    /// All was read before if standard input is what was read; else this is to be said.
+    pub unless_read_before: Option<String>,
 }
 
 fn refused<T>(what: impl Into<String>) -> Result<T> {
@@ -37,6 +39,7 @@ pub(super) fn plan(
             progress,
             inputs: job.inputs.clone(),
             finished: false,
+            unless_read_before: None,
         });
     }
     if job.inputs == [InputName::Stdin] {
@@ -103,7 +106,8 @@ fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolStanding>) -> Re
         return replayed_stream(job, progress);
     }
     if progress.complete && progress.finished {
-        return refused("this store was completed (--complete): a stream cannot follow");
+        let what = "this store was completed (--complete): a stream cannot follow";
+        return unless_read_before(job, progress, what);
     }
     if progress.completing.is_some() {
         if job.stream == Stream::New {
@@ -113,6 +117,7 @@ fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolStanding>) -> Re
             inputs: vec![InputName::Stdin; begun],
             progress,
             finished: false,
+            unless_read_before: None,
         });
     }
     if !progress.finished && !last_is_stream {
@@ -160,6 +165,7 @@ fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolStanding>) -> Re
         progress,
         inputs,
         finished: false,
+        unless_read_before: None,
     })
 }
 
@@ -176,13 +182,15 @@ fn replayed_stream(job: &Job, mut progress: Progress) -> Result<Plan> {
             progress,
             inputs: job.inputs.clone(),
             finished: true,
+            unless_read_before: None,
         });
     }
     if progress.finished || !of_stream {
-        return refused(
-            "a store that replays (--repeat) reads no stream after its first inputs; use another \
-             --store",
-        );
+        let what = "a store that replays (--repeat) reads no stream after its first inputs; use another --store";
+        return match of_stream && job.repeat == progress.repeat {
+            true => unless_read_before(job, progress, what),
+            false => refused(what),
+        };
     }
     if job.stream == Stream::New {
         return refused("--new-stream: a stream that is replayed (--repeat) needs another --store");
@@ -198,6 +206,22 @@ fn replayed_stream(job: &Job, mut progress: Progress) -> Result<Plan> {
         progress,
         inputs: job.inputs.clone(),
         finished: false,
+        unless_read_before: None,
+    })
+}
+
+/// All is done, if standard input is the stream that was read last; else it is refused.
+fn unless_read_before(job: &Job, progress: Progress, what: &str) -> Result<Plan> {
+    let last = progress.inputs.len() as u64 - 1;
+    let known = progress.stream.as_ref();
+    if job.stream != Stream::Auto || known.is_none_or(|stream| stream.input != last) {
+        return refused(what);
+    }
+    Ok(Plan {
+        inputs: job.inputs.clone(),
+        progress,
+        finished: true,
+        unless_read_before: Some(what.into()),
     })
 }
 
@@ -280,6 +304,7 @@ fn files(job: &Job, mut progress: Progress, observer: &mut dyn Observer) -> Resu
         finished: progress.finished,
         progress,
         inputs: job.inputs.clone(),
+        unless_read_before: None,
     })
 }
 

@@ -7,6 +7,7 @@ mod budget;
 mod complete;
 mod replayed;
 mod schedule;
+mod stream;
 mod unchanged;
 mod until;
 
@@ -34,7 +35,9 @@ use crate::store::{Disk, Opened, Place, Progress, Spooled, Store, Unverified};
 use crate::{Error, Result};
 use ahead::Ahead;
 use archive::Following;
+use begin::Beginning;
 use schedule::{Publishing, Reached};
+use stream::SigningInput;
 use unchanged::Stamp;
 
 /// Entries that the engine looks ahead at.
@@ -59,6 +62,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         progress,
         ..
     } = opened;
+    let was_finished = progress.finished;
     let found = spooling::found(&*disk, job)?;
     let plan = plan(job, progress.clone(), found, observer)?;
     let spooling = Spooling::open(job, &disk, &plan, &progress, found)?;
@@ -66,6 +70,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         progress,
         inputs,
         finished,
+        unless_read_before,
     } = plan;
     let published_at = snapshot::latest_counters(&*disk, &job.store);
     snapshot::check_not_newer(&*disk, &job.store, engine.counters())?;
@@ -88,6 +93,8 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         publishing: None,
         published: None,
         spooling,
+        signing: None,
+        begun: false,
         published_at,
         due_at: engine.counters().records,
         ungrouped: 0,
@@ -103,6 +110,13 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
     run.tell_memory();
     run.release_rows()?;
     let dropped = run.tell_rows();
+    // The snapshot at the end of what was read before, if a kill came before it.
+    if was_finished && run.owes_snapshot() {
+        run.final_snapshot()?;
+    }
+    if let Some(refusal) = unless_read_before {
+        return run.expect_read_before(refusal);
+    }
     run.progress.finished |= run.is_between_passes() && run.is_near_enough()?;
     if (finished || run.progress.finished)
         && !run.owes_snapshot()
@@ -132,6 +146,10 @@ struct Run<'a> {
     publishing: Option<Publishing>,
     /// Before the engine too: it writes into the store.
     spooling: Option<Spooling>,
+    /// Of the stream that is read or was read last, if it was from its first byte.
+    signing: Option<SigningInput>,
+    /// An input was begun: what is known is more than the last checkpoint.
+    begun: bool,
     /// What passes before read; before the engine as well.
     replay: Replay,
     engine: Engine<Store>,
@@ -166,6 +184,8 @@ struct Run<'a> {
 enum Ended {
     Whole,
     Stopped,
+    /// It was read before, all of it, and nothing is to do.
+    ReadBefore,
 }
 
 impl Run<'_> {
@@ -184,6 +204,7 @@ impl Run<'_> {
                 match self.input(&input) {
                     Ok(Ended::Whole) => {}
                     Ok(Ended::Stopped) => return self.stop(),
+                    Ok(Ended::ReadBefore) => return self.read_before(),
                     Err(error) => return Err(self.bad_end(error)),
                 }
             }
@@ -208,7 +229,11 @@ impl Run<'_> {
     }
 
     fn stop(mut self) -> Result<Outcome> {
-        self.checkpoint()?;
+        match &self.spooling {
+            _ if self.begun => self.checkpoint()?,
+            Some(spooling) => spooling.before_checkpoint()?,
+            None => {}
+        }
         self.finish_publishing()?;
         Ok(self.outcome(false, true))
     }
@@ -279,12 +304,15 @@ impl Run<'_> {
     /// Reads one input from the current place on.
     fn input(&mut self, name: &InputName) -> Result<Ended> {
         let begun = match self.take_ahead() {
-            Some(begun) => Some(begun),
+            Some(begun) => Beginning::Begun(Box::new(begun)),
             None => self.begin_here(name)?,
         };
-        let Some(mut begun) = begun else {
-            return Ok(Ended::Stopped);
+        let mut begun = match begun {
+            Beginning::Begun(begun) => begun,
+            Beginning::Stopped => return Ok(Ended::Stopped),
+            Beginning::ReadBefore => return Ok(Ended::ReadBefore),
         };
+        self.begun = true;
         warn(name, begun.format, self.observer);
         if !begun.replayed {
             self.begin_keeping(name, begun.compressed_len);
@@ -574,6 +602,9 @@ impl Run<'_> {
         let torn = reading.torn.filter(|_| *reading.input == InputName::Stdin);
         let (mut end, mut restart) = torn.unwrap_or((whole, self.restart()));
         let taken = self.spooling.as_ref().map(Spooling::taken);
+        if *reading.input == InputName::Stdin {
+            self.end_signature(taken);
+        }
         let spooling = self.is_spooling(self.progress.input);
         let input = &mut self.progress.inputs[self.progress.input as usize];
         if spooling {

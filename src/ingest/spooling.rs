@@ -12,7 +12,7 @@ use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 
 use super::plan::Plan;
 use super::{Job, Stream};
-use crate::source::{Compression, InputName, Restart, Source};
+use crate::source::{Compression, InputName, Restart};
 use crate::store::{
     Disk, Place, Progress, Spool, SpoolReader, SpoolStanding, Spooled, remove_spool, spool_standing,
 };
@@ -145,15 +145,15 @@ impl Spooling {
         })
     }
 
-    /// Opens the stream at `place` (of which `begun` tells, if a checkpoint knows it): what the
-    /// spool holds, and then, in the first pass, `stdin`. Waits for its first bytes.
-    pub fn source(
+    /// The stream at `place` (of which `begun` tells, if a checkpoint knows it): what the spool holds, and then, in
+    /// the first pass, `stdin`; and where in the stream that begins.
+    pub fn reader(
         &self,
         job: &Job,
         first_pass: bool,
         place: Place,
         begun: Option<Spooled>,
-    ) -> Result<impl FnOnce() -> Result<Source> + Send + 'static> {
+    ) -> Result<(Box<dyn Read + Send>, Option<Restart>)> {
         if !first_pass {
             // The reader ends where what is durable does, and that must be the stream's end.
             self.spool.sync()?;
@@ -179,8 +179,7 @@ impl Spooling {
                 spool: self.spool.clone(),
             }),
         };
-        let (limits, options) = (job.limits.clone(), job.source.clone());
-        Ok(move || Source::live(InputName::Stdin, reader, from, &limits, &options))
+        Ok((reader, from))
     }
 
     /// Bytes since the stream's start that are durable.

@@ -16,6 +16,7 @@ mod parts;
 mod record;
 mod rel;
 mod restart;
+pub(crate) mod signature;
 
 pub use batch::{Batch, Entry, LinkCounts, What};
 pub use class::{LinkClass, SelfLinks};
@@ -34,3 +35,4 @@ pub use record::{Link, Names, Parsed, Reason, Record, Time};
 pub(crate) use record::{is_redirect, keep};
 pub use rel::Rel;
 pub use restart::{Compression, Restart};
+pub use signature::{Signature, SignedInput};

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::identity::Identity;
@@ -108,6 +109,24 @@ impl Manifest {
             false => Err("the manifest is longer than it should be".into()),
         }
     }
+}
+
+/// A value's bytes, behind 8 that are free for the seal.
+pub(crate) fn to_bytes(value: &impl Serialize) -> std::result::Result<Vec<u8>, String> {
+    let mut bytes = vec![0; 8];
+    bincode::serde::encode_into_std_write(value, &mut bytes, CODING)
+        .map_err(|error| error.to_string())?;
+    Ok(bytes)
+}
+
+/// The value that an unsealed one tells.
+pub(crate) fn from_bytes<T: DeserializeOwned>(content: &[u8]) -> std::result::Result<T, String> {
+    let (value, len) = bincode::serde::decode_from_slice(content, CODING)
+        .map_err(|error| format!("cannot be read: {error}"))?;
+    if len != content.len() {
+        return Err("is longer than it should be".into());
+    }
+    Ok(value)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::Restart;
+use crate::model::{Restart, SignedInput};
 
 /// The inputs of a store, and the place reached in them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +26,9 @@ pub struct Progress {
     pub finished: bool,
     /// Records were applied that could not be verified, and no snapshot may be published yet.
     pub unverified: Option<Unverified>,
+    /// What the last stream is known by when it is sent again. A value of its own in the store.
+    #[serde(skip)]
+    pub stream: Option<SignedInput>,
 }
 
 /// One input.
@@ -82,6 +85,7 @@ impl Default for Progress {
             completing: None,
             finished: false,
             unverified: None,
+            stream: None,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! | table | key | value |
 //! |---|---|---|
 //! | `manifest` | `"manifest"` | see `manifest.rs`, sealed |
+//! | `manifest` | `"stream"` | what the last stream is known by, sealed; absent where none was read |
 //! | `chunks` | chunk u64 | slot u8, hash u64, sealed |
 //! | `correction chunks` | chunk u64 | the same |
 //! | `history` | (run u64, block u64) | rows, sealed |
@@ -22,7 +23,7 @@ use redb::{Database, Key, ReadableDatabase, ReadableTable, StorageBackend, Table
 use super::blocks::{Entry, Packer, Seal, seal, unpack, unseal};
 use super::chunks::{Layout, Slot, slots_sum};
 use super::fence::{Fence, Held};
-use super::manifest::{Manifest, Run};
+use super::manifest::{self, Manifest, Run};
 use super::overlay::Overlay;
 use crate::disk::{Disk, DiskFile};
 use crate::engine::{Admissions, Blocks, Row, Rows};
@@ -35,6 +36,7 @@ const ADMISSIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("admiss
 
 /// What the values are sealed under.
 const MANIFEST_SEAL: Seal<0> = Seal("manifest", []);
+const STREAM_SEAL: Seal<0> = Seal("stream", []);
 
 fn chunks(layout: &'static Layout) -> TableDefinition<'static, u64, &'static [u8]> {
     TableDefinition::new(layout.table)
@@ -281,7 +283,14 @@ impl Writing {
     pub fn commit(self, manifest: &Manifest) -> Result<()> {
         let value = manifest.to_bytes().map_err(Error::Refused)?;
         let value = seal(MANIFEST_SEAL, value);
-        insert(&self.fence, &mut self.table(MANIFEST)?, "manifest", &value)?;
+        let mut table = self.table(MANIFEST)?;
+        insert(&self.fence, &mut table, "manifest", &value)?;
+        if let Some(stream) = &manifest.progress.stream {
+            let value = manifest::to_bytes(stream).map_err(Error::Refused)?;
+            let value = seal(STREAM_SEAL, value);
+            insert(&self.fence, &mut table, "stream", &value)?;
+        }
+        drop(table);
         let path = self.fence.path();
         self.txn
             .take(|txn| txn.commit().map_err(failed(path, "commit")))
@@ -369,7 +378,16 @@ impl Reading {
         let value = value.ok_or_else(|| self.damaged("it has no manifest"))?;
         let content = unseal(MANIFEST_SEAL, &value)
             .ok_or_else(|| self.damaged("the manifest does not match its checksum"))?;
-        Manifest::from_bytes(content).map_err(|what| self.damaged(what))
+        let mut manifest = Manifest::from_bytes(content).map_err(|what| self.damaged(what))?;
+        let stream = table.with(|table| get(&self.fence, table, "stream"))?;
+        if let Some(value) = stream {
+            let content = unseal(STREAM_SEAL, &value)
+                .ok_or_else(|| self.damaged("a stream's signature does not match its checksum"))?;
+            let stream = manifest::from_bytes(content)
+                .map_err(|what| self.damaged(format!("a stream's signature {what}")))?;
+            manifest.progress.stream = Some(stream);
+        }
+        Ok(manifest)
     }
 
     /// The current slots of so many chunks, which hash to `sum`.

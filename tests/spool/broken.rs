@@ -198,8 +198,13 @@ fn a_replay_reads_the_spool() {
         run(&job).unwrap();
         assert!(lab.snapshot("s") == expected, "{how:?}");
         assert!(lab.segments("s").is_empty(), "all is read");
-        // The plan is finished, and no stream may follow.
-        assert!(matches!(run(&job), Err(Error::Refused(_))));
+        // The plan is finished: nothing is left of the stream, and no other may follow.
+        assert!(run(&job).unwrap().nothing_to_do);
+        let other = Job {
+            repeat: 3,
+            ..lab.job("s", &Sender::new(b"another".to_vec()))
+        };
+        assert!(matches!(run(&other), Err(Error::Refused(_))));
     }
 }
 

@@ -27,20 +27,44 @@ pub(super) struct Begun {
     pub pipeline: Pipeline,
 }
 
+/// How an input began.
+pub(super) enum Beginning {
+    Begun(Box<Begun>),
+    /// Not: stopped from outside.
+    Stopped,
+    /// Not: all of it was read before.
+    ReadBefore,
+}
+
+/// An input that was opened.
+pub(super) enum Opening {
+    Source(Source),
+    /// A stream that begins with all of the one before: only what follows is another.
+    Longer(Source),
+    /// A stream, and all of it was read before.
+    ReadBefore,
+}
+
 impl Run<'_> {
-    /// Begins an input at the current place. `None`: stopped from outside.
-    pub(super) fn begin_here(&mut self, name: &InputName) -> Result<Option<Begun>> {
+    /// Begins an input at the current place.
+    pub(super) fn begin_here(&mut self, name: &InputName) -> Result<Beginning> {
         let at = self.progress.input;
         if self.progress.place == Place::start()
             && let Some(replay) = self.begin_replay(at)?
         {
-            return Ok(Some(replay));
+            return Ok(Beginning::Begun(Box::new(replay)));
         }
         let stamp = Stamp::of(name);
-        let Some(mut source) = self.open(name)? else {
-            return Ok(None);
+        let (mut source, longer) = match self.open(name)? {
+            None => return Ok(Beginning::Stopped),
+            Some(Opening::ReadBefore) => return Ok(Beginning::ReadBefore),
+            Some(Opening::Longer(source)) => (source, true),
+            Some(Opening::Source(source)) => (source, false),
         };
-        let format = self.format(name, &mut source)?;
+        let format = match longer {
+            true => self.pass_over_last()?,
+            false => self.format(name, &mut source)?,
+        };
         let place = self.progress.place;
         if place.offset > 0 {
             self.observer.note(Note::Resuming {
@@ -52,14 +76,15 @@ impl Run<'_> {
         }
         // An archive is read from its start.
         if place.offset > 0 && format != Format::Cza {
-            let spooled = self.spooled(at);
-            let skip = move || match spooled {
+            // What was compared with the stream before is known to be the same, and a spool holds what was read.
+            let is_known = longer || self.spooled(at);
+            let skip = move || match is_known {
                 true => source.pass_to(place.offset).map(|()| source),
                 false => source.skip_to(place.offset, place.prefix).map(|()| source),
             };
             match self.patiently(skip)? {
                 Some(skipped) => source = skipped,
-                None => return Ok(None),
+                None => return Ok(Beginning::Stopped),
             }
         }
         if at == self.progress.inputs.len() as u64 {
@@ -75,7 +100,18 @@ impl Run<'_> {
             });
         }
         let known = self.known_names(at);
-        self.begin(stamp, format, source, known).map(Some)
+        let begun = self.begin(stamp, format, source, known)?;
+        Ok(Beginning::Begun(Box::new(begun)))
+    }
+
+    /// Goes to the end of the stream before; its format.
+    fn pass_over_last(&mut self) -> Result<Format> {
+        let before = self.progress.inputs.last();
+        let (end, format) = before
+            .and_then(|before| Some((before.end?, before.format.parse())))
+            .ok_or_else(|| Error::Refused("-: no stream was read before".into()))?;
+        self.progress.place = end;
+        format
     }
 
     /// What inputs are held to.
@@ -126,7 +162,7 @@ impl Run<'_> {
 
     /// Opens an input, and waits for its first bytes if its format is to be guessed. `None`:
     /// stopped from outside.
-    fn open(&self, name: &InputName) -> Result<Option<Source>> {
+    fn open(&mut self, name: &InputName) -> Result<Option<Opening>> {
         let begun = self.progress.inputs.get(self.progress.input as usize);
         let known = self.job.format.is_some() || begun.is_some();
         let to_head = move |mut source: Source| {
@@ -136,32 +172,16 @@ impl Run<'_> {
             Ok(source)
         };
         if *name == InputName::Stdin {
-            return match &self.spooling {
-                Some(spooling) => {
-                    let begun = begun.and_then(|begun| begun.spooled);
-                    let first = self.progress.pass == 1;
-                    let place = match self.is_archive(self.progress.input) {
-                        true => Place::start(),
-                        false => self.progress.place,
-                    };
-                    let open = spooling.source(self.job, first, place, begun)?;
-                    self.patiently(move || open().and_then(to_head))
-                }
-                None => {
-                    let stream = self.job.stdin.open();
-                    let (limits, options) = (self.job.limits.clone(), self.job.source.clone());
-                    let open =
-                        move || Source::live(InputName::Stdin, stream, None, &limits, &options);
-                    self.patiently(move || open().and_then(to_head))
-                }
-            };
+            return self.open_stream(to_head);
         }
         let (name, limits, options) = (
             name.clone(),
             self.job.limits.clone(),
             self.job.source.clone(),
         );
-        self.patiently(move || Source::open(&name, &limits, &options).and_then(to_head))
+        let opened =
+            self.patiently(move || Source::open(&name, &limits, &options).and_then(to_head))?;
+        Ok(opened.map(Opening::Source))
     }
 
     /// Does what may wait for an input on a thread of its own, so that a stop is heard meanwhile.

@@ -17,6 +17,7 @@ impl Run<'_> {
                 pass: self.progress.pass,
             });
         }
+        self.begun = true;
         self.progress.completing = Some(from);
         for visits in 1.. {
             let Some(next) = self.engine.complete_next(from)? else {

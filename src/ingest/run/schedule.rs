@@ -96,6 +96,7 @@ impl Run<'_> {
         if let Some(spooling) = &self.spooling {
             spooling.before_checkpoint()?;
         }
+        self.note_signature();
         let started = Instant::now();
         checkpoint(&mut self.engine, &self.progress)?;
         self.checkpoints.0 += 1;

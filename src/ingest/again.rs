@@ -1,0 +1,423 @@
+//! Whether a stream is one that was read before.
+//!
+//! Nobody who sends a stream can know whether it was read to its end: a killed process does not say, and neither does
+//! a closed pipe. So the same command with the same stream must be safe at any time. A stream that comes after one
+//! that ended is held back until it differs from that one, whose [`Signature`] the store keeps; then it is another,
+//! and read from its first byte. One that does not differ is the same again: what was read of it is not counted again,
+//! and what follows is. One that is shorter and does not differ is refused, because it may be either.
+//!
+//! What is held back is not much: bytes that both have in common, a sixteenth and a read beyond. Where that is more
+//! than [`HELD`], it is taken for the same stream; should it differ then, it is refused, and nothing of it was counted.
+
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::model::signature::{HEAD, fronts};
+use crate::model::{Signature, human};
+use crate::{Error, Result};
+
+/// Most bytes that are held back.
+const HELD: u64 = 16 << 20;
+/// Bytes of a read while they are held back.
+const READ: usize = 32 << 10;
+
+/// Signs a stream as its bytes come.
+pub(super) struct Signing {
+    signature: Signature,
+    fronts: Box<dyn Iterator<Item = u64> + Send>,
+    next: u64,
+    hash: Xxh3,
+    len: u64,
+}
+
+impl Signing {
+    /// Before the first byte.
+    pub fn new() -> Signing {
+        let mut fronts = fronts();
+        Signing {
+            signature: Signature::default(),
+            next: fronts.next().unwrap_or(u64::MAX),
+            fronts: Box::new(fronts),
+            hash: Xxh3::new(),
+            len: 0,
+        }
+    }
+
+    /// Takes the next bytes. Whether all bytes so far are those of a stream with the signature `known`, as far as it
+    /// tells.
+    fn take(&mut self, mut bytes: &[u8], known: Option<&Signature>) -> bool {
+        let mut like = true;
+        let whole = known.and_then(|known| known.whole);
+        let room = HEAD - self.signature.head.len();
+        let head = &bytes[..bytes.len().min(room)];
+        let from = self.signature.head.len();
+        self.signature.head.extend_from_slice(head);
+        if let Some(known) = known {
+            let both = known.head.len().min(self.signature.head.len());
+            like &= known.head.get(from..both) == self.signature.head.get(from..both);
+        }
+        while !bytes.is_empty() {
+            let mut stop = self.next;
+            if let Some((end, _)) = whole.filter(|&(end, _)| end > self.len) {
+                stop = stop.min(end);
+            }
+            let part = bytes
+                .len()
+                .min(usize::try_from(stop - self.len).unwrap_or(usize::MAX));
+            self.hash.update(&bytes[..part]);
+            self.len += part as u64;
+            bytes = &bytes[part..];
+            if let Some((end, hash)) = whole
+                && end == self.len
+            {
+                like &= hash == self.hash.digest128();
+            }
+            if self.len == self.next {
+                let hash = self.hash.digest128();
+                let at = self.signature.fronts.len();
+                let before = known.and_then(|known| known.fronts.get(at));
+                like &= before.is_none_or(|before| *before == hash);
+                self.signature.fronts.push(hash);
+                self.next = self.fronts.next().unwrap_or(u64::MAX);
+            }
+        }
+        like
+    }
+
+    /// There are no more bytes.
+    fn end(&mut self) {
+        self.signature.whole = Some((self.len, self.hash.digest128()));
+    }
+
+    /// What is known so far.
+    pub fn signature(&self) -> &Signature {
+        &self.signature
+    }
+}
+
+/// The signing of a stream that is being read by another thread.
+pub(super) type Shared = Arc<Mutex<Signing>>;
+
+/// Looks at a shared signing.
+pub(super) fn look(shared: &Shared) -> MutexGuard<'_, Signing> {
+    shared.lock().unwrap_or_else(|held| held.into_inner())
+}
+
+/// What a stream is to the one that was read last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Likeness {
+    /// It differs, or there was none.
+    Another,
+    /// The same, and no byte more.
+    Same,
+    /// It begins with all of it, as far as was seen.
+    Longer,
+}
+
+/// A stream that is signed while it is read, after what was held back of it.
+pub(super) struct Signed {
+    stream: Box<dyn Read + Send>,
+    signing: Shared,
+    held: Vec<u8>,
+    given: usize,
+    /// What is yet to be the same.
+    known: Option<Signature>,
+}
+
+impl Signed {
+    /// The stream from its first byte.
+    pub fn new(stream: Box<dyn Read + Send>) -> Signed {
+        Signed {
+            stream,
+            signing: Arc::new(Mutex::new(Signing::new())),
+            held: Vec::new(),
+            given: 0,
+            known: None,
+        }
+    }
+
+    /// Its signing, which goes on while it is read.
+    pub fn signing(&self) -> Shared {
+        self.signing.clone()
+    }
+
+    /// Reads on until it is known what the stream is to that with the signature `known`.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if it ends before it is known.
+    pub fn compare(&mut self, known: &Signature) -> Result<Likeness> {
+        let longest = known.whole.map(|(len, _)| len);
+        if longest == Some(0) || (longest.is_none() && known.head.is_empty()) {
+            return Ok(Likeness::Another);
+        }
+        let mut buffer = vec![0; READ];
+        loop {
+            let read = match self.stream.read(&mut buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                read => read.map_err(failed)?,
+            };
+            self.held.extend_from_slice(&buffer[..read]);
+            let mut signing = look(&self.signing);
+            if read == 0 {
+                signing.end();
+                return match longest {
+                    _ if signing.len == 0 => Ok(Likeness::Another),
+                    Some(longest) if longest == signing.len => Ok(Likeness::Same),
+                    _ => Err(ends_early(signing.len)),
+                };
+            }
+            if !signing.take(&buffer[..read], Some(known)) {
+                return Ok(Likeness::Another);
+            }
+            let len = signing.len;
+            drop(signing);
+            match longest {
+                Some(longest) if len > longest => return Ok(Likeness::Longer),
+                Some(_) if len < HELD => {}
+                Some(_) => {
+                    self.known = Some(known.clone());
+                    return Ok(Likeness::Longer);
+                }
+                None if len > known_to(known) || len >= HELD => return Err(is_unsure(len)),
+                None => {}
+            }
+        }
+    }
+}
+
+impl Read for Signed {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.given < self.held.len() {
+            let rest = &self.held[self.given..];
+            let part = rest.len().min(out.len());
+            out[..part].copy_from_slice(&rest[..part]);
+            self.given += part;
+            if self.given == self.held.len() {
+                (self.held, self.given) = (Vec::new(), 0);
+            }
+            return Ok(part);
+        }
+        let read = self.stream.read(out)?;
+        let mut signing = look(&self.signing);
+        if read > 0 {
+            if !signing.take(&out[..read], self.known.as_ref()) {
+                return Err(io::Error::other(differs_late(signing.len)));
+            }
+            if let Some((whole, _)) = self.known.as_ref().and_then(|known| known.whole)
+                && signing.len >= whole
+            {
+                self.known = None;
+            }
+        } else if !out.is_empty() {
+            signing.end();
+            if self.known.is_some() {
+                return Err(io::Error::other(ends_early(signing.len)));
+            }
+        }
+        Ok(read)
+    }
+}
+
+/// Bytes of its front that a signature tells.
+fn known_to(known: &Signature) -> u64 {
+    let fronts = fronts().take(known.fronts.len()).last();
+    fronts.unwrap_or(known.head.len() as u64)
+}
+
+/// An error of this crate that the stream passed on is that itself.
+fn failed(error: io::Error) -> Error {
+    match error.downcast::<Error>() {
+        Ok(error) => error,
+        Err(error) => Error::io("-", "read")(error),
+    }
+}
+
+/// What to say to be understood.
+const SAY: &str = "if it is that stream again, send all of it; if it is another, say --new-stream";
+
+fn ends_early(len: u64) -> Error {
+    Error::Refused(format!(
+        "-: nothing was counted: this stream ends after {} ({len} bytes), and as far as it goes it is the stream \
+         that was read last; {SAY}",
+        human(len)
+    ))
+}
+
+fn differs_late(len: u64) -> Error {
+    Error::Refused(format!(
+        "-: nothing was counted: this stream begins with {} of the stream that was read last, and then differs \
+         (before byte {len}); {SAY}",
+        human(HELD)
+    ))
+}
+
+fn is_unsure(len: u64) -> Error {
+    Error::Refused(format!(
+        "-: nothing was counted: the first {} of this stream ({len} bytes) are those of the one that was read \
+         last, of whose rest not enough is known; say --resume if it is that one, and send what follows its end, or \
+         --new-stream if it is another",
+        human(len)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers without order.
+    fn bytes(len: usize, seed: u64) -> Vec<u8> {
+        let mut out = Vec::with_capacity(len + 8);
+        let mut at = 0u64;
+        while out.len() < len {
+            let next = xxhash_rust::xxh3::xxh3_64_with_seed(&at.to_le_bytes(), seed);
+            out.extend_from_slice(&next.to_le_bytes());
+            at += 1;
+        }
+        out.truncate(len);
+        out
+    }
+
+    /// Gives a few bytes at a time, never the same number twice.
+    struct Slowly(Vec<u8>, usize, usize);
+
+    impl Read for Slowly {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            self.2 = self.2 % 5_000 + 611;
+            let rest = &self.0[self.1..];
+            let part = rest.len().min(out.len()).min(self.2);
+            out[..part].copy_from_slice(&rest[..part]);
+            self.1 += part;
+            Ok(part)
+        }
+    }
+
+    fn signed(bytes: &[u8]) -> Signed {
+        Signed::new(Box::new(Slowly(bytes.to_vec(), 0, 0)))
+    }
+
+    fn signature(bytes: &[u8]) -> Signature {
+        let mut signed = signed(bytes);
+        let mut all = Vec::new();
+        signed.read_to_end(&mut all).unwrap();
+        assert_eq!(all, bytes);
+        look(&signed.signing()).signature().clone()
+    }
+
+    #[test]
+    fn a_signature_is_that_of_the_bytes_however_they_come() {
+        use xxhash_rust::xxh3::xxh3_128;
+        for len in [0, 1, HEAD - 1, HEAD, HEAD + 1, 100_000] {
+            let stream = bytes(len, 1);
+            let found = signature(&stream);
+            assert_eq!(found.head, stream[..len.min(HEAD)]);
+            assert_eq!(found.whole, Some((len as u64, xxh3_128(&stream))));
+            let expected: Vec<u128> = fronts()
+                .take_while(|&front| front <= len as u64)
+                .map(|front| xxh3_128(&stream[..front as usize]))
+                .collect();
+            assert_eq!(found.fronts, expected, "{len}");
+        }
+        assert_eq!(fronts().take(3).collect::<Vec<_>>(), [4096, 4352, 4624]);
+    }
+
+    /// What follows a comparison is the whole stream, signed as if nothing had been compared.
+    #[track_caller]
+    fn comes_whole(mut signed: Signed, stream: &[u8]) {
+        let mut all = Vec::new();
+        signed.read_to_end(&mut all).unwrap();
+        assert!(all == stream);
+        let found = look(&signed.signing()).signature().clone();
+        assert_eq!(found, signature(stream));
+    }
+
+    #[test]
+    fn another_stream_is_told_wherever_it_differs_and_comes_whole() {
+        let before = bytes(60_000, 1);
+        let known = signature(&before);
+        for at in [0, 1, 100, HEAD - 1, HEAD, HEAD + 1, 20_000, 59_000, 59_999] {
+            for len in [60_000, 70_000] {
+                let mut stream = bytes(len, 1);
+                stream[at] ^= 1;
+                let mut signed = signed(&stream);
+                assert_eq!(signed.compare(&known).unwrap(), Likeness::Another, "{at}");
+                // No more is held than what both have in common, a sixteenth and a read.
+                let most = (at + at / 16).max(HEAD) + HEAD + READ;
+                assert!(signed.held.len() <= most, "{at}: {}", signed.held.len());
+                comes_whole(signed, &stream);
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_stream_is_told_from_a_longer_and_a_shorter_one() {
+        for len in [1, 100, HEAD, HEAD + 1, 5_000, 40_000] {
+            let before = bytes(len, 2);
+            let known = signature(&before);
+            let mut same = signed(&before);
+            assert_eq!(same.compare(&known).unwrap(), Likeness::Same, "{len}");
+            let longer = bytes(len + 1, 2);
+            let mut more = signed(&longer);
+            assert_eq!(more.compare(&known).unwrap(), Likeness::Longer, "{len}");
+            comes_whole(more, &longer);
+            if len > 1 {
+                let error = signed(&before[..len - 1]).compare(&known);
+                assert!(
+                    matches!(error, Err(Error::Refused(said)) if said.contains("--new-stream"))
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_like_an_empty_stream_and_that_like_none() {
+        let mut one = signed(b"one");
+        assert_eq!(one.compare(&signature(b"")).unwrap(), Likeness::Another);
+        comes_whole(one, b"one");
+        let mut none = signed(b"");
+        assert_eq!(none.compare(&signature(b"one")).unwrap(), Likeness::Another);
+    }
+
+    /// Beyond what is held the stream goes on, but not past a difference or an early end.
+    #[test]
+    fn what_is_too_long_to_be_held_is_compared_while_it_is_read() {
+        let len = HELD as usize + 3_000_000;
+        let before = bytes(len, 3);
+        let known = signature(&before);
+        let longer = bytes(len + 5, 3);
+        let mut more = signed(&longer);
+        assert_eq!(more.compare(&known).unwrap(), Likeness::Longer);
+        assert!(more.held.len() < HELD as usize + READ);
+        comes_whole(more, &longer);
+        let mut other = bytes(len, 3);
+        other[len - 1] ^= 1;
+        for wrong in [&other[..], &before[..len - 1]] {
+            let mut signed = signed(wrong);
+            assert_eq!(signed.compare(&known).unwrap(), Likeness::Longer);
+            let mut read = Vec::new();
+            let error = signed.read_to_end(&mut read).unwrap_err();
+            let error = error.downcast::<Error>().unwrap();
+            assert!(matches!(error, Error::Refused(said) if said.contains("nothing was counted")));
+            assert!(read.len() < len);
+        }
+    }
+
+    /// Of a stream whose end was read by another process than its start only the start is known.
+    #[test]
+    fn a_start_alone_is_not_enough() {
+        let before = bytes(50_000, 4);
+        let mut known = signature(&before);
+        known.whole = None;
+        known.fronts.truncate(10);
+        assert!(matches!(
+            signed(&before).compare(&known),
+            Err(Error::Refused(said)) if said.contains("--resume")
+        ));
+        let mut other = before.clone();
+        other[5_000] ^= 1;
+        let mut another = signed(&other);
+        assert_eq!(another.compare(&known).unwrap(), Likeness::Another);
+        comes_whole(another, &other);
+    }
+}

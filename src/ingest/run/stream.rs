@@ -1,0 +1,148 @@
+//! Standard input: opened, signed while it is read, and known again if it was read before ([`again`](crate::ingest::again)).
+
+use super::Run;
+use super::begin::Opening;
+use crate::ingest::again::{Likeness, Shared, Signed, look};
+use crate::ingest::{Note, Outcome, Stream};
+use crate::model::{Signature, SignedInput};
+use crate::source::{InputName, Source};
+use crate::store::{Place, remove_spool};
+use crate::{Error, Result};
+
+/// The signing of a stream, and its number among the inputs.
+pub(super) struct SigningInput {
+    input: u64,
+    signing: Shared,
+}
+
+impl Run<'_> {
+    /// Opens standard input at the current place, and finds out whether it was read before. `None`: stopped from
+    /// outside.
+    pub(super) fn open_stream(
+        &mut self,
+        to_head: impl FnOnce(Source) -> Result<Source> + Send + 'static,
+    ) -> Result<Option<Opening>> {
+        let input = self.progress.input;
+        let first = self.progress.pass == 1;
+        let (stream, from) = match &self.spooling {
+            None => (self.job.stdin.open(), None),
+            Some(spooling) => {
+                let begun = self.progress.inputs.get(input as usize);
+                let begun = begun.and_then(|begun| begun.spooled);
+                let place = match self.is_archive(input) {
+                    true => Place::start(),
+                    false => self.progress.place,
+                };
+                spooling.reader(self.job, first, place, begun)?
+            }
+        };
+        let (limits, options) = (self.job.limits.clone(), self.job.source.clone());
+        let live = move |stream| {
+            Source::live(InputName::Stdin, stream, from, &limits, &options).and_then(to_head)
+        };
+        if !first || from.is_some_and(|from| from.raw > 0) {
+            self.signing = None;
+            let opened = self.patiently(move || live(stream))?;
+            return Ok(opened.map(Opening::Source));
+        }
+        let mut signed = Signed::new(stream);
+        let signing = signed.signing();
+        let known = self.signature_before();
+        let is_known = known.is_some();
+        let opened = self.patiently(move || {
+            let likeness = known.map_or(Ok(Likeness::Another), |known| signed.compare(&known))?;
+            match likeness {
+                Likeness::Same => Ok((None, likeness)),
+                _ => Ok((Some(live(Box::new(signed))?), likeness)),
+            }
+        })?;
+        let Some((source, likeness)) = opened else {
+            return Ok(None);
+        };
+        let bytes = look(&signing).signature().whole.map_or(0, |(len, _)| len);
+        self.signing = Some(SigningInput { input, signing });
+        let note = match likeness {
+            Likeness::Another => None,
+            Likeness::Same => Some(Note::ReadBefore { bytes }),
+            Likeness::Longer => Some(Note::GoesOn),
+        };
+        if let Some(note) = note.filter(|_| is_known) {
+            self.observer.note(note);
+        }
+        Ok(Some(match (source, likeness) {
+            (None, _) => Opening::ReadBefore,
+            (Some(source), Likeness::Longer) => Opening::Longer(source),
+            (Some(source), _) => Opening::Source(source),
+        }))
+    }
+
+    /// What the stream that was read last is known by, if the one that is to be read may be the same again.
+    fn signature_before(&self) -> Option<Signature> {
+        let progress = &self.progress;
+        let at = progress.input.checked_sub(1)?;
+        let before = progress.inputs.get(at as usize)?;
+        let stream = progress.stream.as_ref()?;
+        let follows = progress.inputs.len() as u64 == progress.input && before.end.is_some();
+        // With another format it is other records, and what gave no page did no harm.
+        let format = self.job.format.map(|format| format.name());
+        let alike = format.is_none_or(|format| before.format == format);
+        let counted = self.engine.ledger().totals().pages > 0;
+        let asked = self.job.stream == Stream::Auto;
+        (asked && follows && alike && counted && before.name == "-" && stream.input == at)
+            .then(|| stream.signature.clone())
+    }
+
+    /// Notes what is known of the stream that is being read.
+    pub(super) fn note_signature(&mut self) {
+        if let Some(SigningInput { input, signing }) = &self.signing
+            && *input < self.progress.inputs.len() as u64
+        {
+            self.progress.stream = Some(SignedInput {
+                input: *input,
+                signature: look(signing).signature().clone(),
+            });
+        }
+    }
+
+    /// A stream ended of which `taken` bytes were taken in all. Of one whose start another run read, only that is
+    /// known.
+    pub(super) fn end_signature(&mut self, taken: Option<u64>) {
+        if self.signing.is_none()
+            && let Some(stream) = &mut self.progress.stream
+            && stream.signature.whole.map(|(len, _)| len) != taken
+        {
+            stream.signature.whole = None;
+        }
+    }
+
+    /// The stream was read before: nothing is counted.
+    pub(super) fn read_before(mut self) -> Result<Outcome> {
+        if let Some(spooling) = self.spooling.take() {
+            spooling.end();
+            remove_spool(&*self.disk, &self.job.store)?;
+        }
+        Ok(self.outcome(true, false))
+    }
+
+    /// All is done, and no stream can follow: standard input must be that which was read, or be empty.
+    ///
+    /// # Errors
+    /// What `refusal` says, if it is not.
+    pub(super) fn expect_read_before(self, refusal: String) -> Result<Outcome> {
+        let stream = self.progress.stream.clone();
+        let known = stream.map(|stream| stream.signature).unwrap_or_default();
+        let mut signed = Signed::new(self.job.stdin.open());
+        let signing = signed.signing();
+        let Some(likeness) = self.patiently(move || signed.compare(&known))? else {
+            return Ok(self.outcome(true, true));
+        };
+        match look(&signing).signature().whole {
+            Some((0, _)) => {}
+            Some((bytes, _)) if likeness == Likeness::Same => {
+                self.observer.note(Note::ReadBefore { bytes });
+            }
+            _ => return Err(Error::Refused(refusal)),
+        }
+        Ok(self.outcome(true, false))
+    }
+}

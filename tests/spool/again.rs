@@ -1,0 +1,284 @@
+//! Streams that are sent again when they had been read to their ends: never counted twice, and never lost.
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cashrank::Error;
+use cashrank::ingest::{Job, StandardInput, Stream, ingest};
+use cashrank::store::{DiskFile, RealDisk};
+
+use crate::disk::{Meddled, Over};
+use crate::support::{Lab, Pack, Sender, Watch, crawl, gzip, pack, run};
+
+/// A disk on which no snapshot can be made, as a process sees it that is killed meanwhile.
+struct NoSnapshots;
+
+impl Over for NoSnapshots {
+    fn before(&self, path: &Path, create: bool) -> io::Result<()> {
+        let inside = path.components().any(|c| c.as_os_str() == "snapshots");
+        match inside && create {
+            true => Err(io::Error::other("killed")),
+            false => Ok(()),
+        }
+    }
+
+    fn over(&self, _: &Path, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
+        file
+    }
+}
+
+/// `ingest -` of these bytes, without a spool.
+fn piped(lab: &Lab, store: &str, bytes: &[u8]) -> Job {
+    let bytes = bytes.to_vec();
+    Job {
+        spool: None,
+        format: None,
+        stdin: StandardInput::new(move || Box::new(io::Cursor::new(bytes.clone()))),
+        ..lab.job(store, &Sender::default())
+    }
+}
+
+/// The snapshot of one stream after the other.
+fn after(lab: &Lab, store: &str, streams: &[&[u8]]) -> Vec<u8> {
+    for bytes in streams {
+        let job = Job {
+            stream: Stream::New,
+            ..piped(lab, store, bytes)
+        };
+        run(&job).unwrap();
+    }
+    lab.snapshot(store)
+}
+
+fn told(job: &Job) -> (cashrank::Result<cashrank::ingest::Outcome>, String) {
+    let mut watch = Watch::default();
+    let done = ingest(job, Arc::new(RealDisk), &mut watch);
+    (done, watch.notes.join("\n"))
+}
+
+/// Its story: the end of a stream was committed before its last snapshot was made, so after a kill meanwhile the same
+/// command read the same stream as a new one: all of it was counted twice, and nothing said so.
+#[test]
+fn killed_while_the_last_snapshot_is_made() {
+    let lab = Lab::new();
+    let bytes = crawl(91, 200).concat().into_bytes();
+    let expected = lab.undisturbed(&bytes, 1);
+    let gz = gzip(&bytes);
+    let pieces = pack(&bytes, Pack::Zstd(3_000));
+    for (store, bytes) in [("plain", &bytes), ("gzip", &gz), ("zstd", &pieces)] {
+        let job = piped(&lab, store, bytes);
+        let killed = ingest(&job, Arc::new(Meddled(NoSnapshots)), &mut Watch::default());
+        assert!(matches!(killed, Err(Error::Io { .. })), "{killed:?}");
+        for _ in 0..2 {
+            let (done, notes) = told(&job);
+            assert!(done.unwrap().nothing_to_do);
+            assert!(notes.contains("ReadBefore"), "{notes}");
+            assert!(lab.snapshot(store) == expected);
+        }
+    }
+}
+
+/// The same with a spool: whoever sends all of it again from byte 0, as he is told, is told that it was read; what he
+/// had acknowledged by then is in no spool that anybody waits for.
+#[test]
+fn a_spooled_stream_sent_again() {
+    let lab = Lab::new();
+    let bytes = crawl(92, 200).concat().into_bytes();
+    let expected = lab.undisturbed(&bytes, 1);
+    let sender = Sender::new(bytes.clone());
+    let job = lab.job("s", &sender);
+    let killed = ingest(&job, Arc::new(Meddled(NoSnapshots)), &mut Watch::default());
+    assert!(killed.is_err());
+    for _ in 0..2 {
+        let sender = Sender::new(bytes.clone());
+        let (done, notes) = told(&lab.job("s", &sender));
+        assert!(done.unwrap().nothing_to_do);
+        assert!(notes.contains("ReadBefore"), "{notes}");
+        assert!(lab.snapshot("s") == expected);
+    }
+    // Another one is read.
+    let other = crawl(93, 50).concat().into_bytes();
+    run(&lab.job("s", &Sender::new(other.clone()))).unwrap();
+    assert!(lab.snapshot("s") == after(&lab, "both", &[&bytes, &other]));
+    // More of it counts from where it ended.
+    let more = [&other[..], crawl(94, 60).concat().as_bytes()].concat();
+    let (done, notes) = told(&lab.job("s", &Sender::new(more.clone())));
+    done.unwrap();
+    assert!(notes.contains("GoesOn"), "{notes}");
+    assert!(lab.snapshot("s") == after(&lab, "longer", &[&bytes, &more]));
+}
+
+/// Of a spooled stream that two runs read the second has not seen the start: what is known is its start.
+#[test]
+fn a_spooled_stream_read_by_two_runs() {
+    let lab = Lab::new();
+    let bytes = crawl(95, 300).concat().into_bytes();
+    let sender = Sender::new(bytes.clone());
+    sender.break_at(20_000);
+    assert!(run(&lab.job("s", &sender)).is_err());
+    sender.break_at(u64::MAX);
+    run(&lab.job("s", &sender)).unwrap();
+    assert!(lab.snapshot("s") == lab.undisturbed(&bytes, 1));
+    let (again, _) = told(&lab.job("s", &Sender::new(bytes.clone())));
+    match again {
+        Ok(done) => assert!(done.nothing_to_do),
+        Err(Error::Refused(said)) => assert!(said.contains("--resume"), "{said}"),
+        Err(error) => panic!("{error}"),
+    }
+    assert!(lab.snapshot("s") == lab.undisturbed(&bytes, 1));
+}
+
+/// The daily pipe: whatever comes that is not the same is read, also where it begins alike.
+#[test]
+fn other_streams_are_read() {
+    let lab = Lab::new();
+    let records = crawl(96, 150);
+    let first = records.concat().into_bytes();
+    let cases: Vec<(&str, Vec<u8>)> = vec![
+        ("other", crawl(97, 80).concat().into_bytes()),
+        ("packed", gzip(&first)),
+        (
+            "alike",
+            [&records[..140], &crawl(98, 30)[..]]
+                .concat()
+                .concat()
+                .into_bytes(),
+        ),
+        ("begins elsewhere", records[1..].concat().into_bytes()),
+        ("nothing", Vec::new()),
+    ];
+    for (name, second) in cases {
+        let expected = after(&lab, &format!("{name} expected"), &[&first, &second]);
+        run(&piped(&lab, name, &first)).unwrap();
+        let (done, notes) = told(&piped(&lab, name, &second));
+        assert!(!done.unwrap().nothing_to_do, "{name}");
+        assert!(
+            !notes.contains("ReadBefore") && !notes.contains("GoesOn"),
+            "{name}: {notes}"
+        );
+        assert!(lab.snapshot(name) == expected, "{name}");
+    }
+}
+
+#[test]
+fn what_follows_the_same_bytes_is_counted_once() {
+    let lab = Lab::new();
+    let records = crawl(99, 200);
+    let whole = records.concat().into_bytes();
+    // The third ends inside a record.
+    let cuts = [
+        records[..1].concat().len(),
+        records[..150].concat().len(),
+        12_345,
+    ];
+    for packed in [false, true] {
+        for cut in cuts {
+            let name = format!("{cut} {packed}");
+            let (front, all) = match packed {
+                false => (whole[..cut].to_vec(), whole.clone()),
+                true => (
+                    gzip(&whole[..cut]),
+                    [gzip(&whole[..cut]), gzip(&whole[cut..])].concat(),
+                ),
+            };
+            // A record cut short is skipped and counted, and read when it is whole.
+            run(&piped(&lab, &name, &front)).unwrap();
+            let (done, notes) = told(&piped(&lab, &name, &all));
+            done.unwrap();
+            assert!(notes.contains("GoesOn"), "{name}: {notes}");
+            let resumed = format!("{name} resumed");
+            run(&piped(&lab, &resumed, &front)).unwrap();
+            let job = Job {
+                stream: Stream::Again,
+                ..piped(&lab, &resumed, &all)
+            };
+            run(&job).unwrap();
+            assert!(lab.snapshot(&name) == lab.snapshot(&resumed), "{name}");
+            // And then it is that stream.
+            let (done, _) = told(&piped(&lab, &name, &all));
+            assert!(done.unwrap().nothing_to_do);
+        }
+    }
+}
+
+#[test]
+fn a_shorter_one_is_refused_and_a_new_one_is_counted() {
+    let lab = Lab::new();
+    let records = crawl(101, 200);
+    let first = records.concat().into_bytes();
+    run(&piped(&lab, "s", &first)).unwrap();
+    let before = lab.snapshot("s");
+    for records in [&records[..1], &records[..100]] {
+        let shorter = records.concat().into_bytes();
+        match told(&piped(&lab, "s", &shorter)).0 {
+            Err(Error::Refused(said)) => assert!(said.contains("--new-stream"), "{said}"),
+            other => panic!("{other:?}"),
+        }
+        assert!(lab.snapshot("s") == before);
+    }
+    let job = Job {
+        stream: Stream::New,
+        ..piped(&lab, "s", &first)
+    };
+    let done = run(&job).unwrap();
+    assert_eq!(done.counters.records, 2 * done.before.records);
+}
+
+/// Where no stream can follow, only the same one is no error.
+#[test]
+fn a_store_that_was_completed_or_replays_knows_its_stream() {
+    let lab = Lab::new();
+    let bytes = crawl(102, 100).concat().into_bytes();
+    let other = crawl(103, 100).concat().into_bytes();
+    let complete = |bytes: &[u8]| Job {
+        complete: true,
+        ..piped(&lab, "complete", bytes)
+    };
+    let replayed = |bytes: &[u8]| Job {
+        repeat: 3,
+        ..lab.job("replayed", &Sender::new(bytes.to_vec()))
+    };
+    type Making<'a> = &'a dyn Fn(&[u8]) -> Job;
+    for job in [&complete as Making, &replayed] {
+        let killed = ingest(
+            &job(&bytes),
+            Arc::new(Meddled(NoSnapshots)),
+            &mut Watch::default(),
+        );
+        assert!(killed.is_err());
+        assert!(matches!(run(&job(&other)), Err(Error::Refused(_))));
+        assert!(run(&job(&bytes)).unwrap().nothing_to_do);
+        assert!(run(&job(b"")).unwrap().nothing_to_do);
+    }
+    assert!(lab.snapshot("replayed") == lab.undisturbed(&bytes, 3));
+}
+
+/// A stop that comes before the first byte of a new stream leaves nothing of it: it used to make the stream before
+/// unfinished, and the new one was taken for it.
+#[test]
+fn stopped_before_a_new_stream_began() {
+    struct Silent(Arc<AtomicBool>);
+    impl Read for Silent {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            self.0.store(true, Ordering::Relaxed);
+            loop {
+                std::thread::park();
+            }
+        }
+    }
+    let lab = Lab::new();
+    let (first, second) = (crawl(104, 90).concat(), crawl(105, 90).concat());
+    run(&piped(&lab, "s", first.as_bytes())).unwrap();
+    let job = piped(&lab, "s", b"");
+    let stop = job.stop.clone();
+    let stopped = run(&Job {
+        stdin: StandardInput::new(move || Box::new(Silent(stop.clone()))),
+        ..job
+    });
+    assert!(stopped.unwrap().stopped);
+    run(&piped(&lab, "s", second.as_bytes())).unwrap();
+    let expected = after(&lab, "both", &[first.as_bytes(), second.as_bytes()]);
+    assert!(lab.snapshot("s") == expected);
+}
