@@ -8,7 +8,7 @@ const LADDER: [&str; 30] = [
     "model", "codec", "threads", "disk", "url", "rules", // words, numbers, bytes
     "rows", "engine", "memory", // applying
     "decode", "source", "batch", "cza", "formats", "order", // reading
-    "store", "metrics", "settle", "local", "schedule", "snapshot", // keeping, ranking
+    "store", "metrics", "settle", "local", "snapshot", "schedule", // keeping, ranking
     "pipeline", "session", "ingest", // the run
     "inspect", "check", "sim", "frontier", "serve", // around it
     "fuzz",

@@ -55,6 +55,7 @@
 //! | [`rows`] | the links of pages, as page numbers |
 //! | [`settle`](mod@settle) | from the links of pages to PageRank, with a certificate |
 //! | [`snapshot`] | published rankings, and exports |
+//! | [`schedule`] | what to crawl next: crawl orders, refreshing |
 //! | [`memory`] | what an ingest needs of it, and what there is |
 //! | [`Writer`] | records into a store, one by one |
 //! | [`ingest`] | all of these together: the `ingest` command |
@@ -86,6 +87,7 @@ pub mod order;
 mod pipeline;
 pub mod rows;
 pub mod rules;
+pub mod schedule;
 mod session;
 pub mod settle;
 pub mod sim;

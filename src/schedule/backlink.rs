@@ -1,0 +1,39 @@
+//! Back-link count (Cho, Garcia-Molina, Page 1998): most links seen first. The FICA paper
+//! counts anew after every K pages only (its Algorithm 2); here the count is always that of now.
+
+use super::queue::Queue;
+use super::{Ask, Crawl, Registered, Scored, Strategy};
+use crate::Result;
+use crate::rows::Row;
+
+pub(super) const REGISTERED: Registered = Registered {
+    name: "backlink",
+    about: "most links seen first",
+    parameters: &[],
+    page_by_page: true,
+    without_rows: false,
+    needs_names: false,
+    make: |_| Box::new(BackLink::default()),
+};
+
+#[derive(Default)]
+struct BackLink {
+    queue: Queue,
+}
+
+impl Strategy for BackLink {
+    fn found(&mut self, _crawl: &Crawl, page: u32, _by: Option<u32>) {
+        self.queue.put(page, 0.0);
+    }
+
+    fn read(&mut self, _crawl: &Crawl, row: Row<'_>) {
+        for &target in row.targets {
+            let links = self.queue.score(target).unwrap_or(0.0);
+            self.queue.put(target, links + 1.0);
+        }
+    }
+
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+        Ok(self.queue.best(ask.crawl, ask.count))
+    }
+}

@@ -1,0 +1,34 @@
+//! Breadth-first: in the order in which pages became known.
+
+use super::{Ask, Registered, Scored, Strategy};
+use crate::Result;
+
+pub(super) const REGISTERED: Registered = Registered {
+    name: "breadth-first",
+    about: "in the order in which pages became known",
+    parameters: &[],
+    page_by_page: true,
+    without_rows: true,
+    needs_names: false,
+    make: |_| Box::new(BreadthFirst { first: 0 }),
+};
+
+struct BreadthFirst {
+    /// No page below is open.
+    first: u32,
+}
+
+impl Strategy for BreadthFirst {
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+        let crawl = ask.crawl;
+        while self.first < crawl.pages() && crawl.is_read(self.first) {
+            self.first += 1;
+        }
+        let open = (self.first..crawl.pages()).filter(|&page| crawl.is_open(page));
+        let scored = open.map(|page| Scored {
+            page,
+            score: -f64::from(page),
+        });
+        Ok(scored.take(ask.count).collect())
+    }
+}

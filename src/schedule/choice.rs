@@ -1,0 +1,234 @@
+//! A strategy by name, with its parameters: `fica`, `fica:beta=0.2,k=1000`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Registered, STRATEGIES, Strategy};
+
+/// How FICA's learning rate falls, of x = beta * floor(pages read / K).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Learning {
+    /// exp(-x): the paper's choice.
+    Exponential,
+    /// 1/x, at most 1.
+    Inverse,
+    /// x^-2.1, at most 1.
+    Power,
+    /// 1 - x, at least 0.
+    Linear,
+    /// Always 1: the logarithm of the last page's links alone.
+    One,
+}
+
+impl Learning {
+    const NAMES: [(Learning, &'static str); 5] = [
+        (Learning::Exponential, "exponential"),
+        (Learning::Inverse, "inverse"),
+        (Learning::Power, "power"),
+        (Learning::Linear, "linear"),
+        (Learning::One, "one"),
+    ];
+
+    /// The learning rate at `x`.
+    pub fn rate(self, x: f64) -> f64 {
+        match self {
+            Learning::Exponential => libm::exp(-x),
+            Learning::Inverse => (1.0 / x).min(1.0),
+            Learning::Power => libm::pow(x, -2.1).min(1.0),
+            Learning::Linear => (1.0 - x).max(0.0),
+            Learning::One => 1.0,
+        }
+    }
+}
+
+impl fmt::Display for Learning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = Learning::NAMES.iter().find(|(which, _)| which == self);
+        f.write_str(named.map_or("", |(_, name)| name))
+    }
+}
+
+/// Parameters of strategies; each strategy looks at its own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parameters {
+    /// Pages after which FICA's clock moves on, and after which rankings are made anew.
+    pub k: u64,
+    /// How fast FICA's learning rate falls.
+    pub beta: f64,
+    /// How FICA's learning rate falls.
+    pub learning: Learning,
+    /// Share of a page's cash that its links hand on.
+    pub damping: f64,
+    /// Share of the virtual page's payments that goes to pages not read yet.
+    pub discovery: f64,
+    /// Seed of what is drawn.
+    pub seed: u64,
+}
+
+impl Default for Parameters {
+    fn default() -> Parameters {
+        Parameters {
+            k: 250_000,
+            beta: 0.1,
+            learning: Learning::Exponential,
+            damping: 0.85,
+            discovery: 0.5,
+            seed: 1,
+        }
+    }
+}
+
+/// How a strategy is written, for help.
+pub const REGISTRY_HELP: &str = "\
+NAME or NAME:PARAMETER=VALUE,... as in fica:k=1000,beta=0.1,learning=exponential (or inverse, power, \
+linear, one)";
+
+/// A strategy and its parameters.
+#[derive(Clone)]
+pub struct Choice {
+    strategy: &'static Registered,
+    parameters: Parameters,
+    given: Vec<String>,
+}
+
+impl Choice {
+    /// What is known of the strategy.
+    pub fn registered(&self) -> &'static Registered {
+        self.strategy
+    }
+
+    /// Its parameters.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// With `k`, unless one was given.
+    pub fn with_k(mut self, k: u64) -> Choice {
+        if !self.given.iter().any(|name| name == "k") {
+            self.parameters.k = k.max(1);
+        }
+        self
+    }
+
+    /// With this seed, unless one was given.
+    pub fn with_seed(mut self, seed: u64) -> Choice {
+        if !self.given.iter().any(|name| name == "seed") {
+            self.parameters.seed = seed;
+        }
+        self
+    }
+
+    /// A new one, that knows of no page.
+    pub fn strategy(&self) -> Box<dyn Strategy> {
+        (self.strategy.make)(&self.parameters)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        if !self.strategy.parameters.contains(&name) {
+            let known = match self.strategy.parameters {
+                [] => "none".into(),
+                known => known.join(", "),
+            };
+            return Err(format!(
+                "{}: unknown parameter {name:?}; it has {known}",
+                self.strategy.name
+            ));
+        }
+        let bad = |what: &str| format!("{name}={value}: {what}");
+        let share = || match value.parse::<f64>() {
+            Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+            _ => Err(bad("a share between 0 and 1")),
+        };
+        let p = &mut self.parameters;
+        match name {
+            "k" => match value.parse() {
+                Ok(k) if k > 0 => p.k = k,
+                _ => return Err(bad("a number of pages, at least 1")),
+            },
+            "beta" => match value.parse::<f64>() {
+                Ok(beta) if beta.is_finite() && beta >= 0.0 => p.beta = beta,
+                _ => return Err(bad("a number, 0 or more")),
+            },
+            "learning" => {
+                let mut named = Learning::NAMES.iter();
+                match named.find(|(_, name)| *name == value) {
+                    Some((learning, _)) => p.learning = *learning,
+                    None => return Err(bad("exponential, inverse, power, linear or one")),
+                }
+            }
+            "damping" => p.damping = share()?,
+            "discovery" => p.discovery = share()?,
+            _ => p.seed = value.parse().map_err(|_| bad("a whole number"))?,
+        }
+        self.given.push(name.into());
+        Ok(())
+    }
+}
+
+impl Default for Choice {
+    fn default() -> Choice {
+        Choice {
+            strategy: &STRATEGIES[0],
+            parameters: Parameters::default(),
+            given: Vec::new(),
+        }
+    }
+}
+
+impl fmt::Debug for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl PartialEq for Choice {
+    fn eq(&self, other: &Choice) -> bool {
+        self.strategy.name == other.strategy.name && self.parameters == other.parameters
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.strategy.name)?;
+        let p = &self.parameters;
+        for (at, name) in self.given.iter().enumerate() {
+            let value: &dyn fmt::Display = match name.as_str() {
+                "k" => &p.k,
+                "beta" => &p.beta,
+                "learning" => &p.learning,
+                "damping" => &p.damping,
+                "discovery" => &p.discovery,
+                _ => &p.seed,
+            };
+            write!(f, "{}{name}={value}", if at == 0 { ":" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Choice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Choice, String> {
+        let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
+        let named = STRATEGIES.iter().find(|strategy| strategy.name == name);
+        let strategy = named.ok_or_else(|| {
+            let names: Vec<&str> = STRATEGIES.iter().map(|strategy| strategy.name).collect();
+            format!("unknown strategy {name:?}: one of {}", names.join(", "))
+        })?;
+        let mut choice = Choice {
+            strategy,
+            ..Choice::default()
+        };
+        if strategy.name == "circulating" {
+            choice.parameters.damping = 0.99;
+        }
+        for parameter in parameters.split(',').filter(|text| !text.is_empty()) {
+            let (name, value) = parameter
+                .split_once('=')
+                .ok_or_else(|| format!("{parameter:?}: a parameter is written NAME=VALUE"))?;
+            choice.set(name, value)?;
+        }
+        Ok(choice)
+    }
+}

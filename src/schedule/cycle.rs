@@ -1,0 +1,38 @@
+//! Cycle (OPIC, section 3.1): one page after the other, in the order in which they became known, from the
+//! page read last on; after the last one from the first.
+
+use super::{Ask, Crawl, Registered, Scored, Strategy};
+use crate::Result;
+use crate::rows::Row;
+
+pub(super) const REGISTERED: Registered = Registered {
+    name: "cycle",
+    about: "one after the other as they became known, from the page read last on",
+    parameters: &[],
+    page_by_page: true,
+    without_rows: false,
+    needs_names: false,
+    make: |_| Box::new(Cycle { next: 0 }),
+};
+
+struct Cycle {
+    next: u32,
+}
+
+impl Strategy for Cycle {
+    fn read(&mut self, _crawl: &Crawl, row: Row<'_>) {
+        self.next = row.page.saturating_add(1);
+    }
+
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+        let crawl = ask.crawl;
+        let from = self.next.min(crawl.pages());
+        let all = (from..crawl.pages()).chain(0..from);
+        let open = all.filter(|&page| crawl.is_open(page)).take(ask.count);
+        let scored = open.enumerate().map(|(at, page)| Scored {
+            page,
+            score: -(at as f64),
+        });
+        Ok(scored.collect())
+    }
+}

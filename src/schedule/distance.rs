@@ -1,0 +1,52 @@
+//! Plain logarithmic distance (FICA, equation 2): d_j = min over links i -> j of d_i + log10(links of i),
+//! nearest first; seeds are at 0.
+
+use super::queue::Queue;
+use super::{Ask, Crawl, Registered, Scored, Strategy};
+use crate::Result;
+use crate::rows::Row;
+
+pub(super) const REGISTERED: Registered = Registered {
+    name: "distance",
+    about: "least logarithmic distance from the seeds",
+    parameters: &[],
+    page_by_page: true,
+    without_rows: false,
+    needs_names: false,
+    make: |_| Box::new(Distance::default()),
+};
+
+#[derive(Default)]
+struct Distance {
+    queue: Queue,
+}
+
+impl Strategy for Distance {
+    fn found(&mut self, _crawl: &Crawl, page: u32, by: Option<u32>) {
+        if by.is_none() {
+            self.queue.put(page, 0.0);
+        }
+    }
+
+    fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
+        if row.targets.is_empty() {
+            return;
+        }
+        let own = self.queue.score(row.page).unwrap_or(0.0);
+        let score = own - libm::log10(row.targets.len() as f64);
+        for &target in row.targets {
+            let nearer = self.queue.score(target).is_none_or(|known| score > known);
+            if nearer && !crawl.is_read(target) {
+                self.queue.put(target, score);
+            }
+        }
+    }
+
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+        Ok(self.queue.best(ask.crawl, ask.count))
+    }
+
+    fn importance(&self, page: u32) -> Option<f64> {
+        self.queue.score(page)
+    }
+}

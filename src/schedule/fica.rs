@@ -1,0 +1,88 @@
+//! FICA (Zareh Bidoki, Yazdani, Ghodsnia 2007), its Algorithm 1 to the letter:
+//!
+//! ```text
+//! d_j = min over links i -> j of alpha log10(links of i) + (1 - alpha) d_i
+//! alpha = exp(-beta floor(pages read / K)), the page just read counted
+//! ```
+//!
+//! Nearest first; seeds are at 0. A page that was read keeps its distance; one in the queue whose distance
+//! becomes less is moved, and read once. K = 250,000 and beta = 0.1 unless told otherwise. The other
+//! learning rates that the paper compares are parameters ([`super::Learning`]), and alpha = 1.
+
+use super::queue::Queue;
+use super::{Ask, Crawl, History, Parameters, Registered, Scored, Strategy};
+use crate::Result;
+use crate::rows::{Row, Rows};
+
+pub(super) const REGISTERED: Registered = Registered {
+    name: "fica",
+    about: "least distance of FICA, which forgets where it came from",
+    parameters: &["k", "beta", "learning"],
+    page_by_page: true,
+    without_rows: false,
+    needs_names: false,
+    make: |parameters| {
+        Box::new(Fica {
+            parameters: parameters.clone(),
+            queue: Queue::default(),
+        })
+    },
+};
+
+struct Fica {
+    parameters: Parameters,
+    /// Scores are distances, negated.
+    queue: Queue,
+}
+
+impl Strategy for Fica {
+    fn found(&mut self, _crawl: &Crawl, page: u32, by: Option<u32>) {
+        if by.is_none() {
+            self.queue.put(page, 0.0);
+        }
+    }
+
+    fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
+        if row.targets.is_empty() {
+            return;
+        }
+        let Parameters {
+            k, beta, learning, ..
+        } = self.parameters;
+        let turns = u64::from(crawl.read()) / k;
+        let alpha = match turns {
+            0 => 1.0,
+            turns => learning.rate(beta * turns as f64),
+        };
+        let own = self.queue.score(row.page).unwrap_or(0.0);
+        let score = -alpha * libm::log10(row.targets.len() as f64) + (1.0 - alpha) * own;
+        for &target in row.targets {
+            let nearer = self.queue.score(target).is_none_or(|known| score > known);
+            if nearer && !crawl.is_read(target) {
+                self.queue.put(target, score);
+            }
+        }
+    }
+
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+        Ok(self.queue.best(ask.crawl, ask.count))
+    }
+
+    fn importance(&self, page: u32) -> Option<f64> {
+        self.queue.score(page)
+    }
+}
+
+/// The distance of every page that the rows, in the order of reading, name; `None`: it was never linked to, nor a seed.
+///
+/// # Errors
+/// Those of sweeping the rows.
+pub fn distances(rows: &dyn Rows, parameters: &Parameters) -> Result<Vec<Option<f64>>> {
+    let mut history = History::new((REGISTERED.make)(parameters));
+    rows.sweep(&mut |row| {
+        history.row(row);
+        Ok(())
+    })?;
+    let of = |page| history.strategy().importance(page).map(|score| 0.0 - score);
+    Ok((0..history.crawl().pages()).map(of).collect())
+}

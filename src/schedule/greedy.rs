@@ -1,0 +1,72 @@
+//! Greedy (OPIC, section 3.1): most cash first. A seed begins with a cash of 1, other pages with none; a
+//! page that is read hands its cash on over its links, once.
+
+use super::queue::Queue;
+use super::{Ask, Crawl, Registered, Scored, Strategy};
+use crate::Result;
+use crate::rows::Row;
+
+pub(super) const REGISTERED: Registered = Registered {
+    name: "greedy",
+    about: "most cash first, as in OPIC, each page handing its cash on once",
+    parameters: &["damping"],
+    page_by_page: true,
+    without_rows: true,
+    needs_names: false,
+    make: |parameters| {
+        Box::new(Greedy {
+            damping: parameters.damping,
+            queue: Queue::default(),
+        })
+    },
+};
+
+struct Greedy {
+    damping: f64,
+    /// Scores are cash: of a page that was read, all that it ever had.
+    queue: Queue,
+}
+
+impl Strategy for Greedy {
+    fn found(&mut self, _crawl: &Crawl, page: u32, by: Option<u32>) {
+        self.queue.put(page, if by.is_none() { 1.0 } else { 0.0 });
+    }
+
+    fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
+        let cash = self.queue.score(row.page).unwrap_or(0.0);
+        for (target, part) in parts(row) {
+            // What comes to a page after it was read is not handed on, but says what it is worth.
+            let had = self.queue.score(target).unwrap_or(0.0);
+            let has = had + self.damping * cash * part;
+            match crawl.is_read(target) {
+                true => self.queue.note(target, has),
+                false => self.queue.put(target, has),
+            }
+        }
+    }
+
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+        Ok(self.queue.best(ask.crawl, ask.count))
+    }
+
+    fn importance(&self, page: u32) -> Option<f64> {
+        self.queue.score(page)
+    }
+}
+
+/// The targets of a row that are links, each with its part of what the row hands on.
+pub(super) fn parts<'a>(row: Row<'a>) -> impl Iterator<Item = (u32, f64)> + 'a {
+    let all: u64 = row.weights.iter().sum();
+    let alike = 1.0 / row.targets.len() as f64;
+    row.targets
+        .iter()
+        .enumerate()
+        .filter_map(move |(at, &target)| {
+            let part = match row.weights.get(at) {
+                None => alike,
+                Some(0) => return None,
+                Some(&weight) => weight as f64 / all as f64,
+            };
+            Some((target, part))
+        })
+}

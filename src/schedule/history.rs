@@ -1,0 +1,170 @@
+//! What happened in a crawl, told to strategies row by row.
+
+use super::{Ask, NameOrder, Scored, Strategy};
+use crate::Result;
+use crate::rows::{Row, Rows};
+
+/// What is known of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It is known, and was not read yet.
+    Open,
+    /// It is not to be named, though it was not read: it was handed out already, or is not wanted.
+    Held,
+    /// It was read, as the so-many-th page.
+    Read(u32),
+}
+
+/// Numbers of pages read are below this.
+const HELD: u32 = u32::MAX - 1;
+const OPEN: u32 = u32::MAX;
+
+/// A crawl so far, in 4 bytes a page. Pages are numbered in the order in which they became known.
+#[derive(Debug, Default)]
+pub struct Crawl {
+    /// When each page was read; [`OPEN`], [`HELD`].
+    read_at: Vec<u32>,
+    seeds: Vec<u32>,
+    read: u32,
+    held: u32,
+}
+
+impl Crawl {
+    /// Pages known.
+    pub fn pages(&self) -> u32 {
+        self.read_at.len() as u32
+    }
+
+    /// Pages read, those found gone included.
+    pub fn read(&self) -> u32 {
+        self.read
+    }
+
+    /// Pages read before any link to them was seen, in that order.
+    pub fn seeds(&self) -> &[u32] {
+        &self.seeds
+    }
+
+    /// What is known of a page.
+    pub fn state(&self, page: u32) -> State {
+        match self.read_at[page as usize] {
+            OPEN => State::Open,
+            HELD => State::Held,
+            at => State::Read(at),
+        }
+    }
+
+    /// Whether a page is known, was not read and is not held back.
+    pub fn is_open(&self, page: u32) -> bool {
+        self.read_at[page as usize] == OPEN
+    }
+
+    /// Whether a page was read.
+    pub fn is_read(&self, page: u32) -> bool {
+        self.read_at[page as usize] < HELD
+    }
+
+    /// Pages that can be named.
+    pub fn open(&self) -> u32 {
+        self.pages() - self.read - self.held
+    }
+
+    /// Pages that are open, in the order in which they became known.
+    pub fn all_open(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.pages()).filter(|&page| self.is_open(page))
+    }
+}
+
+/// A crawl and the strategy that follows it.
+pub struct History {
+    crawl: Crawl,
+    strategy: Box<dyn Strategy>,
+}
+
+impl History {
+    /// Nothing is known yet.
+    pub fn new(strategy: Box<dyn Strategy>) -> History {
+        History {
+            crawl: Crawl::default(),
+            strategy,
+        }
+    }
+
+    /// The crawl so far.
+    pub fn crawl(&self) -> &Crawl {
+        &self.crawl
+    }
+
+    /// The strategy.
+    pub fn strategy(&self) -> &dyn Strategy {
+        &*self.strategy
+    }
+
+    /// A page was read. A page that was read before is passed over: a crawl's order is that of first reads.
+    pub fn row(&mut self, row: Row<'_>) {
+        if row.page >= self.crawl.pages() {
+            // What became known between has no row: it was asked for in vain.
+            self.known_below(row.page, None);
+            self.crawl.read_at.push(OPEN);
+            self.crawl.seeds.push(row.page);
+            self.strategy.found(&self.crawl, row.page, None);
+        }
+        for &target in row.targets {
+            if target >= self.crawl.pages() {
+                self.known_below(target, Some(row.page));
+                self.know(target, Some(row.page));
+            }
+        }
+        let at = &mut self.crawl.read_at[row.page as usize];
+        if *at < HELD {
+            return;
+        }
+        self.crawl.held -= u32::from(*at == HELD);
+        *at = self.crawl.read;
+        self.crawl.read += 1;
+        self.strategy.read(&self.crawl, row);
+    }
+
+    /// All pages below `pages` are known, though no row names them.
+    pub fn known_below(&mut self, pages: u32, by: Option<u32>) {
+        for page in self.crawl.pages()..pages {
+            self.know(page, by);
+        }
+    }
+
+    fn know(&mut self, page: u32, by: Option<u32>) {
+        self.crawl.read_at.push(OPEN);
+        if by.is_some() {
+            self.strategy.found(&self.crawl, page, by);
+        }
+    }
+
+    /// A page is not to be named until it was read.
+    pub fn hold(&mut self, page: u32) {
+        if let Some(at) = self.crawl.read_at.get_mut(page as usize)
+            && *at == OPEN
+        {
+            *at = HELD;
+            self.crawl.held += 1;
+        }
+    }
+
+    /// The best `count` pages to read next, best first. `rows` are those that this history was told.
+    ///
+    /// # Errors
+    /// Those of [`Strategy::best`].
+    pub fn best(
+        &mut self,
+        rows: &dyn Rows,
+        names: Option<&NameOrder>,
+        count: usize,
+    ) -> Result<Vec<Scored>> {
+        let ask = Ask {
+            crawl: &self.crawl,
+            rows,
+            names,
+            count,
+        };
+        self.strategy.best(&ask)
+    }
+}

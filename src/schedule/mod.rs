@@ -1,0 +1,124 @@
+//! What to crawl next: crawl orders, of which one trait is used by `next`, by the live service and by the
+//! simulator, so that what is simulated is what runs.
+//!
+//! A [`Strategy`] is told what happened in a crawl, one row after the other ([`History`]), and names the
+//! best pages among those known and not read yet. Its answer depends on that history alone: the same rows
+//! in the same order give the same answer, whether they come from a simulated crawl or from a store's kept
+//! rows. Pages found gone are never named again.
+//!
+//! One file a strategy, and one line in [`STRATEGIES`].
+
+mod backlink;
+mod breadth_first;
+mod choice;
+mod circulating;
+mod cycle;
+mod distance;
+mod fica;
+mod forecast;
+mod greedy;
+mod history;
+mod larger_sites;
+mod names;
+mod next;
+mod partial_pagerank;
+mod queue;
+mod random;
+mod refresh;
+mod settled;
+mod surfer;
+#[cfg(test)]
+mod tests;
+mod xyleme;
+
+pub use choice::{Choice, Learning, Parameters, REGISTRY_HELP};
+pub use fica::distances;
+pub use history::{Crawl, History, State};
+pub use names::{NameOrder, NameOrderBuilder};
+pub use next::{Candidate, NextOptions, Which, next};
+pub use queue::best_of;
+pub use refresh::{allocate, change_rate, freshness, gain};
+
+use crate::Result;
+use crate::rows::{Row, Rows};
+
+/// A page and its score: more is earlier.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scored {
+    /// The page.
+    pub page: u32,
+    /// Its score, in the strategy's own measure.
+    pub score: f64,
+}
+
+/// What a strategy may look at when it is asked.
+pub struct Ask<'a> {
+    /// The crawl so far.
+    pub crawl: &'a Crawl,
+    /// Its rows, to be swept again.
+    pub rows: &'a dyn Rows,
+    /// Which pages stand near each other by their names, and which are on one host; `None`: not known.
+    pub names: Option<&'a NameOrder>,
+    /// How many pages are wanted.
+    pub count: usize,
+}
+
+/// A crawl order. It is told of every page when it becomes known, and of every row when it is read.
+pub trait Strategy: Send {
+    /// `page` became known: of a seed, a page that was read before any link to it was seen, `by` is `None`;
+    /// else it was found on page `by`.
+    fn found(&mut self, crawl: &Crawl, page: u32, by: Option<u32>) {
+        let _ = (crawl, page, by);
+    }
+
+    /// A page was read, of which all targets are known. `crawl` counts it already.
+    fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
+        let _ = (crawl, row);
+    }
+
+    /// The best pages that are open ([`Crawl::is_open`]), best first; of equal ones the one known first.
+    ///
+    /// # Errors
+    /// Those of sweeping the rows; what the strategy needs is not known.
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>>;
+
+    /// What the strategy itself thinks of a page's importance, if its order says less than that.
+    fn importance(&self, page: u32) -> Option<f64> {
+        let _ = page;
+        None
+    }
+}
+
+/// A strategy that can be asked for by name.
+pub struct Registered {
+    /// Its name.
+    pub name: &'static str,
+    /// What comes first, in a line.
+    pub about: &'static str,
+    /// Names of its parameters.
+    pub parameters: &'static [&'static str],
+    /// It is up to date after every page, at a cost of a few links: the simulator asks it page by page.
+    pub page_by_page: bool,
+    /// It can be asked of a store that keeps no rows.
+    pub without_rows: bool,
+    /// It looks at the names of pages.
+    pub needs_names: bool,
+    make: fn(&Parameters) -> Box<dyn Strategy>,
+}
+
+/// All strategies; the first is the default.
+pub static STRATEGIES: &[Registered] = &[
+    forecast::REGISTERED,
+    circulating::REGISTERED,
+    greedy::REGISTERED,
+    xyleme::REGISTERED,
+    fica::REGISTERED,
+    distance::REGISTERED,
+    backlink::REGISTERED,
+    partial_pagerank::REGISTERED,
+    settled::REGISTERED,
+    larger_sites::REGISTERED,
+    breadth_first::REGISTERED,
+    cycle::REGISTERED,
+    random::REGISTERED,
+];

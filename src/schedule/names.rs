@@ -1,0 +1,237 @@
+//! Which pages stand near each other by their names, in 8 bytes a page, and 32 while it is made.
+//!
+//! Sites name pages by section and in order: pages whose names are alike link alike. Names are put in order
+//! by host (its last two labels first), then by the first two folders, then by all others, then by what
+//! stands behind the last slash: text and the first number in it, so that `page9` stands before `page10`.
+//! Host and folders count by their hash: like names stand together, in whatever order. Names that are no
+//! URLs are read as paths.
+
+use std::collections::HashMap;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::url::host;
+
+/// Name order of pages; see the module.
+#[derive(Debug, Default)]
+pub struct NameOrder {
+    /// Pages in name order.
+    order: Vec<u32>,
+    /// The host of each page, by number of first appearance.
+    host: Vec<u32>,
+    hosts: u32,
+}
+
+/// A page's place: host and folders, the last part, and for those that are the same there, all of the name.
+type Key = (u64, u64, u32);
+
+/// Takes names in the order of page numbers.
+#[derive(Debug, Default)]
+pub struct NameOrderBuilder {
+    keys: Vec<(Key, u32)>,
+    host: Vec<u32>,
+    hosts: HashMap<u64, u32>,
+}
+
+impl NameOrderBuilder {
+    /// The next page's name.
+    pub fn add(&mut self, name: &[u8]) {
+        let page = self.keys.len() as u32;
+        self.keys.push((key(name), page));
+        let hosts = self.hosts.len() as u32;
+        let number = *self.hosts.entry(xxh3_64(host(name))).or_insert(hosts);
+        self.host.push(number);
+    }
+
+    /// The order of all names.
+    pub fn build(mut self) -> NameOrder {
+        self.keys.sort_unstable();
+        NameOrder {
+            order: self.keys.iter().map(|&(_, page)| page).collect(),
+            host: self.host,
+            hosts: self.hosts.len() as u32,
+        }
+    }
+}
+
+/// No page.
+const NONE: u32 = u32::MAX;
+
+impl NameOrder {
+    /// Number of hosts.
+    pub fn hosts(&self) -> u32 {
+        self.hosts
+    }
+
+    /// The number of a page's host.
+    pub fn host(&self, page: u32) -> u32 {
+        self.host[page as usize]
+    }
+
+    /// The order of some pages under other numbers: `numbers` holds the new number of each page, those
+    /// that are left out `u32::MAX`; `pages` is their count.
+    pub fn renumbered(&self, numbers: &[u32], pages: u32) -> NameOrder {
+        let mut host = vec![0; pages as usize];
+        for (&number, &at) in numbers.iter().zip(&self.host) {
+            if number != NONE {
+                host[number as usize] = at;
+            }
+        }
+        let order = self.order.iter().map(|&page| numbers[page as usize]);
+        NameOrder {
+            order: order.filter(|&number| number != NONE).collect(),
+            host,
+            hosts: self.hosts,
+        }
+    }
+
+    /// Calls `each` with every page, how many pages stand near it, itself included (`radius` on each side),
+    /// and how many of them are `counted`.
+    pub fn around(
+        &self,
+        radius: usize,
+        counted: impl Fn(u32) -> bool,
+        mut each: impl FnMut(u32, u32, u32),
+    ) {
+        let mut count = 0;
+        let mut end = 0;
+        for (at, &page) in self.order.iter().enumerate() {
+            let until = (at + radius + 1).min(self.order.len());
+            while end < until {
+                count += u32::from(counted(self.order[end]));
+                end += 1;
+            }
+            if let Some(left) = at.checked_sub(radius + 1) {
+                count -= u32::from(counted(self.order[left]));
+            }
+            let near = until - at.saturating_sub(radius);
+            each(page, near as u32, count);
+        }
+    }
+}
+
+/// The low `bits` of a text's hash.
+fn hash(text: &[u8], bits: u32) -> u64 {
+    xxh3_64(text) & ((1 << bits) - 1)
+}
+
+fn key(name: &[u8]) -> Key {
+    let host = host(name);
+    let path = match host {
+        [] => name,
+        host => {
+            // The host is a part of the name: what follows it and its port is the path.
+            let after = host.as_ptr() as usize - name.as_ptr() as usize + host.len();
+            let rest = &name[after..];
+            &rest[memchr::memchr(b'/', rest).unwrap_or(rest.len())..]
+        }
+    };
+    let plain = memchr::memchr2(b'?', b'#', path).unwrap_or(path.len());
+    let last = memchr::memrchr(b'/', &path[..plain]).map_or(0, |slash| slash + 1);
+    let mut folders = path[..last]
+        .splitn(4, |&byte| byte == b'/')
+        .skip(usize::from(!host.is_empty()));
+    let first = folders.next().unwrap_or_default();
+    let second = folders.next().unwrap_or_default();
+    let others = folders.next().unwrap_or_default();
+    let mut dots = memchr::memrchr_iter(b'.', host).skip(1);
+    let domain = &host[dots.next().map_or(0, |dot| dot + 1)..];
+    let place = [
+        (domain, 12),
+        (host, 12),
+        (first, 14),
+        (second, 14),
+        (others, 12),
+    ];
+    let place = place
+        .iter()
+        .fold(0, |key, &(text, bits)| key << bits | hash(text, bits));
+    (place, in_folder(&path[last..]), xxh3_64(name) as u32)
+}
+
+/// The order of names in one folder: by the text before the first number, then by that number; names
+/// without a number by their first eight bytes.
+fn in_folder(name: &[u8]) -> u64 {
+    let Some(start) = name.iter().position(u8::is_ascii_digit) else {
+        let mut first = [0; 8];
+        let len = name.len().min(8);
+        first[..len].copy_from_slice(&name[..len]);
+        return u64::from_be_bytes(first);
+    };
+    let digits = name[start..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit());
+    let most = (1u64 << 40) - 1;
+    let number = digits.fold(0u64, |number, digit| {
+        (number * 10 + u64::from(digit - b'0')).min(most)
+    });
+    hash(&name[..start], 24) << 40 | number
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(names: &[&str]) -> NameOrder {
+        let mut builder = NameOrderBuilder::default();
+        names.iter().for_each(|name| builder.add(name.as_bytes()));
+        builder.build()
+    }
+
+    #[test]
+    fn numbers_are_in_order() {
+        let names: Vec<String> = (0..50).map(|n| ((n * 7) % 50).to_string()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let numbers = order(&names).order;
+        assert!(
+            numbers
+                .iter()
+                .map(|&at| names[at as usize])
+                .eq((0..50).map(|n| n.to_string()))
+        );
+        let pages = [
+            "http://a.example/d/p10.html",
+            "http://a.example/d/p9.html",
+            "http://b.example/",
+            "http://a.example/d/p11.html",
+        ];
+        let order = order(&pages).order;
+        let at = |page: u32| order.iter().position(|&p| p == page).unwrap();
+        assert_eq!((at(0), at(3)), (at(1) + 1, at(1) + 2));
+    }
+
+    #[test]
+    fn folders_and_hosts_stand_together() {
+        let pages: Vec<String> = (0..60)
+            .map(|n| format!("http://h{}.example.org/a{}/b/{}", n % 3, n % 4, n * 31 % 17))
+            .collect();
+        let names: Vec<&str> = pages.iter().map(String::as_str).collect();
+        let order = order(&names);
+        assert_eq!(order.hosts(), 3);
+        assert_eq!(order.host(4), 1);
+        let changes = |of: &dyn Fn(u32) -> u32| {
+            order
+                .order
+                .windows(2)
+                .filter(|pair| of(pair[0]) != of(pair[1]))
+                .count()
+        };
+        assert_eq!(changes(&|page| page % 3), 2);
+        assert_eq!(changes(&|page| page % 12), 11);
+    }
+
+    #[test]
+    fn neighbours_are_counted() {
+        let order = order(&["3", "1", "0", "2"]);
+        let mut seen = Vec::new();
+        order.around(
+            1,
+            |page| page < 2,
+            |page, near, counted| seen.push((page, near, counted)),
+        );
+        // By name: 0 (page 2), 1 (page 1), 2 (page 3), 3 (page 0).
+        assert_eq!(seen, [(2, 2, 1), (1, 3, 1), (3, 3, 2), (0, 2, 1)]);
+        let fewer = order.renumbered(&[0, NONE, 1, NONE], 2);
+        assert_eq!(fewer.order, [1, 0]);
+    }
+}

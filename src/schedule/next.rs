@@ -1,0 +1,429 @@
+//! What a store's crawl should read next: the last snapshot and its kept rows, told to a strategy.
+//!
+//! Read beside a writer, without a lock. Who was read: pages that have a row, those found gone included;
+//! where no rows are kept, pages that were visited. Pages that were asked for in vain, as far as their last
+//! fetch is known, are not named as new: they were tried.
+//!
+//! In memory: the crawl's 4 bytes a page, what the strategy keeps, and what was asked for. Names are read
+//! once, in their order, if the strategy looks at names.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use super::refresh::{self, Read};
+use super::{Choice, History, NameOrder, NameOrderBuilder, Scored, best_of};
+use crate::decode::Time;
+use crate::engine::PageId;
+use crate::rows::{PAGES_MAX, Row, Rows};
+use crate::rules::Scope;
+use crate::snapshot::{Ranked, Snapshot};
+use crate::store::Disk;
+use crate::url::host;
+use crate::{Error, Result};
+
+/// Which pages are wanted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Which {
+    /// Pages that were not read yet, by the strategy.
+    NotFetched,
+    /// Pages that were read, by what reading them again gives.
+    Refetch,
+    /// Both: this share of pages not read yet, as far as there are such.
+    Budget {
+        /// The share, 0 to 1.
+        discovery: f64,
+    },
+}
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct NextOptions {
+    /// By which order pages not read yet come.
+    pub strategy: Choice,
+    /// Most pages to name.
+    pub count: usize,
+    /// Which pages are wanted.
+    pub which: Which,
+    /// Most pages of a host.
+    pub per_host: Option<u64>,
+    /// Most pages of a registered domain, by the public suffix list.
+    pub per_domain: Option<u64>,
+    /// Pages that may be named.
+    pub scope: Scope,
+    /// Pages are read again only if their last fetch was before this time, or is not known.
+    pub fetched_before: Option<Time>,
+    /// Numbers of pages that are not to be named: they were handed out, and were not read yet.
+    pub exclude: HashSet<u64>,
+}
+
+impl Default for NextOptions {
+    fn default() -> NextOptions {
+        NextOptions {
+            strategy: Choice::default(),
+            count: 100,
+            which: Which::NotFetched,
+            per_host: None,
+            per_domain: None,
+            scope: Scope::default(),
+            fetched_before: None,
+            exclude: HashSet::new(),
+        }
+    }
+}
+
+/// A page to be crawled.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    /// Its number.
+    pub page: PageId,
+    /// Its canonical URL, or its opaque name.
+    pub url: String,
+    /// The strategy's score, or of a page to be read again what that gives: more is earlier.
+    pub score: f64,
+    /// Whether it was read already.
+    pub fetched: bool,
+    /// Its visits.
+    pub visits: u64,
+    /// Its last fetch, in seconds since 1970.
+    pub last_fetch: Option<Time>,
+    /// Its importance.
+    pub importance: f64,
+}
+
+/// The pages to crawl next, best first.
+///
+/// # Errors
+/// [`Error::Refused`]: there is no store, no snapshot, or nothing is known yet; the strategy needs rows, and none are kept.
+pub fn next(disk: &dyn Disk, store: &Path, options: &NextOptions) -> Result<Vec<Candidate>> {
+    let snapshot = Snapshot::latest(disk, store)?;
+    let pages = snapshot.info().pages;
+    if pages == 0 {
+        return Err(Error::Refused(format!(
+            "{}: no page is known yet; crawl the seeds first and ingest what was read",
+            store.display()
+        )));
+    }
+    if pages >= PAGES_MAX {
+        return Err(Error::Refused(format!(
+            "{}: {pages} pages; crawl orders are for fewer than {PAGES_MAX}",
+            store.display()
+        )));
+    }
+    let rows = match snapshot.rows_standing() {
+        Some(standing) if standing.kept().is_some() => Some(snapshot.rows()?),
+        _ => None,
+    };
+    let source = Source {
+        snapshot: &snapshot,
+        rows: rows.as_ref().map(|rows| rows as &dyn Rows),
+        options,
+    };
+    source.next()
+}
+
+struct Source<'a> {
+    snapshot: &'a Snapshot,
+    rows: Option<&'a dyn Rows>,
+    options: &'a NextOptions,
+}
+
+impl Source<'_> {
+    fn next(&self) -> Result<Vec<Candidate>> {
+        let count = self.options.count;
+        let mut limits = Limits::new(self.options);
+        let chosen = match self.options.which {
+            Which::NotFetched => self.discover(count, &mut limits)?,
+            Which::Refetch => self.refetch(count, &mut limits)?,
+            Which::Budget { discovery } => {
+                let new = (count as f64 * discovery.clamp(0.0, 1.0)).round() as usize;
+                let mut chosen = self.discover(new.min(count), &mut limits)?;
+                chosen.extend(self.refetch(count - chosen.len(), &mut limits)?);
+                interleave(chosen)
+            }
+        };
+        self.describe(chosen)
+    }
+
+    /// Pages not read yet, by the strategy.
+    fn discover(&self, count: usize, limits: &mut Limits<'_>) -> Result<Vec<Chosen>> {
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let known = self.options.strategy.registered();
+        if self.rows.is_none() && !known.without_rows {
+            return Err(self.needs_rows(known.name));
+        }
+        let mut history = History::new(self.options.strategy.strategy());
+        let cash = self.tell(&mut history)?;
+        let names = match known.needs_names {
+            true => Some(self.names()?),
+            false => None,
+        };
+        let none = NoRows(u64::from(history.crawl().pages()));
+        let rows = self.rows.unwrap_or(&none);
+        self.select(count, limits, false, |most| match &cash {
+            Some(cash) => Ok(best_of(history.crawl(), most, |page| {
+                cash[page as usize] as f64
+            })),
+            None => history.best(rows, names.as_ref(), most),
+        })
+    }
+
+    fn needs_rows(&self, name: &str) -> Error {
+        let others: Vec<&str> = super::STRATEGIES
+            .iter()
+            .filter(|strategy| strategy.without_rows)
+            .map(|strategy| strategy.name)
+            .collect();
+        let why = match self.snapshot.rows_standing() {
+            Some(standing) => standing.why_not(),
+            None => "the snapshot is not the store's current one".into(),
+        };
+        Error::Refused(format!(
+            "strategy {name} needs the links of pages: {}: {why}. Without them: --strategy {}",
+            self.snapshot.store().display(),
+            others.join(", ")
+        ))
+    }
+
+    /// Tells a history all that the store knows. Without rows, the cash of each page, if the strategy goes by it.
+    fn tell(&self, history: &mut History) -> Result<Option<Vec<u64>>> {
+        let pages = self.snapshot.info().pages as u32;
+        let by_cash = self.options.strategy.registered().name == "greedy";
+        let mut cash = (self.rows.is_none() && by_cash).then(Vec::new);
+        if let Some(rows) = self.rows {
+            rows.sweep(&mut |row| {
+                history.row(row);
+                Ok(())
+            })?;
+        }
+        history.known_below(pages, None);
+        for page in self.snapshot.pages() {
+            let page = page?;
+            let number = page.page.0 as u32;
+            if self.rows.is_none() && page.visits > 0 {
+                history.row(Row {
+                    page: number,
+                    gone: false,
+                    targets: &[],
+                    weights: &[],
+                });
+            } else if page.visits > 0 || page.last_fetch.is_some() {
+                history.hold(number);
+            }
+            if let Some(cash) = &mut cash {
+                cash.push(page.cash);
+            }
+        }
+        for &page in &self.options.exclude {
+            if let Ok(page) = u32::try_from(page) {
+                history.hold(page);
+            }
+        }
+        Ok(cash)
+    }
+
+    fn names(&self) -> Result<NameOrder> {
+        let mut names = NameOrderBuilder::default();
+        for name in self.snapshot.names() {
+            names.add(name?.as_bytes());
+        }
+        Ok(names.build())
+    }
+
+    /// Pages read already, by what it gives to read them again.
+    fn refetch(&self, count: usize, limits: &mut Limits<'_>) -> Result<Vec<Chosen>> {
+        let mut gone = HashSet::new();
+        if let Some(rows) = self.rows {
+            rows.sweep(&mut |row| {
+                if row.gone {
+                    gone.insert(row.page);
+                }
+                Ok(())
+            })?;
+        }
+        let now = self.snapshot.info().time;
+        let wanted = |page: &Ranked| {
+            page.visits > 0
+                && !gone.contains(&(page.page.0 as u32))
+                && !self.options.exclude.contains(&page.page.0)
+                && match (self.options.fetched_before, page.last_fetch) {
+                    (Some(before), Some(fetched)) => fetched < before,
+                    _ => true,
+                }
+        };
+        self.select(count, limits, true, |most| {
+            let pages = self
+                .snapshot
+                .pages()
+                .filter(|page| !matches!(page, Ok(page) if !wanted(page)));
+            let read = pages.map(|page| {
+                let page = page?;
+                Ok(Read {
+                    page: page.page.0 as u32,
+                    importance: page.importance,
+                    visits: page.visits,
+                    last_fetch: page.last_fetch,
+                })
+            });
+            refresh::best(read, now, most)
+        })
+    }
+
+    /// The first `count` of an order that may be named. The order is asked for more until there are enough.
+    fn select(
+        &self,
+        count: usize,
+        limits: &mut Limits<'_>,
+        fetched: bool,
+        mut order: impl FnMut(usize) -> Result<Vec<Scored>>,
+    ) -> Result<Vec<Chosen>> {
+        let pages = self.snapshot.info().pages as usize;
+        let mut most = match limits.any() {
+            true => count.saturating_mul(4),
+            false => count,
+        }
+        .min(pages);
+        loop {
+            let best = order(most)?;
+            let numbers: Vec<PageId> = best.iter().map(|of| PageId(u64::from(of.page))).collect();
+            let names = self.snapshot.names_of(&numbers)?;
+            let mut trial = limits.clone();
+            let mut chosen = Vec::new();
+            for (scored, url) in best.iter().zip(names) {
+                if chosen.len() < count && trial.takes(&url) {
+                    chosen.push(Chosen {
+                        scored: *scored,
+                        url,
+                        fetched,
+                    });
+                }
+            }
+            if chosen.len() == count || best.len() < most || most >= pages {
+                *limits = trial;
+                return Ok(chosen);
+            }
+            most = most.saturating_mul(4).min(pages);
+        }
+    }
+
+    fn describe(&self, chosen: Vec<Chosen>) -> Result<Vec<Candidate>> {
+        let wanted: HashSet<u64> = chosen.iter().map(|of| u64::from(of.scored.page)).collect();
+        let mut known: HashMap<u64, Ranked> = HashMap::new();
+        for page in self.snapshot.pages() {
+            let page = page?;
+            if wanted.contains(&page.page.0) {
+                known.insert(page.page.0, page);
+            }
+        }
+        let described = chosen.into_iter().filter_map(|of| {
+            let page = known.get(&u64::from(of.scored.page))?;
+            Some(Candidate {
+                page: page.page,
+                url: of.url,
+                score: of.scored.score,
+                fetched: of.fetched,
+                visits: page.visits,
+                last_fetch: page.last_fetch,
+                importance: page.importance,
+            })
+        });
+        Ok(described.collect())
+    }
+}
+
+struct Chosen {
+    scored: Scored,
+    url: String,
+    fetched: bool,
+}
+
+/// New pages and pages to be read again, each in its order, spread evenly over the list.
+fn interleave(chosen: Vec<Chosen>) -> Vec<Chosen> {
+    let (again, new): (Vec<Chosen>, Vec<Chosen>) = chosen.into_iter().partition(|of| of.fetched);
+    let all = again.len() + new.len();
+    let (again_len, mut again, mut new) = (again.len(), again.into_iter(), new.into_iter());
+    let mut mixed = Vec::with_capacity(all);
+    let mut taken = 0;
+    for at in 1..=all {
+        // Of the first `at`, as large a share as of all.
+        let due = at * again_len / all;
+        let next = match taken < due {
+            true => again.next(),
+            false => new.next(),
+        };
+        taken += usize::from(taken < due);
+        mixed.extend(next);
+    }
+    mixed
+}
+
+/// How many pages of a host and of a domain were taken.
+#[derive(Clone)]
+struct Limits<'a> {
+    options: &'a NextOptions,
+    hosts: HashMap<String, u64>,
+    domains: HashMap<String, u64>,
+}
+
+impl<'a> Limits<'a> {
+    fn new(options: &'a NextOptions) -> Limits<'a> {
+        Limits {
+            options,
+            hosts: HashMap::new(),
+            domains: HashMap::new(),
+        }
+    }
+
+    fn any(&self) -> bool {
+        let NextOptions {
+            per_host,
+            per_domain,
+            scope,
+            ..
+        } = self.options;
+        per_host.is_some() || per_domain.is_some() || !scope.is_all()
+    }
+
+    /// Whether one more page of this name may be named; then it is counted.
+    fn takes(&mut self, url: &str) -> bool {
+        if !self.options.scope.has(url.as_bytes()) {
+            return false;
+        }
+        let host = String::from_utf8_lossy(host(url.as_bytes())).into_owned();
+        let full = |of: &HashMap<String, u64>, name: &str, most: Option<u64>| {
+            most.is_some_and(|most| of.get(name).is_some_and(|&count| count >= most) || most == 0)
+        };
+        let domain = psl::domain_str(&host).unwrap_or(&host).to_owned();
+        if full(&self.hosts, &host, self.options.per_host)
+            || full(&self.domains, &domain, self.options.per_domain)
+        {
+            return false;
+        }
+        if self.options.per_domain.is_some() {
+            *self.domains.entry(domain).or_default() += 1;
+        }
+        if self.options.per_host.is_some() {
+            *self.hosts.entry(host).or_default() += 1;
+        }
+        true
+    }
+}
+
+/// A store without rows.
+struct NoRows(u64);
+
+impl Rows for NoRows {
+    fn pages(&self) -> u64 {
+        self.0
+    }
+
+    fn links(&self) -> u64 {
+        0
+    }
+
+    fn sweep(&self, _visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,51 @@
+//! Partial PageRank (Cho, Garcia-Molina, Page 1998; FICA's Algorithm 2): after every K pages read, PageRank
+//! of the known graph puts the queue in order; pages found since stand behind it, in the order of finding.
+
+use super::queue::Queue;
+use super::settled::SWEEPS;
+use super::surfer::Surfer;
+use super::{Ask, Crawl, Registered, Scored, Strategy};
+use crate::Result;
+
+pub(super) const REGISTERED: Registered = Registered {
+    name: "pagerank",
+    about: "partial PageRank: the known graph's, made anew after every K pages",
+    parameters: &["k"],
+    page_by_page: true,
+    without_rows: false,
+    needs_names: false,
+    make: |parameters| {
+        Box::new(PartialPageRank {
+            k: parameters.k,
+            ranked: 0,
+            queue: Queue::default(),
+        })
+    },
+};
+
+struct PartialPageRank {
+    k: u64,
+    /// Pages read when the queue was put in order last, in K.
+    ranked: u64,
+    queue: Queue,
+}
+
+impl Strategy for PartialPageRank {
+    fn found(&mut self, _crawl: &Crawl, page: u32, _by: Option<u32>) {
+        // Less than any PageRank: that is never 0.
+        self.queue.put(page, 0.0);
+    }
+
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+        let due = u64::from(ask.crawl.read()) / self.k;
+        if due > self.ranked {
+            self.ranked = due;
+            let scores = Surfer::Known.settle(ask.crawl, ask.rows, SWEEPS)?;
+            self.queue = Queue::default();
+            for page in ask.crawl.all_open() {
+                self.queue.put(page, scores[page as usize]);
+            }
+        }
+        Ok(self.queue.best(ask.crawl, ask.count))
+    }
+}

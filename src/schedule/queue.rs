@@ -1,0 +1,119 @@
+//! The best of many: a queue whose priorities change, and a choice out of all pages.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use super::{Crawl, Scored};
+
+/// Ordered so that the greatest is to be read first: by score, then the page known first. Scores are numbers.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    score: f64,
+    page: u32,
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Entry) -> Ordering {
+        let by_score = self.score.total_cmp(&other.score);
+        by_score.then(other.page.cmp(&self.page))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Entry {}
+
+/// The `count` open pages of greatest score, best first; of equal ones, those known first. In memory of
+/// `count` pages.
+pub fn best_of(crawl: &Crawl, count: usize, score: impl Fn(u32) -> f64) -> Vec<Scored> {
+    let mut best: BinaryHeap<Reverse<Entry>> = BinaryHeap::new();
+    for page in crawl.all_open() {
+        let entry = Entry {
+            // 0 and -0 are one score.
+            score: score(page) + 0.0,
+            page,
+        };
+        if best.len() < count {
+            best.push(Reverse(entry));
+        } else if best.peek().is_some_and(|worst| entry > worst.0) {
+            best.pop();
+            best.push(Reverse(entry));
+        }
+    }
+    let sorted = best.into_sorted_vec().into_iter();
+    sorted
+        .map(|Reverse(Entry { score, page })| Scored { page, score })
+        .collect()
+}
+
+/// A queue of pages whose scores change one by one.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    heap: BinaryHeap<Entry>,
+    /// The score of each page that was ever put in; NaN: none.
+    scores: Vec<f64>,
+}
+
+impl Queue {
+    /// The score a page was given last.
+    pub fn score(&self, page: u32) -> Option<f64> {
+        let score = self.scores.get(page as usize).copied();
+        score.filter(|score| !score.is_nan())
+    }
+
+    /// Gives a page a score, in place of an earlier one.
+    pub fn put(&mut self, page: u32, score: f64) {
+        let score = score + 0.0;
+        if self.scores.len() <= page as usize {
+            self.scores.resize(page as usize + 1, f64::NAN);
+        }
+        self.scores[page as usize] = score;
+        self.heap.push(Entry { score, page });
+        // Entries that are out of date don't take more room than two for each page.
+        if self.heap.len() > 1024 + 2 * self.scores.len() {
+            let scores = &self.scores;
+            self.heap
+                .retain(|entry| scores[entry.page as usize] == entry.score);
+        }
+    }
+
+    /// Gives a page that was read a score: it is in no queue.
+    pub fn note(&mut self, page: u32, score: f64) {
+        if self.scores.len() <= page as usize {
+            self.scores.resize(page as usize + 1, f64::NAN);
+        }
+        self.scores[page as usize] = score;
+    }
+
+    /// The best open pages. They stay in the queue.
+    pub fn best(&mut self, crawl: &Crawl, count: usize) -> Vec<Scored> {
+        let mut best: Vec<Scored> = Vec::new();
+        let mut held = Vec::new();
+        while best.len() < count {
+            let Some(entry) = self.heap.pop() else {
+                break;
+            };
+            let Entry { score, page } = entry;
+            let twice = best.last().is_some_and(|last| last.page == page);
+            if crawl.is_read(page) || self.scores[page as usize] != score || twice {
+                continue;
+            }
+            held.push(entry);
+            if crawl.is_open(page) {
+                best.push(Scored { page, score });
+            }
+        }
+        self.heap.extend(held);
+        best
+    }
+}

@@ -1,0 +1,30 @@
+//! Random (OPIC, section 3.1): any page with equal probability. Whoever asks again before a page was read
+//! gets the same answer: the draw depends on the seed and on how many pages were read.
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::{Ask, Registered, Scored, Strategy, best_of};
+use crate::Result;
+
+pub(super) const REGISTERED: Registered = Registered {
+    name: "random",
+    about: "any page, with equal probability",
+    parameters: &["seed"],
+    page_by_page: false,
+    without_rows: true,
+    needs_names: false,
+    make: |parameters| Box::new(Random(parameters.seed)),
+};
+
+struct Random(u64);
+
+impl Strategy for Random {
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+        let draw = xxh3_64_with_seed(&ask.crawl.read().to_le_bytes(), self.0);
+        let score = |page: u32| {
+            let drawn = xxh3_64_with_seed(&page.to_le_bytes(), draw);
+            (drawn >> 11) as f64 / (1u64 << 53) as f64
+        };
+        Ok(best_of(ask.crawl, ask.count, score))
+    }
+}

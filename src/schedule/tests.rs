@@ -1,0 +1,184 @@
+//! Orders that can be worked out by hand, and a store's answer beside a simulated one.
+
+use super::*;
+use crate::engine::SelfLinks;
+use crate::rows::Row;
+
+/// Rows in the order of reading.
+struct Read(Vec<(u32, Vec<u32>)>, u32);
+
+impl Rows for Read {
+    fn pages(&self) -> u64 {
+        u64::from(self.1)
+    }
+
+    fn links(&self) -> u64 {
+        self.0.iter().map(|(_, row)| row.len() as u64).sum()
+    }
+
+    fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
+        for (page, targets) in &self.0 {
+            visit(Row {
+                page: *page,
+                gone: false,
+                targets,
+                weights: &[],
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn after(strategy: &str, rows: &[(u32, &[u32])]) -> Vec<(u32, f64)> {
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|(page, row)| (*page, row.to_vec()))
+        .collect();
+    let choice: Choice = strategy.parse().unwrap();
+    let mut history = History::new(choice.strategy());
+    let mut told = Read(rows, 0);
+    told.sweep(&mut |row| {
+        history.row(row);
+        Ok(())
+    })
+    .unwrap();
+    told.1 = history.crawl().pages();
+    let mut names = NameOrderBuilder::default();
+    (0..told.1).for_each(|page| names.add(page.to_string().as_bytes()));
+    let best = history.best(&told, Some(&names.build()), 100).unwrap();
+    best.iter()
+        .map(|scored| (scored.page, scored.score))
+        .collect()
+}
+
+fn close(found: &[(u32, f64)], expected: &[(u32, f64)]) {
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert_eq!(found.0, expected.0, "{found:?} {expected:?}");
+        assert!(
+            (found.1 - expected.1).abs() < 1e-12,
+            "{found:?} {expected:?}"
+        );
+    }
+}
+
+/// Page 0 is a seed with three links, page 1 hands on to 2 and 4.
+const SMALL: &[(u32, &[u32])] = &[(0, &[1, 2, 3]), (1, &[2, 4])];
+
+#[test]
+fn simple_orders() {
+    close(
+        &after("breadth-first", SMALL),
+        &[(2, -2.0), (3, -3.0), (4, -4.0)],
+    );
+    close(&after("backlink", SMALL), &[(2, 2.0), (3, 1.0), (4, 1.0)]);
+    let d = 0.85 / 3.0;
+    close(
+        &after("greedy", SMALL),
+        &[(2, d + 0.85 * d / 2.0), (3, d), (4, 0.85 * d / 2.0)],
+    );
+    let three = 3f64.log10();
+    close(
+        &after("distance", SMALL),
+        &[(2, -three), (3, -three), (4, -three - 2f64.log10())],
+    );
+    // Read last: page 1. The next one known after it is 2.
+    close(&after("cycle", SMALL), &[(2, 0.0), (3, -1.0), (4, -2.0)]);
+}
+
+/// The example of the paper's section 3: a page at 2.3 is found again on a page at 0.4 with ten links.
+#[test]
+fn fica_learns() {
+    // alpha = 1 until K pages are read: the punishment of the last link alone.
+    // Page 2 hangs on page 0 at log 3 and on page 1 at log 2.
+    let (two, three) = (2f64.log10(), 3f64.log10());
+    close(
+        &after("fica:k=100", SMALL),
+        &[(2, -two), (4, -two), (3, -three)],
+    );
+    // K = 1, beta = 1: alpha is e^-1 for the first page, the current one counted, and e^-2 for the second.
+    let (first, second) = ((-1f64).exp(), (-2f64).exp());
+    let child = first * 3f64.log10();
+    let of_second = second * 2f64.log10() + (1.0 - second) * child;
+    let mut expected = [(2, -child.min(of_second)), (3, -child), (4, -of_second)];
+    expected.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    close(&after("fica:k=1,beta=1", SMALL), &expected);
+}
+
+#[test]
+fn learning_rates() {
+    assert_eq!(Learning::Linear.rate(0.25), 0.75);
+    assert_eq!(Learning::Linear.rate(4.0), 0.0);
+    assert_eq!(Learning::Inverse.rate(4.0), 0.25);
+    assert_eq!(Learning::Inverse.rate(0.0), 1.0);
+    assert!((Learning::Power.rate(10.0) - 10f64.powf(-2.1)).abs() < 1e-15);
+    assert_eq!(Learning::One.rate(7.0), 1.0);
+}
+
+/// All cash is at pages not read, or lost.
+#[test]
+fn circulating_cash_goes_on() {
+    // 0 -> 1 -> 0 and 2: what comes back to 0 is handed on again.
+    let rows: &[(u32, &[u32])] = &[(0, &[1]), (1, &[0, 2])];
+    // Of 0's 1: 1 holds 1, hands 1/2 to 2 and 1/2 to 0, that to 1, and so on, while it exceeds 0.05/2.
+    let best = after("circulating:damping=1", rows);
+    assert_eq!(best.len(), 1);
+    // Halves are handed on from 1/2 down to 1/32 > 0.025: 2 gets 1/2 + ... + 1/64.
+    close(&best, &[(2, 1.0 - 1.0 / 64.0)]);
+}
+
+/// Importance settled on two pages that link to each other and to one not read, by its linear equations.
+#[test]
+fn settled_is_pagerank() {
+    let rows: &[(u32, &[u32])] = &[(0, &[1]), (1, &[0, 2])];
+    // x2 = t + 0.425 x1, x1 = t + 0.85 x0, x0 = t + 0.425 x1, t = (0.15 + 0.85 x2)/3, sum 1.
+    let best = after("settled", rows);
+    assert_eq!(best[0].0, 2);
+    let x2 = best[0].1;
+    let t = (0.15 + 0.85 * x2) / 3.0;
+    let x1 = (t + 0.85 * t) / (1.0 - 0.85 * 0.425);
+    assert!((x2 - (t + 0.425 * x1)).abs() < 0.01, "{x2}");
+}
+
+#[test]
+fn unknown_names_are_told() {
+    let wrong = |text: &str| text.parse::<Choice>().unwrap_err();
+    assert!(wrong("best").contains("one of forecast, circulating"));
+    assert!(wrong("fica:gamma=1").contains("k, beta, learning"));
+    assert!(wrong("random:k=1").contains("seed"));
+    assert!(wrong("fica:k=0").contains("at least 1"));
+    assert_eq!(
+        "fica:k=7,beta=0.2".parse::<Choice>().unwrap().to_string(),
+        "fica:k=7,beta=0.2"
+    );
+}
+
+/// Held pages and pages read are not named; a page read again changes nothing.
+#[test]
+fn what_is_not_open_is_not_named() {
+    let builder = crate::sim::GraphBuilder::new(SelfLinks::Drop);
+    let none = builder.build();
+    for strategy in STRATEGIES {
+        let choice: Choice = strategy.name.parse().unwrap();
+        let mut history = History::new(choice.strategy());
+        let told = Read(vec![(0, vec![1, 2, 3]), (1, vec![2, 4]), (0, vec![4])], 5);
+        told.sweep(&mut |row| {
+            history.row(row);
+            Ok(())
+        })
+        .unwrap();
+        history.hold(3);
+        let mut names = NameOrderBuilder::default();
+        (0..5).for_each(|page| names.add(page.to_string().as_bytes()));
+        let best = history.best(&told, Some(&names.build()), 10).unwrap();
+        let mut pages: Vec<u32> = best.iter().map(|scored| scored.page).collect();
+        pages.sort_unstable();
+        assert_eq!(pages, [2, 4], "{}", strategy.name);
+        assert_eq!((history.crawl().read(), history.crawl().open()), (2, 2));
+        assert!(history.crawl().seeds() == [0]);
+        // Asked before anything is known.
+        let mut empty = History::new(choice.strategy());
+        let names = NameOrderBuilder::default().build();
+        assert!(empty.best(&none, Some(&names), 10).unwrap().is_empty());
+    }
+}
