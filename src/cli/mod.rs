@@ -8,6 +8,7 @@ mod export;
 mod ingest;
 mod inspect;
 mod links;
+mod next;
 mod order;
 mod output;
 mod pagerank;
@@ -55,6 +56,7 @@ enum Command {
     Convert(convert::Args),
     Inspect(inspect::Args),
     Order(order::Args),
+    Next(Box<next::Args>),
     Top(top::Args),
     Rank(rank::Args),
     Links(links::Args),
@@ -86,6 +88,7 @@ pub fn main() -> ExitCode {
         Command::Convert(args) => args.run(),
         Command::Inspect(args) => args.run(),
         Command::Order(args) => args.run(),
+        Command::Next(args) => args.run(),
         Command::Top(args) => args.run(),
         Command::Rank(args) => args.run(),
         Command::Links(args) => args.run(),

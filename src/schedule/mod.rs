@@ -27,6 +27,7 @@ mod random;
 mod refresh;
 mod settled;
 mod surfer;
+mod takers;
 #[cfg(test)]
 mod tests;
 mod xyleme;
@@ -38,6 +39,8 @@ pub use names::{NameOrder, NameOrderBuilder};
 pub use next::{Candidate, NextOptions, Which, next};
 pub use queue::best_of;
 pub use refresh::{allocate, change_rate, freshness, gain};
+
+pub use takers::Taker;
 
 use crate::Result;
 use crate::rows::{Row, Rows};

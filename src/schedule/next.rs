@@ -51,8 +51,9 @@ pub struct NextOptions {
     pub per_domain: Option<u64>,
     /// Pages that may be named.
     pub scope: Scope,
-    /// Pages are read again only if their last fetch was before this time, or is not known.
-    pub fetched_before: Option<Time>,
+    /// Pages are read again only if their last fetch is so many seconds older than the latest record of
+    /// the crawl, or is not known.
+    pub older_than: Option<u64>,
     /// Numbers of pages that are not to be named: they were handed out, and were not read yet.
     pub exclude: HashSet<u64>,
 }
@@ -66,7 +67,7 @@ impl Default for NextOptions {
             per_host: None,
             per_domain: None,
             scope: Scope::default(),
-            fetched_before: None,
+            older_than: None,
             exclude: HashSet::new(),
         }
     }
@@ -244,11 +245,15 @@ impl Source<'_> {
             })?;
         }
         let now = self.snapshot.info().time;
+        let older = self.options.older_than.and_then(|seconds| {
+            let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+            now.map(|now| now.saturating_sub(seconds))
+        });
         let wanted = |page: &Ranked| {
             page.visits > 0
                 && !gone.contains(&(page.page.0 as u32))
                 && !self.options.exclude.contains(&page.page.0)
-                && match (self.options.fetched_before, page.last_fetch) {
+                && match (older, page.last_fetch) {
                     (Some(before), Some(fetched)) => fetched < before,
                     _ => true,
                 }

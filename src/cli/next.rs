@@ -1,0 +1,139 @@
+//! `cashrank next`: the pages to crawl next.
+
+use std::path::PathBuf;
+
+use cashrank::rules::Scope;
+use cashrank::schedule::{Choice, NextOptions, STRATEGIES, Taker, Which, next};
+use cashrank::store::RealDisk;
+
+use super::common::{Exit, StoreArg, parsed, positive, thousands};
+use super::output::to_file;
+
+/// Name the pages to crawl next, best first.
+///
+/// Reads the last snapshot and the kept links, without a lock, while an ingest runs, too. Pages that were
+/// read, found gone or asked for in vain are never named as new.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  cashrank next --store ranks -n 1000 > urls.txt
+  cashrank next --store ranks -n 500 --per-host 10 --scope domain:example.org
+  cashrank next --store ranks -n 1000 --strategy fica:k=10000 --to jsonl
+  cashrank next --store ranks -n 1000 --budget discovery=0.7 --older-than 30d --to scrapy
+  cashrank next --store ranks -n 5000 --to nutch-inject -o seeds/next.txt
+The same store gives the same list. The guide, formats/guide/next.md, has recipes for Nutch, Heritrix,
+StormCrawler and Browsertrix.")]
+pub struct Args {
+    #[command(flatten)]
+    store: StoreArg,
+    /// Most pages to name.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 100, value_parser = positive)]
+    count: u64,
+    /// By which order pages not read yet come, with its parameters, as in fica:k=1000,beta=0.2; `list`
+    /// shows all.
+    #[arg(long, value_name = "ORDER", default_value = "forecast")]
+    strategy: String,
+    /// Pages not read yet (the default).
+    #[arg(long, conflicts_with_all = ["refetch", "budget"])]
+    not_fetched: bool,
+    /// Pages already read, by what it gives to read them again.
+    #[arg(long, conflicts_with = "budget")]
+    refetch: bool,
+    /// Both: discovery=SHARE is the share of pages not read yet.
+    #[arg(long, value_name = "discovery=SHARE", value_parser = budget)]
+    budget: Option<f64>,
+    /// Most pages of one host.
+    #[arg(long, value_name = "N", value_parser = positive)]
+    per_host: Option<u64>,
+    /// Most pages of one registered domain, by the public suffix list.
+    #[arg(long, value_name = "N", value_parser = positive)]
+    per_domain: Option<u64>,
+    /// Only these pages: host:NAME, domain:NAME or url:PATTERN, where * is anything; `!` before it: not
+    /// these. May be given several times [default: all].
+    #[arg(long, value_name = "PAGES", value_parser = parsed::<Scope>)]
+    scope: Vec<Scope>,
+    /// Read again only pages whose last fetch is so much older than the latest record read: 90s, 15m, 12h,
+    /// 30d, 4w.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    older_than: Option<u64>,
+    /// plain, tsv, jsonl, parquet, nutch-inject, heritrix-precedence, heritrix-schedule, urlfrontier or scrapy.
+    #[arg(long, value_name = "FORMAT", default_value = "plain", value_parser = parsed::<Taker>)]
+    to: Taker,
+    /// The same as --to jsonl.
+    #[arg(long, conflicts_with = "to")]
+    json: bool,
+    /// The file; `-` or none: standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl Args {
+    pub fn run(self) -> anyhow::Result<Exit> {
+        if self.strategy == "list" {
+            return list();
+        }
+        let mut options = NextOptions::default();
+        options.strategy = self
+            .strategy
+            .parse::<Choice>()
+            .map_err(anyhow::Error::msg)?;
+        options.count = usize::try_from(self.count)?;
+        options.which = match (self.refetch, self.budget) {
+            (true, _) => Which::Refetch,
+            (false, Some(discovery)) => Which::Budget { discovery },
+            (false, None) => Which::NotFetched,
+        };
+        options.per_host = self.per_host;
+        options.per_domain = self.per_domain;
+        options.older_than = self.older_than;
+        self.scope
+            .into_iter()
+            .for_each(|pages| options.scope.add(pages));
+        let pages = next(&RealDisk, &self.store.store, &options)?;
+        let to = if self.json { Taker::Jsonl } else { self.to };
+        to_file(self.output.as_deref(), |out| Ok(to.write(&pages, out)?))?;
+        let found = pages.len() as u64;
+        if found < self.count {
+            eprintln!("{} pages: there are no more", thousands(found));
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// All strategies with what they are.
+fn list() -> anyhow::Result<Exit> {
+    super::common::print(|out| {
+        for strategy in STRATEGIES {
+            let parameters = match strategy.parameters {
+                [] => String::new(),
+                names => format!(" ({})", names.join(", ")),
+            };
+            writeln!(out, "{:<20}{}{parameters}", strategy.name, strategy.about)?;
+        }
+        Ok(())
+    })
+}
+
+fn budget(text: &str) -> Result<f64, String> {
+    let share = text
+        .strip_prefix("discovery=")
+        .and_then(|share| share.parse().ok());
+    let share = share.filter(|share: &f64| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| format!("{text:?}: discovery=SHARE, from 0 to 1, as in discovery=0.7"))
+}
+
+/// Seconds of `30d`.
+fn duration(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?}: a number and s, m, h, d or w, as in 30d");
+    let unit = text.chars().last().ok_or_else(wrong)?;
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        'w' => 7 * 86_400,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
+    number.checked_mul(seconds).ok_or_else(wrong)
+}
