@@ -13,6 +13,7 @@
 //! The same rows give the same bytes. Rows are written as they come, in bounded memory.
 
 mod jsonl;
+#[cfg(feature = "parquet")]
 mod parquet;
 mod tsv;
 
@@ -94,7 +95,14 @@ pub fn exporter<'w>(
     Ok(match format {
         Format::Tsv => Box::new(tsv::Tsv::new(out)?),
         Format::Jsonl => Box::new(jsonl::Jsonl::new(out)),
+        #[cfg(feature = "parquet")]
         Format::Parquet => Box::new(parquet::Parquet::new(out)?),
+        #[cfg(not(feature = "parquet"))]
+        Format::Parquet => {
+            return Err(Error::Refused(
+                "this cashrank was built without Parquet (its feature `parquet`)".into(),
+            ));
+        }
     })
 }
 
@@ -212,5 +220,5 @@ fn last_fetch(page: &RankedPage<'_>) -> Result<Option<jiff::Timestamp>> {
         })
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "parquet"))]
 mod tests;
