@@ -72,6 +72,19 @@ impl Args {
         if self.strategy == "list" {
             return list();
         }
+        let options = self.options()?;
+        let pages = next(&RealDisk, &self.store.store, &options)?;
+        let to = if self.json { Taker::Jsonl } else { self.to };
+        to_file(self.output.as_deref(), |out| Ok(to.write(&pages, out)?))?;
+        let found = pages.len() as u64;
+        if found < self.count {
+            eprintln!("{} pages: there are no more", thousands(found));
+        }
+        Ok(Exit::Done)
+    }
+
+    /// What is asked for.
+    pub fn options(&self) -> anyhow::Result<NextOptions> {
         let mut options = NextOptions::default();
         options.strategy = self
             .strategy
@@ -86,17 +99,10 @@ impl Args {
         options.per_host = self.per_host;
         options.per_domain = self.per_domain;
         options.older_than = self.older_than;
-        self.scope
-            .into_iter()
-            .for_each(|pages| options.scope.add(pages));
-        let pages = next(&RealDisk, &self.store.store, &options)?;
-        let to = if self.json { Taker::Jsonl } else { self.to };
-        to_file(self.output.as_deref(), |out| Ok(to.write(&pages, out)?))?;
-        let found = pages.len() as u64;
-        if found < self.count {
-            eprintln!("{} pages: there are no more", thousands(found));
+        for pages in &self.scope {
+            options.scope.add(pages.clone());
         }
-        Ok(Exit::Done)
+        Ok(options)
     }
 }
 

@@ -14,6 +14,7 @@ use cashrank::decode::Reason;
 use cashrank::engine::{Counters, PageId};
 use cashrank::metrics::moved::{By, Move, Standing, Wanted};
 use cashrank::rows::Rows as _;
+use cashrank::schedule::{self, Candidate};
 use cashrank::snapshot::{self, Info, Lookup, Ranked, Snapshot};
 use cashrank::store::RealDisk;
 use cashrank::url;
@@ -436,10 +437,15 @@ impl Backend for StoreBackend {
         Ok(hosts)
     }
 
-    fn next(&self, _query: &NextQuery) -> Result<Vec<NextPage>> {
-        Err(Problem::Unknown(
-            "this version has no crawl strategies".into(),
-        ))
+    fn next(&self, query: &NextQuery) -> Result<Vec<NextPage>> {
+        let options = super::next::options(&self.store, query)?;
+        self.current()?;
+        let pages = schedule::next(&RealDisk, &self.store, &options).map_err(problem)?;
+        let page = |page: Candidate| NextPage {
+            url: page.url,
+            score: page.score,
+        };
+        Ok(pages.into_iter().map(page).collect())
     }
 
     fn version(&self) -> Option<String> {

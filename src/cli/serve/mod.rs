@@ -2,6 +2,7 @@
 
 mod backend;
 mod live;
+mod next;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

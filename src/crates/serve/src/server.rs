@@ -94,16 +94,14 @@ impl Service {
                 backend.clone(),
                 frontier.next,
             )?);
-            calls = Some(frontier::server(Calls {
-                frontier: opened,
-                backend: backend.clone(),
-                // Each request of each connection may wait for its turn.
-                workers: Workers::new(&Limits {
-                    waiting: limits.connections * limits.streams as usize,
-                    ..limits.clone()
-                }),
-                address: address.to_string(),
-            }));
+            // Each request of each connection may wait for its turn.
+            let workers = Workers::new(&Limits {
+                waiting: limits.connections * limits.streams as usize,
+                ..limits.clone()
+            });
+            let address = address.to_string();
+            let own = Calls::new(opened, backend.clone(), workers, address);
+            calls = Some(frontier::server(own));
         }
         let shared = Arc::new(Shared {
             backend,
@@ -203,6 +201,8 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
         .max_concurrent_streams(limits.streams)
         .max_header_list_size(limits.header_bytes as u32)
         .max_send_buf_size(64 << 10)
+        .initial_stream_window_size(64 << 10)
+        .initial_connection_window_size(256 << 10)
         .keep_alive_interval(limits.idle_time / 2)
         .keep_alive_timeout(limits.idle_time / 4);
     let shared = shared.clone();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prost::Message;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
@@ -27,6 +27,14 @@ const LEASE: u32 = 30;
 const LIST: u32 = 100;
 /// URLs that are put at once, when they come so fast.
 const BATCH: usize = 500;
+/// Bytes of URLs that are put at once.
+const BATCH_BYTES: usize = 1 << 20;
+/// The longest message, in bytes.
+const MESSAGE_BYTES: usize = 1 << 20;
+/// Streams of URLs that are put, of all clients together.
+const STREAMS: usize = 64;
+/// Answers that wait for a client to fetch them.
+const ACKS: usize = 4;
 /// How long the next URL is waited for before those that came are put.
 const BATCH_TIME: Duration = Duration::from_millis(2);
 /// URLs that are deleted at once, while nobody else may use the frontier.
@@ -36,7 +44,7 @@ pub(crate) type Server = UrlFrontierServer<Calls>;
 
 /// The service, to be asked by HTTP/2.
 pub(crate) fn server(calls: Calls) -> Server {
-    UrlFrontierServer::new(calls)
+    UrlFrontierServer::new(calls).max_decoding_message_size(MESSAGE_BYTES)
 }
 
 /// What calls need.
@@ -45,8 +53,27 @@ pub(crate) struct Calls {
     pub(crate) frontier: Arc<Frontier>,
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) workers: Workers,
+    /// One for each stream of URLs that are put.
+    pub(crate) streams: Arc<Semaphore>,
     /// The service's own address, which is the list of its nodes.
     pub(crate) address: String,
+}
+
+impl Calls {
+    pub(crate) fn new(
+        frontier: Arc<Frontier>,
+        backend: Arc<dyn Backend>,
+        workers: Workers,
+        address: String,
+    ) -> Calls {
+        Calls {
+            frontier,
+            backend,
+            workers,
+            streams: Arc::new(Semaphore::new(STREAMS)),
+            address,
+        }
+    }
 }
 
 type Answer<T> = std::result::Result<Response<T>, Status>;
@@ -204,10 +231,11 @@ impl Filter {
 impl Frontier {
     fn list(&self, filter: &Filter, start: usize, size: usize) -> Result<Vec<Given>> {
         let all = self.state().all()?;
-        let (mut found, mut skipped) = (Vec::new(), 0);
+        let (mut found, mut skipped, mut bytes) = (Vec::new(), 0, 0);
         all.each(|key, text, item| {
             if filter.takes(&key, item.created) {
                 if skipped == start {
+                    bytes += text.len() + item.metadata.len();
                     found.push(Given {
                         key: text.into(),
                         item,
@@ -216,7 +244,7 @@ impl Frontier {
                     skipped += 1;
                 }
             }
-            found.len() < size
+            found.len() < size && bytes < self.limits.bytes_a_call
         })?;
         Ok(found)
     }
@@ -331,13 +359,19 @@ impl Calls {
         mut items: Streaming<I>,
         puts: impl Fn(&I, &dyn Backend) -> Vec<Put> + Send + 'static,
         answer: impl Fn(I, &[Ack]) -> A + Send + 'static,
-    ) -> Items<A>
+    ) -> Answer<Items<A>>
     where
-        I: Send + 'static,
+        I: Message + 'static,
         A: Send + 'static,
     {
-        let (sender, receiver) = mpsc::channel(BATCH);
+        let Ok(place) = self.streams.clone().try_acquire_owned() else {
+            let text =
+                format!("{STREAMS} streams of URLs are open already: end one, or come later");
+            return Err(Status::unavailable(text));
+        };
+        let (sender, receiver) = mpsc::channel(ACKS);
         tokio::spawn(async move {
+            let _place = place;
             loop {
                 let (batch, end) = next_batch(&mut items).await;
                 let counted: Vec<Vec<Put>> = batch
@@ -370,16 +404,17 @@ impl Calls {
                 }
             }
         });
-        Box::pin(ReceiverStream::new(receiver))
+        Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
     }
 }
 
 /// The next items of a stream: one is waited for, and more are taken while they come at once. And whether the stream
 /// ended, well or not.
-async fn next_batch<I>(
+async fn next_batch<I: Message>(
     items: &mut Streaming<I>,
 ) -> (Vec<I>, Option<std::result::Result<(), Status>>) {
     let mut batch = Vec::new();
+    let mut bytes = 0;
     loop {
         let next = if batch.is_empty() {
             items.message().await
@@ -390,11 +425,14 @@ async fn next_batch<I>(
             }
         };
         match next {
-            Ok(Some(item)) => batch.push(item),
+            Ok(Some(item)) => {
+                bytes += item.encoded_len();
+                batch.push(item);
+            }
             Ok(None) => return (batch, Some(Ok(()))),
             Err(status) => return (batch, Some(Err(status))),
         }
-        if batch.len() >= BATCH {
+        if batch.len() >= BATCH || bytes >= BATCH_BYTES {
             return (batch, None);
         }
     }
@@ -458,6 +496,7 @@ impl UrlFrontier for Calls {
             queues: count(asked.max_queues, u32::MAX, usize::MAX),
             per_queue: count(asked.max_urls_per_queue, u32::MAX, most),
             urls: most,
+            bytes: self.frontier.limits.bytes_a_call,
             lease: count(asked.delay_requestable, LEASE, usize::MAX) as u64,
         };
         let given = self
@@ -499,8 +538,7 @@ impl UrlFrontier for Calls {
                 status: ack_of(acks.first().copied().unwrap_or(Ack::Failed)).into(),
             }
         };
-        let acks = self.clone().put_all(asked.into_inner(), puts, answer);
-        Ok(Response::new(acks))
+        self.clone().put_all(asked.into_inner(), puts, answer)
     }
 
     async fn put_discovered(
@@ -517,8 +555,7 @@ impl UrlFrontier for Calls {
             id: batch.id,
             statuses: acks.iter().map(|&ack| ack_of(ack).into()).collect(),
         };
-        let acks = self.clone().put_all(asked.into_inner(), puts, answer);
-        Ok(Response::new(acks))
+        self.clone().put_all(asked.into_inner(), puts, answer)
     }
 
     async fn get_stats(&self, asked: Request<wire::QueueWithinCrawlParams>) -> Answer<wire::Stats> {

@@ -14,6 +14,8 @@
 mod grpc;
 mod item;
 mod state;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 use std::collections::HashMap;
@@ -59,6 +61,8 @@ pub struct FrontierLimits {
     pub metadata_bytes: usize,
     /// URLs that a call hands out or lists.
     pub urls_a_call: usize,
+    /// Bytes of URLs and metadata after which a call hands out, or lists, no more.
+    pub bytes_a_call: usize,
     /// Pages that a strategy is asked for.
     pub scored: usize,
     /// Memory for the file, in bytes.
@@ -74,6 +78,7 @@ impl Default for FrontierLimits {
             name_bytes: 255,
             metadata_bytes: 64 << 10,
             urls_a_call: 10_000,
+            bytes_a_call: 16 << 20,
             scored: 100_000,
             cache_bytes: 64 << 20,
         }

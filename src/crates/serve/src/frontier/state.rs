@@ -124,6 +124,8 @@ pub(crate) struct Wanted {
     pub(crate) per_queue: usize,
     /// At most so many URLs.
     pub(crate) urls: usize,
+    /// No more once they have so many bytes, metadata counted.
+    pub(crate) bytes: usize,
     /// Seconds until they may be handed out again.
     pub(crate) lease: u64,
 }
@@ -338,6 +340,9 @@ impl State {
     /// Puts URLs, in order, all of them durable when it returns. An error changes nothing on disk; the counts in
     /// memory are then read anew.
     pub(crate) fn put(&mut self, puts: &[Put], now_ms: u64) -> Result<Vec<Ack>> {
+        if puts.is_empty() {
+            return Ok(Vec::new());
+        }
         let done = self.try_put(puts, now_ms);
         self.recount_after(done)
     }
@@ -439,7 +444,7 @@ impl State {
                 .set_durability(Durability::None)
                 .map_err(|error| Problem::Failed(format!("the frontier's file: {error}")))?;
         }
-        let mut given = Vec::new();
+        let mut taken = Taken::default();
         {
             let mut tables = Tables::open(&transaction)?;
             let mut touched = HashSet::new();
@@ -448,18 +453,18 @@ impl State {
             touched.clear();
             if self.is_active {
                 for name in self.serving(wanted, now_ms) {
-                    if given.len() >= wanted.urls {
+                    if taken.given.len() >= wanted.urls || taken.bytes >= wanted.bytes {
                         break;
                     }
-                    let most = wanted.per_queue.min(wanted.urls - given.len());
-                    self.hand_out(&mut tables, &name, most, wanted.lease, now_ms, &mut given)?;
+                    let most = wanted.per_queue.min(wanted.urls - taken.given.len());
+                    self.hand_out(&mut tables, &name, wanted, most, now_ms, &mut taken)?;
                     touched.insert(name);
                 }
             }
             self.settle(&tables, &touched)?;
         }
         transaction.commit().map_err(failed)?;
-        Ok(given)
+        Ok(taken.given)
     }
 
     /// Makes ready what has waited for long enough.
@@ -522,13 +527,16 @@ impl State {
         &mut self,
         tables: &mut Tables<'_>,
         name: &str,
+        wanted: &Wanted,
         most: usize,
-        lease: u64,
         now_ms: u64,
-        given: &mut Vec<Given>,
+        taken: &mut Taken,
     ) -> Result<()> {
         let queue = self.queues.entry(name.to_owned()).or_default();
         for (_, key) in tables.first(name, most)? {
+            if taken.bytes >= wanted.bytes {
+                break;
+            }
             let Some(item) = tables.get(&key)? else {
                 return Err(Problem::Failed(
                     "the frontier's file is damaged: what is ready is not there".into(),
@@ -538,13 +546,14 @@ impl State {
             count_in(queue, &item, -1);
             let item = Item {
                 place: Place::Leased,
-                date: (now_ms / 1_000).saturating_add(lease),
+                date: (now_ms / 1_000).saturating_add(wanted.lease),
                 ..item
             };
             count_in(queue, &item, 1);
             tables.lay(name, &key, &item)?;
             queue.served = Some(now_ms);
-            given.push(Given { key, item });
+            taken.bytes += key.len() + item.metadata.len();
+            taken.given.push(Given { key, item });
         }
         Ok(())
     }
@@ -560,6 +569,13 @@ impl State {
         }
         done
     }
+}
+
+/// What a call hands out, and its bytes.
+#[derive(Default)]
+struct Taken {
+    given: Vec<Given>,
+    bytes: usize,
 }
 
 /// Adds an item to the counts of its queue, or takes it off (-1).

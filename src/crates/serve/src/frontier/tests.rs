@@ -1,0 +1,442 @@
+//! The state of a frontier, at times that the tests choose.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use super::FrontierLimits;
+use super::item::{Key, Place};
+use super::state::{Ack, Put, State, Wanted};
+
+const SECOND: u64 = 1_000;
+
+/// A folder that goes with the test.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.path().join("frontier")
+    }
+}
+
+fn open(path: &Path) -> State {
+    State::open(path, FrontierLimits::default()).unwrap()
+}
+
+fn found(queue: &str, url: &str) -> Put {
+    Put {
+        url: url.into(),
+        canonical: url.into(),
+        crawl: "c".into(),
+        queue: queue.into(),
+        ..Put::default()
+    }
+}
+
+fn fetched(queue: &str, url: &str, again: u64) -> Put {
+    Put {
+        known: Some(again),
+        ..found(queue, url)
+    }
+}
+
+/// Everything that may be had.
+fn all() -> Wanted {
+    Wanted {
+        queues: usize::MAX,
+        per_queue: usize::MAX,
+        urls: usize::MAX,
+        bytes: usize::MAX,
+        lease: 30,
+        ..Wanted::default()
+    }
+}
+
+fn get(state: &mut State, wanted: &Wanted, now_ms: u64) -> Vec<String> {
+    let given = state.get(wanted, now_ms).unwrap();
+    let url = |key: &str| Key::parse(key).unwrap().url().to_owned();
+    given.iter().map(|given| url(&given.key)).collect()
+}
+
+fn counts(state: &State) -> Vec<(String, u64, u64, u64)> {
+    let count = |(name, queue): (&str, &super::state::Queue)| {
+        (name.to_owned(), queue.active, queue.leased, queue.completed)
+    };
+    state.queues("c", None).map(count).collect()
+}
+
+#[test]
+fn urls_come_as_they_were_found_each_queue_at_its_pace() {
+    let folder = Folder::new();
+    let mut state = open(&folder.file());
+    let puts = [
+        found("a", "a1"),
+        found("b", "b1"),
+        found("a", "a2"),
+        found("a", "a1"),
+        found("a", "a3"),
+    ];
+    let acks = state.put(&puts, 0).unwrap();
+    assert_eq!(acks, [Ack::Ok, Ack::Ok, Ack::Ok, Ack::Skipped, Ack::Ok]);
+    let two = Wanted {
+        per_queue: 2,
+        ..all()
+    };
+    let now = 100 * SECOND;
+    assert_eq!(get(&mut state, &two, now), ["a1", "a2", "b1"]);
+    assert_eq!(
+        counts(&state),
+        [("a".into(), 3, 2, 0), ("b".into(), 1, 1, 0)]
+    );
+    // The usual delay of a second has not passed; then two are still handed out, which is all that may be.
+    assert_eq!(get(&mut state, &all(), now + SECOND - 1), [""; 0]);
+    assert_eq!(get(&mut state, &two, now + SECOND), [""; 0]);
+    assert_eq!(get(&mut state, &all(), now + SECOND), ["a3"]);
+    // What nothing is heard of comes again when its time is up, and what was fetched does not.
+    state
+        .put(&[fetched("a", "a2", 0)], now + 2 * SECOND)
+        .unwrap();
+    assert_eq!(get(&mut state, &all(), now + 29 * SECOND), [""; 0]);
+    assert_eq!(get(&mut state, &all(), now + 30 * SECOND), ["a1", "b1"]);
+    assert_eq!(get(&mut state, &all(), now + 31 * SECOND), ["a3"]);
+    assert_eq!(
+        counts(&state),
+        [("a".into(), 2, 2, 1), ("b".into(), 1, 1, 0)]
+    );
+}
+
+#[test]
+fn what_is_to_be_fetched_again_comes_on_its_date() {
+    let folder = Folder::new();
+    let mut state = open(&folder.file());
+    state.put(&[found("a", "x")], 0).unwrap();
+    assert_eq!(get(&mut state, &all(), 10 * SECOND), ["x"]);
+    state.put(&[fetched("a", "x", 500)], 11 * SECOND).unwrap();
+    assert_eq!(counts(&state), [("a".into(), 1, 0, 0)]);
+    assert_eq!(get(&mut state, &all(), 499 * SECOND), [""; 0]);
+    assert_eq!(get(&mut state, &all(), 500 * SECOND), ["x"]);
+    // A URL that was never put before may be known, too; found again, it stays what it is.
+    state.put(&[fetched("b", "y", 0)], 0).unwrap();
+    assert_eq!(state.put(&[found("b", "y")], 0).unwrap(), [Ack::Skipped]);
+    assert_eq!(counts(&state)[1], ("b".into(), 0, 0, 1));
+}
+
+#[test]
+fn scores_decide_within_queues_and_among_them() {
+    let folder = Folder::new();
+    let mut state = open(&folder.file());
+    let puts = [
+        found("a", "a1"),
+        found("a", "a2"),
+        found("b", "b1"),
+        found("b", "b2"),
+        found("c", "c1"),
+    ];
+    state.put(&puts, 0).unwrap();
+    let scores = [("a2", 0.2), ("b2", 0.4), ("b1", 0.1), ("later", 0.3)];
+    let list: HashMap<String, f64> = scores.map(|(url, score)| (url.to_owned(), score)).into();
+    let names: Vec<String> = scores.map(|(url, _)| url.to_owned()).into();
+    state.begin_list(list).unwrap();
+    state.reorder(&names).unwrap();
+    // A page that the list names is in its place as soon as it is put, also under another name of it.
+    let later = Put {
+        canonical: "later".into(),
+        ..found("a", "LATER")
+    };
+    state.put(&[later], 0).unwrap();
+    let right = ["b2", "b1", "LATER", "a2", "a1", "c1"];
+    assert_eq!(get(&mut state, &all(), 10 * SECOND), right);
+    // The order outlives the process once something durable follows.
+    state.put(&[found("d", "d1")], 0).unwrap();
+    drop(state);
+    let mut state = open(&folder.file());
+    let mut right = right.to_vec();
+    right.push("d1");
+    assert_eq!(get(&mut state, &all(), 1_000 * SECOND), right);
+    // A newer list goes before the older one, whatever the scores.
+    state.begin_list([("c1".to_owned(), 0.01)].into()).unwrap();
+    state.reorder(&["c1".to_owned()]).unwrap();
+    assert_eq!(get(&mut state, &all(), 2_000 * SECOND)[0], "c1");
+}
+
+#[test]
+fn queues_are_blocked_delayed_and_limited() {
+    let folder = Folder::new();
+    let mut state = open(&folder.file());
+    state
+        .put(&[found("a", "a1"), found("a", "a2"), found("a", "a3")], 0)
+        .unwrap();
+    let one = Wanted {
+        per_queue: 1,
+        lease: 1,
+        ..all()
+    };
+    assert!(
+        state
+            .set("c", "a", |queue| queue.blocked_until = 50)
+            .unwrap()
+    );
+    assert!(!state.set("c", "none", |queue| queue.limit = 1).unwrap());
+    assert_eq!(get(&mut state, &one, 49 * SECOND), [""; 0]);
+    assert_eq!(get(&mut state, &one, 50 * SECOND), ["a1"]);
+    state.set("c", "a", |queue| queue.delay = Some(10)).unwrap();
+    assert_eq!(get(&mut state, &one, 59 * SECOND), [""; 0]);
+    assert_eq!(get(&mut state, &one, 60 * SECOND), ["a1"]);
+    state.set("c", "a", |queue| queue.limit = 1).unwrap();
+    state.put(&[fetched("a", "a1", 0)], 61 * SECOND).unwrap();
+    assert_eq!(get(&mut state, &one, 100 * SECOND), [""; 0]);
+    // All this is durable, and so is the pause.
+    state.set_active(false).unwrap();
+    drop(state);
+    let mut state = open(&folder.file());
+    assert!(!state.is_active);
+    state.set_active(true).unwrap();
+    assert_eq!(get(&mut state, &one, 200 * SECOND), [""; 0]);
+    state.set("c", "a", |queue| queue.limit = 0).unwrap();
+    assert_eq!(get(&mut state, &one, 200 * SECOND), ["a2"]);
+    assert_eq!(
+        get(&mut state, &one, 205 * SECOND),
+        [""; 0],
+        "the delay is still 10 s"
+    );
+    state.set_active(false).unwrap();
+    assert_eq!(get(&mut state, &all(), 300 * SECOND), [""; 0]);
+}
+
+#[test]
+fn one_crawl_or_queue_may_be_asked_for() {
+    let folder = Folder::new();
+    let mut state = open(&folder.file());
+    let other = Put {
+        crawl: "other".into(),
+        ..found("a", "o1")
+    };
+    state
+        .put(&[found("a", "a1"), other, found("b", "b1")], 0)
+        .unwrap();
+    assert_eq!(state.crawls(), ["c", "other"]);
+    let of = |crawl: &str, queue: Option<&str>| Wanted {
+        crawl: Some(crawl.into()),
+        queue: queue.map(str::to_owned),
+        ..all()
+    };
+    assert_eq!(get(&mut state, &of("c", Some("b")), 10 * SECOND), ["b1"]);
+    assert_eq!(get(&mut state, &of("other", None), 10 * SECOND), ["o1"]);
+    assert_eq!(get(&mut state, &of("c", None), 10 * SECOND), ["a1"]);
+}
+
+#[test]
+fn what_is_removed_leaves_nothing_behind() {
+    let folder = Folder::new();
+    let mut state = open(&folder.file());
+    state
+        .put(
+            &[
+                found("a", "a1"),
+                found("a", "a2"),
+                fetched("a", "a3", 0),
+                fetched("a", "a4", 99),
+            ],
+            0,
+        )
+        .unwrap();
+    get(
+        &mut state,
+        &Wanted {
+            per_queue: 1,
+            ..all()
+        },
+        10 * SECOND,
+    );
+    let mut keys = Vec::new();
+    state
+        .all()
+        .unwrap()
+        .each(|_, key, _| {
+            keys.push(key.to_owned());
+            true
+        })
+        .unwrap();
+    assert_eq!(keys.len(), 4);
+    assert_eq!(state.remove(&keys).unwrap(), 4);
+    assert_eq!(state.remove(&keys).unwrap(), 0);
+    assert_eq!(counts(&state), []);
+    assert_eq!(get(&mut state, &all(), 1_000 * SECOND), [""; 0]);
+    drop(state);
+    assert_eq!(counts(&open(&folder.file())), []);
+}
+
+#[test]
+fn limits_hold() {
+    let folder = Folder::new();
+    let limits = FrontierLimits {
+        urls: 4,
+        queues: 2,
+        url_bytes: 10,
+        name_bytes: 5,
+        metadata_bytes: 3,
+        ..FrontierLimits::default()
+    };
+    let mut state = State::open(&folder.file(), limits).unwrap();
+    let with = |metadata: &[u8]| Put {
+        metadata: metadata.into(),
+        ..found("a", "m")
+    };
+    let puts = [
+        found("a", "01234567890"),
+        found("abcdef", "u"),
+        found("", "u"),
+        found("a", ""),
+        found("a", "u\0v"),
+        with(b"1234"),
+    ];
+    assert_eq!(state.put(&puts, 0).unwrap(), [Ack::Skipped; 6]);
+    let puts = [
+        found("a", "1"),
+        found("b", "2"),
+        found("c", "3"),
+        found("a", "4"),
+        with(b"123"),
+        found("a", "6"),
+    ];
+    let acks = state.put(&puts, 0).unwrap();
+    use Ack::{Failed, Ok};
+    assert_eq!(acks, [Ok, Ok, Failed, Ok, Ok, Failed]);
+    // What is there may still be told of.
+    assert_eq!(state.put(&[fetched("a", "1", 0)], 0).unwrap(), [Ok]);
+}
+
+/// A call ends once it has so many bytes; what it did not hand out is there for the next one.
+#[test]
+fn a_call_hands_out_so_many_bytes() {
+    let folder = Folder::new();
+    let mut state = open(&folder.file());
+    let long = |name: &str| Put {
+        metadata: vec![b'm'; 1_000],
+        ..found("a", name)
+    };
+    state
+        .put(&[long("1"), long("2"), long("3"), found("b", "4")], 0)
+        .unwrap();
+    let some = Wanted {
+        bytes: 1_500,
+        ..all()
+    };
+    assert_eq!(get(&mut state, &some, 10 * SECOND), ["1", "2"]);
+    assert_eq!(get(&mut state, &some, 20 * SECOND), ["3", "4"]);
+}
+
+/// Random calls, held against a model that keeps everything in one list.
+#[test]
+fn random_calls_do_what_a_simple_model_does() {
+    struct Known {
+        key: String,
+        queue: String,
+        place: Place,
+        date: u64,
+        number: usize,
+    }
+    let mut seed = 1u64;
+    let mut roll = |sides: u64| {
+        // xorshift64: any mix will do here.
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed % sides
+    };
+    let folder = Folder::new();
+    let mut state = open(&folder.file());
+    state.set_usual_delay(0).unwrap();
+    let mut model: Vec<Known> = Vec::new();
+    let mut came = 0;
+    for now in 1..400u64 {
+        if roll(20) == 0 {
+            // What was handed out may be forgotten: it is made durable by a put first.
+            state.put(&[found("q0", "")], 0).unwrap();
+            state.set_usual_delay(0).unwrap();
+            drop(state);
+            state = open(&folder.file());
+        }
+        let queue = format!("q{}", roll(3));
+        let url = format!("u{}", roll(40));
+        match roll(3) {
+            0 => {
+                let known = (roll(2) == 0).then(|| [0, now + roll(50)][roll(2) as usize]);
+                let put = Put {
+                    known,
+                    ..found(&queue, &url)
+                };
+                let key = format!("{queue} {url}");
+                let at = model.iter().position(|item| item.key == key);
+                let expected = if at.is_some() && known.is_none() {
+                    Ack::Skipped
+                } else {
+                    Ack::Ok
+                };
+                assert_eq!(state.put(&[put], now * SECOND).unwrap(), [expected]);
+                if expected == Ack::Ok {
+                    let number = at.map_or(came, |at| model.remove(at).number);
+                    came = came.max(number + 1);
+                    let place = match known {
+                        Some(0) => Place::Completed,
+                        Some(date) if date > now => Place::Waiting,
+                        _ => Place::Ready,
+                    };
+                    model.push(Known {
+                        key,
+                        queue,
+                        place,
+                        date: known.unwrap_or(0),
+                        number,
+                    });
+                }
+            }
+            _ => {
+                let most = 1 + roll(3) as usize;
+                let lease = 1 + roll(20);
+                let wanted = Wanted {
+                    per_queue: most,
+                    lease,
+                    queue: Some(queue.clone()),
+                    ..all()
+                };
+                let given = get(&mut state, &wanted, now * SECOND);
+                for item in &mut model {
+                    if matches!(item.place, Place::Waiting | Place::Leased) && item.date <= now {
+                        item.place = Place::Ready;
+                    }
+                }
+                let out = model
+                    .iter()
+                    .filter(|item| item.queue == queue && item.place == Place::Leased);
+                let mut expected = Vec::new();
+                if out.count() < most {
+                    let mut ready: Vec<&mut Known> = model
+                        .iter_mut()
+                        .filter(|item| item.queue == queue && item.place == Place::Ready)
+                        .collect();
+                    ready.sort_by_key(|item| item.number);
+                    for item in ready.into_iter().take(most) {
+                        (item.place, item.date) = (Place::Leased, now + lease);
+                        expected.push(item.key.split_once(' ').unwrap().1.to_owned());
+                    }
+                }
+                assert_eq!(given, expected, "at {now}");
+            }
+        }
+        for (name, active, leased, completed) in counts(&state) {
+            let of = |place: &dyn Fn(Place) -> bool| {
+                model
+                    .iter()
+                    .filter(|item| item.queue == name && place(item.place))
+                    .count() as u64
+            };
+            assert_eq!(active, of(&|place| place != Place::Completed));
+            assert_eq!(leased, of(&|place| place == Place::Leased));
+            assert_eq!(completed, of(&|place| place == Place::Completed));
+        }
+    }
+}
