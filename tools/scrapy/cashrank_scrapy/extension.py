@@ -1,0 +1,120 @@
+"""Streams what a spider fetches into a store, by a ``cashrank ingest`` that runs beside the crawl."""
+
+import json
+import logging
+import queue
+import subprocess
+import threading
+
+from scrapy import signals
+from scrapy.exceptions import NotConfigured
+
+from .record import record_of
+from .service import Service
+
+logger = logging.getLogger(__name__)
+
+#: Records that wait for the ingest; then the crawl waits, too.
+WAITING = 1000
+#: Seconds that the ingest may take to end, after its last record: it makes its last ranking.
+ENDING = 600
+
+
+class Extension:
+    """See README.md for the settings."""
+
+    def __init__(self, crawler):
+        settings = crawler.settings
+        self.stats = crawler.stats
+        self.service = None
+        self._process = None
+        self._queue = queue.Queue(WAITING)
+        self._threads = []
+        address = settings.get("CASHRANK_SERVICE")
+        if address:
+            self.service = Service(address, settings.get("CASHRANK_TOKEN"))
+            return
+        store = settings.get("CASHRANK_STORE")
+        if not store:
+            raise NotConfigured("CASHRANK_STORE is not set")
+        self._command = [
+            *settings.getlist("CASHRANK_COMMAND", ["cashrank"]),
+            *["ingest", "-", "--format", "records", "--store", str(store)],
+            *["--serve", "127.0.0.1:0", "--keep-snapshots", "2"],
+            *["--snapshot-every", str(settings.get("CASHRANK_SNAPSHOT_EVERY", "5s"))],
+            *settings.getlist("CASHRANK_OPTIONS", []),
+        ]
+        crawler.signals.connect(self.spider_opened, signals.spider_opened)
+        crawler.signals.connect(self.spider_closed, signals.spider_closed)
+        # A redirect, or a failure that is tried again, is never received by a spider.
+        crawler.signals.connect(self.response_downloaded, signals.response_downloaded)
+        crawler.signals.connect(self.response_received, signals.response_received)
+
+    @classmethod
+    def from_crawler(cls, crawler):
+        return cls(crawler)
+
+    def spider_opened(self, spider):
+        self._process = subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+        )
+        for target in (self._write, self._read):
+            thread = threading.Thread(target=target, name="cashrank", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def response_downloaded(self, response, request, spider):
+        if response.status != 200:
+            self._send(response)
+
+    def response_received(self, response, request, spider):
+        if response.status == 200:
+            self._send(response)
+
+    def _send(self, response):
+        if response.url.startswith(("http:", "https:")) and self._process is not None:
+            self._queue.put(record_of(response))
+
+    def spider_closed(self, spider, reason):
+        if self._process is None:
+            return
+        self._queue.put(None)
+        for thread in self._threads:
+            thread.join(ENDING)
+        try:
+            code = self._process.wait(ENDING)
+        except subprocess.TimeoutExpired:
+            logger.error("cashrank does not end: stopping it; the store keeps what it has read")
+            self._process.terminate()
+            code = self._process.wait()
+        if code not in (0, 3):
+            logger.error("cashrank ended with exit code %d", code)
+
+    def _write(self):
+        """Writes records to the ingest, until there are no more, and counts those that it does not take."""
+        pipe, broken = self._process.stdin, False
+        while (record := self._queue.get()) is not None:
+            if not broken:
+                try:
+                    pipe.write(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+                    pipe.flush()
+                    self.stats.inc_value("cashrank/records")
+                    continue
+                except OSError as error:
+                    logger.error("cashrank takes no more records: %s", error)
+                    broken = True
+            self.stats.inc_value("cashrank/lost")
+        try:
+            pipe.close()
+        except OSError:
+            pass
+
+    def _read(self):
+        """Reads what the ingest says, and finds its address in it."""
+        for line in self._process.stderr:
+            text = line.decode("utf-8", "replace").rstrip()
+            if text.startswith("serving at "):
+                self.service = Service(text[len("serving at ") :])
+                logger.info("cashrank serves at %s", self.service.address)
+            else:
+                logger.info("cashrank: %s", text)
