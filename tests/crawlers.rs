@@ -1,8 +1,11 @@
 //! Real crawlers crawl a small site on this machine, and what they write is ranked: by closed reasoning
 //! the ranking is the PageRank of the site's links, which the tests know.
 //!
-//! wget is taken from the PATH, Scrapy from CASHRANK_SCRAPY (a path of its program) or the PATH; `.ci/run`
-//! installs it. Where one is absent, its test says SKIPPED.
+//! And crawlers ask what to crawl next: a client of URLFrontier's interface that another toolchain made, and Scrapy with the
+//! package of `tools/scrapy`.
+//!
+//! wget is taken from the PATH, Scrapy from CASHRANK_SCRAPY (a path of its program) or the PATH, and Python with grpcio-tools, Scrapy
+//! and pytest from CASHRANK_PYTHON; `.ci/run` installs them. Where one is absent, its test says SKIPPED.
 
 #[path = "crawlers/site.rs"]
 mod site;
@@ -127,4 +130,108 @@ fn scrapy_pipes_records() {
     assert_eq!(told["records"], 60 * site.pages_served() as u64, "{told}");
     is_ranked(folder.path(), &site, false);
     assert!(!site.was_asked("/island.html"));
+}
+
+/// Python with these modules, if CASHRANK_PYTHON names one; else says so.
+#[cfg(feature = "serve")]
+fn python(modules: &str) -> Option<OsString> {
+    let python = std::env::var_os("CASHRANK_PYTHON")?;
+    let imported = Command::new(&python)
+        .args(["-c", &format!("import {modules}")])
+        .stderr(Stdio::null())
+        .status();
+    imported
+        .is_ok_and(|status| status.success())
+        .then_some(python)
+}
+
+/// A service of a store; it ends with the test.
+#[cfg(feature = "serve")]
+struct Serving(std::process::Child, String);
+
+#[cfg(feature = "serve")]
+impl Serving {
+    fn start(folder: &Path, line: &str) -> Serving {
+        use std::io::{BufRead, BufReader};
+        let mut child = Command::new(env!("CARGO_BIN_EXE_cashrank"))
+            .args(line.split_whitespace())
+            .current_dir(folder)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let said = lines.by_ref().map_while(Result::ok).find_map(|line| {
+            let address = line.strip_prefix("serving at http://")?;
+            Some(address.trim_end_matches('/').to_owned())
+        });
+        std::thread::spawn(move || lines.for_each(drop));
+        Serving(child, said.expect("it says where it serves"))
+    }
+}
+
+#[cfg(feature = "serve")]
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A client made by grpcio-tools from the same protocol file tries every call, and finds what it left after the
+/// service was killed.
+#[cfg(feature = "serve")]
+#[test]
+fn a_client_of_urlfrontier_is_served() {
+    let Some(python) = python("grpc, grpc_tools") else {
+        eprintln!("SKIPPED: no Python with grpcio-tools (CASHRANK_PYTHON names one)");
+        return;
+    };
+    let folder = TempDir::new().unwrap();
+    let records = [("a", "x y z"), ("b", "y z"), ("c", "z")].map(|(page, links)| {
+        let url = |name: &str| format!("http://s.example/{name}");
+        let links: Vec<String> = links.split(' ').map(url).collect();
+        format!(
+            "{}\n",
+            serde_json::json!({"url": url(page), "links": links})
+        )
+    });
+    fs::write(folder.path().join("a.jsonl"), records.concat()).unwrap();
+    must(&cashrank(folder.path(), "ingest a.jsonl --store s"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for phase in ["fresh", "again"] {
+        let serve =
+            "serve --store s --listen 127.0.0.1:0 --frontier f --frontier-next strategy=backlink";
+        let serving = Serving::start(folder.path(), serve);
+        let tried = Command::new(&python)
+            .arg(root.join("tests/crawlers/frontier.py"))
+            .arg(root.join("src/crates/serve/urlfrontier.proto"))
+            .args([&serving.1, phase])
+            .output()
+            .unwrap();
+        assert_eq!(must(&tried), "passed\n");
+    }
+}
+
+/// The package's own tests, with this program.
+#[cfg(feature = "serve")]
+#[test]
+fn the_scrapy_package_passes_its_tests() {
+    let Some(python) = python("scrapy, pytest") else {
+        eprintln!("SKIPPED: no Python with Scrapy and pytest (CASHRANK_PYTHON names one)");
+        return;
+    };
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools/scrapy");
+    let folder = TempDir::new().unwrap();
+    let tested = Command::new(python)
+        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider"])
+        .arg(&package)
+        .env("PYTHONPATH", &package)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("CASHRANK", env!("CARGO_BIN_EXE_cashrank"))
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&tested.stdout);
+    assert!(tested.status.success(), "{said}");
+    assert!(!said.contains("skipped"), "{said}");
 }
