@@ -233,7 +233,8 @@ impl BlockLog {
         len: impl FnOnce(&[u8]) -> Option<usize>,
     ) -> Result<(Vec<u8>, u64, u32)> {
         let (_, offset) = self.entry(at)?;
-        let damaged = || Error::damaged(&self.path, format!("block at byte {offset} is none"));
+        let what = || format!("block at byte {offset} is none");
+        let damaged = || self.blame(offset, Error::damaged(&self.path, what()));
         let read = |from: u64, bytes: &mut [u8]| {
             let end = from.checked_add(bytes.len() as u64);
             match end.is_some_and(|end| end <= self.lengths.data) {
@@ -315,9 +316,25 @@ impl BlockLog {
             return error;
         };
         let index = index_path(&self.path);
-        let index = index.file_name().unwrap_or_default().to_string_lossy();
+        let index = match self.path.parent() {
+            // Its name says no more than a number.
+            Some(folder) if folder.ends_with(super::rows::ROWS) => index.display().to_string(),
+            _ => index
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into(),
+        };
         let what = format!("{what} (or {index} is damaged, which leads to byte {offset})");
         Error::Damaged { path, what }
+    }
+
+    /// What is wrong with block `at`, where the index leads to it.
+    pub fn damaged_at(&self, at: u64, what: String) -> Error {
+        match self.entry(at) {
+            Ok((_, offset)) => self.blame(offset, Error::damaged(&self.path, what)),
+            Err(error) => error,
+        }
     }
 
     /// The block at `offset`, as [`BlockLog::block_at`] reads it.

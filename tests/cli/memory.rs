@@ -135,6 +135,7 @@ fn stat_tells_what_going_on_needs() {
         "correction",
         "index",
         "names",
+        "rows",
         "log",
         "database",
         "buffers",

@@ -67,7 +67,8 @@ impl RowFile {
     /// The heads of a block, whose last row is the one before `end`; its first row.
     fn heads(&self, at: u64, end: u64, heads: &mut Vec<Head>) -> Result<u64> {
         let (front, first, rows) = self.log.front(at, FIXED, heads_end)?;
-        let damaged = || self.damaged(format!("block {at} has no rows up to {end}"));
+        let what = || format!("block {at} has no rows up to row {end}");
+        let damaged = || self.log.damaged_at(at, what());
         if first.checked_add(rows.into()) != Some(end) {
             return Err(damaged());
         }

@@ -81,7 +81,9 @@ impl SpoolReader {
 }
 
 pub(super) fn missing(dir: &Path, offset: u64) -> Error {
-    Error::damaged(dir, format!("no segment holds byte {offset} of the stream"))
+    let what =
+        format!("no segment holds byte {offset} of the stream (or store.redb is an old one)");
+    Error::damaged(dir, what)
 }
 
 impl Read for SpoolReader {
