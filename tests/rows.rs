@@ -361,6 +361,26 @@ fn where_rows_do_not_fit_all_else_goes_on() {
     }
 }
 
+/// The size asked for is the store's: left out, it is as before, also where it is more than usual.
+#[test]
+fn the_size_asked_for_stays() {
+    let lab = Lab::new();
+    let inputs = [1, 2, 3].map(|seed| lab.input(&seed.to_string(), &crawl(seed, 300)));
+    let mut job = lab.job("s", &inputs[..1]);
+    job.keep_rows = KeepRows::AtMost(1 << 20);
+    run(&job).0.unwrap();
+    job.keep_rows = KeepRows::Usual(10);
+    job.inputs = inputs[..2].to_vec();
+    let (result, told) = run(&job);
+    result.unwrap();
+    assert_eq!(told, []);
+    job.keep_rows = KeepRows::AtMost(20);
+    job.inputs = inputs.to_vec();
+    let (result, told) = run(&job);
+    result.unwrap();
+    assert_eq!(told, [Reason::TooLarge(20)]);
+}
+
 /// An I/O error is no full disk: it ends the run, and the same command goes on with its rows.
 #[test]
 fn a_failing_disk_costs_no_rows() {

@@ -100,7 +100,7 @@ pub struct Args {
     replay_disk: Option<u64>,
     /// Most disk to take for the links of all pages, kept in the store: 1 to 4 bytes a link. What needs them (exact
     /// PageRank, who links to a page) reads no input again. none: keep none [default: in a new store 8G or half of what is free
-    /// there, whichever is less; else as it was begun].
+    /// there, whichever is less; else as before].
     #[arg(long, value_name = "SIZE|none", value_parser = size_or_none)]
     keep_rows: Option<u64>,
     /// With --repeat: end with the first pass after which the certified bound on the L1 error is EPS or
@@ -396,8 +396,10 @@ impl Args {
                     .into_iter()
                     .flatten();
                 let sizes = folder.filter_map(|file| Some(file.ok()?.metadata().ok()?.len()));
-                let free = free_bytes(&self.store).saturating_add(sizes.sum());
-                KeepRows::Usual(ROWS_BYTES.min(free / 2))
+                let most = sizes
+                    .sum::<u64>()
+                    .saturating_add(free_bytes(&self.store) / 2);
+                KeepRows::Usual(ROWS_BYTES.min(most))
             }
         }
     }

@@ -48,8 +48,8 @@ pub const PARTS: [Part; 13] = [
     },
     Part {
         name: "rows/*",
-        meaning: "what needs the links of pages stops, and so does ingesting if the end is damaged; published \
-                  snapshots stay readable",
+        meaning: "what needs the links of pages stops, and so does ingesting where it meets the damage; \
+                  published snapshots stay readable",
         remedy: "ingest on with --keep-rows none, which drops them; or restore the whole store from a copy, or ingest \
                  the inputs into a new store",
     },

@@ -462,7 +462,12 @@ impl Store {
                 }
                 return Ok(());
             }
-            KeepRows::Usual(most) | KeepRows::AtMost(most) => most,
+            KeepRows::AtMost(most) => most,
+            KeepRows::Usual(most) => {
+                // What is there already stays.
+                let held = standing.kept().map_or(0, |kept| kept.lengths.data);
+                self.manifest.rows.most.unwrap_or(most.max(held))
+            }
         };
         if let Some(kept) = standing.kept() {
             if kept.lengths.data > most {
@@ -478,6 +483,9 @@ impl Store {
                 dir.display(),
                 standing.why_not()
             )));
+        }
+        if let KeepRows::AtMost(most) = keep {
+            self.manifest.rows.most = Some(most);
         }
         Ok(())
     }

@@ -138,6 +138,8 @@ impl std::fmt::Display for Reason {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RowsState {
     pub standing: Standing,
+    /// The most bytes that were asked for; `None`: the usual ones.
+    pub most: Option<u64>,
     /// Files of before compactions, which a snapshot may still name.
     pub retired: Vec<u64>,
 }

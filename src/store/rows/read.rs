@@ -31,6 +31,11 @@ impl RowFile {
     pub fn open(disk: &dyn Disk, dir: &Path, kept: Kept) -> Result<RowFile> {
         let path = path_of(dir, kept.number);
         let log = Arc::new(BlockLog::read(disk, &path, kept.lengths)?);
+        // A row takes two bytes at least: what is held of each is bounded by the file.
+        if kept.rows > kept.lengths.data / 2 {
+            let what = format!("{} bytes for {} rows", kept.lengths.data, kept.rows);
+            return Err(Error::damaged(path, what));
+        }
         Ok(RowFile { path, log, kept })
     }
 

@@ -209,3 +209,29 @@ impl RowWriter {
         self.log.give_back(committed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuzz::Memory;
+
+    /// Page numbers of 32 bits are a limit of rows, not of stores.
+    #[test]
+    fn pages_beyond_32_bits_end_rows_and_nothing_else() {
+        let disk = Memory::default();
+        let dir = Path::new("store");
+        let mut rows = RowWriter::create(&disk, dir, 1, 1 << 20).unwrap_or_else(|e| panic!("{e}"));
+        let links = |targets: &[u64]| targets.iter().map(|&to| PageId(to)).collect::<Vec<_>>();
+        let last = PAGES_MAX - 1;
+        for (page, targets, fits) in [
+            (last, links(&[0, last]), true),
+            (0, links(&[PAGES_MAX]), false),
+            (PAGES_MAX, links(&[]), false),
+            (1 << 32, links(&[3]), false),
+        ] {
+            let appended = rows.append(PageId(page), false, Links::from(&targets[..]), false);
+            let many = matches!(appended, Err(Stop::GiveUp(Reason::TooManyPages)));
+            assert_eq!((appended.is_ok(), many), (fits, !fits), "page {page}");
+        }
+    }
+}
