@@ -195,8 +195,12 @@ impl Checked {
             OTHERS.contains(&name) || crate::store::PARTS.iter().any(|part| part.name == name)
         };
         let number = |name: &str| name.parse::<u64>().is_ok();
-        let published =
-            |name: &str| is_snapshot(name) || name == "latest.json" || name.ends_with(".tmp");
+        let published = |name: &str| {
+            is_snapshot(name)
+                || name == "latest.json"
+                || name.ends_with(".tmp")
+                || name.ends_with(".pinned")
+        };
         self.list_one(disk, dir, own);
         self.list_one(disk, &dir.join("marks"), number);
         // A store of version 1 has no such folder.

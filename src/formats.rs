@@ -155,6 +155,36 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
     })
 }
 
+/// Checks that an input which is to be read as `format` may be that: a graph as text does not begin with a line that holds a
+/// control byte, and has no NUL. `head` is how the input begins. (Other lines with such bytes are skipped one by one.)
+///
+/// # Errors
+/// [`Error::Refused`] with the place.
+pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
+    if !matches!(format, Format::Adjacency | Format::Edges) {
+        return Ok(());
+    }
+    let mut start = 0;
+    for (number, line) in head.split(|&byte| byte == b'\n').enumerate() {
+        let control = match number {
+            0 => lines::control(line),
+            _ => line.iter().position(|&byte| byte == 0),
+        };
+        if let Some(at) = control {
+            return Err(Error::Refused(format!(
+                "line {}, byte {} of the input, is a control byte (0x{:02x}): this is no text, so no graph of the \
+                 format {}; `cashrank inspect` says what it may be",
+                number + 1,
+                start + at,
+                line[at],
+                format.name()
+            )));
+        }
+        start += line.len() + 1;
+    }
+    Ok(())
+}
+
 /// Whether the first bytes alone decide what [`guess`] says: more of them change nothing.
 pub fn is_decided(head: &[u8]) -> bool {
     let start = lines::trim(head).trim_ascii_start();

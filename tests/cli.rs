@@ -12,12 +12,16 @@ mod crawl;
 mod crawl_log;
 #[path = "cli/cza.rs"]
 mod cza;
+#[path = "cli/daily.rs"]
+mod daily;
 #[path = "cli/determinism.rs"]
 mod determinism;
 #[path = "cli/exits.rs"]
 mod exits;
 #[path = "cli/fields.rs"]
 mod fields;
+#[path = "cli/first_hour.rs"]
+mod first_hour;
 #[path = "cli/hostile.rs"]
 mod hostile;
 #[path = "cli/inspect.rs"]

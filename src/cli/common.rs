@@ -1,6 +1,6 @@
 //! What subcommands share: exit codes, output, the store option, small formats.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use cashrank::Error;
 use cashrank::decode::Time;
 use cashrank::engine::SelfLinks;
 use cashrank::memory::available;
-use cashrank::source::SourceOptions;
+use cashrank::source::{InputName, SourceOptions};
 
 /// How the process ends; see `formats/guide/reliability.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,7 +124,7 @@ impl VerifyArgs {
 #[derive(clap::Args)]
 pub struct StoreArg {
     /// The store's directory.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "CASHRANK_STORE")]
     pub store: PathBuf,
 }
 
@@ -163,6 +163,45 @@ pub fn thousands(n: u64) -> String {
     out
 }
 
+/// So many of something: `1 record`, `1,204 records`.
+pub fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", thousands(n), if n == 1 { one } else { many })
+}
+
+/// About so many, as people say it: `1.0 billion`.
+pub fn about(n: u64) -> String {
+    let (unit, name) = match n {
+        0..10_000 => return thousands(n),
+        10_000..1_000_000 => (1_000, "thousand"),
+        1_000_000..1_000_000_000 => (1_000_000, "million"),
+        _ => (1_000_000_000, "billion"),
+    };
+    let share = n as f64 / f64::from(unit);
+    match share < 10.0 {
+        true => format!("{share:.1} {name}"),
+        false => format!("{} {name}", thousands(share as u64)),
+    }
+}
+
+/// Says that a keyboard is read, where somebody may have forgotten a file or a pipe.
+pub fn tell_keyboard(inputs: &[InputName]) {
+    if inputs.contains(&InputName::Stdin) && io::stdin().is_terminal() {
+        eprintln!(
+            "reading from the keyboard: type or paste records, and end with Ctrl-D; to read a file name it, to read \
+             a program pipe it: `crawler | cashrank ingest -`"
+        );
+    }
+}
+
+/// One of these words, for clap: completions and help know them.
+pub fn one_of<T: Clone + Send + Sync + 'static>(
+    names: impl IntoIterator<Item = &'static str>,
+    read: impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static,
+) -> impl clap::builder::TypedValueParser<Value = T> {
+    use clap::builder::{PossibleValuesParser, TypedValueParser};
+    PossibleValuesParser::new(names).try_map(move |name| read(&name))
+}
+
 /// How far a ranking may be from exact PageRank, as people read it: the certified bound on the L1 error.
 pub fn accuracy(l1: Option<f64>) -> String {
     // No two rankings are farther apart than 2.
@@ -177,8 +216,8 @@ pub fn accuracy(l1: Option<f64>) -> String {
     }
 }
 
-/// A share in percent, with two digits that count, never rounded down: `0.89 %`.
-fn percent_up(share: f64) -> String {
+/// A share in percent, with at least two digits that count, never rounded down: `0.89 %`.
+pub fn percent_up(share: f64) -> String {
     let percent = 100.0 * share;
     if !(1e-3..1e6).contains(&percent) {
         let up = percent * (1.0 + 5e-2);
@@ -187,16 +226,14 @@ fn percent_up(share: f64) -> String {
             false => "0 %".into(),
         };
     }
-    let decimals = (1 - percent.log10().floor() as i32).max(0);
+    let decimals = match percent < 100.0 {
+        true => (1 - percent.log10().floor() as i32).max(1),
+        false => 0,
+    };
     let scale = 10f64.powi(decimals);
     // What is a hair above a round number only by the way it is kept is that number.
     let up = (percent * scale - 1e-9).ceil() / scale;
     format!("{up:.*} %", decimals as usize)
-}
-
-/// A bound as a number.
-pub fn bound(l1: Option<f64>) -> String {
-    l1.map_or("none".into(), |l1| format!("{l1:.3e}"))
 }
 
 /// A number of bytes: `8192`, `64K`, `64MiB`, `1G`, `1T` (powers of 1,024).
@@ -240,8 +277,12 @@ where
     text.parse::<T>().map_err(|error| error.to_string())
 }
 
-/// [`SelfLinks`] by name.
-pub fn self_links(text: &str) -> Result<SelfLinks, String> {
+/// [`SelfLinks`] by name, for clap.
+pub fn self_links() -> impl clap::builder::TypedValueParser<Value = SelfLinks> {
+    one_of(["drop", "keep"], self_links_of)
+}
+
+fn self_links_of(text: &str) -> Result<SelfLinks, String> {
     match text {
         "drop" => Ok(SelfLinks::Drop),
         "keep" => Ok(SelfLinks::Keep),
@@ -265,8 +306,8 @@ mod tests {
     fn a_share_is_told_with_two_digits_and_never_too_small() {
         for (share, told) in [
             (8.884e-3, "0.89 %"),
-            (0.19, "19 %"),
-            (0.190_001, "20 %"),
+            (0.19, "19.0 %"),
+            (0.190_001, "19.1 %"),
             (1.0, "100 %"),
             (1.234, "124 %"),
             (0.05, "5.0 %"),

@@ -12,9 +12,11 @@ use cashrank::ingest::{Conversion, Converted, convert};
 use cashrank::source::InputName;
 
 use super::common::{
-    Exit, MemoryArg, VerifyArgs, positive, print_json, stop_on_signal, thousands, threads,
+    Exit, MemoryArg, VerifyArgs, positive, print_json, stop_on_signal, tell_keyboard, thousands,
+    threads,
 };
-use super::ingest::{FormatArg, LimitArgs, Talk, format, skipped_json, tell_counts};
+use super::ingest::{FormatArg, LimitArgs, Talk, formats, skipped_json, tell_counts};
+use super::log::TalkArgs;
 use super::output::{Keep, Output};
 use super::rules::RulesArgs;
 
@@ -41,7 +43,7 @@ pub struct Args {
     #[arg(long)]
     force: bool,
     /// auto, records, warc, arc, wat, adjacency, edges, crawl-log, nutch, csv-links or cza (see formats/).
-    #[arg(long, default_value = "auto", value_parser = format)]
+    #[arg(long, default_value = "auto", value_parser = formats())]
     format: FormatArg,
     /// How hard to compress, 1 to 22: what zstd calls its level. From 10 on PPMd packs the names, and URLs are told by
     /// their hosts: names take a tenth to a half less, and who reads them needs some 6 bytes of memory a name more.
@@ -64,6 +66,8 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    talk: TalkArgs,
+    #[command(flatten)]
     rules: RulesArgs,
     #[command(flatten)]
     limits: LimitArgs,
@@ -75,7 +79,8 @@ impl Args {
         let output = Output::of(Some(&self.output))?;
         self.check(&job, &output)?;
         stop_on_signal(&job.stop)?;
-        let mut talk = Talk::new(&job.inputs, 1);
+        tell_keyboard(&job.inputs);
+        let mut talk = Talk::new(&job.inputs, 1, self.talk.log());
         // What is whole and sound is kept, durably, and nothing else.
         let done = output.write(|out| {
             let (_, converted) = convert(&job, out, self.output.clone(), &mut talk)?;
@@ -92,7 +97,7 @@ impl Args {
         if self.json {
             print_json(&summary_json(&done, seconds))?;
         } else {
-            summary(&done, seconds);
+            summary(&done, seconds, &talk);
         }
         if done.stopped {
             eprintln!("stopped: no archive was written");
@@ -154,7 +159,7 @@ fn is_sound(converted: &Converted) -> bool {
     !converted.stopped && converted.unverified.is_none()
 }
 
-fn summary(done: &Converted, seconds: f64) {
+fn summary(done: &Converted, seconds: f64, talk: &Talk) {
     let Written {
         names,
         links,
@@ -164,15 +169,15 @@ fn summary(done: &Converted, seconds: f64) {
         records_bytes,
         ..
     } = done.written;
-    tell_counts(&done.counters, &Counters::default(), names, seconds);
-    eprintln!(
+    tell_counts(&done.counters, &Counters::default(), names, seconds, talk);
+    talk.log.tell(&format!(
         "{} bytes in {} blocks: {:.3} a link as read ({} of names, {} of records and links)",
         thousands(bytes),
         thousands(blocks),
         bytes as f64 / (links as f64).max(1.0),
         thousands(names_bytes),
         thousands(records_bytes),
-    );
+    ));
 }
 
 fn summary_json(done: &Converted, seconds: f64) -> serde_json::Value {

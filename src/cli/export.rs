@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 
 use cashrank::Error;
 use cashrank::memory::{ALLOCATION, LOOK_EVERY, check_room};
-use cashrank::snapshot::Snapshot;
 use cashrank::snapshot::export::{Format, RankedPage, export};
-use cashrank::store::RealDisk;
 
-use super::common::{Exit, MemoryArg, StoreArg, parsed, thousands};
-use super::output::to_file;
+use super::common::{Exit, MemoryArg, StoreArg, counted, one_of, parsed};
+use super::output::{Output, to_file};
+use super::snapshots::SnapshotArg;
 
 /// Write the current snapshot for other programs: url, importance, rank, visits, last_fetch.
 #[derive(clap::Args)]
@@ -21,8 +20,10 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     store: StoreArg,
+    #[command(flatten)]
+    snapshot: SnapshotArg,
     /// tsv, jsonl or parquet.
-    #[arg(long, value_name = "FORMAT", value_parser = parsed::<Format>)]
+    #[arg(long, value_name = "FORMAT", value_parser = export_formats())]
     to: Format,
     /// The file; `-` or none: standard output.
     #[arg(short, long, value_name = "FILE")]
@@ -34,9 +35,23 @@ pub struct Args {
     memory: MemoryArg,
 }
 
+/// The formats by name, for clap.
+pub(super) fn export_formats() -> impl clap::builder::TypedValueParser<Value = Format> {
+    one_of(Format::ALL.map(Format::name), parsed::<Format>)
+}
+
+/// Refuses what no screen can show.
+pub(super) fn refuse_terminal(to: Format, output: Option<&Path>) -> anyhow::Result<()> {
+    if to == Format::Parquet && Output::of(output)?.is_terminal() {
+        anyhow::bail!("parquet is not for a terminal: name a file with -o, or choose --to tsv");
+    }
+    Ok(())
+}
+
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
-        let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
+        refuse_terminal(self.to, self.output.as_deref())?;
+        let snapshot = self.snapshot.open(&self.store.store)?;
         let path = self.output.as_deref().unwrap_or(Path::new("-"));
         let rows = snapshot.pages().zip(snapshot.names()).map(|(page, name)| {
             let page = page?;
@@ -60,7 +75,7 @@ impl Args {
             Ok(())
         })?;
         if self.output.is_some() {
-            eprintln!("{}: {} pages", path.display(), thousands(count));
+            eprintln!("{}: {}", path.display(), counted(count, "page", "pages"));
         }
         Ok(Exit::Done)
     }

@@ -17,29 +17,33 @@ use cashrank::ingest::{
 };
 use cashrank::memory::{Need, available, human};
 use cashrank::rules::Follow;
-use cashrank::snapshot::{Info, RANK_BYTES};
+use cashrank::snapshot::{KEEP, RANK_BYTES};
 use cashrank::source::InputName;
 use cashrank::store::rows::KeepRows;
-use cashrank::store::{RealDisk, Settings, SpoolOptions, Unverified, settings_of};
+use cashrank::store::{RealDisk, Settings, SpoolOptions, Unverified, fixed_settings_of};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::common::{
-    Exit, VerifyArgs, accuracy, bytes, parsed, positive, self_links, some_bytes, stop_on_signal,
-    thousands, threads,
+    Exit, VerifyArgs, about, accuracy, bytes, counted, one_of, parsed, positive, self_links,
+    some_bytes, stop_on_signal, tell_keyboard, thousands, threads,
 };
+use super::log::{Log, TalkArgs};
+use super::nothing::{self, Asked};
 use super::output::Output;
 use super::rules::RulesArgs;
 
 const EXAMPLES: &str = "\
 Examples:
-  cashrank ingest crawl.jsonl.zst --store ranks
+  cashrank ingest crawl.jsonl.zst --store ranks --top 10
+  CASHRANK_STORE=ranks cashrank ingest 2026-11-24.warc.gz --quiet
   crawler --log - | cashrank ingest - --store ranks --snapshot-every 60s
   cashrank ingest - --store ranks --spool --ack acked <pipe
   cashrank ingest graph.tsv.gz --store ranks --format adjacency --repeat 20
   crawler --log - | cashrank ingest - --store ranks --snapshot-every 60s --serve 127.0.0.1:8642
   cashrank ingest crawl.cza --store ranks --correction --repeat 50 --until 1e-4
-The same command again goes on where the last one was stopped; a longer list of files or a higher
---repeat goes on from there. Settings not given are those of the store.
+The same command again goes on where the last one was stopped. Files that the store has read are passed over, known by
+what they hold; others are added: a day's file needs no other command. A higher --repeat goes on from there. Settings not
+given are those of the store.
 
 A stream may be sent again from its start after whatever happened: nothing is counted twice. If it was
 read to its end, that is said; if it begins with all of the last one, only what follows is counted; if
@@ -54,10 +58,10 @@ pub struct Args {
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
     /// The store's directory; made if there is none.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "CASHRANK_STORE")]
     store: PathBuf,
     /// auto, records, warc, arc, wat, adjacency, edges, crawl-log, nutch, csv-links or cza (see formats/).
-    #[arg(long, default_value = "auto", value_parser = format)]
+    #[arg(long, default_value = "auto", value_parser = formats())]
     format: FormatArg,
     /// Share of a page's cash that its links hand on [default: 0.85].
     #[arg(long, value_name = "D")]
@@ -68,14 +72,14 @@ pub struct Args {
     window: Option<WindowPolicy>,
     /// What importance is: the cash that a page received, or distributed [default: received, where the
     /// window begins at a mark: auto, whole, fixed:T].
-    #[arg(long, value_name = "WHAT", value_parser = parsed::<Estimator>)]
+    #[arg(long, value_name = "WHAT", value_parser = one_of(["received", "distributed"], parsed::<Estimator>))]
     estimator: Option<Estimator>,
     /// What links weigh, like nofollow=0,external=2: kinds are nofollow, ugc, sponsored, internal, external,
     /// weights 0 to 1000; a link has the product of its kinds' [default: 1 each].
     #[arg(long, value_name = "WEIGHTS", value_parser = parsed::<Follow>)]
     follow: Option<Follow>,
     /// Links from a page to itself: keep or drop [default: drop].
-    #[arg(long, value_name = "HOW", value_parser = self_links)]
+    #[arg(long, value_name = "HOW", value_parser = self_links())]
     self_links: Option<SelfLinks>,
     /// Copies of the cash array kept for windows to begin at [default: 6].
     #[arg(long, value_name = "N")]
@@ -116,8 +120,8 @@ pub struct Args {
     /// Publish a snapshot after so many records or so much time, besides the one at the end.
     #[arg(long, value_name = "EVERY", value_parser = every)]
     snapshot_every: Option<Every>,
-    /// Keep only the newest N snapshots; 0: all.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    /// Keep only the newest N snapshots, and those that `cashrank snapshots --pin` keeps; 0: all.
+    #[arg(long, value_name = "N", default_value_t = KEEP)]
     keep_snapshots: usize,
     /// Threads that decode [default: the number of processors].
     #[arg(long, value_name = "N", value_parser = positive)]
@@ -129,6 +133,9 @@ pub struct Args {
     /// Stop at the first record that cannot be used.
     #[arg(long)]
     strict: bool,
+    /// Take what was read of an input that was not read to its end for all of it: it is damaged, say, or gone.
+    #[arg(long)]
+    leave_unfinished: bool,
     /// Keep the bytes of standard input in the store until a checkpoint covers them: after a crash
     /// the sender goes on with the first byte that is not durable, not from the start.
     #[arg(long)]
@@ -164,6 +171,8 @@ pub struct Args {
     /// Print the summary as one line of JSON on standard output.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    talk: TalkArgs,
     #[command(flatten)]
     rules: RulesArgs,
     #[command(flatten)]
@@ -226,7 +235,13 @@ impl LimitArgs {
 #[derive(Clone, Copy)]
 pub(super) struct FormatArg(pub(super) Option<Format>);
 
-pub(super) fn format(text: &str) -> Result<FormatArg, String> {
+/// The formats by name, for clap.
+pub(super) fn formats() -> impl clap::builder::TypedValueParser<Value = FormatArg> {
+    let names = ["auto"].into_iter().chain(Format::ALL.map(Format::name));
+    one_of(names, format)
+}
+
+fn format(text: &str) -> Result<FormatArg, String> {
     if text == "auto" {
         return Ok(FormatArg(None));
     }
@@ -280,19 +295,30 @@ impl Args {
             anyhow::bail!("--ack -: standard output is wanted for --json or --top, too");
         }
         let disk = Arc::new(RealDisk);
-        let found = settings_of(&*disk, &self.store)?;
+        let found = fixed_settings_of(&*disk, &self.store)?;
         let job = self.job(found.as_ref())?;
         stop_on_signal(&job.stop)?;
-        let mut talk = Talk::new(&job.inputs, job.repeat);
+        tell_keyboard(&job.inputs);
+        let mut talk = Talk::new(&job.inputs, job.repeat, self.talk.log());
         let done = self.ingest(&job, disk, &mut talk)?;
         talk.clear();
         talk.tell_hidden();
         let outcome = done?;
         let seconds = talk.started.elapsed().as_secs_f64();
+        let nothing = nothing::is_nothing(&outcome);
+        if nothing {
+            talk.log.warn(&nothing::told(
+                &outcome,
+                talk.first_bad.as_ref(),
+                &self.asked(&job),
+            ));
+        }
         if self.json {
             super::common::print_json(&summary_json(&outcome, seconds))?;
         } else {
-            summary(&outcome, seconds);
+            if !nothing {
+                summary(&outcome, seconds, &talk);
+            }
             if let Some(n) = self.top {
                 super::top::show(&self.store, n)?;
             }
@@ -302,8 +328,23 @@ impl Args {
             outcome if outcome.counters.skipped_total() > outcome.before.skipped_total() => {
                 Exit::Skipped
             }
+            _ if nothing => Exit::Skipped,
             _ => Exit::Done,
         })
+    }
+
+    /// What decides what could be read.
+    fn asked(&self, job: &Job) -> Asked {
+        let told = job.settings.input.told();
+        let scope = told.into_iter().find(|(option, _)| *option == "--scope");
+        Asked {
+            input: job
+                .inputs
+                .first()
+                .map_or(String::new(), ToString::to_string),
+            format: self.format.0.map(Format::name),
+            scope: scope.map_or(String::new(), |(_, scope)| scope),
+        }
     }
 
     /// Ingests, with the service beside it if it is wanted. The outer error is that of the service.
@@ -367,6 +408,7 @@ impl Args {
             until: self.until,
             complete: self.complete,
             strict: self.strict,
+            leave_unfinished: self.leave_unfinished,
             stream: match (self.new_stream, self.resume) {
                 (true, _) => Stream::New,
                 (_, true) => Stream::Again,
@@ -429,6 +471,11 @@ const SHOWN: u64 = 5;
 /// Tells people on standard error what happens.
 pub(super) struct Talk {
     pub(super) started: Instant,
+    pub(super) log: Log,
+    /// The first record that could not be used.
+    first_bad: Option<nothing::Place>,
+    /// Formats that were read.
+    formats: Vec<Format>,
     bar: Option<ProgressBar>,
     /// Bytes of all inputs of all passes, if they are known, and of those done.
     total: Option<u64>,
@@ -441,7 +488,7 @@ pub(super) struct Talk {
 }
 
 impl Talk {
-    pub(super) fn new(inputs: &[InputName], repeat: u32) -> Talk {
+    pub(super) fn new(inputs: &[InputName], repeat: u32, log: Log) -> Talk {
         let sizes: Option<Vec<u64>> = inputs
             .iter()
             .map(|input| match input {
@@ -456,13 +503,18 @@ impl Talk {
             let once = sizes.iter().sum::<u64>();
             once.saturating_mul(u64::from(repeat))
         });
-        let bar = std::io::stderr().is_terminal().then(|| match total {
+        let is_drawn = std::io::stderr().is_terminal() && !log.quiet;
+        // What is wider than the screen is cut.
+        let bar = is_drawn.then(|| match total {
             Some(total) => ProgressBar::new(total)
-                .with_style(style("{bar:24} {percent:>3}%  {msg}  ETA {eta}")),
-            None => ProgressBar::new_spinner().with_style(style("{spinner} {msg}")),
+                .with_style(style("{bar:16} {percent:>3}%  {eta} left  {wide_msg}")),
+            None => ProgressBar::new_spinner().with_style(style("{spinner} {wide_msg}")),
         });
         Talk {
             started: Instant::now(),
+            log,
+            first_bad: None,
+            formats: Vec::new(),
             bar,
             total,
             done: 0,
@@ -476,8 +528,8 @@ impl Talk {
 
     fn say(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("{text}")),
-            None => eprintln!("{text}"),
+            Some(bar) => bar.suspend(|| self.log.warn(text)),
+            None => self.log.warn(text),
         }
     }
 
@@ -490,7 +542,8 @@ impl Talk {
     pub(super) fn tell_hidden(&self) {
         for (reason, shown) in Reason::ALL.iter().zip(self.shown) {
             if shown > SHOWN {
-                eprintln!("{}: more were skipped; see the counts", reason.name());
+                let more = format!("{}: more were skipped; see the counts", reason.name());
+                self.log.warn(&more);
             }
         }
     }
@@ -502,6 +555,9 @@ fn style(template: &str) -> ProgressStyle {
 
 impl Observer for Talk {
     fn note(&mut self, note: Note<'_>) {
+        if self.log.quiet && !is_amiss(&note) {
+            return;
+        }
         let text = match note {
             Note::Created { store } => format!("new store {}", store.display()),
             Note::Resuming {
@@ -514,16 +570,12 @@ impl Observer for Talk {
                 thousands(records)
             ),
             Note::Memory {
-                pages,
-                need,
-                budget,
-                fits,
+                need, budget, fits, ..
             } => format!(
-                "memory: {} pages need {} of {}; {} would fit",
-                thousands(pages),
+                "memory: {} now, of at most {}: room for about {} pages",
                 human(need.total()),
                 human(budget),
-                thousands(fits)
+                about(fits)
             ),
             Note::Spooling { from, ended: false } => {
                 format!("spool: send the stream from byte {from} on")
@@ -553,7 +605,15 @@ impl Observer for Talk {
             Note::Checking { input } => {
                 format!("{input}: checking that it is what was read before")
             }
+            Note::Looking { input } => format!("{input}: looking whether it was read before"),
+            Note::Known { input } => format!("{input}: was read before; not read again"),
+            Note::Removed { snapshots } => format!(
+                "{} removed, so that the newest {} stay (--keep-snapshots); `cashrank snapshots --pin` keeps one for good",
+                counted(snapshots.0, "older snapshot", "older snapshots"),
+                snapshots.1
+            ),
             Note::Guessed { input, format, why } => {
+                self.formats.push(format);
                 format!("{input}: read as {} ({why})", format.name())
             }
             Note::Caveat { input, caveat } => {
@@ -571,6 +631,11 @@ impl Observer for Talk {
                 reason,
                 detail,
             } => {
+                self.first_bad.get_or_insert_with(|| nothing::Place {
+                    at: format!("{input}: record {record} at byte {offset}"),
+                    reason,
+                    detail: detail.to_owned(),
+                });
                 let shown = &mut self.shown[reason as usize];
                 *shown += 1;
                 if *shown > SHOWN {
@@ -611,10 +676,14 @@ impl Observer for Talk {
             ),
             Note::Bound { pass, bound: found } => format!("pass {pass}: {}", accuracy(found)),
             Note::Withheld { unverified } => withheld(unverified),
+            Note::Published { path, info } if info.pages == 0 => {
+                format!("snapshot {}: no pages", path.display())
+            }
             Note::Published { path, info } => format!(
-                "snapshot {}: {} pages; {}",
+                "snapshot {}: {}, {} crawled; {}",
                 path.display(),
-                thousands(info.pages),
+                counted(info.pages, "page", "pages"),
+                thousands(info.counters.visited),
                 accuracy(info.bound_l1())
             ),
             _ => return,
@@ -674,67 +743,114 @@ pub(super) fn skipped_json(counters: &Counters, before: &Counters) -> serde_json
         .into()
 }
 
-fn summary(outcome: &Outcome, seconds: f64) {
+/// Whether it is of something wrong, which `--quiet` leaves.
+fn is_amiss(note: &Note<'_>) -> bool {
+    matches!(
+        note,
+        Note::SpooledDamage
+            | Note::Skipped { .. }
+            | Note::Ungrouped { .. }
+            | Note::Unchecked { .. }
+            | Note::Withheld { .. }
+            | Note::OutgrowsIngest { .. }
+            | Note::Removed { .. }
+    )
+}
+
+fn summary(outcome: &Outcome, seconds: f64, talk: &Talk) {
     if outcome.nothing_to_do {
-        eprintln!("all inputs were read before: nothing to do");
+        talk.log.tell("all inputs were read before: nothing to do");
         return;
     }
     let pages = outcome.pages - outcome.pages_before;
-    tell_counts(&outcome.counters, &outcome.before, pages, seconds);
-    if let Some((_, info)) = &outcome.snapshot {
-        tell_state(info);
-    }
+    tell_counts(&outcome.counters, &outcome.before, pages, seconds, talk);
     if outcome.stopped {
-        eprintln!("stopped at a checkpoint, without a snapshot; the same command goes on");
+        talk.log
+            .warn("stopped at a checkpoint, without a snapshot; the same command goes on");
     }
     if let Some(unverified) = outcome.unverified.as_ref().filter(|_| !outcome.stopped) {
-        eprintln!("{}", withheld(unverified));
+        talk.log.warn(&withheld(unverified));
     }
 }
 
 /// What was read, and what became of it.
-pub(super) fn tell_counts(now: &Counters, before: &Counters, pages: u64, seconds: f64) {
+pub(super) fn tell_counts(
+    now: &Counters,
+    before: &Counters,
+    pages: u64,
+    seconds: f64,
+    talk: &Talk,
+) {
+    let log = talk.log;
     let records = now.records - before.records;
     let links = now.links - before.links;
-    eprintln!(
-        "{} records ({} gone, {} unchanged, {} failed), {} links, {} new pages in {seconds:.1} s \
-         ({} links/s)",
-        thousands(records),
-        thousands(now.gone - before.gone),
-        thousands(now.unchanged - before.unchanged),
-        thousands(now.failed - before.failed),
-        thousands(links),
-        thousands(pages),
+    log.tell(&format!(
+        "{}, {}, {} in {seconds:.1} s ({} links/s)",
+        counted(records, "record", "records"),
+        counted(links, "link", "links"),
+        counted(pages, "new page", "new pages"),
         thousands((links as f64 / seconds.max(1e-3)) as u64),
-    );
+    ));
+    let of_these = [
+        ("of pages that are gone", now.gone - before.gone),
+        (
+            "of pages that had not changed",
+            now.unchanged - before.unchanged,
+        ),
+        ("of fetches that failed", now.failed - before.failed),
+    ];
+    let of_these: Vec<String> = some_of(&of_these);
+    if !of_these.is_empty() {
+        log.tell(&format!("of the records: {}", of_these.join(", ")));
+    }
     let skipped: Vec<String> = skipped_list(now, before)
         .into_iter()
         .map(|(reason, count)| format!("{} {reason}", thousands(count)))
         .collect();
     if !skipped.is_empty() {
-        eprintln!("skipped records: {}", skipped.join(", "));
+        log.warn(&format!("skipped records: {}", skipped.join(", ")));
     }
     if now.other > before.other {
-        eprintln!(
-            "pieces of input that are no crawl records: {}",
-            thousands(now.other - before.other)
-        );
+        let other = thousands(now.other - before.other);
+        log.tell(&format!("{other} {}, not pages", no_pages(&talk.formats)));
     }
     if now.out_of_scope > before.out_of_scope {
-        eprintln!(
-            "records of pages out of scope: {}",
-            thousands(now.out_of_scope - before.out_of_scope)
-        );
+        let out = now.out_of_scope - before.out_of_scope;
+        log.tell(&format!(
+            "{} of pages outside of --scope",
+            counted(out, "record", "records")
+        ));
     }
     let dropped = dropped_links(now, before);
     if !dropped.is_empty() {
-        eprintln!("links not followed: {}", dropped.join(", "));
+        log.tell(&format!("links not followed: {}", dropped.join(", ")));
     }
+}
+
+/// What inputs of these formats hold beside records of pages.
+fn no_pages(formats: &[Format]) -> &'static str {
+    let all = |some: &[Format]| !formats.is_empty() && formats.iter().all(|f| some.contains(f));
+    if all(&[Format::Warc]) {
+        "WARC request, metadata and other records"
+    } else if all(&[Format::Wat]) {
+        "WAT records of requests and other things"
+    } else if all(&[Format::Warc, Format::Arc]) {
+        "records of requests and other things"
+    } else {
+        "blank lines, comments and the like"
+    }
+}
+
+/// Those that are not 0.
+fn some_of(counts: &[(&str, u64)]) -> Vec<String> {
+    let some = counts.iter().filter(|(_, count)| *count > 0);
+    some.map(|(what, count)| format!("{} {what}", thousands(*count)))
+        .collect()
 }
 
 /// Links read but not followed, by what they are; those there are.
 pub(super) fn dropped_links(now: &Counters, before: &Counters) -> Vec<String> {
-    [
+    let dropped = [
         ("to no page", now.links_scheme - before.links_scheme),
         ("invalid", now.links_invalid - before.links_invalid),
         ("too long", now.links_too_long - before.links_too_long),
@@ -744,11 +860,8 @@ pub(super) fn dropped_links(now: &Counters, before: &Counters) -> Vec<String> {
             now.links_out_of_scope - before.links_out_of_scope,
         ),
         ("repeated", now.links_repeated - before.links_repeated),
-    ]
-    .into_iter()
-    .filter(|(_, count)| *count > 0)
-    .map(|(what, count)| format!("{} {what}", thousands(count)))
-    .collect()
+    ];
+    some_of(&dropped)
 }
 
 fn withheld(unverified: &Unverified) -> String {
@@ -757,15 +870,6 @@ fn withheld(unverified: &Unverified) -> String {
          publishes all the same",
         unverified.input, unverified.from_record
     )
-}
-
-fn tell_state(info: &Info) {
-    eprintln!(
-        "{} pages known, {} of them crawled; {}",
-        thousands(info.pages),
-        thousands(info.counters.visited),
-        accuracy(info.bound_l1())
-    );
 }
 
 /// A need by part, with its sum.

@@ -10,9 +10,10 @@ use cashrank::source::{Compression, InputName};
 use serde_json::{Value, json};
 
 use super::common::{
-    Exit, MemoryArg, VerifyArgs, exit_of_error, positive, print, thousands, threads, time,
+    Exit, MemoryArg, VerifyArgs, exit_of_error, positive, print, tell_keyboard, thousands, threads,
+    time,
 };
-use super::ingest::{FormatArg, LimitArgs, dropped_links, format};
+use super::ingest::{FormatArg, LimitArgs, dropped_links, formats};
 use super::rules::RulesArgs;
 
 const EXAMPLES: &str = "\
@@ -32,13 +33,13 @@ pub struct Args {
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
     /// auto, or the name of a format (see formats/).
-    #[arg(long, default_value = "auto", value_parser = format)]
+    #[arg(long, default_value = "auto", value_parser = formats())]
     format: FormatArg,
     /// Stop after so many records of each input, of whatever kind [default: none].
     #[arg(long, value_name = "N", value_parser = positive)]
     records: Option<u64>,
     /// Show so many of the first crawl records, as they are read.
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 3)]
     first: usize,
     /// Distinct pages, and hosts, that are counted exactly; above it the report says "at least".
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
@@ -67,6 +68,7 @@ impl Args {
         if inputs.iter().filter(|i| **i == InputName::Stdin).count() > 1 {
             anyhow::bail!("`-` is given twice; standard input can be read once");
         }
+        tell_keyboard(&inputs);
         let mut exit = Exit::Done;
         for (at, input) in inputs.iter().enumerate() {
             let found = match inspect(input, &how) {
@@ -148,7 +150,7 @@ fn tell(input: &InputName, report: &Report, out: &mut dyn Write) -> anyhow::Resu
             .other
             .iter()
             .map(|(kind, count)| counted(*count, kind));
-        line(out, "other", &list(other))?;
+        line(out, "no pages", &list(other))?;
     }
     let statuses = report.statuses.iter();
     let statuses = statuses.map(|(status, count)| format!("{} with {status}", thousands(*count)));
@@ -225,7 +227,7 @@ fn records(report: &Report) -> String {
         (report.counters.failed, "failed"),
         (report.counters.out_of_scope, "out of scope"),
         (report.counters.skipped_total(), "skipped"),
-        (report.counters.other, "no crawl records"),
+        (report.counters.other, "not pages"),
     ];
     let total = thousands(report.records);
     match list(some(&of)) {

@@ -8,7 +8,10 @@ mod export;
 mod ingest;
 mod inspect;
 mod links;
+mod log;
+mod man;
 mod next;
+mod nothing;
 mod order;
 mod output;
 mod pagerank;
@@ -18,6 +21,7 @@ mod rules;
 #[cfg(feature = "serve")]
 mod serve;
 mod simulate;
+mod snapshots;
 mod stat;
 mod top;
 mod verify;
@@ -33,7 +37,7 @@ Exit codes:
   0    done
   1    rank, links: a URL is not known
   2    wrong usage, or a request that does not fit the store; the message says what to do
-  3    done, but records were skipped (counted by reason)
+  3    done, but records were skipped (counted by reason), or nothing at all was read
   4    an input is corrupt, or --strict met a bad record; what came before it was applied
   5    a file of the store is damaged
   6    the store is in use by another process
@@ -66,16 +70,20 @@ enum Command {
     Compare(compare::Args),
     Pagerank(pagerank::Args),
     Simulate(simulate::Args),
+    Snapshots(snapshots::Args),
     Stat(stat::Args),
     Verify(verify::Args),
     Completions(Completions),
+    Man(man::Args),
 }
 
 /// Print a shell's completion script.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Example:\n  cashrank completions bash > ~/.local/share/bash-completion/completions/cashrank"
-)]
+#[command(after_help = "\
+Examples:
+  cashrank completions bash > ~/.local/share/bash-completion/completions/cashrank
+  cashrank completions zsh > ~/.zfunc/_cashrank
+  cashrank completions fish > ~/.config/fish/completions/cashrank.fish")]
 struct Completions {
     /// The shell.
     shell: clap_complete::Shell,
@@ -98,8 +106,10 @@ pub fn main() -> ExitCode {
         Command::Compare(args) => args.run(),
         Command::Pagerank(args) => args.run(),
         Command::Simulate(args) => args.run(),
+        Command::Snapshots(args) => args.run(),
         Command::Stat(args) => args.run(),
         Command::Verify(args) => args.run(),
+        Command::Man(args) => args.run(Cli::command()),
         Command::Completions(args) => {
             let mut script = Vec::new();
             clap_complete::generate(args.shell, &mut Cli::command(), "cashrank", &mut script);
@@ -111,7 +121,7 @@ pub fn main() -> ExitCode {
         Err(error) if common::is_closed_pipe(&error) => Exit::Done.into(),
         Err(error) => {
             // Our errors say their cause themselves: the chain (`{:#}`) would say it twice.
-            eprintln!("cashrank: {error}");
+            eprintln!("{} {error}", log::Paint::stderr().red("cashrank:"));
             common::exit_of(&error).into()
         }
     }

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use cashrank::Limits;
 use cashrank::engine::{Config, PageId, SelfLinks};
-use cashrank::formats::Format;
 use cashrank::rules::Follow;
 use cashrank::sim::{Graph, Options, PageRank, load, pagerank};
 use cashrank::snapshot::Snapshot;
@@ -14,7 +13,9 @@ use cashrank::snapshot::export::{Format as ExportFormat, RankedPage, export};
 use cashrank::source::InputName;
 use cashrank::store::RealDisk;
 
-use super::common::{Exit, MemoryArg, parsed, self_links, thousands};
+use super::common::{Exit, MemoryArg, parsed, self_links, tell_keyboard, thousands};
+use super::export::{export_formats, refuse_terminal};
+use super::ingest::{FormatArg, formats};
 use super::output::to_file;
 use super::rules::RulesArgs;
 
@@ -37,8 +38,8 @@ pub struct Args {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["inputs", "follow"])]
     store: Option<PathBuf>,
     /// auto, records, warc, arc, wat, adjacency, edges, crawl-log, nutch, csv-links or cza.
-    #[arg(long, default_value = "auto")]
-    format: String,
+    #[arg(long, default_value = "auto", value_parser = formats())]
+    format: FormatArg,
     /// Share of a page's importance that its links hand on, 0 or more and less than 1 [default: 0.85].
     #[arg(long, value_name = "D")]
     damping: Option<f64>,
@@ -53,10 +54,10 @@ pub struct Args {
     #[arg(long, value_name = "WEIGHTS", value_parser = parsed::<Follow>)]
     follow: Option<Follow>,
     /// Links from a page to itself: keep or drop.
-    #[arg(long, value_name = "HOW", default_value = "drop", value_parser = self_links)]
+    #[arg(long, value_name = "HOW", default_value = "drop", value_parser = self_links())]
     self_links: SelfLinks,
     /// tsv, jsonl or parquet.
-    #[arg(long, value_name = "FORMAT", default_value = "tsv", value_parser = parsed::<ExportFormat>)]
+    #[arg(long, value_name = "FORMAT", default_value = "tsv", value_parser = export_formats())]
     to: ExportFormat,
     /// The file; `-` or none: standard output.
     #[arg(short, long, value_name = "FILE")]
@@ -69,6 +70,7 @@ pub struct Args {
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
+        refuse_terminal(self.to, self.output.as_deref())?;
         match &self.store {
             Some(store) => self.of_store(store),
             None => self.of_inputs(),
@@ -76,11 +78,9 @@ impl Args {
     }
 
     fn of_inputs(&self) -> anyhow::Result<Exit> {
-        let format = match self.format.as_str() {
-            "auto" => None,
-            name => Some(name.parse::<Format>()?),
-        };
+        let format = self.format.0;
         let inputs: Vec<InputName> = self.inputs.iter().map(|i| InputName::parse(i)).collect();
+        tell_keyboard(&inputs);
         let mut config = Config::default();
         config.self_links = self.self_links;
         config.follow = self.follow.unwrap_or_default();

@@ -7,7 +7,8 @@ use cashrank::snapshot::{Ranked, Snapshot};
 use cashrank::store::RealDisk;
 use cashrank::url;
 
-use super::common::{Exit, StoreArg, print, time};
+use super::common::{Exit, StoreArg, print, thousands, time};
+use super::snapshots::SnapshotArg;
 
 /// Show importance, rank, percentile, visits and last fetch of pages.
 #[derive(clap::Args)]
@@ -21,6 +22,8 @@ pub struct Args {
     urls: Vec<String>,
     #[command(flatten)]
     store: StoreArg,
+    #[command(flatten)]
+    snapshot: SnapshotArg,
     /// A JSON object a line, for programs.
     #[arg(long)]
     json: bool,
@@ -39,7 +42,7 @@ struct Answer<'a> {
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
-        let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
+        let snapshot = self.snapshot.open(&self.store.store)?;
         let mut answers = Vec::new();
         for (url, page) in self.urls.iter().zip(pages(&snapshot, &self.urls)?) {
             let page = match page {
@@ -117,10 +120,15 @@ fn write_plain(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
         return Ok(writeln!(out, "{}\n  not known", answer.url)?);
     };
     writeln!(out, "{}", answer.url)?;
-    writeln!(out, "  importance  {importance:.6e}")?;
-    writeln!(out, "  rank        {rank}")?;
+    writeln!(out, "  importance  {importance:.6e}, of 1 for all pages")?;
+    writeln!(out, "  rank        {}", thousands(rank))?;
     writeln!(out, "  percentile  {percentile:.3}")?;
-    writeln!(out, "  visits      {visits}")?;
-    let fetched = answer.last_fetch.as_deref().unwrap_or("unknown");
-    Ok(writeln!(out, "  last fetch  {fetched}")?)
+    let crawled = match (visits, &answer.last_fetch) {
+        (0, _) => "not crawled: known from links to it".into(),
+        (1, None) => "once".into(),
+        (1, Some(at)) => format!("once, at {at}"),
+        (visits, None) => format!("{} times", thousands(visits)),
+        (visits, Some(at)) => format!("{} times, last at {at}", thousands(visits)),
+    };
+    Ok(writeln!(out, "  crawled     {crawled}")?)
 }

@@ -2,7 +2,7 @@
 
 use cashrank::rules::{DropParams, FieldChoice, Fields, InputRules, Outlinks, Scope};
 
-use super::common::parsed;
+use super::common::{one_of, parsed};
 
 /// What is taken from inputs.
 #[derive(clap::Args)]
@@ -10,7 +10,7 @@ use super::common::parsed;
 pub struct RulesArgs {
     /// Where the links of a page in a WARC come from: html, or metadata, the `outlink` lines of the
     /// crawler's metadata records [default: html].
-    #[arg(long, value_name = "WHENCE", value_parser = parsed::<Outlinks>)]
+    #[arg(long, value_name = "WHENCE", value_parser = one_of(["html", "metadata"], parsed::<Outlinks>))]
     outlinks: Option<Outlinks>,
     /// What JSON lines call a field of ours: url=response_url. Of a record: url, links, fetched_at, status, redirect;
     /// of a link that is an object: link.url, link.rel, link.nofollow. Several times, or with commas.

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use cashrank::engine::{Config, Estimator, WindowPolicy};
-use cashrank::formats::Format;
 use cashrank::rules::InputRules;
 use cashrank::sim::experiment::{Changes, Sample, Setting};
 use cashrank::sim::figures::{Base, figures};
@@ -14,7 +13,8 @@ use cashrank::sim::web::{InDegree, OutDegree};
 use cashrank::source::InputName;
 use cashrank::{Error, Limits};
 
-use super::common::{self, Exit, parsed, positive, print, threads};
+use super::common::{self, Exit, one_of, parsed, positive, print, threads};
+use super::ingest::{FormatArg, formats};
 
 /// Simulate crawls of a web that may change, and measure the error over time.
 #[derive(clap::Args)]
@@ -43,16 +43,16 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["web", "out_degree", "pages"])]
     graph: Option<OsString>,
     /// The graph's format: auto, records, warc, arc, wat, adjacency, edges, crawl-log, nutch, csv-links or cza.
-    #[arg(long, default_value = "auto", requires = "graph")]
-    format: String,
+    #[arg(long, default_value = "auto", requires = "graph", value_parser = formats())]
+    format: FormatArg,
     /// Which page is crawled next: random, greedy or cycle.
-    #[arg(long, value_name = "WHICH", default_value = "greedy", value_parser = parsed::<Strategy>)]
+    #[arg(long, value_name = "WHICH", default_value = "greedy", value_parser = one_of(["random", "greedy", "cycle"], parsed::<Strategy>))]
     strategy: Strategy,
     /// A window as of `ingest`, or several.
     #[arg(long, value_name = "WINDOW", default_value = "whole", value_parser = parsed::<WindowPolicy>)]
     window: Vec<WindowPolicy>,
     /// How importance is read: received or distributed. Default: as in the paper, distributed.
-    #[arg(long, value_name = "HOW", value_parser = parsed::<Estimator>)]
+    #[arg(long, value_name = "HOW", value_parser = one_of(["received", "distributed"], parsed::<Estimator>))]
     estimator: Option<Estimator>,
     /// Crawls to make, in passes.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -171,10 +171,7 @@ impl Args {
                 out_degree: self.out_degree,
             });
         };
-        let format = match self.format.as_str() {
-            "auto" => None,
-            name => Some(name.parse::<Format>()?),
-        };
+        let format = self.format.0;
         let inputs = [InputName::parse(file)];
         let loaded = load(
             &inputs,

@@ -4,15 +4,15 @@ use std::io::Write;
 use std::path::Path;
 
 use cashrank::engine::Estimator;
-use cashrank::memory::Need;
+use cashrank::memory::{Need, human};
 use cashrank::rows::Rows;
 use cashrank::snapshot::Snapshot;
 use cashrank::store::rows::Standing;
 use cashrank::store::{RealDisk, SpoolStanding, spool_standing};
 
-use super::common::{Exit, StoreArg, bound, print, print_json, thousands, time};
+use super::common::{Exit, StoreArg, accuracy, print, print_json, thousands, time};
 
-/// Show what a store holds: counts, the clock, the bound, disk space.
+/// Show what a store holds: counts, how good the ranking is, disk and memory.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Example:
@@ -181,24 +181,20 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
         }
         Ok(sum)
     };
+    let optional = |name: &str| match store.join(name).exists() {
+        true => folder(name),
+        false => Ok(0),
+    };
     let mut disk = Disk {
         cash: file("cash"),
         correction: file("correction"),
         urls: file("urls") + file("urls.index"),
         fingerprints: file("fingerprints") + file("fingerprints.index"),
         database: file("store.redb"),
-        rows: if store.join("rows").exists() {
-            folder("rows")?
-        } else {
-            0
-        },
         marks: folder("marks")?,
         snapshots: folder("snapshots")?,
-        spool: if store.join("spool").exists() {
-            folder("spool")?
-        } else {
-            0
-        },
+        rows: optional("rows")?,
+        spool: optional("spool")?,
         replay: file("replay"),
         total: 0,
     };
@@ -217,48 +213,54 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
 
 fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
     let mut line = |name: &str, value: String| writeln!(out, "{name:<14} {value}");
+    line(
+        "pages",
+        format!(
+            "{}, of them {} crawled",
+            thousands(stat.pages),
+            thousands(stat.visited)
+        ),
+    )?;
     line("records", thousands(stat.records))?;
     line(
-        "  of these",
+        "crawls",
         format!(
-            "{} gone, {} unchanged, {} failed",
-            thousands(stat.gone),
-            thousands(stat.unchanged),
-            thousands(stat.failed)
+            "{}: pages that were read with their links",
+            thousands(stat.visits)
         ),
     )?;
-    line("skipped", thousands(stat.skipped))?;
-    line("no records", thousands(stat.other))?;
+    for (name, count, what) in [
+        ("  gone", stat.gone, "pages were no longer there"),
+        ("  unchanged", stat.unchanged, "pages had not changed"),
+        ("  failed", stat.failed, "fetches failed"),
+        ("skipped", stat.skipped, "records that could not be used"),
+        (
+            "not pages",
+            stat.other,
+            "requests, metadata, comments and the like",
+        ),
+    ] {
+        if count > 0 {
+            line(name, format!("{}: {what}", thousands(count)))?;
+        }
+    }
     line("links", thousands(stat.links))?;
-    line("pages", thousands(stat.pages))?;
-    line("visited", thousands(stat.visited))?;
-    line("visits", thousands(stat.visits))?;
-    line("rounds", thousands(stat.rounds))?;
-    line("turnovers", format!("{:.3}", stat.turnovers))?;
     line(
-        "last fetch",
+        "crawled until",
         stat.last_fetch.clone().unwrap_or("unknown".into()),
     )?;
-    line("window", window(stat))?;
-    line(
-        "measures",
-        format!(
-            "{} ({:.2} a page)",
-            thousands(stat.measures),
-            stat.measures as f64 / stat.pages.max(1) as f64
-        ),
-    )?;
-    line("bound_l1", bound(stat.bound_l1))?;
-    line("damping", format!("{:.6}", stat.damping))?;
+    let told = accuracy(stat.bound_l1);
+    let (_, how_good) = told.split_once(": ").unwrap_or(("", &told));
+    line("accuracy", how_good.to_owned())?;
     line("snapshot", stat.snapshot.clone())?;
     match (&stat.rows, &stat.no_rows) {
         (Some(rows), _) => line(
             "links kept",
             format!(
-                "{} of {} pages ({} bytes, {:.2} a link; {} superseded rows)",
+                "{} of {} pages ({}, {:.2} bytes a link; {} rows that newer ones replaced)",
                 thousands(rows.links),
                 thousands(rows.pages),
-                thousands(rows.bytes),
+                human(rows.bytes),
                 rows.bytes_a_link,
                 thousands(rows.superseded)
             ),
@@ -278,38 +280,77 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
             ),
         )?;
     }
-    let disk = &stat.disk_bytes;
+    line("disk", disk_said(&stat.disk_bytes))?;
+    let memory = &stat.memory_bytes;
+    let parts =
+        ["cash", "correction", "index"].map(|name| (name, memory[name].as_u64().unwrap_or(0)));
+    let total = memory["total"].as_u64().unwrap_or(0);
     line(
-        "disk bytes",
+        "memory",
+        format!("at most {} to go on ({})", human(total), sizes(&parts)),
+    )?;
+    writeln!(out)?;
+    write_method(out, stat)
+}
+
+/// How the ranking is computed.
+fn write_method(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
+    let mut line = |name: &str, value: String| writeln!(out, "{name:<14} {value}");
+    line(
+        "damping",
         format!(
-            "{} (cash {}, correction {}, urls {}, fingerprints {}, database {}, rows {}, marks {}, \
-             snapshots {}, spool {}, replay {})",
-            thousands(disk.total),
-            thousands(disk.cash),
-            thousands(disk.correction),
-            thousands(disk.urls),
-            thousands(disk.fingerprints),
-            thousands(disk.database),
-            thousands(disk.rows),
-            thousands(disk.marks),
-            thousands(disk.snapshots),
-            thousands(disk.spool),
-            thousands(disk.replay)
+            "{}: the share of importance that links hand on",
+            stat.damping
         ),
     )?;
-    let memory = &stat.memory_bytes;
-    let part = |name: &str| thousands(memory[name].as_u64().unwrap_or(0));
+    line("window", window(stat))?;
     line(
-        "memory bytes",
+        "turnovers",
         format!(
-            "at most {} to go on (cash {}, correction {}, index {})",
-            part("total"),
-            part("cash"),
-            part("correction"),
-            part("index")
+            "{:.3}: how often all importance was handed on",
+            stat.turnovers
+        ),
+    )?;
+    line(
+        "rounds",
+        format!(
+            "{}: how often every page had its turn",
+            thousands(stat.rounds)
+        ),
+    )?;
+    line(
+        "measures",
+        format!(
+            "{} ({:.2} a page): notes that the window is read from",
+            thousands(stat.measures),
+            stat.measures as f64 / stat.pages.max(1) as f64
         ),
     )?;
     Ok(())
+}
+
+/// Sizes by part; those that are not 0.
+fn sizes(parts: &[(&str, u64)]) -> String {
+    let some = parts.iter().filter(|(_, bytes)| *bytes > 0);
+    some.map(|(name, bytes)| format!("{name} {}", human(*bytes)))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn disk_said(disk: &Disk) -> String {
+    let parts = [
+        ("cash", disk.cash),
+        ("correction", disk.correction),
+        ("urls", disk.urls),
+        ("fingerprints", disk.fingerprints),
+        ("rows", disk.rows),
+        ("database", disk.database),
+        ("marks", disk.marks),
+        ("snapshots", disk.snapshots),
+        ("spool", disk.spool),
+        ("replay", disk.replay),
+    ];
+    format!("{} ({})", human(disk.total), sizes(&parts))
 }
 
 /// The window, and what is read from it.

@@ -7,15 +7,29 @@ use cashrank::snapshot::{Ranked, Snapshot};
 use cashrank::store::RealDisk;
 
 use super::common::{Exit, StoreArg, accuracy, print, print_json, thousands, time};
+use super::log::{Paint, cut, width};
+use super::snapshots::SnapshotArg;
 
 /// Show the most important pages of the current snapshot.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  cashrank top -n 10 --store ranks")]
+#[command(after_help = "\
+Examples:
+  cashrank top -n 10 --store ranks
+  cashrank top --snapshot 2026-11-01 --store ranks --json
+Importance is a share: that of all pages together is 1. On a terminal long URLs are cut; elsewhere they are whole.")]
 pub struct Args {
     #[command(flatten)]
     store: StoreArg,
+    #[command(flatten)]
+    snapshot: SnapshotArg,
     /// How many.
-    #[arg(short, long, value_name = "N", default_value_t = 20)]
+    #[arg(
+        short,
+        long = "count",
+        alias = "n",
+        value_name = "N",
+        default_value_t = 20
+    )]
     n: usize,
     /// One JSON object, for programs.
     #[arg(long)]
@@ -33,10 +47,10 @@ struct Page {
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
+        let snapshot = self.snapshot.open(&self.store.store)?;
         if !self.json {
-            return show(&self.store.store, self.n);
+            return show_of(&snapshot, self.n);
         }
-        let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
         let info = snapshot.info();
         print_json(&serde_json::json!({
             "records": info.counters.records,
@@ -63,20 +77,31 @@ fn pages(snapshot: &Snapshot, n: usize) -> anyhow::Result<Vec<Page>> {
 
 /// Prints the `n` most important pages of a store's current snapshot, and the bound.
 pub fn show(store: &Path, n: usize) -> anyhow::Result<Exit> {
-    let snapshot = Snapshot::latest(&RealDisk, store)?;
+    show_of(&Snapshot::latest(&RealDisk, store)?, n)
+}
+
+fn show_of(snapshot: &Snapshot, n: usize) -> anyhow::Result<Exit> {
     let info = snapshot.info();
-    let pages = pages(&snapshot, n)?;
+    let pages = pages(snapshot, n)?;
+    let last = pages.last().map_or(0, |page| page.rank);
+    let ranks = thousands(last).len().max("rank".len());
+    // Before the URL: two columns, and the spaces between.
+    let left = width().map(|width| width.saturating_sub(ranks + 27).max(20));
     print(|out| {
-        writeln!(
-            out,
-            "{:>6}  {:>11}  {:>6}  url",
-            "rank", "importance", "visits"
-        )?;
+        let head = format!(
+            "{:>ranks$}  {:>11}  {:>9}  url",
+            "rank", "importance", "crawled"
+        );
+        writeln!(out, "{}", Paint::stdout().bold(&head))?;
         for page in &pages {
+            let url = left.map(|left| cut(&page.url, left));
             writeln!(
                 out,
-                "{:>6}  {:>11.4e}  {:>6}  {}",
-                page.rank, page.importance, page.visits, page.url
+                "{:>ranks$}  {:>11.4e}  {:>9}  {}",
+                thousands(page.rank),
+                page.importance,
+                times(page.visits),
+                url.as_ref().unwrap_or(&page.url)
             )?;
         }
         writeln!(
@@ -88,4 +113,13 @@ pub fn show(store: &Path, n: usize) -> anyhow::Result<Exit> {
         )?;
         Ok(())
     })
+}
+
+/// How often a page was crawled.
+pub fn times(visits: u64) -> String {
+    match visits {
+        0 => "not".into(),
+        1 => "once".into(),
+        visits => thousands(visits),
+    }
 }

@@ -159,7 +159,7 @@ fn write_plain(out: &mut dyn Write, checked: &Checked) -> anyhow::Result<()> {
 fn write_report(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> {
     write!(
         out,
-        "checkpoint  sound: {} pages in {} cash chunks, all cash accounted for; {} fingerprints, {} marks",
+        "checkpoint  sound: {} pages in {} cash chunks, no importance lost or made; {} fingerprints, {} marks",
         thousands(report.pages),
         thousands(report.cash_chunks),
         thousands(report.fingerprints),
@@ -194,7 +194,7 @@ fn write_report(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> {
     writeln!(out)?;
     writeln!(
         out,
-        "index       {:.1e} pairs of URLs expected to be taken for one page",
+        "index       {:.1e} pairs of URLs may be taken for one page (expected number)",
         report.expected_wrong_merges
     )?;
     Ok(())

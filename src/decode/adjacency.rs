@@ -54,6 +54,9 @@ impl Decoder for Adjacency {
 }
 
 fn read<'a>(line: &'a [u8], record: &mut Record<'a>) -> Result<(), Bad> {
+    if let Some(at) = lines::control(line) {
+        return Err(lines::control_byte(line, at));
+    }
     utf8(line).map_err(Bad::utf8)?;
     // Writers that put a tab after the node leave one behind where there is no successor.
     let line = line.strip_suffix(b"\t").unwrap_or(line);

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use super::groups::{Apart, Edge, Grouped, Groups, Line, line_feed, whole_from_the_end};
-use super::{Announcement, Bad, Names, utf8};
+use super::{Announcement, Bad, Names, lines, utf8};
 
 /// What the format says of itself.
 pub(crate) const FORMAT: Announcement = Announcement {
@@ -40,6 +40,9 @@ impl Grouped for Edges {
         };
         if line[start] == b'#' {
             return Line::Apart(Apart::Other("comment"));
+        }
+        if let Some(at) = lines::control(line) {
+            return Line::Apart(Apart::Bad(lines::control_byte(line, at)));
         }
         if let Err(error) = utf8(line) {
             return Line::Apart(Apart::Bad(Bad::utf8(error)));

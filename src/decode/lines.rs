@@ -37,6 +37,29 @@ pub(crate) fn trim(line: &[u8]) -> &[u8] {
     line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line)
 }
 
+/// The first byte of a line that no text has, if there is one: a control byte that is neither tab nor CR. What holds
+/// such bytes is not the text that its name or an option says it is.
+pub(crate) fn control(line: &[u8]) -> Option<usize> {
+    let is_control = |byte: u8| (byte < b' ' && byte != b'\t' && byte != b'\r') || byte == 0x7F;
+    // Nearly all lines have none: without an early end the loop looks at many bytes at a time.
+    match line
+        .iter()
+        .fold(false, |found, &byte| found | is_control(byte))
+    {
+        true => line.iter().position(|&byte| is_control(byte)),
+        false => None,
+    }
+}
+
+/// What is wrong with a line that has one.
+pub(super) fn control_byte(line: &[u8], at: usize) -> super::Bad {
+    super::Bad::malformed(format!(
+        "a control byte (0x{:02x}) at byte {} of the line: this is no text, so no graph as text",
+        line[at],
+        at + 1
+    ))
+}
+
 /// [`super::Decoder::whole`] for formats with one record a line.
 pub(crate) fn whole(buf: &[u8], at_end: bool) -> usize {
     if at_end {

@@ -9,6 +9,7 @@
 mod again;
 mod convert;
 mod input;
+mod known;
 mod plan;
 mod run;
 mod spooling;
@@ -70,6 +71,8 @@ pub struct Job {
     pub until: Option<f64>,
     /// Visit the nodes known as targets only at the end of each pass.
     pub complete: bool,
+    /// An input that was not read to its end, and is not named, counts as ended where reading stopped.
+    pub leave_unfinished: bool,
     /// Stop at the first record that cannot be used.
     pub strict: bool,
     /// What standard input is, if the store has read from one before.
@@ -82,7 +85,7 @@ pub struct Job {
     pub checkpoint_every: Every,
     /// When a snapshot is published, besides the one at the end.
     pub snapshot_every: Every,
-    /// Snapshots to keep, the newest; 0: all.
+    /// Snapshots to keep, the newest, beside those that are pinned; 0: all.
     pub keep_snapshots: usize,
     /// Memory for the ranks of a snapshot, in bytes; more pages take a temporary file.
     pub rank_bytes: u64,
@@ -114,6 +117,7 @@ impl Job {
             keep_rows: KeepRows::Usual(ROWS_BYTES),
             until: None,
             complete: false,
+            leave_unfinished: false,
             strict: false,
             stream: Stream::Auto,
             spool: None,
@@ -274,6 +278,21 @@ pub enum Note<'a> {
     Checking {
         /// The input.
         input: &'a InputName,
+    },
+    /// A file is compared with what was read, which takes as long as decompressing it.
+    Looking {
+        /// The input.
+        input: &'a InputName,
+    },
+    /// A file was read before, and is not read again.
+    Known {
+        /// The input.
+        input: &'a InputName,
+    },
+    /// Older snapshots were removed: how many, and how many are kept.
+    Removed {
+        /// Both.
+        snapshots: (u64, u64),
     },
     /// What users of an input's format should know of the ranking; told of each such input.
     Caveat {

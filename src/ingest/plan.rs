@@ -1,11 +1,15 @@
 //! What a command line means to a store that has read something before.
 //!
-//! The same command on an unfinished plan resumes, on a finished one does nothing. A longer list of
-//! files or a higher `--repeat` goes on; the inputs read before must come first, and are known by
-//! the hash of what was read, never by name, size or time. After standard input ended, the next
-//! one is a new stream. A spool tells of streams that no checkpoint knows yet.
+//! The same command on an unfinished plan resumes, on a finished one does nothing. Files that are read
+//! once are known by the hash of what was read ([`known`](super::known)): those read before are passed
+//! over, others are read, in whatever list they come. Where inputs are read several times (`--repeat`,
+//! `--complete`) or a stream is among them, the list is one: a longer one or a higher `--repeat` goes on,
+//! and the inputs read before must come first. After standard input ended, the next one is a new stream. A spool tells of streams that no checkpoint knows yet.
 
+use super::known::plan_files;
 use super::{Job, Note, Observer, Stream};
+use crate::formats::{Format, check_text, is_decided};
+use crate::pipeline::guess_of;
 use crate::source::{InputName, Source};
 use crate::store::{Place, Progress, SpoolStanding};
 use crate::{Error, Result};
@@ -44,6 +48,10 @@ pub(super) fn plan(
     }
     if job.inputs == [InputName::Stdin] {
         return stream(job, progress, spool);
+    }
+    let once = job.repeat == 1 && progress.repeat == 1 && !job.complete && !progress.complete;
+    if once && !job.inputs.contains(&InputName::Stdin) {
+        return plan_files(job, progress, observer);
     }
     files(job, progress, observer)
 }
@@ -95,6 +103,36 @@ pub(super) fn check_job(job: &Job) -> Result<()> {
     Ok(())
 }
 
+/// Refuses a first input that is no crawl, so that no store is made for it. What comes through a pipe comes
+/// once, and is told when it is read.
+pub(super) fn check_first(job: &Job) -> Result<()> {
+    let Some(input @ InputName::File(path)) = job.inputs.first() else {
+        return Ok(());
+    };
+    let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
+    if !is_file {
+        return Ok(());
+    }
+    // What fails otherwise fails again, and is told, when it is read.
+    let Ok(mut source) = Source::open(input, &job.limits, &job.source) else {
+        return Ok(());
+    };
+    let checked = match job.format {
+        Some(format) => check_text_of(input, format, &mut source),
+        None => guess_of(input, &mut source).map(drop),
+    };
+    match checked {
+        Err(error @ Error::Refused(_)) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses what is no text for a format that is.
+pub(super) fn check_text_of(input: &InputName, format: Format, source: &mut Source) -> Result<()> {
+    let head = source.head_until(is_decided)?;
+    check_text(format, head).map_err(|error| Error::Refused(format!("{input}: {error}")))
+}
+
 /// `ingest -` on a store that has read something.
 fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolStanding>) -> Result<Plan> {
     let begun = progress.inputs.len();
@@ -120,12 +158,19 @@ fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolStanding>) -> Re
             unless_read_before: None,
         });
     }
-    if !progress.finished && !last_is_stream {
-        return refused(format!(
-            "{} was not read to its end; run its command again first",
-            progress.inputs[begun - 1].name
-        ));
+    let unfinished = !progress.finished && progress.inputs[begun - 1].end.is_none();
+    if unfinished && !last_is_stream {
+        if !job.leave_unfinished {
+            return refused(format!(
+                "{} was not read to its end; run its command again first, or leave the rest of it unread for \
+                 good, with --leave-unfinished",
+                progress.inputs[begun - 1].name
+            ));
+        }
+        progress.inputs[begun - 1].end = Some(progress.place);
     }
+    // Files that an earlier command named and that were not begun may come later.
+    progress.finished |= !last_is_stream;
     // A spool may hold a stream that was begun after the last checkpoint, or more of one that had
     // ended and was taken up again.
     let newer = spool.is_some_and(|spool| {
@@ -317,7 +362,7 @@ fn names(progress: &Progress) -> String {
 }
 
 /// Checks that a file still holds what was read from it, and nothing more.
-fn check_read(job: &Job, input: &InputName, end: Place) -> Result<()> {
+pub(super) fn check_read(job: &Job, input: &InputName, end: Place) -> Result<()> {
     let mut source = Source::open(input, &job.limits, &job.source)?;
     source.skip_to(end.offset, end.prefix)?;
     if source.head()?.is_empty() {

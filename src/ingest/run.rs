@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::input::{Bad, is_unsound, note_use, warn};
-use super::plan::{Plan, check_job, plan};
+use super::plan::{Plan, check_first, check_job, plan};
 use super::spooling::{self, Spooling};
 use super::{Job, Note, Observer, Outcome, Standing};
 use crate::batch::{Batch, Entry, What};
@@ -31,7 +31,7 @@ use crate::pipeline::{BufferPool, Next, Piece, over_the_limit};
 use crate::session::Budget;
 use crate::snapshot::{self, Info};
 use crate::source::{Compression, DamageKind, InputName, Restart, Summary};
-use crate::store::{Disk, Opened, Place, Progress, Spooled, Store, Unverified};
+use crate::store::{Disk, Opened, Place, Progress, Spooled, Store, Unverified, settings_of};
 use crate::{Error, Result};
 use ahead::Ahead;
 use archive::Following;
@@ -47,6 +47,9 @@ const AHEAD: usize = 64;
 /// last checkpoint, and after bad input or a stop from outside a fresh one.
 pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Result<Outcome> {
     check_job(job)?;
+    if settings_of(&*disk, &job.store)?.is_none() {
+        check_first(job)?;
+    }
     let opened = Store::open(
         disk.clone(),
         &job.store,

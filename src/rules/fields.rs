@@ -1,5 +1,6 @@
 //! What a file of JSON lines calls the fields of a crawl record, where it has names of its own.
 
+use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -151,6 +152,17 @@ impl Fields {
     /// The choices, in order of the fields.
     pub fn choices(&self) -> &[FieldChoice] {
         &self.0
+    }
+}
+
+/// As options have them: `url=response_url,links=urls`.
+impl fmt::Display for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, choice) in self.0.iter().enumerate() {
+            let comma = if at > 0 { "," } else { "" };
+            write!(f, "{comma}{}={}", choice.ours.name(), choice.theirs)?;
+        }
+        Ok(())
     }
 }
 

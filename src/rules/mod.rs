@@ -54,6 +54,7 @@ impl InputRules {
     pub fn told(&self) -> Vec<(&'static str, String)> {
         vec![
             ("--outlinks", self.outlinks.to_string()),
+            ("--field", self.fields.to_string()),
             ("--drop-params", self.drop_params.to_string()),
             ("--scope", self.scope.to_string()),
         ]

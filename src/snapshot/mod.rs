@@ -7,6 +7,7 @@ mod column;
 pub mod export;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+mod kept;
 mod lookup;
 mod moved;
 mod pieces;
@@ -25,6 +26,8 @@ use crate::store::{
 };
 use crate::{Error, Result};
 
+pub(crate) use kept::thin;
+pub use kept::{KEEP, Kept, Which, pin, snapshots};
 pub use lookup::Lookup;
 pub use moved::{Elapsed, elapsed, moved, same_numbers};
 pub(crate) use read::Columns;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crossbeam_channel::bounded;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::kept::thin;
 use super::ranks::{Seen, order};
 use super::{COLUMNS, Column, ENTRY, Info, Latest, MAGIC, column};
 use crate::engine::{CHUNK_PAGES, Estimation, PageEstimate, Past};
@@ -16,7 +17,7 @@ use crate::{Error, Result};
 
 /// Computes the estimates of a committed state and publishes them as the store's current snapshot:
 /// written aside, synced, renamed; `latest.json` moves last. Of the older ones only the newest
-/// `keep - 1` stay; `keep` 0: all. Ranking takes some `rank_bytes` of memory; pages that do not fit
+/// `keep - 1` stay and those that are pinned; `keep` 0: all. Ranking takes some `rank_bytes` of memory; pages that do not fit
 /// are ranked through temporary files of about 6 bytes a page, which go as the ranks come.
 pub fn publish(
     disk: &dyn Disk,
@@ -44,24 +45,8 @@ pub fn publish(
         rows: *view.rows_standing(),
     };
     latest.write(disk, view.dir())?;
-    if keep > 0 {
-        remove_older(disk, &dir, keep)?;
-    }
+    thin(disk, view.dir(), keep)?;
     Ok((path, info))
-}
-
-/// Removes all snapshots but the newest `keep`. A reader that has one open may go on reading it.
-fn remove_older(disk: &dyn Disk, dir: &Path, keep: usize) -> Result<()> {
-    let names = disk.list(dir).map_err(Error::io(dir, "list"))?;
-    let snapshots: Vec<&String> = names
-        .iter()
-        .filter(|name| name.ends_with(".snapshot"))
-        .collect();
-    for name in &snapshots[..snapshots.len().saturating_sub(keep)] {
-        let path = dir.join(name);
-        disk.remove(&path).map_err(Error::io(&path, "remove"))?;
-    }
-    Ok(())
 }
 
 /// Where a packed column is, and what it must hash to.

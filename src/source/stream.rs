@@ -257,6 +257,19 @@ impl Source {
         )))
     }
 
+    /// XXH3-128 of the decompressed bytes passed over so far.
+    pub(crate) fn prefix(&self) -> u128 {
+        self.cutter.position().prefix.digest128()
+    }
+
+    /// Whether it is known, without reading on, to hold fewer bytes than so many.
+    pub(crate) fn is_shorter_than(&self, offset: u64) -> bool {
+        let len = self
+            .compressed_len()
+            .filter(|_| self.compression() == Compression::Plain);
+        len.is_some_and(|len| len < offset)
+    }
+
     /// As [`Source::skip_to`], for an input that is known to be the same.
     ///
     /// # Errors

@@ -22,6 +22,8 @@ pub const VERSION: u32 = 2;
 /// The first version with kept rows.
 const WITH_ROWS: u32 = 2;
 const FILE: &str = "identity.json";
+/// The identity that a store without pages is about to get.
+const NEXT: &str = "identity.next";
 
 /// Everything that changes results. Threads, checkpoints and memory are not among it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -87,14 +89,47 @@ impl Identity {
         settings: Settings,
         key: HashKey,
     ) -> Result<Identity> {
+        Identity::write(disk, &dir.join(FILE), settings, key)
+    }
+
+    /// Writes the identity that the store is about to get beside the one that it has.
+    pub fn stage(
+        disk: &dyn Disk,
+        dir: &Path,
+        settings: Settings,
+        key: HashKey,
+    ) -> Result<Identity> {
+        Identity::write(disk, &dir.join(NEXT), settings, key)
+    }
+
+    /// The identity of this hash, if there is one: that of the store, or the one that it was about to
+    /// get, which gets its name now. One that is neither is removed. The caller has the lock.
+    pub fn named(disk: &dyn Disk, dir: &Path, hash: u64) -> Result<Identity> {
+        let (path, next) = (dir.join(FILE), dir.join(NEXT));
+        let text = match read_whole(disk, &next) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Identity::read(disk, dir);
+            }
+            text => text.map_err(Error::reading(&next))?,
+        };
+        match xxh3_64(&text) == hash {
+            true => disk
+                .rename(&next, &path)
+                .map_err(Error::io(&path, "replace"))?,
+            false => disk.remove(&next).map_err(Error::io(&next, "remove"))?,
+        }
+        disk.sync_dir(dir).map_err(Error::io(dir, "sync"))?;
+        Identity::read(disk, dir)
+    }
+
+    fn write(disk: &dyn Disk, path: &Path, settings: Settings, key: HashKey) -> Result<Identity> {
         let file = File {
             cashrank_store: VERSION,
             settings: settings.clone(),
             key: format!("{:016x}{:016x}", key.0[0], key.0[1]),
         };
         let text = sealed::to_text(&file).map_err(|error| Error::Refused(error.to_string()))?;
-        let path = dir.join(FILE);
-        write_whole(disk, &path, &text).map_err(Error::io(&path, "write"))?;
+        write_whole(disk, path, &text).map_err(Error::io(path, "write"))?;
         Ok(Identity {
             settings,
             key,

@@ -41,9 +41,11 @@ mod overlay;
 mod packing;
 mod progress;
 mod reindex;
+mod renew;
 pub mod rows;
 mod spool;
 mod tables;
+mod told;
 mod verify;
 mod view;
 
@@ -53,8 +55,8 @@ use std::sync::Arc;
 
 use crate::batch::HashKey;
 use crate::engine::{
-    Admission, Archive, Arrays, CHUNK_PAGES, Config, Correction, Engine, EngineState, Fingerprint,
-    Links, Mark, Notes, PageId, fold, merge, mergeable,
+    Admission, Archive, Arrays, CHUNK_PAGES, Correction, Engine, EngineState, Fingerprint, Links,
+    Mark, Notes, PageId, fold, merge, mergeable,
 };
 use crate::memory::Need;
 use crate::model::Limits;
@@ -82,6 +84,7 @@ use reindex::reindex;
 use rows::{KeepRows, Reason, RowWriter, Standing, Stop};
 pub(crate) use spool::{Spool, SpoolReader, remove_spool};
 pub use spool::{SpoolOptions, SpoolStanding, Told, spool_standing, verify_spool};
+use told::check_settings;
 pub use verify::{Depth, Report};
 pub use view::View;
 
@@ -135,7 +138,7 @@ pub struct Opened {
 
 impl Store {
     /// Opens the store in `dir` for writing; makes it if there is none. `settings` must agree with
-    /// the store's; [`settings_of`] reads them.
+    /// the store's; [`settings_of`] reads them. A store without pages takes any, and begins anew.
     pub fn open(
         disk: Arc<dyn Disk>,
         dir: &Path,
@@ -152,12 +155,11 @@ impl Store {
             Some(lock) => lock,
             None => take_lock(&*disk, dir)?,
         };
-        let identity = Identity::read(&*disk, dir)?;
-        check_settings(dir, &identity.settings, settings)?;
+        // A store of another version is refused before anything of it is looked at.
+        Identity::read(&*disk, dir)?;
         let tables = Tables::open(&*disk, dir, Access::Write)?;
+        let (identity, manifest) = renew::opened(&*disk, dir, &tables, settings)?;
         let reading = tables.read()?;
-        let manifest = reading.manifest()?;
-        manifest.check_identity(dir, &identity)?;
         let pages = manifest.engine.totals.pages;
         let writable = |layout, sum| {
             let slots = reading.slots(layout, pages.div_ceil(CHUNK_PAGES), sum)?;
@@ -780,6 +782,18 @@ pub fn settings_of(disk: &dyn Disk, dir: &Path) -> Result<Option<Settings>> {
     Ok(Some(Identity::read(disk, dir)?.settings))
 }
 
+/// As [`settings_of`], but `None` also for a store without pages, which takes any settings.
+pub fn fixed_settings_of(disk: &dyn Disk, dir: &Path) -> Result<Option<Settings>> {
+    let settings = settings_of(disk, dir)?;
+    let path = dir.join("fingerprints");
+    // One with names that no checkpoint knows goes on as it was begun.
+    let names = disk.read(&path).and_then(|file| file.size());
+    match names {
+        Ok(0) => Ok(None),
+        _ => Ok(settings),
+    }
+}
+
 /// The settings of the store in `dir`, and the key of its fingerprints.
 pub(crate) fn identity_of(disk: &dyn Disk, dir: &Path) -> Result<(Settings, HashKey)> {
     if !is_store(disk, dir)? {
@@ -787,101 +801,4 @@ pub(crate) fn identity_of(disk: &dyn Disk, dir: &Path) -> Result<(Settings, Hash
     }
     let identity = Identity::read(disk, dir)?;
     Ok((identity.settings, identity.key))
-}
-
-/// Damping as it was typed: it is kept in 1/2^32, so eight decimals say it all.
-fn damping(config: &Config) -> String {
-    let text = format!("{:.8}", config.damping());
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-fn max_age(config: &Config) -> String {
-    config
-        .max_age
-        .map_or("not given".into(), |age| age.to_string())
-}
-
-fn check_settings(dir: &Path, found: &Settings, asked: &Settings) -> Result<()> {
-    if found == asked {
-        return Ok(());
-    }
-    let not_none = |text: String| {
-        if text.is_empty() {
-            "not given".into()
-        } else {
-            text
-        }
-    };
-    let input = found.input.told().into_iter().zip(asked.input.told());
-    let input =
-        input.map(|((option, found), (_, asked))| (option, not_none(found), not_none(asked)));
-    let differences: Vec<String> = [
-        ("--damping", damping(&found.config), damping(&asked.config)),
-        (
-            "--window",
-            found.config.window.to_string(),
-            asked.config.window.to_string(),
-        ),
-        (
-            "--estimator",
-            found.config.estimator().to_string(),
-            asked.config.estimator().to_string(),
-        ),
-        (
-            "--self-links",
-            format!("{:?}", found.config.self_links).to_lowercase(),
-            format!("{:?}", asked.config.self_links).to_lowercase(),
-        ),
-        (
-            "--marks",
-            found.config.marks.to_string(),
-            asked.config.marks.to_string(),
-        ),
-        ("--max-age", max_age(&found.config), max_age(&asked.config)),
-        (
-            "--correction",
-            found.config.correction.to_string(),
-            asked.config.correction.to_string(),
-        ),
-        (
-            "--recycle-after",
-            found.config.recycle_after.to_string(),
-            asked.config.recycle_after.to_string(),
-        ),
-        (
-            "--limit-line",
-            found.line_bytes.to_string(),
-            asked.line_bytes.to_string(),
-        ),
-        (
-            "--limit-url",
-            found.url_bytes.to_string(),
-            asked.url_bytes.to_string(),
-        ),
-        (
-            "--limit-links",
-            found.links.to_string(),
-            asked.links.to_string(),
-        ),
-        (
-            "version of the URL rules",
-            found.url_rules.to_string(),
-            asked.url_rules.to_string(),
-        ),
-        (
-            "--follow",
-            not_none(found.config.follow.to_string()),
-            not_none(asked.config.follow.to_string()),
-        ),
-    ]
-    .into_iter()
-    .chain(input)
-    .filter(|(_, found, asked)| found != asked)
-    .map(|(option, found, asked)| format!("{option} {found}, not {asked}"))
-    .collect();
-    Err(Error::Refused(format!(
-        "{}: this store was made with {}; leave the option out, or name another --store",
-        dir.display(),
-        differences.join(" and ")
-    )))
 }

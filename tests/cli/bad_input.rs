@@ -13,8 +13,10 @@ fn export_of(lab: &Lab, records: &[String]) -> String {
     let store = format!("of-{}", records.len());
     if !lab.path(&store).exists() {
         lab.file("of", text(records));
+        // A run that reads nothing is no success.
+        let code = if records.is_empty() { 3 } else { 0 };
         lab.run(&format!("ingest of --store {store} --format records"))
-            .exits(0);
+            .exits(code);
     }
     lab.export(&store)
 }
@@ -106,8 +108,8 @@ fn empty_missing_and_directory() {
     let lab = Lab::new();
     lab.file("empty", "");
     lab.run("ingest empty --store e")
-        .exits(0)
-        .says(&["empty: is empty"]);
+        .exits(3)
+        .says(&["empty: is empty", "nothing was read"]);
     assert_eq!(lab.stat("e")["records"], 0);
     lab.run("ingest missing --store m")
         .exits(7)

@@ -149,7 +149,7 @@ fn top_shows_the_first_of_the_ranking() {
     for (line, url) in plain.lines().skip(1).zip(&expected) {
         assert!(line.ends_with(url.as_str()), "{line}");
     }
-    assert!(plain.contains("bound"), "{plain}");
+    assert!(plain.contains("accuracy: within"), "{plain}");
     let all = lab.run("top -n 100000 --json --store s").exits(0).json();
     assert_eq!(urls(&all).len(), pages.len());
 }
@@ -299,7 +299,7 @@ fn stat_has_the_promised_keys() {
     assert!(gone > 0);
     assert_eq!(stat["gone"], gone);
     let plain = lab.run("stat --store s").exits(0).out;
-    assert!(plain.contains("turnovers") && plain.contains("bound_l1"));
+    assert!(plain.contains("turnovers") && plain.contains("accuracy"));
 }
 
 /// Scores whose distances are known: 0.25 moved from one page to another.

@@ -130,7 +130,7 @@ fn for_people() {
     for words in [
         "records.jsonl: plain, 874 bytes",
         "records (it begins with a JSON object)",
-        "12: 6 visits, 1 gone, 1 unchanged, 1 failed, 1 skipped, 2 no crawl records",
+        "12: 6 visits, 1 gone, 1 unchanged, 1 failed, 1 skipped, 2 not pages",
         "10 read: 9 followed, at most 3 of a page, 1 repeated",
         "17 distinct, 8 of them in crawl records; 2 hosts",
         "-> http://c.example/?q=1",

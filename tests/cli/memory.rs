@@ -22,7 +22,7 @@ fn a_small_budget_stops_at_a_checkpoint_and_a_larger_one_goes_on() {
     lab.file("none", "");
     let none = lab
         .run("ingest none --store none.store --json --memory 1T")
-        .exits(0)
+        .exits(3)
         .json();
     let whole = lab
         .run("ingest a --store whole --json --memory 1T")
@@ -40,7 +40,7 @@ fn a_small_budget_stops_at_a_checkpoint_and_a_larger_one_goes_on() {
             "raise --memory",
             "--limit-pages",
             "pages known",
-            " would fit",
+            "room for about ",
         ]);
         // What fits is kept, and ranked.
         let now = lab.stat("cut")["pages"].as_u64().unwrap();
@@ -69,7 +69,7 @@ fn a_store_that_needs_more_than_the_budget_is_not_opened() {
     ]);
     lab.run("ingest a --store s --memory 4G")
         .exits(0)
-        .says(&["memory: 0 pages need", "of 4.0 GiB"]);
+        .says(&["MiB now, of at most 4.0 GiB", "room for about "]);
     lab.run("ingest a --store s --memory 1M")
         .exits(8)
         .says(&["raise --memory"]);

@@ -492,7 +492,7 @@ fn what_cannot_be_compared_is_refused() {
     lab.run("compare s s --moved 3 --top 0").exits(2);
     lab.run("compare s s --moved 3 --by luck")
         .exits(2)
-        .says(&["change, relative or rank"]);
+        .says(&["possible values: change, relative, rank"]);
 }
 
 /// A pipe cannot be read twice, which names take.

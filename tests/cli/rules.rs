@@ -42,7 +42,7 @@ fn rules_clean_an_input() {
     // In words, too.
     lab.run(&format!("ingest dirty --store again.store {RULES}"))
         .exits(0)
-        .says(&["records of pages out of scope: 2", "2 out of scope"]);
+        .says(&["2 records of pages outside of --scope", "2 out of scope"]);
 }
 
 /// They belong to the store: kept when not given, refused when others are.
@@ -121,7 +121,7 @@ fn rules_that_say_nothing() {
         ("--follow nofollow=2000", "0 to 1000"),
         ("--drop-params a=b", "the name of a parameter"),
         ("--scope a.example", "host:NAME"),
-        ("--outlinks wat", "html or metadata"),
+        ("--outlinks wat", "possible values: html, metadata"),
     ] {
         lab.run(&format!("ingest dirty --store s {rule}"))
             .exits(2)

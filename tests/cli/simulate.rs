@@ -157,7 +157,7 @@ fn what_cannot_be_simulated_is_refused() {
         ("--pages 1", "at least 2"),
         ("--pages 99999999999", "at most"),
         ("--pages ten", "whole number"),
-        ("--strategy best", "unknown strategy"),
+        ("--strategy best", "possible values: random, greedy, cycle"),
         ("--web power:1", "an exponent from 2"),
         ("--web poisson:-3", "a mean above 0"),
         ("--web flat", "power:EXPONENT"),

@@ -167,7 +167,7 @@ fn broken_archives() {
         ),
         (
             "gowarc/testdata__warcs__empty.warc.gz.open",
-            0,
+            3,
             0,
             &["is empty"],
         ),

@@ -13,7 +13,10 @@ fn what_is_no_window_is_refused_before_a_store_is_made() {
         ("--window variable:0", "no number of measures"),
         ("--window fixed:1,min=0", "no number of measures"),
         ("--window sliding:3", "unknown window"),
-        ("--estimator guessed", "received or distributed"),
+        (
+            "--estimator guessed",
+            "possible values: received, distributed",
+        ),
         (
             "--window variable:3 --estimator received",
             "use --estimator distributed",

@@ -11,7 +11,7 @@ use cashrank::snapshot::{Elapsed, Info, Snapshot, elapsed, moved, same_numbers};
 use cashrank::store::RealDisk;
 
 use super::side::{Side, scores};
-use crate::cli::common::{MemoryArg, bound, thousands, time};
+use crate::cli::common::{MemoryArg, accuracy, thousands, time};
 
 /// All that is shown.
 #[derive(serde::Serialize)]
@@ -257,7 +257,7 @@ impl About {
         if let Some(turnovers) = self.window_turnovers {
             write!(out, " ({turnovers:.3} turnovers)")?;
         }
-        writeln!(out, ", bound {}", bound(self.bound_l1))
+        writeln!(out, "; {}", accuracy(self.bound_l1))
     }
 }
 

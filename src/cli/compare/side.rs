@@ -29,7 +29,12 @@ impl Side {
         } else {
             return Ok(Side::File(path.to_owned()));
         };
-        Ok(Side::Snapshot(Box::new(snapshot)))
+        Ok(Side::of(snapshot))
+    }
+
+    /// A snapshot that is open.
+    pub fn of(snapshot: Snapshot) -> Side {
+        Side::Snapshot(Box::new(snapshot))
     }
 
     pub fn snapshot(&self) -> Option<&Snapshot> {

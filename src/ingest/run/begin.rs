@@ -9,6 +9,7 @@ use crate::batch::Rules;
 use crate::formats::{Format, is_decided};
 use crate::ingest::Note;
 use crate::ingest::input::guessed;
+use crate::ingest::plan::check_text_of;
 use crate::pipeline::{Delays, PATIENCE, Pipeline};
 use crate::source::{Compression, InputName, Restart, Source};
 use crate::store::{Input, Place};
@@ -220,6 +221,10 @@ impl Run<'_> {
             return Ok(format);
         }
         if let Some(format) = self.job.format {
+            // A stream's first bytes may be long in coming.
+            if *name != InputName::Stdin {
+                check_text_of(name, format, source)?;
+            }
             return Ok(format);
         }
         let guessed = guessed(name, source, self.observer)?;

@@ -137,8 +137,8 @@ impl Run<'_> {
         }
         let view = self.engine.archive().view()?;
         let disk = self.disk.clone();
-        let (keep, rank_bytes) = (self.job.keep_snapshots, self.job.rank_bytes);
-        let publish = move || snapshot::publish(&*disk, &view, keep, rank_bytes);
+        let rank_bytes = self.job.rank_bytes;
+        let publish = move || snapshot::publish(&*disk, &view, 0, rank_bytes);
         let thread = spawn("snapshot", publish)?;
         self.publishing = Some(Publishing {
             generation: self.engine.archive().generation(),
@@ -160,7 +160,20 @@ impl Run<'_> {
             info: &info,
         });
         self.published = Some((path, info));
+        self.thin_snapshots()?;
         self.release_rows()
+    }
+
+    /// Removes the older snapshots that are not to be kept.
+    fn thin_snapshots(&mut self) -> Result<()> {
+        let keep = self.job.keep_snapshots;
+        let removed = snapshot::thin(&*self.disk, &self.job.store, keep)?;
+        if removed > 0 {
+            self.observer.note(Note::Removed {
+                snapshots: (removed, keep as u64),
+            });
+        }
+        Ok(())
     }
 
     /// The snapshot at the end, unless something unverified forbids it.

@@ -1,0 +1,139 @@
+//! The talk of commands that run for long: how much of it, whether each line has its time, and colour.
+
+use std::io::{IsTerminal, stderr, stdout};
+
+/// How much a long run says.
+#[derive(clap::Args, Clone, Copy, Default)]
+pub struct TalkArgs {
+    /// Say only what is wrong.
+    #[arg(long, short)]
+    quiet: bool,
+    /// Begin each line of talk with its time [default: where standard error is neither a terminal nor the
+    /// journal of the system, which has times of its own].
+    #[arg(long)]
+    log_times: bool,
+}
+
+/// How a run talks.
+#[derive(Clone, Copy)]
+pub struct Log {
+    /// Only of what is wrong.
+    pub quiet: bool,
+    times: bool,
+}
+
+impl TalkArgs {
+    /// For this process's standard error.
+    pub fn log(self) -> Log {
+        let journal = std::env::var_os("JOURNAL_STREAM").is_some();
+        Log {
+            quiet: self.quiet,
+            times: self.log_times || !(stderr().is_terminal() || journal),
+        }
+    }
+}
+
+impl Log {
+    /// The line as it is written.
+    pub fn line(self, text: &str) -> String {
+        match self.times {
+            true => format!("{} {text}", jiff::Timestamp::now().strftime("%FT%TZ")),
+            false => text.to_owned(),
+        }
+    }
+
+    /// Says what is as it should be.
+    pub fn tell(self, text: &str) {
+        if !self.quiet {
+            self.warn(text);
+        }
+    }
+
+    /// Says what is not.
+    pub fn warn(self, text: &str) {
+        eprintln!("{}", self.line(text));
+    }
+}
+
+/// Colours for a terminal; plain text elsewhere, and where `NO_COLOR` asks for it.
+#[derive(Clone, Copy)]
+pub struct Paint(bool);
+
+impl Paint {
+    /// For standard output.
+    pub fn stdout() -> Paint {
+        Paint(stdout().is_terminal() && is_wanted())
+    }
+
+    /// For standard error.
+    pub fn stderr() -> Paint {
+        Paint(stderr().is_terminal() && is_wanted())
+    }
+
+    /// What stands at the head of a table.
+    pub fn bold(self, text: &str) -> String {
+        self.with("1", text)
+    }
+
+    /// What is wrong.
+    pub fn red(self, text: &str) -> String {
+        self.with("1;31", text)
+    }
+
+    fn with(self, code: &str, text: &str) -> String {
+        match self.0 {
+            true => format!("\x1b[{code}m{text}\x1b[0m"),
+            false => text.to_owned(),
+        }
+    }
+}
+
+fn is_wanted() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    !refused && !dumb
+}
+
+/// Columns of the terminal that standard output is; `None`: it is none, and nothing is cut.
+pub fn width() -> Option<usize> {
+    let (width, _) = terminal_size::terminal_size_of(stdout())?;
+    stdout().is_terminal().then_some(width.0.into())
+}
+
+/// `text` in at most `columns` characters, with `...` for what is cut off.
+pub fn cut(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    let kept = columns.saturating_sub(3);
+    text.chars().take(kept).chain("...".chars()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_have_their_time_and_texts_their_width() {
+        let log = Log {
+            quiet: false,
+            times: true,
+        };
+        let line = log.line("read");
+        let (time, text) = line.split_once(' ').unwrap();
+        assert!(time.parse::<jiff::Timestamp>().is_ok(), "{time}");
+        assert_eq!(text, "read");
+        assert_eq!(
+            Log {
+                times: false,
+                ..log
+            }
+            .line("read"),
+            "read"
+        );
+        assert_eq!(cut("http://ä.example/", 17), "http://ä.example/");
+        assert_eq!(cut("http://ä.example/long", 12), "http://ä....");
+        assert_eq!(Paint(false).red("x"), "x");
+        assert_eq!(Paint(true).red("x"), "\x1b[1;31mx\x1b[0m");
+    }
+}

@@ -1,0 +1,45 @@
+//! `cashrank man`: the manual, made from the words of the help.
+
+use std::path::PathBuf;
+
+use clap_mangen::Man;
+
+use super::common::Exit;
+use super::output::to_file;
+
+/// Write man pages into a folder: cashrank.1, and one for each command.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  cashrank man ~/.local/share/man/man1 && man cashrank-ingest")]
+pub struct Args {
+    /// The folder; made if there is none.
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+}
+
+impl Args {
+    pub fn run(self, command: clap::Command) -> anyhow::Result<Exit> {
+        let failed = |source| cashrank::Error::Io {
+            path: self.dir.clone(),
+            action: "create",
+            source,
+        };
+        std::fs::create_dir_all(&self.dir).map_err(failed)?;
+        let mut command = command.disable_help_subcommand(true);
+        command.build();
+        self.page(&command, "cashrank")?;
+        for one in command.get_subcommands().filter(|one| !one.is_hide_set()) {
+            self.page(one, &format!("cashrank-{}", one.get_name()))?;
+        }
+        Ok(Exit::Done)
+    }
+
+    fn page(&self, command: &clap::Command, name: &str) -> anyhow::Result<()> {
+        // clap wants names that live as long as the process.
+        let name: &'static str = String::leak(name.to_owned());
+        let man = Man::new(command.clone().name(name).display_name(name));
+        let path = self.dir.join(format!("{name}.1"));
+        to_file(Some(&path), |mut out| Ok(man.render(&mut out)?))
+    }
+}

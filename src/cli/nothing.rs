@@ -1,0 +1,89 @@
+//! What is said of a run that read nothing: where it failed first, and what would help.
+
+use cashrank::decode::Reason;
+use cashrank::ingest::Outcome;
+
+use super::common::{counted, thousands};
+
+/// A record that could not be used.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// Where it is, and what is wrong: `a.jsonl: record 1 at byte 0`.
+    pub at: String,
+    pub reason: Reason,
+    pub detail: String,
+}
+
+/// What a run was asked for, as far as it decides what could be read.
+pub struct Asked {
+    /// The first input.
+    pub input: String,
+    /// `--format`, if it was given.
+    pub format: Option<&'static str>,
+    /// `--scope`, as it is written; empty: all.
+    pub scope: String,
+}
+
+/// Whether nothing of the inputs was read, though the run came to its end.
+pub fn is_nothing(outcome: &Outcome) -> bool {
+    let (now, before) = (&outcome.counters, &outcome.before);
+    let idle = outcome.nothing_to_do || outcome.stopped || now.records > before.records;
+    let passed_over = now.skipped_total() > before.skipped_total()
+        || now.other > before.other
+        || now.out_of_scope > before.out_of_scope;
+    !idle && (passed_over || outcome.pages == 0)
+}
+
+/// What is said of it.
+pub fn told(outcome: &Outcome, first: Option<&Place>, asked: &Asked) -> String {
+    let (now, before) = (&outcome.counters, &outcome.before);
+    let skipped = now.skipped_total() - before.skipped_total();
+    let out = now.out_of_scope - before.out_of_scope;
+    let why = match (first, skipped, out) {
+        (Some(place), 1.., _) => format!(
+            "no record could be used. The first of {}: {}: {}: {}.",
+            thousands(skipped),
+            place.at,
+            place.reason.name(),
+            place.detail
+        ),
+        (_, _, 1..) => format!(
+            "{} of pages outside of --scope {}, and no other.",
+            counted(out, "record", "records"),
+            asked.scope
+        ),
+        (_, _, _) if now.other > before.other => format!(
+            "{}, and nothing of a crawled page.",
+            counted(
+                now.other - before.other,
+                "piece that is no page",
+                "pieces that are no pages"
+            )
+        ),
+        _ => format!("{} is empty.", asked.input),
+    };
+    let again = match outcome.pages {
+        0 => {
+            " The store has no pages yet: run the same command with other options, and it begins anew."
+        }
+        _ => "",
+    };
+    format!(
+        "nothing was read: {why} {}{again}",
+        help(out, skipped, asked)
+    )
+}
+
+fn help(out: u64, skipped: u64, asked: &Asked) -> String {
+    let inspect = format!("`cashrank inspect {}` shows what is in it.", asked.input);
+    match asked.format {
+        _ if out > skipped => {
+            "Another --scope would help: host:NAME, domain:NAME or url:PATTERN, as the URLs of the crawl are."
+                .into()
+        }
+        Some(format) => format!(
+            "Is it in the format {format}? Without --format its content tells. {inspect}"
+        ),
+        None => inspect,
+    }
+}

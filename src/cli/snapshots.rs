@@ -1,0 +1,150 @@
+//! `cashrank snapshots`: the rankings that a store keeps.
+
+use std::io::Write;
+use std::time::SystemTime;
+
+use cashrank::memory::human;
+use cashrank::snapshot::{Info, Kept, Snapshot, Which, pin, snapshots};
+use cashrank::store::RealDisk;
+
+use super::common::{Exit, StoreArg, parsed, percent_up, print, print_json, thousands, time};
+use super::log::Paint;
+
+const EXAMPLES: &str = "\
+Examples:
+  cashrank snapshots --store ranks
+  cashrank snapshots --pin 50000 --store ranks
+  cashrank top --snapshot 50000 --store ranks
+  cashrank top --snapshot 2026-11-01 --store ranks
+A snapshot's number says how many records had been read. `ingest` keeps the newest 10 (--keep-snapshots), the
+current one, and all that are pinned.";
+
+/// List the rankings that a store keeps, oldest first; keep one for good.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    store: StoreArg,
+    /// Keep this snapshot, however many newer ones come.
+    #[arg(long, value_name = "N", conflicts_with = "unpin")]
+    pin: Option<u64>,
+    /// Let this snapshot go when its turn comes.
+    #[arg(long, value_name = "N")]
+    unpin: Option<u64>,
+    /// One JSON object a snapshot and line, for programs.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The option of commands that read a ranking.
+#[derive(clap::Args)]
+pub struct SnapshotArg {
+    /// An older snapshot instead of the current one: its number, or a time like 2026-11-24, for the newest whose
+    /// crawl had not gone beyond it. `cashrank snapshots` lists them.
+    #[arg(long, value_name = "N|TIME", value_parser = parsed::<Which>)]
+    pub snapshot: Option<Which>,
+}
+
+impl SnapshotArg {
+    /// Opens it.
+    pub fn open(&self, store: &std::path::Path) -> cashrank::Result<Snapshot> {
+        Snapshot::of(&RealDisk, store, self.snapshot)
+    }
+}
+
+#[derive(serde::Serialize)]
+struct Listed<'a> {
+    number: u64,
+    current: bool,
+    pinned: bool,
+    pages: Option<u64>,
+    last_fetch: Option<String>,
+    published: Option<String>,
+    bound_l1: Option<f64>,
+    bytes: u64,
+    file: String,
+    damage: Option<&'a str>,
+}
+
+impl Args {
+    pub fn run(self) -> anyhow::Result<Exit> {
+        let store = &self.store.store;
+        let asked = self.pin.map(|number| (number, true));
+        if let Some((number, pinned)) = asked.or(self.unpin.map(|number| (number, false))) {
+            let changed = pin(&RealDisk, store, number, pinned)?;
+            let state = if pinned { "pinned" } else { "not pinned" };
+            let before = if changed { "" } else { ", as before" };
+            eprintln!("snapshot {number}: {state}{before}");
+            return Ok(Exit::Done);
+        }
+        let kept = snapshots(&RealDisk, store)?;
+        for kept in &kept {
+            if let Err(error) = &kept.info {
+                eprintln!("cashrank: {error}");
+            }
+        }
+        match self.json {
+            true => kept
+                .iter()
+                .try_for_each(|kept| print_json(&listed(kept)).map(drop))?,
+            false => print(|out| write_plain(out, &kept)).map(drop)?,
+        }
+        Ok(match kept.iter().all(|kept| kept.info.is_ok()) {
+            true => Exit::Done,
+            false => Exit::Damaged,
+        })
+    }
+}
+
+fn listed(kept: &Kept) -> Listed<'_> {
+    let info = kept.info.as_ref().ok();
+    Listed {
+        number: kept.number,
+        current: kept.current,
+        pinned: kept.pinned,
+        pages: info.map(|info| info.pages),
+        last_fetch: info.and_then(|info| info.time).map(|at| time(Some(at))),
+        published: published(kept),
+        bound_l1: info.and_then(Info::bound_l1),
+        bytes: kept.bytes,
+        file: kept.path.display().to_string(),
+        damage: kept.info.is_err().then_some("it cannot be read"),
+    }
+}
+
+/// When its file was written, to the second.
+fn published(kept: &Kept) -> Option<String> {
+    let at: SystemTime = std::fs::metadata(&kept.path).ok()?.modified().ok()?;
+    let at = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    Some(time(Some(at.as_secs() as i64)))
+}
+
+fn write_plain(out: &mut dyn Write, kept: &[Kept]) -> anyhow::Result<()> {
+    let head = format!(
+        "{:>15}  {:>15}  {:20}  {:20}  {:>9}  {:>10}",
+        "number", "pages", "crawled until", "published", "within", "size"
+    );
+    writeln!(out, "{}", Paint::stdout().bold(&head))?;
+    for kept in kept {
+        let info = kept.info.as_ref().ok();
+        let marks = match (kept.current, kept.pinned) {
+            (true, true) => "  current, pinned",
+            (true, false) => "  current",
+            (false, true) => "  pinned",
+            (false, false) => "",
+        };
+        let bound = info.and_then(Info::bound_l1).filter(|bound| *bound < 2.0);
+        writeln!(
+            out,
+            "{:>15}  {:>15}  {:20}  {:20}  {:>9}  {:>10}{marks}",
+            kept.number,
+            info.map_or("damaged".into(), |info| thousands(info.pages)),
+            info.and_then(|info| info.time)
+                .map_or("unknown".into(), |at| time(Some(at))),
+            published(kept).unwrap_or("unknown".into()),
+            bound.map_or("-".into(), percent_up),
+            human(kept.bytes)
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,250 @@
+//! Which of the files that a command names a store has read: by what they hold, never by name, size or
+//! time. So a store of years takes each day's file by the same short command, and the command may be
+//! repeated.
+//!
+//! A file is read before if it holds, to the byte and to its end, what was read of an input. Each
+//! input answers for one of the files named: one that is named twice is read twice. A file that goes on
+//! where a finished input ended has grown, and is refused: its first part would count again.
+//!
+//! To know a file it is decompressed and hashed up to the longest input that was read; a plain one
+//! that is shorter or longer than all of them is new at a glance.
+
+use super::plan::{Plan, check_read};
+use super::{Job, Note, Observer};
+use crate::source::{InputName, Source};
+use crate::store::{Place, Progress};
+use crate::{Error, Result};
+
+/// What a file is to the store.
+enum Found {
+    /// It holds what was read of this input.
+    Read(usize),
+    /// It goes on where reading stopped.
+    Unfinished,
+    New,
+}
+
+/// Fits a list of files, in one pass, to what the store has read.
+pub(super) fn plan_files(
+    job: &Job,
+    mut progress: Progress,
+    observer: &mut dyn Observer,
+) -> Result<Plan> {
+    drop_unread(&mut progress);
+    let begun = progress.inputs.len();
+    let mut left: Vec<bool> = progress.inputs.iter().map(|i| i.end.is_some()).collect();
+    let mut unfinished = None;
+    let mut new = Vec::new();
+    for input in &job.inputs {
+        let waits = unfinished.is_none();
+        match look(job, input, &progress, &left, waits, observer)? {
+            Found::Read(at) => {
+                left[at] = false;
+                observer.note(Note::Known { input });
+            }
+            Found::Unfinished => unfinished = Some(input.clone()),
+            Found::New => new.push(input.clone()),
+        }
+    }
+    end_unfinished(job, &mut progress, unfinished.is_some())?;
+    // The inputs read are not opened again: only their number matters.
+    let mut inputs: Vec<InputName> = progress.inputs.iter().map(named).collect();
+    if let Some((last, input)) = inputs.last_mut().zip(unfinished) {
+        *last = input;
+    }
+    if progress.finished && !new.is_empty() {
+        progress.finished = false;
+        progress.pass = 1;
+        progress.input = begun as u64;
+        progress.place = Place::start();
+    }
+    inputs.extend(new);
+    Ok(Plan {
+        finished: progress.finished,
+        progress,
+        inputs,
+        unless_read_before: None,
+    })
+}
+
+fn named(input: &crate::store::Input) -> InputName {
+    InputName::parse(std::ffi::OsStr::new(&input.name))
+}
+
+/// Forgets a file that was begun and of which nothing was read: another may come in its place.
+fn drop_unread(progress: &mut Progress) {
+    let unread = |input: &crate::store::Input| input.end.is_none() && input.name != "-";
+    if progress.place == Place::start() && progress.inputs.last().is_some_and(unread) {
+        progress.inputs.pop();
+        progress.input = progress.inputs.len() as u64;
+    }
+}
+
+/// Lets go of an input that was not read to its end and is not named, if the command says so.
+fn end_unfinished(job: &Job, progress: &mut Progress, is_named: bool) -> Result<()> {
+    let place = progress.place;
+    let Some(last) = progress.inputs.last_mut().filter(|last| last.end.is_none()) else {
+        return Ok(());
+    };
+    if is_named {
+        return Ok(());
+    }
+    if !job.leave_unfinished && last.name == "-" {
+        return refuse(
+            "standard input was not read to its end: send it again (`... | cashrank ingest -`), and reading goes \
+             on where it stopped; or leave the rest of it unread for good, with --leave-unfinished"
+                .into(),
+        );
+    }
+    if !job.leave_unfinished {
+        return Err(Error::Refused(format!(
+            "{} was not read to its end (to record {}, byte {}): name it too, as it was, and reading goes on \
+             there; or leave the rest of it unread for good, with --leave-unfinished",
+            last.name, place.records, place.offset
+        )));
+    }
+    last.end = Some(place);
+    progress.input = progress.inputs.len() as u64;
+    progress.place = Place::start();
+    Ok(())
+}
+
+/// Looks at a file. `left`: inputs that none of the files before was; `waits`: so does the unfinished one.
+fn look(
+    job: &Job,
+    input: &InputName,
+    progress: &Progress,
+    left: &[bool],
+    waits: bool,
+    observer: &mut dyn Observer,
+) -> Result<Found> {
+    let name = input.to_string();
+    let last = progress.inputs.last();
+    let last = last.filter(|last| last.end.is_none() && last.name != "-");
+    let goes_on = waits && last.is_some_and(|last| last.name == name);
+    let InputName::File(path) = input else {
+        return Ok(Found::New);
+    };
+    if !std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
+        // What comes through a pipe comes once: to look at it would be to lose it.
+        return Ok(if goes_on {
+            Found::Unfinished
+        } else {
+            Found::New
+        });
+    }
+    let mut places: Vec<(Place, usize)> = Vec::new();
+    for (at, read) in progress.inputs.iter().enumerate() {
+        let end = read.end.filter(|end| left[at] && end.prefix != 0);
+        places.extend(end.map(|end| (end, at)));
+    }
+    let unfinished = last.filter(|_| waits).map(|_| progress.place);
+    places.extend(unfinished.map(|place| (place, progress.inputs.len() - 1)));
+    places.sort_unstable_by_key(|(place, at)| (place.offset, *at));
+    if places.is_empty() {
+        return Ok(Found::New);
+    }
+    observer.note(Note::Looking { input });
+    let found = compare(job, input, &places)?;
+    match found {
+        Compared::Whole(at) if progress.inputs[at].end.is_some() => Ok(Found::Read(at)),
+        Compared::Whole(at) | Compared::Begins(at) if progress.inputs[at].end.is_none() => {
+            Ok(Found::Unfinished)
+        }
+        Compared::Begins(at) if places_records(&places, at) > 0 => {
+            let read = &progress.inputs[at].name;
+            let what = match *read == name {
+                true => "has grown".into(),
+                false => format!("begins with all that was read of {read}, which has grown"),
+            };
+            refuse(format!(
+                "{input}: {what} since it was read to its end; put what is new into a file of its own, or pipe it: \
+                 `... | cashrank ingest -`"
+            ))
+        }
+        _ => same_name(job, input, progress, left, goes_on),
+    }
+}
+
+fn places_records(places: &[(Place, usize)], at: usize) -> u64 {
+    let of = |(place, which): &(Place, usize)| (*which == at).then_some(place.records);
+    places.iter().find_map(of).unwrap_or(0)
+}
+
+fn refuse<T>(what: String) -> Result<T> {
+    Err(Error::Refused(what))
+}
+
+/// A file that is new, unless one was read under its name: then it was changed, and nobody knows what the
+/// user means.
+fn same_name(
+    job: &Job,
+    input: &InputName,
+    progress: &Progress,
+    left: &[bool],
+    goes_on: bool,
+) -> Result<Found> {
+    let name = input.to_string();
+    let read = progress.inputs.iter().zip(left);
+    let mut read = read.filter(|(read, left)| **left && read.name == name);
+    let place = match goes_on {
+        true => Some(progress.place),
+        false => read.next().and_then(|(read, _)| read.end),
+    };
+    let Some(place) = place.filter(|place| place.prefix != 0) else {
+        return Ok(Found::New);
+    };
+    match check_read(job, input, place) {
+        Err(Error::Refused(what)) => refuse(format!(
+            "{what}. Another file was read under this name: give this one a name of its own, or pipe it: \
+             `... | cashrank ingest -`"
+        )),
+        Err(error) => Err(error),
+        Ok(()) => Ok(Found::New),
+    }
+}
+
+/// What a file has in common with what was read.
+enum Compared {
+    /// All of it, and no more.
+    Whole(usize),
+    /// The longest that it begins with.
+    Begins(usize),
+    Nothing,
+}
+
+/// Goes through a file as far as the inputs went, which `places` has by length.
+fn compare(job: &Job, input: &InputName, places: &[(Place, usize)]) -> Result<Compared> {
+    let mut found = Compared::Nothing;
+    let mut source = match Source::open(input, &job.limits, &job.source) {
+        Err(Error::Corrupt { .. }) => return Ok(found),
+        source => source?,
+    };
+    for same_length in places.chunk_by(|a, b| a.0.offset == b.0.offset) {
+        let offset = same_length[0].0.offset;
+        if source.is_shorter_than(offset) {
+            break;
+        }
+        match source.pass_to(offset) {
+            // Reading it says so again, where it can be told.
+            Err(Error::Refused(_) | Error::Corrupt { .. }) => break,
+            passed => passed?,
+        }
+        let prefix = source.prefix();
+        let same = same_length.iter().find(|(place, _)| place.prefix == prefix);
+        let Some((_, at)) = same else {
+            continue;
+        };
+        let ended = match source.head() {
+            Err(Error::Corrupt { .. }) => false,
+            head => head?.is_empty(),
+        };
+        if ended {
+            return Ok(Compared::Whole(*at));
+        }
+        if offset > 0 {
+            found = Compared::Begins(*at);
+        }
+    }
+    Ok(found)
+}

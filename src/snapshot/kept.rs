@@ -1,0 +1,236 @@
+//! The snapshots that a store keeps: a list of them, one of them by number or time, and which stay.
+//!
+//! A snapshot's number is how many records had been read at it; its file is named so. Its time is the latest
+//! fetch time among these records. The newest [`KEEP`] stay unless told otherwise, and those that are pinned
+//! (an empty file `NUMBER.pinned` beside the snapshot), which are not counted. The current one always stays.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use super::{Columns, Info, Latest, SNAPSHOTS, Snapshot};
+use crate::decode::Time;
+use crate::disk::Disk;
+use crate::{Error, Result};
+
+/// Snapshots kept, unless told otherwise.
+pub const KEEP: usize = 10;
+const SNAPSHOT: &str = ".snapshot";
+const PINNED: &str = ".pinned";
+
+/// One snapshot among those of a store.
+#[derive(Debug)]
+pub struct Kept {
+    /// Records read at it.
+    pub number: u64,
+    /// Its file.
+    pub path: PathBuf,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// It stays, however many newer ones there are.
+    pub pinned: bool,
+    /// It is the one that commands read, unless told otherwise.
+    pub current: bool,
+    /// What it says of the run, or why it cannot be read.
+    pub info: Result<Info>,
+}
+
+/// Which snapshot is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// That of this number.
+    Number(u64),
+    /// The newest whose crawl had not gone beyond this time.
+    Time(Time),
+}
+
+impl FromStr for Which {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Which, String> {
+        if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+            let number = text.parse().map_err(|_| format!("{text:?}: too large"))?;
+            return Ok(Which::Number(number));
+        }
+        let day = |text: &str| -> Option<i64> {
+            let end = text.parse::<jiff::civil::Date>().ok()?.at(23, 59, 59, 0);
+            Some(
+                end.to_zoned(jiff::tz::TimeZone::UTC)
+                    .ok()?
+                    .timestamp()
+                    .as_second(),
+            )
+        };
+        let second =
+            |text: &str| -> Option<i64> { Some(text.parse::<jiff::Timestamp>().ok()?.as_second()) };
+        let at = second(text).or_else(|| day(text));
+        at.map(Which::Time).ok_or_else(|| {
+            format!(
+                "{text:?}: a snapshot's number, as `cashrank snapshots` lists it, or a time like \
+                 2026-11-24 or 2026-11-24T12:00:00Z"
+            )
+        })
+    }
+}
+
+/// Numbers of the snapshots in a store's folder, oldest first, and of the pinned ones.
+fn numbers(disk: &dyn Disk, store: &Path) -> Result<(Vec<u64>, Vec<u64>)> {
+    let folder = store.join(SNAPSHOTS);
+    let names = disk.list(&folder).map_err(Error::opening(&folder))?;
+    let of = |ending: &str| {
+        let number = |name: &String| name.strip_suffix(ending)?.parse::<u64>().ok();
+        let mut numbers: Vec<u64> = names.iter().filter_map(number).collect();
+        numbers.sort_unstable();
+        numbers
+    };
+    Ok((of(SNAPSHOT), of(PINNED)))
+}
+
+fn path_of(store: &Path, number: u64, ending: &str) -> PathBuf {
+    store.join(SNAPSHOTS).join(format!("{number:012}{ending}"))
+}
+
+/// The snapshots of a store, oldest first. Works while a writer runs.
+///
+/// # Errors
+/// [`Error::Refused`] if there is no store; [`Error::Io`]. One that cannot be read is in the list.
+pub fn snapshots(disk: &dyn Disk, store: &Path) -> Result<Vec<Kept>> {
+    crate::store::identity_of(disk, store)?;
+    let (numbers, pinned) = numbers(disk, store)?;
+    let latest = Latest::read(disk, store)?.map(|latest| latest.snapshot);
+    let mut kept = Vec::new();
+    for number in numbers {
+        let path = path_of(store, number, SNAPSHOT);
+        let opened = Columns::open(disk, &path);
+        // A writer may have removed it since.
+        if let Err(Error::Io { source, .. }) = &opened
+            && source.kind() == std::io::ErrorKind::NotFound
+        {
+            continue;
+        }
+        let name = path.file_name().and_then(|name| name.to_str());
+        kept.push(Kept {
+            number,
+            bytes: disk.read(&path).and_then(|file| file.size()).unwrap_or(0),
+            pinned: pinned.contains(&number),
+            current: name.is_some() && name == latest.as_deref(),
+            info: opened.map(|columns| columns.info().clone()),
+            path,
+        });
+    }
+    Ok(kept)
+}
+
+impl Snapshot {
+    /// Opens one of a store's snapshots; `None`: the current one.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if there is no such snapshot; else as [`Snapshot::latest`].
+    pub fn of(disk: &dyn Disk, store: &Path, which: Option<Which>) -> Result<Snapshot> {
+        let Some(which) = which else {
+            return Snapshot::latest(disk, store);
+        };
+        let kept = snapshots(disk, store)?;
+        let is_meant = |kept: &&Kept| match which {
+            Which::Number(number) => kept.number == number,
+            Which::Time(time) => {
+                let at = kept.info.as_ref().ok().and_then(|info| info.time);
+                at.is_some_and(|at| at <= time)
+            }
+        };
+        match kept.iter().rev().find(is_meant) {
+            Some(kept) => Snapshot::open(disk, &kept.path),
+            None => Err(Error::Refused(none_of(store, which, &kept))),
+        }
+    }
+}
+
+fn none_of(store: &Path, which: Which, kept: &[Kept]) -> String {
+    let numbers = match kept {
+        [] => "there are none".into(),
+        [one] => format!("there is {}", one.number),
+        [first, .., last] => format!(
+            "there are {}, from {} to {}",
+            kept.len(),
+            first.number,
+            last.number
+        ),
+    };
+    let what = match which {
+        Which::Number(number) => format!("no snapshot {number}"),
+        Which::Time(_) => "no snapshot of so early a time, or none whose records have times".into(),
+    };
+    format!(
+        "{}: {what}: {numbers}; `cashrank snapshots` lists them",
+        store.display()
+    )
+}
+
+/// Pins a snapshot, so that it stays, or lets it go again. False: it was so before.
+///
+/// # Errors
+/// [`Error::Refused`] if there is no such snapshot; [`Error::Io`].
+pub fn pin(disk: &dyn Disk, store: &Path, number: u64, pinned: bool) -> Result<bool> {
+    let (numbers, pins) = numbers(disk, store)?;
+    if !numbers.contains(&number) {
+        let kept = snapshots(disk, store)?;
+        return Err(Error::Refused(none_of(store, Which::Number(number), &kept)));
+    }
+    if pins.contains(&number) == pinned {
+        return Ok(false);
+    }
+    let path = path_of(store, number, PINNED);
+    match pinned {
+        true => {
+            let file = disk.open(&path, true).map_err(Error::io(&path, "create"))?;
+            file.sync().map_err(Error::io(&path, "sync"))?;
+        }
+        false => disk.remove(&path).map_err(Error::io(&path, "remove"))?,
+    }
+    let folder = store.join(SNAPSHOTS);
+    disk.sync_dir(&folder).map_err(Error::io(&folder, "sync"))?;
+    Ok(true)
+}
+
+/// Removes all snapshots but the newest `keep` and those that are pinned; how many. A reader that has one open may
+/// go on reading it. `keep` 0: all stay.
+pub(crate) fn thin(disk: &dyn Disk, store: &Path, keep: usize) -> Result<u64> {
+    if keep == 0 {
+        return Ok(0);
+    }
+    let (numbers, pinned) = numbers(disk, store)?;
+    let latest = Latest::read(disk, store)?.map(|latest| latest.snapshot);
+    let is_current = |path: &Path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some() && name == latest.as_deref()
+    };
+    let unpinned: Vec<u64> = numbers
+        .into_iter()
+        .filter(|number| !pinned.contains(number))
+        .collect();
+    let mut removed = 0;
+    for number in &unpinned[..unpinned.len().saturating_sub(keep)] {
+        let path = path_of(store, *number, SNAPSHOT);
+        if !is_current(&path) {
+            disk.remove(&path).map_err(Error::io(&path, "remove"))?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_is_meant_by_number_or_time() {
+        assert_eq!("60".parse(), Ok(Which::Number(60)));
+        assert_eq!("000000000060".parse(), Ok(Which::Number(60)));
+        assert_eq!("1970-01-02T00:00:00Z".parse(), Ok(Which::Time(86_400)));
+        // A day is meant to its end.
+        assert_eq!("1970-01-01".parse(), Ok(Which::Time(86_399)));
+        for wrong in ["", "yesterday", "-1", "99999999999999999999999"] {
+            assert!(wrong.parse::<Which>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! A store that knows no page begins anew: it takes other settings, and forgets what it read.
+//!
+//! Nothing that was applied is lost, for nothing was; a first try with a wrong option costs nothing.
+//!
+//! Identity and manifest are two files, and both change. The new identity is written beside the old
+//! one (`identity.next`), the manifest that names it is committed, and it gets its name. Whatever stops
+//! this, one of the two files is the one that the manifest names, and the next opening finds it.
+
+use std::path::Path;
+
+use super::chunks::{CORRECTION, ChunkFile, slots_sum};
+use super::identity::Identity;
+use super::manifest::Manifest;
+use super::spool::{remove_spool, spool_standing};
+use super::tables::Tables;
+use super::{SNAPSHOTS, Settings, check_settings};
+use crate::disk::Disk;
+use crate::engine::EngineState;
+use crate::{Error, Result};
+
+/// The store's identity and last commit, whose settings are `asked`: as they are, or renewed.
+pub(super) fn opened(
+    disk: &dyn Disk,
+    dir: &Path,
+    tables: &Tables,
+    asked: &Settings,
+) -> Result<(Identity, Manifest)> {
+    let manifest = tables.read()?.manifest()?;
+    let identity = Identity::named(disk, dir, manifest.identity)?;
+    manifest.check_identity(dir, &identity)?;
+    let untouched = manifest.progress.inputs.is_empty() && identity.settings == *asked;
+    if untouched || !is_void(disk, dir, &manifest)? {
+        check_settings(dir, &identity.settings, asked)?;
+        return Ok((identity, manifest));
+    }
+    let renewed = renew(disk, dir, tables, &identity, &manifest, asked)?;
+    Ok((renewed, tables.read()?.manifest()?))
+}
+
+/// Whether there is nothing in the store to keep: no page, and no bytes that a sender was told are safe.
+fn is_void(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<bool> {
+    if manifest.engine.totals.pages > 0 {
+        return Ok(false);
+    }
+    let spool = spool_standing(disk, dir)?;
+    Ok(manifest.progress.finished || spool.is_none_or(|spool| spool.acked == 0))
+}
+
+fn renew(
+    disk: &dyn Disk,
+    dir: &Path,
+    tables: &Tables,
+    identity: &Identity,
+    manifest: &Manifest,
+    settings: &Settings,
+) -> Result<Identity> {
+    remove_snapshots(disk, dir)?;
+    remove_spool(disk, dir)?;
+    if settings.config.correction && manifest.engine.correction.is_none() {
+        ChunkFile::create(disk, dir, CORRECTION)?.sync()?;
+        disk.sync_dir(dir).map_err(Error::io(dir, "sync"))?;
+    }
+    let next = Identity::stage(disk, dir, settings.clone(), identity.key)?;
+    tables.begin()?.commit(&Manifest {
+        generation: manifest.generation + 1,
+        identity: next.hash,
+        slots: slots_sum(&[]),
+        correction_slots: slots_sum(&[]),
+        engine: EngineState::start(&settings.config),
+        ..Manifest::default()
+    })?;
+    Identity::named(disk, dir, next.hash)
+}
+
+/// Removes the snapshots of no pages, the name of the current one first.
+fn remove_snapshots(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    let folder = dir.join(SNAPSHOTS);
+    let mut names = disk.list(&folder).map_err(Error::opening(&folder))?;
+    names.sort_by_key(|name| name != "latest.json");
+    for name in names {
+        let path = folder.join(name);
+        disk.remove(&path).map_err(Error::io(&path, "remove"))?;
+        disk.sync_dir(&folder).map_err(Error::io(&folder, "sync"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,274 @@
+//! One store for years: each day's file by one short command that may be repeated.
+
+use crate::support::{Lab, crawl, gzip};
+
+fn days(lab: &Lab) -> Vec<String> {
+    let records = crawl(95, 300);
+    for (day, records) in records.chunks(100).enumerate() {
+        lab.file(&format!("day{}", day + 1), records.concat());
+    }
+    lab.file("whole", records.concat());
+    lab.run("ingest whole --store all").exits(0);
+    records
+}
+
+#[test]
+fn each_day_is_added_and_may_be_named_again() {
+    let lab = Lab::new();
+    days(&lab);
+    lab.run("ingest day1 --store s").exits(0);
+    lab.run("ingest day2 --store s").exits(0);
+    lab.run("ingest day2 --store s")
+        .exits(0)
+        .says(&["day2: was read before", "nothing to do"]);
+    lab.run("ingest day3 day2 day1 --store s")
+        .exits(0)
+        .says(&["day1: was read before", "day2: was read before"]);
+    assert!(lab.snapshot("s") == lab.snapshot("all"));
+    lab.run("ingest day1 day2 day3 --store s")
+        .exits(0)
+        .says(&["nothing to do"]);
+    // By what it holds, not by its name or how it is packed.
+    let packed = gzip(&std::fs::read(lab.path("day2")).unwrap());
+    lab.file("other-name.gz", packed);
+    lab.run("ingest other-name.gz --store s")
+        .exits(0)
+        .says(&["other-name.gz: was read before", "nothing to do"]);
+    assert!(lab.snapshot("s") == lab.snapshot("all"));
+}
+
+#[test]
+fn a_stream_s_records_are_known_in_a_file() {
+    let lab = Lab::new();
+    days(&lab);
+    let first = std::fs::read(lab.path("day1")).unwrap();
+    lab.feed("ingest - --store s", &first).exits(0);
+    lab.run("ingest day1 day2 --store s")
+        .exits(0)
+        .says(&["day1: was read before"]);
+    lab.run("ingest day3 --store s").exits(0);
+    assert!(lab.snapshot("s") == lab.snapshot("all"));
+}
+
+#[test]
+fn a_killed_day_goes_on_where_it_stopped() {
+    let lab = Lab::new();
+    let records = days(&lab);
+    lab.run("ingest day1 --store s").exits(0);
+    let made = std::process::Command::new("mkfifo")
+        .arg(lab.path("fifo"))
+        .status();
+    assert!(made.unwrap().success());
+    let mut running = lab.start("ingest fifo --store s --checkpoint-every 10 --snapshot-every 50");
+    let mut writer = std::fs::File::options()
+        .write(true)
+        .open(lab.path("fifo"))
+        .unwrap();
+    std::io::Write::write_all(&mut writer, records[100..160].concat().as_bytes()).unwrap();
+    lab.await_snapshot("s", 150);
+    running.child.kill().unwrap();
+    running.child.wait().unwrap();
+    drop(writer);
+    // The day's file is there now, whole.
+    std::fs::remove_file(lab.path("fifo")).unwrap();
+    std::fs::rename(lab.path("day2"), lab.path("fifo")).unwrap();
+    lab.run("ingest day3 --store s")
+        .exits(2)
+        .says(&["fifo was not read to its end", "--leave-unfinished"]);
+    lab.run("ingest day1 fifo day3 --store s")
+        .exits(0)
+        .says(&["fifo: going on after record 5"]);
+    assert!(lab.snapshot("s") == lab.snapshot("all"));
+}
+
+/// Its first line and its third, and not what is broken between.
+#[test]
+fn a_damaged_day_can_be_left() {
+    let lab = Lab::new();
+    let records = days(&lab);
+    lab.run("ingest day1 --store s").exits(0);
+    let packed = gzip(records[100..200].concat().as_bytes());
+    lab.file("broken.gz", &packed[..packed.len() / 2]);
+    lab.run("ingest broken.gz --store s").exits(4);
+    lab.run("ingest day3 --store s")
+        .exits(2)
+        .says(&["broken.gz was not read to its end"]);
+    lab.run("ingest day3 --leave-unfinished --store s").exits(0);
+    let read = lab.stat("s")["records"].as_u64().unwrap();
+    let of_broken = (read - 200) as usize;
+    assert!(of_broken < 100);
+    let same: Vec<String> = records[..100 + of_broken]
+        .iter()
+        .chain(&records[200..])
+        .cloned()
+        .collect();
+    lab.file("same", same.concat());
+    lab.run("ingest same --store same").exits(0);
+    assert!(lab.snapshot("s") == lab.snapshot("same"));
+    // What was left counts as read.
+    lab.run("ingest day1 day3 --store s")
+        .exits(0)
+        .says(&["nothing to do"]);
+}
+
+/// Records that were read once would count twice.
+#[test]
+fn a_file_that_has_grown_is_refused() {
+    let lab = Lab::new();
+    let records = days(&lab);
+    lab.file("log", records[..50].concat());
+    lab.run("ingest log --store s").exits(0);
+    let snapshot = lab.snapshot("s");
+    lab.file("log", records[..80].concat());
+    lab.run("ingest log --store s")
+        .exits(2)
+        .says(&["log", "has grown"]);
+    lab.run("ingest day1 --store s").exits(2).says(&[
+        "day1",
+        "begins with all that was read of log",
+        "has grown",
+    ]);
+    assert!(lab.snapshot("s") == snapshot);
+}
+
+/// A file named twice is read twice, and once it was, twice is what the store knows.
+#[test]
+fn each_input_answers_for_one_file() {
+    let lab = Lab::new();
+    days(&lab);
+    lab.run("ingest day1 day1 --store s").exits(0);
+    assert_eq!(lab.stat("s")["records"], 200);
+    lab.run("ingest day1 day1 --store s")
+        .exits(0)
+        .says(&["nothing to do"]);
+    lab.run("ingest day1 day1 day1 --store s").exits(0);
+    assert_eq!(lab.stat("s")["records"], 300);
+}
+
+#[test]
+fn the_store_comes_from_the_environment() {
+    let lab = Lab::new();
+    days(&lab);
+    let run = |line: &str| {
+        let output = assert_cmd::Command::new(env!("CARGO_BIN_EXE_cashrank"))
+            .args(line.split_whitespace())
+            .current_dir(lab.path(""))
+            .env("CASHRANK_STORE", "s")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{line}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    run("ingest day1 --quiet");
+    for line in ["top -n 1", "stat", "verify", "snapshots", "export --to tsv"] {
+        assert!(!run(line).is_empty(), "{line}");
+    }
+    // What is said on the command line counts more.
+    run("ingest whole --store t");
+    assert!(lab.path("t").is_dir());
+}
+
+#[test]
+fn quiet_says_only_what_is_wrong_and_lines_have_times() {
+    let lab = Lab::new();
+    days(&lab);
+    let quiet = lab.run("ingest day1 --store s --quiet").exits(0);
+    assert_eq!((&*quiet.out, &*quiet.err), ("", ""));
+    lab.file("bad", "{\"url\":\"http://a/\"}\nnonsense\n");
+    lab.run("ingest bad --store s --quiet")
+        .exits(3)
+        .says(&["bad: record 2", "skipped"]);
+    let said = lab.run("ingest day2 --store s").exits(0).err;
+    for line in said.lines() {
+        let (time, _) = line.split_once(' ').unwrap();
+        assert!(
+            time.len() == 20 && time.starts_with("20") && time.ends_with('Z'),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn snapshots_are_listed_kept_and_read() {
+    let lab = Lab::new();
+    days(&lab);
+    lab.run("ingest day1 --store s --snapshot-every 10 --keep-snapshots 3")
+        .exits(0)
+        .says(&["removed", "--keep-snapshots"]);
+    let numbers = || -> Vec<(u64, bool, bool)> {
+        let list = lab.run("snapshots --json --store s").exits(0).out;
+        let one = |line: &str| {
+            let value: serde_json::Value = serde_json::from_str(line).unwrap();
+            (
+                value["number"].as_u64().unwrap(),
+                value["current"].as_bool().unwrap(),
+                value["pinned"].as_bool().unwrap(),
+            )
+        };
+        list.lines().map(one).collect()
+    };
+    assert_eq!(
+        numbers(),
+        [(80, false, false), (90, false, false), (100, true, false)]
+    );
+    lab.run("snapshots --pin 80 --store s").exits(0);
+    lab.run("ingest day2 --store s --keep-snapshots 1").exits(0);
+    assert_eq!(numbers(), [(80, false, true), (200, true, false)]);
+    lab.run("verify --deep --store s").exits(0);
+    // An older snapshot is what the store was then.
+    let then: String = crawl(95, 300)[..80].concat();
+    lab.file("then", then);
+    lab.run("ingest then --store then").exits(0);
+    let old = lab
+        .run("export --to tsv --snapshot 80 --store s")
+        .exits(0)
+        .out;
+    assert_eq!(old, lab.export("then"));
+    let top = lab.run("top -n 5 --json --store then").exits(0).json();
+    let old = lab
+        .run("top -n 5 --json --snapshot 80 --store s")
+        .exits(0)
+        .json();
+    assert_eq!(old["top"], top["top"]);
+    let url = top["top"][0]["url"].as_str().unwrap();
+    let rank = lab
+        .run(&format!("rank {url} --json --snapshot 80 --store s"))
+        .exits(0)
+        .json();
+    assert_eq!(rank["rank"], top["top"][0]["rank"]);
+    let same = lab.run("compare s --snapshot 80 then --json").exits(0);
+    assert_eq!(same.json()["l1"], 0.0);
+    let moved = lab.run("compare s --snapshot 80 --json").exits(0).json();
+    assert!(moved["l1"].as_f64().unwrap() > 0.0);
+    lab.run("top --snapshot 81 --store s").exits(2).says(&[
+        "no snapshot 81",
+        "from 80 to 200",
+        "cashrank snapshots",
+    ]);
+    lab.run("snapshots --unpin 80 --store s").exits(0);
+    lab.run("ingest day3 --store s --keep-snapshots 1").exits(0);
+    assert_eq!(numbers(), [(300, true, false)]);
+}
+
+/// By time: the newest that had not gone beyond it.
+#[test]
+fn a_snapshot_of_a_day() {
+    let lab = Lab::new();
+    for day in 1..=3 {
+        let line = format!(
+            "{{\"url\":\"http://a/{day}\",\"fetched_at\":\"2026-01-0{day}T12:00:00Z\",\"links\":[]}}\n"
+        );
+        lab.file(&format!("d{day}"), line);
+        lab.run(&format!("ingest d{day} --store s")).exits(0);
+    }
+    let records = |time: &str| {
+        let line = format!("top --json --snapshot {time} --store s");
+        lab.run(&line).exits(0).json()["records"].clone()
+    };
+    assert_eq!(records("2026-01-02"), 2);
+    assert_eq!(records("2026-01-02T11:59:59Z"), 1);
+    assert_eq!(records("2026-02-01"), 3);
+    lab.run("top --snapshot 2025-12-31 --store s")
+        .exits(2)
+        .says(&["no snapshot of so early a time"]);
+}

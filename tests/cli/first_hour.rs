@@ -1,0 +1,136 @@
+//! A first hour: a wrong first try costs nothing, and a run that read nothing says what would help.
+
+use crate::support::{Lab, crawl};
+
+/// The same records straight into a new store.
+fn straight(lab: &Lab, options: &str) -> Vec<u8> {
+    lab.run(&format!("ingest a {options} --store straight"))
+        .exits(0);
+    lab.snapshot("straight")
+}
+
+fn lab() -> Lab {
+    let lab = Lab::new();
+    lab.file("a", crawl(91, 80).concat());
+    lab
+}
+
+#[test]
+fn a_wrong_field_is_mended_by_the_advice() {
+    let lab = Lab::new();
+    lab.file(
+        "a",
+        "{\"response_url\":\"http://a.example/\",\"links\":[\"http://b.example/\"]}\n",
+    );
+    lab.run("ingest a --store s").exits(3).says(&[
+        "nothing was read",
+        "a: record 1 at byte 0",
+        "--field url=NAME",
+        "begins anew",
+    ]);
+    lab.run("ingest a --store s --field url=response_url")
+        .exits(0)
+        .says(&["1 record, 1 link, 2 new pages"]);
+    let whole = straight(&lab, "--field url=response_url");
+    assert!(lab.snapshot("s") == whole);
+    // Now the store has pages, and its settings are fixed.
+    lab.run("ingest a --store s --field url=url")
+        .exits(2)
+        .says(&[
+            "--field url=response_url, not url=url",
+            "made with: --damping 0.85",
+        ]);
+}
+
+#[test]
+fn a_wrong_format_is_forgotten() {
+    let lab = lab();
+    lab.run("ingest a --format warc --store s").exits(3).says(&[
+        "nothing was read",
+        "record 1 at byte 0",
+        "Without --format",
+        "cashrank inspect a",
+    ]);
+    lab.run("ingest a --store s").exits(0);
+    assert!(lab.snapshot("s") == straight(&lab, ""));
+    lab.run("verify --deep --store s").exits(0);
+}
+
+#[test]
+fn a_scope_that_matches_nothing_is_not_locked_in() {
+    let lab = lab();
+    lab.run("ingest a --scope host:nothing.example --store s")
+        .exits(3)
+        .says(&["nothing was read", "--scope host:nothing.example"]);
+    // Said again it is no success either.
+    lab.run("ingest a --scope host:nothing.example --store s")
+        .exits(3)
+        .says(&["nothing was read"]);
+    lab.run("ingest a --store s").exits(0);
+    assert!(lab.snapshot("s") == straight(&lab, ""));
+}
+
+#[test]
+fn a_store_without_pages_takes_all_settings() {
+    let lab = lab();
+    lab.file("none", "");
+    lab.run("ingest none --correction --damping 0.5 --store s")
+        .exits(3)
+        .says(&["none is empty"]);
+    lab.run("ingest a --damping 0.7 --store s").exits(0);
+    assert!(lab.snapshot("s") == straight(&lab, "--damping 0.7"));
+    lab.run("ingest none --store t").exits(3);
+    lab.run("ingest a --correction --store t").exits(0);
+    lab.run("verify --deep --store t").exits(0);
+    lab.run("ingest a --correction --store u").exits(0);
+    assert!(lab.snapshot("t") == lab.snapshot("u"));
+}
+
+#[test]
+fn a_web_page_leaves_no_store_behind() {
+    let lab = Lab::new();
+    lab.file("page.html", "<!doctype html><a href=\"http://x/\">x</a>");
+    lab.run("ingest page.html --store s")
+        .exits(2)
+        .says(&["page.html", "HTML"]);
+    assert_eq!(lab.names(), ["page.html"]);
+}
+
+/// Bytes that no text holds are no names, whatever --format says: a file is refused at once, of a stream the lines
+/// that hold them.
+#[test]
+fn binary_noise_is_no_graph() {
+    let lab = Lab::new();
+    let noise = b"a\tb\n\x01a\tb\x02\n\x7fELF\tx\nfine\tname\n".to_vec();
+    lab.file("noise", &noise[4..]);
+    for format in ["adjacency", "edges"] {
+        lab.run(&format!("ingest noise --format {format} --store none"))
+            .exits(2)
+            .says(&["noise: line 1, byte 0", "control byte (0x01)", format]);
+        assert!(!lab.path("none").exists());
+        let line = format!("ingest - --format {format} --store {format}");
+        lab.feed(&line, &noise).exits(3).says(&[
+            "record 2 at byte 4",
+            "control byte (0x01) at byte 1",
+            "control byte (0x7f) at byte 1",
+        ]);
+        let stat = lab.stat(format);
+        assert_eq!((&stat["pages"], &stat["skipped"]), (&4.into(), &2.into()));
+    }
+}
+
+/// Bytes that a sender was told are safe are not forgotten with the settings.
+#[test]
+fn a_spooled_stream_keeps_its_settings() {
+    let lab = Lab::new();
+    let line = "{\"response_url\":\"http://a.example/\",\"links\":[]}\n";
+    let mut running = lab.start("ingest - --spool --ack acked --store s");
+    running.write(line.repeat(10).as_bytes());
+    crate::support::await_that("it is acknowledged", || {
+        std::fs::read_to_string(lab.path("acked")).is_ok_and(|text| text.trim() != "0")
+    });
+    assert!(running.kill());
+    lab.feed("ingest - --spool --store s --field url=response_url", b"")
+        .exits(2)
+        .says(&["--field not given, not url=response_url"]);
+}
