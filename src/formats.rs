@@ -1,6 +1,6 @@
 //! The formats by name, and a guess from an input's first bytes.
 //!
-//! A format is a decoder and an [`Announcement`] in one file of `decode`, and one line of the table below: names,
+//! A format is a decoder and an announcement in one file of `decode`, and one line of the table below: names,
 //! help, completions and messages are made from it.
 
 use std::str::FromStr;

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// From the ground up. What a room takes of another it takes from below; so there are no circles.
-const LADDER: [&str; 30] = [
+const LADDER: &[&str] = &[
     "model", "codec", "threads", "disk", "url", "rules", // words, numbers, bytes
     "rows", "engine", "memory", // applying
     "decode", "source", "batch", "cza", "formats", "order", // reading
     "store", "metrics", "settle", "local", "snapshot", "schedule", // keeping, ranking
     "pipeline", "session", "ingest", // the run
-    "inspect", "check", "sim", "frontier", "serve", // around it
+    "inspect", "check", "sim", // around it
     "fuzz",
 ];
 
@@ -84,9 +84,9 @@ fn no_room_uses_one_above_it() {
             .to_str()
             .unwrap()
             .trim_end_matches(".rs");
-        // The root, the binary, and fuzz targets, which stand beside what they test.
-        let is_apart = ["lib", "main", "cli", "ladder"].contains(&room);
-        if is_apart || inner.to_str().unwrap().contains("fuzz") {
+        // The root, the binary, members of the workspace, and what stands beside what it tests.
+        let is_apart = ["lib", "main", "cli", "crates", "ladder"].contains(&room);
+        if is_apart || inner.to_str().unwrap().contains("fuzz") || inner.ends_with("tests.rs") {
             continue;
         }
         let Some(here) = step(room) else {

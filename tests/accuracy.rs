@@ -11,7 +11,7 @@ use cashrank::engine::{Config, Engine, InMemory, SelfLinks};
 use cashrank::sim::graph::GraphBuilder;
 use cashrank::sim::pagerank::{Options, iterate, pagerank};
 
-mod common;
+use crate::common;
 #[path = "../tools/bfs_order/order.rs"]
 mod order;
 #[path = "accuracy/settled.rs"]

@@ -2,10 +2,8 @@
 //! happened to: for every kind of input that can be gone on with, with delays drawn from a seed at every hand-over
 //! between threads ([`Job::delays`]).
 
-#[path = "common/crawl.rs"]
-mod crawl;
-#[path = "common/pack.rs"]
-mod pack;
+use crate::crawl;
+use crate::pack;
 
 use std::io::Cursor;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 //! windows and ranks. Expected values come from formulas (derived in comments) or from
 //! `reference.rs`, a second engine written from the definitions alone.
 
-mod common;
+use crate::common;
 
 #[path = "engine/certificate.rs"]
 mod certificate;

@@ -1,12 +1,9 @@
 //! Passes that apply what one before kept (`--replay-disk`) give the same bytes as passes that read the
 //! files again, whatever stops them and whatever becomes of what was kept.
 
-#[path = "common/crawl.rs"]
-mod crawl;
-#[path = "common/disk.rs"]
-mod disk;
-#[path = "common/pack.rs"]
-mod pack;
+use crate::crawl;
+use crate::disk;
+use crate::pack;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,7 @@
 //! Files that are read again (`--repeat`) and change meanwhile: that is noticed before anything of
 //! the change is made durable.
 
-#[path = "common/crawl.rs"]
-mod crawl;
+use crate::crawl;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,12 +1,8 @@
 //! Kept rows: what a store says of pages' links is what its input says, read apart from it, whatever
 //! checkpoints, failures and compactions there were on the way; and where they cannot be kept, that is said.
 
-#[path = "common/crawl.rs"]
-mod crawl;
-#[path = "common/disk.rs"]
-mod disk;
-#[path = "common/pack.rs"]
-mod pack;
+use crate::crawl;
+use crate::disk;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;

@@ -1,14 +1,14 @@
 //! Snapshots as files: the golden sample reads as its graph's closed form says and is what the
 //! program writes today; damage anywhere in a snapshot or a store is found, and never panics.
 //!
-//! `WRITE_SAMPLES=1 cargo test --test snapshot` (twice: the bad are made of the good) writes the golden files anew, after a wanted change
-//! of the format.
+//! `WRITE_SAMPLES=1 cargo test --test library snapshot` (twice: the bad are made of the good) writes the golden files
+//! anew, after a wanted change of the format.
 
-mod common;
+use crate::common;
 
-#[path = "snapshot"]
-mod snapshot {
-    mod damage;
-    mod golden;
-    pub mod make;
-}
+#[path = "snapshot/damage.rs"]
+mod damage;
+#[path = "snapshot/golden.rs"]
+mod golden;
+#[path = "snapshot/make.rs"]
+mod make;

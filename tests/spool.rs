@@ -5,13 +5,10 @@
 mod again;
 #[path = "spool/broken.rs"]
 mod broken;
-#[path = "common/crawl.rs"]
-mod crawl;
-#[path = "common/disk.rs"]
-mod disk;
+use crate::crawl;
+use crate::disk;
 #[path = "spool/faults.rs"]
 mod faults;
-#[path = "common/pack.rs"]
-mod pack;
+use crate::pack;
 #[path = "spool/support.rs"]
 mod support;

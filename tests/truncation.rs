@@ -1,10 +1,8 @@
 //! An input cut at every byte, and then the whole: the store ends with the bytes of a run that was
 //! never cut.
 
-#[path = "common/crawl.rs"]
-mod crawl;
-#[path = "common/pack.rs"]
-mod pack;
+use crate::crawl;
+use crate::pack;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

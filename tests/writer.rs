@@ -154,7 +154,7 @@ fn a_killed_writer_goes_on_at_its_last_checkpoint() {
     }
     let home = TempDir::new().unwrap();
     let store = home.path().join("store");
-    let name = "a_killed_writer_goes_on_at_its_last_checkpoint";
+    let name = "writer::a_killed_writer_goes_on_at_its_last_checkpoint";
     let mut runs = 0;
     loop {
         let child = Command::new(std::env::current_exe().unwrap())

@@ -1,4 +1,4 @@
-//! The golden sample, good and bad. `WRITE_SAMPLES=1 cargo test --test cza golden` writes the archives anew.
+//! The golden sample, good and bad. `WRITE_SAMPLES=1 cargo test --test library cza::golden` writes the archives anew.
 //!
 //! The expected files are written by hand: `good/cza/*.expected` from the records beside them,
 //! `bad/cza/*.expected` with words of what a reader says.

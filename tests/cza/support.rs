@@ -5,14 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::crawl as random;
 use cashrank::Limits;
 use cashrank::cza::Index;
 use cashrank::formats::Format;
 use cashrank::ingest::{Conversion, Converted, Note, Observer, Standing, convert};
 use cashrank::source::{InputName, SourceOptions};
-
-#[path = "../common/crawl.rs"]
-mod random;
 
 /// Says nothing.
 pub struct Silent;

@@ -7,9 +7,9 @@
 use cashrank::engine::{Config, Engine, Span, WindowPolicy};
 use proptest::prelude::*;
 
-use crate::common::l1;
-use crate::reference::Reference;
-use crate::stream::{Run, config, events};
+use super::common::l1;
+use super::reference::Reference;
+use super::stream::{Run, config, events};
 
 /// Rounding of the reference's floating-point sums, a few pages and some dozen rows.
 const SLACK: f64 = 1e-12;
@@ -66,7 +66,7 @@ fn nearest(run: &Run, reference: &Reference, chosen: u64) -> Result<(), TestCase
         None => 0,
         Some(at) => reference.marks[at as usize].clock,
     };
-    let start = crate::measures::begins(reference, run.engine.config().window, &[]);
+    let start = super::measures::begins(reference, run.engine.config().window, &[]);
     let now = reference.window(0).clock;
     for mark in run
         .engine

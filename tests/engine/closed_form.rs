@@ -3,8 +3,8 @@
 
 use cashrank::engine::Config;
 
-use crate::common::{self, CLIQUE_WITH_TAIL, clique_with_tail, l1, record};
-use crate::stream::Run;
+use super::common::{self, CLIQUE_WITH_TAIL, clique_with_tail, l1, record};
+use super::stream::Run;
 
 /// Replays `graph` and compares. `expected` gets damping, and pages in order of first appearance.
 fn check(graph: &[(&str, &[&str])], expected: impl Fn(f64) -> Vec<f64>) {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cashrank::engine::{Config, Phase};
 
-use crate::common::{CLIQUE_WITH_TAIL, clique_with_tail, l1, record};
-use crate::stream::{Event, Fetch, Run};
+use super::common::{CLIQUE_WITH_TAIL, clique_with_tail, l1, record};
+use super::stream::{Event, Fetch, Run};
 
 /// Rounding of the reference's floating-point sums.
 const SLACK: f64 = 1e-11;

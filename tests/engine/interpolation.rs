@@ -3,9 +3,9 @@
 use cashrank::engine::{Config, Span, WindowPolicy};
 use proptest::prelude::*;
 
-use crate::common::l1;
-use crate::reference::Reference;
-use crate::stream::{Run, config, events};
+use super::common::l1;
+use super::reference::Reference;
+use super::stream::{Run, config, events};
 
 const ENDOWMENT: f64 = (1u64 << 30) as f64;
 

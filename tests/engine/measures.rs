@@ -3,9 +3,9 @@
 use cashrank::engine::{Config, Estimator, Span, WindowPolicy};
 use proptest::prelude::*;
 
-use crate::common::{l1, record};
-use crate::reference::{Reference, Row};
-use crate::stream::{Event, Fetch, Run, config, events};
+use super::common::{l1, record};
+use super::reference::{Reference, Row};
+use super::stream::{Event, Fetch, Run, config, events};
 
 const ENDOWMENT: u128 = 1 << 30;
 

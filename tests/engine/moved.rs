@@ -6,8 +6,8 @@ use cashrank::engine::{Config, Ranking, WindowPolicy};
 use cashrank::metrics::moved::{By, Move, Movers, Standing, Wanted, margin};
 use proptest::prelude::*;
 
-use crate::reference::Reference;
-use crate::stream::{Event, Fetch, Run, config, events};
+use super::reference::Reference;
+use super::stream::{Event, Fetch, Run, config, events};
 
 /// Rounding of the reference's floating-point sums.
 const SLACK: f64 = 1e-12;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::stream::{Event, Fetch};
+use super::stream::{Event, Fetch};
 
 const ENDOWMENT: u128 = 1 << 30;
 const ROUND_MIN: u64 = 1024;

@@ -3,8 +3,8 @@
 use cashrank::engine::{PageId, WindowPolicy, age};
 use proptest::prelude::*;
 
-use crate::reference::{Last, Reference};
-use crate::stream::{Event, Fetch, Run, config, events};
+use super::reference::{Last, Reference};
+use super::stream::{Event, Fetch, Run, config, events};
 
 fn agree(run: &Run, reference: &Reference) -> Result<(), TestCaseError> {
     let ledger = run.engine.ledger();

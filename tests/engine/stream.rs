@@ -7,7 +7,7 @@ use cashrank::decode::{Link, Names, Record};
 use cashrank::engine::{Config, Engine, InMemory, SelfLinks, WindowPolicy};
 use proptest::prelude::*;
 
-use crate::reference::Reference;
+use super::reference::Reference;
 
 /// One record, pages by number.
 #[derive(Debug, Clone)]

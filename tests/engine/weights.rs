@@ -11,7 +11,7 @@ use cashrank::engine::Config;
 use cashrank::rules::{Follow, Rel};
 use proptest::prelude::*;
 
-use crate::common::l1;
+use super::common::l1;
 
 /// A page, and its links: to which page, and `rel` as bits.
 type Web = Vec<(usize, Vec<(usize, u8)>)>;

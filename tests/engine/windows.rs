@@ -3,8 +3,8 @@
 use cashrank::engine::Config;
 use proptest::prelude::*;
 
-use crate::common::record;
-use crate::stream::{Run, config, events};
+use super::common::record;
+use super::stream::{Run, config, events};
 use cashrank::engine::{Span, WindowPolicy};
 
 /// However long the stream, a handful of marks covers it: newest and last but one are always

@@ -26,7 +26,7 @@ fn the_good_sample_reads_as_the_closed_form_says() {
         .map(|l| l.split('\t').collect())
         .collect();
     assert_eq!(lines.len(), pages.len());
-    let formula = crate::common::clique_with_tail(0.85);
+    let formula = super::common::clique_with_tail(0.85);
     for (at, (line, (url, page))) in lines.iter().zip(&pages).enumerate() {
         let importance: f64 = line[1].parse().unwrap();
         let (best, worst) = line[2].split_once("..").unwrap();

@@ -9,8 +9,8 @@ use cashrank::Error;
 use cashrank::ingest::{Job, StandardInput, Stream, ingest};
 use cashrank::store::{DiskFile, RealDisk};
 
-use crate::disk::{Meddled, Over};
-use crate::support::{Lab, Pack, Sender, Watch, crawl, gzip, pack, run};
+use super::disk::{Meddled, Over};
+use super::support::{Lab, Pack, Sender, Watch, crawl, gzip, pack, run};
 
 /// A disk on which no snapshot can be made, as a process sees it that is killed meanwhile.
 struct NoSnapshots;

@@ -5,7 +5,7 @@ use cashrank::ingest::{Every, Job, Stream, ingest};
 use cashrank::store::RealDisk;
 use std::sync::Arc;
 
-use crate::support::{Dice, Lab, Pack, Sender, Watch, crawl, pack, run, verify};
+use super::support::{Dice, Lab, Pack, Sender, Watch, crawl, pack, run, verify};
 
 const PACKS: [Pack; 7] = [
     Pack::Plain,

@@ -11,8 +11,8 @@ use cashrank::Error;
 use cashrank::ingest::{Every, Job, StandardInput, Stream};
 use cashrank::store::{DiskFile, RealDisk, Told, spool_standing};
 
-use crate::disk::{Meddled, Over};
-use crate::support::{Lab, Sender, crawl, run, run_on, verify};
+use super::disk::{Meddled, Over};
+use super::support::{Lab, Sender, crawl, run, run_on, verify};
 
 /// A stream that broke off, with much of it in several segments.
 fn broken(lab: &Lab) -> (Sender, Job) {

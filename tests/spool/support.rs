@@ -13,9 +13,9 @@ use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::{Disk, RealDisk, SpoolOptions, Told};
 use tempfile::TempDir;
 
-pub use crate::crawl::{Dice, crawl};
-pub use crate::pack::gzip;
-use crate::pack::zstandard;
+pub use super::crawl::{Dice, crawl};
+pub use super::pack::gzip;
+use super::pack::zstandard;
 
 /// How a stream is packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

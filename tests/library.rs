@@ -1,0 +1,68 @@
+//! The tests of the library, in one program: linking it once takes a fraction of the time of linking each.
+//!
+//! `cargo test --test library engine` runs a part.
+
+mod common;
+#[path = "common/crawl.rs"]
+mod crawl;
+#[path = "common/disk.rs"]
+mod disk;
+#[path = "common/pack.rs"]
+mod pack;
+
+#[path = "accuracy.rs"]
+mod accuracy;
+#[path = "again.rs"]
+mod again;
+#[path = "crawlers.rs"]
+mod crawlers;
+#[path = "cza.rs"]
+mod cza;
+#[path = "decode.rs"]
+mod decode;
+#[path = "delays.rs"]
+mod delays;
+#[path = "engine.rs"]
+mod engine;
+#[path = "html.rs"]
+mod html;
+#[path = "kept.rs"]
+mod kept;
+#[path = "pagerank.rs"]
+mod pagerank;
+#[path = "replay.rs"]
+mod replay;
+#[path = "rows.rs"]
+mod rows;
+#[path = "sim.rs"]
+mod sim;
+#[path = "snapshot.rs"]
+mod snapshot;
+#[path = "source.rs"]
+mod source;
+#[path = "spool.rs"]
+mod spool;
+#[path = "truncation.rs"]
+mod truncation;
+#[path = "url.rs"]
+mod url;
+#[path = "warc.rs"]
+mod warc;
+#[path = "writer.rs"]
+mod writer;
+
+/// A file that is in no program would be tested by nobody.
+#[test]
+fn all_tests_are_run() {
+    let tests = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    for entry in std::fs::read_dir(&tests).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let program = ["cli.rs", "formats.rs", "library.rs"].contains(&name.as_str());
+        let part = format!("#[path = \"{name}\"]");
+        let text = include_str!("library.rs");
+        assert!(
+            !name.ends_with(".rs") || program || text.contains(&part),
+            "{name}"
+        );
+    }
+}
