@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use cashrank::Limits;
 use cashrank::ingest::{Job, Note, Observer, Standing, ingest};
-use cashrank::snapshot::{RANK_BYTES, publish};
+use cashrank::snapshot::{Making, RANK_BYTES, publish};
 use cashrank::source::InputName;
 use cashrank::store::rows::KeepRows;
 use cashrank::store::{Opened, RealDisk, Settings, Store, checkpoint, open_view};
@@ -68,7 +68,13 @@ fn store(c: &mut Criterion) {
     group.bench_function("snapshot", |b| {
         b.iter(|| {
             let view = open_view(&RealDisk, &folder.join("store")).expect("opens");
-            let (_, info) = publish(&RealDisk, &view, 1, RANK_BYTES).expect("is published");
+            let making = Making {
+                keep: 1,
+                rank_bytes: RANK_BYTES,
+                settle: None,
+            };
+            let published = publish(&RealDisk, &view, &making).expect("is published");
+            let (_, info) = published.expect("nobody stops it");
             assert_eq!(info.pages, PAGES);
         });
     });

@@ -17,7 +17,7 @@ use cashrank::ingest::{
 };
 use cashrank::memory::{Need, available, human};
 use cashrank::rules::Follow;
-use cashrank::snapshot::{KEEP, RANK_BYTES};
+use cashrank::snapshot::{KEEP, RANK_BYTES, SETTLE_UNTIL};
 use cashrank::source::InputName;
 use cashrank::store::rows::KeepRows;
 use cashrank::store::{RealDisk, Settings, SpoolOptions, Unverified, fixed_settings_of};
@@ -40,7 +40,7 @@ Examples:
   cashrank ingest - --store ranks --spool --ack acked <pipe
   cashrank ingest graph.tsv.gz --store ranks --format adjacency --repeat 20
   crawler --log - | cashrank ingest - --store ranks --snapshot-every 60s --serve 127.0.0.1:8642
-  cashrank ingest crawl.cza --store ranks --correction --repeat 50 --until 1e-4
+  cashrank ingest crawl.cza --store ranks --settle 1e-4
 The same command again goes on where the last one was stopped. Files that the store has read are passed over, known by
 what they hold; others are added: a day's file needs no other command. A higher --repeat goes on from there. Settings not
 given are those of the store.
@@ -90,9 +90,8 @@ pub struct Args {
     /// With --window auto: how far back it may begin, in turnovers, like 3, or of fetch time, like 90d.
     #[arg(long, value_name = "T", value_parser = parsed::<Span>)]
     max_age: Option<Span>,
-    /// Keep a correction ledger: 24 bytes a page more, and far closer where inputs are read several
-    /// times (--repeat). With --window auto, the better certificate of the two decides.
-    #[arg(long)]
+    /// Stores that were begun with a correction ledger go on with it.
+    #[arg(long, hide = true)]
     correction: bool,
     /// Read the inputs so many times.
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -107,6 +106,14 @@ pub struct Args {
     /// there, whichever is less; else as before].
     #[arg(long, value_name = "SIZE|none", value_parser = size_or_none)]
     keep_rows: Option<u64>,
+    /// Settle importance over the kept links before each snapshot, until it is certified to be within EPS of PageRank
+    /// (L1). none: importance is what one reading of the crawl gives. With a --window or --max-age it is that window's [default:
+    /// 0.01].
+    #[arg(long, value_name = "EPS|none", value_parser = eps_or_none)]
+    settle: Option<Bound>,
+    /// Settle for so long at most: the snapshot then has the bound that was reached.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    settle_time: Option<Duration>,
     /// With --repeat: end with the first pass after which the certified bound on the L1 error is EPS or
     /// less.
     #[arg(long, value_name = "EPS", requires = "repeat")]
@@ -248,7 +255,7 @@ fn format(text: &str) -> Result<FormatArg, String> {
     parsed::<Format>(text).map(|format| FormatArg(Some(format)))
 }
 
-fn time(text: &str) -> Result<Duration, String> {
+pub(super) fn time(text: &str) -> Result<Duration, String> {
     match every(text) {
         Ok(Every::Time(time)) => Ok(time),
         _ => Err(format!("{text:?}: a time like 1s, 5m or 1h")),
@@ -263,7 +270,20 @@ fn size_or_none(text: &str) -> Result<u64, String> {
     }
 }
 
-fn every(text: &str) -> Result<Every, String> {
+/// A bound to settle to; `None`: don't.
+#[derive(Clone, Copy)]
+struct Bound(Option<f64>);
+
+fn eps_or_none(text: &str) -> Result<Bound, String> {
+    match text {
+        "none" => Ok(Bound(None)),
+        _ => super::settle::bound(text)
+            .map(|bound| Bound(Some(bound)))
+            .map_err(|what| format!("{what}; or none")),
+    }
+}
+
+pub(super) fn every(text: &str) -> Result<Every, String> {
     let wrong =
         || format!("{text:?}: a number of records like 50000, or a time like 60s, 5m or 1h");
     let (number, seconds) = match text.strip_suffix(['s', 'm', 'h']) {
@@ -405,6 +425,8 @@ impl Args {
                 .replay_disk
                 .unwrap_or_else(|| REPLAY_BYTES.min(free_bytes(&self.store) / 2)),
             keep_rows: self.keep_rows(),
+            settle: self.settle.map_or(Some(SETTLE_UNTIL), |bound| bound.0),
+            settle_time: self.settle_time,
             until: self.until,
             complete: self.complete,
             strict: self.strict,
@@ -674,6 +696,19 @@ impl Observer for Talk {
             Note::RowsGivenUp { reason } => format!(
                 "the links of pages are kept no more: {reason}; all else goes on as without them"
             ),
+            Note::Settling { progress } => {
+                if let Some(bar) = &self.bar {
+                    bar.set_message(super::settle::standing(progress));
+                    bar.tick();
+                }
+                return;
+            }
+            Note::NotSettled { need, room } => format!(
+                "the snapshot is not settled: that takes {} of memory, and {} are left beside the ingest; \
+                 `cashrank settle --store DIR` does it when the ingest is over",
+                human(need),
+                human(room)
+            ),
             Note::Bound { pass, bound: found } => format!("pass {pass}: {}", accuracy(found)),
             Note::Withheld { unverified } => withheld(unverified),
             Note::Published { path, info } if info.pages == 0 => {
@@ -864,7 +899,7 @@ pub(super) fn dropped_links(now: &Counters, before: &Counters) -> Vec<String> {
     some_of(&dropped)
 }
 
-fn withheld(unverified: &Unverified) -> String {
+pub(super) fn withheld(unverified: &Unverified) -> String {
     format!(
         "no further snapshot published: {} could not be verified from record {} on; --accept-unverified \
          publishes all the same",
@@ -902,6 +937,7 @@ fn summary_json(outcome: &Outcome, seconds: f64) -> serde_json::Value {
         "pages_fit": outcome.fits,
         "turnovers": snapshot.map(|(_, info)| info.turnovers),
         "bound_l1": snapshot.and_then(|(_, info)| info.bound_l1()),
+        "settled": snapshot.and_then(|(_, info)| info.window.settled),
         "snapshot": snapshot.map(|(path, _)| path.display().to_string()),
     })
 }

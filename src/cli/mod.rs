@@ -20,6 +20,7 @@ mod rank;
 mod rules;
 #[cfg(feature = "serve")]
 mod serve;
+mod settle;
 mod simulate;
 mod snapshots;
 mod stat;
@@ -61,6 +62,7 @@ enum Command {
     Inspect(inspect::Args),
     Order(order::Args),
     Next(Box<next::Args>),
+    Settle(settle::Args),
     Top(top::Args),
     Rank(rank::Args),
     Links(links::Args),
@@ -97,6 +99,7 @@ pub fn main() -> ExitCode {
         Command::Inspect(args) => args.run(),
         Command::Order(args) => args.run(),
         Command::Next(args) => args.run(),
+        Command::Settle(args) => args.run(),
         Command::Top(args) => args.run(),
         Command::Rank(args) => args.run(),
         Command::Links(args) => args.run(),

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use cashrank::engine::PageId;
+use cashrank::metrics::moved::is_certainly_above;
 use cashrank::snapshot::{Ranked, Snapshot};
 use cashrank::store::RealDisk;
 use cashrank::url;
@@ -15,7 +16,9 @@ use super::snapshots::SnapshotArg;
 #[command(after_help = "\
 Example:
   cashrank rank https://example.org/ https://example.org/about --store ranks
-The percentile is the share of pages, in percent, that do not rank higher.")]
+  cashrank rank https://example.org/a https://example.org/b --store ranks
+The percentile is the share of pages, in percent, that do not rank higher. Of several pages it says which is certainly \
+more important: where they differ by more than the certified bound allows both to be off.")]
 pub struct Args {
     /// URLs (put in canonical form first) or opaque names.
     #[arg(value_name = "URL", required = true)]
@@ -38,6 +41,8 @@ struct Answer<'a> {
     percentile: Option<f64>,
     visits: Option<u64>,
     last_fetch: Option<String>,
+    /// Those of the other pages asked for that are certainly less important.
+    certainly_above: Vec<&'a str>,
 }
 
 impl Args {
@@ -51,6 +56,8 @@ impl Args {
             };
             answers.push(answer(url, page, snapshot.info().pages));
         }
+        let bound = snapshot.info().bound_l1();
+        compare(&mut answers, bound);
         let unknown = answers.iter().any(|answer| !answer.known);
         print(|out| {
             for answer in &answers {
@@ -60,6 +67,9 @@ impl Args {
                 } else {
                     write_plain(out, answer)?;
                 }
+            }
+            if !self.json {
+                write_certain(out, &answers)?;
             }
             Ok(())
         })?;
@@ -107,7 +117,47 @@ fn answer(url: &str, page: Option<Ranked>, pages: u64) -> Answer<'_> {
         last_fetch: page
             .and_then(|page| page.last_fetch)
             .map(|at| time(Some(at))),
+        certainly_above: Vec::new(),
     }
+}
+
+/// Says of each page which others are certainly less important.
+fn compare(answers: &mut [Answer<'_>], bound: Option<f64>) {
+    let pages: Vec<(&str, Option<f64>)> = answers
+        .iter()
+        .map(|answer| (answer.url, answer.importance))
+        .collect();
+    for answer in answers {
+        let Some(importance) = answer.importance else {
+            continue;
+        };
+        let others = pages.iter().filter(|(_, other)| {
+            other.is_some_and(|other| is_certainly_above(importance, other, bound))
+        });
+        answer.certainly_above = others.map(|(url, _)| *url).collect();
+    }
+}
+
+/// Of the pages that are known, one line for each two that follow one another in importance.
+fn write_certain(out: &mut dyn Write, answers: &[Answer<'_>]) -> anyhow::Result<()> {
+    let mut known: Vec<&Answer<'_>> = answers.iter().filter(|answer| answer.known).collect();
+    known.sort_by_key(|answer| answer.rank);
+    for two in known.windows(2) {
+        let (upper, lower) = (two[0], two[1]);
+        match upper.certainly_above.contains(&lower.url) {
+            true => writeln!(
+                out,
+                "{} is certainly more important than {}",
+                upper.url, lower.url
+            )?,
+            false => writeln!(
+                out,
+                "{} and {}: not certain which is more important",
+                upper.url, lower.url
+            )?,
+        }
+    }
+    Ok(())
 }
 
 fn write_plain(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {

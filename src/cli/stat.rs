@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use cashrank::engine::Estimator;
+use cashrank::engine::{Effort, Estimator};
 use cashrank::memory::{Need, human};
 use cashrank::rows::Rows;
 use cashrank::snapshot::Snapshot;
@@ -46,6 +46,8 @@ struct Stat {
     window_mark: u64,
     /// Importance is read from the correction ledger.
     correction: bool,
+    /// What settling took, if importance was settled over the kept links.
+    settled: Option<Effort>,
     /// Absent where each page has its own.
     window_turnovers: Option<f64>,
     estimator: Estimator,
@@ -149,6 +151,7 @@ fn stat(
         window: info.window.policy.to_string(),
         window_mark: info.window.mark,
         correction: info.window.correction,
+        settled: info.window.settled,
         window_turnovers: info.window.turnovers,
         estimator: info.window.estimator,
         measures: info.measures,
@@ -355,6 +358,15 @@ fn disk_said(disk: &Disk) -> String {
 
 /// The window, and what is read from it.
 fn window(stat: &Stat) -> String {
+    if let Some(effort) = stat.settled {
+        return format!(
+            "none: settled over the kept links ({}, {} sweeps, {:.2} x all {} links)",
+            stat.estimator,
+            effort.sweeps,
+            effort.links_touched as f64 / effort.links.max(1) as f64,
+            thousands(effort.links)
+        );
+    }
     let from = match stat.window_mark {
         0 if stat.correction => ", from the correction ledger".into(),
         0 => String::new(),

@@ -77,6 +77,31 @@ pub struct Certificate {
     pub distributed_l1: Option<f64>,
 }
 
+/// What settling took.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Effort {
+    /// The bound on the L1 error that was asked for.
+    pub until: f64,
+    /// Whether it was reached; if not, time was up, or numbers of 64 bits resolve no more.
+    pub reached: bool,
+    /// Sweeps over the kept rows.
+    pub sweeps: u64,
+    /// Links over which something was handed on.
+    pub links_touched: u64,
+    /// Links that the rows hold.
+    pub links: u64,
+}
+
+/// Estimates of all pages that were made elsewhere, with a certificate of their own.
+pub(crate) trait Settled {
+    /// What is certain of them.
+    fn certificate(&self) -> Certificate;
+    /// What they took.
+    fn effort(&self) -> Effort;
+    /// (received, distributed) of `len` pages from `first` on.
+    fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>);
+}
+
 /// Which of a snapshot's two estimates is its importance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -118,6 +143,9 @@ pub struct Window {
     /// It is no window: the correction ledger had the better certificate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub correction: bool,
+    /// It is no window: importance was settled over the kept links, the latest of every page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled: Option<Effort>,
     /// Turnovers of today's supply that it spans; absent where each page has its own.
     pub turnovers: Option<f64>,
     /// The importance to use.
@@ -162,6 +190,8 @@ pub struct Estimation<'p> {
     base: Mark,
     /// If importance is read from the correction ledger.
     corrected: Option<Corrected>,
+    /// Or from what was settled.
+    settled: Option<&'p dyn Settled>,
     /// G where the window begins, if it keeps measures.
     start: u128,
 }
@@ -176,6 +206,37 @@ struct Now {
 }
 
 impl<'p> Estimation<'p> {
+    /// Takes importance from what was settled.
+    pub(crate) fn settled(
+        past: &'p dyn Past,
+        config: &'p Config,
+        settled: &'p dyn Settled,
+    ) -> Estimation<'p> {
+        let totals = *past.totals();
+        Estimation {
+            past,
+            config,
+            now: Now {
+                totals,
+                clock: totals.clock,
+                virtual_received: totals.virtual_received,
+            },
+            window: Window {
+                policy: config.window,
+                mark: 0,
+                correction: false,
+                settled: Some(settled.effort()),
+                turnovers: None,
+                estimator: config.estimator(),
+                certificate: Some(settled.certificate()),
+            },
+            base: Mark::default(),
+            corrected: None,
+            settled: Some(settled),
+            start: 0,
+        }
+    }
+
     /// Reads the cells and marks, and chooses the window by the policy.
     pub fn begin(past: &'p dyn Past, config: &'p Config) -> Result<Estimation<'p>> {
         let totals = *past.totals();
@@ -225,6 +286,7 @@ impl<'p> Estimation<'p> {
                     policy,
                     mark: 0,
                     correction: false,
+                    settled: None,
                     turnovers,
                     estimator: Estimator::Distributed,
                     certificate: None,
@@ -239,6 +301,7 @@ impl<'p> Estimation<'p> {
             window,
             base,
             corrected: None,
+            settled: None,
             start,
         };
         if let Some(corrected) = Corrected::find(past)? {
@@ -319,7 +382,7 @@ impl<'p> Estimation<'p> {
         let since_clock = self.now.clock - self.base.totals.clock;
         let virtual_each =
             (self.now.virtual_received - self.base.totals.virtual_received) as f64 / pages;
-        if self.corrected.is_some() {
+        if self.corrected.is_some() || self.settled.is_some() {
             return Ok(Scale::Corrected);
         }
         let policy = self.window.policy;
@@ -468,6 +531,9 @@ impl<'p> Pages<'p> {
             corrected::read(*past, first, cells.len(), &mut self.cells)?;
             corrected.estimates(&self.cells, &mut self.corrected);
         }
+        if let Some(settled) = self.estimation.settled {
+            settled.read(first, cells.len(), &mut self.corrected);
+        }
         self.cash.clear();
         let pages = cells.iter().zip(0..);
         self.cash.extend(pages.map(|(cell, at)| {
@@ -570,7 +636,7 @@ enum Scale {
     Even {
         each: f64,
     },
-    /// The correction ledger has shares.
+    /// The shares were found elsewhere.
     Corrected,
     Window {
         clock: f64,
@@ -673,6 +739,7 @@ fn best_window(
         policy: config.window,
         mark: mark.number,
         correction: false,
+        settled: None,
         turnovers: Some(
             (now.clock - mark.totals.clock) as f64 / (now.totals.supply() as f64).max(1.0),
         ),

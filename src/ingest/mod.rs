@@ -67,6 +67,11 @@ pub struct Job {
     pub replay_bytes: u64,
     /// Whether the links of pages are kept in the store.
     pub keep_rows: KeepRows,
+    /// Settle importance to this bound on the L1 error before a snapshot, where the links are kept and no window is
+    /// asked for; `None`: never.
+    pub settle: Option<f64>,
+    /// Settle for so long at most.
+    pub settle_time: Option<Duration>,
     /// Leave out passes once the certified bound on the L1 error is so low.
     pub until: Option<f64>,
     /// Visit the nodes known as targets only at the end of each pass.
@@ -115,6 +120,8 @@ impl Job {
             repeat: 1,
             replay_bytes: REPLAY_BYTES,
             keep_rows: KeepRows::Usual(ROWS_BYTES),
+            settle: Some(crate::snapshot::SETTLE_UNTIL),
+            settle_time: None,
             until: None,
             complete: false,
             leave_unfinished: false,
@@ -382,6 +389,18 @@ pub enum Note<'a> {
     Withheld {
         /// From where on.
         unverified: &'a crate::store::Unverified,
+    },
+    /// Nothing is read any more, and importance is being settled.
+    Settling {
+        /// How far it is.
+        progress: &'a crate::settle::Progress,
+    },
+    /// A snapshot was not settled, for want of memory.
+    NotSettled {
+        /// Bytes that it would have taken.
+        need: u64,
+        /// Bytes that there were.
+        room: u64,
     },
     /// A snapshot was published.
     Published {

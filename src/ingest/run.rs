@@ -228,7 +228,8 @@ impl Run<'_> {
         self.replay.remove();
         self.checkpoint()?;
         self.final_snapshot()?;
-        Ok(self.outcome(false, false))
+        let stopped = self.progress.unverified.is_none() && self.owes_snapshot();
+        Ok(self.outcome(false, stopped))
     }
 
     fn stop(mut self) -> Result<Outcome> {

@@ -13,7 +13,7 @@ use crate::disk::{Disk, RealDisk};
 use crate::engine::{Config, Counters, Engine};
 use crate::model::{Limits, Names, Parsed, Record, What};
 use crate::rules::InputRules;
-use crate::snapshot::{self, Info, RANK_BYTES};
+use crate::snapshot::{self, Info, Making, RANK_BYTES, SETTLE_UNTIL, Settle};
 use crate::store::rows::{KeepRows, ROWS_BYTES, Standing};
 use crate::store::{Opened, Progress, Settings, Store, checkpoint, settings_of};
 use crate::{Error, Result};
@@ -32,6 +32,9 @@ pub struct Options {
     pub keep_rows: KeepRows,
     /// How the names of pages are read.
     pub names: Names,
+    /// Settle importance to this bound on the L1 error before a snapshot, where rows are kept and no window is asked
+    /// for; `None`: never.
+    pub settle: Option<f64>,
     /// Snapshots to keep, the newest; 0: all.
     pub keep_snapshots: usize,
     /// Memory for the ranks of a snapshot, in bytes; more pages take a temporary file.
@@ -47,6 +50,7 @@ impl Default for Options {
             limits: Limits::default(),
             keep_rows: KeepRows::Usual(ROWS_BYTES),
             names: Names::Url,
+            settle: Some(SETTLE_UNTIL),
             keep_snapshots: 0,
             rank_bytes: RANK_BYTES,
         }
@@ -268,8 +272,14 @@ impl Writer {
             )));
         }
         let view = self.engine.archive().view()?;
-        let (keep, rank_bytes) = (self.options.keep_snapshots, self.options.rank_bytes);
-        let published = snapshot::publish(&*self.disk, &view, keep, rank_bytes)?;
+        let settle = self.options.settle.map(Settle::until);
+        let making = Making {
+            keep: self.options.keep_snapshots,
+            rank_bytes: self.options.rank_bytes,
+            settle: settle.filter(|_| snapshot::is_settled(view.settings())),
+        };
+        let published = snapshot::publish(&*self.disk, &view, &making)?;
+        let published = published.ok_or_else(|| Error::Refused("settling was stopped".into()))?;
         self.release_rows()?;
         Ok(published)
     }

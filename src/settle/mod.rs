@@ -77,7 +77,7 @@ mod ledger;
 mod tests;
 mod worth;
 
-use crate::engine::{Certificate, certify, ratio_up};
+use crate::engine::{self, Certificate, Effort, certify, ratio_up};
 use crate::rows::Rows;
 use crate::{Error, Result};
 use ledger::Ledger;
@@ -146,8 +146,31 @@ pub struct Settled {
     pub progress: Progress,
     /// What is certain of it.
     pub certificate: Certificate,
-    /// Whether the bound asked for was reached.
+    /// The bound asked for.
+    pub until: f64,
+    /// Whether it was reached.
     pub reached: bool,
+}
+
+impl engine::Settled for Settled {
+    fn certificate(&self) -> Certificate {
+        self.certificate
+    }
+
+    fn effort(&self) -> Effort {
+        Effort {
+            until: self.until,
+            reached: self.reached,
+            sweeps: self.progress.sweeps,
+            links_touched: self.progress.links_touched,
+            links: self.progress.links,
+        }
+    }
+
+    fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) {
+        out.clear();
+        out.extend(self.estimates(first, len));
+    }
 }
 
 impl Settled {
@@ -223,6 +246,7 @@ pub fn settle(
                 ledger: settling.ledger,
                 progress: settling.progress,
                 certificate,
+                until: options.until,
                 reached,
             }));
         }

@@ -13,6 +13,7 @@ mod moved;
 mod pieces;
 mod ranks;
 mod read;
+mod settling;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -32,7 +33,9 @@ pub use lookup::Lookup;
 pub use moved::{Elapsed, elapsed, moved, same_numbers};
 pub(crate) use read::Columns;
 pub use read::{Ranked, Snapshot};
-pub use write::publish;
+pub(crate) use settling::is_settled;
+pub use settling::{Making, SETTLE_UNTIL, Settle, Watcher};
+pub use write::{Published, publish};
 
 /// Memory for the ranks of a snapshot, in bytes, unless told otherwise: those of 11 M pages.
 pub const RANK_BYTES: u64 = 256 << 20;

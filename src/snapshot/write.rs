@@ -9,29 +9,39 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::kept::thin;
 use super::ranks::{Seen, order};
+use super::settling::{Making, Outcome};
 use super::{COLUMNS, Column, ENTRY, Info, Latest, MAGIC, column};
 use crate::engine::{CHUNK_PAGES, Estimation, PageEstimate, Past};
 use crate::store::{Disk, DiskFile, SNAPSHOTS, View};
 use crate::threads::in_two;
 use crate::{Error, Result};
 
+/// A snapshot's path, and what it says of the run.
+pub type Published = Option<(PathBuf, Info)>;
+
 /// Computes the estimates of a committed state and publishes them as the store's current snapshot:
-/// written aside, synced, renamed; `latest.json` moves last. Of the older ones only the newest
-/// `keep - 1` stay and those that are pinned; `keep` 0: all. Ranking takes some `rank_bytes` of memory; pages that do not fit
-/// are ranked through temporary files of about 6 bytes a page, which go as the ranks come.
-pub fn publish(
-    disk: &dyn Disk,
-    view: &View,
-    keep: usize,
-    rank_bytes: u64,
-) -> Result<(PathBuf, Info)> {
+/// written aside, synced, renamed; `latest.json` moves last. Of the older ones only those that [`Making::keep`] says stay, and
+/// those that are pinned. Ranks that do not fit `rank_bytes` go through temporary
+/// files of about 6 bytes a page. `None`: settling was stopped from outside, and nothing is published.
+pub fn publish(disk: &dyn Disk, view: &View, making: &Making) -> Result<Published> {
+    let config = &view.settings().config;
+    let mut estimation = Estimation::begin(view, config)?;
+    let mut settled = None;
+    if let Some(settle) = &making.settle {
+        match settle.run(view, estimation.window().bound_l1())? {
+            Outcome::Stopped => return Ok(None),
+            Outcome::NotDone => {}
+            Outcome::Done(done) => {
+                estimation = Estimation::settled(view, config, &**settled.insert(done));
+            }
+        }
+    }
     let dir = view.dir().join(SNAPSHOTS);
     let name = format!("{:012}.snapshot", view.counters().records);
     let path = dir.join(&name);
     let aside = path.with_extension("tmp");
-    let seen = Seen::new(view.totals().pages, rank_bytes);
+    let seen = Seen::new(view.totals().pages, making.rank_bytes);
     let mut writer = Writer::create(disk, &aside, seen)?;
-    let estimation = Estimation::begin(view, &view.settings().config)?;
     let measures = writer.blocks(&estimation)?;
     writer.ranks(disk, &path.with_extension("ranks"))?;
     let info = Info::new(view.state(), measures, estimation.window(), view.settings());
@@ -45,8 +55,8 @@ pub fn publish(
         rows: *view.rows_standing(),
     };
     latest.write(disk, view.dir())?;
-    thin(disk, view.dir(), keep)?;
-    Ok((path, info))
+    thin(disk, view.dir(), making.keep)?;
+    Ok(Some((path, info)))
 }
 
 /// Where a packed column is, and what it must hash to.

@@ -18,7 +18,7 @@ fn bound(lab: &Lab, store: &str) -> f64 {
 #[test]
 fn passes_end_when_the_bound_is_low_enough() {
     let lab = lab();
-    let most = "ingest a --store s --correction --repeat 60";
+    let most = "ingest a --store s --correction --settle none --repeat 60";
     let until = |eps: &str| lab.run(&format!("{most} --until {eps}"));
     until("0.1")
         .exits(0)
@@ -38,7 +38,7 @@ fn passes_end_when_the_bound_is_low_enough() {
     for (passes, near) in [(passes, true), (passes - 1, false)] {
         let store = format!("passes{passes}");
         lab.run(&format!(
-            "ingest a --store {store} --correction --repeat {passes}"
+            "ingest a --store {store} --correction --settle none --repeat {passes}"
         ))
         .exits(0);
         assert_eq!(bound(&lab, &store) <= 1e-6, near);
@@ -55,7 +55,7 @@ fn passes_end_when_the_bound_is_low_enough() {
 #[test]
 fn passes_may_not_suffice() {
     let lab = lab();
-    let done = lab.run("ingest a --store s --repeat 3 --until 1e-9 --json");
+    let done = lab.run("ingest a --store s --settle none --repeat 3 --until 1e-9 --json");
     let json = done.exits(0).says(&["pass 2: accuracy"]).json();
     assert!(json["bound_l1"].as_f64().unwrap() > 1e-9);
     assert_eq!(json["records"], 600);

@@ -25,7 +25,7 @@ fn a_small_budget_stops_at_a_checkpoint_and_a_larger_one_goes_on() {
         .exits(3)
         .json();
     let whole = lab
-        .run("ingest a --store whole --json --memory 1T")
+        .run("ingest a --store whole --json --memory 1T --settle none")
         .exits(0)
         .json();
     let pages = whole["pages"].as_u64().unwrap();
@@ -35,7 +35,9 @@ fn a_small_budget_stops_at_a_checkpoint_and_a_larger_one_goes_on() {
     let mut known = 0;
     for share in [3, 2] {
         let budget = budget_for(least + (most - least) / share);
-        let done = lab.run(&format!("ingest a --store cut --memory {budget}"));
+        let done = lab.run(&format!(
+            "ingest a --store cut --memory {budget} --settle none"
+        ));
         done.exits(8).says(&[
             "raise --memory",
             "--limit-pages",
@@ -48,7 +50,7 @@ fn a_small_budget_stops_at_a_checkpoint_and_a_larger_one_goes_on() {
         known = now;
     }
     lab.run(&format!(
-        "ingest a --store cut --memory {}",
+        "ingest a --store cut --memory {} --settle none",
         budget_for(most)
     ))
     .exits(0)
@@ -139,6 +141,7 @@ fn stat_tells_what_going_on_needs() {
         "log",
         "database",
         "buffers",
+        "rows",
         "publishing",
     ];
     let sum: u64 = parts

@@ -1,16 +1,21 @@
 //! When checkpoints and snapshots are made, by number of records or by time, and the snapshot that
 //! is made in the background meanwhile.
 
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Run;
+use crate::engine::Counters;
 use crate::ingest::{Every, Note};
-use crate::snapshot::{self, Info};
+use crate::settle::Progress;
+use crate::snapshot::{self, Making, Published, Settle, Watcher};
 use crate::store::{Place, checkpoint};
 use crate::threads::spawn;
 use crate::{Error, Result};
+
+/// How often people are told how far a snapshot is that is waited for.
+const WATCH: Duration = Duration::from_millis(2);
 
 /// How far the inputs were read: pass, input, place, and the page that a completion has reached.
 pub(super) type Reached = (u32, u64, Place, Option<u64>);
@@ -19,7 +24,11 @@ pub(super) type Reached = (u32, u64, Place, Option<u64>);
 pub(super) struct Publishing {
     generation: u64,
     /// Absent once it was waited for.
-    thread: Option<JoinHandle<Result<(PathBuf, Info)>>>,
+    thread: Option<JoinHandle<Result<Published>>>,
+    /// What settling may take, and who watches it.
+    settle: Option<Settle>,
+    /// What was published before.
+    before: Option<Counters>,
 }
 
 impl Publishing {
@@ -27,7 +36,7 @@ impl Publishing {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    fn wait(&mut self) -> Option<std::thread::Result<Result<(PathBuf, Info)>>> {
+    fn wait(&mut self) -> Option<std::thread::Result<Result<Published>>> {
         self.thread.take().map(JoinHandle::join)
     }
 }
@@ -137,24 +146,82 @@ impl Run<'_> {
         }
         let view = self.engine.archive().view()?;
         let disk = self.disk.clone();
-        let rank_bytes = self.job.rank_bytes;
-        let publish = move || snapshot::publish(&*disk, &view, 0, rank_bytes);
+        let settle = self.settling();
+        let making = Making {
+            keep: 0,
+            rank_bytes: self.job.rank_bytes,
+            settle: settle.clone(),
+        };
+        let publish = move || snapshot::publish(&*disk, &view, &making);
         let thread = spawn("snapshot", publish)?;
+        let now = self.engine.counters().clone();
         self.publishing = Some(Publishing {
             generation: self.engine.archive().generation(),
             thread: Some(thread),
+            settle,
+            before: self.published_at.replace(now),
         });
-        self.published_at = Some(self.engine.counters().clone());
         Ok(())
+    }
+
+    /// How importance is settled before a snapshot, if it is: in the memory that is left.
+    fn settling(&self) -> Option<Settle> {
+        let until = self.job.settle?;
+        if !snapshot::is_settled(&self.job.settings) {
+            return None;
+        }
+        let need = self.memory().0.total();
+        Some(Settle {
+            // Who asks for a lower bound wants it.
+            until: self.job.until.map_or(until, |least| least.min(until)),
+            time: self.job.settle_time,
+            memory: self.budget.bytes.map(|bytes| bytes.saturating_sub(need)),
+            watcher: Arc::new(Watcher::new(self.job.stop.clone())),
+        })
+    }
+
+    /// Tells how far the snapshot in the making is, until it is made.
+    fn watch_publishing(&mut self) {
+        let mut told = Progress::default();
+        while let Some(publishing) = &self.publishing
+            && let Some(settle) = &publishing.settle
+            && !publishing.is_finished()
+        {
+            let progress = settle.watcher.progress();
+            if progress != told {
+                told = progress;
+                self.observer.note(Note::Settling {
+                    progress: &progress,
+                });
+            }
+            std::thread::sleep(WATCH);
+        }
     }
 
     /// Waits for the snapshot in the making, if there is one.
     pub(super) fn finish_publishing(&mut self) -> Result<()> {
-        let Some(done) = self.publishing.take().and_then(|mut p| p.wait()) else {
+        self.watch_publishing();
+        let Some(mut publishing) = self.publishing.take() else {
             return Ok(());
         };
-        let (path, info) = done
-            .map_err(|_| Error::Refused("the snapshot thread failed; please report it".into()))??;
+        let Some(done) = publishing.wait() else {
+            return Ok(());
+        };
+        let done =
+            done.map_err(|_| Error::Refused("the snapshot thread failed; please report it".into()));
+        let Some((path, info)) = done?? else {
+            // It was stopped: it is still owed.
+            self.published_at = publishing.before.take();
+            return Ok(());
+        };
+        if let Some(settle) = &publishing.settle
+            && let Some(need) = settle.watcher.too_large()
+        {
+            self.observer.note(Note::NotSettled {
+                need,
+                room: settle.memory.unwrap_or(u64::MAX),
+            });
+        }
         self.observer.note(Note::Published {
             path: &path,
             info: &info,

@@ -136,6 +136,12 @@ pub struct Wanted {
     pub margin: Option<f64>,
 }
 
+/// Whether the PageRank of a page is certainly above that of another of the same ranking: the two errors together are
+/// at most its bound on the L1 error, for all errors together are.
+pub fn is_certainly_above(importance: f64, other: f64, bound: Option<f64>) -> bool {
+    bound.is_some_and(|bound| importance - other > bound)
+}
+
 /// How far the change of a page can be from that of its PageRank, given the two bounds on the L1 error;
 /// `None`: a bound is not known.
 pub fn margin(left_l1: Option<f64>, right_l1: Option<f64>) -> Option<f64> {

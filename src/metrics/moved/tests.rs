@@ -369,3 +369,14 @@ proptest! {
         prop_assert_eq!(hashed(&by_name.fell), of(&by_number.fell));
     }
 }
+
+/// Of PageRank (0.5, 0.5) a ranking (0.55, 0.45) is 0.1 away: nothing is certain of it with that bound, and with less
+/// the bound would be wrong.
+#[test]
+fn a_page_is_certainly_above_another_beyond_the_bound_alone() {
+    assert!(!is_certainly_above(0.55, 0.45, Some(0.1 + 1e-12)));
+    assert!(is_certainly_above(0.55, 0.45, Some(0.0999)));
+    assert!(!is_certainly_above(0.45, 0.55, Some(0.0)));
+    assert!(!is_certainly_above(0.5, 0.5, Some(0.0)));
+    assert!(!is_certainly_above(1.0, 0.0, None));
+}

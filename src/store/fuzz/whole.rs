@@ -8,7 +8,7 @@ use crate::engine::{Config, EngineState};
 use crate::formats::Format;
 use crate::fuzz::{Bytes, Memory};
 use crate::model::Limits;
-use crate::snapshot::{RANK_BYTES, Ranked, Snapshot, publish};
+use crate::snapshot::{Making, RANK_BYTES, Ranked, Settle, Snapshot, publish};
 use crate::store::rows::KeepRows;
 use crate::store::{
     Disk, Progress, Report, Settings, Store, checkpoint, fill, open_view, settings_of,
@@ -92,7 +92,12 @@ fn sample() -> Result<Sample> {
             checkpoint(&mut engine, &Progress::default())?;
         }
     }
-    publish(&*disk, &engine.archive().view()?, 0, RANK_BYTES)?;
+    let making = Making {
+        keep: 0,
+        rank_bytes: RANK_BYTES,
+        settle: Some(Settle::until(1e-3)),
+    };
+    publish(&*disk, &engine.archive().view()?, &making)?;
     drop(engine);
     let found = look(&disk.copy());
     assert!(found.failed.is_empty(), "{:?}", found.failed);

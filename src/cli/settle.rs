@@ -1,0 +1,159 @@
+//! `cashrank settle`: a closer ranking of what a store holds.
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use cashrank::memory::check_room;
+use cashrank::settle::{BYTES, Progress};
+use cashrank::snapshot::{Info, Making, Published, RANK_BYTES, Settle, Watcher, publish};
+use cashrank::store::{RealDisk, View, open_view};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::common::{Exit, MemoryArg, StoreArg, accuracy, print_json, stop_on_signal, thousands};
+use super::ingest::{time, withheld};
+
+/// Settle the importance of all pages over the links that a store keeps, and publish a snapshot.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  cashrank settle --store ranks --until 1e-6
+  cashrank settle --store ranks --until 1e-9 --settle-time 10m
+No input is read: the links are those that the store keeps (`ingest --keep-rows`), the latest of every page. The \
+snapshot takes the place of one of the same records. It needs 18 bytes of memory a page, and that no ingest is running. Stopped \
+(Ctrl-C) it publishes nothing, and the snapshot before stays; the same command begins again.")]
+pub struct Args {
+    #[command(flatten)]
+    store: StoreArg,
+    /// End when importance is certified to be within EPS of PageRank (L1).
+    #[arg(long, value_name = "EPS", default_value = "1e-6", value_parser = bound)]
+    until: f64,
+    /// End after so long, with the bound that there is then.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    settle_time: Option<Duration>,
+    /// Keep only the newest N snapshots; 0: all.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    keep_snapshots: usize,
+    #[command(flatten)]
+    memory: MemoryArg,
+    /// Print what came of it as one line of JSON on standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A bound on the L1 error: above 0, and less than 2, which is no bound.
+pub(super) fn bound(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(bound) if bound > 0.0 && bound < 2.0 => Ok(bound),
+        _ => Err(format!(
+            "{text:?}: a number above 0 and below 2, like 0.01 or 1e-6"
+        )),
+    }
+}
+
+/// How far a settling is, in a line.
+pub(super) fn standing(progress: &Progress) -> String {
+    format!(
+        "settling: {} sweeps, {:.2} x all links, {}",
+        progress.sweeps,
+        progress.links_touched as f64 / progress.links.max(1) as f64,
+        accuracy(progress.bound)
+    )
+}
+
+impl Args {
+    pub fn run(self) -> anyhow::Result<Exit> {
+        let view = open_view(&RealDisk, &self.store.store)?;
+        if let Some(unverified) = &view.progress().unverified {
+            anyhow::bail!("{}", withheld(unverified));
+        }
+        // Says why there are none, if so.
+        view.rows()?;
+        let pages = view.state().totals.pages;
+        let work = || format!("settling {} pages", thousands(pages));
+        let instead = "settle on a machine with more memory";
+        check_room(self.memory.budget(), pages * BYTES, work, instead)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        stop_on_signal(&stop)?;
+        let started = Instant::now();
+        let watcher = Arc::new(Watcher::new(stop));
+        let published = self.publish(&view, &watcher)?;
+        let seconds = started.elapsed().as_secs_f64();
+        let Some((path, info)) = published else {
+            eprintln!("stopped: nothing was published; the same command begins again");
+            return Ok(Exit::Stopped);
+        };
+        if self.json {
+            return print_json(&serde_json::json!({
+                "pages": info.pages,
+                "bound_l1": info.bound_l1(),
+                "settled": info.window.settled,
+                "seconds": seconds,
+                "snapshot": path.display().to_string(),
+            }));
+        }
+        tell(&info, &path, seconds);
+        Ok(Exit::Done)
+    }
+
+    /// On another thread, while this one shows how far it is.
+    fn publish(&self, view: &View, watcher: &Arc<Watcher>) -> anyhow::Result<Published> {
+        let making = Making {
+            keep: self.keep_snapshots,
+            rank_bytes: RANK_BYTES,
+            settle: Some(Settle {
+                until: self.until,
+                time: self.settle_time,
+                memory: None,
+                watcher: watcher.clone(),
+            }),
+        };
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let style = ProgressStyle::with_template("{spinner} {msg}");
+            let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
+            ProgressBar::new_spinner().with_style(style)
+        });
+        let published = std::thread::scope(|scope| {
+            let publishing = scope.spawn(|| publish(&RealDisk, view, &making));
+            while let Some(bar) = &bar
+                && !publishing.is_finished()
+            {
+                bar.set_message(standing(&watcher.progress()));
+                bar.tick();
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            publishing
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })?;
+        if let Some(bar) = bar {
+            bar.finish_and_clear();
+        }
+        Ok(published)
+    }
+}
+
+fn tell(info: &Info, path: &Path, seconds: f64) {
+    if let Some(effort) = info.window.settled {
+        eprintln!(
+            "settled in {} sweeps and {seconds:.1} s, {:.2} x all {} links",
+            effort.sweeps,
+            effort.links_touched as f64 / effort.links.max(1) as f64,
+            thousands(effort.links)
+        );
+        if !effort.reached {
+            eprintln!(
+                "--until {:e} was not reached: time was up, or numbers of 64 bits resolve no more",
+                effort.until
+            );
+        }
+    }
+    eprintln!(
+        "snapshot {}: {} pages; {}",
+        path.display(),
+        thousands(info.pages),
+        accuracy(info.bound_l1())
+    );
+}

@@ -1,0 +1,145 @@
+//! Settling before a snapshot: whether it is done, who watches it, and what it may take.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::Result;
+use crate::engine::WindowPolicy;
+use crate::rows::PAGES_MAX;
+use crate::settle::{BYTES, Options, Progress, Settled, Watch, settle};
+use crate::store::{Settings, View};
+
+/// The usual bound to settle to.
+pub const SETTLE_UNTIL: f64 = 0.01;
+
+/// How a snapshot is made.
+#[derive(Debug, Clone)]
+pub struct Making {
+    /// Of the older snapshots only the newest `keep - 1` stay; 0: all.
+    pub keep: usize,
+    /// Memory for the ranks, in bytes; pages that do not fit are ranked through temporary files.
+    pub rank_bytes: u64,
+    /// `None`: importance is that of the store's window.
+    pub settle: Option<Settle>,
+}
+
+/// How importance is settled over the links that the store keeps.
+#[derive(Debug, Clone)]
+pub struct Settle {
+    /// The bound on the L1 error to end at.
+    pub until: f64,
+    /// End after so long with the bound that there is then.
+    pub time: Option<Duration>,
+    /// Bytes of memory that it may take; `None`: any.
+    pub memory: Option<u64>,
+    /// Who watches.
+    pub watcher: Arc<Watcher>,
+}
+
+impl Settle {
+    /// To this bound, with nobody to watch and whatever memory it takes.
+    pub fn until(until: f64) -> Settle {
+        Settle {
+            until,
+            time: None,
+            memory: None,
+            watcher: Arc::default(),
+        }
+    }
+}
+
+/// Watches a settling from another thread, and may stop it.
+#[derive(Debug, Default)]
+pub struct Watcher {
+    stop: Arc<AtomicBool>,
+    progress: Mutex<Progress>,
+    /// Bytes that it would have taken, if these were too many.
+    too_large: Mutex<Option<u64>>,
+}
+
+impl Watcher {
+    /// One that stops when `stop` is set: then there is no snapshot.
+    pub fn new(stop: Arc<AtomicBool>) -> Watcher {
+        Watcher {
+            stop,
+            ..Watcher::default()
+        }
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> Progress {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes that settling would have taken, if it was left out because these were too many.
+    pub fn too_large(&self) -> Option<u64> {
+        *self
+            .too_large
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether snapshots of a store with these settings hold settled importance where rows of links are kept: nobody asked for
+/// importance over a period.
+pub(crate) fn is_settled(settings: &Settings) -> bool {
+    settings.config.window == WindowPolicy::Auto && settings.config.max_age.is_none()
+}
+
+/// What became of a settling.
+pub(super) enum Outcome {
+    /// It was stopped from outside.
+    Stopped,
+    /// There are no rows, or there was no memory or time: importance is the window's.
+    NotDone,
+    Done(Box<Settled>),
+}
+
+impl Settle {
+    /// Settles over the rows of a commit, to the bound asked for or that of the `window`, whichever is lower: so what a crawl
+    /// that was read many times has gained is not given away.
+    pub(super) fn run(&self, view: &View, window: Option<f64>) -> Result<Outcome> {
+        let pages = view.state().totals.pages;
+        if view.rows_standing().kept().is_none() || pages > PAGES_MAX {
+            return Ok(Outcome::NotDone);
+        }
+        let bytes = pages * BYTES;
+        if self.memory.is_some_and(|memory| bytes > memory) {
+            let too_large = self.watcher.too_large.lock();
+            *too_large.unwrap_or_else(PoisonError::into_inner) = Some(bytes);
+            return Ok(Outcome::NotDone);
+        }
+        let options = Options {
+            damping: view.settings().config.damping_units(),
+            until: window.map_or(self.until, |bound| bound.min(self.until)),
+        };
+        let mut watching = Watching {
+            watcher: &self.watcher,
+            end: self.time.map(|time| Instant::now() + time),
+        };
+        let settled = settle(&view.rows()?, &options, &mut watching)?;
+        Ok(match settled {
+            _ if self.watcher.stop.load(Ordering::Relaxed) => Outcome::Stopped,
+            None => Outcome::NotDone,
+            Some(settled) => Outcome::Done(Box::new(settled)),
+        })
+    }
+}
+
+struct Watching<'w> {
+    watcher: &'w Watcher,
+    end: Option<Instant>,
+}
+
+impl Watch for Watching<'_> {
+    fn swept(&mut self, progress: &Progress) {
+        let known = self.watcher.progress.lock();
+        *known.unwrap_or_else(PoisonError::into_inner) = *progress;
+    }
+
+    fn is_over(&mut self) -> bool {
+        let late = self.end.is_some_and(|end| Instant::now() >= end);
+        late || self.watcher.stop.load(Ordering::Relaxed)
+    }
+}
