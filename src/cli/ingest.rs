@@ -326,22 +326,17 @@ impl Args {
         let outcome = done?;
         let seconds = talk.started.elapsed().as_secs_f64();
         let nothing = nothing::is_nothing(&outcome);
-        if nothing {
-            talk.log.warn(&nothing::told(
-                &outcome,
-                talk.first_bad.as_ref(),
-                &self.asked(&job),
-            ));
-        }
         if self.json {
             super::common::print_json(&summary_json(&outcome, seconds))?;
         } else {
-            if !nothing {
-                summary(&outcome, seconds, &talk);
-            }
-            if let Some(n) = self.top {
-                super::top::show(&self.store, n)?;
-            }
+            summary(&outcome, seconds, &talk);
+        }
+        if nothing {
+            let said = nothing::told(&outcome, talk.first_bad.as_ref(), &self.asked(&job));
+            talk.log.warn(&said);
+        }
+        if let Some(n) = self.top {
+            super::top::show(&self.store, n)?;
         }
         Ok(match &outcome {
             outcome if outcome.stopped => Exit::Stopped,
