@@ -14,6 +14,8 @@ mod crawl_log;
 mod cza;
 #[path = "cli/daily.rs"]
 mod daily;
+#[path = "cli/deaf.rs"]
+mod deaf;
 #[path = "cli/determinism.rs"]
 mod determinism;
 #[path = "cli/exits.rs"]

@@ -1,17 +1,20 @@
 //! What subcommands share: exit codes, output, the store option, small formats.
 
+use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use cashrank::Error;
 use cashrank::decode::Time;
 use cashrank::engine::SelfLinks;
 use cashrank::memory::available;
 use cashrank::source::{InputName, SourceOptions};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::flag;
 
 /// How the process ends; see `formats/guide/reliability.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,14 +85,32 @@ pub fn print_json(value: &impl serde::Serialize) -> anyhow::Result<Exit> {
     })
 }
 
+/// Says something to people, on standard error. That nobody hears it, because a disk is full or the reader went
+/// away, is no reason to end: what is done is worth more than what is said of it.
+pub fn to_stderr(what: fmt::Arguments<'_>) {
+    let _ = io::stderr().write_all(format!("{what}\n").as_bytes());
+}
+
+/// [`to_stderr`], as `println!` does.
+macro_rules! say {
+    ($($what:tt)*) => { $crate::cli::common::to_stderr(format_args!($($what)*)) };
+}
+pub(crate) use say;
+
 /// Sets `stop` at the first signal; the second one ends the process, for there is no more waiting.
-pub fn stop_on_signal(stop: &Arc<AtomicBool>) -> Result<(), ctrlc::Error> {
-    let stop = stop.clone();
-    ctrlc::set_handler(move || {
-        if stop.swap(true, Ordering::Relaxed) {
-            std::process::exit(Exit::Stopped as i32);
-        }
-    })
+pub fn stop_on_signal(stop: &Arc<AtomicBool>) -> io::Result<()> {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // In this order: the first signal finds `stop` unset.
+        flag::register_conditional_shutdown(signal, Exit::Stopped as i32, stop.clone())?;
+        flag::register(signal, stop.clone())?;
+    }
+    Ok(())
+}
+
+/// Makes a write beyond the limit on the size of files (`ulimit -f`) an error, as one on a full disk is; else the
+/// system would end the process without a word.
+pub fn survive_file_size_limit() {
+    let _ = flag::register(SIGXFSZ, Arc::default());
 }
 
 /// The number of threads asked for, or of processors.
@@ -186,7 +207,7 @@ pub fn about(n: u64) -> String {
 /// Says that a keyboard is read, where somebody may have forgotten a file or a pipe.
 pub fn tell_keyboard(inputs: &[InputName]) {
     if inputs.contains(&InputName::Stdin) && io::stdin().is_terminal() {
-        eprintln!(
+        say!(
             "reading from the keyboard: type or paste records, and end with Ctrl-D; to read a file name it, to read \
              a program pipe it: `crawler | cashrank ingest -`"
         );

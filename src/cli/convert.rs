@@ -19,6 +19,7 @@ use super::ingest::{FormatArg, LimitArgs, Talk, formats, skipped_json, tell_coun
 use super::log::TalkArgs;
 use super::output::{Keep, Output};
 use super::rules::RulesArgs;
+use crate::cli::common::say;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -100,11 +101,11 @@ impl Args {
             summary(&done, seconds, &talk);
         }
         if done.stopped {
-            eprintln!("stopped: no archive was written");
+            say!("stopped: no archive was written");
             return Ok(Exit::Stopped);
         }
         if let Some(unverified) = &done.unverified {
-            eprintln!(
+            say!(
                 "no archive was written: {} could not be verified from record {} on; --accept-unverified \
                  writes one all the same",
                 unverified.input, unverified.from_record

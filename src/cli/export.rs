@@ -10,6 +10,7 @@ use cashrank::snapshot::export::{Format, RankedPage, export};
 use super::common::{Exit, MemoryArg, StoreArg, counted, one_of, parsed};
 use super::output::{Output, to_file};
 use super::snapshots::SnapshotArg;
+use crate::cli::common::say;
 
 /// Write the current snapshot for other programs: url, importance, rank, visits, last_fetch.
 #[derive(clap::Args)]
@@ -75,7 +76,7 @@ impl Args {
             Ok(())
         })?;
         if self.output.is_some() {
-            eprintln!("{}: {}", path.display(), counted(count, "page", "pages"));
+            say!("{}: {}", path.display(), counted(count, "page", "pages"));
         }
         Ok(Exit::Done)
     }

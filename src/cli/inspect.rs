@@ -15,6 +15,7 @@ use super::common::{
 };
 use super::ingest::{FormatArg, LimitArgs, dropped_links, formats};
 use super::rules::RulesArgs;
+use crate::cli::common::say;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -74,7 +75,7 @@ impl Args {
             let found = match inspect(input, &how) {
                 Ok(report) => self.print(input, &report, at > 0)?,
                 Err(error) => {
-                    eprintln!("cashrank: {error}");
+                    say!("cashrank: {error}");
                     exit_of_error(&error)
                 }
             };

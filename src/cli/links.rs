@@ -8,6 +8,7 @@ use cashrank::store::RealDisk;
 
 use super::common::{Exit, StoreArg, print, thousands};
 use super::rank::find;
+use crate::cli::common::say;
 
 /// Show the links of a page, or with --in who links to it, best rank first.
 #[derive(clap::Args)]
@@ -61,7 +62,7 @@ impl Args {
         let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
         let rows = snapshot.rows()?;
         let Some(page) = find(&snapshot, &self.url)? else {
-            eprintln!("{}: not known", self.url);
+            say!("{}: not known", self.url);
             return Ok(Exit::Unknown);
         };
         let (fetched, ends) = match self.incoming {
@@ -95,7 +96,7 @@ impl Args {
         } else {
             "links"
         };
-        eprintln!("{} {what}{}", thousands(all), note(fetched));
+        say!("{} {what}{}", thousands(all), note(fetched));
         Ok(Exit::Done)
     }
 }

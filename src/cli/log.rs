@@ -1,6 +1,7 @@
 //! The talk of commands that run for long: how much of it, whether each line has its time, and colour.
 
 use std::io::{IsTerminal, stderr, stdout};
+use crate::cli::common::say;
 
 /// How much a long run says.
 #[derive(clap::Args, Clone, Copy, Default)]
@@ -51,7 +52,7 @@ impl Log {
 
     /// Says what is not.
     pub fn warn(self, text: &str) {
-        eprintln!("{}", self.line(text));
+        say!("{}", self.line(text));
     }
 }
 

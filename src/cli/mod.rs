@@ -32,6 +32,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use common::Exit;
+use crate::cli::common::say;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -93,6 +94,7 @@ struct Completions {
 
 pub fn main() -> ExitCode {
     panics::hear();
+    common::survive_file_size_limit();
     let done = match Cli::parse().command {
         Command::Ingest(args) => args.run(),
         Command::Convert(args) => args.run(),
@@ -124,7 +126,7 @@ pub fn main() -> ExitCode {
         Err(error) if common::is_closed_pipe(&error) => Exit::Done.into(),
         Err(error) => {
             // Our errors say their cause themselves: the chain (`{:#}`) would say it twice.
-            eprintln!("{} {error}", log::Paint::stderr().red("cashrank:"));
+            say!("{} {error}", log::Paint::stderr().red("cashrank:"));
             common::exit_of(&error).into()
         }
     }

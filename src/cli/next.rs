@@ -8,6 +8,7 @@ use cashrank::store::RealDisk;
 
 use super::common::{Exit, StoreArg, parsed, positive, thousands};
 use super::output::to_file;
+use crate::cli::common::say;
 
 /// Name the pages to crawl next, best first.
 ///
@@ -78,7 +79,7 @@ impl Args {
         to_file(self.output.as_deref(), |out| Ok(to.write(&pages, out)?))?;
         let found = pages.len() as u64;
         if found < self.count {
-            eprintln!("{} pages: there are no more", thousands(found));
+            say!("{} pages: there are no more", thousands(found));
         }
         Ok(Exit::Done)
     }

@@ -7,6 +7,7 @@ use cashrank::order::{Order, Ordered};
 
 use super::common::{Exit, MemoryArg, thousands};
 use super::output::to_file;
+use crate::cli::common::say;
 
 /// Put the records of WARC files in the order of their fetches, by a CDXJ index of them.
 #[derive(clap::Args)]
@@ -44,7 +45,7 @@ impl Args {
             done = order.write(out, path)?;
             Ok(())
         })?;
-        eprintln!(
+        say!(
             "{} captures, {} bytes",
             thousands(done.captures),
             thousands(done.bytes)

@@ -18,6 +18,7 @@ use super::export::{export_formats, refuse_terminal};
 use super::ingest::{FormatArg, formats};
 use super::output::to_file;
 use super::rules::RulesArgs;
+use crate::cli::common::say;
 
 /// Compute exact PageRank of a graph that fits in memory, by power iteration.
 #[derive(clap::Args)]
@@ -109,10 +110,10 @@ impl Args {
         self.export(rows)?;
         tell(&loaded.graph, &result);
         if let Some(caveat) = loaded.caveat {
-            eprintln!("{caveat}");
+            say!("{caveat}");
         }
         if loaded.ungrouped > 0 {
-            eprintln!(
+            say!(
                 "{} groups of edges replaced an earlier group of the same source. If the file is not \
                  grouped by source, sort it first (edges: sort -s -k1,1; crawl-log: sort -s \
                  -k6,6)",
@@ -120,7 +121,7 @@ impl Args {
             );
         }
         if loaded.skipped > 0 {
-            eprintln!("{} records were skipped", thousands(loaded.skipped));
+            say!("{} records were skipped", thousands(loaded.skipped));
             return Ok(Exit::Skipped);
         }
         Ok(Exit::Done)
@@ -171,7 +172,7 @@ impl Args {
 }
 
 fn tell(graph: &Graph, result: &PageRank) {
-    eprintln!(
+    say!(
         "{} pages, {} links, {} iterations; L1 error at most {:.1e}{}",
         thousands(graph.nodes() as u64),
         thousands(graph.links() as u64),

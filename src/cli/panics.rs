@@ -5,6 +5,7 @@ use std::panic::{set_hook, take_hook};
 use cashrank::store::{Fenced, fenced};
 
 use super::common::Exit;
+use crate::cli::common::say;
 
 /// Keeps quiet about panics of the database on rotten pages, which become an error of their own; one that cannot
 /// be caught ends the process as any damaged file does. All others are told as usual.
@@ -14,7 +15,7 @@ pub fn hear() {
         Fenced::Outside => usual(panic),
         Fenced::Caught => {}
         Fenced::Final => {
-            eprintln!(
+            say!(
                 "cashrank: redb cannot use its pages, and nothing more can be done with the store; see `verify \
                  --deep`"
             );

@@ -14,6 +14,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::common::{Exit, MemoryArg, StoreArg, accuracy, print_json, stop_on_signal, thousands};
 use super::ingest::{time, withheld};
+use crate::cli::common::say;
 
 /// Settle the importance of all pages over the links that a store keeps, and publish a snapshot.
 #[derive(clap::Args)]
@@ -82,7 +83,7 @@ impl Args {
         let published = self.publish(&view, &watcher)?;
         let seconds = started.elapsed().as_secs_f64();
         let Some((path, info)) = published else {
-            eprintln!("stopped: nothing was published; the same command begins again");
+            say!("stopped: nothing was published; the same command begins again");
             return Ok(Exit::Stopped);
         };
         if self.json {
@@ -137,20 +138,20 @@ impl Args {
 
 fn tell(info: &Info, path: &Path, seconds: f64) {
     if let Some(effort) = info.window.settled {
-        eprintln!(
+        say!(
             "settled in {} sweeps and {seconds:.1} s, {:.2} x all {} links",
             effort.sweeps,
             effort.links_touched as f64 / effort.links.max(1) as f64,
             thousands(effort.links)
         );
         if !effort.reached {
-            eprintln!(
+            say!(
                 "--until {:e} was not reached: time was up, or numbers of 64 bits resolve no more",
                 effort.until
             );
         }
     }
-    eprintln!(
+    say!(
         "snapshot {}: {} pages; {}",
         path.display(),
         thousands(info.pages),

@@ -15,6 +15,7 @@ use cashrank::{Error, Limits};
 
 use super::common::{self, Exit, one_of, parsed, positive, print, threads};
 use super::ingest::{FormatArg, formats};
+use crate::cli::common::say;
 
 /// Simulate crawls of a web that may change, and measure the error over time.
 #[derive(clap::Args)]
@@ -157,9 +158,9 @@ impl Args {
 
     fn figures(&self, folder: &Path) -> anyhow::Result<Exit> {
         let base = self.base()?;
-        let tell = |line: &str| eprintln!("{line}");
+        let tell = |line: &str| say!("{line}");
         figures(&base, self.seed, threads(self.threads), &tell, folder)?;
-        eprintln!("the figures are in {}", folder.display());
+        say!("the figures are in {}", folder.display());
         Ok(Exit::Done)
     }
 
@@ -181,7 +182,7 @@ impl Args {
             &Limits::default(),
         )?;
         if loaded.skipped > 0 {
-            eprintln!("{} records were skipped", common::thousands(loaded.skipped));
+            say!("{} records were skipped", common::thousands(loaded.skipped));
         }
         Ok(Base::Graph {
             name: Path::new(file).display().to_string(),

@@ -9,6 +9,7 @@ use cashrank::store::RealDisk;
 
 use super::common::{Exit, StoreArg, parsed, percent_up, print, print_json, thousands, time};
 use super::log::Paint;
+use crate::cli::common::say;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -74,13 +75,13 @@ impl Args {
             let changed = pin(&RealDisk, store, number, pinned)?;
             let state = if pinned { "pinned" } else { "not pinned" };
             let before = if changed { "" } else { ", as before" };
-            eprintln!("snapshot {number}: {state}{before}");
+            say!("snapshot {number}: {state}{before}");
             return Ok(Exit::Done);
         }
         let kept = snapshots(&RealDisk, store)?;
         for kept in &kept {
             if let Err(error) = &kept.info {
-                eprintln!("cashrank: {error}");
+                say!("cashrank: {error}");
             }
         }
         match self.json {

@@ -8,6 +8,7 @@ use cashrank::check::{Checked, Depth, Report, check};
 use cashrank::store::{RealDisk, part_of};
 
 use super::common::{Exit, MemoryArg, StoreArg, exit_of_error, print, print_json, thousands};
+use crate::cli::common::say;
 
 /// Check a store: checksums, the conservation law, counts.
 #[derive(clap::Args)]
@@ -70,18 +71,18 @@ impl Args {
         let depth = if self.deep { Depth::Deep } else { Depth::Quick };
         let checked = check(&RealDisk, &self.store.store, depth, self.memory.budget())?;
         if checked.busy {
-            eprintln!("an ingest is running: only snapshots are checked");
+            say!("an ingest is running: only snapshots are checked");
         }
         for note in &checked.notes {
-            eprintln!("{note}");
+            say!("{note}");
         }
         for path in &checked.strangers {
-            eprintln!("{}: is no part of the store", path.display());
+            say!("{}: is no part of the store", path.display());
         }
         for error in &checked.damage {
-            eprintln!("cashrank: {error}");
+            say!("cashrank: {error}");
             if let Some(part) = file_of(error).and_then(part_of) {
-                eprintln!("    what this means: {}", part.meaning);
+                say!("    what this means: {}", part.meaning);
             }
         }
         if self.json {

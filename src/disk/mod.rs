@@ -6,7 +6,7 @@
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A directory tree.
 pub trait Disk: Send + Sync {
@@ -22,6 +22,10 @@ pub trait Disk: Send + Sync {
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Makes a directory's entries durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
+    /// What a path leads to, through symbolic links; the path itself, if it is none.
+    fn target(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.into())
+    }
     /// The names in a directory, sorted.
     fn list(&self, path: &Path) -> io::Result<Vec<String>>;
 }
@@ -41,6 +45,9 @@ pub trait DiskFile: Send + Sync + Debug {
     /// Takes the exclusive lock; false if another process has it.
     fn try_lock(&self) -> io::Result<bool>;
 }
+
+/// Symbolic links that may follow each other.
+const LINKS: usize = 40;
 
 /// The system's files.
 pub struct RealDisk;
@@ -74,6 +81,17 @@ impl Disk for RealDisk {
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         File::open(path)?.sync_all()
+    }
+
+    fn target(&self, path: &Path) -> io::Result<PathBuf> {
+        let mut path = path.to_path_buf();
+        for _ in 0..LINKS {
+            match std::fs::read_link(&path) {
+                Ok(to) => path = path.parent().unwrap_or(Path::new("")).join(to),
+                Err(_) => return Ok(path),
+            }
+        }
+        Err(io::ErrorKind::NotFound.into())
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {

@@ -654,7 +654,9 @@ fn is_store(disk: &dyn Disk, dir: &Path) -> Result<bool> {
 /// lock. `None`: another process has made it meanwhile.
 fn create(disk: &dyn Disk, dir: &Path, settings: &Settings) -> Result<Option<Box<dyn DiskFile>>> {
     // Without a slash at the end, which would put it inside.
-    let dir: &Path = &dir.components().collect::<PathBuf>();
+    let dir = dir.components().collect::<PathBuf>();
+    // A store is made where a link leads to, so that it stays one.
+    let dir: &Path = &disk.target(&dir).map_err(Error::io(&dir, "follow"))?;
     let Some(name) = dir.file_name() else {
         return Err(Error::Refused(format!(
             "{}: a store is made under a name of its own; name a directory in it, or \

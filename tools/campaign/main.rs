@@ -48,6 +48,8 @@ use std::time::Instant;
 use binary::Binary;
 use clap::{Parser, ValueEnum};
 use scenario::Scenario;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 use tally::Tally;
 
 /// Test what the store promises under faults.
@@ -84,12 +86,16 @@ fn main() -> ExitCode {
     // Panics are caught, and told with their story.
     std::panic::set_hook(Box::new(|_| {}));
     // Nothing may stay mounted.
-    let handled = ctrlc::set_handler(|| {
-        full_disk::clean_up();
-        std::process::exit(130);
-    });
-    if let Err(error) = handled {
-        eprintln!("campaign: {error}");
+    match Signals::new([SIGHUP, SIGINT, SIGTERM]) {
+        Err(error) => eprintln!("campaign: {error}"),
+        Ok(mut signals) => {
+            std::thread::spawn(move || {
+                if signals.forever().next().is_some() {
+                    full_disk::clean_up();
+                    std::process::exit(130);
+                }
+            });
+        }
     }
     match campaign(&options) {
         Ok(true) => ExitCode::SUCCESS,

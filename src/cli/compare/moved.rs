@@ -12,6 +12,7 @@ use cashrank::store::RealDisk;
 
 use super::side::{Side, scores};
 use crate::cli::common::{MemoryArg, accuracy, thousands, time};
+use crate::cli::common::say;
 
 /// All that is shown.
 #[derive(serde::Serialize)]
@@ -114,7 +115,7 @@ pub fn report(
 fn note_settings(left: &Info, right: &Info) {
     let (l, r) = (&left.settings.config, &right.settings.config);
     if (l.damping(), l.self_links) != (r.damping(), r.self_links) {
-        eprintln!(
+        say!(
             "note: the two stores have other damping or self-links: importance is not the same thing in both"
         );
     }

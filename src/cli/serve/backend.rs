@@ -25,6 +25,7 @@ use cashrank_serve::{
 
 use super::live::Live;
 use crate::cli::common::time;
+use crate::cli::common::say;
 
 /// Snapshots of at most so many pages have the places of their names in memory: 12 bytes a page.
 const LOOKUP_PAGES: u64 = 8_000_000;
@@ -460,6 +461,6 @@ impl Backend for StoreBackend {
     }
 
     fn tell(&self, text: &str) {
-        eprintln!("{text}");
+        say!("{text}");
     }
 }

@@ -16,6 +16,7 @@ use cashrank_serve::{FrontierLimits, FrontierOptions, Options, Service, Token};
 
 use super::common::{Exit, StoreArg, stop_on_signal};
 use backend::StoreBackend;
+use crate::cli::common::say;
 pub use live::{Live, Watched};
 
 /// How soon a signal is heeded.
@@ -145,6 +146,6 @@ pub fn start(
     let backend = Arc::new(StoreBackend::new(store.into(), live));
     let service = Service::start(options, backend)
         .map_err(|error| anyhow::anyhow!("cannot serve at {listen}: {error}"))?;
-    eprintln!("serving at http://{}/", service.address());
+    say!("serving at http://{}/", service.address());
     Ok(service)
 }
