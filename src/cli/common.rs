@@ -29,6 +29,7 @@ pub enum Exit {
     Busy = 6,
     Io = 7,
     Memory = 8,
+    Fault = 9,
     Stopped = 130,
 }
 
@@ -54,6 +55,7 @@ pub fn exit_of_error(error: &Error) -> Exit {
         Error::Damaged { .. } => Exit::Damaged,
         Error::Busy { .. } => Exit::Busy,
         Error::Io { .. } => Exit::Io,
+        Error::Internal { .. } => Exit::Fault,
         Error::OverBudget { .. } | Error::TooLarge { .. } => Exit::Memory,
         _ => Exit::Refused,
     }

@@ -46,6 +46,7 @@ Exit codes:
   7    reading or writing a file failed
   8    the memory budget (--memory) is used up; an ingest stopped at a checkpoint: with a larger one
        the same command goes on; other commands wrote nothing
+  9    a fault of this program; the message says what to keep
   130  stopped by a signal, at a checkpoint; the same command goes on";
 
 /// Importance of web pages, computed on-line while they are crawled (Adaptive OPIC).

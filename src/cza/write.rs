@@ -418,7 +418,7 @@ impl Packers {
 
     /// Waits for the oldest block under way.
     fn take(&mut self) -> Result<(Packed, Batch)> {
-        let failed = || Error::Refused("a packing thread failed; please report it".into());
+        let failed = || Error::internal("a packing thread failed");
         let at = self.busy.pop_front().ok_or_else(failed)?;
         let (packed, spent) = self.threads[at].1.recv().map_err(|_| failed())?;
         let packed = packed.map_err(|Fault(what)| Error::Refused(what))?;

@@ -99,6 +99,16 @@ pub enum Error {
         /// What to do if the machine has no more.
         instead: &'static str,
     },
+    /// A fault of this program: something that must hold does not. Nothing was written of what went before it.
+    #[error(
+        "{what}: this is a fault of cashrank, not of the input; nothing of it was written. The same command goes on \
+         from the last checkpoint. Please report it, with this line, the command and `cashrank --version`, and keep \
+         the inputs and a copy of the store as it is now"
+    )]
+    Internal {
+        /// What does not hold.
+        what: String,
+    },
     /// The request does not fit the store or the input; the text says what to do.
     #[error("{0}")]
     Refused(String),
@@ -156,6 +166,11 @@ impl Error {
             ErrorKind::IsADirectory => Error::damaged(path, "it is a directory"),
             _ => Error::io(path, "open")(source),
         }
+    }
+
+    /// A fault of this program.
+    pub(crate) fn internal(what: impl Into<String>) -> Error {
+        Error::Internal { what: what.into() }
     }
 
     /// A damaged store file.

@@ -29,7 +29,7 @@ pub(crate) use limits::{LINE_BYTES, LINKS_MAX};
 pub use page::PageId;
 pub use part::Part;
 pub(crate) use part::{PartKind, Sites};
-pub(crate) use parts::{MEMORY, remedy};
+pub(crate) use parts::remedy;
 pub use parts::{PARTS, Part as StorePart, part_of};
 pub use record::{Link, Names, Parsed, Reason, Record, Time};
 pub(crate) use record::{is_redirect, keep};

@@ -15,9 +15,6 @@ pub struct Part {
 
 const RESTORE: &str = "restore the whole store from a copy, or ingest the inputs into a new store";
 
-/// Named where what is wrong is not in a file.
-pub(crate) const MEMORY: &str = "memory";
-
 /// All parts that may be damaged.
 pub const PARTS: [Part; 13] = [
     Part {
@@ -112,10 +109,6 @@ pub fn part_of(path: &Path) -> Option<&'static Part> {
 
 /// What to do about a damaged file.
 pub(crate) fn remedy(path: &Path) -> &'static str {
-    if path == Path::new(MEMORY) {
-        return "run the same ingest again, which goes on from the last checkpoint; if this comes back, \
-                test the machine's memory";
-    }
     part_of(path).map_or(RESTORE, |part| part.remedy)
 }
 

@@ -232,7 +232,7 @@ impl Pipeline {
             .all(|decoder| decoder.join().is_ok());
         summary
             .filter(|_| decoded)
-            .ok_or_else(|| Error::Refused("a reading thread failed; please report it".into()))
+            .ok_or_else(|| Error::internal("a reading thread failed"))
     }
 }
 

@@ -340,7 +340,7 @@ fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
         .ledger()
         .check_law()
         .and_then(|()| correction.map_or(Ok(()), Correction::check_law))
-        .map_err(|what| Error::damaged(crate::model::MEMORY, what))?;
+        .map_err(Error::internal)?;
     let state = engine.state();
     let store = engine.archive_mut();
     store.manifest.engine = state;

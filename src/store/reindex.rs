@@ -33,7 +33,7 @@ pub(crate) fn reindex(pages: u64, names: &NameReader) -> Result<(Index, Option<u
         drop(to);
         let mut all_new = true;
         for filler in fillers {
-            let failed = |_| Error::Refused("a thread failed; please report it".into());
+            let failed = |_| Error::internal("a thread failed");
             all_new &= filler.join().map_err(failed)??;
         }
         Ok::<_, Error>((read, all_new))

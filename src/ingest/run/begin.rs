@@ -199,9 +199,7 @@ impl Run<'_> {
                 Err(RecvTimeoutError::Timeout) if self.stop_asked() => return Ok(None),
                 Err(RecvTimeoutError::Timeout) => self.check_spool()?,
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Error::Refused(
-                        "a reading thread failed; please report it".into(),
-                    ));
+                    return Err(Error::internal("a reading thread failed"));
                 }
             }
         }

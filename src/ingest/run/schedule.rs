@@ -208,7 +208,7 @@ impl Run<'_> {
             return Ok(());
         };
         let done =
-            done.map_err(|_| Error::Refused("the snapshot thread failed; please report it".into()));
+            done.map_err(|_| Error::internal("the snapshot thread failed"));
         let Some((path, info)) = done?? else {
             // It was stopped: it is still owed.
             self.published_at = publishing.before.take();
