@@ -18,7 +18,7 @@ pub use crate::store::{Depth, Report};
 /// What [`check`] found.
 #[derive(Debug, Default)]
 pub struct Checked {
-    /// Another process writes the store: only snapshots were checked, with the names they use.
+    /// Another process writes the store, or did meanwhile: only snapshots were checked, with the names they use.
     pub busy: bool,
     /// The last checkpoint, if all of it is sound.
     pub checkpoint: Option<Report>,
@@ -28,8 +28,8 @@ pub struct Checked {
     pub snapshots: u64,
     /// The current snapshot, if one was published and is sound.
     pub current: Option<PathBuf>,
-    /// What is wrong, each naming its file: [`Error::Damaged`], or [`Error::Io`] if a file could not be
-    /// read.
+    /// What is wrong, each naming its file: [`Error::Damaged`]; or [`Error::Io`], if a file could not be read, which
+    /// is no damage.
     pub damage: Vec<Error>,
     /// What is no damage, but should be known.
     pub notes: Vec<String>,
@@ -70,12 +70,19 @@ impl Checked {
                     let work = || format!("a deep check of {pages} pages");
                     check_room(memory, need, work, "leave --deep out")?;
                 }
-                let report = view.inspect(depth, &mut self.damage);
+                let mut damage = Vec::new();
+                let report = view.inspect(depth, &mut damage);
                 match verify_spool(disk, dir, view.progress()) {
                     Ok(bytes) => self.spool_bytes = bytes,
-                    Err(error) => self.damage.push(error),
+                    Err(error) => damage.push(error),
                 }
-                self.checkpoint = self.damage.is_empty().then_some(report);
+                if !damage.is_empty() && view.is_overtaken(disk) {
+                    self.busy = true;
+                    self.spool_bytes = 0;
+                    return Ok(None);
+                }
+                self.checkpoint = damage.is_empty().then_some(report);
+                self.damage.extend(damage);
                 Ok(Some(view))
             }
             Err(Error::Busy { .. }) => {

@@ -25,7 +25,8 @@ rebuilt from the fingerprints, none of which may be there twice (some 12.5 bytes
 the history; all pages of store.redb; all snapshots.
 
 Nothing is changed. Each damaged file is named, with what that means and what to do; the exit code is \
-then 5. While an ingest is running only snapshots are checked, and the names they use; that is said.")]
+then 5. What cannot be read is no damage: it is said, and the exit code is 7. While an ingest is running only \
+snapshots are checked, and the names they use; that is said. No ingest has to wait for this command.")]
 pub struct Args {
     #[command(flatten)]
     store: StoreArg,
@@ -54,6 +55,8 @@ struct Verified<'a> {
     snapshot: Option<String>,
     snapshots: u64,
     damage: Vec<Damage>,
+    /// What could not be read: nothing is known of it.
+    unreadable: Vec<String>,
     notes: &'a [String],
     strangers: Vec<String>,
 }
@@ -81,7 +84,7 @@ impl Args {
         }
         for error in &checked.damage {
             say!("cashrank: {error}");
-            if let Some(part) = file_of(error).and_then(part_of) {
+            if let Some(part) = file_of(error).filter(|_| is_damage(error)).and_then(part_of) {
                 say!("    what this means: {}", part.meaning);
             }
         }
@@ -102,6 +105,11 @@ fn file_of(error: &Error) -> Option<&Path> {
         Error::Damaged { path, .. } | Error::Io { path, .. } => Some(path),
         _ => None,
     }
+}
+
+/// Damage, and not what could not be read.
+fn is_damage(error: &Error) -> bool {
+    !matches!(error, Error::Io { .. })
 }
 
 fn verified(checked: &Checked, deep: bool) -> Verified<'_> {
@@ -126,7 +134,8 @@ fn verified(checked: &Checked, deep: bool) -> Verified<'_> {
         spool_bytes: checked.spool_bytes,
         snapshot: checked.current.as_deref().map(text),
         snapshots: checked.snapshots,
-        damage: checked.damage.iter().map(damage).collect(),
+        damage: checked.damage.iter().filter(|e| is_damage(e)).map(damage).collect(),
+        unreadable: checked.damage.iter().filter(|e| !is_damage(e)).map(ToString::to_string).collect(),
         notes: &checked.notes,
         strangers: checked.strangers.iter().map(|path| text(path)).collect(),
     }
@@ -140,6 +149,9 @@ fn write_plain(out: &mut dyn Write, checked: &Checked) -> anyhow::Result<()> {
     match &checked.checkpoint {
         Some(report) => write_report(out, report)?,
         None if checked.busy => writeln!(out, "checkpoint  not checked")?,
+        None if !checked.damage.iter().any(is_damage) => {
+            writeln!(out, "checkpoint  not checked: it could not be read")?;
+        }
         None => writeln!(out, "checkpoint  damaged")?,
     }
     if checked.spool_bytes > 0 {

@@ -52,6 +52,7 @@ mod view;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::batch::HashKey;
 use crate::engine::{
@@ -91,6 +92,9 @@ pub use view::View;
 /// Names of the parts of a store directory.
 pub(crate) const SNAPSHOTS: &str = "snapshots";
 const LOCK: &str = "lock";
+/// How often a writer asks for the lock, and how long it waits between.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// Rows from which on a run is worth a thread.
 const PACKED_BESIDE: usize = 1 << 11;
 
@@ -290,7 +294,6 @@ impl Store {
             &self.dir,
             self.tables.clone(),
             &self.identity,
-            None,
         )
     }
 
@@ -753,27 +756,56 @@ fn remove_unpublished(disk: &dyn Disk, dir: &Path) -> Result<()> {
 fn take_lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn DiskFile>> {
     let path = dir.join(LOCK);
     let lock = disk.open(&path, true).map_err(Error::io(&path, "open"))?;
-    match lock.try_lock().map_err(Error::io(&path, "lock"))? {
-        true => Ok(lock),
-        false => Err(Error::Busy { path: dir.into() }),
+    for _ in 0..LOCK_TRIES {
+        if lock.try_lock().map_err(Error::io(&path, "lock"))? {
+            return Ok(lock);
+        }
+        // A reader may just be looking whether there is a writer.
+        std::thread::sleep(LOCK_PAUSE);
     }
+    Err(Error::Busy { path: dir.into() })
 }
 
-/// The last committed state of the store in `dir`, for checking it; nothing is written to it. Takes
-/// the writer's lock for as long as the view lives, so it is [`Error::Busy`] while an ingest runs.
+/// Whether a writer has the store open. The lock is held for a moment only, for which writers wait; where it cannot be
+/// looked at, nobody writes who could be disturbed.
+fn is_busy(disk: &dyn Disk, dir: &Path) -> bool {
+    let lock = disk.read(&dir.join(LOCK));
+    lock.and_then(|lock| lock.try_lock()).is_ok_and(|free| !free)
+}
+
+/// The last committed state of the store in `dir`, for reading it; nothing is written to it, and no writer is held
+/// up. It is [`Error::Busy`] while an ingest runs. Should one begin later, what is read may be of two commits, and look
+/// damaged: [`View::is_overtaken`] tells.
 pub fn open_view(disk: &dyn Disk, dir: &Path) -> Result<View> {
     open_view_to(disk, dir, Depth::Quick)
 }
 
 /// As [`open_view`]; [`Depth::Deep`]: redb's pages are all checked before any is used.
 pub(crate) fn open_view_to(disk: &dyn Disk, dir: &Path, depth: Depth) -> Result<View> {
-    let identity = Identity::read(disk, dir)?;
-    let lock = take_lock(disk, dir)?;
-    let mut tables = Tables::open(disk, dir, Access::Look)?;
-    if depth == Depth::Deep {
-        tables.check()?;
+    let look = || {
+        let identity = Identity::read(disk, dir)?;
+        if is_busy(disk, dir) {
+            return Err(Error::Busy { path: dir.into() });
+        }
+        let mut tables = Tables::open(disk, dir, Access::Look)?;
+        if depth == Depth::Deep {
+            tables.check()?;
+        }
+        View::new(disk, dir, Arc::new(tables), &identity)
+    };
+    // What looks damaged may be a writer's that came between.
+    look().or_else(|error| match error {
+        Error::Damaged { .. } => look(),
+        other => Err(other),
+    })
+}
+
+impl View {
+    /// Whether a writer came since this was opened, so that what was read may be of two commits.
+    pub fn is_overtaken(&self, disk: &dyn Disk) -> bool {
+        let now = || Tables::open(disk, &self.dir, Access::Look)?.read()?.manifest();
+        is_busy(disk, &self.dir) || !now().is_ok_and(|now| now == self.manifest)
     }
-    View::new(disk, dir, Arc::new(tables), &identity, Some(lock))
 }
 
 /// The settings of the store in `dir`; `None` if there is none yet.

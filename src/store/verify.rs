@@ -208,7 +208,6 @@ impl View {
         let View {
             tables,
             reading,
-            lock: _lock,
             ..
         } = self;
         drop(reading);

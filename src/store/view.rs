@@ -12,7 +12,7 @@ use super::progress::Progress;
 use super::rows::{KeptRows, RowsOf, Standing};
 use super::tables::{Reading, Tables};
 use crate::batch::HashKey;
-use crate::disk::{Disk, DiskFile};
+use crate::disk::Disk;
 use crate::engine::{
     Admissions, Arrays, Blocks, CHUNK_PAGES, CorrectionTotals, Counters, EngineState, Mark, Past,
     Policy, Row, Rows, TimeTable, Totals, fold,
@@ -34,8 +34,6 @@ pub struct View {
     pub(super) rows: RowsOf,
     /// Keeps the database open.
     pub(super) tables: Arc<Tables>,
-    /// Keeps writers away, if the view is nobody's.
-    pub(super) lock: Option<Box<dyn DiskFile>>,
 }
 
 impl View {
@@ -44,7 +42,6 @@ impl View {
         dir: &Path,
         tables: Arc<Tables>,
         identity: &Identity,
-        lock: Option<Box<dyn DiskFile>>,
     ) -> Result<View> {
         let reading = tables.read()?;
         let manifest = reading.manifest()?;
@@ -76,7 +73,6 @@ impl View {
             reading,
             manifest,
             tables,
-            lock,
         })
     }
 

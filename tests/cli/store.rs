@@ -196,3 +196,25 @@ fn of_two_that_make_the_same_store_one_is_told_to_wait() {
     // The other one read nothing.
     assert_eq!(codes, [3, 6]);
 }
+
+/// A check used to take the writer's lock for as long as it lasted, and an ingest that began meanwhile was refused.
+/// What cannot be written is no damage: the lock cannot be opened for writing on a read-only file system.
+#[test]
+fn a_check_holds_up_no_writer_and_needs_no_right_to_write() {
+    use std::os::unix::fs::PermissionsExt;
+    let lab = Lab::new();
+    lab.file("a", crawl(17, 200).concat());
+    lab.run("ingest a --store s").exits(0);
+    let view = cashrank::store::open_view(&cashrank::store::RealDisk, &lab.path("s")).unwrap();
+    lab.file("b", crawl(18, 200).concat());
+    lab.run("ingest a b --store s").exits(0);
+    assert!(view.is_overtaken(&cashrank::store::RealDisk));
+    let read_only = std::fs::Permissions::from_mode(0o444);
+    std::fs::set_permissions(lab.path("s/lock"), read_only).unwrap();
+    let done = lab.run("verify --deep --store s --json").exits(0);
+    assert_eq!(done.json()["checkpoint"], true);
+    // Without it nobody writes.
+    std::fs::remove_file(lab.path("s/lock")).unwrap();
+    lab.run("verify --store s").exits(0);
+    assert!(!lab.path("s/lock").exists());
+}
