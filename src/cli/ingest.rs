@@ -619,6 +619,7 @@ impl Observer for Talk {
                              (--new-stream counts all of it as another)"
                     .into()
             }
+            Note::Stopping => "stopping: what was read is being ranked; a second signal ends this at once".into(),
             Note::Checking { input } => {
                 format!("{input}: checking that it is what was read before")
             }
@@ -795,11 +796,25 @@ fn summary(outcome: &Outcome, seconds: f64, talk: &Talk) {
     let pages = outcome.pages - outcome.pages_before;
     tell_counts(&outcome.counters, &outcome.before, pages, seconds, talk);
     if outcome.stopped {
-        talk.log
-            .warn("stopped at a checkpoint, without a snapshot; the same command goes on");
+        say!("{}", stopped(outcome));
     }
     if let Some(unverified) = outcome.unverified.as_ref().filter(|_| !outcome.stopped) {
         talk.log.warn(&withheld(unverified));
+    }
+}
+
+/// How to go on.
+fn stopped(outcome: &Outcome) -> &'static str {
+    match (&outcome.snapshot, outcome.durable) {
+        (None, _) => "stopped at a checkpoint, without a snapshot; the same command goes on",
+        (Some(_), Some(_)) => {
+            "stopped at a checkpoint; the snapshot is of what was read so far; the same command goes on, and says \
+             from which byte the stream is needed"
+        }
+        (Some(_), None) => {
+            "stopped at a checkpoint; the snapshot is of what was read so far; the same command goes on, with the \
+             same stream from its start; another stream takes --new-stream"
+        }
     }
 }
 

@@ -189,7 +189,7 @@ pub enum Stream {
 pub struct Outcome {
     /// All inputs were read before: nothing was done.
     pub nothing_to_do: bool,
-    /// It was stopped from outside; the same command goes on.
+    /// It was stopped from outside; the same command goes on. Of a stream a snapshot was published of what was read.
     pub stopped: bool,
     /// Counts when it began.
     pub before: Counters,
@@ -371,6 +371,8 @@ pub enum Note<'a> {
         /// How many.
         members: u64,
     },
+    /// A stream was stopped from outside, and what was read of it is about to be ranked.
+    Stopping,
     /// The state was made durable: what was read so far will not be read again.
     Checkpoint {
         /// Number of the commit.

@@ -238,6 +238,12 @@ impl Run<'_> {
             Some(spooling) => spooling.before_checkpoint()?,
             None => {}
         }
+        // A crawler that is gone does not send again: what was read of a stream is ranked.
+        let input = self.inputs.get(self.progress.input as usize);
+        if self.begun && self.progress.pass == 1 && input == Some(&InputName::Stdin) {
+            self.observer.note(Note::Stopping);
+            self.final_snapshot()?;
+        }
         self.finish_publishing()?;
         Ok(self.outcome(false, true))
     }

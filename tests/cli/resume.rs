@@ -260,3 +260,26 @@ fn too_many_pages_end_the_run_at_a_checkpoint() {
         lab.run(&format!("verify --store {cut}")).exits(0);
     }
 }
+
+/// A crawler that is gone does not send again: what was read of its stream is ranked, and whoever has the stream can
+/// still go on. It used to leave a checkpoint only.
+#[test]
+fn a_stream_that_is_stopped_is_ranked() {
+    let lab = Lab::new();
+    let records = crawl(29, 300);
+    let line = "ingest - --format records --checkpoint-every 1 --store";
+    let mut running = lab.start(&format!("{line} cut"));
+    running.write(records[..150].concat().as_bytes());
+    await_commits(&mut running, &lab.path("cut"), 100);
+    running.signal("INT");
+    running.join().exits(130).says(&[
+        "what was read is being ranked",
+        "the snapshot is of what was read so far",
+    ]);
+    assert!(lab.stat("cut")["records"].as_u64().unwrap() >= 100);
+    lab.feed(&format!("{line} cut"), records.concat().as_bytes())
+        .exits(0);
+    lab.feed(&format!("{line} whole"), records.concat().as_bytes())
+        .exits(0);
+    assert!(lab.snapshot("cut") == lab.snapshot("whole"));
+}
