@@ -145,7 +145,11 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
         ),
         [b'<', ..] => Err("it looks like HTML or XML".to_owned()),
         _ if nutch::starts(start) => Ok((Format::Nutch, "it begins with `Recno::`".to_owned())),
-        _ => guess_lines(head).map_or_else(|| guess_graph(head), Ok),
+        _ => match (guess_lines(head), no_text(head)) {
+            (Some(found), _) => Ok(found),
+            (None, Some(said)) => Err(said),
+            (None, None) => guess_graph(head),
+        },
     };
     guessed.map_err(|said| {
         Error::Refused(format!(
@@ -244,16 +248,75 @@ fn told_by_record(head: &[u8]) -> Option<Result<(Format, String), String>> {
     }
 }
 
-/// What the first line shows that is not blank.
-fn guess_lines(head: &[u8]) -> Option<(Format, String)> {
-    let mut lines = lines_of::<CsvLinks>(head).map(|(text, _)| text);
-    let first = lines.find(|line| !line.trim_ascii().is_empty())?;
-    let format = match first {
-        _ if crawl_log::is_entry(first) => (Format::CrawlLog, "fields of a crawl log"),
-        _ if csv_links::is_link(first) => (Format::CsvLinks, "fields date,src,dest"),
-        _ => return None,
+/// What shows that it is no text, or text of another kind, with its place.
+fn no_text(head: &[u8]) -> Option<String> {
+    let is_control = |byte: &u8| byte.is_ascii_control() && !b"\t\n\r\x0c".contains(byte);
+    if let Some(at) = head.iter().position(is_control) {
+        let byte = head[at];
+        return Some(format!(
+            "it has the control byte 0x{byte:02x} at byte {at}, so it is no text"
+        ));
+    }
+    if let Err(error) = std::str::from_utf8(head)
+        // The last character may be cut.
+        && error.error_len().is_some()
+    {
+        let at = error.valid_up_to();
+        return Some(format!("it is not UTF-8 at byte {at}"));
+    }
+    let lower = head[..head.len().min(LOOKED_AT)].to_ascii_lowercase();
+    let has = |tag: &[u8]| memchr::memmem::find(&lower, tag).is_some();
+    if has(b"<html") || has(b"<!doctype") || has(b"<head") || has(b"<body") {
+        return Some("it looks like HTML or XML".to_owned());
+    }
+    if head.starts_with(b"HTTP/") {
+        return Some("it looks like an HTTP answer without an archive around it".to_owned());
+    }
+    is_headless_arc(head).then(|| {
+        "it looks like a record of an ARC file whose head (`filedesc://`) is missing".to_owned()
+    })
+}
+
+/// First bytes in which another kind of text shows.
+const LOOKED_AT: usize = 4096;
+
+/// Whether the first line is that of an ARC record: URL, address, time of 14 digits, type, length.
+fn is_headless_arc(head: &[u8]) -> bool {
+    let start = head.trim_ascii_start();
+    let line = memchr::memchr(b'\n', start).map_or(start, |lf| &start[..lf]);
+    let fields: Vec<&[u8]> = line.trim_ascii().split(|&byte| byte == b' ').collect();
+    let digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    let (Some(time), Some(length)) = (fields.get(2), fields.last()) else {
+        return false;
     };
-    Some((format.0, format!("its first line has the {}", format.1)))
+    fields.len() >= 5
+        && memchr::memmem::find(fields[0], b"://").is_some()
+        && time.len() == 14
+        && digits(time)
+        && digits(length)
+}
+
+/// Lines that tell whether a file is of entries of one kind: a foreign one before them is none.
+const TELLING: usize = 16;
+
+/// What the first lines show that are not blank.
+fn guess_lines(head: &[u8]) -> Option<(Format, String)> {
+    // The last line may be cut, if it is not the only one.
+    let whole = memrchr(b'\n', head).map_or(head, |lf| &head[..=lf]);
+    let lines = lines_of::<CsvLinks>(whole).map(|(text, _)| text);
+    let lines = lines.filter(|line| !line.trim_ascii().is_empty());
+    let lines: Vec<&[u8]> = lines.take(TELLING).collect();
+    let first = lines.first()?;
+    if csv_links::is_link(first) {
+        let said = "its first line has the fields date,src,dest";
+        return Some((Format::CsvLinks, said.to_owned()));
+    }
+    let entries = lines.iter().filter(|line| crawl_log::is_entry(line)).count();
+    let said = match crawl_log::is_entry(first) {
+        true => "its first line has the fields of a crawl log",
+        false => "most of its first lines have the fields of a crawl log",
+    };
+    (entries > 0 && 2 * entries >= lines.len()).then(|| (Format::CrawlLog, said.to_owned()))
 }
 
 /// Edges have two fields in every line; without a tab anywhere, other lines could be anything.
@@ -261,7 +324,8 @@ fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
     // The last line may be cut.
     let whole = memrchr(b'\n', head).map_or(head, |lf| &head[..lf]);
     let (mut data, mut tabs, mut pairs) = (0u64, 0u64, 0u64);
-    for line in lines::lines(whole) {
+    let mut words = None;
+    for (line, number) in lines::lines(whole).zip(1u64..) {
         let text = line.text.trim_ascii();
         if text.is_empty() || text[0] == b'#' {
             continue;
@@ -269,13 +333,21 @@ fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
         let fields = text.split(|byte| matches!(byte, b' ' | b'\t'));
         let fields = fields.filter(|field| !field.is_empty()).count();
         data += 1;
-        tabs += u64::from(line.text.contains(&b'\t'));
+        let has_tab = line.text.contains(&b'\t');
+        if fields > 1 && !has_tab {
+            words.get_or_insert(number);
+        }
+        tabs += u64::from(has_tab);
         pairs += u64::from(fields == 2);
     }
     match (data, tabs) {
         (0, _) => Err("it has comments only".to_owned()),
         _ if pairs == data => Ok((Format::Edges, "every line has two fields".to_owned())),
         (_, 0) => Err("its lines have neither tabs nor two fields".to_owned()),
+        _ if words.is_some() => Err(format!(
+            "some lines are split by tabs, and line {} has words without one",
+            words.unwrap_or_default()
+        )),
         _ => {
             let said = "its lines are split by tabs, and not all have two fields";
             Ok((Format::Adjacency, said.to_owned()))
@@ -329,6 +401,14 @@ mod tests {
             ("a b\tc\n", Some(Format::Adjacency)),
             ("a\tb\nc\n", Some(Format::Adjacency)),
             ("1 2 0.5\n", None),
+            // Any text with a tab in it was taken for a graph.
+            ("Dear all,\nplease find\tbelow\nwhat you asked for\n", None),
+            ("a\u{1}\tb\tc\n", None),
+            ("text\t\n<html><head>\t", None),
+            ("HTTP/1.1 200 OK\r\nServer: a\tb\r\n", None),
+            ("http://a/ 1.2.3.4 20080430204825 text/html 12\na\tb\tc\n", None),
+            (&format!("metadata://x y\n{LOG}\n{LOG}\n"), Some(Format::CrawlLog)),
+            ("# a\na\tb\tc d\ne\nf\tg\n", Some(Format::Adjacency)),
             ("word\n", None),
             ("# only\n", None),
             ("", None),
