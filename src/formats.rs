@@ -311,7 +311,10 @@ fn guess_lines(head: &[u8]) -> Option<(Format, String)> {
         let said = "its first line has the fields date,src,dest";
         return Some((Format::CsvLinks, said.to_owned()));
     }
-    let entries = lines.iter().filter(|line| crawl_log::is_entry(line)).count();
+    let entries = lines
+        .iter()
+        .filter(|line| crawl_log::is_entry(line))
+        .count();
     let said = match crawl_log::is_entry(first) {
         true => "its first line has the fields of a crawl log",
         false => "most of its first lines have the fields of a crawl log",
@@ -406,8 +409,14 @@ mod tests {
             ("a\u{1}\tb\tc\n", None),
             ("text\t\n<html><head>\t", None),
             ("HTTP/1.1 200 OK\r\nServer: a\tb\r\n", None),
-            ("http://a/ 1.2.3.4 20080430204825 text/html 12\na\tb\tc\n", None),
-            (&format!("metadata://x y\n{LOG}\n{LOG}\n"), Some(Format::CrawlLog)),
+            (
+                "http://a/ 1.2.3.4 20080430204825 text/html 12\na\tb\tc\n",
+                None,
+            ),
+            (
+                &format!("metadata://x y\n{LOG}\n{LOG}\n"),
+                Some(Format::CrawlLog),
+            ),
             ("# a\na\tb\tc d\ne\nf\tg\n", Some(Format::Adjacency)),
             ("word\n", None),
             ("# only\n", None),

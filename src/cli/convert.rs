@@ -108,7 +108,8 @@ impl Args {
             say!(
                 "no archive was written: {} could not be verified from record {} on; --accept-unverified \
                  writes one all the same",
-                unverified.input, unverified.from_record
+                unverified.input,
+                unverified.from_record
             );
         }
         match done.bad_end {

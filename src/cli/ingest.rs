@@ -391,7 +391,15 @@ impl Args {
     fn job(&self, found: Option<&Settings>) -> anyhow::Result<Job> {
         let mut config = found.map_or_else(Config::default, |s| s.config.clone());
         if let Some(damping) = self.damping {
-            config.set_damping(damping)?;
+            let before = config.damping_asked();
+            // A store of an earlier version may use another multiple for it.
+            if (before - damping).abs() > 1e-9 {
+                anyhow::ensure!(
+                    (damping * 1e8).round() / 1e8 == damping,
+                    "--damping {damping}: at most eight decimals"
+                );
+                config.set_damping(damping)?;
+            }
         }
         config.window = self.window.unwrap_or(config.window);
         if let Some(estimator) = self.estimator {
@@ -619,7 +627,9 @@ impl Observer for Talk {
                              (--new-stream counts all of it as another)"
                     .into()
             }
-            Note::Stopping => "stopping: what was read is being ranked; a second signal ends this at once".into(),
+            Note::Stopping => {
+                "stopping: what was read is being ranked; a second signal ends this at once".into()
+            }
             Note::Checking { input } => {
                 format!("{input}: checking that it is what was read before")
             }
@@ -796,7 +806,7 @@ fn summary(outcome: &Outcome, seconds: f64, talk: &Talk) {
     let pages = outcome.pages - outcome.pages_before;
     tell_counts(&outcome.counters, &outcome.before, pages, seconds, talk);
     if outcome.stopped {
-        say!("{}", stopped(outcome));
+        talk.log.warn(stopped(outcome));
     }
     if let Some(unverified) = outcome.unverified.as_ref().filter(|_| !outcome.stopped) {
         talk.log.warn(&withheld(unverified));

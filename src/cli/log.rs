@@ -1,7 +1,7 @@
 //! The talk of commands that run for long: how much of it, whether each line has its time, and colour.
 
-use std::io::{IsTerminal, stderr, stdout};
 use crate::cli::common::say;
+use std::io::{IsTerminal, stderr, stdout};
 
 /// How much a long run says.
 #[derive(clap::Args, Clone, Copy, Default)]

@@ -31,8 +31,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use common::Exit;
 use crate::cli::common::say;
+use common::Exit;
 
 const EXIT_CODES: &str = "\
 Exit codes:

@@ -55,6 +55,8 @@ struct Stat {
     measures: u64,
     bound_l1: Option<f64>,
     damping: f64,
+    /// The multiple of 2^-32 that is used for it; `bound_l1` includes what that costs.
+    damping_used: f64,
     snapshot: String,
     /// The links of pages that are kept; absent: none, and `no_rows` says why.
     rows: Option<RowsStat>,
@@ -157,7 +159,8 @@ fn stat(
         measures: info.measures,
         bound_l1: info.bound_l1(),
         // It is kept in 1/2^32: more than eight decimals would say nothing.
-        damping: (info.settings.config.damping() * 1e8).round() / 1e8,
+        damping: info.settings.config.damping_asked(),
+        damping_used: info.settings.config.damping(),
         snapshot: snapshot.path().display().to_string(),
         no_rows: match (&rows, snapshot.rows_standing()) {
             (None, Some(standing)) => Some(standing.why_not()),
@@ -302,8 +305,8 @@ fn write_method(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
     line(
         "damping",
         format!(
-            "{}: the share of importance that links hand on",
-            stat.damping
+            "{}: the share of importance that links hand on (used: {:.12})",
+            stat.damping, stat.damping_used
         ),
     )?;
     line("window", window(stat))?;

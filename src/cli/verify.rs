@@ -84,7 +84,10 @@ impl Args {
         }
         for error in &checked.damage {
             say!("cashrank: {error}");
-            if let Some(part) = file_of(error).filter(|_| is_damage(error)).and_then(part_of) {
+            if let Some(part) = file_of(error)
+                .filter(|_| is_damage(error))
+                .and_then(part_of)
+            {
                 say!("    what this means: {}", part.meaning);
             }
         }
@@ -134,8 +137,18 @@ fn verified(checked: &Checked, deep: bool) -> Verified<'_> {
         spool_bytes: checked.spool_bytes,
         snapshot: checked.current.as_deref().map(text),
         snapshots: checked.snapshots,
-        damage: checked.damage.iter().filter(|e| is_damage(e)).map(damage).collect(),
-        unreadable: checked.damage.iter().filter(|e| !is_damage(e)).map(ToString::to_string).collect(),
+        damage: checked
+            .damage
+            .iter()
+            .filter(|e| is_damage(e))
+            .map(damage)
+            .collect(),
+        unreadable: checked
+            .damage
+            .iter()
+            .filter(|e| !is_damage(e))
+            .map(ToString::to_string)
+            .collect(),
         notes: &checked.notes,
         strangers: checked.strangers.iter().map(|path| text(path)).collect(),
     }

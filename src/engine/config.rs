@@ -43,7 +43,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Config {
-            damping: damping_units(0.85),
+            damping: DAMPING,
             window: WindowPolicy::Auto,
             estimator: None,
             self_links: SelfLinks::Drop,
@@ -56,8 +56,14 @@ impl Default for Config {
     }
 }
 
+/// 0.85, as earlier versions took it: the multiple below.
+const DAMPING: u64 = 3_650_722_201;
+/// Damping is asked for in multiples of one part in so many.
+const DECIMALS: f64 = 1e8;
+
 impl Config {
-    /// Sets damping, 0 <= damping < 1. Used as `floor(damping x 2^32) / 2^32`.
+    /// Sets damping, 0 <= damping < 1. Used is the multiple of 2^-32 that is nearest: [`Config::damping`]; what that
+    /// costs is [`Config::damping_bound`], if it has at most eight decimals.
     pub fn set_damping(&mut self, damping: f64) -> Result<()> {
         if !(0.0..1.0).contains(&damping) {
             return Err(Error::Refused(format!(
@@ -73,9 +79,30 @@ impl Config {
         self.damping
     }
 
-    /// Damping as a number.
+    /// Damping as it is used.
     pub fn damping(&self) -> f64 {
         self.damping as f64 / 2f64.powi(32)
+    }
+
+    /// Damping as it was asked for: eight decimals are fewer than there are multiples of 2^-32, so the one used tells
+    /// it, also of stores that took the multiple below.
+    pub fn damping_asked(&self) -> f64 {
+        (self.damping() * DECIMALS).round() / DECIMALS
+    }
+
+    /// A bound on the L1 distance between PageRank at the damping used and at that asked for.
+    ///
+    /// Let p and q be PageRank at d and e, so p = d M p + (1 - d) v and q = e M q + (1 - e) v, with M a column-stochastic
+    /// matrix and v a distribution. Then p - q = e M (p - q) + (d - e) (M p - v). M does not make norms longer, and M p
+    /// and v are distributions, so |p - q| <= e |p - q| + 2 |d - e|, which gives |p - q| <= 2 |d - e| / (1 - e); and the
+    /// same with d for e.
+    pub fn damping_bound(&self) -> f64 {
+        // Both are multiples of 2^-32 x 10^-8, and so is the difference: it is exact.
+        let used = u128::from(self.damping) * DECIMALS as u128;
+        let asked = ((self.damping() * DECIMALS).round() as u128) << 32;
+        let apart = used.abs_diff(asked) as f64 / (DECIMALS * 2f64.powi(32));
+        // Rounded up by more than the few operations may round down.
+        2.0 * apart / (1.0 - self.damping()) * (1.0 + 1e-12)
     }
 
     /// Says how importance is to be read from the window set before.
@@ -143,5 +170,44 @@ impl Config {
             )));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(damping: f64) -> Config {
+        let mut config = Config::default();
+        config.set_damping(damping).unwrap();
+        config
+    }
+
+    /// Two pages, the first without links, and one link from the second to the first: PageRank in closed form. With
+    /// p of the second page, 1 - p of the first: p = d (1 - p) / 2 + (1 - d) / 2, so p = 1 / (2 + d).
+    #[test]
+    fn the_bound_covers_what_rounding_costs() {
+        let second = |damping: f64| 1.0 / (2.0 + damping);
+        for damping in [0.1, 0.85, 0.3, 0.99, 0.123_456_78, 0.999_999_99] {
+            let config = config(damping);
+            assert_eq!(config.damping_asked(), damping);
+            let apart = (config.damping() - damping).abs();
+            assert!(apart <= 2f64.powi(-33), "{damping}: {apart}");
+            let l1 = 2.0 * (second(config.damping()) - second(damping)).abs();
+            assert!(l1 <= config.damping_bound() + 1e-16, "{damping}");
+            let formula = 2.0 * apart / (1.0 - config.damping());
+            assert!((config.damping_bound() - formula).abs() <= 1e-6 * formula + 1e-16);
+        }
+        for exact in [0.0, 0.5, 0.75] {
+            assert_eq!(config(exact).damping(), exact);
+            assert_eq!(config(exact).damping_bound(), 0.0);
+        }
+        // The usual one is kept as earlier versions took it.
+        let usual = Config::default();
+        assert_eq!(
+            (usual.damping_units(), usual.damping_asked()),
+            (DAMPING, 0.85)
+        );
+        assert!((usual.damping_bound() - 2.0 * 0.6 / 2f64.powi(32) / 0.15).abs() < 1e-12);
     }
 }

@@ -105,9 +105,9 @@ pub struct Ledger {
     recycle_after: u8,
 }
 
-/// Damping as the ledger uses it: `floor(damping x 2^32)`.
+/// Damping as the ledger uses it: the multiple of 2^-32 that is nearest, below 1.
 pub fn damping_units(damping: f64) -> u64 {
-    (damping * 2f64.powi(32)) as u64
+    ((damping * 2f64.powi(32)).round() as u64).min((1 << 32) - 1)
 }
 
 impl Ledger {

@@ -127,9 +127,11 @@ impl Info {
         }
     }
 
-    /// See [`Window::bound_l1`].
+    /// The certified bound on the L1 distance to PageRank at the damping that was asked for: [`Window::bound_l1`], and
+    /// [`Config::damping_bound`](crate::Config::damping_bound).
     pub fn bound_l1(&self) -> Option<f64> {
-        self.window.bound_l1()
+        let rounding = self.settings.config.damping_bound();
+        self.window.bound_l1().map(|bound| bound + rounding)
     }
 }
 

@@ -289,12 +289,7 @@ impl Store {
 
     /// The last committed state, for reading while this store goes on.
     pub fn view(&self) -> Result<View> {
-        View::new(
-            &*self.disk,
-            &self.dir,
-            self.tables.clone(),
-            &self.identity,
-        )
+        View::new(&*self.disk, &self.dir, self.tables.clone(), &self.identity)
     }
 
     fn merge_runs(&mut self) -> Result<()> {
@@ -770,7 +765,8 @@ fn take_lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn DiskFile>> {
 /// looked at, nobody writes who could be disturbed.
 fn is_busy(disk: &dyn Disk, dir: &Path) -> bool {
     let lock = disk.read(&dir.join(LOCK));
-    lock.and_then(|lock| lock.try_lock()).is_ok_and(|free| !free)
+    lock.and_then(|lock| lock.try_lock())
+        .is_ok_and(|free| !free)
 }
 
 /// The last committed state of the store in `dir`, for reading it; nothing is written to it, and no writer is held
@@ -803,7 +799,11 @@ pub(crate) fn open_view_to(disk: &dyn Disk, dir: &Path, depth: Depth) -> Result<
 impl View {
     /// Whether a writer came since this was opened, so that what was read may be of two commits.
     pub fn is_overtaken(&self, disk: &dyn Disk) -> bool {
-        let now = || Tables::open(disk, &self.dir, Access::Look)?.read()?.manifest();
+        let now = || {
+            Tables::open(disk, &self.dir, Access::Look)?
+                .read()?
+                .manifest()
+        };
         is_busy(disk, &self.dir) || !now().is_ok_and(|now| now == self.manifest)
     }
 }

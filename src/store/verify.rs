@@ -206,9 +206,7 @@ impl View {
     /// Checks redb's own structure. Only possible when nobody else uses the view's store.
     pub fn check_database(self) -> Result<()> {
         let View {
-            tables,
-            reading,
-            ..
+            tables, reading, ..
         } = self;
         drop(reading);
         match Arc::into_inner(tables) {

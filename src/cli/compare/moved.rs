@@ -11,8 +11,8 @@ use cashrank::snapshot::{Elapsed, Info, Snapshot, elapsed, moved, same_numbers};
 use cashrank::store::RealDisk;
 
 use super::side::{Side, scores};
-use crate::cli::common::{MemoryArg, accuracy, thousands, time};
 use crate::cli::common::say;
+use crate::cli::common::{MemoryArg, accuracy, thousands, time};
 
 /// All that is shown.
 #[derive(serde::Serialize)]

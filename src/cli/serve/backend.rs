@@ -24,8 +24,8 @@ use cashrank_serve::{
 };
 
 use super::live::Live;
-use crate::cli::common::time;
 use crate::cli::common::say;
+use crate::cli::common::time;
 
 /// Snapshots of at most so many pages have the places of their names in memory: 12 bytes a page.
 const LOOKUP_PAGES: u64 = 8_000_000;

@@ -15,8 +15,8 @@ use cashrank::store::{RealDisk, settings_of};
 use cashrank_serve::{FrontierLimits, FrontierOptions, Options, Service, Token};
 
 use super::common::{Exit, StoreArg, stop_on_signal};
-use backend::StoreBackend;
 use crate::cli::common::say;
+use backend::StoreBackend;
 pub use live::{Live, Watched};
 
 /// How soon a signal is heeded.

@@ -122,9 +122,8 @@ impl Run<'_> {
         }
         let mut each = piece.batch.entries.iter().zip(&hashes.each);
         let at = each.find(|(entry, _)| piece.chunk.offset + entry.end == place.offset);
-        let (_, &hash) = at.ok_or_else(|| {
-            Error::internal("a replay was stopped where it cannot be")
-        })?;
+        let (_, &hash) =
+            at.ok_or_else(|| Error::internal("a replay was stopped where it cannot be"))?;
         place.prefix = hash;
         Ok(())
     }

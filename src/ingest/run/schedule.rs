@@ -207,8 +207,7 @@ impl Run<'_> {
         let Some(done) = publishing.wait() else {
             return Ok(());
         };
-        let done =
-            done.map_err(|_| Error::internal("the snapshot thread failed"));
+        let done = done.map_err(|_| Error::internal("the snapshot thread failed"));
         let Some((path, info)) = done?? else {
             // It was stopped: it is still owed.
             self.published_at = publishing.before.take();

@@ -15,7 +15,8 @@ impl Run<'_> {
         };
         let bound = self.engine.archive().view().and_then(|view| {
             let estimation = Estimation::begin(&view, self.engine.config())?;
-            Ok(estimation.window().bound_l1())
+            let rounding = self.engine.config().damping_bound();
+            Ok(estimation.window().bound_l1().map(|bound| bound + rounding))
         })?;
         self.observer.note(Note::Bound {
             pass: self.progress.pass - 1,
