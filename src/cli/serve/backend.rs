@@ -33,6 +33,8 @@ const LOOKUP_PAGES: u64 = 8_000_000;
 const BEST: usize = 10_000;
 /// Movers that are kept.
 const MOVERS: usize = 1_000;
+/// Lists of what to crawl next that are kept, of the current snapshot.
+const LISTS: usize = 4;
 /// Newest snapshots whose counts are told.
 const HISTORY: usize = 200;
 
@@ -43,6 +45,15 @@ pub struct StoreBackend {
     held: Mutex<Option<Arc<Held>>>,
     /// What snapshots say of themselves.
     infos: Mutex<HashMap<String, Past>>,
+    /// What to crawl next, as it was asked for last, oldest first.
+    lists: Mutex<Vec<List>>,
+}
+
+/// What to crawl next, as of one snapshot.
+struct List {
+    version: Option<String>,
+    query: NextQuery,
+    pages: Vec<NextPage>,
 }
 
 /// The current snapshot, and what was read of it.
@@ -62,6 +73,7 @@ impl StoreBackend {
             live,
             held: Mutex::default(),
             infos: Mutex::default(),
+            lists: Mutex::default(),
         }
     }
 
@@ -441,12 +453,28 @@ impl Backend for StoreBackend {
     fn next(&self, query: &NextQuery) -> Result<Vec<NextPage>> {
         let options = super::next::options(&self.store, query)?;
         self.current()?;
+        // One list is made at a time: whoever asks for the same one meanwhile gets it, too.
+        let mut lists = lock(&self.lists);
+        let version = self.version();
+        lists.retain(|list| list.version == version);
+        if let Some(list) = lists.iter().find(|list| list.query == *query) {
+            return Ok(list.pages.clone());
+        }
         let pages = schedule::next(&RealDisk, &self.store, &options).map_err(problem)?;
         let page = |page: Candidate| NextPage {
             url: page.url,
             score: page.score,
         };
-        Ok(pages.into_iter().map(page).collect())
+        let pages: Vec<NextPage> = pages.into_iter().map(page).collect();
+        if lists.len() == LISTS {
+            lists.remove(0);
+        }
+        lists.push(List {
+            version,
+            query: query.clone(),
+            pages: pages.clone(),
+        });
+        Ok(pages)
     }
 
     fn version(&self) -> Option<String> {
