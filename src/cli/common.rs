@@ -146,8 +146,8 @@ impl VerifyArgs {
 /// The store option of read-only commands.
 #[derive(clap::Args)]
 pub struct StoreArg {
-    /// The store's directory.
-    #[arg(long, value_name = "DIR", env = "CASHRANK_STORE")]
+    /// The store's directory; CASHRANK_STORE in the environment, if it is not given.
+    #[arg(long, value_name = "DIR", env = "CASHRANK_STORE", hide_env = true)]
     pub store: PathBuf,
 }
 
@@ -234,7 +234,7 @@ pub fn accuracy(l1: Option<f64>) -> String {
             percent_up(l1)
         ),
         None => {
-            "accuracy: not provable yet (it comes with more of the crawl, or with --repeat)".into()
+            "accuracy: not provable yet (`cashrank settle` proves one; so may more of the crawl, or --repeat)".into()
         }
     }
 }

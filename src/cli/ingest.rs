@@ -57,8 +57,8 @@ pub struct Args {
     /// Files, or `-` for standard input; plain, gzip or zstd, told by their content.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
-    /// The store's directory; made if there is none.
-    #[arg(long, value_name = "DIR", env = "CASHRANK_STORE")]
+    /// The store's directory; made if there is none. CASHRANK_STORE in the environment, if it is not given.
+    #[arg(long, value_name = "DIR", env = "CASHRANK_STORE", hide_env = true)]
     store: PathBuf,
     /// auto, records, warc, arc, wat, adjacency, edges, crawl-log, nutch, csv-links or cza (see formats/).
     #[arg(long, default_value = "auto", value_parser = formats())]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use cashrank::memory::check_room;
 use cashrank::settle::{BYTES, Progress};
-use cashrank::snapshot::{Info, Making, Published, RANK_BYTES, Settle, Watcher, publish};
+use cashrank::snapshot::{Info, KEEP, Making, Published, RANK_BYTES, Settle, Watcher, publish};
 use cashrank::store::{RealDisk, View, open_view};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -34,8 +34,8 @@ pub struct Args {
     /// End after so long, with the bound that there is then.
     #[arg(long, value_name = "TIME", value_parser = time)]
     settle_time: Option<Duration>,
-    /// Keep only the newest N snapshots; 0: all.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    /// Keep only the newest N snapshots, and those that `cashrank snapshots --pin` keeps; 0: all.
+    #[arg(long, value_name = "N", default_value_t = KEEP)]
     keep_snapshots: usize,
     #[command(flatten)]
     memory: MemoryArg,
