@@ -15,7 +15,8 @@
 //! agreement = max(0, 2 sum of |c - b| over pages that move as they did from a to b / ||c - b||_1  -  1)
 //! ```
 //!
-//! which is linear extrapolation of log p to leak 0, held back where the last two moves disagree. If the leak
+//! which is linear extrapolation of log p to leak 0, held back where the last two moves disagree, and by a factor of
+//! 1.5 at most. If the leak
 //! did not become less, its ratio is 1; at leak 0 gamma is 0. The order of pages is that of c: the extrapolated values are
 //! given to them by rank, and pages that c has alike share theirs. So Kendall's tau is that of c, and only the values,
 //! which distances see, change.
@@ -171,7 +172,7 @@ fn agreement(a: &[f64], b: &[f64], c: &[f64]) -> f64 {
 
 /// c (c/b)^gamma in the order of c.
 fn extrapolated(b: &[f64], c: &[f64], gamma: f64) -> Vec<f64> {
-    let ahead = |(b, c): (&f64, &f64)| c * libm::pow(c / b, gamma);
+    let ahead = |(b, c): (&f64, &f64)| c * libm::pow(c / b, gamma).clamp(1.0 / FACTOR, FACTOR);
     let mut values: Vec<f64> = b.iter().zip(c).map(ahead).collect();
     values.sort_unstable_by(f64::total_cmp);
     let mut order: Vec<u32> = (0..c.len() as u32).collect();
@@ -189,6 +190,9 @@ fn extrapolated(b: &[f64], c: &[f64], gamma: f64) -> Vec<f64> {
     }
     normalised(&ranks)
 }
+
+/// No rank is extrapolated by more than this factor: few pages move so far again.
+const FACTOR: f64 = 1.5;
 
 /// Ranks that differ by less than this part are alike: they come of the same links.
 const ALIKE: f64 = 1e-9;

@@ -122,8 +122,12 @@ proptest! {
         let domain = fetched.div_ceil(2);
         let matrix = known(&web, domain, fetched - domain).matrix();
         let ranks = power().rank(&matrix);
-        let (z, differences) = Complement::differences(&matrix, &ranks, ALPHA);
-        let scores = Complement::default().scores(&matrix, &ranks, ALPHA);
+        let mut exact = Complement { dangling: true, ..Complement::default() };
+        let (z, differences) = exact.differences(&matrix, &ranks, ALPHA);
+        let scores = exact.scores(&matrix, &ranks, ALPHA);
+        if matrix.inside.iter().all(|row| !row.is_empty()) {
+            prop_assert_eq!(&scores, &Complement::default().scores(&matrix, &ranks, ALPHA));
+        }
         for (place, difference) in (0..).zip(&differences) {
             let mut moved: Vec<f64> = z.iter().map(|z| difference.g * z - difference.y).collect();
             for &(member, x) in &difference.x {
@@ -277,9 +281,52 @@ fn scores_by_hand() {
     let flow = Flow.scores(&matrix, &ranks, ALPHA);
     near(flow, [0.5 / 3.0 + 0.3 / 2.0 + 0.2, 0.2]);
     near(OutlinkCount.scores(&matrix, &ranks, ALPHA), [2.0, 0.0]);
-    // Into the domain lead 1 of 3, 1 of 2, 0 of 2.
+    // Of the links of 2, none leads into the domain.
     let share = Share.scores(&matrix, &ranks, ALPHA);
-    near(share, [0.5 / 3.0 / 3.0 + 0.3 / 2.0 / 2.0, 0.0]);
+    near(share, [0.5 / 3.0 + 0.3 / 2.0, 0.0]);
+}
+
+/// ```text
+/// domain: 0 -> 1, 2    1 -> 0    2 -> 4     not fetched: 4    so 2 is dangling in F
+/// ```
+/// As if no member were dangling: g is what 2 holds, all of it, beside the random surfer's part; z goes to in-links, of
+/// which 0, 1 and 2 have one each; 4 has no siblings.
+#[test]
+fn complements_as_the_paper_has_them_know_no_dangling_members() {
+    let web: Web = vec![vec![1, 2], vec![0], vec![4], vec![], vec![]];
+    let matrix = known(&web, 2, 1).matrix();
+    let ranks = [0.4, 0.3, 0.3];
+    let (z, differences) = Complement::default().differences(&matrix, &ranks, ALPHA);
+    let w = (1.0 - ALPHA) / 4.0;
+    let [difference] = &differences[..] else {
+        panic!("{differences:?}");
+    };
+    assert!((difference.g - (w + ALPHA * 0.3)).abs() < 1e-12);
+    assert!((difference.y - w / 3.0).abs() < 1e-12);
+    assert!(difference.x.is_empty());
+    let each = (ALPHA / 3.0 + w) / (1.0 - w);
+    assert!(l1(&z, &[each; 3]) < 1e-12);
+}
+
+/// ```text
+/// domain: 0 -> 1, 2    outside: 1 -> 0, 3, 4    2 -> 3, 5    not fetched: 3, 4, 5
+/// ```
+#[test]
+fn pages_beside_those_that_link_into_the_domain_come_first() {
+    let web: Web = vec![
+        vec![1, 2],
+        vec![0, 3, 4],
+        vec![3, 5],
+        vec![],
+        vec![],
+        vec![],
+    ];
+    let matrix = known(&web, 1, 2).matrix();
+    assert_eq!(matrix.frontier, [3, 4, 5]);
+    let share = Share.scores(&matrix, &[0.6, 0.2, 0.2], ALPHA);
+    // A third of the links of 1 lead into the domain, none of 2; 1 has one link among members.
+    let each = 0.2 / 2.0 / 3.0;
+    assert!(l1(&share, &[each, each, 0.0]) < 1e-12, "{share:?}");
 }
 
 #[test]
@@ -303,10 +350,15 @@ fn discretised_scores_come_near_the_exact_ones() {
         .collect();
     let matrix = known(&web, 20, 10).matrix();
     let ranks = power().rank(&matrix);
-    let exact = Complement::default().scores(&matrix, &ranks, ALPHA);
+    let mut exact = Complement {
+        values: None,
+        dangling: true,
+    };
+    let exact = exact.scores(&matrix, &ranks, ALPHA);
     let distance = |values| {
         let mut table = Complement {
             values: Some(values),
+            dangling: true,
         };
         l1(&exact, &table.scores(&matrix, &ranks, ALPHA))
     };

@@ -3,23 +3,28 @@
 use super::flow::flows;
 use super::{Matrix, Select};
 
-/// PageRank flow, each member's counted by the share of its links that lead into the local domain L:
+/// PageRank flow; that of a page outside is counted by the share of its links that lead into the local domain L:
 ///
 /// ```text
-/// score(j) = sum over k -> j of  f[k] / (o[k] + 1)  *  |links of k into L| / |links of k|
+/// score(j) = sum over k -> j of  f[k] / (o[k] + 1)  *  c[k]
+/// c[k] = 1 for k in L,   |links of k into L| / |links of k| outside
 /// ```
 ///
 /// What a page not fetched does for the domain is what flows into it times the share of its links that lead
 /// there (the paper's impact, section 6.2). The first is known; for the second, a page is taken to link as those
 /// do that link to it. Unlike stochastic complementation, which takes every page to link into F alike, this
 /// tells pages beside the domain from pages that only lead further away from it, and needs no sort and no
-/// pass over siblings.
+/// pass over siblings. Pages of score 0 come in the order in which they became known, breadth-first: measured, that
+/// is better than by flow, which runs away along chains.
 #[derive(Debug, Clone, Copy)]
 pub struct Share;
 
 impl Select for Share {
     fn scores(&mut self, matrix: &Matrix, ranks: &[f64], _: f64) -> Vec<f64> {
         let share = |k: usize| {
+            if k < matrix.domain {
+                return 1.0;
+            }
             let row = matrix.inside.get(k);
             let local = row.iter().filter(|&&t| (t as usize) < matrix.domain);
             local.count() as f64 / matrix.out(k).max(1) as f64
