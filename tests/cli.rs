@@ -30,6 +30,8 @@ mod hostile;
 mod inspect;
 #[path = "cli/lazy.rs"]
 mod lazy;
+#[path = "cli/local.rs"]
+mod local;
 #[path = "cli/memory.rs"]
 mod memory;
 #[path = "cli/moved.rs"]

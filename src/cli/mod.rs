@@ -8,6 +8,7 @@ mod export;
 mod ingest;
 mod inspect;
 mod links;
+mod local;
 mod log;
 mod man;
 mod next;
@@ -22,6 +23,7 @@ mod rules;
 mod serve;
 mod settle;
 mod simulate;
+mod simulate_local;
 mod snapshots;
 mod stat;
 mod top;
@@ -73,6 +75,7 @@ enum Command {
     Export(export::Args),
     Compare(compare::Args),
     Pagerank(pagerank::Args),
+    Local(Box<local::Args>),
     Simulate(simulate::Args),
     Snapshots(snapshots::Args),
     Stat(stat::Args),
@@ -111,6 +114,7 @@ pub fn main() -> ExitCode {
         Command::Export(args) => args.run(),
         Command::Compare(args) => args.run(),
         Command::Pagerank(args) => args.run(),
+        Command::Local(args) => args.run(),
         Command::Simulate(args) => args.run(),
         Command::Snapshots(args) => args.run(),
         Command::Stat(args) => args.run(),

@@ -97,7 +97,8 @@ pub(super) fn find(snapshot: &Snapshot, url: &str) -> cashrank::Result<Option<u3
     Ok(found.into_iter().flatten().next().map(|page| page.0 as u32))
 }
 
-fn canonical(url: &str) -> Vec<u8> {
+/// A URL's canonical form, or an opaque name as it is.
+pub fn canonical(url: &str) -> Vec<u8> {
     let mut out = Vec::new();
     match url::canonical(url.as_bytes(), None, usize::MAX, &mut out) {
         Ok(form) => form.text(url.as_bytes(), &out).to_vec(),

@@ -15,6 +15,7 @@ use cashrank::{Error, Limits};
 
 use super::common::{self, Exit, one_of, parsed, positive, print, threads};
 use super::ingest::{FormatArg, formats};
+use super::simulate_local::LocalArgs;
 use crate::cli::common::say;
 
 /// Simulate crawls of a web that may change, and measure the error over time.
@@ -25,6 +26,7 @@ Examples:
   cashrank simulate --pages 20000 --window variable:8 --window auto --change-rate 0.01
   cashrank simulate --graph graph.tsv.zst --strategy random --samples 4 --json
   cashrank simulate --figures figures
+  cashrank simulate --local --graph graph.tsv.zst --domains 5 --domain-pages 4000
 A pass is as many crawls as the web had pages at first. Errors are against exact PageRank of the web
 as it is at that moment. The engine is the one of `ingest`; with the defaults the rest is as in
 Abiteboul, Preda, Cobena: Adaptive On-Line Page Importance Computation (2003), section 4.2. The
@@ -101,10 +103,15 @@ pub struct Args {
     /// Crawls at a time, with --figures; results don't depend on it. Default: one for each processor.
     #[arg(long, value_name = "N", value_parser = positive, requires = "figures")]
     threads: Option<u64>,
+    #[command(flatten)]
+    local: LocalArgs,
 }
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
+        if self.local.local {
+            return self.local();
+        }
         if let Some(folder) = &self.figures {
             return self.figures(folder);
         }
@@ -129,6 +136,19 @@ impl Args {
                 })
             })?;
             Ok(())
+        })
+    }
+
+    fn local(&self) -> anyhow::Result<Exit> {
+        self.local.run(&super::simulate_local::Base {
+            graph: self.graph.as_ref(),
+            format: self.format.0,
+            pages: self.pages,
+            damping: self.damping,
+            seed: self.seed,
+            json: self.json,
+            figures: self.figures.as_ref(),
+            threads: self.threads,
         })
     }
 

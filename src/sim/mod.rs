@@ -2,6 +2,7 @@
 //! simulated crawls, which hold the engine to it.
 
 pub mod crawl;
+pub mod crawled;
 pub mod errors;
 pub mod experiment;
 pub mod figures;
@@ -9,6 +10,7 @@ pub mod figures;
 pub(crate) mod fuzz;
 pub mod graph;
 mod load;
+pub mod local;
 pub mod pagerank;
 pub mod plot;
 pub(crate) mod random;
