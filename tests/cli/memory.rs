@@ -141,7 +141,6 @@ fn stat_tells_what_going_on_needs() {
         "log",
         "database",
         "buffers",
-        "rows",
         "publishing",
     ];
     let sum: u64 = parts

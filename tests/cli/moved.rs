@@ -32,7 +32,8 @@ fn ring_to_star(n: usize) -> Lab {
     let passes = 12_000 / n;
     let ring = records(&ring, passes, "2026-01-01T00:00:00Z");
     let star = records(&star, passes, "2026-01-11T00:00:00Z");
-    let ingest = "ingest - --format records --store s";
+    // A window's estimates of pages that are all alike are the same to the last bit.
+    let ingest = "ingest - --format records --store s --settle none";
     lab.feed(ingest, ring.as_bytes()).exits(0);
     lab.run("export --to tsv --store s -o x").exits(0);
     lab.feed(ingest, star.as_bytes()).exits(0);
