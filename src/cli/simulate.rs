@@ -15,6 +15,7 @@ use cashrank::{Error, Limits};
 
 use super::common::{self, Exit, one_of, parsed, positive, print, threads};
 use super::ingest::{FormatArg, formats};
+use super::simulate_crawl::{Crawls, orders};
 use super::simulate_local::LocalArgs;
 use crate::cli::common::say;
 
@@ -27,6 +28,7 @@ Examples:
   cashrank simulate --graph graph.tsv.zst --strategy random --samples 4 --json
   cashrank simulate --figures figures
   cashrank simulate --local --graph graph.tsv.zst --domains 5 --domain-pages 4000
+  cashrank simulate --crawl --graph graph.tsv.zst --strategy forecast,fica,greedy,oracle --figures crawls
 A pass is as many crawls as the web had pages at first. Errors are against exact PageRank of the web
 as it is at that moment. The engine is the one of `ingest`; with the defaults the rest is as in
 Abiteboul, Preda, Cobena: Adaptive On-Line Page Importance Computation (2003), section 4.2. The
@@ -48,9 +50,31 @@ pub struct Args {
     /// The graph's format: auto, records, warc, arc, wat, adjacency, edges, crawl-log, nutch, csv-links or cza.
     #[arg(long, default_value = "auto", requires = "graph", value_parser = formats())]
     format: FormatArg,
-    /// Which page is crawled next: random, greedy or cycle.
-    #[arg(long, value_name = "WHICH", default_value = "greedy", value_parser = one_of(["random", "greedy", "cycle"], parsed::<Strategy>))]
-    strategy: Strategy,
+    /// Which page is crawled next: random, greedy or cycle. With --crawl one or several of those that `next`
+    /// takes, with commas between, and `oracle`, which knows all [default: greedy].
+    #[arg(long, value_name = "WHICH")]
+    strategy: Option<String>,
+    /// Crawl from a few seeds, each page once, and measure how early the pages that matter are found: hot
+    /// pages, importance collected, and Kendall's tau.
+    #[arg(long, conflicts_with_all = ["window", "estimator", "passes", "samples", "change_rate", "appear",
+        "vanish", "change_after", "change_until", "growing", "recycle_after", "threads"])]
+    crawl: bool,
+    /// Sets of seeds that --crawl takes the mean of.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = positive, requires = "crawl")]
+    sets: u64,
+    /// Seeds of a set [default: a thousandth of the pages].
+    #[arg(long, value_name = "N", value_parser = positive, requires = "crawl")]
+    seeds: Option<u64>,
+    /// Where --crawl ends, as a share of the web.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5, requires = "crawl")]
+    until: f64,
+    /// Most pages of a host at a time, with --crawl [default: any].
+    #[arg(long, value_name = "N", value_parser = positive, requires = "crawl")]
+    per_host: Option<u64>,
+    /// Pages that the order is asked for at a time, with --crawl [default: one, or a twentieth of those read
+    /// where the order settles].
+    #[arg(long, value_name = "N", value_parser = positive, requires = "crawl")]
+    batch: Option<u64>,
     /// A window as of `ingest`, or several.
     #[arg(long, value_name = "WINDOW", default_value = "whole", value_parser = parsed::<WindowPolicy>)]
     window: Vec<WindowPolicy>,
@@ -96,8 +120,8 @@ pub struct Args {
     /// Make all experiments of the paper instead, and write their tables (CSV) and plots (SVG) into
     /// this folder. Interrupted, the same command goes on: crawls that are done are in the folder's
     /// unfinished.jsonl until all are.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["strategy", "window", "estimator", "passes",
-        "samples", "change_rate", "appear", "vanish", "change_after", "change_until", "growing", "damping",
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["window", "estimator", "passes", "samples",
+        "change_rate", "appear", "vanish", "change_after", "change_until", "growing", "damping",
         "recycle_after", "json"])]
     figures: Option<PathBuf>,
     /// Crawls at a time, with --figures; results don't depend on it. Default: one for each processor.
@@ -112,11 +136,14 @@ impl Args {
         if self.local.local {
             return self.local();
         }
+        if self.crawl {
+            return self.crawls();
+        }
         if let Some(folder) = &self.figures {
             return self.figures(folder);
         }
-        let setting = self.setting();
-        let web = self.base()?.web(self.seed)?;
+        let setting = self.setting()?;
+        let web = self.base()?.0.web(self.seed)?;
         print(|out| {
             if !self.json {
                 writeln!(out, "{}", Sample::COLUMNS)?;
@@ -152,13 +179,45 @@ impl Args {
         })
     }
 
-    fn setting(&self) -> Setting {
+    fn crawls(self) -> anyhow::Result<Exit> {
+        anyhow::ensure!(
+            self.until > 0.0 && self.until <= 1.0,
+            "--until {}: a share of the web, more than 0 and at most 1",
+            self.until
+        );
+        let orders = orders(self.strategy.as_deref().unwrap_or("forecast"));
+        let (name, graph, names) = match self.base()? {
+            (Base::Graph { name, graph }, names) => (name, graph, names),
+            (base, names) => {
+                let graph = base.web(self.seed)?.graph();
+                ("synthetic web".into(), graph, names)
+            }
+        };
+        let crawls = Crawls {
+            graph,
+            names,
+            name,
+            orders: orders.map_err(anyhow::Error::msg)?,
+            sets: self.sets,
+            seeds: self.seeds.unwrap_or(0),
+            until: self.until,
+            per_host: self.per_host,
+            batch: self.batch,
+            damping: self.damping,
+            seed: self.seed,
+            json: self.json,
+        };
+        crawls.run(self.figures.as_deref())
+    }
+
+    fn setting(&self) -> anyhow::Result<Setting> {
+        let strategy = self.strategy.as_deref().unwrap_or("greedy");
         let reading = |&window: &WindowPolicy| {
             let distributed = Estimator::Distributed;
             (window, Some(self.estimator.unwrap_or(distributed)))
         };
-        Setting {
-            strategy: self.strategy,
+        Ok(Setting {
+            strategy: strategy.parse::<Strategy>().map_err(anyhow::Error::msg)?,
             growing: self.growing,
             changes: Changes {
                 in_degree: self.change_rate,
@@ -173,24 +232,26 @@ impl Args {
             damping: self.damping,
             recycle_after: self.recycle_after,
             seed: self.seed,
-        }
+        })
     }
 
     fn figures(&self, folder: &Path) -> anyhow::Result<Exit> {
-        let base = self.base()?;
+        let (base, _) = self.base()?;
         let tell = |line: &str| say!("{line}");
         figures(&base, self.seed, threads(self.threads), &tell, folder)?;
         say!("the figures are in {}", folder.display());
         Ok(Exit::Done)
     }
 
-    fn base(&self) -> anyhow::Result<Base> {
+    /// The web, and the names of its pages, if they have any.
+    fn base(&self) -> anyhow::Result<(Base, Vec<String>)> {
         let Some(file) = &self.graph else {
-            return Ok(Base::Synthetic {
+            let synthetic = Base::Synthetic {
                 pages: self.pages,
                 in_degree: self.web,
                 out_degree: self.out_degree,
-            });
+            };
+            return Ok((synthetic, Vec::new()));
         };
         let format = self.format.0;
         let inputs = [InputName::parse(file)];
@@ -204,9 +265,11 @@ impl Args {
         if loaded.skipped > 0 {
             say!("{} records were skipped", common::thousands(loaded.skipped));
         }
-        Ok(Base::Graph {
+        let names = loaded.pages.into_iter().map(|page| page.name).collect();
+        let base = Base::Graph {
             name: Path::new(file).display().to_string(),
             graph: loaded.graph,
-        })
+        };
+        Ok((base, names))
     }
 }

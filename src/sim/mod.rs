@@ -15,6 +15,7 @@ pub mod pagerank;
 pub mod plot;
 pub(crate) mod random;
 mod rows;
+pub mod steer;
 pub mod strategy;
 pub mod web;
 
