@@ -36,6 +36,8 @@ mod local;
 mod memory;
 #[path = "cli/moved.rs"]
 mod moved;
+#[path = "cli/next.rs"]
+mod next;
 #[path = "cli/order.rs"]
 mod order;
 #[path = "cli/output.rs"]

@@ -13,7 +13,7 @@ use crate::cli::common::say;
 /// Name the pages to crawl next, best first.
 ///
 /// Reads the last snapshot and the kept links, without a lock, while an ingest runs, too. Pages that were
-/// read, found gone or asked for in vain are never named as new.
+/// read or found gone are never named as new; those whose fetch failed (5xx, 403) are named again.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

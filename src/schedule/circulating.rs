@@ -1,7 +1,7 @@
 //! Circulating Greedy: OPIC's Greedy, each page read once, but cash that reaches a page already read is
 //! handed on at once over its kept row, as long as it exceeds 0.05 x seeds / pages read. So the pages not
 //! read hold nearly all of it. What is not handed on (a share of 1 - damping, and the cash of pages without
-//! links) is lost; only the order of cash matters. Keeps the rows in memory: 4 bytes a link.
+//! links) is lost; only the order of cash matters. Keeps the rows in memory: 8 bytes a link.
 
 use std::collections::VecDeque;
 

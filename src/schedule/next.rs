@@ -1,8 +1,8 @@
 //! What a store's crawl should read next: the last snapshot and its kept rows, told to a strategy.
 //!
 //! Read beside a writer, without a lock. Who was read: pages that have a row, those found gone included;
-//! where no rows are kept, pages that were visited. Pages that were asked for in vain, as far as their last
-//! fetch is known, are not named as new: they were tried.
+//! where no rows are kept, pages that were visited. A page whose fetches all failed was not read, and is named
+//! again: a snapshot does not tell it from one that nobody asked for.
 //!
 //! In memory: the crawl's 4 bytes a page, what the strategy keeps, and what was asked for. Names are read
 //! once, in their order, if the strategy looks at names.
