@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::estimate::Estimator;
-use super::ledger::damping_units;
+use super::ledger::{USUAL_DAMPING, damping_units};
 use super::window::{Policy, Span, WindowPolicy};
 use crate::model::SelfLinks;
 use crate::rules::Follow;
@@ -43,7 +43,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Config {
-            damping: DAMPING,
+            damping: USUAL_DAMPING,
             window: WindowPolicy::Auto,
             estimator: None,
             self_links: SelfLinks::Drop,
@@ -56,13 +56,11 @@ impl Default for Config {
     }
 }
 
-/// 0.85, as earlier versions took it: the multiple below.
-const DAMPING: u64 = 3_650_722_201;
 /// Damping is asked for in multiples of one part in so many.
 const DECIMALS: f64 = 1e8;
 
 impl Config {
-    /// Sets damping, 0 <= damping < 1. Used is the multiple of 2^-32 that is nearest: [`Config::damping`]; what that
+    /// Sets damping, 0 <= damping < 1. Used is the multiple of 2^-32 that is nearest, of 0.85 the one below: [`Config::damping`]; what that
     /// costs is [`Config::damping_bound`], if it has at most eight decimals.
     pub fn set_damping(&mut self, damping: f64) -> Result<()> {
         if !(0.0..1.0).contains(&damping) {
@@ -192,7 +190,8 @@ mod tests {
             let config = config(damping);
             assert_eq!(config.damping_asked(), damping);
             let apart = (config.damping() - damping).abs();
-            assert!(apart <= 2f64.powi(-33), "{damping}: {apart}");
+            let most = if damping == 0.85 { -32 } else { -33 };
+            assert!(apart <= 2f64.powi(most), "{damping}: {apart}");
             let l1 = 2.0 * (second(config.damping()) - second(damping)).abs();
             assert!(l1 <= config.damping_bound() + 1e-16, "{damping}");
             let formula = 2.0 * apart / (1.0 - config.damping());
@@ -208,7 +207,7 @@ mod tests {
         let usual = Config::default();
         assert_eq!(
             (usual.damping_units(), usual.damping_asked()),
-            (DAMPING, 0.85)
+            (USUAL_DAMPING, 0.85)
         );
         assert!((usual.damping_bound() - 2.0 * 0.6 / 2f64.powi(32) / 0.15).abs() < 1e-12);
     }

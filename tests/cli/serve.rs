@@ -92,10 +92,12 @@ fn a_store_at_rest_is_told_as_the_commands_tell_it() {
 
     for page in top["top"].as_array().unwrap() {
         let url = page["url"].as_str().unwrap();
-        let rank = lab
+        let mut rank = lab
             .run(&format!("rank {url} --json --store s"))
             .exits(0)
             .json();
+        // Which of several pages is above another: the command alone compares them.
+        rank.as_object_mut().unwrap().remove("certainly_above");
         assert_eq!(
             ask(address, &format!("/rank?url={}", encoded(url)))["pages"][0],
             rank
@@ -164,7 +166,9 @@ fn an_ingest_answers_while_it_reads_and_gives_the_same_snapshot() {
     await_that("records are counted", || {
         ask(address, "/status")["records"].as_u64().unwrap() >= 100
     });
-    assert_eq!(ask(address, "/status")["reading"]["inputs"], 1);
+    await_that("the input is told of", || {
+        ask(address, "/status")["reading"]["inputs"] == 1
+    });
     assert!(!ask(address, "/top")["top"].as_array().unwrap().is_empty());
     // A client that asks and takes nothing, and one that says nothing, are there to the end.
     let _silent = TcpStream::connect(address).unwrap();

@@ -157,7 +157,10 @@ fn what_cannot_be_simulated_is_refused() {
         ("--pages 1", "at least 2"),
         ("--pages 99999999999", "at most"),
         ("--pages ten", "whole number"),
-        ("--strategy best", "possible values: random, greedy, cycle"),
+        (
+            "--strategy best",
+            "unknown strategy \"best\": random, greedy or cycle",
+        ),
         ("--web power:1", "an exponent from 2"),
         ("--web poisson:-3", "a mean above 0"),
         ("--web flat", "power:EXPONENT"),
