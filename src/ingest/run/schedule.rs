@@ -176,7 +176,11 @@ impl Run<'_> {
             until: self.job.until.map_or(until, |least| least.min(until)),
             time: self.job.settle_time,
             memory: self.budget.bytes.map(|bytes| bytes.saturating_sub(need)),
-            watcher: Arc::new(Watcher::new(self.job.stop.clone())),
+            watcher: Arc::new(Watcher::new(match self.progress.finished {
+                true => self.job.stop.clone(),
+                // On the way a stop ends no settling: the run that goes on would not make this snapshot.
+                false => Arc::default(),
+            })),
         })
     }
 
