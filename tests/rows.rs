@@ -282,7 +282,9 @@ fn where_rows_do_not_fit_all_else_goes_on() {
     let lab = Lab::new();
     let records = crawl(4, 400);
     let input = lab.input("a", &records);
+    // What is settled needs rows; all else does not.
     let job = |store: &str| Job {
+        settle: None,
         checkpoint_every: Every::Records(100),
         ..lab.job(store, std::slice::from_ref(&input))
     };
