@@ -46,12 +46,13 @@ pub fn make_store(store: &Path) {
     assert_eq!(outcome.counters.records, 300);
 }
 
-/// The job of [`make_store`].
+/// The job of [`make_store`]: a window's ranking, as of the 60 passes.
 pub fn job(store: &Path) -> Job {
     let input = samples("good").join("records.jsonl");
     Job {
         format: Some(Format::Records),
         repeat: 60,
+        settle: None,
         strict: true,
         checkpoint_every: Every::Records(50),
         ..Job::new(store, vec![InputName::File(input)])
