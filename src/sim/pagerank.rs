@@ -503,7 +503,7 @@ mod tests {
             let rule = if keep { SelfLinks::Keep } else { SelfLinks::Drop };
             let graph = graph(12, &links, rule);
             let result = pagerank(&graph, Options { damping, residual, lazy }).unwrap();
-            let d = (damping * 4_294_967_296.0).floor() / 4_294_967_296.0;
+            let d = (damping * 4_294_967_296.0).round() / 4_294_967_296.0;
             let exact = by_elimination(&graph, d);
             let error = distance(&result.scores, &exact);
             // The elimination's own error: 12 unknowns, condition at most 2/(1 - d).
