@@ -55,6 +55,10 @@ pub(crate) const BYTES: u64 = 24;
 /// `sum` is kept below. With `stale` at most (1 - d) of it, all |X| together are at most three times as
 /// much, and no account leaves 63 bits.
 const SUM_MAX: i128 = 1 << 60;
+/// Gathering begins anew where more than this is in the wrong places. Links that come and go leave at most half of
+/// `stale` at a page, and one visit adds at most 2 d SUM_MAX to it: so an account is at most SUM_MAX +
+/// (SUM_MAX/4 + 2 d SUM_MAX)/2 < 2^63, and no number overflows.
+const STALE_MAX: u128 = SUM_MAX as u128 / 4;
 /// Gathering begins with units so small that a turnover has at most so many bits, but at most
 /// [`SHIFT_MAX`] bits smaller than those of cash.
 const TURNOVER_BITS: u32 = 58;
@@ -279,6 +283,9 @@ impl Correction {
         let is_new = row != old;
         if self.totals.again && is_new && old != NEVER {
             return;
+        }
+        if self.totals.phase == Phase::Gathering && self.totals.stale > STALE_MAX {
+            self.gather(paid.clock);
         }
         self.totals.visits += 1;
         self.totals.returned += u64::from(old != NEVER);
