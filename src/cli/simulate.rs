@@ -140,6 +140,10 @@ impl Args {
             return self.crawls();
         }
         if let Some(folder) = &self.figures {
+            anyhow::ensure!(
+                self.strategy.is_none(),
+                "--strategy cannot be used with --figures, which makes all experiments (but with --crawl it can)"
+            );
             return self.figures(folder);
         }
         let setting = self.setting()?;
