@@ -537,7 +537,7 @@ impl Store {
                 *rows = new;
             }
             // The old file goes on.
-            Err(Stop::GiveUp(_)) => {}
+            Err(Stop::GiveUp(_) | Stop::Full(_)) => {}
             Err(Stop::Failed(error)) => return Err(error),
         }
         self.manifest.rows.standing = Standing::Kept(*rows.kept());
@@ -547,7 +547,8 @@ impl Store {
     fn stop_rows(&mut self, stop: Stop) -> Result<()> {
         match stop {
             Stop::GiveUp(reason) => self.give_up_rows(reason),
-            Stop::Failed(error) => Err(error),
+            // As with every other file: with room again, the same run goes on to the same bytes.
+            Stop::Full(error) | Stop::Failed(error) => Err(error),
         }
     }
 

@@ -13,7 +13,6 @@ use cashrank::ingest::{
 };
 use cashrank::rows::Rows;
 use cashrank::source::{InputName, SourceOptions};
-use cashrank::store::rows::{Reason, Standing};
 use cashrank::store::{Disk, Settings, View, open_view};
 use cashrank::{Error, Limits};
 
@@ -304,12 +303,10 @@ impl Scenario {
     pub fn verify(&self, disk: &SimDisk) -> Result<(), String> {
         let view = open_view(disk, Path::new(STORE)).map_err(|error| error.to_string())?;
         view.verify().map_err(|error| error.to_string())?;
-        match (rows_of(&view), view.rows_standing()) {
-            (Ok(rows), _) if rows == self.rows => Ok(()),
-            (Ok(_), _) => Err("the rows differ".into()),
-            // A full disk costs them, and says so.
-            (Err(_), Standing::GivenUp(Reason::DiskFull)) => Ok(()),
-            (Err(error), _) => Err(error.to_string()),
+        match rows_of(&view) {
+            Ok(rows) if rows == self.rows => Ok(()),
+            Ok(_) => Err("the rows differ".into()),
+            Err(error) => Err(error.to_string()),
         }
     }
 

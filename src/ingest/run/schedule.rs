@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
+
 use super::Run;
 use crate::engine::Counters;
 use crate::ingest::{Every, Note};
@@ -15,7 +17,7 @@ use crate::threads::spawn;
 use crate::{Error, Result};
 
 /// How often people are told how far a snapshot is that is waited for.
-const WATCH: Duration = Duration::from_millis(2);
+const WATCH: Duration = Duration::from_millis(100);
 
 /// How far the inputs were read: pass, input, place, and the page that a completion has reached.
 pub(super) type Reached = (u32, u64, Place, Option<u64>);
@@ -25,6 +27,8 @@ pub(super) struct Publishing {
     generation: u64,
     /// Absent once it was waited for.
     thread: Option<JoinHandle<Result<Published>>>,
+    /// Disconnected when the thread ends.
+    ended: Receiver<()>,
     /// What settling may take, and who watches it.
     settle: Option<Settle>,
     /// What was published before.
@@ -152,12 +156,17 @@ impl Run<'_> {
             rank_bytes: self.job.rank_bytes,
             settle: settle.clone(),
         };
-        let publish = move || snapshot::publish(&*disk, &view, &making);
+        let (ends, ended) = bounded::<()>(0);
+        let publish = move || {
+            let _ends = ends;
+            snapshot::publish(&*disk, &view, &making)
+        };
         let thread = spawn("snapshot", publish)?;
         let now = self.engine.counters().clone();
         self.publishing = Some(Publishing {
             generation: self.engine.archive().generation(),
             thread: Some(thread),
+            ended,
             settle,
             before: self.published_at.replace(now),
         });
@@ -198,7 +207,9 @@ impl Run<'_> {
                     progress: &progress,
                 });
             }
-            std::thread::sleep(WATCH);
+            if publishing.ended.recv_timeout(WATCH) == Err(RecvTimeoutError::Disconnected) {
+                break;
+            }
         }
     }
 

@@ -23,7 +23,7 @@ fn is_due(kept: &Kept) -> bool {
 ///
 /// # Errors
 ///
-/// [`Stop::GiveUp`] says that there is no room for the new file; the old one stays as it is.
+/// [`Stop::GiveUp`] and [`Stop::Full`] say that there is no room for the new file; the old one stays as it is.
 pub(crate) fn compact(
     disk: &dyn Disk,
     dir: &Path,

@@ -8,8 +8,9 @@
 //! snapshot names it. So sweeps over a log do not depend on where checkpoints were, nor on when it was compacted.
 //!
 //! Rows are an addition: nothing of the ranking that OPIC gives needs them. Where they don't fit (`--keep-rows`,
-//! a full disk, pages with numbers beyond 32 bits) they are given up, all of them, and the store says so from
-//! then on ([`Standing`]). They are never there in part.
+//! pages with numbers beyond 32 bits) they are given up, all of them, and the store says so from
+//! then on ([`Standing`]). They are never there in part. A full disk ends the run, as with every other file: with room
+//! again, the same command goes on to the same bytes.
 
 pub(crate) mod block;
 mod compact;
@@ -72,8 +73,6 @@ pub enum Reason {
     Asked,
     /// They took more bytes than they may.
     TooLarge(u64),
-    /// The disk was full.
-    DiskFull,
     /// A page had a number that rows have no room for.
     TooManyPages,
 }
@@ -128,7 +127,6 @@ impl std::fmt::Display for Reason {
                     human(*most)
                 )
             }
-            Reason::DiskFull => f.write_str("the disk was full"),
             Reason::TooManyPages => f.write_str("page numbers in rows have 32 bits"),
         }
     }

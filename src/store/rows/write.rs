@@ -21,16 +21,17 @@ const WAITING: usize = 1 << 20;
 pub(crate) enum Stop {
     /// Rows are to be given up; all else goes on.
     GiveUp(Reason),
+    /// The disk is full.
+    Full(Error),
     /// All is over.
     Failed(Error),
 }
 
 impl From<Error> for Stop {
-    /// A full disk costs the rows and nothing else.
     fn from(error: Error) -> Stop {
         let full = |kind| matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
         match &error {
-            Error::Io { source, .. } if full(source.kind()) => Stop::GiveUp(Reason::DiskFull),
+            Error::Io { source, .. } if full(source.kind()) => Stop::Full(error),
             _ => Stop::Failed(error),
         }
     }
