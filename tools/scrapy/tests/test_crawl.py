@@ -79,5 +79,6 @@ def test_a_crawl_outlives_its_ingest(small, tmp_path):
     command = [sys.executable, "-c", "import sys; sys.exit(7)"]
     stats, log = crawl(small, tmp_path / "store", CASHRANK_COMMAND=command)
     assert len(small.asked) == 6
-    assert stats["cashrank/lost"] + stats.get("cashrank/records", 0) == 6
+    # How many reached the pipe before its reader ended depends on the machine.
+    assert stats.get("cashrank/lost", 0) + stats.get("cashrank/records", 0) == 6
     assert "exit code 7" in log
