@@ -108,7 +108,7 @@ pub struct Ledger {
 /// The usual damping, 0.85, as all versions have taken it: the multiple of 2^-32 below.
 pub(super) const USUAL_DAMPING: u64 = 3_650_722_201;
 
-/// Damping as it is used, in 1/2^32: the nearest multiple below 1, but for [`USUAL_DAMPING`].
+/// Damping as it is used, in 1/2^32: the nearest multiple below 1, but for `USUAL_DAMPING`.
 pub fn damping_units(damping: f64) -> u64 {
     match damping {
         0.85 => USUAL_DAMPING,

@@ -6,7 +6,7 @@
 //! same rows give the same bytes, however they came, whatever was published before, and whether links
 //! changed on the way.
 //!
-//! **The ledger** ([`ledger`]). Let X be any estimate and Y = L'X, one step of the damped walk from it.
+//! **The ledger** (`ledger`). Let X be any estimate and Y = L'X, one step of the damped walk from it.
 //! K = Y - X is *signed cash*: it sums to 0, and where it is 0 everywhere X is PageRank. To visit page i is
 //! to add K_i to X_i and to hand it on as cash is handed on; credits and debts cancel on the way. (K.
 //! Avrachenkov, P. Brown, N. Litvak, "Red Light Green Light Method for Solving Large Markov Chains", 2022;
@@ -53,7 +53,7 @@
 //! **No number overflows.** The first sweep adds at most 2^58 to a page, and ||K||_1 <= 2^59 after it. It at most doubles in a sweep,
 //! and with twice the least so far no advances are made: so it is below 2^61, and settling stops where an X passes 2^61.
 //!
-//! **Which pages to visit** ([`worth`]). A sweep reads all rows and visits those pages whose |K_i| is large for what
+//! **Which pages to visit** (`worth`). A sweep reads all rows and visits those pages whose |K_i| is large for what
 //! a visit costs: |K_i|/(m_i + 1)^0.8 at least theta. The pages above theta hold a share q of ||K||_1; when the end is near,
 //! as much as is needed to get there. Any choice of pages keeps the certificate. Pages without links are
 //! visited all at once after each sweep, for an exact solution of their part.

@@ -1,10 +1,10 @@
 //! Kept rows: what visits found of pages' links, as page numbers, on disk for as long as the store lives.
 //!
 //! A row is appended for each page that was read, or found gone. Of a page with several the last one
-//! counts; the others are *superseded*. Rows lie in the order of their visits in one log ([`super::log`]), `rows/NUMBER`
-//! and `rows/NUMBER.index`, block after block ([`block`]); the manifest has its committed lengths ([`Kept`]), so
+//! counts; the others are *superseded*. Rows lie in the order of their visits in one log (`store::log`), `rows/NUMBER`
+//! and `rows/NUMBER.index`, block after block (`block`); the manifest has its committed lengths ([`Kept`]), so
 //! that recovery is a cut. Where half of the rows and links are superseded, a checkpoint writes the others into a new
-//! file, in the same order, and its commit switches to that ([`compact`]); the old one stays while the current
+//! file, in the same order, and its commit switches to that (`compact`); the old one stays while the current
 //! snapshot names it. So sweeps over a log do not depend on where checkpoints were, nor on when it was compacted.
 //!
 //! Rows are an addition: nothing of the ranking that OPIC gives needs them. Where they don't fit (`--keep-rows`,
