@@ -15,6 +15,7 @@
 //! Crawlers' priorities are places in the list, since scores of different strategies have different
 //! measures, and most differ by less than a priority resolves.
 
+#[cfg(feature = "parquet")]
 mod parquet;
 
 use std::io::Write;
@@ -80,9 +81,19 @@ impl Taker {
     ///
     /// # Errors
     /// [`Error::Io`] if writing fails.
-    pub fn write(self, pages: &[Candidate], mut out: &mut (dyn Write + Send)) -> Result<()> {
+    pub fn write(self, pages: &[Candidate], out: &mut (dyn Write + Send)) -> Result<()> {
         let written = match self {
-            Taker::Parquet => parquet::write(pages, &mut out),
+            #[cfg(feature = "parquet")]
+            Taker::Parquet => {
+                let mut out = out;
+                parquet::write(pages, &mut out)
+            }
+            #[cfg(not(feature = "parquet"))]
+            Taker::Parquet => {
+                return Err(Error::Refused(
+                    "this cashrank was built without Parquet (its feature `parquet`)".into(),
+                ));
+            }
             _ => self.write_lines(pages, out),
         };
         written.map_err(|source| Error::Io {
@@ -239,6 +250,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "parquet")]
     fn parquet_is_read_back() {
         use ::parquet::file::reader::{FileReader, SerializedFileReader};
         use ::parquet::record::RowAccessor;
