@@ -124,10 +124,10 @@ pub fn threads(asked: Option<u64>) -> usize {
 /// What is done about checksums.
 #[derive(clap::Args)]
 pub struct VerifyArgs {
-    /// Use what could not be verified, too: whole records before damage.
+    /// Also use whole records before damage whose checksum could not be verified.
     #[arg(long)]
     accept_unverified: bool,
-    /// Read files twice: verify all of a file before its first record is used.
+    /// Read each file twice: verify all of it before its first record is used.
     #[arg(long, conflicts_with = "accept_unverified")]
     preverify: bool,
 }
@@ -146,7 +146,7 @@ impl VerifyArgs {
 /// The store option of read-only commands.
 #[derive(clap::Args)]
 pub struct StoreArg {
-    /// The store's directory; CASHRANK_STORE in the environment, if it is not given.
+    /// The store's directory [default: the environment variable CASHRANK_STORE].
     #[arg(long, value_name = "DIR", env = "CASHRANK_STORE", hide_env = true)]
     pub store: PathBuf,
 }
@@ -154,8 +154,8 @@ pub struct StoreArg {
 /// The budget of commands that hold something of each page.
 #[derive(clap::Args)]
 pub struct MemoryArg {
-    /// Most memory to use, like 20G: what would take more is refused [default: what is available, within
-    /// the limits of the container, less a sixteenth].
+    /// Use at most so much memory, like 20G, and refuse what needs more [default: what is available, within the limits
+    /// of the container, less a sixteenth].
     #[arg(long, value_name = "SIZE", value_parser = some_bytes)]
     memory: Option<u64>,
 }

@@ -26,34 +26,34 @@ Examples:
   cashrank convert crawl-*.jsonl.zst -o crawl.cza
   cashrank convert CC-MAIN-*.warc.wat.gz -o crawl.cza --level 19
   cashrank convert graph.tsv.zst -o - | cashrank ingest - --store ranks
-An ingest of the archive gives the ranking that an ingest of the inputs gives, to the byte. What is kept
-of a record: the page, the time, what it means, its distinct links, and how many were left out, by
-reason.";
 
-/// Write crawl records into one compact archive, to keep and to replay.
+An ingest of the archive gives the same ranking as an ingest of the inputs, byte for byte. An archive keeps of each \
+record the page, the time, its kind, its distinct links, and how many links were left out, by reason.";
+
+/// Write crawl records into one compact archive, to keep or to replay.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Files, or `-` for standard input; plain, gzip or zstd, told by their content. Archives, too.
+    /// Files, or `-` for standard input; plain, gzip or zstd. Archives, too.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
-    /// The archive; `-`: standard output. Written aside, and renamed when it is whole.
+    /// The archive; `-`: standard output. It gets its name when it is complete.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Replace the archive if it is there.
+    /// Replace the archive if it exists.
     #[arg(long)]
     force: bool,
-    /// auto, records, warc, arc, wat, adjacency, edges, crawl-log, nutch, csv-links or cza (see formats/).
+    /// The format of the inputs (see formats/). auto recognises it from the content.
     #[arg(long, default_value = "auto", value_parser = formats())]
     format: FormatArg,
-    /// How hard to compress, 1 to 22: what zstd calls its level. From 10 on PPMd packs the names, and URLs are told by
-    /// their hosts: names take a tenth to a half less, and who reads them needs some 6 bytes of memory a name more.
+    /// How hard to compress, 1 to 22, as zstd's levels. From 10 on, URLs take a tenth to a half less (they are packed
+    /// with PPMd and stored by host), but reading the archive takes about 6 bytes of memory more for each.
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(i32).range(1..=22))]
     level: i32,
-    /// Most records of a block: smaller ones lose less to damage, and are packed less well.
+    /// At most so many records in a block. Smaller blocks lose less to damage, and compress less well.
     #[arg(long, value_name = "N", default_value_t = Options::BLOCK_RECORDS as u64, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     block_records: u64,
-    /// Threads that decode, and as many that pack [default: the number of processors].
+    /// Threads for decoding, and as many for compressing [default: the number of processors].
     #[arg(long, value_name = "N", value_parser = positive)]
     threads: Option<u64>,
     #[command(flatten)]

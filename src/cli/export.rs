@@ -12,7 +12,7 @@ use super::output::{Output, to_file};
 use super::snapshots::SnapshotArg;
 use crate::cli::common::say;
 
-/// Write the current snapshot for other programs: url, importance, rank, visits, last_fetch.
+/// Write the current ranking for other programs: url, importance, rank, visits, last_fetch.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -23,13 +23,13 @@ pub struct Args {
     store: StoreArg,
     #[command(flatten)]
     snapshot: SnapshotArg,
-    /// tsv, jsonl or parquet.
+    /// The format to write.
     #[arg(long, value_name = "FORMAT", value_parser = export_formats())]
     to: Format,
     /// The file; `-` or none: standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// id (order of first appearance) or rank. Sorting by rank holds all names in memory.
+    /// The order of the pages: id (in which they first appeared) or rank, which holds all URLs in memory.
     #[arg(long, value_name = "ORDER", default_value = "id", value_parser = ["id", "rank"])]
     sort: String,
     #[command(flatten)]

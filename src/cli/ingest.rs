@@ -41,138 +41,157 @@ Examples:
   cashrank ingest graph.tsv.gz --store ranks --format adjacency --repeat 20
   crawler --log - | cashrank ingest - --store ranks --snapshot-every 60s --serve 127.0.0.1:8642
   cashrank ingest crawl.cza --store ranks --settle 1e-4
-The same command again goes on where the last one was stopped. Files that the store has read are passed over, known by
-what they hold; others are added: a day's file needs no other command. A higher --repeat goes on from there. Settings not
-given are those of the store.
 
-A stream may be sent again from its start after whatever happened: nothing is counted twice. If it was
-read to its end, that is said; if it begins with all of the last one, only what follows is counted; if
-it differs anywhere, it is another stream, and all of it is. One that ends early, and so may be either,
-is refused, as is one that differs only after 16 MiB. --new-stream counts any stream, from its start.";
+The same command again resumes where the last one stopped. Files that were read before are recognised by their content and \
+skipped; new ones are added. A higher --repeat adds passes. Settings that you do not give are those of the store.
 
-/// Read crawl records into a store, and publish ranking snapshots.
+A stream on standard input may be sent again from its start: nothing is counted twice. If it begins with all of the last \
+stream, only the rest is counted; if it differs, it is a new stream. If it could be either, because it ends early or differs \
+only after 16 MiB, it is refused: --new-stream or --resume decides.";
+
+/// Read crawl records into a store, and rank the pages.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Files, or `-` for standard input; plain, gzip or zstd, told by their content.
+    /// Files, or `-` for standard input; plain, gzip or zstd.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
-    /// The store's directory; made if there is none. CASHRANK_STORE in the environment, if it is not given.
+    /// The store's directory; created if it does not exist [default: the environment variable CASHRANK_STORE].
     #[arg(long, value_name = "DIR", env = "CASHRANK_STORE", hide_env = true)]
     store: PathBuf,
-    /// auto, records, warc, arc, wat, adjacency, edges, crawl-log, nutch, csv-links or cza (see formats/).
+    /// The format of the inputs (see formats/). auto recognises it from the content.
     #[arg(long, default_value = "auto", value_parser = formats())]
     format: FormatArg,
-    /// Share of a page's cash that its links hand on [default: 0.85].
-    #[arg(long, value_name = "D")]
+    /// Share of a page's importance that its links pass on [default: 0.85].
+    #[arg(long, help_heading = "Ranking", value_name = "D")]
     damping: Option<f64>,
-    /// The history to read importance from: auto, whole, fixed:T, fixed:T,min=M, fixed:T,groups=N, variable:K
-    /// or interpolation:T; T in turnovers, like 1.5, or of fetch time, like 90d [default: auto].
-    #[arg(long, value_name = "WINDOW", value_parser = parsed::<WindowPolicy>)]
+    /// Which part of the history importance comes from: auto, whole, fixed:T, fixed:T,min=M, fixed:T,groups=N,
+    /// variable:K or interpolation:T. T is in turnovers, like 1.5, or in fetch time, like 90d. The guide's chapter on
+    /// rankings explains windows [default: auto].
+    #[arg(long, help_heading = "Ranking", value_name = "WINDOW", value_parser = parsed::<WindowPolicy>)]
     window: Option<WindowPolicy>,
-    /// What importance is: the cash that a page received, or distributed [default: received, where the
+    /// With a window: whether importance is the cash that a page received or distributed [default: received, if the
     /// window begins at a mark: auto, whole, fixed:T].
-    #[arg(long, value_name = "WHAT", value_parser = one_of(["received", "distributed"], parsed::<Estimator>))]
+    #[arg(long, help_heading = "Ranking", value_name = "WHAT", value_parser = one_of(["received", "distributed"], parsed::<Estimator>))]
     estimator: Option<Estimator>,
-    /// What links weigh, like nofollow=0,external=2: kinds are nofollow, ugc, sponsored, internal, external,
-    /// weights 0 to 1000; a link has the product of its kinds' [default: 1 each].
-    #[arg(long, value_name = "WEIGHTS", value_parser = parsed::<Follow>)]
+    /// Weights of links, like nofollow=0,external=2. Kinds are nofollow, ugc, sponsored, internal and external, weights
+    /// 0 to 1000; the weights of all kinds that apply are multiplied [default: 1 each].
+    #[arg(long, help_heading = "Ranking", value_name = "WEIGHTS", value_parser = parsed::<Follow>)]
     follow: Option<Follow>,
-    /// Links from a page to itself: keep or drop [default: drop].
-    #[arg(long, value_name = "HOW", value_parser = self_links())]
+    /// What to do with links from a page to itself [default: drop].
+    #[arg(long, help_heading = "Ranking", value_name = "HOW", value_parser = self_links())]
     self_links: Option<SelfLinks>,
-    /// Copies of the cash array kept for windows to begin at [default: 6].
-    #[arg(long, value_name = "N")]
+    /// How many marks to keep: saved copies of all cash, at which windows can begin [default: 6].
+    #[arg(long, help_heading = "Ranking", value_name = "N")]
     marks: Option<u8>,
-    /// Rounds without a visit after which a page's cash is recycled; 0: never [default: 8].
-    #[arg(long, value_name = "ROUNDS")]
+    /// Spread a page's cash over all pages after so many rounds without a visit; 0: never [default: 8].
+    #[arg(long, help_heading = "Ranking", value_name = "ROUNDS")]
     recycle_after: Option<u8>,
-    /// With --window auto: how far back it may begin, in turnovers, like 3, or of fetch time, like 90d.
-    #[arg(long, value_name = "T", value_parser = parsed::<Span>)]
+    /// With --window auto: how far back it may reach, in turnovers, like 3, or in fetch time, like 90d.
+    #[arg(long, help_heading = "Ranking", value_name = "T", value_parser = parsed::<Span>)]
     max_age: Option<Span>,
     /// Stores that were begun with a correction ledger go on with it.
     #[arg(long, hide = true)]
     correction: bool,
-    /// Read the inputs so many times.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    /// Read the inputs N times.
+    #[arg(
+        long,
+        help_heading = "Several passes",
+        value_name = "N",
+        default_value_t = 1
+    )]
     repeat: u32,
-    /// With --repeat: most disk to take in the store while it runs for what one pass read, so that those after it
-    /// need not read it again: 4 bytes a link (6 with --follow) and some 12 a record, 28 with EVERY in records; 0:
-    /// none [default: 8G or half of what is free there, whichever is less].
-    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    /// With --repeat: disk space in the store for what the first pass read, so that later passes need not read it
+    /// again. Takes 4 bytes a link (6 with --follow) and about 12 a record, or 28 if EVERY is in records; 0: none
+    /// [default: 8G or half of the free space, whichever is less].
+    #[arg(long, help_heading = "Several passes", value_name = "SIZE", value_parser = bytes)]
     replay_disk: Option<u64>,
-    /// Most disk to take for the links of all pages, kept in the store: 1 to 4 bytes a link. What needs them (exact
-    /// PageRank, who links to a page) reads no input again. none: keep none [default: in a new store 8G or half of what is free
-    /// there, whichever is less; else as before].
-    #[arg(long, value_name = "SIZE|none", value_parser = size_or_none)]
+    /// Disk space for the links of all pages, 1 to 4 bytes a link. Accurate rankings, `next`, `links`, `settle` and
+    /// `pagerank --store` need them. none: keep none [default: for a new store 8G or half of the free space, whichever
+    /// is less; otherwise as before].
+    #[arg(long, help_heading = "Ranking", value_name = "SIZE|none", value_parser = size_or_none)]
     keep_rows: Option<u64>,
-    /// Settle importance over the kept links before each snapshot, until it is certified to be within EPS of PageRank
-    /// (L1). none: importance is what one reading of the crawl gives. With a --window or --max-age it is that window's [default:
-    /// 0.01].
-    #[arg(long, value_name = "EPS|none", value_parser = eps_or_none)]
+    /// Before each snapshot, settle importance: go over the kept links until it is certified to be within EPS of
+    /// PageRank (L1). none: importance is what one reading of the crawl gives. With a --window or --max-age it comes
+    /// from that window [default: 0.01].
+    #[arg(long, help_heading = "Ranking", value_name = "EPS|none", value_parser = eps_or_none)]
     settle: Option<Bound>,
-    /// Settle for so long at most: the snapshot then has the bound that was reached.
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    /// Settle for at most this long, and publish what was reached.
+    #[arg(long, help_heading = "Ranking", value_name = "TIME", value_parser = time)]
     settle_time: Option<Duration>,
-    /// With --repeat: end with the first pass after which the certified bound on the L1 error is EPS or
-    /// less.
-    #[arg(long, value_name = "EPS", requires = "repeat")]
+    /// With --repeat: end after the first pass whose certified bound on the L1 error is EPS or less.
+    #[arg(
+        long,
+        help_heading = "Several passes",
+        value_name = "EPS",
+        requires = "repeat"
+    )]
     until: Option<f64>,
-    /// Visit nodes known as link targets only, as dangling pages, at the end of each pass.
-    #[arg(long)]
+    /// At the end of each pass, visit pages that have no record of their own, as pages without links.
+    #[arg(long, help_heading = "Several passes")]
     complete: bool,
-    /// Make the state durable after so many records, or so much time: 50000 or 60s.
+    /// Make a checkpoint after so many records or so much time, like 50000 or 60s. A run that is interrupted goes on
+    /// from its last checkpoint.
     #[arg(long, value_name = "EVERY", default_value = "30s", value_parser = every)]
     checkpoint_every: Every,
-    /// Publish a snapshot after so many records or so much time, besides the one at the end.
+    /// Publish a ranking (a snapshot) after so many records or so much time, like 50000 or 60s, and not only at the
+    /// end.
     #[arg(long, value_name = "EVERY", value_parser = every)]
     snapshot_every: Option<Every>,
-    /// Keep only the newest N snapshots, and those that `cashrank snapshots --pin` keeps; 0: all.
+    /// Keep the newest N snapshots, and those pinned by `cashrank snapshots --pin`; 0: keep all.
     #[arg(long, value_name = "N", default_value_t = KEEP)]
     keep_snapshots: usize,
-    /// Threads that decode [default: the number of processors].
+    /// Threads for decoding [default: the number of processors].
     #[arg(long, value_name = "N", value_parser = positive)]
     threads: Option<u64>,
-    /// Most memory to use, like 20G: before more is needed the run ends at a checkpoint [default:
-    /// what is available, within the limits of the container, less a sixteenth].
+    /// Use at most so much memory, like 20G. The run ends at a checkpoint before it needs more [default: what is
+    /// available, within the limits of the container, less a sixteenth].
     #[arg(long, value_name = "SIZE", value_parser = some_bytes)]
     memory: Option<u64>,
     /// Stop at the first record that cannot be used.
     #[arg(long)]
     strict: bool,
-    /// Take what was read of an input that was not read to its end for all of it: it is damaged, say, or gone.
+    /// Give up an earlier input that was not read to its end (it is damaged or gone, say): what was read of it is all.
     #[arg(long)]
     leave_unfinished: bool,
-    /// Keep the bytes of standard input in the store until a checkpoint covers them: after a crash
-    /// the sender goes on with the first byte that is not durable, not from the start.
-    #[arg(long)]
+    /// Keep standard input in the store until a checkpoint covers it. After a crash the sender goes on where this
+    /// ended, instead of from the start.
+    #[arg(long, help_heading = "Streams on standard input")]
     spool: bool,
-    /// Write the number of bytes that are durable to FILE, whenever it grows; `-`: a line each on
-    /// standard output.
-    #[arg(long, value_name = "FILE", requires = "spool")]
+    /// Write to FILE how many bytes are safely on disk, whenever that grows; `-`: to standard output, one number a
+    /// line.
+    #[arg(
+        long,
+        help_heading = "Streams on standard input",
+        value_name = "FILE",
+        requires = "spool"
+    )]
     ack: Option<PathBuf>,
-    /// Make the spool durable so often: a time like 1s [default: 1s].
-    #[arg(long, value_name = "TIME", requires = "spool", value_parser = time)]
+    /// How often to write the spool to disk: a time like 1s [default: 1s].
+    #[arg(long, help_heading = "Streams on standard input", value_name = "TIME", requires = "spool", value_parser = time)]
     ack_every: Option<Duration>,
-    /// Take standard input for a new stream, though the last one did not end, or begins with the same bytes; drop
-    /// its spool.
-    #[arg(long, conflicts_with = "resume")]
+    /// Standard input is a new stream, even if the last one did not end or begins with the same bytes. Drops the spool.
+    #[arg(
+        long,
+        help_heading = "Streams on standard input",
+        conflicts_with = "resume"
+    )]
     new_stream: bool,
-    /// Take standard input for the last stream again, though it had ended: from its start, or with
-    /// --spool from its end.
-    #[arg(long)]
+    /// Standard input is the last stream again, even if that had ended: from its start, or with --spool from where it
+    /// ended.
+    #[arg(long, help_heading = "Streams on standard input")]
     resume: bool,
     #[command(flatten)]
     verify: VerifyArgs,
-    /// Answer questions over HTTP while ingesting, as `cashrank serve` does: an address and a port, like
-    /// 127.0.0.1:8642; port 0: any that is free.
+    /// Answer over HTTP while ingesting, as `cashrank serve` does. An address and a port, like 127.0.0.1:8642; port 0:
+    /// any free port.
     #[cfg(feature = "serve")]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, help_heading = "Service", value_name = "ADDRESS")]
     serve: Option<std::net::SocketAddr>,
     #[cfg(feature = "serve")]
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Service")]
     service: super::serve::ServiceArgs,
-    /// Show the top N pages of the final snapshot on standard output.
+    /// At the end, print the N most important pages.
     #[arg(long, value_name = "N", conflicts_with = "json")]
     top: Option<usize>,
     /// Print the summary as one line of JSON on standard output.
@@ -190,7 +209,7 @@ pub struct Args {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct LimitArgs {
-    /// Longest record: a line, a WARC or WAT record, an edges group [default: 64M].
+    /// Longest record: a line, a WARC or WAT record, or all edges of a source [default: 64M].
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     limit_line: Option<u64>,
     /// Longest URL or node name [default: 8K].
@@ -199,13 +218,13 @@ pub(super) struct LimitArgs {
     /// Most links of a record, at most 3145728 [default: 1000000].
     #[arg(long, value_name = "N", value_parser = positive)]
     limit_links: Option<u64>,
-    /// Largest gzip member or zstd frame that is held back until it is verified [default: 64M].
+    /// Largest gzip member or zstd frame to hold back until it is verified [default: 64M].
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     limit_held: Option<u64>,
-    /// Most that a gzip member or zstd frame may expand to [default: 1T].
+    /// Largest size that a gzip member or zstd frame may expand to [default: 1T].
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     limit_expansion: Option<u64>,
-    /// Largest zstd window, as a power of two, 10 to 31 [default: 27].
+    /// Largest zstd window, as an exponent of two, 10 to 31 [default: 27].
     #[arg(long, value_name = "LOG", value_parser = clap::value_parser!(u32).range(10..=31))]
     limit_zstd_window: Option<u32>,
     /// Most memory that a block of a crawl archive may take [default: 256M].

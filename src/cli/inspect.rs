@@ -23,29 +23,29 @@ Examples:
   cashrank inspect CC-MAIN-*.warc.wat.gz --records 10000 --first 10
   curl -s https://example.org/crawl.jsonl.zst | cashrank inspect -
   cashrank inspect crawl.jsonl --json | jq '.skipped'
-Inputs are read by the same rules as by ingest, and nothing is written. With --json each input is a line
-of its own.";
 
-/// Say what is in inputs, as ingest would read them: records, links, times, and everything odd.
+Nothing is written. With --json there is one line for each input.";
+
+/// Show what ingest would read in inputs: records, links, times, and everything odd.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Files, or `-` for standard input; plain, gzip or zstd, told by their content.
+    /// Files, or `-` for standard input; plain, gzip or zstd.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
-    /// auto, or the name of a format (see formats/).
+    /// The format of the inputs (see formats/). auto recognises it from the content.
     #[arg(long, default_value = "auto", value_parser = formats())]
     format: FormatArg,
-    /// Stop after so many records of each input, of whatever kind [default: none].
+    /// Stop after N records of each input, of any kind [default: read all].
     #[arg(long, value_name = "N", value_parser = positive)]
     records: Option<u64>,
-    /// Show so many of the first crawl records, as they are read.
+    /// Show the first N crawl records as they are read.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 3)]
     first: usize,
-    /// Distinct pages, and hosts, that are counted exactly; above it the report says "at least".
+    /// Count up to N distinct pages and hosts exactly. Above that, the report says "at least".
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     limit_distinct: usize,
-    /// Threads that decode [default: the number of processors].
+    /// Threads for decoding [default: the number of processors].
     #[arg(long, value_name = "N", value_parser = positive)]
     threads: Option<u64>,
     #[command(flatten)]

@@ -10,28 +10,29 @@ use super::common::{Exit, StoreArg, print, thousands};
 use super::rank::find;
 use crate::cli::common::say;
 
-/// Show the links of a page, or with --in who links to it, best rank first.
+/// Show what a page links to, or with --in what links to it, best rank first.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   cashrank links https://example.org/ --store ranks
   cashrank links https://example.org/ --in -n 20 --store ranks
   cashrank links https://example.org/ --in --json --store ranks
-Links are those that the last visit of each page found, as of the current snapshot, from the rows that the store keeps \
-(`ingest --keep-rows`): no input is read. One sweep over all links, also while an ingest is running.")]
+
+The links are those that the last visit of each page found, as of the current snapshot. They come from the store \
+(`ingest --keep-rows`); no input is read. The command reads all kept links once, also while an ingest is running.")]
 pub struct Args {
-    /// A URL (put in canonical form first) or an opaque name.
+    /// A URL in any form, or the name of a node.
     #[arg(value_name = "URL")]
     url: String,
     #[command(flatten)]
     store: StoreArg,
-    /// The pages that link to it.
+    /// Show the pages that link to it.
     #[arg(long = "in")]
     incoming: bool,
-    /// The first N only.
+    /// Show only the first N.
     #[arg(short, long, value_name = "N")]
     n: Option<usize>,
-    /// A JSON object a line, for programs.
+    /// Print one JSON object a line, for programs.
     #[arg(long)]
     json: bool,
 }

@@ -6,11 +6,11 @@ use std::io::{IsTerminal, stderr, stdout};
 /// How much a long run says.
 #[derive(clap::Args, Clone, Copy, Default)]
 pub struct TalkArgs {
-    /// Say only what is wrong.
+    /// Print only problems.
     #[arg(long, short)]
     quiet: bool,
-    /// Begin each line of talk with its time [default: where standard error is neither a terminal nor the
-    /// journal of the system, which has times of its own].
+    /// Begin each message with the time [default: if standard error is neither a terminal nor the system journal, which
+    /// adds times itself].
     #[arg(long)]
     log_times: bool,
 }

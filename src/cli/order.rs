@@ -9,23 +9,24 @@ use super::common::{Exit, MemoryArg, thousands};
 use super::output::to_file;
 use crate::cli::common::say;
 
-/// Put the records of WARC files in the order of their fetches, by a CDXJ index of them.
+/// Put the records of WARC files into the order of their fetches, by a CDXJ index.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   cashrank order index.cdxj crawl-*.warc.gz | cashrank convert - -o crawl.cza
   cashrank order index.cdxj crawl-*.warc.gz -o ordered.warc.gz
-The result is a WARC file, compressed as the files are (all the same way). It holds the captures of the
-index, the oldest first; those of one second in the order of the index. Nothing else of the files is taken:
-metadata records, which indexes leave out, are not.")]
+
+The result is a WARC file, compressed as the files are (all the same way). It holds the captures of the index, \
+oldest first; captures of the same second are in the order of the index. Records that indexes leave out, such as \
+metadata records, are left out here, too.")]
 pub struct Args {
-    /// The index: a line for each capture, with `filename`, `offset` and `length`; plain, gzip or zstd.
+    /// The index: one line for each capture, with `filename`, `offset` and `length`; plain, gzip or zstd.
     #[arg(value_name = "INDEX")]
     index: PathBuf,
-    /// The files that it speaks of, by their names without folders.
+    /// The files that the index names. Their folders do not matter.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// The ordered file; `-` or none: standard output. Written aside, and renamed when it is whole.
+    /// The ordered file; `-` or none: standard output. It gets its name when it is complete.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]

@@ -27,37 +27,39 @@ Examples:
   cashrank pagerank crawl.jsonl.zst -o exact.tsv
   cashrank pagerank graph.tsv --damping 0.9999 --lazy -o exact.tsv
   cashrank pagerank --store ranks -o exact.tsv
-With --store no input is read: the graph is that of the links that the store keeps (`ingest --keep-rows`), as of its \
-current snapshot, also while an ingest is running.
-The same link rules as `ingest`: canonical URLs, repeats dropped, a page read again counts with its
-last links. Writes url, importance, rank, visits and last_fetch, in order of first appearance.")]
+
+Links count as in `ingest`: URLs are canonical, repeated links count once, and a page that was read again counts \
+with its latest links. The output has url, importance, rank, visits and last_fetch, in the order in which pages \
+first appeared.
+
+With --store no input is read. The links are those of the current snapshot, also while an ingest is running.")]
 pub struct Args {
     /// Files, or `-` for standard input.
     #[arg(value_name = "INPUT", required_unless_present = "store")]
     inputs: Vec<OsString>,
-    /// The links that this store keeps, instead of inputs; damping is the store's unless it is given.
+    /// Use the links that this store keeps, instead of inputs, and its damping unless one is given.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["inputs", "follow"])]
     store: Option<PathBuf>,
-    /// auto, records, warc, arc, wat, adjacency, edges, crawl-log, nutch, csv-links or cza.
+    /// The format of the inputs (see formats/). auto recognises it from the content.
     #[arg(long, default_value = "auto", value_parser = formats())]
     format: FormatArg,
-    /// Share of a page's importance that its links hand on, 0 or more and less than 1 [default: 0.85].
+    /// Share of a page's importance that its links pass on, 0 or more and less than 1 [default: 0.85].
     #[arg(long, value_name = "D")]
     damping: Option<f64>,
-    /// Stop once a step moves the vector by at most this much in L1 (--lazy: a whole one would).
+    /// Stop when a step moves the ranking by at most this much in L1 (with --lazy: when a whole step would).
     #[arg(long, value_name = "L1", default_value_t = 1e-12)]
     residual: f64,
-    /// Take half steps: x <- (F(x) + x)/2. The same result, in far fewer steps where links go round in
-    /// short cycles and damping is near 1; in about twice as many elsewhere.
+    /// Take half steps: x <- (F(x) + x)/2, for the same result. That needs far fewer steps if links go round in short
+    /// cycles and damping is near 1, and about twice as many otherwise.
     #[arg(long)]
     lazy: bool,
-    /// What links weigh, as of `ingest`.
+    /// Weights of links, as for `ingest`.
     #[arg(long, value_name = "WEIGHTS", value_parser = parsed::<Follow>)]
     follow: Option<Follow>,
-    /// Links from a page to itself: keep or drop.
+    /// What to do with links from a page to itself.
     #[arg(long, value_name = "HOW", default_value = "drop", value_parser = self_links())]
     self_links: SelfLinks,
-    /// tsv, jsonl or parquet.
+    /// The format to write.
     #[arg(long, value_name = "FORMAT", default_value = "tsv", value_parser = export_formats())]
     to: ExportFormat,
     /// The file; `-` or none: standard output.

@@ -14,20 +14,21 @@ use super::snapshots::SnapshotArg;
 /// Show importance, rank, percentile, visits and last fetch of pages.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Example:
+Examples:
   cashrank rank https://example.org/ https://example.org/about --store ranks
   cashrank rank https://example.org/a https://example.org/b --store ranks
-The percentile is the share of pages, in percent, that do not rank higher. Of several pages it says which is certainly \
-more important: where they differ by more than the certified bound allows both to be off.")]
+
+The percentile is the share of pages, in percent, that do not rank higher. For several pages, it says which is \
+certainly more important: they differ by more than the certified bound allows for errors.")]
 pub struct Args {
-    /// URLs (put in canonical form first) or opaque names.
+    /// URLs in any form, or names of nodes.
     #[arg(value_name = "URL", required = true)]
     urls: Vec<String>,
     #[command(flatten)]
     store: StoreArg,
     #[command(flatten)]
     snapshot: SnapshotArg,
-    /// A JSON object a line, for programs.
+    /// Print one JSON object a line, for programs.
     #[arg(long)]
     json: bool,
 }

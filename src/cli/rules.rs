@@ -6,22 +6,23 @@ use super::common::{one_of, parsed};
 
 /// What is taken from inputs.
 #[derive(clap::Args)]
-#[command(next_help_heading = "What is taken from inputs")]
+#[command(next_help_heading = "What to read")]
 pub struct RulesArgs {
-    /// Where the links of a page in a WARC come from: html, or metadata, the `outlink` lines of the
-    /// crawler's metadata records [default: html].
+    /// Where to take the links of a WARC's pages from: their HTML, or the `outlink` lines of the crawler's metadata
+    /// records [default: html].
     #[arg(long, value_name = "WHENCE", value_parser = one_of(["html", "metadata"], parsed::<Outlinks>))]
     outlinks: Option<Outlinks>,
-    /// What JSON lines call a field of ours: url=response_url. Of a record: url, links, fetched_at, status, redirect;
-    /// of a link that is an object: link.url, link.rel, link.nofollow. Several times, or with commas.
+    /// The name that JSON lines give to a field, like url=response_url. Fields of a record: url, links, fetched_at,
+    /// status, redirect; of a link that is an object: link.url, link.rel, link.nofollow. Repeat the option, or separate
+    /// by commas.
     #[arg(long = "field", value_name = "FIELD=NAME", value_delimiter = ',', value_parser = parsed::<FieldChoice>)]
     fields: Vec<FieldChoice>,
-    /// Take these parameters out of URLs: names with commas between, * at the end of a name for all that
-    /// begin so; `tracking` and `session` stand for lists of usual ones [default: none].
+    /// Remove these parameters from URLs. Separate names by commas; a `*` at the end of a name stands for any ending;
+    /// `tracking` and `session` stand for lists of common names [default: none].
     #[arg(long, value_name = "NAMES", value_parser = parsed::<DropParams>)]
     drop_params: Vec<DropParams>,
-    /// Only these pages count: host:NAME, domain:NAME or url:PATTERN, where * is anything; `!` before it:
-    /// not these. May be given several times [default: all].
+    /// Count only these pages: host:NAME, domain:NAME or url:PATTERN, where * matches anything. With `!` in front: all
+    /// but these. May be repeated [default: all].
     #[arg(long, value_name = "PAGES", value_parser = parsed::<Scope>)]
     scope: Vec<Scope>,
 }

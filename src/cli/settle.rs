@@ -16,30 +16,34 @@ use super::common::{Exit, MemoryArg, StoreArg, accuracy, print_json, stop_on_sig
 use super::ingest::{time, withheld};
 use crate::cli::common::say;
 
-/// Settle the importance of all pages over the links that a store keeps, and publish a snapshot.
+/// Make a ranking more accurate from the links that a store keeps, and publish it.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   cashrank settle --store ranks --until 1e-6
   cashrank settle --store ranks --until 1e-9 --settle-time 10m
-No input is read: the links are those that the store keeps (`ingest --keep-rows`), the latest of every page. The \
-snapshot takes the place of one of the same records. It needs 18 bytes of memory a page, and that no ingest is running. Stopped \
-(Ctrl-C) it publishes nothing, and the snapshot before stays; the same command begins again.")]
+
+To settle means to go over the links again until importance is balanced, as PageRank is. The links are the latest \
+of every page, which the store keeps (`ingest --keep-rows`); no input is read. This takes 18 bytes of memory a \
+page, and no ingest may be running.
+
+The new snapshot replaces the one of the same records. If you stop the command (Ctrl-C) nothing is published; the \
+same command starts again.")]
 pub struct Args {
     #[command(flatten)]
     store: StoreArg,
-    /// End when importance is certified to be within EPS of PageRank (L1).
+    /// Stop when importance is certified to be within EPS of PageRank (L1).
     #[arg(long, value_name = "EPS", default_value = "1e-6", value_parser = bound)]
     until: f64,
-    /// End after so long, with the bound that there is then.
+    /// Stop after this long, and publish what was reached.
     #[arg(long, value_name = "TIME", value_parser = time)]
     settle_time: Option<Duration>,
-    /// Keep only the newest N snapshots, and those that `cashrank snapshots --pin` keeps; 0: all.
+    /// Keep the newest N snapshots, and those pinned by `cashrank snapshots --pin`; 0: keep all.
     #[arg(long, value_name = "N", default_value_t = KEEP)]
     keep_snapshots: usize,
     #[command(flatten)]
     memory: MemoryArg,
-    /// Print what came of it as one line of JSON on standard output.
+    /// Print the result as one line of JSON on standard output.
     #[arg(long)]
     json: bool,
 }

@@ -17,22 +17,23 @@ Examples:
   cashrank snapshots --pin 50000 --store ranks
   cashrank top --snapshot 50000 --store ranks
   cashrank top --snapshot 2026-11-01 --store ranks
-A snapshot's number says how many records had been read. `ingest` keeps the newest 10 (--keep-snapshots), the
-current one, and all that are pinned.";
 
-/// List the rankings that a store keeps, oldest first; keep one for good.
+A snapshot's number is how many records had been read. `ingest` keeps the newest 10 (--keep-snapshots), the current \
+one, and all that are pinned.";
+
+/// List the rankings that a store keeps, oldest first, or pin one.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
     store: StoreArg,
-    /// Keep this snapshot, however many newer ones come.
+    /// Keep this snapshot for good.
     #[arg(long, value_name = "N", conflicts_with = "unpin")]
     pin: Option<u64>,
-    /// Let this snapshot go when its turn comes.
+    /// Treat this snapshot as any other again.
     #[arg(long, value_name = "N")]
     unpin: Option<u64>,
-    /// One JSON object a snapshot and line, for programs.
+    /// Print one JSON object a snapshot and line, for programs.
     #[arg(long)]
     json: bool,
 }
@@ -40,8 +41,8 @@ pub struct Args {
 /// The option of commands that read a ranking.
 #[derive(clap::Args)]
 pub struct SnapshotArg {
-    /// An older snapshot instead of the current one: its number, or a time like 2026-11-24, for the newest whose
-    /// crawl had not gone beyond it. `cashrank snapshots` lists them.
+    /// Use an older snapshot instead of the current one: by its number, or by a time like 2026-11-24, for the newest
+    /// with no record fetched later. `cashrank snapshots` lists them.
     #[arg(long, value_name = "N|TIME", value_parser = parsed::<Which>)]
     pub snapshot: Option<Which>,
 }

@@ -12,16 +12,17 @@ use cashrank::store::{RealDisk, SpoolStanding, spool_standing};
 
 use super::common::{Exit, StoreArg, accuracy, print, print_json, thousands, time};
 
-/// Show what a store holds: counts, how good the ranking is, disk and memory.
+/// Show what a store holds: counts, accuracy of the ranking, disk and memory.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Example:
   cashrank stat --store ranks --json
+
 Counts are those of the current snapshot, so the command works while an ingest is running.")]
 pub struct Args {
     #[command(flatten)]
     store: StoreArg,
-    /// One JSON object, for programs.
+    /// Print one JSON object, for programs.
     #[arg(long)]
     json: bool,
 }

@@ -10,19 +10,20 @@ use super::common::{Exit, StoreArg, accuracy, print, print_json, thousands, time
 use super::log::{Paint, cut, width};
 use super::snapshots::SnapshotArg;
 
-/// Show the most important pages of the current snapshot.
+/// Show the most important pages.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   cashrank top -n 10 --store ranks
   cashrank top --snapshot 2026-11-01 --store ranks --json
-Importance is a share: that of all pages together is 1. On a terminal long URLs are cut; elsewhere they are whole.")]
+
+Importance is a share: all pages together have 1. On a terminal long URLs are cut; elsewhere they are whole.")]
 pub struct Args {
     #[command(flatten)]
     store: StoreArg,
     #[command(flatten)]
     snapshot: SnapshotArg,
-    /// How many.
+    /// Show N pages.
     #[arg(
         short,
         long = "count",
@@ -31,7 +32,7 @@ pub struct Args {
         default_value_t = 20
     )]
     n: usize,
-    /// One JSON object, for programs.
+    /// Print one JSON object, for programs.
     #[arg(long)]
     json: bool,
 }

@@ -10,23 +10,23 @@ use cashrank::store::{RealDisk, part_of};
 use super::common::{Exit, MemoryArg, StoreArg, exit_of_error, print, print_json, thousands};
 use crate::cli::common::say;
 
-/// Check a store: checksums, the conservation law, counts.
+/// Check a store for damage.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   cashrank verify --store ranks
   cashrank verify --deep --store ranks --json
 
-Without --deep it reads what an ingest reads when it starts (cash, whose law is checked, fingerprints, \
-the end of the names), the marks, and the current snapshot.
+Without --deep it reads what an ingest reads when it starts (all cash, which must add up, the fingerprints of URLs, \
+and the end of the URLs), the marks, and the current snapshot.
 
-With --deep it reads everything: all names, each hashed and compared with its fingerprint; the index, \
-rebuilt from the fingerprints, none of which may be there twice (some 12.5 bytes of memory a page); \
-the history; all pages of store.redb; all snapshots.
+With --deep it reads everything: also all URLs, each compared with its fingerprint; the index, rebuilt from the \
+fingerprints, none of which may occur twice (about 12.5 bytes of memory a page); the history; all pages of \
+store.redb; and all snapshots.
 
-Nothing is changed. Each damaged file is named, with what that means and what to do; the exit code is \
-then 5. What cannot be read is no damage: it is said, and the exit code is 7. While an ingest is running only \
-snapshots are checked, and the names they use; that is said. No ingest has to wait for this command.")]
+Nothing is changed. Each damaged file is named, with what that means and what to do; the exit code is then 5. A \
+file that cannot be read is not damage: the exit code is then 7. While an ingest is running, only snapshots and the \
+URLs that they use are checked. No ingest has to wait for this command.")]
 pub struct Args {
     #[command(flatten)]
     store: StoreArg,
@@ -35,7 +35,7 @@ pub struct Args {
     deep: bool,
     #[command(flatten)]
     memory: MemoryArg,
-    /// One JSON object, for programs.
+    /// Print one JSON object, for programs.
     #[arg(long)]
     json: bool,
 }

@@ -19,36 +19,41 @@ Examples:
   cashrank compare ranks exact.tsv.gz
   cashrank compare ranks --snapshot 50000 --json
   cashrank compare ranks --snapshot 2026-11-01 --moved 20 --top 1000
-With --snapshot, LEFT is a store, and its older snapshot is compared with RIGHT, or with its current one.
-With --moved, pages that rose come largest gain first, pages that fell largest loss first; ties:
-the larger change of importance, then the better rank now, then first appearance (files and two
-stores: a hash of the name). New and gone pages come by rank. A change is certain if it is more
-than half the sum of both bounds (the margin): then PageRank itself changed, of the links as each
-snapshot's window read them. Files have no bounds: unknown. Rates are a day of fetch time, and a
-turnover of the larger supply. Two snapshots of one store are read side by side, in memory for
-the lists only; all else is joined by name, in some 64 bytes a page, and files are read twice.")]
+
+With --snapshot, LEFT is a store, and its older snapshot is compared with RIGHT, or with its current snapshot.
+
+With --moved, pages that rose come with the largest gain first, pages that fell with the largest loss first. Ties \
+go to the larger change of importance, then to the better rank now, then to the page that appeared first (for files \
+and two stores: by a hash of the name). New and gone pages are ordered by rank.
+
+A change is certain if it is more than half the sum of both bounds: then PageRank itself changed, for the links \
+that each snapshot knows. Files have no bounds, so their changes are unknown. Rates are for a day of fetch time, \
+and for a turnover (all importance handed on once).
+
+Two snapshots of one store are read side by side, with memory only for the lists. All else is joined by name, in \
+about 64 bytes a page, and files are read twice.")]
 pub struct Args {
-    /// A store (its current snapshot), a snapshot, or `name<TAB>score` lines (plain, gzip or zstd;
-    /// one bare number a line: names are line numbers from 0).
+    /// A store (its current snapshot), a snapshot, or `name<TAB>score` lines (plain, gzip or zstd). With one bare
+    /// number a line, names are line numbers from 0.
     left: PathBuf,
-    /// The same; the reference. With --snapshot: the store's current snapshot, if left out.
+    /// The same, for the reference. With --snapshot it may be left out: the store's current snapshot.
     #[arg(required_unless_present = "snapshot")]
     right: Option<PathBuf>,
     #[command(flatten)]
     snapshot: SnapshotArg,
-    /// Show what moved instead: the N pages that rose most, that fell most, and the first N new and
-    /// gone ones. 0: sums only.
+    /// Show what moved instead: the N pages that rose most, the N that fell most, and the first N new and gone ones. 0:
+    /// only sums.
     #[arg(long, value_name = "N")]
     moved: Option<usize>,
-    /// What rose or fell most: change (of importance), relative (to the importance before) or rank.
+    /// How to compare moves: by change of importance, by change relative to the importance before, or by rank.
     #[arg(long, value_name = "KEY", default_value = "change", value_parser = one_of(["change", "relative", "rank"], parsed::<By>), requires = "moved")]
     by: By,
-    /// List only pages that are among the first K on a side.
+    /// List only pages that are among the first K on either side.
     #[arg(long, value_name = "K", value_parser = positive, requires = "moved")]
     top: Option<u64>,
     #[command(flatten)]
     memory: MemoryArg,
-    /// One JSON object, for programs.
+    /// Print one JSON object, for programs.
     #[arg(long)]
     json: bool,
 }

@@ -29,8 +29,9 @@ Examples:
   curl 'http://127.0.0.1:8642/next?n=100&per-host=2'
   cashrank serve --store ranks --listen 0.0.0.0:8642 --token-file secret
   cashrank serve --store ranks --listen 127.0.0.1:7071 --frontier urls.frontier
-The page for people is at /. Answers are those of the newest snapshot, also while another process ingests into the
-store. Nothing is changed by asking. The guide's chapter on the service lists paths, parameters and limits.";
+
+The page for people is at /. Answers come from the newest snapshot, also while another process ingests into the \
+store. Questions change nothing. The guide (formats/guide/service.md) lists paths, parameters and limits.";
 
 /// Answer questions about a store over HTTP, for programs and for people.
 #[derive(clap::Args)]
@@ -38,7 +39,7 @@ store. Nothing is changed by asking. The guide's chapter on the service lists pa
 pub struct Args {
     #[command(flatten)]
     store: StoreArg,
-    /// Where to listen: an address and a port; port 0: any that is free.
+    /// The address and port to listen on; port 0: any free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8642")]
     listen: SocketAddr,
     #[command(flatten)]
@@ -48,18 +49,18 @@ pub struct Args {
 /// What a service has beside its address.
 #[derive(clap::Args)]
 pub struct ServiceArgs {
-    /// A file that holds a token of 16 characters or more, which clients must send: needed where others than this
-    /// machine can reach the address.
+    /// A file with a token of 16 characters or more, which clients must send. Needed if other machines can reach the
+    /// address.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Be a frontier for crawlers, too, which speak the URLFrontier interface (gRPC) to the same address: FILE keeps
-    /// their URLs; made if there is none.
+    /// Also be a frontier, which hands out URLs to crawlers over the URLFrontier interface (gRPC), at the same address.
+    /// FILE keeps the URLs; created if it does not exist.
     #[arg(long, value_name = "FILE")]
     frontier: Option<PathBuf>,
-    /// What the frontier orders pages by: options of /next, like strategy=greedy [default: those of /next].
+    /// How the frontier orders pages: options of /next, like strategy=greedy [default: those of /next].
     #[arg(long, value_name = "NAME=VALUE", requires = "frontier", value_parser = option)]
     frontier_next: Vec<(String, String)>,
-    /// Most URLs that the frontier keeps: further ones are refused.
+    /// How many URLs the frontier keeps; further ones are refused.
     #[arg(long, value_name = "N", requires = "frontier", value_parser = super::common::positive)]
     frontier_urls: Option<u64>,
 }
