@@ -21,7 +21,7 @@ use super::output::to_file;
 use super::rank::canonical;
 use super::rules::RulesArgs;
 
-/// Say which pages outside a domain to fetch, and estimate the domain's global PageRank.
+/// Estimate how one site's pages rank in the whole web, and list the pages outside to fetch for that.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -29,57 +29,63 @@ Examples:
   cashrank local --store ranks --domain domain:example.org --ranks ranks.tsv
   cashrank local crawl.jsonl --domain file:pages.txt -n 100 --select sc --json
   crawler | cashrank local crawl.jsonl --live --domain host:a.org -n 200 --rounds 10 --ranks ranks.tsv
-Who crawls one site only gets wrong ranks, since importance flows in from outside. Fetch the pages named, ingest
-them into the same store, and ask again: after a few rounds, with as many pages outside as the domain has or twice
-that, most of the error is gone (Davis, Dhillon: Estimating the global PageRank of web communities, 2006; \
-see formats/guide/local.md).
+
+If you crawl only one site, the ranks of its pages are wrong, since importance also flows in from outside. Fetch the \
+pages listed, ingest them into the same store, and ask again. After a few rounds, with as many pages outside as the \
+domain has or twice as many, most of the error is gone (Davis, Dhillon: Estimating the global PageRank of web \
+communities, 2006; see formats/guide/local.md).
+
 Without -n the domain's pages are printed with their estimated ranks:
-  importance  the estimated PageRank in the whole web, relative to the domain, whose pages sum to 1
-  outside     the part of it that links from pages outside the domain hand over
-  certified   the part of it that holds whatever the pages not fetched are like")]
+  importance  the estimated PageRank in the whole web, scaled so that the domain's pages have 1 together
+  outside     the part of it that comes over links from outside the domain
+  certified   the part of it that is certain, whatever the pages not fetched are like")]
 pub struct Args {
-    /// Files with a crawl of the domain, and of pages outside so far, in place of a store.
+    /// Files with a crawl of the domain, and of pages outside so far, instead of a store.
     #[arg(value_name = "INPUT", required_unless_present = "store")]
     inputs: Vec<OsString>,
-    /// A store that keeps the rows of links (`ingest --keep-rows`).
+    /// A store that keeps links (`ingest --keep-rows`).
     #[arg(long, value_name = "DIR", conflicts_with = "inputs")]
     store: Option<PathBuf>,
-    /// The format of the inputs: auto, records, warc, arc, wat, adjacency, edges, crawl-log, nutch, csv-links or cza.
+    /// The format of the inputs (see formats/). auto recognises it from the content.
     #[arg(long, default_value = "auto", conflicts_with = "store", value_parser = formats())]
     format: FormatArg,
-    /// The domain: host:NAME, domain:NAME, url:PATTERN, where * is anything (`!` before it: not these), or
-    /// file:PATH, a list of URLs. May be given several times.
+    /// The domain: host:NAME, domain:NAME or url:PATTERN, where * matches anything (with `!` in front: all but these),
+    /// or file:PATH, a list of URLs. May be repeated.
     #[arg(long, value_name = "PAGES", required = true)]
     domain: Vec<String>,
-    /// Pages outside to name, best first.
+    /// List K pages outside, best first.
     #[arg(short, long, value_name = "K", value_parser = positive)]
     n: Option<u64>,
-    /// Which pages: share, sc (stochastic complementation), pf (PageRank flow), outlink or random.
+    /// Which pages outside to list: share, by the PageRank that flows into them from the domain and from pages that
+    /// link into it; sc, by stochastic complementation; pf, by PageRank flow; outlink, by links from the domain; or
+    /// random.
     #[arg(long, value_name = "WHICH", default_value = "share", value_parser = one_of(["share", "sc", "pf", "outlink", "random"], parsed::<Policy>))]
     select: Policy,
-    /// How global ranks are read: extrapolated, to where all pages outside would be fetched, or plain, as in the paper.
+    /// How to estimate global ranks: extrapolated, to where all pages outside would be fetched, or plain, as in the
+    /// paper.
     #[arg(long, value_name = "HOW", default_value = "extrapolated", value_parser = one_of(["extrapolated", "plain"], estimator))]
     estimate: Estimator,
-    /// Write the domain's pages, best first, with importance, rank, outside and certified, as TSV; `-`: to standard output.
+    /// Write the domain's pages to FILE (`-`: standard output) as TSV, best first, with importance, rank, outside and
+    /// certified.
     #[arg(long, value_name = "FILE")]
     ranks: Option<PathBuf>,
-    /// Standard input is a crawler that fetches what is asked for: pages are named round by round, an empty line
-    /// after each round, and the next round is named when all of them came or failed.
+    /// Work with a crawler: write the pages to fetch to standard output, with an empty line after each round, and read
+    /// its records from standard input. The next round follows when all pages of the last one came or failed.
     #[arg(long, requires = "n", requires = "inputs", conflicts_with = "json")]
     live: bool,
-    /// Rounds, with --live.
+    /// With --live: how many rounds.
     #[arg(long, value_name = "T", default_value_t = 10, value_parser = positive, requires = "live")]
     rounds: u64,
-    /// Share of a page's importance that its links hand on.
+    /// Share of a page's importance that its links pass on.
     #[arg(long, value_name = "D", default_value_t = 0.85)]
     damping: f64,
-    /// Stop the power method once a step moves less than this, in L1.
+    /// Stop the power method when a step moves the ranking by less than this, in L1.
     #[arg(long, value_name = "L1", default_value_t = 1e-6)]
     threshold: f64,
-    /// Seed of --select random.
+    /// The random seed of --select random.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// One JSON object, for programs.
+    /// Print one JSON object, for programs.
     #[arg(long, conflicts_with = "ranks")]
     json: bool,
     #[command(flatten)]

@@ -13,7 +13,7 @@ use super::output::to_file;
 Example:
   cashrank man ~/.local/share/man/man1 && man cashrank-ingest")]
 pub struct Args {
-    /// The folder; made if there is none.
+    /// The folder; created if it does not exist.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }

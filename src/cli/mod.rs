@@ -37,7 +37,13 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::cli::common::say;
 use common::Exit;
 
-const EXIT_CODES: &str = "\
+const HELP: &str = "\
+Examples:
+  cashrank ingest crawl.warc.gz --store ranks       read a crawl, and rank its pages
+  cashrank top -n 20 --store ranks                  show the most important pages
+  cashrank next -n 1000 --store ranks               list the pages to crawl next
+  cashrank ingest --help                            explain a command
+
 Exit codes:
   0    done
   1    rank, links: a URL is not known
@@ -47,14 +53,14 @@ Exit codes:
   5    a file of the store is damaged
   6    the store is in use by another process
   7    reading or writing a file failed
-  8    the memory budget (--memory) is used up; an ingest stopped at a checkpoint: with a larger one
-       the same command goes on; other commands wrote nothing
+  8    the memory budget (--memory) is used up: an ingest stopped at a checkpoint, and the same command
+       goes on with more memory; other commands wrote nothing
   9    a fault of this program; the message says what to keep
   130  stopped by a signal, at a checkpoint; the same command goes on";
 
-/// Importance of web pages, computed on-line while they are crawled (Adaptive OPIC).
+/// Rank web pages by importance while they are crawled, and choose what to crawl next.
 #[derive(Parser)]
-#[command(name = "cashrank", version, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(name = "cashrank", version, after_help = HELP, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -85,7 +91,7 @@ enum Command {
     Man(man::Args),
 }
 
-/// Print a shell's completion script.
+/// Print the completion script of a shell.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -19,7 +19,7 @@ use super::simulate_crawl::{Crawls, orders};
 use super::simulate_local::LocalArgs;
 use crate::cli::common::say;
 
-/// Simulate crawls of a web that may change, and measure the error over time.
+/// Simulate crawls of a web that may change, and measure the error of the ranking.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -29,71 +29,69 @@ Examples:
   cashrank simulate --figures figures
   cashrank simulate --local --graph graph.tsv.zst --domains 5 --domain-pages 4000
   cashrank simulate --crawl --graph graph.tsv.zst --strategy forecast,fica,greedy,oracle --figures crawls
-A pass is as many crawls as the web had pages at first. Errors are against exact PageRank of the web
-as it is at that moment. The engine is the one of `ingest`; with the defaults the rest is as in
-Abiteboul, Preda, Cobena: Adaptive On-Line Page Importance Computation (2003), section 4.2. The
-same options give the same bytes.")]
+
+A pass is as many crawls as the web had pages at first. Errors are relative to exact PageRank of the web at that \
+moment. The engine is that of `ingest`; by default all else is as in Abiteboul, Preda, Cobena: Adaptive On-Line \
+Page Importance Computation (2003), section 4.2. The same options give the same bytes.")]
 pub struct Args {
     /// Distribution of in-degrees: power:EXPONENT or poisson:MEAN.
     #[arg(long, value_name = "WEB", default_value = "power:2.1", value_parser = parsed::<InDegree>)]
     web: InDegree,
-    /// Distribution of out-degrees: poisson, power, or like-in (pages with many links to them have
-    /// many).
+    /// Distribution of out-degrees: poisson, power, or like-in (pages with many links to them also have many).
     #[arg(long, value_name = "HOW", default_value = "poisson", value_parser = parsed::<OutDegree>)]
     out_degree: OutDegree,
-    /// Pages of the web.
+    /// Number of pages of the web.
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = positive)]
     pages: u64,
     /// A real graph instead of a synthetic web: a file, or `-` for standard input.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["web", "out_degree", "pages"])]
     graph: Option<OsString>,
-    /// The graph's format: auto, records, warc, arc, wat, adjacency, edges, crawl-log, nutch, csv-links or cza.
+    /// The graph's format (see formats/). auto recognises it from the content.
     #[arg(long, default_value = "auto", requires = "graph", value_parser = formats())]
     format: FormatArg,
-    /// Which page is crawled next: random, greedy or cycle. With --crawl one or several of those that `next`
-    /// takes, with commas between, and `oracle`, which knows all [default: greedy].
+    /// Which page is crawled next: random, greedy or cycle. With --crawl: one or several orders of `next`, separated by
+    /// commas, and `oracle`, which knows all PageRanks beforehand [default: greedy].
     #[arg(long, value_name = "WHICH")]
     strategy: Option<String>,
-    /// Crawl from a few seeds, each page once, and measure how early the pages that matter are found: hot
-    /// pages, importance collected, and Kendall's tau.
+    /// Crawl each page once, from a few seeds, and measure how early the important pages are found: hot pages,
+    /// importance collected, and Kendall's tau.
     #[arg(long, conflicts_with_all = ["window", "estimator", "passes", "samples", "change_rate", "appear",
         "vanish", "change_after", "change_until", "growing", "recycle_after", "threads"])]
     crawl: bool,
-    /// Sets of seeds that --crawl takes the mean of.
+    /// With --crawl: the mean of so many sets of seeds.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = positive, requires = "crawl")]
     sets: u64,
-    /// Seeds of a set [default: a thousandth of the pages].
+    /// With --crawl: seeds in a set [default: a thousandth of the pages].
     #[arg(long, value_name = "N", value_parser = positive, requires = "crawl")]
     seeds: Option<u64>,
-    /// Where --crawl ends, as a share of the web.
+    /// With --crawl: stop after this share of the web.
     #[arg(long, value_name = "SHARE", default_value_t = 0.5, requires = "crawl")]
     until: f64,
-    /// Most pages of a host at a time, with --crawl [default: any].
+    /// With --crawl: at most so many pages of a host at a time [default: any].
     #[arg(long, value_name = "N", value_parser = positive, requires = "crawl")]
     per_host: Option<u64>,
-    /// Pages that the order is asked for at a time, with --crawl [default: one, or a twentieth of those read
-    /// where the order settles].
+    /// With --crawl: choose so many pages at a time [default: one, or a twentieth of those read if the order settles].
     #[arg(long, value_name = "N", value_parser = positive, requires = "crawl")]
     batch: Option<u64>,
-    /// A window as of `ingest`, or several.
+    /// A window, as for `ingest`. May be repeated.
     #[arg(long, value_name = "WINDOW", default_value = "whole", value_parser = parsed::<WindowPolicy>)]
     window: Vec<WindowPolicy>,
-    /// How importance is read: received or distributed. Default: as in the paper, distributed.
+    /// How to read importance: received or distributed. Default: distributed, as in the paper.
     #[arg(long, value_name = "HOW", value_parser = one_of(["received", "distributed"], parsed::<Estimator>))]
     estimator: Option<Estimator>,
-    /// Crawls to make, in passes.
+    /// How many passes to crawl.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     passes: u32,
-    /// Rows a pass.
+    /// Rows to print for each pass.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     samples: u32,
-    /// Pages whose in-degree is doubled or halved in each pass, as a share of all.
+    /// Share of all pages whose in-degree is doubled or halved in each pass.
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     change_rate: f64,
-    /// Pages that appear in each pass, as a share of all.
+    /// Share of all pages that appear in each pass.
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     appear: f64,
-    /// Pages that vanish in each pass, as a share of all.
+    /// Share of all pages that vanish in each pass.
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     vanish: f64,
     /// Passes before the first change.
@@ -102,29 +100,29 @@ pub struct Args {
     /// The last pass with changes. Default: all.
     #[arg(long, value_name = "N")]
     change_until: Option<u32>,
-    /// A page in a thousand is known at first, others become known by links. Default: all are known.
+    /// Begin with one page in a thousand, and find the others by links. Default: all pages are known.
     #[arg(long)]
     growing: bool,
-    /// Share of a page's importance that its links hand on.
+    /// Share of a page's importance that its links pass on.
     #[arg(long, value_name = "D", default_value_t = 0.85)]
     damping: f64,
-    /// As of `ingest`; 0, never, is the paper's.
+    /// As for `ingest`. 0 is never, as in the paper.
     #[arg(long, value_name = "ROUNDS", default_value_t = 0)]
     recycle_after: u8,
-    /// Seed of all that is drawn.
+    /// The random seed.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// A JSON object a row, for programs.
+    /// Print one JSON object a row, for programs.
     #[arg(long)]
     json: bool,
-    /// Make all experiments of the paper instead, and write their tables (CSV) and plots (SVG) into
-    /// this folder. Interrupted, the same command goes on: crawls that are done are in the folder's
-    /// unfinished.jsonl until all are.
+    /// Make all experiments of the paper instead, and write their tables (CSV) and plots (SVG) into this folder. If
+    /// interrupted, the same command goes on: until all crawls are done, the finished ones are in the folder's
+    /// unfinished.jsonl.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["window", "estimator", "passes", "samples",
         "change_rate", "appear", "vanish", "change_after", "change_until", "growing", "damping",
         "recycle_after", "json"])]
     figures: Option<PathBuf>,
-    /// Crawls at a time, with --figures; results don't depend on it. Default: one for each processor.
+    /// With --figures: crawl so many at a time. Results do not depend on it. Default: one for each processor.
     #[arg(long, value_name = "N", value_parser = positive, requires = "figures")]
     threads: Option<u64>,
     #[command(flatten)]

@@ -19,31 +19,31 @@ use super::common::{Exit, parsed, positive, print, say, threads};
 #[derive(clap::Args)]
 #[command(next_help_heading = "Local domains")]
 pub struct LocalArgs {
-    /// Experiments with `cashrank local` in place of crawls: the graph is the web, and each method may fetch pages of
-    /// it outside some domains. Table 1 of Davis and Dhillon (2006). Without --graph, a synthetic web of hosts.
+    /// Experiment with `cashrank local` instead of crawls, as in Table 1 of Davis and Dhillon (2006): the graph is the
+    /// web, and each method fetches pages of it outside some domains. Without --graph, a synthetic web of hosts.
     #[arg(long, conflicts_with_all = ["web", "out_degree", "strategy", "window", "estimator", "passes", "samples",
         "change_rate", "appear", "vanish", "change_after", "change_until", "growing", "recycle_after"])]
     pub local: bool,
-    /// Domains, ranges of consecutive pages, evenly spread.
+    /// Number of domains: ranges of consecutive pages, evenly spread.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = positive, requires = "local")]
     domains: u64,
-    /// Pages of each. Default: 4,000, or a tenth of the graph divided by the domains.
+    /// Pages of each domain. Default: 4,000, or a tenth of the graph divided by the domains.
     #[arg(long, value_name = "N", value_parser = positive, requires = "local")]
     domain_pages: Option<u64>,
-    /// A domain by its pages' names, as --scope; several: each is one.
+    /// A domain by the names of its pages, as --scope. May be repeated, for several domains.
     #[arg(long, value_name = "PAGES", value_parser = parsed::<Scope>, requires = "local", requires = "graph",
         conflicts_with_all = ["domains", "domain_pages"])]
     domain: Vec<Scope>,
-    /// Pages to fetch outside, as a share of the domain's.
+    /// Pages to fetch outside, for each page of the domain.
     #[arg(long, value_name = "SHARE", default_value_t = 2.0, requires = "local")]
     outside: f64,
-    /// Rounds.
+    /// Number of rounds.
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = positive, requires = "local")]
     rounds: u64,
-    /// Methods: sc, pf, outlink, random or share, with `+` for the extrapolated estimate. Default: all.
+    /// Methods to compare: sc, pf, outlink, random or share, with `+` for the extrapolated estimate. Default: all.
     #[arg(long, value_name = "METHOD", value_parser = parsed::<Chosen>, requires = "local", value_delimiter = ',')]
     select: Vec<Chosen>,
-    /// With --figures: also time domains of so many pages.
+    /// With --figures: also measure times for domains of so many pages.
     #[arg(long, value_name = "PAGES", value_parser = positive, requires = "figures", requires = "local", value_delimiter = ',')]
     time: Vec<u64>,
 }
