@@ -153,7 +153,7 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
     };
     guessed.map_err(|said| {
         Error::Refused(format!(
-            "no known format: {said}; if it is one of {} all the same, name it with --format",
+            "no known format: {said}; if it is one of {} after all, name it with --format",
             Format::ALL.map(Format::name).join(", ")
         ))
     })
@@ -176,8 +176,8 @@ pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
         };
         if let Some(at) = control {
             return Err(Error::Refused(format!(
-                "line {}, byte {} of the input, is a control byte (0x{:02x}): this is no text, so no graph of the \
-                 format {}; `cashrank inspect` says what it may be",
+                "line {}, byte {} of the input, is a control byte (0x{:02x}): this is not text, so not a graph \
+                in the format {}; `cashrank inspect` shows what it may be",
                 number + 1,
                 start + at,
                 line[at],

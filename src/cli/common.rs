@@ -210,8 +210,8 @@ pub fn about(n: u64) -> String {
 pub fn tell_keyboard(inputs: &[InputName]) {
     if inputs.contains(&InputName::Stdin) && io::stdin().is_terminal() {
         say!(
-            "reading from the keyboard: type or paste records, and end with Ctrl-D; to read a file name it, to read \
-             a program pipe it: `crawler | cashrank ingest -`"
+            "reading from the keyboard: type or paste records, then press Ctrl-D. To read a file, name it; to \
+            read from a program, pipe it: `crawler | cashrank ingest -`"
         );
     }
 }

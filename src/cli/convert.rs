@@ -147,7 +147,9 @@ impl Args {
             anyhow::bail!("an archive is not for a terminal: name a file with -o");
         }
         if *output == Output::Standard && self.json {
-            anyhow::bail!("--json and an archive on standard output: name a file with -o");
+            anyhow::bail!(
+                "--json and the archive would both go to standard output: name a file with -o"
+            );
         }
         if output.exists() && !self.force {
             let path = self.output.display();

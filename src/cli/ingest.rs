@@ -331,7 +331,7 @@ impl Args {
         let ack = self.ack.as_deref();
         let to_stdout = ack.is_some() && Output::of(ack)? == Output::Standard;
         if to_stdout && (self.json || self.top.is_some()) {
-            anyhow::bail!("--ack -: standard output is wanted for --json or --top, too");
+            anyhow::bail!("--ack -: standard output is also used by --json or --top; name a file");
         }
         let disk = Arc::new(RealDisk);
         let found = fixed_settings_of(&*disk, &self.store)?;
@@ -401,7 +401,7 @@ impl Args {
         #[cfg(feature = "serve")]
         if self.service.is_given() {
             anyhow::bail!(
-                "--token-file and --frontier are about the service: give --serve ADDRESS, too"
+                "--token-file and --frontier are for the service: give --serve ADDRESS, too"
             );
         }
         Ok(ingest(job, disk, talk))
@@ -629,33 +629,35 @@ impl Observer for Talk {
             }
             Note::Spooled { to } => format!("spool: durable to byte {to}"),
             Note::SpooledDamage => {
-                "spool: it holds the damaged bytes as they were sent: what was sent \
-                 is read again, and fails again; --new-stream drops it"
+                "spool: it holds the damaged bytes as they were sent, so reading them again fails again; \
+                --new-stream drops them"
                     .into()
             }
             Note::Completing { pass } => format!(
-                "all inputs of pass {pass} were read before; going on with its completion (--complete)"
+                "all inputs of pass {pass} were read before; going on with pages that have no record \
+                (--complete)"
             ),
             Note::ReadBefore { bytes } => format!(
-                "-: these {} bytes are the stream that was read last: nothing of it is counted again \
-                 (--new-stream counts it as another)",
+                "-: these {} bytes are the last stream again: nothing is counted twice (--new-stream counts \
+                them as another stream)",
                 thousands(bytes)
             ),
             Note::GoesOn => {
-                "-: begins with all of the stream that was read last: only what follows is counted \
-                             (--new-stream counts all of it as another)"
+                "-: begins with all of the last stream: only what follows is counted (--new-stream counts all \
+                of it as another stream)"
                     .into()
             }
             Note::Stopping => {
-                "stopping: what was read is being ranked; a second signal ends this at once".into()
+                "stopping: ranking what was read; a second signal stops at once".into()
             }
             Note::Checking { input } => {
                 format!("{input}: checking that it is what was read before")
             }
-            Note::Looking { input } => format!("{input}: looking whether it was read before"),
-            Note::Known { input } => format!("{input}: was read before; not read again"),
+            Note::Looking { input } => format!("{input}: checking whether it was read before"),
+            Note::Known { input } => format!("{input}: was read before; skipped"),
             Note::Removed { snapshots } => format!(
-                "{} removed, so that the newest {} stay (--keep-snapshots); `cashrank snapshots --pin` keeps one for good",
+                "{} removed; the newest {} are kept (--keep-snapshots), and those pinned by `cashrank snapshots \
+                --pin`",
                 counted(snapshots.0, "older snapshot", "older snapshots"),
                 snapshots.1
             ),
@@ -694,32 +696,32 @@ impl Observer for Talk {
                 )
             }
             Note::Ungrouped { input, sources } => format!(
-                "{input}: {} lines name a source that was left before: each group counts as a visit \
-                 of its own. If the file is not grouped by source, sort it first (edges: sort -s -k1,1; crawl-log: \
+                "{input}: {} lines go back to an earlier source: each group of lines counts as a visit of its \
+                own. If the file is not grouped by source, sort it first (edges: sort -s -k1,1; crawl-log: \
                  sort -s -k6,6)",
                 thousands(sources)
             ),
             Note::NotReplayed { input, why } => {
-                format!("{input}: {why}: it is read again, and so are files that are not kept yet")
+                format!("{input}: {why}: later passes read this file again, and all files after it")
             }
             Note::OutgrowsIngest {
                 names,
                 need,
                 budget,
             } => format!(
-                "memory: after {} names an ingest of this archive would take {} of {}, of it {} for places of \
-                 names; one of an archive of --level 9, which is larger, takes none for these",
+                "memory: after {} URLs, an ingest of this archive would need {}, with {} at hand; {} of that is \
+                for where URLs are, which an archive of --level 9 (larger) does not need",
                 thousands(names),
                 human(need.total()),
                 human(budget),
                 human(need.names)
             ),
             Note::Unchecked { input, members } => format!(
-                "{input}: {} frame(s) without a checksum: what they hold could not be verified",
+                "{input}: {} frame(s) without a checksum: their content could not be verified",
                 thousands(members)
             ),
             Note::RowsGivenUp { reason } => format!(
-                "the links of pages are kept no more: {reason}; all else goes on as without them"
+                "links are no longer kept: {reason}; the ingest goes on without them"
             ),
             Note::Settling { progress } => {
                 if let Some(bar) = &self.bar {
@@ -729,8 +731,8 @@ impl Observer for Talk {
                 return;
             }
             Note::NotSettled { need, room } => format!(
-                "the snapshot is not settled: that takes {} of memory, and {} are left beside the ingest; \
-                 `cashrank settle --store DIR` does it when the ingest is over",
+                "the snapshot is not settled: that needs {} of memory, and {} is left; after the ingest, \
+                `cashrank settle --store DIR` can do it",
                 human(need),
                 human(room)
             ),
@@ -837,12 +839,12 @@ fn stopped(outcome: &Outcome) -> &'static str {
     match (&outcome.snapshot, outcome.durable) {
         (None, _) => "stopped at a checkpoint, without a snapshot; the same command goes on",
         (Some(_), Some(_)) => {
-            "stopped at a checkpoint; the snapshot is of what was read so far; the same command goes on, and says \
-             from which byte the stream is needed"
+            "stopped at a checkpoint, with a snapshot of what was read so far; the same command goes on, and \
+            says from which byte to send the stream"
         }
         (Some(_), None) => {
-            "stopped at a checkpoint; the snapshot is of what was read so far; the same command goes on, with the \
-             same stream from its start; another stream takes --new-stream"
+            "stopped at a checkpoint, with a snapshot of what was read so far; the same command goes on if you \
+            send the same stream from its start; for another stream, use --new-stream"
         }
     }
 }
@@ -941,7 +943,7 @@ pub(super) fn dropped_links(now: &Counters, before: &Counters) -> Vec<String> {
 pub(super) fn withheld(unverified: &Unverified) -> String {
     format!(
         "no further snapshot published: {} could not be verified from record {} on; --accept-unverified \
-         publishes all the same",
+        publishes it anyway",
         unverified.input, unverified.from_record
     )
 }

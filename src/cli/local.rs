@@ -263,7 +263,7 @@ impl Args {
             let input = InputName::parse(input);
             if self.live && input == InputName::Stdin {
                 bail!(
-                    "with --live, standard input is the crawler; name files for what was crawled before"
+                    "with --live, standard input is the crawler; name files with what was crawled before"
                 );
             }
             crawled.read(&input, self.format.0)?;
@@ -312,7 +312,7 @@ impl Args {
     /// Names pages round by round, and reads what the crawler found.
     fn live(&self, crawl: Crawl, mut search: Search) -> anyhow::Result<Exit> {
         let Crawl::Files(mut crawled) = crawl else {
-            bail!("--live goes with files, not with a store");
+            bail!("--live works with files, not with a store");
         };
         let count = usize::try_from(self.n.unwrap_or(1)).unwrap_or(usize::MAX);
         let mut waiting = HashSet::new();
@@ -361,7 +361,7 @@ impl Args {
         search.update();
         if !waiting.is_empty() {
             let count = common::thousands(waiting.len() as u64);
-            say!("standard input ended before {count} of the pages named came");
+            say!("standard input ended before {count} of the listed pages came");
         }
         let crawl = Crawl::Files(crawled);
         let estimate = search.estimate();
@@ -460,10 +460,11 @@ fn tell(search: &Search, estimate: &Estimate, unfetched: usize) {
     );
     match (frontier, beyond) {
         (0, 0) => say!(
-            "no link leads out of the domain: there is nothing to fetch, and the ranks are those of the domain by itself"
+            "no link leads out of the domain: there is nothing to fetch, and the ranks are those of the domain \
+            alone"
         ),
         (0, _) => say!(
-            "all pages that can be reached were fetched: the ranks are those of all that was crawled"
+            "all pages that can be reached were fetched: the ranks are those in the whole crawl"
         ),
         _ => {}
     }
@@ -472,6 +473,6 @@ fn tell(search: &Search, estimate: &Estimate, unfetched: usize) {
 fn tell_few(wanted: u64, named: usize) {
     if (named as u64) < wanted && named > 0 {
         let named = common::thousands(named as u64);
-        say!("only {named} pages are known outside and not fetched: all are named");
+        say!("only {named} pages outside are known and not fetched: all are listed");
     }
 }

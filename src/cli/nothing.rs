@@ -48,12 +48,12 @@ pub fn told(outcome: &Outcome, first: Option<&Place>, asked: &Asked) -> String {
             place.detail
         ),
         (_, _, 1..) => format!(
-            "{} of pages outside of --scope {}, and no other.",
+            "there is only {} of pages outside of --scope {}.",
             counted(out, "record", "records"),
             asked.scope
         ),
         (_, _, _) if now.other > before.other => format!(
-            "{}, and nothing of a crawled page.",
+            "there is only {}, and no record of a crawled page.",
             counted(
                 now.other - before.other,
                 "piece that is no page",
@@ -64,7 +64,7 @@ pub fn told(outcome: &Outcome, first: Option<&Place>, asked: &Asked) -> String {
     };
     let again = match outcome.pages {
         0 => {
-            " The store has no pages yet: run the same command with other options, and it begins anew."
+            " The store has no pages yet: run the command again with other options, and it starts over."
         }
         _ => "",
     };
@@ -78,11 +78,11 @@ fn help(out: u64, skipped: u64, asked: &Asked) -> String {
     let inspect = format!("`cashrank inspect {}` shows what is in it.", asked.input);
     match asked.format {
         _ if out > skipped => {
-            "Another --scope would help: host:NAME, domain:NAME or url:PATTERN, as the URLs of the crawl are."
+            "Use a --scope that fits the URLs of the crawl: host:NAME, domain:NAME or url:PATTERN."
                 .into()
         }
         Some(format) => format!(
-            "Is it in the format {format}? Without --format its content tells. {inspect}"
+            "Is it in the format {format}? Without --format it is recognised from the content. {inspect}"
         ),
         None => inspect,
     }

@@ -87,7 +87,7 @@ impl Args {
         let published = self.publish(&view, &watcher)?;
         let seconds = started.elapsed().as_secs_f64();
         let Some((path, info)) = published else {
-            say!("stopped: nothing was published; the same command begins again");
+            say!("stopped: nothing was published; the same command starts again");
             return Ok(Exit::Stopped);
         };
         if self.json {
@@ -150,7 +150,7 @@ fn tell(info: &Info, path: &Path, seconds: f64) {
         );
         if !effort.reached {
             say!(
-                "--until {:e} was not reached: time was up, or numbers of 64 bits resolve no more",
+                "--until {:e} was not reached: time was up, or 64-bit numbers are not precise enough",
                 effort.until
             );
         }

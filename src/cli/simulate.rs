@@ -140,7 +140,7 @@ impl Args {
         if let Some(folder) = &self.figures {
             anyhow::ensure!(
                 self.strategy.is_none(),
-                "--strategy cannot be used with --figures, which makes all experiments (but with --crawl it can)"
+                "--strategy cannot be used with --figures, which makes all experiments (with --crawl it can)"
             );
             return self.figures(folder);
         }

@@ -306,22 +306,19 @@ fn write_method(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
     line(
         "damping",
         format!(
-            "{}: the share of importance that links hand on (used: {:.12})",
+            "{}: the share of importance that links pass on (used: {:.12})",
             stat.damping, stat.damping_used
         ),
     )?;
     line("window", window(stat))?;
     line(
         "turnovers",
-        format!(
-            "{:.3}: how often all importance was handed on",
-            stat.turnovers
-        ),
+        format!("{:.3}: how often all cash was handed on", stat.turnovers),
     )?;
     line(
         "rounds",
         format!(
-            "{}: how often every page had its turn",
+            "{}: how often the cash of unvisited pages was spread",
             thousands(stat.rounds)
         ),
     )?;

@@ -80,7 +80,7 @@ impl Args {
             say!("{note}");
         }
         for path in &checked.strangers {
-            say!("{}: is no part of the store", path.display());
+            say!("{}: not part of the store", path.display());
         }
         for error in &checked.damage {
             say!("cashrank: {error}");

@@ -257,8 +257,8 @@ impl<W: Write> Writer<W> {
             if new {
                 if self.names == NAMES_MAX {
                     return Err(Error::Refused(format!(
-                        "{}: more than {} names, all that one archive takes: convert the inputs in \
-                         parts, and ingest the archives one after the other",
+                        "{}: more than {} URLs, the most that one archive takes: convert the inputs in parts, \
+                        and ingest the archives one after the other",
                         self.path.display(),
                         NAMES_MAX
                     )));

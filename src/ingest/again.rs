@@ -235,29 +235,29 @@ fn failed(error: io::Error) -> Error {
 }
 
 /// What to say to be understood.
-const SAY: &str = "if it is that stream again, send all of it; if it is another, say --new-stream";
+const SAY: &str = "if it is that stream again, send all of it; if it is another, use --new-stream";
 
 fn ends_early(len: u64) -> Error {
     Error::Refused(format!(
-        "-: nothing was counted: this stream ends after {} ({len} bytes), and as far as it goes it is the stream \
-         that was read last; {SAY}",
+        "-: nothing was counted: this stream ends after {} ({len} bytes), and up to there it is the same as the \
+        last stream; {SAY}",
         human(len)
     ))
 }
 
 fn differs_late(len: u64) -> Error {
     Error::Refused(format!(
-        "-: nothing was counted: this stream begins with {} of the stream that was read last, and then differs \
-         (before byte {len}); {SAY}",
+        "-: nothing was counted: this stream begins with {} of the last stream, and then differs (before byte \
+        {len}); {SAY}",
         human(HELD)
     ))
 }
 
 fn is_unsure(len: u64) -> Error {
     Error::Refused(format!(
-        "-: nothing was counted: the first {} of this stream ({len} bytes) are those of the one that was read \
-         last, of whose rest not enough is known; say --resume if it is that one, and send what follows its end, or \
-         --new-stream if it is another",
+        "-: nothing was counted: the first {} of this stream ({len} bytes) are those of the last stream, and \
+        too little is known of its rest; use --resume if it is that one, and send what follows its end, or \
+        --new-stream if it is another",
         human(len)
     ))
 }

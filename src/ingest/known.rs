@@ -92,14 +92,14 @@ fn end_unfinished(job: &Job, progress: &mut Progress, is_named: bool) -> Result<
     if !job.leave_unfinished && last.name == "-" {
         return refuse(
             "standard input was not read to its end: send it again (`... | cashrank ingest -`), and reading goes \
-             on where it stopped; or leave the rest of it unread for good, with --leave-unfinished"
+            on where it stopped; or give up the rest of it, with --leave-unfinished"
                 .into(),
         );
     }
     if !job.leave_unfinished {
         return Err(Error::Refused(format!(
             "{} was not read to its end (to record {}, byte {}): name it too, as it was, and reading goes on \
-             there; or leave the rest of it unread for good, with --leave-unfinished",
+            there; or give up the rest of it, with --leave-unfinished",
             last.name, place.records, place.offset
         )));
     }

@@ -72,7 +72,9 @@ pub(super) fn check_job(job: &Job) -> Result<()> {
             ));
         }
         if job.repeat < 2 {
-            return refused("--until leaves out passes: give the most there may be, with --repeat");
+            return refused(
+                "--until ends passes early: give the most passes there may be, with --repeat",
+            );
         }
     }
     let streams = job
@@ -162,8 +164,8 @@ fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolStanding>) -> Re
     if unfinished && !last_is_stream {
         if !job.leave_unfinished {
             return refused(format!(
-                "{} was not read to its end; run its command again first, or leave the rest of it unread for \
-                 good, with --leave-unfinished",
+                "{} was not read to its end; run its command again first, or give up the rest of it, with \
+                --leave-unfinished",
                 progress.inputs[begun - 1].name
             ));
         }
@@ -310,23 +312,22 @@ fn files(job: &Job, mut progress: Progress, observer: &mut dyn Observer) -> Resu
     let more = job.inputs.len() > begun;
     if more && progress.completing.is_some() {
         return refused(
-            "the inputs were read and the pass is being completed (--complete): the list of inputs \
-             cannot grow; use another --store",
+            "the inputs were read and the pass is being completed (--complete), so no inputs can be added; use \
+            another --store",
         );
     }
     let done = progress.finished;
     if more && done {
         if progress.repeat > 1 || progress.complete {
             return refused(
-                "a plan with --repeat or --complete has finished: its list of inputs cannot grow; \
-                 use another --store",
+                "a run with --repeat or --complete has finished, so no inputs can be added; use another --store",
             );
         }
         progress.pass = 1;
         progress.input = begun as u64;
         progress.place = Place::start();
     } else if more && progress.pass > 1 {
-        return refused("pass 1 is over: the list of inputs cannot grow; use another --store");
+        return refused("pass 1 is over, so no inputs can be added; use another --store");
     }
     if !done && job.repeat < progress.pass {
         return refused(format!(

@@ -65,8 +65,8 @@ impl Spooling {
             (None, _) => None,
             (Some(None), _) => {
                 return refused(
-                    "-: this stream was begun without --spool: leave --spool out, or say --new-stream \
-                     if it is another",
+                    "-: this stream was begun without --spool: leave --spool out, or use --new-stream if it is \
+                    another",
                 );
             }
             (Some(Some(_)), _) if job.stream == Stream::New => {
@@ -109,7 +109,7 @@ impl Spooling {
         let begun = stream.and_then(|at| committed.inputs.get(at as usize));
         if begun.is_some_and(|input| input.spooled.is_some()) {
             return refused(
-                "-: this stream is spooled: give --spool again, or say --new-stream if it is another",
+                "-: this stream is spooled: give --spool again, or use --new-stream if it is another",
             );
         }
         let last = (committed.inputs.len() as u64).checked_sub(1);

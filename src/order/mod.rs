@@ -98,7 +98,7 @@ impl Order {
         })?;
         if !missing.is_empty() {
             return Err(Error::Refused(format!(
-                "{}: it speaks of files that were not given: {}",
+                "{}: it names files that were not given: {}",
                 index.display(),
                 missing.join(", ")
             )));

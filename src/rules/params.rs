@@ -132,8 +132,8 @@ impl FromStr for DropParams {
             let sound = |byte: u8| byte.is_ascii_graphic() && !b"*&=?#;/,\"'<>".contains(&byte);
             if front.is_empty() || !front.bytes().all(sound) {
                 return Err(Error::Refused(format!(
-                    "{name:?}: the name of a parameter as it stands in URLs, perhaps with * at its end, \
-                     or tracking or session"
+                    "{name:?}: the name of a parameter as in URLs, optionally with * at its end, or tracking or \
+                    session"
                 )));
             }
             let named = named.iter().map(|name| name.to_ascii_lowercase());

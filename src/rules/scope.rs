@@ -102,8 +102,8 @@ impl FromStr for Rule {
         };
         let wrong = || {
             Error::Refused(format!(
-                "{text:?}: host:NAME, domain:NAME or url:PATTERN with * for anything, perhaps with ! before it; \
-                 names as they stand in canonical URLs"
+                "{text:?}: host:NAME, domain:NAME or url:PATTERN with * for anything, optionally with ! in \
+                front; names as in canonical URLs"
             ))
         };
         let (kind, name) = rule.split_once(':').ok_or_else(wrong)?;

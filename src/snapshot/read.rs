@@ -55,7 +55,7 @@ impl Snapshot {
     pub fn latest(disk: &dyn Disk, store: &Path) -> Result<Snapshot> {
         store::settings_of(disk, store)?.ok_or_else(|| {
             Error::Refused(format!(
-                "{}: no cashrank store; `cashrank ingest` makes one",
+                "{}: not a cashrank store; `cashrank ingest` creates one",
                 store.display()
             ))
         })?;

@@ -76,7 +76,7 @@ pub(crate) struct Identity {
 /// There is no store in `dir`.
 pub(super) fn no_store(dir: &Path) -> Error {
     Error::Refused(format!(
-        "{}: no cashrank store (it has no {FILE}); `cashrank ingest` makes one",
+        "{}: not a cashrank store (it has no {FILE}); `cashrank ingest` makes one",
         dir.display()
     ))
 }

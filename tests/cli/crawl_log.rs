@@ -109,13 +109,13 @@ fn a_sorted_log_is_ranked_as_its_tree() {
     lab.file("mixed.log", log(&crawl));
     lab.run("ingest mixed.log --store mixed")
         .exits(0)
-        .says(&["sort -s -k6,6", "name a source that was left before"]);
+        .says(&["sort -s -k6,6", "go back to an earlier source"]);
     crawl.sort_by_key(|(_, via)| *via);
     lab.file("sorted.log", log(&crawl));
     let done = lab
         .run("ingest sorted.log --store sorted --repeat 20")
         .exits(0);
-    assert!(!done.err.contains("left before"), "{}", done.err);
+    assert!(!done.err.contains("earlier source"), "{}", done.err);
     let found = lab.run("compare sorted exact.tsv --json").exits(0).json();
     assert_eq!(found["common_pages"], crawl.len());
     assert!(found["l1"].as_f64().unwrap() < 1e-6, "{found}");

@@ -26,7 +26,7 @@ fn a_wrong_field_is_mended_by_the_advice() {
         "nothing was read",
         "a: record 1 at byte 0",
         "--field url=NAME",
-        "begins anew",
+        "starts over",
     ]);
     lab.run("ingest a --store s --field url=response_url")
         .exits(0)

@@ -178,7 +178,7 @@ fn an_archive_that_outgrows_an_ingest_is_told_of() {
         let budget = budget_for(need);
         let line = format!("convert a -o a.cza --force --level {level} --memory {budget}");
         let done = lab.run(&line).exits(0);
-        let says = "for places of names; one of an archive of --level 9";
+        let says = "for where URLs are, which an archive of --level 9";
         assert_eq!(done.err.contains(says), told, "{line}: {}", done.err);
     }
 }

@@ -446,7 +446,7 @@ fn what_cannot_be_compared_is_refused() {
             ("j", "JSON lines"),
             ("z", "crawl archive"),
             ("loose", "inside its store"),
-            ("empty", "no cashrank store"),
+            ("empty", "not a cashrank store"),
         ] {
             for sides in [
                 format!("{side} t"),

@@ -273,8 +273,8 @@ fn a_stream_that_is_stopped_is_ranked() {
     await_commits(&mut running, &lab.path("cut"), 100);
     running.signal("INT");
     running.join().exits(130).says(&[
-        "what was read is being ranked",
-        "the snapshot is of what was read so far",
+        "ranking what was read",
+        "with a snapshot of what was read so far",
     ]);
     assert!(lab.stat("cut")["records"].as_u64().unwrap() >= 100);
     lab.feed(&format!("{line} cut"), records.concat().as_bytes())

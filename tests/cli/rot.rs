@@ -68,7 +68,7 @@ fn verify_tells_all_damage_and_changes_nothing() {
             "what this means: ingesting stops",
             "000000000060.snapshot: damaged: it is missing",
             "run the same ingest again",
-            "s/notes.txt: is no part of the store",
+            "s/notes.txt: not part of the store",
         ]);
     }
     let json = lab.run("verify --json --store s").exits(5).json();

@@ -192,7 +192,7 @@ fn bad_use_is_refused() {
     let lab = Lab::new();
     lab.run("serve --store none")
         .exits(2)
-        .says(&["none", "no cashrank store"]);
+        .says(&["none", "not a cashrank store"]);
     lab.file("a.jsonl", crawl(1, 30).concat());
     lab.run("ingest a.jsonl --store s");
     lab.run("serve --store s --listen 0.0.0.0:0")

@@ -116,7 +116,7 @@ fn note_settings(left: &Info, right: &Info) {
     let (l, r) = (&left.settings.config, &right.settings.config);
     if (l.damping(), l.self_links) != (r.damping(), r.self_links) {
         say!(
-            "note: the two stores have other damping or self-links: importance is not the same thing in both"
+            "note: the two stores differ in damping or self-links, so their importance is not comparable"
         );
     }
 }

@@ -108,7 +108,7 @@ impl Args {
         let store = self.store.store;
         if settings_of(&RealDisk, &store)?.is_none() {
             let text = format!(
-                "{}: no cashrank store; `cashrank ingest` makes one",
+                "{}: not a cashrank store; `cashrank ingest` creates one",
                 store.display()
             );
             return Err(Error::Refused(text).into());
