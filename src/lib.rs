@@ -1,5 +1,5 @@
-//! Importance of web pages, computed on-line while they are crawled: Adaptive OPIC (S. Abiteboul,
-//! M. Preda, G. Cobena, WWW 2003), without ever storing the link matrix.
+//! Importance of web pages, computed while they are crawled: Adaptive OPIC (S. Abiteboul, M. Preda, G. Cobena,
+//! WWW 2003), which needs no stored links; and, where links are kept, PageRank with a certificate.
 //!
 //! Every page holds *cash*. When a page is visited, its cash is written into its *history* and handed
 //! out over its links. The cash that flows through a page in the long run is its importance: PageRank.

@@ -1,4 +1,4 @@
-//! The talk of commands that run for long: how much of it, whether each line has its time, and colour.
+//! What long-running commands print: how much, whether each line begins with the time, and colour.
 
 use crate::cli::common::say;
 use std::io::{IsTerminal, stderr, stdout};

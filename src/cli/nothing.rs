@@ -1,4 +1,4 @@
-//! What is said of a run that read nothing: where it failed first, and what would help.
+//! The message for a run that read nothing: where it failed first, and what would help.
 
 use cashrank::decode::Reason;
 use cashrank::ingest::Outcome;

@@ -1,4 +1,4 @@
-//! Lists of targets: how one is told as a copy of another and what is new in it.
+//! Lists of targets: how one is written as a copy of another and what is new in it.
 //!
 //! Pages of a site share their navigation, and a page fetched again has mostly the links it had. So a
 //! list may name an earlier list of its block, and the runs of it that are copied and left out in

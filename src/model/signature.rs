@@ -1,4 +1,4 @@
-//! What the bytes of a stream are known by when they are sent again.
+//! The signature by which a stream is recognised when it is sent again.
 
 use serde::{Deserialize, Serialize};
 

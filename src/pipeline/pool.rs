@@ -1,4 +1,4 @@
-//! Memory of chunks and batches that goes round.
+//! Memory of chunks and batches, which is reused.
 
 use std::sync::Arc;
 

@@ -13,7 +13,7 @@ use crate::rows::Row;
 
 pub(super) const REGISTERED: Registered = Registered {
     name: "circulating",
-    about: "most cash first, which pages already read hand on again over their kept rows",
+    about: "most cash first; pages already read pass on again what reaches them",
     parameters: &["damping"],
     page_by_page: true,
     without_rows: false,

@@ -18,7 +18,7 @@ use crate::Result;
 
 pub(super) const REGISTERED: Registered = Registered {
     name: "forecast",
-    about: "importance as foreseen from the links known, settled on kept rows",
+    about: "importance that a page will have in the end, estimated from the links known",
     parameters: &[],
     page_by_page: false,
     without_rows: false,

@@ -9,7 +9,7 @@ use crate::Result;
 
 pub(super) const REGISTERED: Registered = Registered {
     name: "pagerank",
-    about: "partial PageRank: the known graph's, made anew after every K pages",
+    about: "partial PageRank: that of the known graph, computed again after every K pages",
     parameters: &["k"],
     page_by_page: true,
     without_rows: false,

@@ -7,7 +7,7 @@ use crate::Result;
 
 pub(super) const REGISTERED: Registered = Registered {
     name: "settled",
-    about: "PageRank of the known graph, made anew whenever it is asked for",
+    about: "PageRank of the known graph, computed again for each request",
     parameters: &[],
     page_by_page: false,
     without_rows: false,
