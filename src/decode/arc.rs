@@ -53,7 +53,7 @@ impl Decoder for Arc {
     }
 }
 
-/// Reads an ARC record into `record`; `Some(kind)`: rightly none.
+/// Reads an ARC record into `record`; `Some(kind)`: it is not a crawl record, and need not be.
 fn read<'a>(
     frame: Frame<'a, Header<'a>>,
     body_bytes: u64,

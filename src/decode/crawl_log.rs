@@ -66,7 +66,7 @@ impl Grouped for CrawlLog {
     }
 }
 
-/// The name of a line that rightly holds no fetch of a web page.
+/// The name of a line that is not about a fetch of a web page, and need not be.
 fn kind(line: &[u8]) -> &'static str {
     let url = line
         .split(u8::is_ascii_whitespace)

@@ -130,7 +130,7 @@ fn utf8(bytes: &[u8]) -> Result<&str, std::str::Utf8Error> {
 }
 
 impl<'r, 'a> Parsed<'r, 'a> {
-    /// What reading into `record` found; `Some(kind)`: rightly none.
+    /// What reading into `record` found; `Some(kind)`: it is not a crawl record, and need not be.
     fn of(read: Result<Option<&'static str>, Bad>, record: &'r Record<'a>) -> Parsed<'r, 'a> {
         match read {
             Ok(None) => Parsed::Record(record),

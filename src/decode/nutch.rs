@@ -103,7 +103,7 @@ impl Skipper for NutchSkipper {
     }
 }
 
-/// Reads one record; `Some(kind)`: it rightly tells of no fetch.
+/// Reads one record; `Some(kind)`: it is not about a fetch, and need not be.
 fn read<'a>(text: &'a [u8], record: &mut Record<'a>) -> Result<Option<&'static str>, Bad> {
     if text.trim_ascii().is_empty() {
         return Ok(Some("blank line"));

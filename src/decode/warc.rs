@@ -101,7 +101,7 @@ impl Decoder for Warc {
 
 impl Warc {
     /// Reads a WARC record, and the outlinks `listed` in its tail, into `record`; `Some(kind)`:
-    /// rightly none.
+    /// it is not a crawl record, and need not be.
     fn read<'a>(
         &self,
         frame: Frame<'a>,

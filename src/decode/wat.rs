@@ -56,7 +56,7 @@ pub(crate) fn is_wat(header: &Header<'_>) -> bool {
             || front.is_some_and(|front| front.eq_ignore_ascii_case(json)))
 }
 
-/// Reads a WARC record into `record`; `Some(kind)`: rightly none.
+/// Reads a WARC record into `record`; `Some(kind)`: it is not a crawl record, and need not be.
 fn read<'a>(frame: Frame<'a>, record: &mut Record<'a>) -> Result<Option<&'static str>, Bad> {
     let (header, block) = frame.parts?;
     if !is_wat(&header) {
@@ -140,7 +140,7 @@ struct Html<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Fills `record`; `Some(kind)`: there is rightly none.
+    /// Fills `record`; `Some(kind)`: there is none, and need not be.
     fn put(self, record: &mut Record<'a>) -> Result<Option<&'static str>, Bad> {
         let (kind, url, date) = match (self.warc, self.arc) {
             (Some([kind, url, date]), _) => (kind, url, date),

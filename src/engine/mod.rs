@@ -88,7 +88,7 @@ pub struct Counters {
     pub failed: u64,
     /// Records that could not be used, by reason ([`Reason::ALL`]'s order).
     pub skipped: [u64; Reason::ALL.len()],
-    /// Pieces of input that rightly are no crawl records.
+    /// Pieces of input that are not crawl records, and need not be (comments, requests ...).
     pub other: u64,
     /// Records of pages out of scope.
     #[serde(default)]

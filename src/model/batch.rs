@@ -20,7 +20,7 @@ pub enum What {
     OutOfScope,
     /// The record cannot be used.
     Skipped(Reason),
-    /// The bytes rightly hold no crawl record.
+    /// The bytes hold something other than a crawl record, as they may (a comment, a request ...).
     Other,
 }
 

@@ -1,5 +1,5 @@
-//! Settled importance: PageRank of the known graph, in which pages not read have no links, made anew
-//! whenever it is asked for.
+//! Settled importance: PageRank of the known graph, in which pages not read have no links,
+//! computed again whenever it is asked for.
 
 use super::surfer::Surfer;
 use super::{Ask, Registered, Scored, Strategy, best_of};
