@@ -27,11 +27,66 @@ pub(crate) fn to_text(content: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The content of a text, if it is whole; else what is wrong.
-pub(crate) fn from_text<T: Serialize + DeserializeOwned>(text: &[u8]) -> Result<T, String> {
+/// The content of a text, if it is whole; else what is wrong. Fields that an older version had are in its checksum, too.
+pub(crate) fn from_text<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
     let sealed: Sealed<T> = serde_json::from_slice(text).map_err(|error| error.to_string())?;
-    match checksum(&sealed.content) {
-        Ok(sum) if sum == sealed.checksum => Ok(sealed.content),
-        _ => Err("it does not match its checksum".into()),
+    let mut compact = compact(text);
+    let seal = format!(",\"checksum\":\"{}\"}}", sealed.checksum);
+    let content = compact.strip_suffix(seal.as_bytes()).map(<[u8]>::len);
+    let content = content.ok_or("its checksum is not its last field")?;
+    compact.truncate(content);
+    compact.push(b'}');
+    match format!("{:016x}", xxh3_64(&compact)) == sealed.checksum {
+        true => Ok(sealed.content),
+        false => Err("it does not match its checksum".into()),
+    }
+}
+
+/// JSON without the white space between its tokens.
+fn compact(text: &[u8]) -> Vec<u8> {
+    let (mut in_string, mut escaped) = (false, false);
+    let keep = |byte: &u8| {
+        let is_quote = *byte == b'"' && !escaped;
+        escaped = in_string && *byte == b'\\' && !escaped;
+        in_string ^= is_quote;
+        in_string || is_quote || !byte.is_ascii_whitespace()
+    };
+    text.iter().copied().filter(keep).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Old {
+        name: String,
+        gone: bool,
+        size: f64,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct New {
+        name: String,
+        size: f64,
+    }
+
+    #[test]
+    fn fields_that_are_gone_are_passed_over_and_nothing_else_is() {
+        let name = "a \\\" \n , { \u{1} é".to_owned();
+        let old = Old {
+            name: name.clone(),
+            gone: true,
+            size: 0.1,
+        };
+        let text = to_text(&old).unwrap();
+        assert_eq!(from_text::<Old>(&text), Ok(old));
+        assert_eq!(from_text::<New>(&text), Ok(New { name, size: 0.1 }));
+        for at in 0..text.len() {
+            let mut other = text.clone();
+            other[at] ^= 1;
+            let same = compact(&other) == compact(&text);
+            assert!(from_text::<New>(&other).is_err() || same, "{at}");
+        }
     }
 }
