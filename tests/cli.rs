@@ -4,8 +4,6 @@
 mod bad_input;
 #[path = "cli/commands.rs"]
 mod commands;
-#[path = "cli/correction.rs"]
-mod correction;
 #[path = "common/crawl.rs"]
 mod crawl;
 #[path = "cli/crawl_log.rs"]
@@ -59,6 +57,8 @@ mod rules;
 #[cfg(feature = "serve")]
 #[path = "cli/serve.rs"]
 mod serve;
+#[path = "cli/settle.rs"]
+mod settle;
 #[path = "cli/simulate.rs"]
 mod simulate;
 #[path = "cli/spool.rs"]
@@ -67,6 +67,8 @@ mod spool;
 mod store;
 #[path = "cli/support.rs"]
 mod support;
+#[path = "cli/until.rs"]
+mod until;
 #[path = "cli/warc.rs"]
 mod warc;
 #[path = "cli/windows.rs"]

@@ -8,8 +8,6 @@ use crate::common;
 mod certificate;
 #[path = "engine/closed_form.rs"]
 mod closed_form;
-#[path = "engine/correction.rs"]
-mod correction;
 #[path = "engine/interpolation.rs"]
 mod interpolation;
 #[path = "engine/measures.rs"]

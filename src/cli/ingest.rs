@@ -90,9 +90,6 @@ pub struct Args {
     /// With --window auto: how far back it may reach, in turnovers, like 3, or in fetch time, like 90d.
     #[arg(long, help_heading = "Ranking", value_name = "T", value_parser = parsed::<Span>)]
     max_age: Option<Span>,
-    /// Stores that were begun with a correction ledger go on with it.
-    #[arg(long, hide = true)]
-    correction: bool,
     /// Read the inputs N times.
     #[arg(
         long,
@@ -429,7 +426,6 @@ impl Args {
         config.marks = self.marks.unwrap_or(config.marks);
         config.recycle_after = self.recycle_after.unwrap_or(config.recycle_after);
         config.max_age = self.max_age.or(config.max_age);
-        config.correction |= self.correction;
         config.check()?;
         let limits = Limits {
             memory: self.memory.or_else(available),

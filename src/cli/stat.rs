@@ -45,7 +45,7 @@ struct Stat {
     last_fetch: Option<String>,
     window: String,
     window_mark: u64,
-    /// Importance is read from the correction ledger.
+    /// Importance was read from the ledger that version 0.1 had for `--correction`.
     correction: bool,
     /// What settling took, if importance was settled over the kept links.
     settled: Option<Effort>,
@@ -103,7 +103,6 @@ fn rows(snapshot: &Snapshot) -> anyhow::Result<Option<RowsStat>> {
 #[derive(serde::Serialize)]
 struct Disk {
     cash: u64,
-    correction: u64,
     urls: u64,
     fingerprints: u64,
     database: u64,
@@ -194,7 +193,6 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
     };
     let mut disk = Disk {
         cash: file("cash"),
-        correction: file("correction"),
         urls: file("urls") + file("urls.index"),
         fingerprints: file("fingerprints") + file("fingerprints.index"),
         database: file("store.redb"),
@@ -206,7 +204,6 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
         total: 0,
     };
     disk.total = disk.cash
-        + disk.correction
         + disk.urls
         + disk.fingerprints
         + disk.database
@@ -289,8 +286,7 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
     }
     line("disk", disk_said(&stat.disk_bytes))?;
     let memory = &stat.memory_bytes;
-    let parts =
-        ["cash", "correction", "index"].map(|name| (name, memory[name].as_u64().unwrap_or(0)));
+    let parts = ["cash", "index"].map(|name| (name, memory[name].as_u64().unwrap_or(0)));
     let total = memory["total"].as_u64().unwrap_or(0);
     line(
         "memory",
@@ -344,7 +340,6 @@ fn sizes(parts: &[(&str, u64)]) -> String {
 fn disk_said(disk: &Disk) -> String {
     let parts = [
         ("cash", disk.cash),
-        ("correction", disk.correction),
         ("urls", disk.urls),
         ("fingerprints", disk.fingerprints),
         ("rows", disk.rows),
@@ -369,7 +364,7 @@ fn window(stat: &Stat) -> String {
         );
     }
     let from = match stat.window_mark {
-        0 if stat.correction => ", from the correction ledger".into(),
+        0 if stat.correction => ", from the correction ledger of version 0.1".into(),
         0 => String::new(),
         mark => format!(", from mark {mark}"),
     };

@@ -191,13 +191,6 @@ fn write_report(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> {
         thousands(report.fingerprints),
         thousands(report.marks)
     )?;
-    if let Some(chunks) = report.correction_chunks {
-        write!(
-            out,
-            "; {} correction chunks, which balance",
-            thousands(chunks)
-        )?;
-    }
     if let (Some(rows), Some(links)) = (report.rows, report.row_links) {
         write!(
             out,

@@ -1,7 +1,5 @@
 //! Accounts: a number for each page, changed page by page and link by link, and which chunks of them
-//! changed. Both ledgers keep theirs here: the cash in units ([`super::ledger`]), and what is to be
-//! corrected in units with a sign ([`super::correction`]). Additions wrap, so that two's complement
-//! serves both.
+//! changed. Additions wrap: see [`super::ledger`].
 
 use prefetch_index::prefetch_index;
 
@@ -165,12 +163,6 @@ impl Accounts {
     /// Asks for a page's to be brought near.
     pub fn prefetch(&self, page: PageId) {
         prefetch_index(&*self.cells, page.index());
-    }
-
-    /// All, to be changed: every chunk counts as changed.
-    pub fn change_all(&mut self) -> &mut [u64] {
-        self.dirty.fill(u64::MAX);
-        &mut self.cells[..self.pages]
     }
 
     /// Sets a page's.

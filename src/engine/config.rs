@@ -35,9 +35,6 @@ pub struct Config {
     /// With [`WindowPolicy::Auto`]: how far back a window may begin; `None`: as far as may be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_age: Option<Span>,
-    /// Whether there is a correction ledger: 24 bytes a page more.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub correction: bool,
 }
 
 impl Default for Config {
@@ -51,7 +48,6 @@ impl Default for Config {
             marks: 6,
             recycle_after: 8,
             max_age: None,
-            correction: false,
         }
     }
 }
@@ -147,12 +143,6 @@ impl Config {
             return Err(Error::Refused(format!(
                 "--max-age says how far back --window auto may choose; --window {window} chooses nothing: \
                  leave one of them out"
-            )));
-        }
-        if self.correction && window != WindowPolicy::Auto {
-            return Err(Error::Refused(format!(
-                "--correction chooses between windows and the correction ledger, and --window {window} is one \
-                 window: leave one of them out"
             )));
         }
         if self.recycle_after > 12 {

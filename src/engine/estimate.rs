@@ -26,8 +26,6 @@ use serde::{Deserialize, Serialize};
 
 use super::accounts::CHUNK_PAGES;
 use super::config::Config;
-use super::corrected::{self, Corrected};
-use super::correction::{Arrays, CorrectionTotals};
 use super::history::{Admission, AdmissionCursor, Admissions, Row};
 use super::ledger::{ENDOWMENT, Totals, age_at, is_recycled};
 use super::mark::Mark;
@@ -57,10 +55,6 @@ pub trait Past {
     fn times(&self) -> &TimeTable;
     /// G where a window of measures began at the last round's end.
     fn window_start(&self) -> u128;
-    /// The correction ledger's totals, if there is one.
-    fn correction(&self) -> Option<&CorrectionTotals>;
-    /// Reads its chunk that begins with page `first`.
-    fn correction_chunk(&self, first: u64, out: Arrays<&mut [u64]>) -> Result<()>;
 }
 
 /// How sure an estimate is. Distances are L1, between vectors that sum to 1.
@@ -68,7 +62,7 @@ pub trait Past {
 pub struct Certificate {
     /// ||Y - X||_1, rounded up.
     pub residual_l1: f64,
-    /// e: what rounding to whole units can have changed; in the correction ledger stale links, too.
+    /// e: what rounding to whole units can have changed.
     pub rounding_l1: f64,
     /// Bound on ||received - PageRank||_1; absent if 2 or more.
     pub received_l1: Option<f64>,
@@ -140,7 +134,8 @@ pub struct Window {
     pub policy: WindowPolicy,
     /// The mark it begins at; 0: the start of the stream.
     pub mark: u64,
-    /// It is no window: the correction ledger had the better certificate.
+    /// It is no window: a ledger of version 0.1, `--correction`, had the better certificate. No ranking is made so
+    /// any more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub correction: bool,
     /// It is no window: importance was settled over the kept links, the latest of every page.
@@ -188,9 +183,7 @@ pub struct Estimation<'p> {
     now: Now,
     window: Window,
     base: Mark,
-    /// If importance is read from the correction ledger.
-    corrected: Option<Corrected>,
-    /// Or from what was settled.
+    /// If importance is that of what was settled.
     settled: Option<&'p dyn Settled>,
     /// G where the window begins, if it keeps measures.
     start: u128,
@@ -231,7 +224,6 @@ impl<'p> Estimation<'p> {
                 certificate: Some(settled.certificate()),
             },
             base: Mark::default(),
-            corrected: None,
             settled: Some(settled),
             start: 0,
         }
@@ -294,40 +286,15 @@ impl<'p> Estimation<'p> {
                 (begun, window)
             }
         };
-        let mut estimation = Estimation {
+        Ok(Estimation {
             past,
             config,
             now,
             window,
             base,
-            corrected: None,
             settled: None,
             start,
-        };
-        if let Some(corrected) = Corrected::find(past)? {
-            estimation.correct(corrected);
-        }
-        Ok(estimation)
-    }
-
-    /// Takes the correction ledger's estimate, if it has the better certificate.
-    fn correct(&mut self, corrected: Corrected) {
-        let damping = self.config.damping();
-        let bound = |residual: f64, error: f64| damping * residual + error;
-        let window = self.window.certificate;
-        let window = window.map(|found| bound(found.residual_l1, found.rounding_l1));
-        if window.is_some_and(|window| window <= bound(corrected.residual, corrected.error)) {
-            return;
-        }
-        self.base = Mark::default();
-        self.window = Window {
-            mark: 0,
-            correction: true,
-            turnovers: None,
-            certificate: Some(certified(self.config, corrected.residual, corrected.error)),
-            ..self.window
-        };
-        self.corrected = Some(corrected);
+        })
     }
 
     /// The window chosen.
@@ -382,8 +349,8 @@ impl<'p> Estimation<'p> {
         let since_clock = self.now.clock - self.base.totals.clock;
         let virtual_each =
             (self.now.virtual_received - self.base.totals.virtual_received) as f64 / pages;
-        if self.corrected.is_some() || self.settled.is_some() {
-            return Ok(Scale::Corrected);
+        if self.settled.is_some() {
+            return Ok(Scale::Settled);
         }
         let policy = self.window.policy;
         if let Some(measures) = policy.measures(self.config.estimator()) {
@@ -476,8 +443,8 @@ struct Page<'r> {
     change: i128,
     /// G at its admission, if the window keeps measures.
     admitted: u128,
-    /// (received, distributed), as the correction ledger has them.
-    corrected: Option<(f64, f64)>,
+    /// (received, distributed), if they were settled.
+    settled: Option<(f64, f64)>,
 }
 
 /// Walks over all pages, a chunk at a time.
@@ -492,9 +459,8 @@ struct Pages<'p> {
     base: Vec<Base>,
     at: usize,
     page: Vec<Row>,
-    /// Of the chunk, if importance is read from the correction ledger.
-    cells: Arrays<Vec<u64>>,
-    corrected: Vec<(f64, f64)>,
+    /// Of the chunk, if importance was settled.
+    settled: Vec<(f64, f64)>,
 }
 
 impl<'p> Pages<'p> {
@@ -511,8 +477,7 @@ impl<'p> Pages<'p> {
             base: Vec::new(),
             at: 0,
             page: Vec::new(),
-            cells: Arrays::default(),
-            corrected: Vec::new(),
+            settled: Vec::new(),
         })
     }
 
@@ -521,18 +486,12 @@ impl<'p> Pages<'p> {
         let Some((first, cells, ages)) = self.sweep.next()? else {
             return Ok(None);
         };
-        let Estimation {
-            now, config, past, ..
-        } = self.estimation;
+        let Estimation { now, config, .. } = self.estimation;
         self.bases.read(first, cells.len())?;
         self.base.clear();
         self.base.extend(self.bases.since(0));
-        if let Some(corrected) = &self.estimation.corrected {
-            corrected::read(*past, first, cells.len(), &mut self.cells)?;
-            corrected.estimates(&self.cells, &mut self.corrected);
-        }
         if let Some(settled) = self.estimation.settled {
-            settled.read(first, cells.len(), &mut self.corrected);
+            settled.read(first, cells.len(), &mut self.settled);
         }
         self.cash.clear();
         let pages = cells.iter().zip(0..);
@@ -558,7 +517,7 @@ impl<'p> Pages<'p> {
             self.page.push(row?);
         }
         let base = self.base[self.at];
-        let corrected = self.corrected.get(self.at).copied();
+        let settled = self.settled.get(self.at).copied();
         self.at += 1;
         Ok(Some(Page {
             rows: &self.page,
@@ -566,7 +525,7 @@ impl<'p> Pages<'p> {
             waiting: if recycled { cash } else { 0 },
             change: base.change(cash, &self.estimation.now.totals),
             admitted: base.admitted,
-            corrected,
+            settled,
         }))
     }
 
@@ -636,8 +595,8 @@ enum Scale {
     Even {
         each: f64,
     },
-    /// The shares were found elsewhere.
-    Corrected,
+    /// The shares were settled.
+    Settled,
     Window {
         clock: f64,
         virtual_each: f64,
@@ -668,7 +627,7 @@ impl Scale {
         let distributed = page.rows.first().map_or(0, |row| row.cash);
         match self {
             Scale::Even { each } => (*each, *each),
-            Scale::Corrected => page.corrected.unwrap_or_default(),
+            Scale::Settled => page.settled.unwrap_or_default(),
             Scale::Window {
                 clock,
                 virtual_each,

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use super::correction::{Arrays, Correction, CorrectionTotals};
 use super::estimate::{Estimation, Past, Window};
 use super::history::{Admission, Admissions, Notes, Row};
 use super::ledger::Totals;
@@ -233,24 +232,5 @@ impl Past for Engine<InMemory> {
 
     fn window_start(&self) -> u128 {
         self.window_start
-    }
-
-    fn correction(&self) -> Option<&CorrectionTotals> {
-        self.correction.as_ref().map(Correction::totals)
-    }
-
-    fn correction_chunk(&self, first: u64, out: Arrays<&mut [u64]>) -> Result<()> {
-        let Some(correction) = &self.correction else {
-            return Err(Error::Refused("there is no correction ledger".into()));
-        };
-        let (first, all) = (first as usize, correction.arrays());
-        for (out, all) in [
-            (out.accounts, all.accounts),
-            (out.own, all.own),
-            (out.rows, all.rows),
-        ] {
-            out.copy_from_slice(&all[first..][..out.len()]);
-        }
-        Ok(())
     }
 }

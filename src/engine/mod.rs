@@ -8,8 +8,6 @@
 mod accounts;
 mod cells;
 mod config;
-mod corrected;
-mod correction;
 mod estimate;
 mod history;
 mod index;
@@ -32,9 +30,6 @@ pub(crate) use accounts::Shares;
 pub use accounts::{CHUNK_PAGES, Links};
 pub(crate) use cells::Cells;
 pub use config::Config;
-pub(crate) use corrected::corrections_law;
-pub use correction::{Arrays, CorrectionTotals, Phase};
-pub(crate) use correction::{BYTES as CORRECTION_BYTES, Correction};
 pub use estimate::{Certificate, Effort, Estimation, Estimator, PageEstimate, Past, Window};
 pub(crate) use estimate::{Settled, Sweep, certify, ratio_up};
 pub use history::{Admission, Admissions, Notes, Row};
@@ -162,16 +157,13 @@ pub struct EngineState {
     pub times: TimeTable,
     /// G where the window began at the last round's end, if it keeps measures. It never moves back.
     pub window_start: u128,
-    /// The correction ledger's totals, if there is one.
-    pub correction: Option<CorrectionTotals>,
 }
 
 impl EngineState {
     /// Before the first record.
-    pub fn start(config: &Config) -> EngineState {
+    pub fn start() -> EngineState {
         EngineState {
             totals: Totals::start(),
-            correction: config.correction.then(CorrectionTotals::start),
             ..EngineState::default()
         }
     }
@@ -182,7 +174,6 @@ pub struct Engine<A = InMemory> {
     config: Config,
     index: Index,
     ledger: Ledger,
-    correction: Option<Correction>,
     log: Log,
     marks: Vec<Mark>,
     marks_made: u64,
@@ -210,12 +201,7 @@ impl<A: Archive> Engine<A> {
         config.check()?;
         let damping = config.damping_units();
         let ledger = Ledger::new(damping, config.recycle_after, page_limit)?;
-        let correction = match config.correction {
-            true => Some(Correction::new(damping, page_limit)?),
-            false => None,
-        };
         Ok(Engine {
-            correction,
             index: Index::new()?,
             ledger,
             log: Log::new(config.policy()),
@@ -237,19 +223,13 @@ impl<A: Archive> Engine<A> {
         })
     }
 
-    /// Takes up where a checkpoint left off. `load` fills cells and ages, `load_correction` the arrays of
-    /// the correction ledger, if there is one. The laws are the caller's to check, and the index is
-    /// [`Engine::restore_index`]'s to restore.
+    /// Takes up where a checkpoint left off. `load` fills cells and ages. The law is the caller's to check,
+    /// and the index is [`Engine::restore_index`]'s to restore.
     pub(crate) fn restore(
         &mut self,
         state: EngineState,
         load: impl FnOnce(&mut [u64], &mut [u8]) -> Result<()>,
-        load_correction: impl FnOnce(Arrays<&mut [u64]>) -> Result<()>,
     ) -> Result<()> {
-        let pages = state.totals.pages as usize;
-        if let (Some(ledger), Some(totals)) = (&mut self.correction, state.correction) {
-            ledger.restore(totals, pages, load_correction)?;
-        }
         self.ledger.restore(state.totals, load)?;
         self.marks = state.marks;
         self.marks_made = state.marks_made;
@@ -275,7 +255,6 @@ impl<A: Archive> Engine<A> {
             time: self.time,
             times: self.times.clone(),
             window_start: self.window_start,
-            correction: self.correction.as_ref().map(|ledger| *ledger.totals()),
         }
     }
 
@@ -319,17 +298,9 @@ impl<A: Archive> Engine<A> {
         self.names.bytes()
     }
 
-    /// The correction ledger, if there is one.
-    pub(crate) fn correction(&self) -> Option<&Correction> {
-        self.correction.as_ref()
-    }
-
-    /// Forgets which chunks of the ledgers changed: they are on disk.
+    /// Forgets which chunks of the ledger changed: they are on disk.
     pub(crate) fn clean(&mut self) {
         self.ledger.clean();
-        if let Some(correction) = &mut self.correction {
-            correction.clean();
-        }
     }
 
     pub(crate) fn archive_mut(&mut self) -> &mut A {
@@ -375,17 +346,9 @@ impl<A: Archive> Engine<A> {
         for &page in &self.ahead {
             self.ledger.prefetch_target(page);
         }
-        if let Some(correction) = &self.correction {
-            for &page in &self.ahead {
-                correction.prefetch_target(page);
-            }
-        }
         let of_pages = entries.iter().filter(|entry| entry.what.is_of_page());
         for page in of_pages.map(|entry| self.page_of(batch, entry.source)) {
             self.ledger.prefetch(page);
-            if let Some(correction) = &self.correction {
-                correction.prefetch(page);
-            }
         }
     }
 
@@ -568,9 +531,6 @@ impl<A: Archive> Engine<A> {
             self.counters.visited += 1;
         }
         let paid = self.ledger.visit(page, links, age);
-        if let Some(correction) = &mut self.correction {
-            correction.visit(page, links, paid);
-        }
         let pages = self.ledger.totals().pages;
         let moment = moment(&self.config, &self.times, paid.clock, pages);
         self.log.measure(page, paid.cash, true, fetched, moment);
@@ -601,9 +561,6 @@ impl<A: Archive> Engine<A> {
             let (page, new) = self.index.admit(fingerprint)?;
             if new {
                 self.ledger.admit()?;
-                if let Some(correction) = &mut self.correction {
-                    correction.admit()?;
-                }
                 self.archive.page(fingerprint, batch.name(at as u32))?;
             }
             match batch.part {
@@ -655,16 +612,12 @@ impl<A: Archive> Engine<A> {
         Ok(Some(page + 1))
     }
 
-    /// Another pass over the same records begins: the running round ends, unless it is empty. From now on
-    /// the correction ledger, if there is one, takes the links of pages visited before for unchanged.
+    /// Another pass over the same records begins: the running round ends, unless it is empty.
     pub fn begin_pass(&mut self) -> Result<()> {
-        if self.ledger.totals().round_records > 0 {
-            self.end_round()?;
+        match self.ledger.totals().round_records {
+            0 => Ok(()),
+            _ => self.end_round(),
         }
-        if let Some(correction) = &mut self.correction {
-            correction.begin_pass(self.ledger.totals().clock);
-        }
-        Ok(())
     }
 
     fn end_round(&mut self) -> Result<()> {
@@ -672,11 +625,7 @@ impl<A: Archive> Engine<A> {
         let (log, archive) = (&mut self.log, &mut self.archive);
         let (config, times) = (&self.config, &self.times);
         let interval = self.marks_made;
-        let mut correction = self.correction.as_mut();
         self.ledger.end_round(|page, paid| {
-            if let Some(correction) = &mut correction {
-                correction.recycle(page, paid.cash);
-            }
             let moment = moment(config, times, paid.clock, pages);
             log.measure(page, paid.cash, false, None, moment);
             // A round may recycle most pages there are.
@@ -686,9 +635,6 @@ impl<A: Archive> Engine<A> {
             Ok::<(), Error>(())
         })?;
         let clock = self.ledger.totals().clock;
-        if let Some(correction) = &mut self.correction {
-            correction.end_round(clock);
-        }
         let start = window_start(&self.config, &self.times, clock, pages);
         self.window_start = self.window_start.max(start);
         self.make_mark()

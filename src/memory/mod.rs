@@ -13,7 +13,7 @@ pub use machine::available;
 
 pub use crate::model::human;
 
-use crate::engine::{self, Archive, CORRECTION_BYTES, Config, Engine, Index, log_bytes};
+use crate::engine::{self, Archive, Config, Engine, Index, log_bytes};
 use crate::{Error, Result};
 
 const MIB: u64 = 1 << 20;
@@ -41,8 +41,6 @@ const LOG_SHARE: u64 = 8;
 pub struct Need {
     /// Cash and ages: 8.5 bytes a page.
     pub cash: u64,
-    /// The correction ledger, if there is one: 24 bytes a page.
-    pub correction: u64,
     /// The index, one of its segments growing.
     pub index: u64,
     /// Pages of the names of crawl archives.
@@ -65,10 +63,6 @@ impl Need {
         let array = |bytes: u64| bytes.next_multiple_of(HUGE_PAGE.min(bytes.max(1)));
         Need {
             cash: array(pages * 8) + array(pages.div_ceil(2)),
-            correction: match config.correction {
-                true => array(pages * CORRECTION_BYTES),
-                false => 0,
-            },
             index,
             names,
             rows: ROWS + pages / PAGES_A_BYTE_OF_ROWS,
@@ -111,7 +105,7 @@ impl Need {
 
     /// All parts.
     pub fn total(&self) -> u64 {
-        let pages = self.cash + self.correction + self.index + self.names + self.rows;
+        let pages = self.cash + self.index + self.names + self.rows;
         pages + self.log + self.database + self.buffers + self.publishing
     }
 }

@@ -16,7 +16,7 @@ pub struct Part {
 const RESTORE: &str = "restore the whole store from a copy, or ingest the inputs into a new store";
 
 /// All parts that may be damaged.
-pub const PARTS: [Part; 13] = [
+pub const PARTS: [Part; 12] = [
     Part {
         name: "identity.json",
         meaning: "nothing can be read",
@@ -31,11 +31,6 @@ pub const PARTS: [Part; 13] = [
     Part {
         name: "cash",
         meaning: "ingesting stops; published snapshots stay readable",
-        remedy: RESTORE,
-    },
-    Part {
-        name: "correction",
-        meaning: "ingesting stops, and no more snapshots are made; published ones stay readable",
         remedy: RESTORE,
     },
     Part {

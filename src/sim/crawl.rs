@@ -113,7 +113,7 @@ impl Crawl {
                 }
                 Ok(())
             };
-            engine.restore(state, load, |_| Ok(()))?;
+            engine.restore(state, load)?;
         }
         self.make_known(0);
         Ok(())

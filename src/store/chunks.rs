@@ -1,9 +1,8 @@
-//! Arrays of all pages on disk, in two slots a chunk: the cash ledger's, and the correction ledger's.
+//! Arrays of all pages on disk, in two slots a chunk: the ledger's cash.
 //!
 //! ```text
 //! cash         chunk*      chunk: slot 0 | slot 1
 //!              slot:       2^17 cells of 8 bytes | 2^17 ages of 4 bits (the last chunk: padded)
-//! correction   the same    slot: 2^17 each of accounts, own, hashes of links; of 8 bytes
 //! ```
 //! A checkpoint writes each changed chunk to the slot that is not current; the commit of
 //! `store.redb` makes those slots current. So the last committed state is never written over, and
@@ -22,53 +21,21 @@ use crate::{Error, Result};
 const MANY_CHUNKS: usize = 64;
 const READERS: usize = 8;
 
-/// Which arrays a file holds.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
-    /// The file's name.
-    pub name: &'static str,
-    /// The table of its current slots in `store.redb`.
-    pub table: &'static str,
-    /// Of each array, half bytes a page.
-    nibbles: &'static [usize],
-}
+/// The file's name.
+pub(crate) const CASH: &str = "cash";
+/// Bytes of each array in a full chunk: cells and ages.
+const WIDTHS: [usize; 2] = [CHUNK_PAGES as usize * 8, CHUNK_PAGES as usize / 2];
+const SLOT_BYTES: u64 = (WIDTHS[0] + WIDTHS[1]) as u64;
 
-/// Cells and ages.
-pub(crate) const CASH: &Layout = &Layout {
-    name: "cash",
-    table: "chunks",
-    nibbles: &[16, 1],
-};
-
-/// Accounts, own, hashes of links.
-pub(crate) const CORRECTION: &Layout = &Layout {
-    name: "correction",
-    table: "correction chunks",
-    nibbles: &[16, 16, 16],
-};
-
-impl Layout {
-    /// Bytes of each array in a full chunk.
-    fn widths(&self) -> impl Iterator<Item = usize> {
-        let bytes = |nibbles: &usize| CHUNK_PAGES as usize * nibbles / 2;
-        self.nibbles.iter().map(bytes)
-    }
-
-    /// Bytes of a slot.
-    fn slot_bytes(&self) -> u64 {
-        self.widths().sum::<usize>() as u64
-    }
-
-    /// The first so many chunks of each array, which are cut off.
-    fn take<'a>(&self, arrays: &mut [&'a mut [u8]], chunks: usize) -> Vec<&'a mut [u8]> {
-        let take = |(array, width): (&mut &'a mut [u8], usize)| {
-            let len = array.len().min(width * chunks);
-            let (taken, left) = std::mem::take(array).split_at_mut(len);
-            *array = left;
-            taken
-        };
-        arrays.iter_mut().zip(self.widths()).map(take).collect()
-    }
+/// The first so many chunks of each array, which are cut off.
+fn take<'a>(arrays: &mut [&'a mut [u8]], chunks: usize) -> Vec<&'a mut [u8]> {
+    let take = |(array, width): (&mut &'a mut [u8], usize)| {
+        let len = array.len().min(width * chunks);
+        let (taken, left) = std::mem::take(array).split_at_mut(len);
+        *array = left;
+        taken
+    };
+    arrays.iter_mut().zip(WIDTHS).map(take).collect()
 }
 
 /// Where a chunk's current state is, and what it must hash to.
@@ -105,7 +72,6 @@ pub(crate) fn slots_sum(slots: &[Slot]) -> u64 {
 
 /// A file of slots.
 pub(crate) struct ChunkFile {
-    pub layout: &'static Layout,
     path: PathBuf,
     file: Box<dyn DiskFile>,
 }
@@ -118,24 +84,24 @@ fn hash<'a>(arrays: impl Iterator<Item = &'a [u8]>) -> u64 {
 
 impl ChunkFile {
     /// Makes the file of a new store.
-    pub fn create(disk: &dyn Disk, dir: &Path, layout: &'static Layout) -> Result<ChunkFile> {
-        let path = dir.join(layout.name);
+    pub fn create(disk: &dyn Disk, dir: &Path) -> Result<ChunkFile> {
+        let path = dir.join(CASH);
         let file = disk.open(&path, true).map_err(Error::io(&path, "create"))?;
-        Ok(ChunkFile { layout, path, file })
+        Ok(ChunkFile { path, file })
     }
 
     /// Opens for writing too.
-    pub fn open(disk: &dyn Disk, dir: &Path, layout: &'static Layout) -> Result<ChunkFile> {
-        let path = dir.join(layout.name);
+    pub fn open(disk: &dyn Disk, dir: &Path) -> Result<ChunkFile> {
+        let path = dir.join(CASH);
         let file = disk.open(&path, false).map_err(Error::opening(&path))?;
-        Ok(ChunkFile { layout, path, file })
+        Ok(ChunkFile { path, file })
     }
 
     /// Opens for reading.
-    pub fn look(disk: &dyn Disk, dir: &Path, layout: &'static Layout) -> Result<ChunkFile> {
-        let path = dir.join(layout.name);
+    pub fn look(disk: &dyn Disk, dir: &Path) -> Result<ChunkFile> {
+        let path = dir.join(CASH);
         let file = disk.read(&path).map_err(Error::opening(&path))?;
-        Ok(ChunkFile { layout, path, file })
+        Ok(ChunkFile { path, file })
     }
 
     /// Where it is.
@@ -144,7 +110,7 @@ impl ChunkFile {
     }
 
     fn offset(&self, chunk: u64, slot: u8) -> u64 {
-        (chunk * 2 + u64::from(slot)) * self.layout.slot_bytes()
+        (chunk * 2 + u64::from(slot)) * SLOT_BYTES
     }
 
     /// Makes the file long enough for `pages`.
@@ -166,11 +132,11 @@ impl ChunkFile {
                 let first = chunk as usize * width;
                 first..array.len().min(first + width)
             };
-            let widths = arrays.iter().zip(self.layout.widths());
+            let widths = arrays.iter().zip(WIDTHS);
             widths.map(move |(array, width)| &array[part((array, width))])
         };
         let mut at = self.offset(chunk, slot);
-        for (part, width) in parts().zip(self.layout.widths()) {
+        for (part, width) in parts().zip(WIDTHS) {
             self.file
                 .write_at(part, at)
                 .map_err(Error::io(&self.path, "write"))?;
@@ -195,7 +161,7 @@ impl ChunkFile {
         let part = slots.len().div_ceil(parts).max(1);
         let load = |first: usize, slots: &[Slot], mut arrays: Vec<&mut [u8]>| {
             for (chunk, slot) in (first..).zip(slots) {
-                let mut arrays = self.layout.take(&mut arrays, 1);
+                let mut arrays = take(&mut arrays, 1);
                 self.read(chunk as u64, *slot, &mut arrays)?;
             }
             Ok(())
@@ -204,7 +170,7 @@ impl ChunkFile {
             let parts = (0..).step_by(part).zip(slots.chunks(part));
             let threads: Vec<_> = parts
                 .map(|(first, slots)| {
-                    let arrays = self.layout.take(&mut arrays, part);
+                    let arrays = take(&mut arrays, part);
                     scope.spawn(move || load(first, slots, arrays))
                 })
                 .collect();
@@ -220,7 +186,7 @@ impl ChunkFile {
     /// Reads and checks one chunk.
     pub fn read(&self, chunk: u64, current: Slot, arrays: &mut [&mut [u8]]) -> Result<()> {
         let mut at = self.offset(chunk, current.slot);
-        for (array, width) in arrays.iter_mut().zip(self.layout.widths()) {
+        for (array, width) in arrays.iter_mut().zip(WIDTHS) {
             debug_assert!(array.len() <= width);
             self.file.read_at(array, at).map_err(|error| {
                 if error.kind() == std::io::ErrorKind::UnexpectedEof {
@@ -327,10 +293,10 @@ mod tests {
         let temp = tempfile::tempdir_in(std::env::current_dir().unwrap()).unwrap();
         let ledger = ledger();
         let chunks = PAGES / CHUNK_PAGES;
-        let bytes = chunks * CASH.slot_bytes();
+        let bytes = chunks * SLOT_BYTES;
         let mut speeds: [Vec<f64>; 4] = Default::default();
         let told = |since: Instant| bytes as f64 / 1e6 / since.elapsed().as_secs_f64();
-        let cash = ChunkFile::create(&RealDisk, temp.path(), CASH).unwrap();
+        let cash = ChunkFile::create(&RealDisk, temp.path()).unwrap();
         cash.make_room(PAGES).unwrap();
         let piece = vec![7u8; 1 << 20];
         for pair in 0..4u8 {

@@ -31,6 +31,9 @@ pub(crate) struct Manifest {
     pub identity: u64,
     /// The engine's totals, marks and counters.
     pub engine: EngineState,
+    /// What version 0.1 had here of a store that was made with `--correction`. Nothing of it is used, and the next
+    /// commit has none.
+    pub corrected: Option<Corrected>,
     /// Committed lengths of the name logs.
     pub names: NameLengths,
     /// The history's runs, oldest first.
@@ -41,8 +44,8 @@ pub(crate) struct Manifest {
     pub admission_blocks: u64,
     /// Hash of the cash chunks' current slots ([`super::chunks::slots_sum`]).
     pub slots: u64,
-    /// The same for the correction ledger's, if there is one.
-    pub correction_slots: u64,
+    /// The same of a file that version 0.1 had with `--correction`; of no meaning.
+    pub corrected_slots: u64,
     /// How far the inputs were read.
     pub progress: Progress,
     /// What there is of kept rows. Coded behind all else, and only if there is something to say: stores of version
@@ -50,6 +53,9 @@ pub(crate) struct Manifest {
     #[serde(skip)]
     pub rows: RowsState,
 }
+
+/// The totals of version 0.1's ledger of corrections: a phase, and sums.
+pub(crate) type Corrected = (u32, u128, i128, i128, [u128; 3], u32, u64, u64, bool);
 
 /// One run of the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,6 @@
 //! | `lock` | locked by the writer | here |
 //! | `store.redb` | manifest, chunk slots, history: **the only commit point** | `tables`, `manifest`, `blocks` |
 //! | `cash` | cells and ages, two slots a chunk | `chunks` |
-//! | `correction` | the correction ledger, if there is one: the same | `chunks` |
 //! | `urls`, `fingerprints` (and `.index`) | names in page order, append-only | `names`, `log` |
 //! | `rows/` | rows of links that visits applied, append-only | `rows`, `log` |
 //! | `marks/` | retained copies of the cells | `marks` |
@@ -56,15 +55,15 @@ use std::time::Duration;
 
 use crate::batch::HashKey;
 use crate::engine::{
-    Admission, Archive, Arrays, CHUNK_PAGES, Correction, Engine, EngineState, Fingerprint, Links,
-    Mark, Notes, PageId, fold, merge, mergeable,
+    Admission, Archive, CHUNK_PAGES, Engine, EngineState, Fingerprint, Links, Mark, Notes, PageId,
+    fold, merge, mergeable,
 };
 use crate::memory::Need;
 use crate::model::Limits;
 use crate::threads::in_two;
 use crate::{Error, Result};
 use blocks::Packer;
-use chunks::{CASH, CORRECTION, ChunkFile, Chunks, Slot, slots_sum};
+use chunks::{CASH, ChunkFile, Chunks, Slot, slots_sum};
 use identity::Identity;
 use manifest::Manifest;
 use names::NameLogs;
@@ -106,7 +105,6 @@ pub struct Store {
     tables: Arc<Tables>,
     writing: Option<Writing>,
     cash: Chunks,
-    correction: Option<Chunks>,
     names: NameLogs,
     /// Absent where none are kept.
     rows: Option<RowWriter>,
@@ -162,26 +160,23 @@ impl Store {
         // A store of another version is refused before anything of it is looked at.
         Identity::read(&*disk, dir)?;
         let tables = Tables::open(&*disk, dir, Access::Write)?;
-        let (identity, manifest) = renew::opened(&*disk, dir, &tables, settings)?;
+        let (identity, mut manifest) = renew::opened(&*disk, dir, &tables, settings)?;
         let reading = tables.read()?;
         let pages = manifest.engine.totals.pages;
-        let writable = |layout, sum| {
-            let slots = reading.slots(layout, pages.div_ceil(CHUNK_PAGES), sum)?;
-            let file = ChunkFile::open(&*disk, dir, layout)?;
-            Ok::<_, Error>(Chunks { file, slots })
-        };
-        let cash = writable(CASH, manifest.slots)?;
-        let correction = match manifest.engine.correction {
-            Some(_) => Some(writable(CORRECTION, manifest.correction_slots)?),
-            None => None,
+        let cash = Chunks {
+            slots: reading.slots(pages.div_ceil(CHUNK_PAGES), manifest.slots)?,
+            file: ChunkFile::open(&*disk, dir)?,
         };
         drop(reading);
         marks::remove_others(&*disk, dir, &manifest.engine.marks)?;
         remove_unpublished(&*disk, dir)?;
         rows::remove_others(&*disk, dir, &manifest.rows)?;
+        // The file is the last commit's until there is another.
+        if manifest.corrected.take().is_none() && !identity.has_rows() {
+            remove_corrected(&*disk, dir)?;
+        }
         let mut store = Store {
             cash,
-            correction,
             names: NameLogs::open(&*disk, dir, manifest.names, pages)?,
             rows: None,
             appends_rows: true,
@@ -221,13 +216,10 @@ impl Store {
             )));
         }
         Need::check_resume(&self.identity.settings.config, pages, limits.memory)?;
-        let readable = |chunks: &Chunks| {
-            let file = ChunkFile::look(&*self.disk, &self.dir, chunks.file.layout)?;
-            let slots = chunks.slots.clone();
-            Ok::<_, Error>(Chunks { file, slots })
+        let cash = Chunks {
+            file: ChunkFile::look(&*self.disk, &self.dir)?,
+            slots: self.cash.slots.clone(),
         };
-        let cash = readable(&self.cash)?;
-        let correction = self.correction.as_ref().map(readable).transpose()?;
         let names = NameReader::open(&*self.disk, &self.dir, self.manifest.names)?;
         names.check_end(&self.key())?;
         let config = self.identity.settings.config.clone();
@@ -237,21 +229,12 @@ impl Store {
             let arrays = vec![bytemuck::cast_slice_mut(cells), ages];
             cash.file.load(&cash.slots, arrays)
         };
-        let load_correction = |arrays: Arrays<&mut [u64]>| match &correction {
-            Some(chunks) => chunks.file.load(&chunks.slots, arrays.into_bytes()),
-            None => Ok(()),
-        };
         // The cash waits for the disk while the index keeps the processors busy.
         let index = || reindex(pages, &names);
-        let (indexed, restored) =
-            in_two(true, index, || engine.restore(state, load, load_correction));
+        let (indexed, restored) = in_two(true, index, || engine.restore(state, load));
         restored?;
         let law = engine.ledger().check_law();
-        law.map_err(|what| Error::damaged(dir.join(CASH.name), what))?;
-        if let Some(correction) = engine.correction() {
-            let law = correction.check_law();
-            law.map_err(|what| Error::damaged(dir.join(CORRECTION.name), what))?;
-        }
+        law.map_err(|what| Error::damaged(dir.join(CASH), what))?;
         let (index, known) = indexed?;
         verify::check_count(&dir.join("fingerprints"), known, pages)?;
         engine.restore_index(index);
@@ -333,12 +316,7 @@ pub fn checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
 
 fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()> {
     engine.flush_log()?;
-    let correction = engine.correction();
-    engine
-        .ledger()
-        .check_law()
-        .and_then(|()| correction.map_or(Ok(()), Correction::check_law))
-        .map_err(Error::internal)?;
+    engine.ledger().check_law().map_err(Error::internal)?;
     let state = engine.state();
     let store = engine.archive_mut();
     store.manifest.engine = state;
@@ -351,14 +329,8 @@ fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
     let store = engine.archive();
     let ledger = engine.ledger();
     let pages = ledger.totals().pages;
-    let mut written = Vec::new();
     let changed = ledger.dirty_chunks();
-    written.push(store.cash.write(&ledger.arrays(), pages, changed)?);
-    if let (Some(chunks), Some(correction)) = (&store.correction, engine.correction()) {
-        let arrays = correction.arrays().into_bytes();
-        written.push(chunks.write(&arrays, pages, correction.dirty_chunks())?);
-    }
-
+    let written = store.cash.write(&ledger.arrays(), pages, changed)?;
     engine.archive_mut().commit(&written)?;
     engine.clean();
     Ok(())
@@ -384,24 +356,15 @@ impl Store {
             .map_err(Error::io(&marks, "sync"))
     }
 
-    /// Commits, with the slots that were written of each file.
-    fn commit(&mut self, written: &[Vec<(u64, Slot)>]) -> Result<()> {
+    /// Commits, with the slots of cash that were written.
+    fn commit(&mut self, written: &[(u64, Slot)]) -> Result<()> {
         if let Some(block) = self.admissions.finish() {
             self.put_admissions(block)?;
         }
         self.finish_packing()?;
         self.merge_runs()?;
-        let writing = self.writing()?;
-        for (layout, written) in [CASH, CORRECTION].into_iter().zip(written) {
-            writing.put_slots(layout, written)?;
-        }
-        let mut written = written.iter();
-        if let Some(written) = written.next() {
-            self.manifest.slots = self.cash.note(written);
-        }
-        if let (Some(chunks), Some(written)) = (&mut self.correction, written.next()) {
-            self.manifest.correction_slots = chunks.note(written);
-        }
+        self.writing()?.put_slots(written)?;
+        self.manifest.slots = self.cash.note(written);
         if let Some(writing) = self.writing.take() {
             writing.commit(&self.manifest)?;
         }
@@ -722,18 +685,23 @@ fn fill(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashKey) -> Resul
     make_dir(disk, &dir.join(SNAPSHOTS))?;
     let identity = Identity::create(disk, dir, settings.clone(), key)?;
     NameLogs::create(disk, dir)?.sync()?;
-    ChunkFile::create(disk, dir, CASH)?.sync()?;
-    if settings.config.correction {
-        ChunkFile::create(disk, dir, CORRECTION)?.sync()?;
-    }
+    ChunkFile::create(disk, dir)?.sync()?;
     let tables = Tables::open(disk, dir, Access::Create)?;
     tables.begin()?.commit(&Manifest {
         identity: identity.hash,
         slots: slots_sum(&[]),
-        correction_slots: slots_sum(&[]),
-        engine: EngineState::start(&settings.config),
+        engine: EngineState::start(),
         ..Manifest::default()
     })
+}
+
+/// Removes the file that version 0.1 had with `--correction`.
+fn remove_corrected(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    let path = dir.join("correction");
+    match disk.remove(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(Error::io(&path, "remove")),
+    }
 }
 
 /// Removes what a killed writer left of snapshots it did not publish.

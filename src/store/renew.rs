@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use super::chunks::{CORRECTION, ChunkFile, slots_sum};
+use super::chunks::slots_sum;
 use super::identity::Identity;
 use super::manifest::Manifest;
 use super::spool::{remove_spool, spool_standing};
@@ -56,17 +56,12 @@ fn renew(
 ) -> Result<Identity> {
     remove_snapshots(disk, dir)?;
     remove_spool(disk, dir)?;
-    if settings.config.correction && manifest.engine.correction.is_none() {
-        ChunkFile::create(disk, dir, CORRECTION)?.sync()?;
-        disk.sync_dir(dir).map_err(Error::io(dir, "sync"))?;
-    }
     let next = Identity::stage(disk, dir, settings.clone(), identity.key)?;
     tables.begin()?.commit(&Manifest {
         generation: manifest.generation + 1,
         identity: next.hash,
         slots: slots_sum(&[]),
-        correction_slots: slots_sum(&[]),
-        engine: EngineState::start(&settings.config),
+        engine: EngineState::start(),
         ..Manifest::default()
     })?;
     Identity::named(disk, dir, next.hash)

@@ -6,7 +6,6 @@
 //! | `manifest` | `"manifest"` | see `manifest.rs`, sealed |
 //! | `manifest` | `"stream"` | what the last stream is known by, sealed; absent where none was read |
 //! | `chunks` | chunk u64 | slot u8, hash u64, sealed |
-//! | `correction chunks` | chunk u64 | the same |
 //! | `history` | (run u64, block u64) | rows, sealed |
 //! | `admissions` | block u64 | admissions, sealed |
 //!
@@ -21,7 +20,7 @@ use std::sync::Arc;
 use redb::{Database, Key, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition};
 
 use super::blocks::{Entry, Packer, Seal, seal, unpack, unseal};
-use super::chunks::{Layout, Slot, slots_sum};
+use super::chunks::{CASH, Slot, slots_sum};
 use super::fence::{Fence, Held};
 use super::manifest::{self, Manifest, Run};
 use super::overlay::Overlay;
@@ -31,6 +30,7 @@ use crate::memory::DATABASE;
 use crate::{Error, Result};
 
 const MANIFEST: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("manifest");
+const CHUNKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("chunks");
 const HISTORY: TableDefinition<'_, (u64, u64), &[u8]> = TableDefinition::new("history");
 const ADMISSIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("admissions");
 
@@ -38,12 +38,8 @@ const ADMISSIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("admiss
 const MANIFEST_SEAL: Seal<0> = Seal("manifest", []);
 const STREAM_SEAL: Seal<0> = Seal("stream", []);
 
-fn chunks(layout: &'static Layout) -> TableDefinition<'static, u64, &'static [u8]> {
-    TableDefinition::new(layout.table)
-}
-
-fn chunk_seal(layout: &'static Layout, chunk: u64) -> Seal<1> {
-    Seal(layout.table, [chunk])
+fn chunk_seal(chunk: u64) -> Seal<1> {
+    Seal("chunks", [chunk])
 }
 
 fn rows_seal((run, block): (u64, u64)) -> Seal<2> {
@@ -230,12 +226,12 @@ impl Writing {
     }
 
     /// Notes which slot of a chunk is current.
-    pub fn put_slots(&self, layout: &'static Layout, slots: &[(u64, Slot)]) -> Result<()> {
-        let mut table = self.table(chunks(layout))?;
+    pub fn put_slots(&self, slots: &[(u64, Slot)]) -> Result<()> {
+        let mut table = self.table(CHUNKS)?;
         for &(chunk, slot) in slots {
             let mut value = vec![0; 8];
             value.extend_from_slice(&slot.to_bytes());
-            let value = seal(chunk_seal(layout, chunk), value);
+            let value = seal(chunk_seal(chunk), value);
             insert(&self.fence, &mut table, chunk, &value)?;
         }
         Ok(())
@@ -391,22 +387,17 @@ impl Reading {
     }
 
     /// The current slots of so many chunks, which hash to `sum`.
-    pub fn slots(&self, layout: &'static Layout, count: u64, sum: u64) -> Result<Vec<Slot>> {
+    pub fn slots(&self, count: u64, sum: u64) -> Result<Vec<Slot>> {
         let slots = match count {
             0 => Vec::new(),
             _ => {
-                let table = self.table(chunks(layout))?;
+                let table = self.table(CHUNKS)?;
                 let slot = |chunk| {
                     let value = table.with(|table| get(&self.fence, table, chunk))?;
                     value
-                        .and_then(|value| {
-                            Slot::from_bytes(unseal(chunk_seal(layout, chunk), &value)?)
-                        })
+                        .and_then(|value| Slot::from_bytes(unseal(chunk_seal(chunk), &value)?))
                         .ok_or_else(|| {
-                            self.damaged(format!(
-                                "no sound entry for {} chunk {chunk}",
-                                layout.name
-                            ))
+                            self.damaged(format!("no sound entry for {CASH} chunk {chunk}"))
                         })
                 };
                 (0..count).map(slot).collect::<Result<Vec<Slot>>>()?
@@ -415,8 +406,7 @@ impl Reading {
         match slots_sum(&slots) == sum {
             true => Ok(slots),
             false => Err(self.damaged(format!(
-                "its entries for {} are not those of its manifest",
-                layout.name
+                "its entries for {CASH} are not those of its manifest"
             ))),
         }
     }
@@ -496,7 +486,6 @@ fn entries<T: Entry, const N: usize>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::chunks::CASH;
     use super::*;
     use crate::disk::RealDisk;
     use crate::engine::{Admission, Config, merge, rows_of_run};
@@ -535,7 +524,7 @@ mod tests {
             manifest.runs.push(run);
             let slots: Vec<Slot> = (0..200).map(|hash| Slot { slot: 1, hash }).collect();
             let numbered: Vec<(u64, Slot)> = (0..).zip(slots.iter().copied()).collect();
-            writing.put_slots(CASH, &numbered).unwrap();
+            writing.put_slots(&numbered).unwrap();
             manifest.slots = slots_sum(&slots);
             writing.commit(&manifest).unwrap();
         }
@@ -547,7 +536,7 @@ mod tests {
     fn read(tables: &Tables) -> Result<All> {
         let reading = tables.read()?;
         let manifest = reading.manifest()?;
-        let slots = reading.slots(CASH, 200, manifest.slots)?;
+        let slots = reading.slots(200, manifest.slots)?;
         let mut rows = Vec::new();
         for run in &manifest.runs {
             for row in rows_of_run(reading.rows(*run)?) {

@@ -25,7 +25,6 @@ fn told(settings: &Settings) -> Vec<Told> {
             "--max-age",
             config.max_age.map_or(String::new(), |age| age.to_string()),
         ),
-        ("--correction", config.correction.to_string()),
         ("--recycle-after", config.recycle_after.to_string()),
         ("--limit-line", settings.line_bytes.to_string()),
         ("--limit-url", settings.url_bytes.to_string()),
@@ -77,8 +76,7 @@ fn as_typed(settings: &Settings) -> String {
         told(settings)
             .into_iter()
             .filter_map(|(option, value)| match (option, &value[..]) {
-                (_, "") | ("--correction", "false") => None,
-                ("--correction", _) => Some(option.to_owned()),
+                (_, "") => None,
                 (option, value) if option.starts_with("--") => Some(format!("{option} {value}")),
                 _ => None,
             });
@@ -98,7 +96,7 @@ mod tests {
         other.input.fields = Fields::of(vec!["url=response_url".parse().unwrap()]).unwrap();
         other.input.scope = Scope::default();
         other.input.scope.add("host:a.example".parse().unwrap());
-        other.config.correction = true;
+        other.config.marks = 3;
         let told = |found, asked| match check_settings(Path::new("s"), found, asked) {
             Err(Error::Refused(text)) => text,
             other => panic!("{other:?}"),
@@ -107,13 +105,13 @@ mod tests {
         for word in [
             "--field not given, not url=response_url",
             "--scope not given, not host:a.example",
-            "--correction false, not true",
+            "--marks 6, not 3",
             "made with: --damping 0.85 --window auto",
         ] {
             assert!(text.contains(word), "{word:?} is not in {text:?}");
         }
         let text = told(&other, &usual);
-        assert!(text.contains("--correction --"), "{text}");
+        assert!(text.contains("--marks 3 --"), "{text}");
         assert!(text.contains("--field url=response_url"), "{text}");
         assert!(check_settings(Path::new("s"), &usual, &usual).is_ok());
     }

@@ -4,7 +4,6 @@
 //! |---|---|---|
 //! | `store.redb` | manifest, entries for cash | every page and value: redb's own check, the history's counts |
 //! | `cash` | all, and the law | |
-//! | `correction` | all, and its law | |
 //! | `marks/` | all, and the law of each | |
 //! | `rows/` | which row of a page is the last | all, and the counts |
 //! | `fingerprints` | all | the index rebuilt from them, none twice |
@@ -16,10 +15,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::chunks::CORRECTION;
 use super::reindex::reindex;
 use super::view::View;
-use crate::engine::{Index, Past, Sweep, check_law, corrections_law, rows_of_run};
+use crate::engine::{Index, Past, Sweep, check_law, rows_of_run};
 use crate::memory::DATABASE;
 use crate::rows::Rows;
 use crate::{Error, Result};
@@ -40,8 +38,6 @@ pub struct Report {
     pub pages: u64,
     /// Chunks of cash.
     pub cash_chunks: u64,
-    /// Chunks of the correction ledger; `None`: there is none.
-    pub correction_chunks: Option<u64>,
     /// Marks.
     pub marks: u64,
     /// Pages whose row of links is kept; `None`: none are.
@@ -87,13 +83,11 @@ impl View {
         let mut report = Report {
             pages,
             cash_chunks: self.cash.slots.len() as u64,
-            correction_chunks: self.correction.as_ref().map(|c| c.slots.len() as u64),
             marks: self.marks().len() as u64,
             expected_wrong_merges: crate::engine::expected_wrong_merges(pages),
             ..Report::default()
         };
         note(self.inspect_cash());
-        note(self.inspect_correction());
         for mark in self.marks() {
             note(self.marks.verify(mark));
         }
@@ -123,15 +117,6 @@ impl View {
         }
         let law = check_law(sum, self.totals());
         law.map_err(|what| Error::damaged(self.dir.join("cash"), what))
-    }
-
-    fn inspect_correction(&self) -> Result<()> {
-        let Some(totals) = self.correction() else {
-            return Ok(());
-        };
-        let path = self.dir.join(CORRECTION.name);
-        let law = corrections_law(self, totals)?;
-        law.map_err(|what| Error::damaged(path, what))
     }
 
     fn inspect_rows(&self, depth: Depth, report: &mut Report) -> Result<()> {

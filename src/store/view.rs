@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::chunks::{CASH, CORRECTION, ChunkFile, Chunks};
+use super::chunks::{ChunkFile, Chunks};
 use super::identity::{Identity, Settings};
 use super::manifest::Manifest;
 use super::marks::MarkFiles;
@@ -11,13 +11,13 @@ use super::names::{NameLengths, NameReader};
 use super::progress::Progress;
 use super::rows::{KeptRows, RowsOf, Standing};
 use super::tables::{Reading, Tables};
+use crate::Result;
 use crate::batch::HashKey;
 use crate::disk::Disk;
 use crate::engine::{
-    Admissions, Arrays, Blocks, CHUNK_PAGES, CorrectionTotals, Counters, EngineState, Mark, Past,
-    Policy, Row, Rows, TimeTable, Totals, fold,
+    Admissions, Blocks, CHUNK_PAGES, Counters, EngineState, Mark, Past, Policy, Row, Rows,
+    TimeTable, Totals, fold,
 };
-use crate::{Error, Result};
 
 /// The last committed state of a store. It stays readable until two commits later.
 pub struct View {
@@ -28,7 +28,6 @@ pub struct View {
     pub(super) reading: Reading,
     pub(super) manifest: Manifest,
     pub(super) cash: Chunks,
-    pub(super) correction: Option<Chunks>,
     pub(super) marks: MarkFiles,
     pub(super) names: NameReader,
     pub(super) rows: RowsOf,
@@ -47,16 +46,10 @@ impl View {
         let manifest = reading.manifest()?;
         manifest.check_identity(dir, identity)?;
         let chunks = manifest.engine.totals.pages.div_ceil(CHUNK_PAGES);
-        let look = |layout, sum| {
-            let slots = reading.slots(layout, chunks, sum)?;
-            let file = ChunkFile::look(disk, dir, layout)?;
-            Ok::<_, Error>(Chunks { file, slots })
-        };
         Ok(View {
-            cash: look(CASH, manifest.slots)?,
-            correction: match manifest.engine.correction {
-                Some(_) => Some(look(CORRECTION, manifest.correction_slots)?),
-                None => None,
+            cash: Chunks {
+                slots: reading.slots(chunks, manifest.slots)?,
+                file: ChunkFile::look(disk, dir)?,
             },
             marks: MarkFiles::open(disk, dir, identity.hash, &manifest.engine.marks)?,
             names: NameReader::open(disk, dir, manifest.names)?,
@@ -185,16 +178,5 @@ impl Past for View {
 
     fn window_start(&self) -> u128 {
         self.manifest.engine.window_start
-    }
-
-    fn correction(&self) -> Option<&CorrectionTotals> {
-        self.manifest.engine.correction.as_ref()
-    }
-
-    fn correction_chunk(&self, first: u64, out: Arrays<&mut [u64]>) -> Result<()> {
-        match &self.correction {
-            Some(chunks) => chunks.read(first, &mut out.into_bytes()),
-            None => Err(Error::Refused("there is no correction ledger".into())),
-        }
     }
 }

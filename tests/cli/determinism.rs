@@ -14,7 +14,6 @@ use crate::support::{Lab, crawl, gzip, in_pieces, sample, zstandard};
 /// Every kind of window.
 const WINDOWS: &[&str] = &[
     "auto",
-    "auto --correction",
     "whole",
     "interpolation:1.5",
     "interpolation:1000s",
@@ -112,11 +111,7 @@ fn windows_differ_and_order_matters() {
     records.reverse();
     lab.file("b", records.concat());
     let mut exports = Vec::new();
-    // In so few passes the correction ledger is not yet better than a window.
-    let windows = WINDOWS
-        .iter()
-        .filter(|window| !window.contains("correction"));
-    for (at, window) in windows.enumerate() {
+    for (at, window) in WINDOWS.iter().enumerate() {
         lab.run(&format!(
             "ingest a --repeat 5 --store {at} --window {window}"
         ))

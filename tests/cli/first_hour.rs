@@ -74,15 +74,15 @@ fn a_scope_that_matches_nothing_is_not_locked_in() {
 fn a_store_without_pages_takes_all_settings() {
     let lab = lab();
     lab.file("none", "");
-    lab.run("ingest none --correction --damping 0.5 --store s")
+    lab.run("ingest none --marks 3 --damping 0.5 --store s")
         .exits(3)
         .says(&["none is empty"]);
     lab.run("ingest a --damping 0.7 --store s").exits(0);
     assert!(lab.snapshot("s") == straight(&lab, "--damping 0.7"));
     lab.run("ingest none --store t").exits(3);
-    lab.run("ingest a --correction --store t").exits(0);
+    lab.run("ingest a --marks 3 --store t").exits(0);
     lab.run("verify --deep --store t").exits(0);
-    lab.run("ingest a --correction --store u").exits(0);
+    lab.run("ingest a --marks 3 --store u").exits(0);
     assert!(lab.snapshot("t") == lab.snapshot("u"));
 }
 

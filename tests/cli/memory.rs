@@ -134,7 +134,6 @@ fn stat_tells_what_going_on_needs() {
     assert_eq!(memory["cash"], pages * 8 + pages.div_ceil(2));
     let parts = [
         "cash",
-        "correction",
         "index",
         "names",
         "rows",
@@ -148,10 +147,6 @@ fn stat_tells_what_going_on_needs() {
         .map(|part| memory[part].as_u64().unwrap())
         .sum();
     assert_eq!(memory["total"], sum);
-    assert_eq!(memory["correction"], 0);
-    lab.run("ingest a --store with --correction").exits(0);
-    let stat = lab.stat("with");
-    assert_eq!(stat["memory_bytes"]["correction"], 24 * pages);
 }
 
 /// `convert` says that an ingest of its archive does not fit, where one of level 9 would.

@@ -136,7 +136,7 @@ fn exact_pagerank_with_weights() {
     lab.file("in", sample(300).concat());
     for weights in ["internal=1,external=9", "internal=0", "external=0"] {
         let store = format!("store-{weights}");
-        let line = format!("ingest in --store {store} --correction --repeat 60 --follow {weights}");
+        let line = format!("ingest in --store {store} --settle 1e-7 --follow {weights}");
         lab.run(&line).exits(0);
         lab.run(&format!("pagerank in -o exact --follow {weights}"))
             .exits(0);

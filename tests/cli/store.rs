@@ -1,5 +1,8 @@
 //! The store: who may open it, and with which settings.
 
+use std::fs;
+use std::path::Path;
+
 use crate::support::{Lab, crawl};
 
 #[test]
@@ -217,4 +220,60 @@ fn a_check_holds_up_no_writer_and_needs_no_right_to_write() {
     std::fs::remove_file(lab.path("s/lock")).unwrap();
     lab.run("verify --store s").exits(0);
     assert!(!lab.path("s/lock").exists());
+}
+
+/// Unpacks a `.tar.zst` of plain files and folders into `into`.
+fn unpack(packed: &[u8], into: &Path) {
+    let bytes = zstd::decode_all(packed).unwrap();
+    let mut rest = &bytes[..];
+    while rest[0] != 0 {
+        let text = |range: std::ops::Range<usize>| {
+            let field = rest[range].split(|byte| *byte == 0).next().unwrap();
+            std::str::from_utf8(field).unwrap().trim().to_owned()
+        };
+        let path = into.join(text(0..100));
+        let size = usize::from_str_radix(&text(124..136), 8).unwrap();
+        match rest[156] {
+            b'5' => fs::create_dir_all(&path).unwrap(),
+            _ => fs::write(&path, &rest[512..512 + size]).unwrap(),
+        }
+        rest = &rest[512 + size.next_multiple_of(512)..];
+    }
+}
+
+/// A store that version 0.1 made with `--correction` goes on without: its ranking stays readable, its cash and windows
+/// are whole, and its file goes once nothing names it.
+#[test]
+fn a_store_of_version_0_1_with_corrections_goes_on() {
+    let lab = Lab::new();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/samples/good/store");
+    let packed = fs::read(samples.join("0.1-correction.tar.zst")).unwrap();
+    unpack(&packed, &lab.path(""));
+    let three = "{\"url\":\"http://a.example/\",\"links\":[\"http://b.example/\",\"http://c.example/\"]}\n\
+                 {\"url\":\"http://b.example/\",\"links\":[\"http://a.example/\"]}\n\
+                 {\"url\":\"http://c.example/\",\"links\":[\"http://a.example/\",\"http://b.example/\"]}\n";
+    lab.file("three.jsonl", three);
+    let old = lab.stat("old");
+    assert_eq!(
+        (&old["correction"], &old["records"]),
+        (&true.into(), &27.into())
+    );
+    let top = lab.run("top --store old").exits(0).out;
+    assert!(top.contains("http://a.example/"), "{top}");
+    lab.run("verify --deep --store old").exits(0);
+    lab.run("ingest three.jsonl --store old --repeat 9")
+        .exits(0)
+        .says(&["nothing to do"]);
+    lab.run("ingest three.jsonl --store old --repeat 12")
+        .exits(0);
+    lab.run("verify --deep --store old").exits(0);
+    // As if it had been read 12 times without a correction ledger, and without rows.
+    lab.run("ingest three.jsonl --store new --repeat 12 --keep-rows none")
+        .exits(0);
+    assert!(lab.snapshot("old") == lab.snapshot("new"));
+    assert_eq!(lab.stat("old")["correction"], false);
+    lab.run("ingest three.jsonl --store old --repeat 13")
+        .exits(0);
+    assert!(!lab.path("old/correction").exists());
+    lab.run("verify --deep --store old").exits(0);
 }

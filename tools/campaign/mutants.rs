@@ -40,12 +40,6 @@ pub const MUTANTS: &[(&str, Mutant)] = &[
     ("cash is synced after the commit", |path, _| {
         after_commit(file(path, "cash"))
     }),
-    ("corrections are not synced", |path, _| {
-        dropped(file(path, "correction"))
-    }),
-    ("corrections are synced after the commit", |path, _| {
-        after_commit(file(path, "correction"))
-    }),
     ("urls is not synced", |path, _| dropped(file(path, "urls"))),
     ("urls is synced after the commit", |path, _| {
         after_commit(file(path, "urls"))

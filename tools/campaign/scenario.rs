@@ -131,7 +131,6 @@ impl Scenario {
         if dice.roll(4) == 0 {
             config.window = WindowPolicy::Whole;
         }
-        config.correction = config.window == WindowPolicy::Auto && dice.roll(2) == 0;
         let snapshots = [Every::Never, Every::Never, Every::Records(9)];
         let mut job = job(files, config);
         job.format = None;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::super::chunks::{CASH, ChunkFile, Slot};
+use super::super::chunks::{ChunkFile, Slot};
 use super::super::identity::Identity;
 use super::super::log::{Block, BlockLog, LogLengths};
 use super::super::marks::{self, MarkFiles};
@@ -244,7 +244,7 @@ pub(crate) fn cash(data: &[u8]) {
         .write_at(&raw, start)
         .and_then(|()| file.write_at(&ages, start + (8 << 17)));
     assert!(written.is_ok());
-    let reader = expect(ChunkFile::look(&disk, dir(), CASH));
+    let reader = expect(ChunkFile::look(&disk, dir()));
     let mut found = (vec![0; pages], vec![0; ages.len()]);
     let slot = Slot { slot, hash };
     let arrays = &mut [bytemuck::cast_slice_mut(&mut found.0), &mut found.1];
