@@ -180,14 +180,6 @@ pub struct Args {
     resume: bool,
     #[command(flatten)]
     verify: VerifyArgs,
-    /// Answer over HTTP while ingesting, as `cashrank serve` does. An address and a port, like 127.0.0.1:8642; port 0:
-    /// any free port.
-    #[cfg(feature = "serve")]
-    #[arg(long, help_heading = "Service", value_name = "ADDRESS")]
-    serve: Option<std::net::SocketAddr>,
-    #[cfg(feature = "serve")]
-    #[command(flatten, next_help_heading = "Service")]
-    service: super::serve::ServiceArgs,
     /// At the end, print the N most important pages.
     #[arg(long, value_name = "N", conflicts_with = "json")]
     top: Option<usize>,
@@ -196,6 +188,14 @@ pub struct Args {
     json: bool,
     #[command(flatten)]
     talk: TalkArgs,
+    /// Answer over HTTP while ingesting, as `cashrank serve` does. An address and a port, like 127.0.0.1:8642; port 0:
+    /// any free port.
+    #[cfg(feature = "serve")]
+    #[arg(long, help_heading = "Service", value_name = "ADDRESS")]
+    serve: Option<std::net::SocketAddr>,
+    #[cfg(feature = "serve")]
+    #[command(flatten, next_help_heading = "Service")]
+    service: super::serve::ServiceArgs,
     #[command(flatten)]
     rules: RulesArgs,
     #[command(flatten)]
@@ -811,8 +811,12 @@ fn is_amiss(note: &Note<'_>) -> bool {
             | Note::Unchecked { .. }
             | Note::Withheld { .. }
             | Note::OutgrowsIngest { .. }
-            | Note::Removed { .. }
-    )
+    ) || is_loss(note)
+}
+
+/// Whether more snapshots went than the one that each new one replaces.
+fn is_loss(note: &Note<'_>) -> bool {
+    matches!(note, Note::Removed { snapshots } if snapshots.0 > 1)
 }
 
 fn summary(outcome: &Outcome, seconds: f64, talk: &Talk) {

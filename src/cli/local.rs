@@ -28,7 +28,7 @@ Examples:
   cashrank local --store ranks --domain host:www.example.org -n 500 > fetch.txt
   cashrank local --store ranks --domain domain:example.org --ranks ranks.tsv
   cashrank local crawl.jsonl --domain file:pages.txt -n 100 --select sc --json
-  crawler | cashrank local crawl.jsonl --live --domain host:a.org -n 200 --rounds 10 --ranks ranks.tsv
+  crawler | cashrank local crawl.jsonl --live --domain host:a.org -n 200 --ranks ranks.tsv
 
 If you crawl only one site, the ranks of its pages are wrong, since importance also flows in from outside. Fetch the \
 pages listed, ingest them into the same store, and ask again. After a few rounds, with as many pages outside as the \
@@ -36,7 +36,7 @@ domain has or twice as many, most of the error is gone (Davis, Dhillon: Estimati
 communities, 2006; see formats/guide/local.md).
 
 Without -n the domain's pages are printed with their estimated ranks:
-  importance  the estimated PageRank in the whole web, scaled so that the domain's pages have 1 together
+  importance  estimated PageRank in the whole web, scaled so that the domain's pages sum to 1
   outside     the part of it that comes over links from outside the domain
   certified   the part of it that is certain, whatever the pages not fetched are like")]
 pub struct Args {

@@ -53,8 +53,8 @@ Exit codes:
   5    a file of the store is damaged
   6    the store is in use by another process
   7    reading or writing a file failed
-  8    the memory budget (--memory) is used up: an ingest stopped at a checkpoint, and the same command
-       goes on with more memory; other commands wrote nothing
+  8    the memory budget (--memory) is used up: an ingest stopped at a checkpoint, and the same
+       command goes on with more memory; other commands wrote nothing
   9    a fault of this program; the message says what to keep
   130  stopped by a signal, at a checkpoint; the same command goes on";
 

@@ -28,7 +28,7 @@ Examples:
   cashrank simulate --graph graph.tsv.zst --strategy random --samples 4 --json
   cashrank simulate --figures figures
   cashrank simulate --local --graph graph.tsv.zst --domains 5 --domain-pages 4000
-  cashrank simulate --crawl --graph graph.tsv.zst --strategy forecast,fica,greedy,oracle --figures crawls
+  cashrank simulate --crawl --graph graph.tsv.zst --strategy forecast,oracle --figures crawls
 
 A pass is as many crawls as the web had pages at first. Errors are relative to exact PageRank of the web at that \
 moment. The engine is that of `ingest`; by default all else is as in Abiteboul, Preda, Cobena: Adaptive On-Line \

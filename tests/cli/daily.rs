@@ -181,6 +181,26 @@ fn quiet_says_only_what_is_wrong_and_lines_have_times() {
     }
 }
 
+/// Its story: from the eleventh night on, each new snapshot replaced the oldest, `--quiet` said so, and cron sent a
+/// mail every day.
+#[test]
+fn a_quiet_night_says_nothing_of_the_snapshot_that_it_replaces() {
+    let lab = Lab::new();
+    for night in 1..=5 {
+        lab.file(&format!("day{night}"), crawl(night, 20).concat());
+    }
+    for night in 1..=3 {
+        let line = format!("ingest day{night} --quiet --keep-snapshots 1 --store s");
+        assert_eq!(lab.run(&line).exits(0).err, "", "{night}");
+    }
+    // Several at once are more than one night's.
+    lab.run("ingest day4 --quiet --snapshot-every 5 --keep-snapshots 0 --store s")
+        .exits(0);
+    lab.run("ingest day5 --quiet --keep-snapshots 1 --store s")
+        .exits(0)
+        .says(&["older snapshots removed", "--keep-snapshots"]);
+}
+
 #[test]
 fn snapshots_are_listed_kept_and_read() {
     let lab = Lab::new();

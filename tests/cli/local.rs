@@ -171,7 +171,7 @@ fn what_makes_no_sense_is_said_in_words() {
         .says(&[
             "0 fetched outside",
             "2 pages of the domain were not fetched",
-            "only 2 pages are known",
+            "only 2 pages outside are known",
         ]);
     lab.run("local c.jsonl --domain a.org")
         .exits(2)
