@@ -67,6 +67,8 @@ mod spool;
 mod store;
 #[path = "cli/support.rs"]
 mod support;
+#[path = "cli/times.rs"]
+mod times;
 #[path = "cli/until.rs"]
 mod until;
 #[path = "cli/warc.rs"]

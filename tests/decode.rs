@@ -179,6 +179,9 @@ fn listing(said: &[Said]) -> String {
             if let Some(time) = record.fetched_at {
                 line += &format!(" at {time}");
             }
+            if record.bad_time.is_some() {
+                line += " bad-time";
+            }
             if let Some(status) = record.status {
                 line += &format!(" status {status}");
             }
@@ -261,7 +264,11 @@ fn every_reason_has_a_bad_sample_and_is_specified() {
     ] {
         let spec = fs::read_to_string(root(&format!("formats/{}.md", format.name()))).unwrap();
         for reason in Reason::ALL {
-            let line = format!("bad: {}\n", reason.name());
+            // A record whose time cannot be read is used.
+            let line = match reason {
+                BadTime => " bad-time ".into(),
+                _ => format!("bad: {}\n", reason.name()),
+            };
             let given = samples
                 .iter()
                 .any(|(of, _, _, list)| *of == format && list.contains(&line));

@@ -175,9 +175,15 @@ impl Builder {
             }
             Parsed::Large => return (self.leave)(),
             Parsed::Bad { reason, detail } => Err(Unusable(reason, detail)),
-            Parsed::Record(record) => self.record(record, links).inspect(|_| {
+            Parsed::Record(record) => self.record(record, links).inspect(|entry| {
                 let status = record.status.map(|status| (at, status));
                 self.batch.statuses.extend(status);
+                if let (Some(detail), true) = (&record.bad_time, entry.what.is_of_page()) {
+                    self.batch.timeless.push(at);
+                    complain(&mut self.batch, &mut self.told, Reason::BadTime, at, || {
+                        detail.clone()
+                    });
+                }
             }),
         };
         let entry = entry.unwrap_or_else(|Unusable(reason, detail)| {
@@ -187,11 +193,7 @@ impl Builder {
             }
             self.batch.links.truncate(links as usize);
             self.batch.classes.truncate(links as usize);
-            let told = &mut self.told[reason as usize];
-            if *told < COMPLAINTS {
-                *told += 1;
-                self.batch.complaints.push((at, detail));
-            }
+            complain(&mut self.batch, &mut self.told, reason, at, || detail);
             self.entry(What::Skipped(reason), links)
         });
         self.batch.entries.push(Entry { end, ..entry });
@@ -463,5 +465,20 @@ fn meaning(record: &Record<'_>) -> What {
         None | Some(200..=399) => What::Visit,
         Some(404 | 410) => What::Gone,
         Some(_) => What::Failed,
+    }
+}
+
+/// Keeps what is wrong with an entry; for each reason, of the first ones.
+fn complain(
+    batch: &mut Batch,
+    told: &mut [usize; Reason::ALL.len()],
+    reason: Reason,
+    at: u32,
+    detail: impl FnOnce() -> String,
+) {
+    let told = &mut told[reason as usize];
+    if *told < COMPLAINTS {
+        *told += 1;
+        batch.complaints.push((at, detail()));
     }
 }

@@ -18,6 +18,7 @@ use super::common::{
 use super::ingest::{FormatArg, LimitArgs, Talk, formats, skipped_json, tell_counts};
 use super::log::TalkArgs;
 use super::output::{Keep, Output};
+use super::remarks::Remarks;
 use super::rules::RulesArgs;
 use crate::cli::common::say;
 
@@ -96,7 +97,7 @@ impl Args {
         let done = done?;
         let seconds = talk.started.elapsed().as_secs_f64();
         if self.json {
-            print_json(&summary_json(&done, seconds))?;
+            print_json(&summary_json(&done, &talk.remarks, seconds))?;
         } else {
             summary(&done, seconds, &talk);
         }
@@ -184,7 +185,7 @@ fn summary(done: &Converted, seconds: f64, talk: &Talk) {
     ));
 }
 
-fn summary_json(done: &Converted, seconds: f64) -> serde_json::Value {
+fn summary_json(done: &Converted, remarks: &Remarks, seconds: f64) -> serde_json::Value {
     serde_json::json!({
         "stopped": done.stopped,
         "written": is_sound(done),
@@ -192,6 +193,7 @@ fn summary_json(done: &Converted, seconds: f64) -> serde_json::Value {
         "links": done.counters.links,
         "names": done.written.names,
         "skipped": skipped_json(&done.counters, &Counters::default()),
+        "remarks": remarks.as_json(),
         "other": done.counters.other,
         "blocks": done.written.blocks,
         "bytes": done.written.bytes,

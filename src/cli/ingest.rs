@@ -30,6 +30,7 @@ use super::common::{
 use super::log::{Log, TalkArgs};
 use super::nothing::{self, Asked};
 use super::output::Output;
+use super::remarks::Remarks;
 use super::rules::RulesArgs;
 
 const EXAMPLES: &str = "\
@@ -343,7 +344,8 @@ impl Args {
         let seconds = talk.started.elapsed().as_secs_f64();
         let nothing = nothing::is_nothing(&outcome);
         if self.json {
-            super::common::print_json(&summary_json(&outcome, seconds))?;
+            let remarks = &talk.remarks;
+            super::common::print_json(&summary_json(&outcome, remarks, seconds))?;
         } else {
             summary(&outcome, seconds, &talk);
         }
@@ -464,6 +466,7 @@ impl Args {
             limits,
             source: self.verify.options(),
             delays: None,
+            fault: None,
             stop: Arc::new(AtomicBool::new(false)),
         })
     }
@@ -514,6 +517,7 @@ pub(super) struct Talk {
     pub(super) log: Log,
     /// The first record that could not be used.
     first_bad: Option<nothing::Place>,
+    pub(super) remarks: Remarks,
     /// Formats that were read.
     formats: Vec<Format>,
     bar: Option<ProgressBar>,
@@ -554,6 +558,7 @@ impl Talk {
             started: Instant::now(),
             log,
             first_bad: None,
+            remarks: Remarks::default(),
             formats: Vec::new(),
             bar,
             total,
@@ -691,6 +696,15 @@ impl Observer for Talk {
                     reason.name()
                 )
             }
+            Note::BadTime {
+                input,
+                record,
+                offset,
+                detail,
+            } => match self.remarks.bad_time(input, (record, offset), detail) {
+                Some(said) => said,
+                None => return,
+            },
             Note::Ungrouped { input, sources } => format!(
                 "{input}: {} lines go back to an earlier source: each group of lines counts as a visit of its \
                 own. If the file is not grouped by source, sort it first (edges: sort -s -k1,1; crawl-log: \
@@ -807,6 +821,7 @@ fn is_amiss(note: &Note<'_>) -> bool {
         note,
         Note::SpooledDamage
             | Note::Skipped { .. }
+            | Note::BadTime { .. }
             | Note::Ungrouped { .. }
             | Note::Unchecked { .. }
             | Note::Withheld { .. }
@@ -886,6 +901,9 @@ pub(super) fn tell_counts(
     if !skipped.is_empty() {
         log.warn(&format!("skipped records: {}", skipped.join(", ")));
     }
+    if let Some(told) = talk.remarks.told() {
+        log.warn(&told);
+    }
     if now.other > before.other {
         let other = thousands(now.other - before.other);
         log.tell(&format!("{other} {}, not pages", no_pages(&talk.formats)));
@@ -955,7 +973,7 @@ pub(super) fn memory(need: &Need) -> serde_json::Value {
     parts
 }
 
-fn summary_json(outcome: &Outcome, seconds: f64) -> serde_json::Value {
+fn summary_json(outcome: &Outcome, remarks: &Remarks, seconds: f64) -> serde_json::Value {
     let (now, before) = (&outcome.counters, &outcome.before);
     let snapshot = outcome.snapshot.as_ref();
     serde_json::json!({
@@ -966,6 +984,7 @@ fn summary_json(outcome: &Outcome, seconds: f64) -> serde_json::Value {
         "links": now.links - before.links,
         "new_pages": outcome.pages - outcome.pages_before,
         "skipped": skipped_json(now, before),
+        "remarks": remarks.as_json(),
         "other": now.other - before.other,
         "out_of_scope": now.out_of_scope - before.out_of_scope,
         "seconds": seconds,

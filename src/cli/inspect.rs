@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::Write;
 
 use cashrank::Limits;
+use cashrank::decode::Reason;
 use cashrank::engine::Counters;
 use cashrank::inspect::{Distinct, First, Inspection, Odd, Place, Report, Times, inspect};
 use cashrank::source::{Compression, InputName};
@@ -171,6 +172,13 @@ fn tell(input: &InputName, report: &Report, out: &mut dyn Write) -> anyhow::Resu
     }
     if report.times.back.count > 0 {
         tell_odd("back in time", &report.times.back, out)?;
+    }
+    if report.times.unread.count > 0 {
+        tell_odd(
+            "used without their times: bad-time",
+            &report.times.unread,
+            out,
+        )?;
     }
     if let Some(damage) = &report.damage {
         let records = thousands(damage.records);
@@ -361,6 +369,10 @@ fn as_json(input: &InputName, report: &Report) -> Value {
         .map(|(reason, odd)| (reason.name().to_owned(), odd_json(odd)))
         .collect();
     let (counters, times) = (&report.counters, &report.times);
+    let remarks = match times.unread.count {
+        0 => json!({}),
+        _ => json!({Reason::BadTime.name(): odd_json(&times.unread)}),
+    };
     json!({
         "input": input.to_string(),
         "compression": report.compression.map(|packed| packed.to_string()),
@@ -384,6 +396,7 @@ fn as_json(input: &InputName, report: &Report) -> Value {
         "failed": counters.failed,
         "out_of_scope": counters.out_of_scope,
         "skipped": skipped,
+        "remarks": remarks,
         "other": report.other,
         "statuses": report.statuses,
         "statuses_odd": report.odd_statuses,

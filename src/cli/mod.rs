@@ -18,6 +18,7 @@ mod output;
 mod pagerank;
 mod panics;
 mod rank;
+mod remarks;
 mod rules;
 #[cfg(feature = "serve")]
 mod serve;

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use super::frame::Frame;
 use super::http::Answer;
 use super::warc::{is_web, read_time};
-use super::{Announcement, Bad, Decoder, Names, Record, Sink, Skipper};
+use super::{Announcement, Bad, Decoder, Names, Record, Sink, Skipper, put_time};
 use crate::model::LINE_BYTES;
 use frame::{ArcSkipper, Header};
 
@@ -69,7 +69,7 @@ fn read<'a>(
     }
     record.clear();
     record.url = Cow::Borrowed(header.url);
-    record.fetched_at = read_time(header.date)?;
+    put_time(record, read_time(header.date));
     let answer = Answer::read(block);
     record.status = answer.status;
     record.redirect = answer.redirect();

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use super::groups::{Apart, Edge, Grouped, Groups, Line, line_feed, whole_from_the_end};
-use super::{Announcement, Bad, Names, Reason, Record, time, utf8};
+use super::{Announcement, Bad, Names, Record, Told, parted, time, utf8};
 
 /// What the format says of itself.
 pub(crate) const FORMAT: Announcement = Announcement {
@@ -57,7 +57,8 @@ impl Grouped for CrawlLog {
         let entry = Entry::of(line).ok()??;
         Some(Record {
             url: Cow::Borrowed(entry.url.as_bytes()),
-            fetched_at: Some(entry.fetched_at),
+            fetched_at: entry.fetched_at,
+            bad_time: entry.bad_time,
             status: entry.status,
             // Of a page that was there the links are unknown; of others they don't matter.
             revisit: matches!(entry.status, None | Some(200..=399)),
@@ -81,12 +82,23 @@ fn kind(line: &[u8]) -> &'static str {
 
 /// Whether a line looks like one of a crawl log: what a guess goes by.
 pub(crate) fn is_entry(line: &[u8]) -> bool {
-    !matches!(kind(line), "blank line") && Entry::of(line).is_ok()
+    match Entry::of(line) {
+        Ok(Some(_)) => true,
+        Ok(None) => {
+            let first = line
+                .split(u8::is_ascii_whitespace)
+                .find(|field| !field.is_empty());
+            let first = first.and_then(|field| std::str::from_utf8(field).ok());
+            first.is_some_and(|text| log_time(text).is_ok())
+        }
+        Err(_) => false,
+    }
 }
 
 /// What is read of a line.
 struct Entry<'a> {
-    fetched_at: super::Time,
+    fetched_at: Option<super::Time>,
+    bad_time: Option<String>,
     status: Option<i32>,
     url: &'a str,
     /// How the URL was found: the last letter of its path.
@@ -109,25 +121,32 @@ impl<'a> Entry<'a> {
         }
         let [logged, status, _, url, path, via, _, _, began, ..] = fields;
         // What a stack trace, say, leaves between the lines begins otherwise.
-        let Some(logged) = log_time(logged) else {
+        if !is_like_a_time(logged) {
             return Err(Bad::malformed("no time at the line's start"));
-        };
+        }
         if count < FIELDS_MIN {
             let said = format!("{count} fields, expected {FIELDS_MIN} at least");
             return Err(Bad::malformed(said));
         }
         let status = match status {
             "-" => None,
-            digits => Some(digits.parse().map_err(|_| {
-                let shown: String = digits.chars().take(40).collect();
-                Bad::malformed(format!("{shown:?} is no status"))
-            })?),
+            digits => Some(
+                digits
+                    .parse()
+                    .map_err(|_| Bad::malformed(format!("{:?} is no status", shown(digits))))?,
+            ),
         };
         if !is_web(url) {
             return Ok(None);
         }
+        let (began, wrong) = parted(began_at(began));
+        let (logged, wrong_too) = match began {
+            Some(_) => (None, None),
+            None => parted(log_time(logged)),
+        };
         Ok(Some(Entry {
-            fetched_at: began_at(began)?.unwrap_or(logged),
+            fetched_at: began.or(logged),
+            bad_time: wrong.or(wrong_too),
             status,
             url,
             hop: path.chars().next_back(),
@@ -142,6 +161,7 @@ impl<'a> Entry<'a> {
             from: Cow::Borrowed(self.via.as_bytes()),
             to: Cow::Borrowed(self.url.as_bytes()),
             fetched_at: None,
+            bad_time: None,
         })
     }
 }
@@ -154,20 +174,38 @@ fn is_web(url: &str) -> bool {
     scheme("http://") || scheme("https://")
 }
 
+/// Whether a line that begins so was written by the crawler, at whatever time it says.
+fn is_like_a_time(text: &str) -> bool {
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    let is_part = |byte: u8| byte.is_ascii_digit() || b"-:.,+TtZz".contains(&byte);
+    digits >= 8
+        && text.starts_with(|first: char| first.is_ascii_digit())
+        && text.bytes().all(is_part)
+}
+
 /// `2015-05-22T15:01:09.465Z`, or 17 digits.
-fn log_time(text: &str) -> Option<super::Time> {
-    time::from_rfc3339(text).or_else(|| time::from_digits(text))
+fn log_time(text: &str) -> Told {
+    let found = time::from_archive(text);
+    found.map(Some).ok_or_else(|| {
+        format!(
+            "{:?} is no time, like 2015-05-22T15:01:09.465Z",
+            shown(text)
+        )
+    })
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(40).collect()
 }
 
 /// `20150522150108890+70`: when the fetch began, and how many milliseconds it took. `-`: it did not.
-fn began_at(text: &str) -> Result<Option<super::Time>, Bad> {
+fn began_at(text: &str) -> Told {
     if text == "-" {
         return Ok(None);
     }
     let (began, _) = text.split_once('+').unwrap_or((text, ""));
     time::from_digits(began).map(Some).ok_or_else(|| {
-        let shown: String = text.chars().take(40).collect();
-        let said = format!("{shown:?} is no time of a fetch, like 20150522150108890+70");
-        Bad::new(Reason::BadTime, said)
+        let shown = shown(text);
+        format!("{shown:?} is no time of a fetch, like 20150522150108890+70")
     })
 }

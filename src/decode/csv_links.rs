@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use memchr::memchr2;
 
 use super::groups::{Apart, Edge, Grouped, Groups, Line, lines_of};
-use super::{Announcement, Bad, Names, Reason, time, utf8};
+use super::{Announcement, Bad, Names, Reason, Told, parted, time, utf8};
 
 /// What the format says of itself.
 pub(crate) const FORMAT: Announcement = Announcement {
@@ -125,10 +125,7 @@ fn read(line: &[u8]) -> Result<Line<'_>, Bad> {
     if is_header(&date, &from) {
         return Ok(Line::Apart(Apart::Other("header")));
     }
-    let fetched_at = match &*date {
-        [] => None,
-        date => Some(read_date(date)?),
-    };
+    let (fetched_at, bad_time) = parted(read_date(&date));
     for (name, url) in [("src", &from), ("dest", &to)] {
         if url.is_empty() {
             return Err(Bad::new(Reason::BadUrl, format!("`{name}` is empty")));
@@ -139,6 +136,7 @@ fn read(line: &[u8]) -> Result<Line<'_>, Bad> {
         from,
         to,
         fetched_at,
+        bad_time,
     }))
 }
 
@@ -161,13 +159,15 @@ pub(crate) fn is_link(line: &[u8]) -> bool {
     }
 }
 
-fn read_date(date: &[u8]) -> Result<super::Time, Bad> {
-    let text = std::str::from_utf8(date).map_err(Bad::utf8)?;
-    let found = time::from_digits(text).or_else(|| time::from_archive(text));
-    found.ok_or_else(|| {
-        let shown: String = text.chars().take(40).collect();
-        let said = format!("{shown:?} is no date: 8 or 14 digits, or RFC 3339");
-        Bad::new(Reason::BadTime, said)
+/// The time of the fetch; none: none is given.
+fn read_date(date: &[u8]) -> Told {
+    if date.is_empty() {
+        return Ok(None);
+    }
+    let found = std::str::from_utf8(date).ok().and_then(time::from_archive);
+    found.map(Some).ok_or_else(|| {
+        let shown: String = String::from_utf8_lossy(date).chars().take(40).collect();
+        format!("{shown:?} is no date: 8 or 14 digits, or RFC 3339")
     })
 }
 

@@ -64,6 +64,7 @@ impl Grouped for Edges {
             from: Cow::Borrowed(from),
             to: Cow::Borrowed(to),
             fetched_at: None,
+            bad_time: None,
         })
     }
 }

@@ -120,12 +120,17 @@ fn write(parsed: &Parsed<'_, '_>, out: &mut Vec<u8>) {
                 url,
                 base,
                 fetched_at,
+                bad_time,
                 status,
                 redirect,
                 links,
                 revisit,
             } = record;
             put(url, out);
+            put(bad_time.as_deref().unwrap_or_default().as_bytes(), out);
+            assert!(bad_time.as_ref().is_none_or(|detail| {
+                !detail.is_empty() && detail.len() < 400 && !detail.contains('\n')
+            }));
             for text in [base, redirect] {
                 out.push(u8::from(text.is_some()));
                 put(text.as_deref().unwrap_or_default(), out);
@@ -354,7 +359,7 @@ pub(crate) fn time(data: &[u8]) {
     }
     let archive = times::from_archive(text);
     assert!(archive.is_none_or(|time| range.contains(&time)));
-    if let Some(time) = times::from_rfc3339(text) {
+    if let Some(time) = times::from_text(text) {
         assert_eq!(archive, Some(time));
         if let Ok(judged) = text.parse::<jiff::Timestamp>() {
             // A fraction before 1970: whole seconds go down here.

@@ -51,6 +51,8 @@ pub(crate) struct Edge<'a> {
     pub to: Cow<'a, [u8]>,
     /// When `from` was fetched; that of a group's first line counts.
     pub fetched_at: Option<Time>,
+    /// What is wrong with that, if it cannot be read.
+    pub bad_time: Option<String>,
 }
 
 /// What a line that is no link is.
@@ -186,6 +188,7 @@ impl<'c, G: Grouped> Gathering<'_, 'c, '_, G> {
             self.key = edge.key;
             self.group.url = edge.from;
             self.group.fetched_at = edge.fetched_at;
+            self.group.bad_time = edge.bad_time;
             self.group_start = line.start;
         }
         keep(&mut self.group.links, Link::to(edge.to));

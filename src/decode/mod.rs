@@ -98,6 +98,22 @@ pub enum Skipped {
 /// Most bytes that a [`Skipper`] asks to see once more: 1 MiB.
 pub const HELD_MAX: usize = 1 << 20;
 
+/// The time that a record gives, if it gives one, or what is wrong with that: for people, one line.
+type Told = Result<Option<Time>, String>;
+
+/// Puts the time into a record. One that cannot be read costs the record nothing but the time.
+fn put_time(record: &mut Record<'_>, told: Told) {
+    (record.fetched_at, record.bad_time) = parted(told);
+}
+
+/// The time, and what is wrong with it.
+fn parted(told: Told) -> (Option<Time>, Option<String>) {
+    match told {
+        Ok(time) => (time, None),
+        Err(detail) => (None, Some(detail)),
+    }
+}
+
 /// Why a record cannot be used, before it becomes [`Parsed::Bad`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Bad {

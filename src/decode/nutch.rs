@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use memchr::memmem;
 
 use super::{
-    Announcement, Bad, Decoder, Link, Names, Parsed, Reason, Record, Sink, Skipped, Skipper, time,
-    utf8,
+    Announcement, Bad, Decoder, Link, Names, Parsed, Reason, Record, Sink, Skipped, Skipper, Told,
+    put_time, time, utf8,
 };
 use crate::model::{is_redirect, keep};
 
@@ -131,7 +131,7 @@ fn read<'a>(text: &'a [u8], record: &mut Record<'a>) -> Result<Option<&'static s
         None if parse.is_none() => return Ok(Some("not fetched")),
         None => {}
         Some(fetch) => {
-            record.fetched_at = Some(fetch.at);
+            put_time(record, fetch.at);
             record.status = Some(fetch.status);
             if is_redirect(fetch.status) {
                 record.redirect = fetch.redirect.map(|url| Cow::Borrowed(url.as_bytes()));
@@ -172,7 +172,7 @@ impl<'a> Lines<'a> {
 
 /// A `CrawlDatum` of the fetcher.
 struct Fetch<'a> {
-    at: super::Time,
+    at: Told,
     status: i32,
     redirect: Option<&'a str>,
 }
@@ -195,7 +195,9 @@ impl<'a> Fetch<'a> {
         let text = lines.after("Fetch time: ");
         let text =
             text.ok_or_else(|| Bad::malformed("no `Fetch time:` behind a fetch's status"))?;
-        let at = time::from_java(text).ok_or_else(|| bad_time(text))?;
+        let at = time::from_java(text)
+            .map(Some)
+            .ok_or_else(|| bad_time(text));
         let mut redirect = None;
         // The section ends with its metadata, in lines that begin with blanks.
         while let Some(line) = Lines(lines.0).next() {
@@ -267,13 +269,12 @@ fn protocol_status(line: &str) -> Option<(Option<i32>, Option<&str>)> {
     Some((status, target))
 }
 
-fn bad_time(text: &str) -> Bad {
+fn bad_time(text: &str) -> String {
     let shown: String = text.chars().take(40).collect();
     let names = time::ZONES.map(|(name, _)| name).join(", ");
-    let said = format!(
+    format!(
         "{shown:?} is no time in a zone that is known (GMT+hh:mm, {names}); dump it with TZ=UTC"
-    );
-    Bad::new(Reason::BadTime, said)
+    )
 }
 
 /// What became of parsing a page.

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{
-    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor,
+    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
 
 use self::link::Links;
@@ -18,7 +18,8 @@ use self::names::{FIELDS, Field, Names};
 use super::json::{self, Text};
 use super::lines::{self, Line, LineSkipper};
 use super::{
-    Announcement, Bad, Decoder, Link, Parsed, Reason, Record, Sink, Skipper, Time, time, utf8,
+    Announcement, Bad, Decoder, Link, Parsed, Reason, Record, Sink, Skipper, Told, put_time, time,
+    utf8,
 };
 use crate::model::{is_redirect, keep};
 use crate::rules::Fields;
@@ -159,7 +160,7 @@ impl<'a> Raw<'a> {
             url => return Err(no_url(url.is_some(), names)),
         };
         let time = self.times.into_iter().flatten().next();
-        record.fetched_at = time.map(RawTime::read).transpose()?;
+        put_time(record, time.map_or(Ok(None), RawTime::read));
         record.status = self.status.map(|Status(status)| status);
         if record.status.is_none_or(is_redirect) {
             let redirect = self.redirect.map(|Text(redirect)| redirect);
@@ -265,23 +266,26 @@ enum RawTime<'a> {
     /// Also whole numbers beyond `i64`.
     Fraction(f64),
     Text(Cow<'a, str>),
+    /// What JSON calls it.
+    Other(&'static str),
 }
 
 impl RawTime<'_> {
-    fn read(self) -> Result<Time, Bad> {
+    fn read(self) -> Told {
         let time = match &self {
             RawTime::Seconds(seconds) => time::from_seconds(*seconds),
             RawTime::Fraction(seconds) => time::from_fraction(*seconds),
-            RawTime::Text(text) => time::from_rfc3339(text),
+            RawTime::Text(text) => time::from_text(text),
+            RawTime::Other(_) => None,
         };
-        time.ok_or_else(|| {
+        time.map(Some).ok_or_else(|| {
             let said = match self {
                 RawTime::Seconds(seconds) => seconds.to_string(),
                 RawTime::Fraction(seconds) => seconds.to_string(),
                 RawTime::Text(text) => format!("{:?}", text.chars().take(40).collect::<String>()),
+                RawTime::Other(kind) => kind.to_owned(),
             };
-            let expected = "neither RFC 3339 nor seconds since 1970 (milliseconds?)";
-            Bad::new(Reason::BadTime, format!("{said} is {expected}"))
+            format!("{said} is neither RFC 3339 nor seconds since 1970 (milliseconds?)")
         })
     }
 }
@@ -315,6 +319,20 @@ impl<'de> Deserialize<'de> for RawTime<'de> {
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
                 Ok(RawTime::Text(Cow::Owned(text.to_owned())))
+            }
+
+            fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
+                Ok(RawTime::Other("a boolean"))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(RawTime::Other("an array"))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(RawTime::Other("an object"))
             }
         }
         deserializer.deserialize_any(TimeVisitor)
@@ -491,14 +509,40 @@ mod tests {
                 "no `url`; if the file has another name for it: --field url=NAME",
             ),
             ("{\"url\":\"\"}\n", Reason::BadUrl, "`url` is empty"),
-            (
-                "{\"url\":\"u\",\"time\":1430387621000}\n",
-                Reason::BadTime,
-                "1430387621000 is neither RFC 3339 nor seconds since 1970 (milliseconds?)",
-            ),
         ] {
             assert_eq!(one(line), Err((reason, detail.to_owned())), "{line}");
         }
+    }
+
+    /// The record is used without its time, and told of.
+    #[test]
+    fn a_time_that_cannot_be_read_costs_the_record_nothing_else() {
+        for (time, said) in [
+            ("1430387621000", "1430387621000"),
+            ("99999999999999999999999", "100000000000000000000000"),
+            (r#""soon""#, r#""soon""#),
+            (r#""2015-02-30T00:00:00Z""#, r#""2015-02-30T00:00:00Z""#),
+            (r#""2015-04-30T10:00:21""#, r#""2015-04-30T10:00:21""#),
+            ("true", "a boolean"),
+            (r#"[1,{"a":[]}]"#, "an array"),
+            (r#"{"a":{"b":1},"c":[2]}"#, "an object"),
+        ] {
+            let line = format!(r#"{{"url":"u","time":{time},"status":200,"links":["b"]}}"#);
+            let record = one(&line).unwrap();
+            let detail =
+                format!("{said} is neither RFC 3339 nor seconds since 1970 (milliseconds?)");
+            assert_eq!(record.bad_time, Some(detail), "{line}");
+            assert_eq!(record.fetched_at, None, "{line}");
+            assert_eq!(
+                (links(&record), record.status),
+                (vec!["b".to_owned()], Some(200))
+            );
+        }
+        let good = one(r#"{"url":"u","time":"2015-04-30T10:00:21Z"}"#).unwrap();
+        assert_eq!(
+            (good.fetched_at, good.bad_time),
+            (Some(1_430_388_021), None)
+        );
     }
 
     #[test]
@@ -523,7 +567,9 @@ mod tests {
     fn deep_nesting_is_no_stack_overflow() {
         let deep = "[".repeat(1 << 20) + &"]".repeat(1 << 20);
         assert!(one(&format!("{{\"url\":\"u\",\"x\":{deep}}}\n")).is_ok());
-        for field in ["links", "time", "status", "url"] {
+        let timeless = one(&format!("{{\"url\":\"u\",\"time\":{deep}}}\n")).unwrap();
+        assert!(timeless.bad_time.is_some());
+        for field in ["links", "status", "url"] {
             let line = format!("{{\"url\":\"u\",\"{field}\":{deep}}}\n");
             assert_eq!(one(&line).unwrap_err().0, Reason::Malformed, "{field}");
         }

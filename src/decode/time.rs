@@ -1,7 +1,7 @@
 //! Times as crawlers write them, read as seconds since 1970-01-01T00:00:00Z. All lie within the
 //! years 0000 to 9999: a number beyond is most likely in milliseconds, and refused.
 
-use jiff::civil::{DateTime, datetime};
+use jiff::civil::{Date, DateTime, datetime};
 
 use super::Time;
 
@@ -23,45 +23,75 @@ pub(super) fn from_fraction(seconds: f64) -> Option<Time> {
     (floor >= EARLIEST as f64 && floor <= LATEST as f64).then_some(floor as Time)
 }
 
-/// RFC 3339: `2015-04-30T10:00:21Z`, `t` or a space for the `T`, a fraction (dropped), an offset. Second
-/// 60 is read as 59.
-pub(super) fn from_rfc3339(text: &str) -> Option<Time> {
-    let mut rest = Rest(text.as_bytes());
-    let (year, month, day) = (rest.digits(4)?, rest.after(b"-", 2)?, rest.after(b"-", 2)?);
-    let (hour, minute) = (rest.after(b"Tt ", 2)?, rest.after(b":", 2)?);
-    let second = rest.after(b":", 2)?;
+/// A date and a time of day with its offset from UTC. RFC 3339 is (`2015-04-30T10:00:21Z`, `t` or a space for
+/// the `T`, a fraction, which is dropped, an offset), and so is what is near it and means one thing only:
+///
+/// - fields with one digit where two are due (`2008-10-29T4:21:46Z`), `/` between year, month and day;
+/// - offsets without a colon or without minutes (`-0700`, `-07`), `UTC` or `GMT` for `Z`, a space before either;
+/// - 14 or 17 digits, see [`from_digits`];
+/// - days counted from the new year, behind a month that they lie in ([`day_of_month`]).
+///
+/// Second 60 is read as 59.
+pub(super) fn from_text(text: &str) -> Option<Time> {
+    near(text, None).or_else(|| from_digits(text).filter(|_| text.len() >= 14))
+}
+
+/// Archive files, whose times are in UTC where they don't say otherwise: digits ([`from_digits`]; 14 in ARC), what
+/// [`from_text`] reads, also without an offset, or the shorter forms that WARC 1.1 allows (`2016`, `2016-01`,
+/// `2016-01-11`, `2016-01-11T23:24Z`), read as their first second.
+pub(crate) fn from_archive(text: &str) -> Option<Time> {
+    let spelled = || near(text, Some(0)).or_else(|| from_short(text));
+    from_digits(text).or_else(spelled)
+}
+
+/// See [`from_text`]. `unsaid` is the offset of a time that tells none.
+fn near(text: &str, unsaid: Option<i64>) -> Option<Time> {
+    let mut rest = Rest(text.trim_matches(' ').as_bytes());
+    let year = rest.digits(4)?;
+    let separator = [*rest.0.first().filter(|byte| b"-/".contains(byte))?];
+    let month = rest.few_after(&separator, 2)?;
+    let before = rest.0.len();
+    let day = rest.few_after(&separator, 3)?;
+    let day = day_of_month(year, month, day, before - rest.0.len() > 3)?;
+    let (hour, minute) = (rest.few_after(b"Tt ", 2)?, rest.few_after(b":", 2)?);
+    let second = rest.few_after(b":", 2)?;
     rest.fraction()?;
-    let offset = rest.offset()?;
+    let offset = match (rest.0.is_empty(), unsaid) {
+        (true, Some(offset)) => offset,
+        _ => rest.offset_of_any_kind()?,
+    };
     rest.end()?;
     seconds([year, month, day, hour, minute, second], offset)
 }
 
-/// Archive files: 14 digits (`20080430204825`, as in ARC), RFC 3339, or the shorter forms that
-/// WARC 1.1 allows (`2016`, `2016-01`, `2016-01-11`, `2016-01-11T23:24Z`), read as their first second.
-pub(crate) fn from_archive(text: &str) -> Option<Time> {
-    let digits = |range| text.get(range).and_then(|part: &str| part.parse().ok());
-    if text.len() == 14 && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        let year = digits(0..4)?;
-        let (month, day, hour) = (digits(4..6)?, digits(6..8)?, digits(8..10)?);
-        return seconds(
-            [year, month, day, hour, digits(10..12)?, digits(12..14)?],
-            0,
-        );
-    }
-    from_rfc3339(text).or_else(|| from_short(text))
+/// Java's pattern for days of the month is `dd`; `DD` counts days from the new year, and whole crawls are dated so:
+/// `2009-03-65` in ClueWeb09 is the 6th of March. What is a day of the month is taken for one; another number is
+/// read, as one of three digits (`is_long`) is, if that day of the year lies in the month, which makes sure that it
+/// was meant so.
+fn day_of_month(year: i16, month: i16, day: i16, is_long: bool) -> Option<i16> {
+    let first = Date::new(year, i8::try_from(month).ok()?, 1).ok()?;
+    let days = 1..=i16::from(first.days_in_month());
+    let of_year = day - (first.day_of_year() - 1);
+    let found = if is_long {
+        [of_year; 2]
+    } else {
+        [day, of_year]
+    };
+    found.into_iter().find(|day| days.contains(day))
 }
 
-/// Digits only, in UTC: a day (`20080430`, its first second), a second (14 digits), or a millisecond (17
-/// digits, rounded down).
+/// Digits only, in UTC: a day (`20080430`), a minute (12 digits), each its first second, a second (14
+/// digits), or a millisecond (17 digits, rounded down). Ten may be seconds since 1970, six a year of two digits.
 pub(super) fn from_digits(text: &str) -> Option<Time> {
-    let length_fits = matches!(text.len(), 8 | 14 | 17);
+    let length_fits = matches!(text.len(), 8 | 12 | 14 | 17);
     if !length_fits || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
     let mut rest = Rest(text.as_bytes());
     let mut parts = [rest.digits(4)?, rest.digits(2)?, rest.digits(2)?, 0, 0, 0];
-    if text.len() > 8 {
-        for part in &mut parts[3..] {
+    for part in &mut parts[3..] {
+        // The last of 17 digits are a fraction.
+        if rest.0.len() >= 2 {
             *part = rest.digits(2)?;
         }
     }
@@ -158,6 +188,13 @@ fn seconds(parts: [i16; 6], offset: i64) -> Option<Time> {
     from_seconds(since - offset)
 }
 
+/// In seconds east of UTC.
+fn offset(is_west: bool, hours: i16, minutes: i16) -> Option<i64> {
+    let seconds = 60 * (i64::from(hours) * 60 + i64::from(minutes));
+    let signed = if is_west { -seconds } else { seconds };
+    (hours < 24 && minutes < 60).then_some(signed)
+}
+
 /// What is left of a text.
 struct Rest<'a>(&'a [u8]);
 
@@ -183,6 +220,13 @@ impl Rest<'_> {
         self.digits(count)
     }
 
+    /// At most `most` digits, at least one, after one of `before`.
+    fn few_after(&mut self, before: &[u8], most: usize) -> Option<i16> {
+        before.contains(&self.byte()?).then_some(())?;
+        let digits = self.0.iter().take_while(|byte| byte.is_ascii_digit());
+        self.digits(digits.count().clamp(1, most))
+    }
+
     /// Steps over `.` and at least one digit, if there is a `.`.
     fn fraction(&mut self) -> Option<()> {
         if let Some(rest) = self.0.strip_prefix(b".") {
@@ -195,15 +239,40 @@ impl Rest<'_> {
 
     /// `Z` or `+hh:mm`, in seconds.
     fn offset(&mut self) -> Option<i64> {
-        let sign = match self.byte()? {
+        let is_west = match self.byte()? {
             b'Z' | b'z' => return Some(0),
-            b'+' => 1,
-            b'-' => -1,
+            b'+' => false,
+            b'-' => true,
             _ => return None,
         };
-        let (hours, minutes) = (self.digits(2)?, self.after(b":", 2)?);
-        (hours < 24 && minutes < 60)
-            .then_some(sign * 60 * (i64::from(hours) * 60 + i64::from(minutes)))
+        offset(is_west, self.digits(2)?, self.after(b":", 2)?)
+    }
+
+    /// Besides [`Rest::offset`]: `UTC`, `GMT`, `+hhmm`, `+hh`, and a space before any.
+    fn offset_of_any_kind(&mut self) -> Option<i64> {
+        self.0 = self.0.strip_prefix(b" ").unwrap_or(self.0);
+        let (&first, digits) = self.0.split_first()?;
+        let is_plain = digits.iter().all(u8::is_ascii_digit);
+        let mut rest = Rest(digits);
+        let offset = match (first, digits.len()) {
+            (b'U' | b'u' | b'G' | b'g', _) => {
+                let named = [&b"UTC"[..], b"GMT"];
+                let known = named.iter().any(|name| self.0.eq_ignore_ascii_case(name));
+                known.then_some(0)?
+            }
+            (b'+' | b'-', 2 | 4) if is_plain => {
+                let hours = rest.digits(2)?;
+                let minutes = if digits.len() == 4 {
+                    rest.digits(2)?
+                } else {
+                    0
+                };
+                offset(first == b'-', hours, minutes)?
+            }
+            _ => return self.offset(),
+        };
+        self.0 = &[];
+        Some(offset)
     }
 
     fn end(&self) -> Option<()> {
@@ -229,8 +298,81 @@ mod tests {
             ("0000-01-01T00:00:00Z", EARLIEST),
             ("9999-12-31T23:59:59Z", LATEST),
         ] {
-            assert_eq!(from_rfc3339(text), Some(expected), "{text}");
+            assert_eq!(from_text(text), Some(expected), "{text}");
             assert_eq!(from_archive(text), Some(expected), "{text}");
+        }
+    }
+
+    // `date -u -d '2008-10-29 04:21:46 -0700' +%s` and so on; days of the year by
+    // `date -u -d '2008-01-01 05:21:46 -0700 +293 days' +%s`.
+    #[test]
+    fn what_is_near_rfc3339_and_means_one_thing() {
+        for (text, expected) in [
+            ("2008-10-29T4:21:46Z", 1_225_254_106),
+            ("2008-10-29T04:21:46-0700", 1_225_279_306),
+            ("2008-10-29T04:21:46 -07", 1_225_279_306),
+            ("2008/10/29 4:21:46 UTC", 1_225_254_106),
+            ("2008-10-29 04:21:46.123 gmt", 1_225_254_106),
+            (" 2008-1-2T3:4:5+05:30 ", 1_199_223_245),
+            ("20081029042146", 1_225_254_106),
+            ("20081029042146999", 1_225_254_106),
+            ("2008-10-294T05:21:46-0700", 1_224_505_306),
+            ("2009-03-65T08:43:19-0800", 1_236_357_799),
+            ("2009-12-365T00:00:00Z", 1_262_217_600),
+            ("2008-12-366T00:00:00Z", 1_230_681_600),
+        ] {
+            assert_eq!(from_text(text), Some(expected), "{text}");
+            assert_eq!(from_archive(text), Some(expected), "{text}");
+        }
+        for text in [
+            "2008-10-029T4:21:46Z",
+            "2008-09-294T05:21:46-0700",
+            "2008-11-294T05:21:46-0700",
+            "2009-12-366T00:00:00Z",
+            "2009-02-30T00:00:00Z",
+            "2009-03-00T00:00:00Z",
+            "2008/10-29T04:21:46Z",
+            "2008-10-29T04:21:46-070",
+            "2008-10-29T04:21:46-07000",
+            "2008-10-29T04:21:46-7",
+            "2008-10-29T04:21:46+2400",
+            "2008-10-29T04:21:46+0060",
+            "2008-10-29T04:21:46 EST",
+            "2008-10-29T04:21:46UTC+1",
+            "2008-10-29T::Z",
+            "08-10-29T04:21:46Z",
+            "1225254106",
+            "2008102904",
+            "081029",
+        ] {
+            assert_eq!(
+                (from_text(text), from_archive(text)),
+                (None, None),
+                "{text}"
+            );
+        }
+    }
+
+    /// Whatever day it is, its number in the year says the same as its number in the month.
+    #[test]
+    fn days_of_the_year_are_days() {
+        for year in [2008, 2009, 2100] {
+            let days = if Date::new(year, 1, 1).unwrap().in_leap_year() {
+                366
+            } else {
+                365
+            };
+            let mut date = Date::new(year, 1, 1).unwrap();
+            for day in 1..=days {
+                let month = i16::from(date.month());
+                let usual = day_of_month(year, month, i16::from(date.day()), false);
+                assert_eq!(usual, Some(i16::from(date.day())));
+                for is_long in [false, true] {
+                    let found = day_of_month(year, month, day, is_long);
+                    assert_eq!(found, usual, "{year} {day}");
+                }
+                date = date.tomorrow().unwrap();
+            }
         }
     }
 
@@ -247,15 +389,13 @@ mod tests {
             "2015-04-30T10:00:61Z",
             "2015-04-30T10:00:00.Z",
             "2015-04-30T10:00:00+24:00",
-            "2015-04-30T10:00:00+0100",
-            "2015-04-30T10:00:00Z ",
             "+015-04-30T10:00:00Z",
             "0000-01-01T00:00:00+00:01",
             "9999-12-31T23:59:59-00:01",
-            "20150430100021",
+            "20150430",
             "é015-04-30T10:00:00Z",
         ] {
-            assert_eq!(from_rfc3339(text), None, "{text}");
+            assert_eq!(from_text(text), None, "{text}");
         }
         for text in [
             "",
@@ -279,6 +419,9 @@ mod tests {
             ("2016-03", 1_456_790_400),
             ("2016-01-11", 1_452_470_400),
             ("2016-01-11T23:24Z", 1_452_554_640),
+            ("2008-10-29T4:21:46", 1_225_254_106),
+            ("200012060402", 976_075_320),
+            ("20080430", 1_209_513_600),
         ] {
             assert_eq!(from_archive(text), Some(expected), "{text}");
         }

@@ -13,7 +13,10 @@ use std::borrow::Cow;
 
 use super::frame::{self, Frame, Header};
 use super::http::Answer;
-use super::{Announcement, Bad, Decoder, Link, Names, Parsed, Reason, Record, Sink, Skipper, time};
+use super::{
+    Announcement, Bad, Decoder, Link, Names, Parsed, Reason, Record, Sink, Skipper, Told, put_time,
+    time,
+};
 use crate::model::LINE_BYTES;
 use crate::rules::Outlinks;
 use group::GroupSkipper;
@@ -124,7 +127,7 @@ impl Warc {
             return Err(Bad::malformed(said));
         }
         record.url = Cow::Borrowed(url);
-        record.fetched_at = read_time(header.date)?;
+        put_time(record, read_time(header.date));
         let answer = Answer::read(block);
         record.status = answer.status;
         record.redirect = answer.redirect();
@@ -193,14 +196,13 @@ fn kind(header: &Header<'_>, block: &[u8]) -> &'static str {
 }
 
 /// The time of a fetch; `None`: none is given.
-pub(crate) fn read_time(text: &[u8]) -> Result<Option<super::Time>, Bad> {
+pub(crate) fn read_time(text: &[u8]) -> Told {
     if text.is_empty() {
         return Ok(None);
     }
     let time = std::str::from_utf8(text).ok().and_then(time::from_archive);
-    let bad = || {
+    time.map(Some).ok_or_else(|| {
         let said: String = String::from_utf8_lossy(text).chars().take(40).collect();
-        Bad::new(Reason::BadTime, format!("{said:?} is no time"))
-    };
-    Ok(Some(time.ok_or_else(bad)?))
+        format!("{said:?} is no time")
+    })
 }

@@ -11,7 +11,10 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 
 use super::frame::{self, Frame, FrameSkipper, Header};
 use super::json;
-use super::{Announcement, Bad, Decoder, Link, Names, Reason, Record, Sink, Skipper, time, utf8};
+use super::warc::read_time;
+use super::{
+    Announcement, Bad, Decoder, Link, Names, Reason, Record, Sink, Skipper, put_time, utf8,
+};
 use crate::model::{is_redirect, keep};
 
 /// What the format says of itself.
@@ -159,7 +162,10 @@ impl<'a> Envelope<'a> {
         }
         record.clear();
         record.url = target(url)?;
-        record.fetched_at = date.as_deref().map(read_time).transpose()?;
+        put_time(
+            record,
+            read_time(date.as_deref().unwrap_or_default().as_bytes()),
+        );
         let Object(response) = response.unwrap_or_default();
         response.put(revisit, record);
         Ok(None)
@@ -205,14 +211,6 @@ fn target(url: Option<Cow<'_, str>>) -> Result<Cow<'_, [u8]>, Bad> {
         Some(Cow::Borrowed(url)) => Ok(Cow::Borrowed(&url.as_bytes()[1..url.len() - 1])),
         Some(Cow::Owned(url)) => Ok(Cow::Owned(url.as_bytes()[1..url.len() - 1].to_vec())),
     }
-}
-
-fn read_time(text: &str) -> Result<super::Time, Bad> {
-    let bad = || {
-        let said: String = text.chars().take(40).collect();
-        Bad::new(Reason::BadTime, format!("{said:?} is no time"))
-    };
-    time::from_archive(text).ok_or_else(bad)
 }
 
 fn bytes(text: Cow<'_, str>) -> Cow<'_, [u8]> {

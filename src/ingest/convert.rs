@@ -222,10 +222,19 @@ impl<W: Write> Run<'_, W> {
         let mut complaints = batch.complaints.iter().peekable();
         for (at, entry) in batch.entries.iter().enumerate() {
             let complaint = complaints.next_if(|(of, _)| *of as usize == at);
+            let complaint = complaint.map(|(_, text)| text.as_str());
             if let What::Skipped(reason) = entry.what {
-                self.skipped(reading, reason, complaint.map(|(_, text)| text.as_str()))?;
+                self.skipped(reading, reason, complaint)?;
             }
             let record = reading.records + 1;
+            if batch.is_timeless(at) {
+                self.observer.note(Note::BadTime {
+                    input: reading.input,
+                    record,
+                    offset: reading.offset,
+                    detail: complaint,
+                });
+            }
             note_use(&mut self.unverified, chunk.verified, reading.input, record);
             self.writer.add(batch, entry)?;
             self.counters.take(entry);

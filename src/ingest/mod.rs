@@ -103,8 +103,21 @@ pub struct Job {
     /// For tests: a seed of short delays wherever a thread hands something on to another. Results do not depend
     /// on them.
     pub delays: Option<u64>,
+    /// For tests: a fault that the program once had. The campaign of faults must find it out.
+    #[doc(hidden)]
+    pub fault: Option<Fault>,
     /// Set from outside to stop at the next record, with a checkpoint.
     pub stop: Arc<AtomicBool>,
+}
+
+/// See [`Job::fault`].
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// A later pass over an archive is begun with as many of its names as happen to be known.
+    NamesInPart,
+    /// A stream that is sent again after its end is taken for another.
+    StreamForgotten,
 }
 
 impl Job {
@@ -137,6 +150,7 @@ impl Job {
             limits,
             source: SourceOptions::default(),
             delays: None,
+            fault: None,
             stop: Arc::default(),
         }
     }
@@ -334,6 +348,17 @@ pub enum Note<'a> {
         reason: Reason,
         /// What is wrong.
         detail: &'a str,
+    },
+    /// A record is used without its time, which cannot be read. Told of each record, in the first pass.
+    BadTime {
+        /// The input.
+        input: &'a InputName,
+        /// The record's number in it, from 1.
+        record: u64,
+        /// Offset of its first byte in the decompressed input.
+        offset: u64,
+        /// What is wrong; of many records near each other, that of the first ones only.
+        detail: Option<&'a str>,
     },
     /// Sources of an `edges` input came back after others in the first pass.
     Ungrouped {

@@ -430,6 +430,9 @@ impl Run<'_> {
             }
             let complaint = complaints.next_if(|(of, _)| *of as usize == at);
             let complaint = complaint.map(|(_, text)| text.as_str());
+            if piece.batch.is_timeless(at) {
+                self.without_time(reading, complaint);
+            }
             reading.torn = None;
             let streams = *reading.input == InputName::Stdin && reading.archive.is_none();
             if entry.what == What::Skipped(Reason::CutShort) && streams {
@@ -543,6 +546,20 @@ impl Run<'_> {
         page.is_some_and(|page| {
             page.0 >= reading.known && self.engine.ledger().age(page) != age::NEVER
         })
+    }
+
+    /// The next record has a time that cannot be read. Later passes may be replays, which don't know.
+    fn without_time(&mut self, reading: &Reading<'_>, detail: Option<&str>) {
+        if self.progress.pass > 1 {
+            return;
+        }
+        let place = self.progress.place;
+        self.observer.note(Note::BadTime {
+            input: reading.input,
+            record: place.records + 1,
+            offset: place.offset,
+            detail,
+        });
     }
 
     fn skipped(

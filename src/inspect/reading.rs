@@ -104,6 +104,10 @@ impl<'a> Reading<'a> {
             self.names(batch, names..end);
             names = end;
             self.report.counters.take(entry);
+            if batch.is_timeless(at as usize) {
+                let place = self.place(complaint.map(|(_, what)| &**what));
+                self.report.times.unread.add(place);
+            }
             match entry.what {
                 What::Skipped(reason) => self.skipped(reason, complaint.map(|(_, what)| &**what)),
                 What::OutOfScope => {}

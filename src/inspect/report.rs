@@ -145,6 +145,8 @@ pub struct Times {
     pub none: u64,
     /// Records whose time is before that of the last record that has one.
     pub back: Odd,
+    /// Records whose time cannot be read: they are used without.
+    pub unread: Odd,
 }
 
 /// One of the first crawl records.

@@ -108,6 +108,8 @@ pub struct Batch {
     pub complaints: Vec<(u32, String)>,
     /// For people: what an entry is that is no crawl record, with the entry's number; of none in an archive.
     pub others: Vec<(u32, &'static str)>,
+    /// Records whose times cannot be read, by the numbers of their entries; of none in an archive.
+    pub timeless: Vec<u32>,
     /// For people: the HTTP status of a record that gives one, with the entry's number; of none in an archive.
     pub statuses: Vec<(u32, i32)>,
     /// A part of a crawl archive: its place there. Entries and links then count names from the
@@ -145,6 +147,11 @@ impl Batch {
         classes.unwrap_or_default()
     }
 
+    /// Whether the entry of this number is of a record whose time cannot be read.
+    pub(crate) fn is_timeless(&self, entry: usize) -> bool {
+        !self.timeless.is_empty() && self.timeless.binary_search(&(entry as u32)).is_ok()
+    }
+
     /// Whether its memory is worth keeping: one huge record, or block of an archive, must not make all
     /// batches huge.
     pub(crate) fn is_ordinary(&self) -> bool {
@@ -168,6 +175,7 @@ impl Batch {
         self.text.clear();
         self.complaints.clear();
         self.others.clear();
+        self.timeless.clear();
         self.statuses.clear();
         self.part = None;
         self.resolved = false;

@@ -16,6 +16,8 @@ pub struct Record<'a> {
     pub base: Option<Cow<'a, [u8]>>,
     /// When the page was fetched, if the record says so.
     pub fetched_at: Option<Time>,
+    /// What is wrong with its time, if it says one that cannot be read: it is used without.
+    pub bad_time: Option<String>,
     /// HTTP status, if the record says so. Negative: the crawler's own code for a failure.
     pub status: Option<i32>,
     /// Where a 3xx answer points. It is then the page's only link.
@@ -61,6 +63,7 @@ impl<'a> Record<'a> {
             url: owned(self.url),
             base: self.base.map(owned),
             fetched_at: self.fetched_at,
+            bad_time: self.bad_time,
             status: self.status,
             redirect: self.redirect.map(owned),
             links: self.links.into_iter().map(link).collect(),
@@ -114,7 +117,8 @@ pub enum Reason {
     InvalidUtf8,
     /// The record has no usable URL of its own.
     BadUrl,
-    /// The time field holds no time.
+    /// The time holds no time. Such records are used, without a time, and told of; only archives made before
+    /// that was so have them as skipped.
     BadTime,
     /// Longer than `--limit-line`.
     TooLong,

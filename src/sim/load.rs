@@ -24,6 +24,8 @@ pub struct Loaded {
     pub pages: Vec<Page>,
     /// Records that could not be used.
     pub skipped: u64,
+    /// Records that were used without their times, which cannot be read.
+    pub timeless: u64,
     /// Groups of inputs with a link a line (`edges` and others) whose source had a group before: only the last one counts.
     pub ungrouped: u64,
     /// What should be known of the inputs' formats ([`Format::caveat`]).
@@ -90,6 +92,7 @@ pub(super) struct Loading {
     nodes: HashMap<Fingerprint, u32>,
     pages: Vec<Page>,
     skipped: u64,
+    timeless: u64,
     ungrouped: u64,
     caveat: Option<&'static str>,
     /// Bytes of all names.
@@ -115,6 +118,7 @@ impl Loading {
             nodes: HashMap::new(),
             pages: Vec::new(),
             skipped: 0,
+            timeless: 0,
             ungrouped: 0,
             caveat: None,
             text: 0,
@@ -167,6 +171,7 @@ impl Loading {
             graph: self.builder.build(),
             pages: self.pages,
             skipped: self.skipped,
+            timeless: self.timeless,
             ungrouped: self.ungrouped,
             caveat: self.caveat,
         }
@@ -192,6 +197,7 @@ impl Loading {
         for entry in &batch.entries {
             self.entry(batch, entry);
         }
+        self.timeless += batch.timeless.len() as u64;
         self.check_room()
     }
 

@@ -38,11 +38,6 @@ fn bad_records() -> Vec<(&'static str, Vec<u8>, &'static str)> {
             "",
         ),
         ("bad-url", b"{\"url\":\"\"}\n".to_vec(), ""),
-        (
-            "bad-time",
-            b"{\"url\":\"http://a.example/\",\"time\":\"soon\"}\n".to_vec(),
-            "",
-        ),
         ("too-long", long.clone().into_bytes(), "--limit-line 2000"),
         ("url-too-long", long.into_bytes(), "--limit-url 2000"),
         ("too-many-links", many.into_bytes(), "--limit-links 50"),

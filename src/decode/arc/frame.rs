@@ -17,7 +17,7 @@ const _: () = assert!(LINE_MAX < HELD_MAX);
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Header<'a> {
     pub url: &'a [u8],
-    /// Digits.
+    /// Digits, or what looks like a date otherwise.
     pub date: &'a [u8],
     /// Length of the block; `None`: it is no number.
     length: Option<u64>,
@@ -86,8 +86,9 @@ fn header(line: &[u8]) -> Option<Header<'_>> {
     let (mut front, length) = split_last(line)?;
     loop {
         let (rest, field) = split_last(front)?;
-        let date = (12..=20).contains(&field.len()) && field.iter().all(u8::is_ascii_digit);
-        if date && let Some((url, address)) = split_last(rest).filter(|(_, at)| is_address(at)) {
+        if is_date(field)
+            && let Some((url, address)) = split_last(rest).filter(|(_, at)| is_address(at))
+        {
             debug_assert!(!address.is_empty());
             let length = std::str::from_utf8(length).ok();
             let digits = length.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
@@ -112,6 +113,20 @@ fn has_scheme(line: &[u8]) -> bool {
     let other = |byte: &u8| !(byte.is_ascii_alphanumeric() || b"+.-".contains(byte));
     let end = line.iter().position(other);
     line.first().is_some_and(u8::is_ascii_alphabetic) && end.is_some_and(|end| line[end] == b':')
+}
+
+/// 12 to 20 digits; fewer may be an offset. Or a date spelled like `2008-10-29T04:21:46-0700`.
+fn is_date(field: &[u8]) -> bool {
+    let digits = field.iter().filter(|byte| byte.is_ascii_digit()).count();
+    if digits == field.len() {
+        return (12..=20).contains(&digits);
+    }
+    let is_part = |byte: &u8| byte.is_ascii_digit() || b"-:.+TZ".contains(byte);
+    let year = field
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
+    year == 4 && field[4] == b'-' && (8..=20).contains(&digits) && field.iter().all(is_part)
 }
 
 /// IPv4 or IPv6; `-`: not known.

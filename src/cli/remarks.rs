@@ -1,0 +1,75 @@
+//! Records that were used although something in them cannot be read: counted by reason, each with its first place.
+
+use cashrank::decode::Reason;
+use cashrank::source::InputName;
+
+use super::common::{counted, thousands};
+
+/// Records told of as they are read; further ones are counted only.
+const SHOWN: u64 = 5;
+
+/// Those of a run.
+#[derive(Debug, Default)]
+pub struct Remarks {
+    bad_times: u64,
+    first: Option<Place>,
+}
+
+/// Where a record is, and what is wrong with it.
+#[derive(Debug)]
+struct Place {
+    input: String,
+    record: u64,
+    byte: u64,
+    detail: String,
+}
+
+impl Remarks {
+    /// Takes a record whose time cannot be read; what is to be said of it now, if anything.
+    pub fn bad_time(
+        &mut self,
+        input: &InputName,
+        (record, byte): (u64, u64),
+        detail: Option<&str>,
+    ) -> Option<String> {
+        self.bad_times += 1;
+        self.first.get_or_insert_with(|| Place {
+            input: input.to_string(),
+            record,
+            byte,
+            detail: detail.unwrap_or_default().to_owned(),
+        });
+        let detail = detail.filter(|_| self.bad_times <= SHOWN)?;
+        Some(format!(
+            "{input}: record {record} at byte {byte} used without its time: {detail}"
+        ))
+    }
+
+    /// All of them, for people; none: there are none.
+    pub fn told(&self) -> Option<String> {
+        let first = self.first.as_ref()?;
+        Some(format!(
+            "used without a time, since theirs cannot be read: {} ({}); the first is record {} of {}, at byte {}: {}",
+            counted(self.bad_times, "record", "records"),
+            Reason::BadTime.name(),
+            thousands(first.record),
+            first.input,
+            first.byte,
+            first.detail
+        ))
+    }
+
+    /// The same for programs, by reason.
+    pub fn as_json(&self) -> serde_json::Value {
+        let Some(first) = &self.first else {
+            return serde_json::json!({});
+        };
+        let first = serde_json::json!({
+            "input": first.input,
+            "record": first.record,
+            "byte": first.byte,
+            "detail": first.detail,
+        });
+        serde_json::json!({Reason::BadTime.name(): {"count": self.bad_times, "first": first}})
+    }
+}

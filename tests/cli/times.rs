@@ -1,0 +1,218 @@
+//! A time that cannot be read costs a record its time, and nothing else.
+//!
+//! Whole crawls have impossible dates (`WARC-Date: 2008-10-294T05:21:46-0700`), and every record of theirs used to be
+//! skipped. What is expected is the ranking of the same records without times.
+
+use serde_json::{Value, json};
+
+use crate::support::Lab;
+
+/// A WARC response, dated so.
+fn response(url: &str, date: &str, link: &str) -> String {
+    let block =
+        format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<a href=\"{link}\">x</a>");
+    format!(
+        "WARC/0.18\nWARC-Type: response\nWARC-Target-URI: {url}\n{date}Content-Type: application/http; msgtype=response\n\
+         Content-Length: {}\n\n{block}\n\n",
+        block.len()
+    )
+}
+
+fn warc(date: &str) -> String {
+    let pages = [
+        "http://a.example/",
+        "http://b.example/",
+        "http://c.example/",
+    ];
+    (0..9)
+        .map(|at| response(pages[at % 3], date, pages[(at * 2 + 1) % 3]))
+        .collect()
+}
+
+/// The pages that a store has, but for the times.
+fn pages(lab: &Lab, store: &str) -> Vec<Value> {
+    let lines = lab
+        .run(&format!("export --to jsonl --store {store}"))
+        .exits(0);
+    let mut pages: Vec<Value> = lines
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    for page in &mut pages {
+        page.as_object_mut().unwrap().remove("last_fetch");
+    }
+    pages
+}
+
+#[test]
+fn records_without_a_readable_time_count() {
+    let lab = Lab::new();
+    lab.file("none.warc", warc(""));
+    lab.run("ingest none.warc --store none").exits(0);
+    let expected = pages(&lab, "none");
+    for (name, date) in [("soon", "soon"), ("day", "2008-02-30T05:21:46Z")] {
+        lab.file("in.warc", warc(&format!("WARC-Date: {date}\n")));
+        let detail = format!("{date:?} is no time");
+        let done = lab
+            .run(&format!("ingest in.warc --store {name} --json"))
+            .exits(0)
+            .says(&["record 1 at byte 0 used without its time", &detail]);
+        let first = json!({"input": "in.warc", "record": 1, "byte": 0, "detail": detail});
+        let remarks = json!({"bad-time": {"count": 9, "first": first}});
+        assert_eq!(done.json()["remarks"], remarks);
+        assert_eq!(done.json()["skipped"], json!({}));
+        assert_eq!(done.json()["records"], 9);
+        // Each of five is told as it comes.
+        assert_eq!(done.err.matches("used without its time").count(), 5);
+        assert_eq!(pages(&lab, name), expected, "{date}");
+        // For people, at the end; also where nothing but what is amiss is told.
+        lab.run(&format!(
+            "ingest in.warc --store {name}-quiet --quiet --repeat 3"
+        ))
+        .exits(0)
+        .says(&["9 records (bad-time); the first is record 1 of in.warc, at byte 0"]);
+        let _ = std::fs::remove_file(lab.path("in.cza"));
+        let done = lab.run("convert in.warc -o in.cza --json").exits(0);
+        assert_eq!(done.json()["remarks"], remarks);
+        lab.run(&format!("ingest in.cza --store {name}-cza"))
+            .exits(0);
+        assert!(lab.snapshot(&format!("{name}-cza")) == lab.snapshot(name));
+        let seen = lab.run("inspect in.warc --json").exits(0).json();
+        assert_eq!(seen["remarks"]["bad-time"]["count"], 9);
+        let place = json!({"record": 1, "byte": 0, "detail": detail});
+        assert_eq!(seen["remarks"]["bad-time"]["first"][0], place);
+        assert_eq!(seen["times"]["none"], 9);
+        // Only what cannot be used ends a run.
+        lab.run(&format!("ingest in.warc --store {name}-strict --strict"))
+            .exits(0);
+    }
+}
+
+/// `date -u -d '2008-01-01 05:21:46 -0700 +293 days'`: 2008-10-20, 12:21:46 UTC.
+#[test]
+fn days_of_the_year_are_read() {
+    let lab = Lab::new();
+    lab.file("in.warc", warc("WARC-Date: 2008-10-294T05:21:46-0700\n"));
+    let done = lab.run("ingest in.warc --store s --json").exits(0);
+    assert_eq!(done.json()["remarks"], json!({}));
+    let seen = lab.run("inspect in.warc --json").exits(0).json();
+    assert_eq!(seen["times"]["earliest"], "2008-10-20T12:21:46Z");
+    assert_eq!(seen["times"]["none"], 0);
+}
+
+/// A window in fetch time takes such a record as it takes one without a time: as of the time before. The clock and
+/// the ranking are those of the same records, there without `fetched_at`.
+#[test]
+fn a_window_takes_them_as_records_without_times() {
+    let lab = Lab::new();
+    let records = |odd: &str| -> String {
+        (0..600)
+            .map(|n| {
+                let time = match n % 4 {
+                    1 => odd.to_owned(),
+                    _ => format!("\"fetched_at\":{},", 1_400_000_000 + n * 5_000),
+                };
+                format!(
+                    "{{{time}\"url\":\"http://a.example/{}\",\"links\":[\"/{}\",\"/{}\"]}}\n",
+                    n % 40,
+                    n * 7 % 40,
+                    n * 3 % 37
+                )
+            })
+            .collect()
+    };
+    lab.file(
+        "odd.jsonl",
+        records("\"fetched_at\":\"2014-02-30T00:00:00Z\","),
+    );
+    lab.file("none.jsonl", records(""));
+    for window in [
+        "fixed:3d",
+        "fixed:3d,min=2",
+        "variable:3",
+        "interpolation:3d",
+    ] {
+        let run = |name: &str| {
+            let line = format!("ingest {name}.jsonl --store {name}-{window} --window {window}");
+            lab.run(&line).exits(0);
+            lab.snapshot(&format!("{name}-{window}"))
+        };
+        assert!(run("odd") == run("none"), "{window}");
+    }
+    // A window in fetch time needs some time to begin with.
+    lab.file(
+        "first.jsonl",
+        "{\"url\":\"http://a.example/\",\"time\":\"soon\",\"links\":[\"/b\"]}\n",
+    );
+    lab.run("ingest first.jsonl --store first --window fixed:3d")
+        .exits(2)
+        .says(&["records have no times"]);
+}
+
+/// Every format that gives times, and what is wrong with the time of one of its records.
+#[test]
+fn in_every_format() {
+    let lab = Lab::new();
+    let html = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<a href=\"/b\">x</a>";
+    let arc = |date: &str| {
+        format!(
+            "filedesc://x.arc 0.0.0.0 20080430204825 text/plain 2\n1\n\nhttp://a.example/ 1.2.3.4 {date} text/html {}\n{html}\n",
+            html.len()
+        )
+    };
+    let wat = |date: &str| {
+        let said = json!({"Envelope": {
+            "WARC-Header-Metadata": {"WARC-Type": "response", "WARC-Date": date, "WARC-Target-URI": "http://a.example/"},
+            "Payload-Metadata": {"HTTP-Response-Metadata": {
+                "Response-Message": {"Status": "200"},
+                "HTML-Metadata": {"Links": [{"path": "A@/href", "url": "/b"}]}}}}})
+        .to_string();
+        format!(
+            "WARC/1.0\r\nWARC-Type: metadata\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{said}\r\n\r\n",
+            said.len()
+        )
+    };
+    let nutch = |date: &str| {
+        format!(
+            "Recno:: 0\nURL:: http://a.example/\n\nCrawlDatum::\nVersion: 7\nStatus: 33 (fetch_success)\nFetch time: {date}\n\n\
+             ParseData::\nVersion: 5\nStatus: success(1,0)\nTitle: x\nOutlinks: 1\n  outlink: toUrl: http://a.example/b anchor: b\n\n"
+        )
+    };
+    let log = |began: &str| {
+        format!(
+            "2015-05-22T15:01:10.521Z 200 56 http://a.example/b L http://a.example/ text/html #002 {began} sha1:x - -\n"
+        )
+    };
+    for (format, text) in [
+        (
+            "records",
+            "{\"url\":\"http://a.example/\",\"time\":true,\"links\":[\"/b\"]}\n".to_owned(),
+        ),
+        (
+            "warc",
+            response("http://a.example/", "WARC-Date: 2008-10-29\u{e9}\n", "/b"),
+        ),
+        ("arc", arc("20081329000000")),
+        ("arc", arc("2008-13-29T04:21:46Z")),
+        ("wat", wat("May 1")),
+        ("nutch", nutch("Sat Jan 32 12:00:00 UTC 2026")),
+        (
+            "csv-links",
+            "20081330,http://a.example/,http://a.example/b,x\n".to_owned(),
+        ),
+        ("crawl-log", log("soon")),
+    ] {
+        lab.file("in", &text);
+        let store = format!("s{}", lab.names().len());
+        let done = lab
+            .run(&format!(
+                "ingest in --format {format} --store {store} --json"
+            ))
+            .exits(0)
+            .json();
+        assert_eq!(done["remarks"]["bad-time"]["count"], 1, "{format}: {done}");
+        assert_eq!(done["links"], 1, "{format}: {done}");
+        assert_eq!(done["pages"], 2, "{format}: {done}");
+    }
+}
