@@ -32,6 +32,8 @@ mod lazy;
 mod local;
 #[path = "cli/memory.rs"]
 mod memory;
+#[path = "cli/mounts.rs"]
+mod mounts;
 #[path = "cli/moved.rs"]
 mod moved;
 #[path = "cli/next.rs"]

@@ -32,6 +32,7 @@ mod fence;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod identity;
+mod inside;
 mod log;
 mod manifest;
 mod marks;
@@ -593,7 +594,7 @@ impl Archive for Store {
 fn is_store(disk: &dyn Disk, dir: &Path) -> Result<bool> {
     match disk.list(dir) {
         Ok(names) if names.iter().any(|name| name == "identity.json") => Ok(true),
-        Ok(names) if names.is_empty() => Ok(false),
+        Ok(names) if inside::is_free(disk, dir, &names) => Ok(false),
         Ok(names) if names.iter().any(|name| name == "store.redb") => {
             Err(Error::damaged(dir.join("identity.json"), "it is missing"))
         }
@@ -612,8 +613,8 @@ fn is_store(disk: &dyn Disk, dir: &Path) -> Result<bool> {
     }
 }
 
-/// Makes a store aside and renames it into place, so that a cut leaves a whole store or none; its
-/// lock. `None`: another process has made it meanwhile.
+/// Makes a store aside and renames it into place, so that a cut leaves a whole store or none; or [`inside`], where
+/// that cannot be. Its lock. `None`: another process has made it meanwhile.
 fn create(disk: &dyn Disk, dir: &Path, settings: &Settings) -> Result<Option<Box<dyn DiskFile>>> {
     // Without a slash at the end, which would put it inside.
     let dir = dir.components().collect::<PathBuf>();
@@ -626,10 +627,18 @@ fn create(disk: &dyn Disk, dir: &Path, settings: &Settings) -> Result<Option<Box
             dir.display()
         )));
     };
+    if inside::is_begun(disk, dir) {
+        return inside::create(disk, dir, settings);
+    }
     let mut aside = name.to_owned();
     aside.push(".unfinished");
     let aside = dir.with_file_name(aside);
-    make_dir(disk, &aside)?;
+    match make_dir(disk, &aside) {
+        Err(Error::Io { source, .. }) if inside::is_meant(disk, dir, &source) => {
+            return inside::create(disk, dir, settings);
+        }
+        made => made?,
+    }
     // The lock goes with the directory when that gets its name.
     let lock = take_lock(disk, &aside)?;
     if is_store(disk, dir)? {
@@ -639,7 +648,14 @@ fn create(disk: &dyn Disk, dir: &Path, settings: &Settings) -> Result<Option<Box
     fill(disk, &aside, settings, HashKey::random()?)?;
     let sync = |path: &Path| disk.sync_dir(path).map_err(Error::io(path, "sync"));
     sync(&aside)?;
-    disk.rename(&aside, dir).map_err(Error::io(dir, "create"))?;
+    match disk.rename(&aside, dir) {
+        Err(error) if inside::is_meant(disk, dir, &error) => {
+            drop(lock);
+            remove_unfinished(disk, &aside);
+            return inside::create(disk, dir, settings);
+        }
+        renamed => renamed.map_err(Error::io(dir, "create"))?,
+    }
     match dir.parent() {
         Some(parent) if parent.as_os_str().is_empty() => sync(Path::new("."))?,
         Some(parent) => sync(parent)?,
@@ -676,6 +692,17 @@ fn clear_unfinished(disk: &dyn Disk, aside: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Removes an unfinished store that is not needed, as far as it can.
+fn remove_unfinished(disk: &dyn Disk, aside: &Path) {
+    if clear_unfinished(disk, aside).is_ok() {
+        drop(disk.remove(&aside.join(LOCK)));
+        for dir in ["marks", rows::ROWS, SNAPSHOTS] {
+            drop(disk.remove_dir(&aside.join(dir)));
+        }
+        drop(disk.remove_dir(aside));
+    }
 }
 
 /// Fills a directory with an empty store, all but its lock.

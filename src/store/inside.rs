@@ -1,0 +1,94 @@
+//! A store made inside a directory that cannot be replaced: a mount point, or one in a folder that is not ours.
+//!
+//! Elsewhere a store is made aside and renamed into place, so that a cut leaves a whole store or none. Here its pieces
+//! are made in a folder [`UNFINISHED`] inside and moved out of it. `identity.json` is the last to come: without it, and
+//! with that folder's own, there is no store yet, and it is made again.
+
+use std::io;
+use std::path::Path;
+
+use super::{
+    HashKey, LOCK, SNAPSHOTS, Settings, clear_unfinished, fill, is_store, make_dir, rows, take_lock,
+};
+use crate::disk::{Disk, DiskFile, read_whole, write_whole};
+use crate::{Error, Result};
+
+/// Where the pieces are made.
+const UNFINISHED: &str = "unfinished";
+/// What makes a directory a store.
+const IDENTITY: &str = "identity.json";
+/// What a directory may hold besides: the first is in the root of many file systems.
+const IGNORED: [&str; 3] = ["lost+found", LOCK, UNFINISHED];
+
+/// Whether a directory that holds these names is as good as empty.
+pub(super) fn is_free(disk: &dyn Disk, dir: &Path, names: &[String]) -> bool {
+    names.iter().all(|name| IGNORED.contains(&&**name)) || is_begun(disk, dir)
+}
+
+/// Whether a store was begun inside, and not finished.
+pub(super) fn is_begun(disk: &dyn Disk, dir: &Path) -> bool {
+    disk.read(&dir.join(UNFINISHED).join(IDENTITY)).is_ok()
+        && disk.read(&dir.join(IDENTITY)).is_err()
+}
+
+/// Whether an error in putting a store in the place of the directory `dir` means that it is to be made inside.
+pub(super) fn is_meant(disk: &dyn Disk, dir: &Path, error: &io::Error) -> bool {
+    use io::ErrorKind::*;
+    let kinds = [
+        ResourceBusy,
+        CrossesDevices,
+        DirectoryNotEmpty,
+        PermissionDenied,
+        ReadOnlyFilesystem,
+    ];
+    kinds.contains(&error.kind()) && disk.list(dir).is_ok()
+}
+
+/// Makes the store; its lock. `None`: another process has made it meanwhile.
+pub(super) fn create(
+    disk: &dyn Disk,
+    dir: &Path,
+    settings: &Settings,
+) -> Result<Option<Box<dyn DiskFile>>> {
+    let aside = dir.join(UNFINISHED);
+    let sync = |path: &Path| disk.sync_dir(path).map_err(Error::io(path, "sync"));
+    make_dir(disk, &aside)?;
+    sync(dir)?;
+    // Empty, it may go whatever comes: it says nothing.
+    let tidy = || drop(disk.remove_dir(&aside));
+    let lock = take_lock(disk, dir).inspect_err(|_| tidy())?;
+    if is_store(disk, dir)? {
+        tidy();
+        return Ok(None);
+    }
+    clear(disk, dir)?;
+    clear_unfinished(disk, &aside)?;
+    fill(disk, &aside, settings, HashKey::random()?)?;
+    sync(&aside)?;
+    let names = disk.list(&aside).map_err(Error::io(&aside, "list"))?;
+    for name in names.iter().filter(|name| *name != IDENTITY) {
+        let to = dir.join(name);
+        let moved = disk.rename(&aside.join(name), &to);
+        moved.map_err(Error::io(&to, "create"))?;
+    }
+    sync(&aside)?;
+    sync(dir)?;
+    let (from, to) = (aside.join(IDENTITY), dir.join(IDENTITY));
+    let identity = read_whole(disk, &from).map_err(Error::io(&from, "read"))?;
+    write_whole(disk, &to, &identity).map_err(Error::io(&to, "create"))?;
+    drop(disk.remove(&from));
+    tidy();
+    Ok(Some(lock))
+}
+
+/// Removes the files that were moved out when the making was cut off. Folders are empty then, and replaced.
+fn clear(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    let folders = ["marks", rows::ROWS, SNAPSHOTS];
+    for name in disk.list(dir).map_err(Error::io(dir, "list"))? {
+        if !IGNORED.contains(&&*name) && !folders.contains(&&*name) {
+            let path = dir.join(name);
+            disk.remove(&path).map_err(Error::io(&path, "remove"))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! Directories that are not ours to replace: mount points, and what is read-only.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::{Lab, crawl};
+
+/// A file system in memory, unmounted when dropped. `None`: it takes root, or a kernel that lets us.
+struct Mounted(std::path::PathBuf);
+
+impl Mounted {
+    fn at(dir: &Path) -> Option<Mounted> {
+        std::fs::create_dir(dir).unwrap();
+        let mount = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=64m", "tmpfs"])
+            .arg(dir)
+            .output();
+        match mount {
+            Ok(done) if done.status.success() => Some(Mounted(dir.into())),
+            _ => {
+                eprintln!("SKIPPED: mounting takes root");
+                None
+            }
+        }
+    }
+
+    fn make_read_only(&self) {
+        let mount = Command::new("mount")
+            .args(["-o", "remount,ro"])
+            .arg(&self.0)
+            .status();
+        assert!(mount.unwrap().success());
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+/// It was refused, since a store is made aside and renamed, which cannot be done to a mount point; and the folder beside
+/// stayed. It is made inside now.
+#[test]
+fn a_mount_point_can_be_a_store() {
+    let lab = Lab::new();
+    lab.file("in.jsonl", crawl(81, 200).concat());
+    lab.run("ingest in.jsonl --store plain").exits(0);
+    let Some(_mounted) = Mounted::at(&lab.path("m")) else {
+        return;
+    };
+    // As file systems have it at their root.
+    std::fs::create_dir(lab.path("m/lost+found")).unwrap();
+    lab.run("ingest in.jsonl --store m").exits(0);
+    assert!(lab.snapshot("m") == lab.snapshot("plain"));
+    assert_eq!(lab.names(), ["in.jsonl", "m", "plain"]);
+    assert!(!lab.path("m/unfinished").exists());
+    lab.run("verify --deep --store m").exits(0);
+    lab.run("ingest in.jsonl --store m")
+        .exits(0)
+        .says(&["nothing to do"]);
+    // What holds anything else is none.
+    let Some(_other) = Mounted::at(&lab.path("o")) else {
+        return;
+    };
+    std::fs::write(lab.path("o/mine"), "").unwrap();
+    lab.run("ingest in.jsonl --store o")
+        .exits(2)
+        .says(&["neither a store nor an empty directory"]);
+    assert_eq!(lab.names(), ["in.jsonl", "m", "o", "plain"]);
+}
+
+/// Cut off while the pieces are moved out, it is made again; once `identity.json` is there, it is a store, and without
+/// it a damaged one.
+#[test]
+fn a_store_begun_inside_is_made_again() {
+    let lab = Lab::new();
+    lab.file("in.jsonl", crawl(82, 100).concat());
+    lab.run("ingest in.jsonl --store plain").exits(0);
+    lab.file("empty.jsonl", "\n");
+    lab.run("ingest empty.jsonl --format records --store whole")
+        .exits(3);
+    let pieces = ["cash", "fingerprints", "store.redb", "urls"];
+    for moved in 0..=pieces.len() {
+        let dir = lab.path(&format!("s{moved}"));
+        std::fs::create_dir_all(dir.join("unfinished/rows")).unwrap();
+        std::fs::create_dir_all(dir.join("marks")).unwrap();
+        std::fs::write(dir.join("lock"), "").unwrap();
+        let whole = lab.path("whole");
+        std::fs::copy(
+            whole.join("identity.json"),
+            dir.join("unfinished/identity.json"),
+        )
+        .unwrap();
+        for (at, piece) in pieces.iter().enumerate() {
+            let to = if at < moved {
+                dir.clone()
+            } else {
+                dir.join("unfinished")
+            };
+            std::fs::copy(whole.join(piece), to.join(piece)).unwrap();
+        }
+        lab.run(&format!("ingest in.jsonl --store s{moved}"))
+            .exits(0);
+        assert!(
+            lab.snapshot(&format!("s{moved}")) == lab.snapshot("plain"),
+            "{moved}"
+        );
+        lab.run(&format!("verify --deep --store s{moved}")).exits(0);
+    }
+    // An empty folder of that name says nothing: what lost its identity is damaged, and left as it is.
+    std::fs::create_dir(lab.path("plain/unfinished")).unwrap();
+    std::fs::remove_file(lab.path("plain/identity.json")).unwrap();
+    lab.run("ingest in.jsonl --store plain").exits(5);
+    assert!(lab.path("plain/store.redb").exists());
+}
+
+/// Whoever reads needs to write nothing.
+#[test]
+fn a_read_only_store_is_read() {
+    let lab = Lab::new();
+    lab.file("in.jsonl", crawl(83, 200).concat());
+    let Some(mounted) = Mounted::at(&lab.path("m")) else {
+        return;
+    };
+    lab.run("ingest in.jsonl --store m/s --snapshot-every 90")
+        .exits(0);
+    mounted.make_read_only();
+    for line in [
+        "stat",
+        "top",
+        "rank http://h0.example/p0",
+        "export --to tsv",
+        "verify",
+        "verify --deep",
+        "snapshots",
+        "next",
+        "links http://h0.example/p0",
+        "links --in http://h0.example/p0",
+        "pagerank",
+    ] {
+        lab.run(&format!("{line} --store m/s")).exits(0);
+    }
+    for line in [
+        "settle --until 1e-9 --store m/s",
+        "ingest in.jsonl --store m/s",
+        "ingest in.jsonl --store m/new",
+    ] {
+        lab.run(line).exits(7).says(&["Read-only file system"]);
+    }
+}
