@@ -10,7 +10,7 @@ use crate::memory::check_room;
 use crate::pipeline::REPLAY;
 use crate::snapshot::{Columns, Info, Latest, Snapshot};
 use crate::store::rows::{ROWS, number_of};
-use crate::store::{Disk, SNAPSHOTS, View, identity_of, open_view_to, verify_spool};
+use crate::store::{Disk, NEXT_IDENTITY, SNAPSHOTS, View, identity_of, open_view_to, verify_spool};
 use crate::{Error, Result};
 
 pub use crate::store::{Depth, Report};
@@ -198,7 +198,15 @@ impl Checked {
 
     fn list(&mut self, disk: &dyn Disk, dir: &Path) {
         let own = |name: &str| {
-            const OTHERS: [&str; 6] = ["lock", "marks", REPLAY, ROWS, SNAPSHOTS, "spool"];
+            const OTHERS: [&str; 7] = [
+                "lock",
+                "marks",
+                NEXT_IDENTITY,
+                REPLAY,
+                ROWS,
+                SNAPSHOTS,
+                "spool",
+            ];
             OTHERS.contains(&name) || crate::store::PARTS.iter().any(|part| part.name == name)
         };
         let number = |name: &str| name.parse::<u64>().is_ok();

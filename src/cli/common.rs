@@ -1,8 +1,9 @@
 //! What subcommands share: exit codes, output, the store option, small formats.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -147,8 +148,27 @@ impl VerifyArgs {
 #[derive(clap::Args)]
 pub struct StoreArg {
     /// The store's directory [default: the environment variable CASHRANK_STORE].
-    #[arg(long, value_name = "DIR", env = "CASHRANK_STORE", hide_env = true)]
+    #[arg(long, value_name = "DIR", env = STORE, hide_env = true)]
     pub store: PathBuf,
+}
+
+/// What names a store where no option does.
+pub const STORE: &str = "CASHRANK_STORE";
+
+/// The store of commands that read inputs or, in their place, a store: the one named, or that of the environment;
+/// `None`: the inputs.
+pub fn store_unless(inputs: &[OsString], store: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
+    if !inputs.is_empty() {
+        return Ok(None);
+    }
+    let named = store.map(PathBuf::from);
+    let store = named.or_else(|| std::env::var_os(STORE).map(PathBuf::from));
+    match store {
+        Some(store) => Ok(Some(store)),
+        None => anyhow::bail!(
+            "nothing to read: name inputs, or a store (--store, or {STORE} in the environment)"
+        ),
+    }
 }
 
 /// The budget of commands that hold something of each page.

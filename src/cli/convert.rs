@@ -78,7 +78,7 @@ pub struct Args {
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let job = self.job()?;
-        let output = Output::of(Some(&self.output))?;
+        let output = Output::open(Some(&self.output), self.force)?;
         self.check(&job, &output)?;
         stop_on_signal(&job.stop)?;
         tell_keyboard(&job.inputs);
@@ -152,10 +152,6 @@ impl Args {
                 "--json and the archive would both go to standard output: name a file with -o"
             );
         }
-        if output.exists() && !self.force {
-            let path = self.output.display();
-            anyhow::bail!("{path}: is there already; --force replaces it");
-        }
         Ok(())
     }
 }
@@ -176,7 +172,7 @@ fn summary(done: &Converted, seconds: f64, talk: &Talk) {
     } = done.written;
     tell_counts(&done.counters, &Counters::default(), names, seconds, talk);
     talk.log.tell(&format!(
-        "{} bytes in {} blocks: {:.3} a link as read ({} of names, {} of records and links)",
+        "{} bytes in {} blocks: {:.3} bytes a link ({} of names, {} of records and links)",
         thousands(bytes),
         thousands(blocks),
         bytes as f64 / (links as f64).max(1.0),

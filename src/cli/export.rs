@@ -1,14 +1,13 @@
 //! `cashrank export`: the whole ranking as a file.
 
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
 
 use cashrank::Error;
 use cashrank::memory::{ALLOCATION, LOOK_EVERY, check_room};
 use cashrank::snapshot::export::{Format, RankedPage, export};
 
-use super::common::{Exit, MemoryArg, StoreArg, counted, one_of, parsed};
-use super::output::{Output, to_file};
+use super::common::{Exit, MemoryArg, StoreArg, counted, one_of, parsed, print_json};
+use super::output::{Output, SummedOutputArgs};
 use super::snapshots::SnapshotArg;
 use crate::cli::common::say;
 
@@ -26,9 +25,8 @@ pub struct Args {
     /// The format to write.
     #[arg(long, value_name = "FORMAT", value_parser = export_formats())]
     to: Format,
-    /// The file; `-` or none: standard output.
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    output: SummedOutputArgs,
     /// The order of the pages: id (in which they first appeared) or rank, which holds all URLs in memory.
     #[arg(long, value_name = "ORDER", default_value = "id", value_parser = ["id", "rank"])]
     sort: String,
@@ -42,8 +40,8 @@ pub(super) fn export_formats() -> impl clap::builder::TypedValueParser<Value = F
 }
 
 /// Refuses what no screen can show.
-pub(super) fn refuse_terminal(to: Format, output: Option<&Path>) -> anyhow::Result<()> {
-    if to == Format::Parquet && Output::of(output)?.is_terminal() {
+pub(super) fn refuse_terminal(to: Format, output: &Output) -> anyhow::Result<()> {
+    if to == Format::Parquet && output.is_terminal() {
         anyhow::bail!("parquet is not for a terminal: name a file with -o, or choose --to tsv");
     }
     Ok(())
@@ -51,9 +49,10 @@ pub(super) fn refuse_terminal(to: Format, output: Option<&Path>) -> anyhow::Resu
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
-        refuse_terminal(self.to, self.output.as_deref())?;
+        let output = self.output.open()?;
+        refuse_terminal(self.to, &output)?;
         let snapshot = self.snapshot.open(&self.store.store)?;
-        let path = self.output.as_deref().unwrap_or(Path::new("-"));
+        let path = self.output.file.name();
         let rows = snapshot.pages().zip(snapshot.names()).map(|(page, name)| {
             let page = page?;
             Ok(RankedPage {
@@ -66,7 +65,7 @@ impl Args {
             })
         });
         let mut count = 0;
-        to_file(self.output.as_deref(), |out| {
+        output.put(|out| {
             count = if self.sort == "rank" {
                 let rows = self.sorted(snapshot.info().pages, rows)?;
                 export(self.to, out, path, rows.into_iter().map(Ok))?
@@ -75,7 +74,11 @@ impl Args {
             };
             Ok(())
         })?;
-        if self.output.is_some() {
+        if self.output.json {
+            let path = snapshot.path().display().to_string();
+            return print_json(&serde_json::json!({"pages": count, "snapshot": path}));
+        }
+        if output != Output::Standard {
             say!("{}: {}", path.display(), counted(count, "page", "pages"));
         }
         Ok(Exit::Done)

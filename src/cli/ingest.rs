@@ -24,7 +24,7 @@ use cashrank::store::{RealDisk, Settings, SpoolOptions, Unverified, fixed_settin
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::common::{
-    Exit, VerifyArgs, about, accuracy, bytes, counted, one_of, parsed, positive, self_links,
+    Exit, STORE, VerifyArgs, about, accuracy, bytes, counted, one_of, parsed, positive, self_links,
     some_bytes, stop_on_signal, tell_keyboard, thousands, threads,
 };
 use super::log::{Log, TalkArgs};
@@ -58,7 +58,7 @@ pub struct Args {
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
     /// The store's directory; created if it does not exist [default: the environment variable CASHRANK_STORE].
-    #[arg(long, value_name = "DIR", env = "CASHRANK_STORE", hide_env = true)]
+    #[arg(long, value_name = "DIR", env = STORE, hide_env = true)]
     store: PathBuf,
     /// The format of the inputs (see formats/). auto recognises it from the content.
     #[arg(long, default_value = "auto", value_parser = formats())]

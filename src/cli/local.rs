@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use cashrank::engine::PageId;
@@ -15,9 +15,11 @@ use cashrank::source::InputName;
 use cashrank::store::RealDisk;
 use cashrank::{Error, Limits};
 
-use super::common::{self, Exit, MemoryArg, one_of, parsed, positive, print, print_json, say};
+use super::common::{
+    self, Exit, MemoryArg, one_of, parsed, positive, print, print_json, say, store_unless,
+};
 use super::ingest::{FormatArg, formats};
-use super::output::to_file;
+use super::output::Output;
 use super::rank::canonical;
 use super::rules::RulesArgs;
 
@@ -41,9 +43,10 @@ Without -n the domain's pages are printed with their estimated ranks:
   certified   the part of it that is certain, whatever the pages not fetched are like")]
 pub struct Args {
     /// Files with a crawl of the domain, and of pages outside so far, instead of a store.
-    #[arg(value_name = "INPUT", required_unless_present = "store")]
+    #[arg(value_name = "INPUT")]
     inputs: Vec<OsString>,
-    /// A store that keeps links (`ingest --keep-rows`).
+    /// A store that keeps links (`ingest --keep-rows`) [default, without inputs: the environment variable
+    /// CASHRANK_STORE].
     #[arg(long, value_name = "DIR", conflicts_with = "inputs")]
     store: Option<PathBuf>,
     /// The format of the inputs (see formats/). auto recognises it from the content.
@@ -69,6 +72,9 @@ pub struct Args {
     /// certified.
     #[arg(long, value_name = "FILE")]
     ranks: Option<PathBuf>,
+    /// Replace that file if it exists.
+    #[arg(long, requires = "ranks")]
+    force: bool,
     /// Work with a crawler: write the pages to fetch to standard output, with an empty line after each round, and read
     /// its records from standard input. The next round follows when all pages of the last one came or failed.
     #[arg(long, requires = "n", requires = "inputs", conflicts_with = "json")]
@@ -203,6 +209,9 @@ struct Local {
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
+        let ranks = self.ranks.as_deref();
+        let ranks = ranks.map(|path| Output::open(Some(path), self.force));
+        let ranks = ranks.transpose()?;
         let domain = Domain::new(&self.domain)?;
         let options = self.options();
         options.check()?;
@@ -212,7 +221,7 @@ impl Args {
         let unfetched = members.len() - known.domain();
         let mut search = Search::new(known, options)?;
         if self.live {
-            return self.live(crawl, search);
+            return self.live(crawl, search, ranks.as_ref());
         }
         let asked = match self.n {
             Some(n) => search.next(usize::try_from(n).unwrap_or(usize::MAX)),
@@ -224,11 +233,11 @@ impl Args {
             return self.object(&crawl, &search, &estimate, unfetched, &asked, &pages);
         }
         tell(&search, &estimate, unfetched);
-        if let Some(path) = &self.ranks {
-            write_ranks(path, &pages)?;
+        if let Some(ranks) = &ranks {
+            write_ranks(ranks, &pages)?;
         }
         match self.n {
-            None if self.ranks.is_none() => write_ranks(Path::new("-"), &pages)?,
+            None if ranks.is_none() => write_ranks(&Output::Standard, &pages)?,
             None => {}
             Some(n) => {
                 tell_few(n, asked.len());
@@ -251,8 +260,8 @@ impl Args {
     }
 
     fn crawl(&self) -> anyhow::Result<Crawl> {
-        if let Some(store) = &self.store {
-            return Ok(Crawl::Store(Box::new(Snapshot::latest(&RealDisk, store)?)));
+        if let Some(store) = store_unless(&self.inputs, self.store.as_deref())? {
+            return Ok(Crawl::Store(Box::new(Snapshot::latest(&RealDisk, &store)?)));
         }
         let limits = Limits {
             memory: self.memory.budget(),
@@ -310,7 +319,12 @@ impl Args {
     }
 
     /// Names pages round by round, and reads what the crawler found.
-    fn live(&self, crawl: Crawl, mut search: Search) -> anyhow::Result<Exit> {
+    fn live(
+        &self,
+        crawl: Crawl,
+        mut search: Search,
+        ranks: Option<&Output>,
+    ) -> anyhow::Result<Exit> {
         let Crawl::Files(mut crawled) = crawl else {
             bail!("--live works with files, not with a store");
         };
@@ -367,8 +381,8 @@ impl Args {
         let estimate = search.estimate();
         tell(&search, &estimate, 0);
         let pages = locals(&crawl, &search, &estimate)?;
-        if let Some(path) = &self.ranks {
-            write_ranks(path, &pages)?;
+        if let Some(ranks) = ranks {
+            write_ranks(ranks, &pages)?;
         }
         self.exit(&crawl)
     }
@@ -416,8 +430,8 @@ fn locals(crawl: &Crawl, search: &Search, estimate: &Estimate) -> anyhow::Result
     Ok(pages)
 }
 
-fn write_ranks(path: &Path, pages: &[Local]) -> anyhow::Result<()> {
-    to_file(Some(path), |out| {
+fn write_ranks(ranks: &Output, pages: &[Local]) -> anyhow::Result<()> {
+    ranks.put(|out| {
         writeln!(out, "url\timportance\trank\toutside\tcertified")?;
         for page in pages {
             writeln!(

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap_mangen::Man;
 
 use super::common::Exit;
-use super::output::to_file;
+use super::output::Output;
 
 /// Write man pages into a folder: cashrank.1, and one for each command.
 #[derive(clap::Args)]
@@ -40,6 +40,6 @@ impl Args {
         let name: &'static str = String::leak(name.to_owned());
         let man = Man::new(command.clone().name(name).display_name(name));
         let path = self.dir.join(format!("{name}.1"));
-        to_file(Some(&path), |mut out| Ok(man.render(&mut out)?))
+        Output::of(Some(&path))?.put(|mut out| Ok(man.render(&mut out)?))
     }
 }

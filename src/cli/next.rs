@@ -1,13 +1,11 @@
 //! `cashrank next`: the pages to crawl next.
 
-use std::path::PathBuf;
-
 use cashrank::rules::Scope;
 use cashrank::schedule::{Choice, NextOptions, STRATEGIES, Taker, Which, next};
 use cashrank::store::RealDisk;
 
 use super::common::{Exit, StoreArg, parsed, positive, thousands};
-use super::output::to_file;
+use super::output::OutputArgs;
 use crate::cli::common::say;
 
 /// Name the pages to crawl next, best first.
@@ -63,9 +61,8 @@ pub struct Args {
     /// The same as --to jsonl.
     #[arg(long, conflicts_with = "to")]
     json: bool,
-    /// The file; `-` or none: standard output.
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 impl Args {
@@ -73,13 +70,18 @@ impl Args {
         if self.strategy == "list" {
             return list();
         }
+        let output = self.output.open()?;
         let options = self.options()?;
         let pages = next(&RealDisk, &self.store.store, &options)?;
         let to = if self.json { Taker::Jsonl } else { self.to };
-        to_file(self.output.as_deref(), |out| Ok(to.write(&pages, out)?))?;
+        output.put(|out| Ok(to.write(&pages, out)?))?;
         let found = pages.len() as u64;
         if found < self.count {
-            say!("{} pages: there are no more", thousands(found));
+            say!(
+                "{} of {} pages: no more are known that are to be named",
+                thousands(found),
+                thousands(self.count)
+            );
         }
         Ok(Exit::Done)
     }

@@ -1,12 +1,12 @@
 //! `cashrank order`: the records of archives in the order of their fetches.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use cashrank::Limits;
 use cashrank::order::{Order, Ordered};
 
-use super::common::{Exit, MemoryArg, thousands};
-use super::output::to_file;
+use super::common::{Exit, MemoryArg, print_json, thousands};
+use super::output::SummedOutputArgs;
 use crate::cli::common::say;
 
 /// Put the records of WARC files into the order of their fetches, by a CDXJ index.
@@ -26,26 +26,29 @@ pub struct Args {
     /// The files that the index names. Their folders do not matter.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// The ordered file; `-` or none: standard output. It gets its name when it is complete.
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    output: SummedOutputArgs,
     #[command(flatten)]
     memory: MemoryArg,
 }
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
+        let output = self.output.open()?;
         let limits = Limits {
             memory: self.memory.budget(),
             ..Limits::default()
         };
         let order = Order::read(&self.index, self.files, &limits)?;
-        let path = self.output.as_deref().unwrap_or(Path::new("-"));
         let mut done = Ordered::default();
-        to_file(self.output.as_deref(), |out| {
-            done = order.write(out, path)?;
+        output.put(|out| {
+            done = order.write(out, self.output.file.name())?;
             Ok(())
         })?;
+        if self.output.json {
+            let Ordered { captures, bytes } = done;
+            return print_json(&serde_json::json!({"captures": captures, "bytes": bytes}));
+        }
         say!(
             "{} captures, {} bytes",
             thousands(done.captures),

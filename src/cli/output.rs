@@ -6,7 +6,8 @@
 //! | a symbolic link | the same to the file it leads to, which is made if there is none; the link stays |
 //! | anything else: a device, a FIFO, a descriptor (`/dev/fd/3`) | it is written into, straight |
 //!
-//! `-` and `/dev/stdout` are standard output.
+//! `-` and `/dev/stdout` are standard output. A regular file that holds something is replaced only with `--force`: it may be
+//! the crawl itself. What no command names but for its own use (`ingest --ack`, the pages of `man`) is replaced without.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -39,7 +40,64 @@ pub enum Keep {
     No,
 }
 
+/// `-o FILE` of commands whose result is data: where it goes, and whether what is there may go.
+#[derive(clap::Args)]
+pub struct OutputArgs {
+    /// The file; `-` or none: standard output. It gets its name when it is complete.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace the file if it exists.
+    #[arg(long, requires = "output")]
+    force: bool,
+}
+
+/// The same, with a summary for programs.
+#[derive(clap::Args)]
+pub struct SummedOutputArgs {
+    #[command(flatten)]
+    pub file: OutputArgs,
+    /// Print the summary as one line of JSON on standard output; the result goes to the file.
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl OutputArgs {
+    /// Where the result goes; refused if it would replace something unasked.
+    pub fn open(&self) -> anyhow::Result<Output> {
+        Output::open(self.output.as_deref(), self.force)
+    }
+
+    /// Its name, as messages have it.
+    pub fn name(&self) -> &Path {
+        self.output.as_deref().unwrap_or(Path::new("-"))
+    }
+}
+
+impl SummedOutputArgs {
+    /// As [`OutputArgs::open`]; refused, too, if result and summary would run together.
+    pub fn open(&self) -> anyhow::Result<Output> {
+        let output = self.file.open()?;
+        anyhow::ensure!(
+            !self.json || output != Output::Standard,
+            "--json and the result would both go to standard output: name a file with -o"
+        );
+        Ok(output)
+    }
+}
+
 impl Output {
+    /// As [`Output::of`]; refused if there is a file already, and not all of `force` or nothing to lose.
+    pub fn open(path: Option<&Path>, force: bool) -> anyhow::Result<Output> {
+        let output = Output::of(path)?;
+        if let (Output::File(file), false) = (&output, force)
+            && fs::metadata(file).is_ok_and(|found| found.len() > 0)
+        {
+            let path = path.unwrap_or(file).display();
+            anyhow::bail!("{path}: is there already; --force replaces it");
+        }
+        Ok(output)
+    }
+
     /// What `path` leads to; `None`: standard output.
     pub fn of(path: Option<&Path>) -> Result<Output, Error> {
         let Some(path) = path.filter(|path| !is_standard(path)) else {
@@ -87,9 +145,12 @@ impl Output {
         }
     }
 
-    /// Whether there is a regular file already.
-    pub fn exists(&self) -> bool {
-        matches!(self, Output::File(path) if path.exists())
+    /// Writes the whole result.
+    pub fn put(
+        &self,
+        write: impl FnOnce(&mut (dyn Write + Send)) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        self.write(|out| Ok((write(out)?, Keep::Yes)))
     }
 
     /// Runs `write` on it; what it returns says what becomes of a regular file.
@@ -114,14 +175,6 @@ impl Output {
             Output::File(path) => aside(path, write),
         }
     }
-}
-
-/// Runs `write` on what `path` leads to, which is replaced whole.
-pub fn to_file(
-    path: Option<&Path>,
-    write: impl FnOnce(&mut (dyn Write + Send)) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    Output::of(path)?.write(|out| Ok((write(out)?, Keep::Yes)))
 }
 
 /// Opens what is no regular file for writing into it; a FIFO waits for its reader.
@@ -213,7 +266,10 @@ mod tests {
     use super::*;
 
     fn put(path: &Path, text: &str) {
-        to_file(Some(path), |out| Ok(out.write_all(text.as_bytes())?)).unwrap();
+        let output = Output::of(Some(path)).unwrap();
+        output
+            .put(|out| Ok(out.write_all(text.as_bytes())?))
+            .unwrap();
     }
 
     #[test]
@@ -250,7 +306,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         fs::write(&path, "old").unwrap();
-        let failed = to_file(Some(&path), |out| {
+        let failed = Output::of(Some(&path)).unwrap().put(|out| {
             out.write_all(b"half")?;
             anyhow::bail!("no more")
         });
@@ -272,6 +328,30 @@ mod tests {
         let null = Path::new("/dev/null");
         let found = Output::of(Some(null)).unwrap();
         assert_eq!(found, Output::Stream(null.into()));
-        assert!(!found.is_terminal() && !found.exists());
+        assert!(!found.is_terminal());
+    }
+
+    #[test]
+    fn what_holds_something_is_replaced_only_when_asked() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::write(path("empty"), "").unwrap();
+        fs::write(path("file"), "old").unwrap();
+        symlink("file", path("link")).unwrap();
+        symlink("none", path("dangling")).unwrap();
+        for free in ["empty", "none", "dangling", "/dev/null"] {
+            Output::open(Some(&path(free)), false).unwrap();
+        }
+        Output::open(None, false).unwrap();
+        for kept in ["file", "link"] {
+            let refused = Output::open(Some(&path(kept)), false)
+                .unwrap_err()
+                .to_string();
+            assert!(
+                refused.contains(kept) && refused.contains("--force"),
+                "{refused}"
+            );
+            Output::open(Some(&path(kept)), true).unwrap();
+        }
     }
 }

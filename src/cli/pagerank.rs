@@ -13,10 +13,12 @@ use cashrank::snapshot::export::{Format as ExportFormat, RankedPage, export};
 use cashrank::source::InputName;
 use cashrank::store::RealDisk;
 
-use super::common::{Exit, MemoryArg, parsed, self_links, tell_keyboard, thousands};
+use super::common::{
+    Exit, MemoryArg, parsed, print_json, self_links, store_unless, tell_keyboard, thousands,
+};
 use super::export::{export_formats, refuse_terminal};
 use super::ingest::{FormatArg, formats};
-use super::output::to_file;
+use super::output::{Output, SummedOutputArgs};
 use super::rules::RulesArgs;
 use crate::cli::common::say;
 
@@ -35,9 +37,10 @@ first appeared.
 With --store no input is read. The links are those of the current snapshot, also while an ingest is running.")]
 pub struct Args {
     /// Files, or `-` for standard input.
-    #[arg(value_name = "INPUT", required_unless_present = "store")]
+    #[arg(value_name = "INPUT")]
     inputs: Vec<OsString>,
-    /// Use the links that this store keeps, instead of inputs, and its damping unless one is given.
+    /// Use the links that this store keeps, instead of inputs, and its damping unless one is given [default, without
+    /// inputs: the environment variable CASHRANK_STORE].
     #[arg(long, value_name = "DIR", conflicts_with_all = ["inputs", "follow"])]
     store: Option<PathBuf>,
     /// The format of the inputs (see formats/). auto recognises it from the content.
@@ -62,9 +65,8 @@ pub struct Args {
     /// The format to write.
     #[arg(long, value_name = "FORMAT", default_value = "tsv", value_parser = export_formats())]
     to: ExportFormat,
-    /// The file; `-` or none: standard output.
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    output: SummedOutputArgs,
     #[command(flatten)]
     memory: MemoryArg,
     #[command(flatten)]
@@ -73,14 +75,15 @@ pub struct Args {
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
-        refuse_terminal(self.to, self.output.as_deref())?;
-        match &self.store {
-            Some(store) => self.of_store(store),
-            None => self.of_inputs(),
+        let output = self.output.open()?;
+        refuse_terminal(self.to, &output)?;
+        match store_unless(&self.inputs, self.store.as_deref())? {
+            Some(store) => self.of_store(&store, &output),
+            None => self.of_inputs(&output),
         }
     }
 
-    fn of_inputs(&self) -> anyhow::Result<Exit> {
+    fn of_inputs(&self, output: &Output) -> anyhow::Result<Exit> {
         let format = self.format.0;
         let inputs: Vec<InputName> = self.inputs.iter().map(|i| InputName::parse(i)).collect();
         tell_keyboard(&inputs);
@@ -109,8 +112,17 @@ impl Args {
                 last_fetch: page.last_fetch,
             })
         });
-        self.export(rows)?;
-        tell(&loaded.graph, &result);
+        self.export(output, rows)?;
+        if self.output.json {
+            print_json(&summary(
+                &loaded.graph,
+                &result,
+                loaded.skipped,
+                loaded.ungrouped,
+            ))?;
+        } else {
+            tell(&loaded.graph, &result);
+        }
         if let Some(caveat) = loaded.caveat {
             say!("{caveat}");
         }
@@ -135,7 +147,7 @@ impl Args {
         Ok(Exit::Done)
     }
 
-    fn of_store(&self, store: &Path) -> anyhow::Result<Exit> {
+    fn of_store(&self, store: &Path, output: &Output) -> anyhow::Result<Exit> {
         let snapshot = Snapshot::latest(&RealDisk, store)?;
         let config = &snapshot.info().settings.config;
         let weighted = !config.follow.is_default();
@@ -154,7 +166,10 @@ impl Args {
                 last_fetch: page.last_fetch,
             })
         });
-        self.export(rows)?;
+        self.export(output, rows)?;
+        if self.output.json {
+            return print_json(&summary(&graph, &result, 0, 0));
+        }
         tell(&graph, &result);
         Ok(Exit::Done)
     }
@@ -169,11 +184,11 @@ impl Args {
 
     fn export<'a>(
         &self,
+        output: &Output,
         rows: impl Iterator<Item = cashrank::Result<RankedPage<'a>>>,
     ) -> anyhow::Result<()> {
-        let path = self.output.as_deref().unwrap_or(Path::new("-"));
-        to_file(self.output.as_deref(), |out| {
-            export(self.to, out, path, rows)?;
+        output.put(|out| {
+            export(self.to, out, self.output.file.name(), rows)?;
             Ok(())
         })
     }
@@ -192,4 +207,16 @@ fn tell(graph: &Graph, result: &PageRank) {
             " (the residual asked for is below what 64-bit numbers resolve)"
         }
     );
+}
+
+fn summary(graph: &Graph, result: &PageRank, skipped: u64, ungrouped: u64) -> serde_json::Value {
+    serde_json::json!({
+        "pages": graph.nodes(),
+        "links": graph.links(),
+        "iterations": result.iterations,
+        "bound": result.bound,
+        "converged": result.converged,
+        "skipped": skipped,
+        "ungrouped": ungrouped,
+    })
 }

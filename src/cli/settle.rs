@@ -61,8 +61,7 @@ pub(super) fn bound(text: &str) -> Result<f64, String> {
 /// How far a settling is, in a line.
 pub(super) fn standing(progress: &Progress) -> String {
     format!(
-        "settling: {} sweeps, {:.2} x all links, {}",
-        progress.sweeps,
+        "settling: each link followed {:.1} times, {}",
         progress.links_touched as f64 / progress.links.max(1) as f64,
         accuracy(progress.bound)
     )
@@ -143,10 +142,9 @@ impl Args {
 fn tell(info: &Info, path: &Path, seconds: f64) {
     if let Some(effort) = info.window.settled {
         say!(
-            "settled in {} sweeps and {seconds:.1} s, {:.2} x all {} links",
-            effort.sweeps,
-            effort.links_touched as f64 / effort.links.max(1) as f64,
-            thousands(effort.links)
+            "settled in {seconds:.1} s: {} links, each followed {:.1} times",
+            thousands(effort.links),
+            effort.links_touched as f64 / effort.links.max(1) as f64
         );
         if !effort.reached {
             say!(

@@ -185,9 +185,8 @@ fn write_plain(out: &mut dyn Write, checked: &Checked) -> anyhow::Result<()> {
 fn write_report(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> {
     write!(
         out,
-        "checkpoint  sound: {} pages in {} cash chunks, no importance lost or made; {} fingerprints, {} marks",
+        "checkpoint  sound: {} pages, no importance lost or made; {} fingerprints, {} earlier states to read windows from",
         thousands(report.pages),
-        thousands(report.cash_chunks),
         thousands(report.fingerprints),
         thousands(report.marks)
     )?;
@@ -204,7 +203,7 @@ fn write_report(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> {
     {
         write!(
             out,
-            "; {} names, {} history rows, {} admissions",
+            "; {} names, {} entries of what was received, {} first links to pages",
             thousands(names),
             thousands(rows),
             thousands(admissions)
@@ -213,7 +212,7 @@ fn write_report(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> {
     writeln!(out)?;
     writeln!(
         out,
-        "index       {:.1e} pairs of URLs may be taken for one page (expected number)",
+        "index       the chance that two URLs were taken for one page is at most {:.1e}",
         report.expected_wrong_merges
     )?;
     Ok(())

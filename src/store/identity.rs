@@ -23,7 +23,7 @@ pub const VERSION: u32 = 2;
 const WITH_ROWS: u32 = 2;
 const FILE: &str = "identity.json";
 /// The identity that a store without pages is about to get.
-const NEXT: &str = "identity.next";
+pub(crate) const NEXT: &str = "identity.next";
 
 /// Everything that changes results. Threads, checkpoints and memory are not among it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -143,6 +143,18 @@ impl Identity {
         self.version >= WITH_ROWS
     }
 
+    /// This identity, or the next one if the last commit names that and a writer was stopped before it got its name.
+    /// Nothing is changed.
+    pub fn or_next(self, disk: &dyn Disk, dir: &Path, committed: u64) -> Result<Identity> {
+        let next = dir.join(NEXT);
+        match read_whole(disk, &next) {
+            Ok(text) if self.hash != committed && xxh3_64(&text) == committed => {
+                Identity::parse(&next, &text)
+            }
+            _ => Ok(self),
+        }
+    }
+
     /// Reads the identity of a store.
     pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Identity> {
         let path = dir.join(FILE);
@@ -153,8 +165,12 @@ impl Identity {
                 Error::reading(&path)(error)
             }
         })?;
-        let value: serde_json::Value = serde_json::from_slice(&text)
-            .map_err(|error| Error::damaged(&path, error.to_string()))?;
+        Identity::parse(&path, &text)
+    }
+
+    fn parse(path: &Path, text: &[u8]) -> Result<Identity> {
+        let value: serde_json::Value = serde_json::from_slice(text)
+            .map_err(|error| Error::damaged(path, error.to_string()))?;
         let version = value.get("cashrank_store").and_then(|v| v.as_u64());
         if version.is_some_and(|version| !(1..=u64::from(VERSION)).contains(&version)) {
             return Err(Error::Refused(format!(
@@ -164,17 +180,17 @@ impl Identity {
                 version.unwrap_or_default()
             )));
         }
-        let file: File = sealed::from_text(&text).map_err(|what| Error::damaged(&path, what))?;
+        let file: File = sealed::from_text(text).map_err(|what| Error::damaged(path, what))?;
         let half = |range| {
             file.key
                 .get(range)
                 .and_then(|half| u64::from_str_radix(half, 16).ok())
-                .ok_or_else(|| Error::damaged(&path, "its key is no number"))
+                .ok_or_else(|| Error::damaged(path, "its key is no number"))
         };
         Ok(Identity {
             key: HashKey([half(0..16)?, half(16..32)?]),
             settings: file.settings,
-            hash: xxh3_64(&text),
+            hash: xxh3_64(text),
             version: file.cashrank_store,
         })
     }

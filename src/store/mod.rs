@@ -77,6 +77,7 @@ pub use crate::disk::{Disk, DiskFile, RealDisk};
 pub(crate) use crate::disk::{read_whole, write_whole};
 pub use crate::model::{PARTS, StorePart as Part, part_of};
 pub use fence::{Fenced, fenced};
+pub(crate) use identity::NEXT as NEXT_IDENTITY;
 pub use identity::{Settings, VERSION};
 pub use names::NameLengths;
 pub(crate) use names::{NameReader, kept};
@@ -783,6 +784,7 @@ pub(crate) fn open_view_to(disk: &dyn Disk, dir: &Path, depth: Depth) -> Result<
         if depth == Depth::Deep {
             tables.check()?;
         }
+        let identity = identity.or_next(disk, dir, tables.read()?.manifest()?.identity)?;
         View::new(disk, dir, Arc::new(tables), &identity)
     };
     // What looks damaged may be a writer's that came between.

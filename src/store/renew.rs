@@ -79,3 +79,68 @@ fn remove_snapshots(disk: &dyn Disk, dir: &Path) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{Depth, check};
+    use crate::disk::RealDisk;
+    use crate::engine::Config;
+    use crate::model::Limits;
+    use crate::store::rows::KeepRows;
+    use crate::store::tables::Access;
+    use crate::store::{Store, settings_of};
+    use std::sync::Arc;
+
+    /// A writer that takes other settings may be stopped when they are committed and the identity has not got its
+    /// name. Readers then called the store damaged, until the next ingest; they are to look where that ingest does.
+    #[test]
+    fn settings_that_were_stopped_on_their_way_are_no_damage() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = &dir.path().join("s");
+        let limits = Limits::default();
+        let old = Settings::new(Config::default(), &limits);
+        let open = |settings: &Settings| {
+            Store::open(Arc::new(RealDisk), dir, settings, &limits, KeepRows::None)
+        };
+        drop(open(&old).unwrap());
+        let new = Settings {
+            links: 77,
+            ..old.clone()
+        };
+        let tables = Tables::open(&RealDisk, dir, Access::Write).unwrap();
+        let manifest = tables.read().unwrap().manifest().unwrap();
+        let identity = Identity::read(&RealDisk, dir).unwrap();
+        let next = Identity::stage(&RealDisk, dir, new.clone(), identity.key).unwrap();
+        let checked = || check(&RealDisk, dir, Depth::Deep, None).unwrap();
+
+        let is_sound = |checked: &crate::check::Checked| {
+            checked.damage.is_empty() && checked.strangers.is_empty()
+        };
+        drop(tables);
+        assert!(is_sound(&checked()), "before the commit");
+        let tables = Tables::open(&RealDisk, dir, Access::Write).unwrap();
+        tables
+            .begin()
+            .unwrap()
+            .commit(&Manifest {
+                generation: manifest.generation + 1,
+                identity: next.hash,
+                ..manifest
+            })
+            .unwrap();
+        drop(tables);
+        let after = checked();
+        assert!(is_sound(&after), "after it: {:?}", after.damage);
+        assert!(after.checkpoint.is_some());
+        assert_eq!(settings_of(&RealDisk, dir).unwrap(), Some(old));
+        drop(open(&new).unwrap());
+        assert_eq!(settings_of(&RealDisk, dir).unwrap(), Some(new));
+
+        // Of two stores they still are damage.
+        let other = Identity::stage(&RealDisk, dir, identity.settings, identity.key).unwrap();
+        std::fs::rename(dir.join("identity.next"), dir.join("identity.json")).unwrap();
+        assert_ne!(other.hash, next.hash);
+        assert_eq!(checked().damage.len(), 1);
+    }
+}

@@ -156,9 +156,21 @@ fn the_store_comes_from_the_environment() {
     for line in ["top -n 1", "stat", "verify", "snapshots", "export --to tsv"] {
         assert!(!run(line).is_empty(), "{line}");
     }
+    // Where inputs are read or, in their place, a store.
+    let kept = ["pagerank", "local --domain url:*"].map(|line| {
+        let of_store = run(line);
+        assert!(of_store.lines().count() > 20, "{line}");
+        of_store
+    });
     // What is said on the command line counts more.
     run("ingest whole --store t");
     assert!(lab.path("t").is_dir());
+    let of_file = run("pagerank whole");
+    assert!(of_file.lines().count() > kept[0].lines().count());
+    assert_eq!(
+        run("pagerank --store t").lines().count(),
+        of_file.lines().count()
+    );
 }
 
 #[test]

@@ -10,19 +10,88 @@ use crate::support::{Lab, crawl};
 fn crawled() -> Lab {
     let lab = Lab::new();
     lab.file("a", crawl(81, 400).concat());
+    let capture = "WARC/1.0\r\nWARC-Type: response\r\nContent-Length: 0\r\n\r\n\r\n\r\n";
+    lab.file("a.warc", capture);
+    lab.file(
+        "index",
+        format!(
+            "key 20200101000000 {{\"filename\": \"a.warc\", \"offset\": 0, \"length\": {}}}\n",
+            capture.len()
+        ),
+    );
     lab.run("ingest a --store s").exits(0);
     lab
 }
 
 /// All commands that write a result to a file, `FILE` its name.
-const COMMANDS: [&str; 6] = [
+const COMMANDS: [&str; 8] = [
     "export --to tsv --store s -o FILE",
     "export --to jsonl --sort rank --store s -o FILE",
     "export --to parquet --store s -o FILE",
     "pagerank a -o FILE",
     "convert a -o FILE",
-    "convert a --force -o FILE",
+    "order index a.warc -o FILE",
+    "next --store s -n 5 -o FILE",
+    "local a --domain url:* --ranks FILE",
 ];
+
+/// One manner for all: a file that is there goes only with `--force`, and before any work is done for it.
+#[test]
+fn a_file_that_is_there_is_replaced_only_with_force() {
+    let lab = crawled();
+    for command in COMMANDS {
+        let line = command.replace("FILE", "file");
+        lab.run(&line).exits(0);
+        let made = fs::read(lab.path("file")).unwrap();
+        assert!(!made.is_empty(), "{command}");
+        lab.file("file", "what was there");
+        symlink("file", lab.path("link")).unwrap();
+        for name in ["file", "link"] {
+            lab.run(&command.replace("FILE", name)).exits(2).says(&[
+                name,
+                "is there already",
+                "--force",
+            ]);
+        }
+        assert_eq!(fs::read(lab.path("file")).unwrap(), b"what was there");
+        lab.run(&format!("{line} --force")).exits(0);
+        assert!(fs::read(lab.path("file")).unwrap() == made, "{command}");
+        // An empty one, as `mktemp` makes, has nothing to lose.
+        lab.file("file", "");
+        lab.run(&line).exits(0);
+        assert!(fs::read(lab.path("file")).unwrap() == made, "{command}");
+        fs::remove_file(lab.path("file")).unwrap();
+        fs::remove_file(lab.path("link")).unwrap();
+    }
+    // The crawl itself is such a file.
+    lab.run("pagerank a -o a").exits(2).says(&["--force"]);
+}
+
+/// The summary goes where a program reads it; the result then has a file of its own.
+#[test]
+fn a_summary_for_programs() {
+    let lab = crawled();
+    let pages = lab.stat("s")["pages"].clone();
+    for (command, key) in [
+        ("export --to tsv --store s", "pages"),
+        ("pagerank a", "pages"),
+        ("pagerank --store s", "pages"),
+        ("order index a.warc", "captures"),
+        ("convert a --threads 1", "names"),
+    ] {
+        let done = lab.run(&format!("{command} --json -o out")).exits(0);
+        let expected = match key {
+            "captures" => 1.into(),
+            _ => pages.clone(),
+        };
+        assert_eq!(done.json()[key], expected, "{command}");
+        assert_eq!(done.out.lines().count(), 1);
+        fs::remove_file(lab.path("out")).unwrap();
+        if !command.starts_with("convert") {
+            lab.run(&format!("{command} --json")).exits(2).says(&["-o"]);
+        }
+    }
+}
 
 #[test]
 fn a_link_stays_and_its_target_is_replaced_whole() {
@@ -31,12 +100,9 @@ fn a_link_stays_and_its_target_is_replaced_whole() {
     symlink("deep/target", lab.path("link")).unwrap();
     for command in COMMANDS {
         lab.run(&command.replace("FILE", "straight")).exits(0);
-        // Two files in turn: one command says `--force`, and the others need none.
         let target = lab.path("deep/target");
-        if !command.starts_with("convert a -o") {
-            lab.file("deep/target", "what was there");
-        }
-        lab.run(&command.replace("FILE", "link")).exits(0);
+        lab.file("deep/target", "what was there");
+        lab.run(&command.replace("FILE", "link --force")).exits(0);
         assert!(fs::symlink_metadata(lab.path("link")).unwrap().is_symlink());
         let (through, straight) = (fs::read(&target), fs::read(lab.path("straight")));
         assert!(through.unwrap() == straight.unwrap(), "{command}");

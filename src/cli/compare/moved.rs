@@ -258,7 +258,10 @@ impl About {
         if let Some(turnovers) = self.window_turnovers {
             write!(out, " ({turnovers:.3} turnovers)")?;
         }
-        writeln!(out, "; {}", accuracy(self.bound_l1))
+        match self.records {
+            Some(_) => writeln!(out, "; {}", accuracy(self.bound_l1)),
+            None => writeln!(out, "; accuracy: a file of scores does not say"),
+        }
     }
 }
 
