@@ -38,12 +38,12 @@ pub struct Checked {
 }
 
 /// Checks the store in `dir`. [`Depth::Quick`]: what an ingest reads when it starts, the marks, and the
-/// current snapshot; [`Depth::Deep`]: everything. [`Error::Refused`] if there is no store, or one
+/// current snapshot; [`Depth::Deep`]: everything. A refusal if there is no store, or one
 /// of another version; [`Error::TooLarge`] if the index of a deep check takes more than `memory` bytes.
 pub fn check(disk: &dyn Disk, dir: &Path, depth: Depth, memory: Option<u64>) -> Result<Checked> {
     let mut checked = Checked::default();
     match identity_of(disk, dir) {
-        Err(refused @ Error::Refused(_)) => return Err(refused),
+        Err(refused) if refused.is_refusal() => return Err(refused),
         Err(error) => checked.damage.push(error),
         Ok(_) => {
             let view = checked.check_checkpoint(disk, dir, depth, memory)?;
@@ -68,7 +68,7 @@ impl Checked {
                 if depth == Depth::Deep {
                     let (pages, need) = (view.state().totals.pages, view.deep_bytes());
                     let work = || format!("a deep check of {pages} pages");
-                    check_room(memory, need, work, "leave --deep out")?;
+                    check_room(memory, need, work, "leave `deep` out")?;
                 }
                 let mut damage = Vec::new();
                 let report = view.inspect(depth, &mut damage);
@@ -89,7 +89,7 @@ impl Checked {
                 self.busy = true;
                 Ok(None)
             }
-            Err(refused @ Error::Refused(_)) => Err(refused),
+            Err(refused) if refused.is_refusal() => Err(refused),
             Err(error) => {
                 self.damage.push(error);
                 Ok(None)

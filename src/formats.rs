@@ -109,7 +109,7 @@ impl FromStr for Format {
         let known = Format::ALL.into_iter().find(|format| format.name() == name);
         known.ok_or_else(|| {
             let names = Format::ALL.map(Format::name).join(", ");
-            Error::Refused(format!("no format {name:?}; there are: {names}"))
+            Error::Usage(format!("no format {name:?}; there are: {names}"))
         })
     }
 }
@@ -119,7 +119,7 @@ impl FromStr for Format {
 /// Returns the format and, for people, what it was told by.
 ///
 /// # Errors
-/// [`Error::Refused`] if the bytes fit no format, or more than one; the text says what they look
+/// [`Error::Unsupported`] if the bytes fit no format, or more than one; the text says what they look
 /// like and what to do.
 pub fn guess(head: &[u8]) -> Result<(Format, String)> {
     if is_archive(head) {
@@ -152,8 +152,8 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
         },
     };
     guessed.map_err(|said| {
-        Error::Refused(format!(
-            "no known format: {said}; if it is one of {} after all, name it with --format",
+        Error::Unsupported(format!(
+            "no known format: {said}; if it is one of {} after all, name it with `format`",
             Format::ALL.map(Format::name).join(", ")
         ))
     })
@@ -163,7 +163,7 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
 /// control byte, and has no NUL. `head` is how the input begins. (Other lines with such bytes are skipped one by one.)
 ///
 /// # Errors
-/// [`Error::Refused`] with the place.
+/// [`Error::Unsupported`] with the place.
 pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
     if !matches!(format, Format::Adjacency | Format::Edges) {
         return Ok(());
@@ -175,7 +175,7 @@ pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
             _ => line.iter().position(|&byte| byte == 0),
         };
         if let Some(at) = control {
-            return Err(Error::Refused(format!(
+            return Err(Error::Unsupported(format!(
                 "line {}, byte {} of the input, is a control byte (0x{:02x}): this is not text, so not a graph \
                 in the format {}; `cashrank inspect` shows what it may be",
                 number + 1,

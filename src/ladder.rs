@@ -123,3 +123,36 @@ fn what_is_taken_is_found() {
                 #[cfg(test)]\nmod tests {\n use crate::none;";
     assert_eq!(taken(text), ["a", "Error", "c", "g", "h", "j"]);
 }
+
+/// The library names settings, and the command says what they are there: options ([`crate::name_settings`]).
+#[test]
+fn no_message_of_the_library_names_an_option() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut all = Vec::new();
+    files(&src, &mut all);
+    let mut wrong = Vec::new();
+    for path in all
+        .iter()
+        .filter(|path| path.extension().is_some_and(|e| e == "rs"))
+    {
+        let inner = path.strip_prefix(&src).unwrap().to_str().unwrap();
+        let is_apart = ["lib.rs", "main.rs", "ladder.rs"].contains(&inner);
+        let is_apart = is_apart
+            || ["cli/", "crates/"]
+                .iter()
+                .any(|room| inner.starts_with(room));
+        if is_apart || inner.contains("fuzz") || inner.ends_with("tests.rs") {
+            continue;
+        }
+        let text = fs::read_to_string(path).unwrap();
+        let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
+        let lines = code.lines().map(|line| line.split("//").next().unwrap());
+        for (at, line) in lines.enumerate() {
+            let is_option = |after: &str| after.starts_with(|c: char| c.is_ascii_lowercase());
+            if line.split("--").skip(1).any(is_option) {
+                wrong.push(format!("{inner}:{}: {}", at + 1, line.trim()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

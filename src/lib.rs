@@ -98,5 +98,5 @@ mod threads;
 pub mod url;
 
 pub use engine::{Config, Engine, Ranking};
-pub use model::{Error, Limits, Result};
+pub use model::{Error, Limits, Result, SETTINGS, name_settings};
 pub use session::{Options, Reader, Writer};

@@ -4,7 +4,7 @@
 //! A *row* is what the latest visit of a page found: the page's distinct targets. A page that was
 //! visited and has no links has an empty row; a page that is only known as a target has none.
 
-use crate::Result;
+use crate::{Error, Result};
 
 /// Page numbers in rows are below this: they are kept in 32 bits.
 pub const PAGES_MAX: u64 = u32::MAX as u64;
@@ -38,4 +38,29 @@ pub trait Rows: Sync {
     ///
     /// Those of `visit`, which end the sweep, and those of reading.
     fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()>;
+}
+
+/// What `read` makes of the row of one page, by a sweep that ends there; `None`: the page has none.
+///
+/// # Errors
+///
+/// Those of the sweep before it.
+pub fn row_of<T>(
+    rows: &dyn Rows,
+    page: u32,
+    mut read: impl FnMut(Row<'_>) -> T,
+) -> Result<Option<T>> {
+    let mut found = None;
+    let swept = rows.sweep(&mut |row| {
+        if row.page != page {
+            return Ok(());
+        }
+        found = Some(read(row));
+        // There is no other row of the page: this error ends the sweep, and nobody sees it.
+        Err(Error::internal("found"))
+    });
+    match found {
+        None => swept.map(|()| None),
+        found => Ok(found),
+    }
 }

@@ -418,7 +418,7 @@ fn a_file_that_is_replayed_must_still_be_there() {
             let result = ingest(&job, Arc::new(RealDisk), &mut meddler);
             assert!(meddler.1, "{name}");
             match result {
-                Err(Error::Refused(what)) => {
+                Err(Error::InputChanged(what)) => {
                     assert!(what.contains("changed since pass 1"), "{what}")
                 }
                 Err(Error::Io { path, .. }) => assert!(path == input && *name == "gone"),

@@ -96,7 +96,9 @@ fn a_change_in_a_later_pass_is_noticed_before_a_checkpoint_holds_it() {
             after: 0,
         };
         match run(&job, &mut meddler) {
-            Err(Error::Refused(what)) => assert!(what.contains("changed since pass 1"), "{what}"),
+            Err(Error::InputChanged(what)) => {
+                assert!(what.contains("changed since pass 1"), "{what}")
+            }
             other => panic!("{name}: {other:?}"),
         }
         assert!(meddler.meddled && meddler.after == 0, "{name}");

@@ -342,7 +342,7 @@ fn where_rows_do_not_fit_all_else_goes_on() {
         for refused in [view.rows().err(), snapshot.rows().err()] {
             let text = refused.unwrap().to_string();
             assert!(
-                text.contains("keeps no rows") && text.contains("new --store"),
+                text.contains("keeps no rows") && text.contains("new store"),
                 "{text}"
             );
         }
@@ -424,7 +424,7 @@ fn damaged_rows_are_named_and_can_be_dropped() {
     let (result, _) = run(&job);
     let text = result.unwrap_err().to_string();
     assert!(
-        text.contains("rows/1") && text.contains("--keep-rows none"),
+        text.contains("rows/1") && text.contains("`keep_rows` none"),
         "{text}"
     );
     job.keep_rows = KeepRows::None;

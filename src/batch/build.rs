@@ -227,7 +227,7 @@ impl Builder {
             return Err(Unusable(
                 Reason::TooManyLinks,
                 format!(
-                    "{} links, more than --limit-links {}",
+                    "{} links, more than `limit_links` {}",
                     links.len(),
                     self.rules.limits.links
                 ),
@@ -255,7 +255,7 @@ impl Builder {
                 Reject::TooLong => Unusable(
                     Reason::UrlTooLong,
                     format!(
-                        "a URL of {} bytes, more than --limit-url {}",
+                        "a URL of {} bytes, more than `limit_url` {}",
                         raw.len(),
                         self.rules.limits.url_bytes
                     ),
@@ -341,7 +341,7 @@ impl Builder {
                 return Err(Unusable(
                     Reason::TooLong,
                     format!(
-                        "its links, made absolute, take more than --limit-line {} bytes",
+                        "its links, made absolute, take more than `limit_line` {} bytes",
                         self.rules.limits.line_bytes
                     ),
                 ));

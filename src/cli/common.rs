@@ -9,11 +9,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use cashrank::Error;
 use cashrank::decode::Time;
 use cashrank::engine::SelfLinks;
 use cashrank::memory::available;
 use cashrank::source::{InputName, SourceOptions};
+use cashrank::{Error, name_settings, url};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
@@ -91,7 +91,13 @@ pub fn print_json(value: &impl serde::Serialize) -> anyhow::Result<Exit> {
 /// Says something to people, on standard error. That nobody hears it, because a disk is full or the reader went
 /// away, is no reason to end: what is done is worth more than what is said of it.
 pub fn to_stderr(what: fmt::Arguments<'_>) {
-    let _ = io::stderr().write_all(format!("{what}\n").as_bytes());
+    let line = as_options(&format!("{what}\n"));
+    let _ = io::stderr().write_all(line.as_bytes());
+}
+
+/// What the library says, with its settings named as the options that they are here.
+pub fn as_options(said: &str) -> String {
+    name_settings(said, |name| format!("--{}", name.replace('_', "-")))
 }
 
 /// [`to_stderr`], as `println!` does.
@@ -191,6 +197,20 @@ impl MemoryArg {
 pub fn time(at: Option<Time>) -> String {
     at.and_then(|at| jiff::Timestamp::from_second(at).ok())
         .map_or(String::new(), |at| at.to_string())
+}
+
+/// A URL's canonical form, or an opaque name as it is.
+pub fn canonical(url: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    match url::canonical(url.as_bytes(), None, usize::MAX, &mut out) {
+        Ok(form) => form.text(url.as_bytes(), &out).to_vec(),
+        Err(_) => url.as_bytes().to_vec(),
+    }
+}
+
+/// The share of `pages` that a page of this rank stands above, in percent.
+pub fn percentile(rank: u64, pages: u64) -> f64 {
+    100.0 * (1.0 - (rank - 1) as f64 / pages as f64)
 }
 
 /// A number with its thousands apart.

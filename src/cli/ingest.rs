@@ -369,7 +369,7 @@ impl Args {
     /// What decides what could be read.
     fn asked(&self, job: &Job) -> Asked {
         let told = job.settings.input.told();
-        let scope = told.into_iter().find(|(option, _)| *option == "--scope");
+        let scope = told.into_iter().find(|(setting, _)| *setting == "scope");
         Asked {
             input: job
                 .inputs

@@ -11,8 +11,8 @@ use cashrank::source::{Compression, InputName};
 use serde_json::{Value, json};
 
 use super::common::{
-    Exit, MemoryArg, VerifyArgs, exit_of_error, positive, print, tell_keyboard, thousands, threads,
-    time,
+    Exit, MemoryArg, VerifyArgs, as_options, exit_of_error, positive, print, tell_keyboard,
+    thousands, threads, time,
 };
 use super::ingest::{FormatArg, LimitArgs, dropped_links, formats};
 use super::rules::RulesArgs;
@@ -322,7 +322,7 @@ fn tell_odd(what: &str, odd: &Odd, out: &mut dyn Write) -> anyhow::Result<()> {
         let detail = place
             .detail
             .as_ref()
-            .map_or(String::new(), |detail| format!(": {detail}"));
+            .map_or(String::new(), |detail| format!(": {}", as_options(detail)));
         line(out, "", &format!("{}{detail}", position(place)))?;
     }
     Ok(())
@@ -428,7 +428,8 @@ fn as_json(input: &InputName, report: &Report) -> Value {
 }
 
 fn place_json(place: &Place) -> Value {
-    json!({"record": place.record, "byte": place.byte, "detail": place.detail})
+    let detail = place.detail.as_deref().map(as_options);
+    json!({"record": place.record, "byte": place.byte, "detail": detail})
 }
 
 fn odd_json(odd: &Odd) -> Value {

@@ -2,7 +2,7 @@
 
 use cashrank::Error;
 use cashrank::engine::PageId;
-use cashrank::rows::Rows;
+use cashrank::rows::{Rows, row_of};
 use cashrank::snapshot::{Ranked, Snapshot};
 use cashrank::store::RealDisk;
 
@@ -127,27 +127,17 @@ fn incoming(rows: &dyn Rows, page: u32) -> Result<Ends, Error> {
 
 /// All pages that `page` links to.
 fn outgoing(rows: &dyn Rows, page: u32) -> Result<(Fetched, Ends), Error> {
-    let mut found = (Fetched::Never, Ends::new());
-    let swept = rows.sweep(&mut |row| {
-        if row.page != page {
-            return Ok(());
-        }
-        let fetched = if row.gone {
-            Fetched::Gone
-        } else {
-            Fetched::Yes
+    let found = row_of(rows, page, |row| {
+        let fetched = match row.gone {
+            true => Fetched::Gone,
+            false => Fetched::Yes,
         };
         let weight = |at| row.weights.get(at).copied();
         let ends = row.targets.iter().enumerate();
         let ends = ends.map(|(at, target)| (*target, weight(at)));
-        found = (fetched, ends.filter(|end| end.1 != Some(0)).collect());
-        // There is no other row of the page: the sweep may end.
-        Err(Error::Refused("found".into()))
-    });
-    match swept {
-        Err(_) if found.0 != Fetched::Never => Ok(found),
-        swept => swept.map(|()| found),
-    }
+        (fetched, ends.filter(|end| end.1 != Some(0)).collect())
+    })?;
+    Ok(found.unwrap_or((Fetched::Never, Ends::new())))
 }
 
 /// What the snapshot says of these pages, best rank first.

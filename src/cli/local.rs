@@ -16,11 +16,11 @@ use cashrank::store::RealDisk;
 use cashrank::{Error, Limits};
 
 use super::common::{
-    self, Exit, MemoryArg, one_of, parsed, positive, print, print_json, say, store_unless,
+    self, Exit, MemoryArg, canonical, one_of, parsed, positive, print, print_json, say,
+    store_unless,
 };
 use super::ingest::{FormatArg, formats};
 use super::output::Output;
-use super::rank::canonical;
 use super::rules::RulesArgs;
 
 /// Estimate how one site's pages rank in the whole web, and list the pages outside to fetch for that.

@@ -6,9 +6,8 @@ use cashrank::engine::PageId;
 use cashrank::metrics::moved::is_certainly_above;
 use cashrank::snapshot::{Ranked, Snapshot};
 use cashrank::store::RealDisk;
-use cashrank::url;
 
-use super::common::{Exit, StoreArg, print, thousands, time};
+use super::common::{Exit, StoreArg, canonical, percentile, print, thousands, time};
 use super::snapshots::SnapshotArg;
 
 /// Show importance, rank, percentile, visits and last fetch of pages.
@@ -78,18 +77,25 @@ impl Args {
     }
 }
 
-/// The pages of these names: a URL in any form, or an opaque name that looks like one.
-fn pages(snapshot: &Snapshot, urls: &[String]) -> cashrank::Result<Vec<Option<PageId>>> {
+/// The pages of these names, found by `find`: a URL in any form, or an opaque name that looks like one.
+pub(super) fn pages_of<E>(
+    urls: &[String],
+    find: impl FnOnce(&[&[u8]]) -> Result<Vec<Option<PageId>>, E>,
+) -> Result<Vec<Option<PageId>>, E> {
     let canonical: Vec<Vec<u8>> = urls.iter().map(|url| canonical(url)).collect();
     let names: Vec<&[u8]> = canonical
         .iter()
         .map(Vec::as_slice)
         .chain(urls.iter().map(String::as_bytes))
         .collect();
-    let found = snapshot.find(&RealDisk, &names)?;
+    let found = find(&names)?;
     let (as_urls, as_names) = found.split_at(urls.len());
     let both = as_urls.iter().zip(as_names);
     Ok(both.map(|(as_url, as_name)| as_url.or(*as_name)).collect())
+}
+
+fn pages(snapshot: &Snapshot, urls: &[String]) -> cashrank::Result<Vec<Option<PageId>>> {
+    pages_of(urls, |names| snapshot.find(&RealDisk, names))
 }
 
 /// The page of a name, by the number it has in rows.
@@ -98,23 +104,13 @@ pub(super) fn find(snapshot: &Snapshot, url: &str) -> cashrank::Result<Option<u3
     Ok(found.into_iter().flatten().next().map(|page| page.0 as u32))
 }
 
-/// A URL's canonical form, or an opaque name as it is.
-pub fn canonical(url: &str) -> Vec<u8> {
-    let mut out = Vec::new();
-    match url::canonical(url.as_bytes(), None, usize::MAX, &mut out) {
-        Ok(form) => form.text(url.as_bytes(), &out).to_vec(),
-        Err(_) => url.as_bytes().to_vec(),
-    }
-}
-
 fn answer(url: &str, page: Option<Ranked>, pages: u64) -> Answer<'_> {
-    let percentile = |rank: u64| 100.0 * (1.0 - (rank - 1) as f64 / pages as f64);
     Answer {
         url,
         known: page.is_some(),
         importance: page.map(|page| page.importance),
         rank: page.map(|page| page.rank),
-        percentile: page.map(|page| percentile(page.rank)),
+        percentile: page.map(|page| percentile(page.rank, pages)),
         visits: page.map(|page| page.visits),
         last_fetch: page
             .and_then(|page| page.last_fetch)

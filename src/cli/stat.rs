@@ -10,7 +10,7 @@ use cashrank::snapshot::Snapshot;
 use cashrank::store::rows::Standing;
 use cashrank::store::{RealDisk, SpoolStanding, spool_standing};
 
-use super::common::{Exit, StoreArg, accuracy, print, print_json, thousands, time};
+use super::common::{Exit, StoreArg, accuracy, as_options, print, print_json, thousands, time};
 
 /// Show what a store holds: counts, accuracy of the ranking, disk and memory.
 #[derive(clap::Args)]
@@ -163,7 +163,7 @@ fn stat(
         damping_used: info.settings.config.damping(),
         snapshot: snapshot.path().display().to_string(),
         no_rows: match (&rows, snapshot.rows_standing()) {
-            (None, Some(standing)) => Some(standing.why_not()),
+            (None, Some(standing)) => Some(as_options(&standing.why_not())),
             _ => None,
         },
         rows,

@@ -7,7 +7,9 @@ use cashrank::Error;
 use cashrank::check::{Checked, Depth, Report, check};
 use cashrank::store::{RealDisk, part_of};
 
-use super::common::{Exit, MemoryArg, StoreArg, exit_of_error, print, print_json, thousands};
+use super::common::{
+    Exit, MemoryArg, StoreArg, as_options, exit_of_error, print, print_json, thousands,
+};
 use crate::cli::common::say;
 
 /// Check a store for damage.
@@ -65,8 +67,8 @@ struct Verified<'a> {
 struct Damage {
     file: String,
     what: String,
-    meaning: Option<&'static str>,
-    remedy: Option<&'static str>,
+    meaning: Option<String>,
+    remedy: Option<String>,
 }
 
 impl Args {
@@ -122,11 +124,11 @@ fn verified(checked: &Checked, deep: bool) -> Verified<'_> {
         Damage {
             file: file.map_or(String::new(), |file| file.display().to_string()),
             what: match error {
-                Error::Damaged { what, .. } => what.clone(),
-                other => other.to_string(),
+                Error::Damaged { what, .. } => as_options(what),
+                other => as_options(&other.to_string()),
             },
-            meaning: part.map(|part| part.meaning),
-            remedy: part.map(|part| part.remedy),
+            meaning: part.map(|part| as_options(part.meaning)),
+            remedy: part.map(|part| as_options(part.remedy)),
         }
     };
     Verified {
@@ -147,7 +149,7 @@ fn verified(checked: &Checked, deep: bool) -> Verified<'_> {
             .damage
             .iter()
             .filter(|e| !is_damage(e))
-            .map(ToString::to_string)
+            .map(|error| as_options(&error.to_string()))
             .collect(),
         notes: &checked.notes,
         strangers: checked.strangers.iter().map(|path| text(path)).collect(),

@@ -42,10 +42,10 @@ impl Index {
     /// Reads the index of the archive at `path`, and nothing else of it. Not for compressed archives.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Refused`] if the file does not end as an archive does.
+    /// [`Error::Io`]; [`Error::Unsupported`] if the file does not end as an archive does.
     pub fn read(path: &Path) -> Result<Index> {
         let io = |source| Error::io(path, "read")(source);
-        let refused = |what: &str| Error::Refused(format!("{}: {what}", path.display()));
+        let refused = |what: &str| Error::Unsupported(format!("{}: {what}", path.display()));
         let none = || refused("its end is not that of a crawl archive (formats/cza.md)");
         let mut file = File::open(path).map_err(Error::io(path, "open"))?;
         let len = file.seek(SeekFrom::End(0)).map_err(io)?;

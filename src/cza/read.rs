@@ -78,7 +78,7 @@ pub(crate) struct Reader {
 impl Reader {
     /// A reader of one archive.
     pub fn new(input: InputName, rules: Rules, known: u64) -> Result<Reader> {
-        let unpacker = Unpacker::new().map_err(|Fault(what)| Error::Refused(what))?;
+        let unpacker = Unpacker::new().map_err(|Fault(what)| Error::internal(what))?;
         Ok(Reader {
             input,
             fingerprints: rules.key.fingerprints(),
@@ -93,7 +93,7 @@ impl Reader {
     /// [`Builder::run`](crate::batch::Builder::run).
     ///
     /// # Errors
-    /// [`Error::Corrupt`] and [`Error::Refused`], after all sections before.
+    /// [`Error::Corrupt`] and [`Error::Unsupported`], after all sections before.
     pub fn run(
         &mut self,
         chunk: &Chunk,
@@ -177,21 +177,21 @@ impl Reader {
         }
         if header.taken != ours.taken {
             return Err(Refusal::Unknown(
-                "the archive was made with other --drop-params and --scope than it is to be read with: they \
-                 decided what is in it; give the same, with another --store if this one has others, or convert \
+                "the archive was made with other `drop_params` and `scope` than it is to be read with: they \
+                 decided what is in it; give the same, with another store if this one has others, or convert \
                  the original inputs again"
                     .into(),
             ));
         }
         let said = |h: &Header| {
             format!(
-                "--limit-line {} --limit-url {} --limit-links {} and URL rules {}",
+                "`limit_line` {} `limit_url` {} `limit_links` {} and URL rules {}",
                 h.line_bytes, h.url_bytes, h.links, h.url_rules
             )
         };
         Err(Refusal::Unknown(format!(
             "the archive was made with {}, and is to be read with {}: give the same limits, with \
-             another --store if this one has others, or convert the original inputs again",
+             another store if this one has others, or convert the original inputs again",
             said(header),
             said(&ours)
         )))
@@ -207,7 +207,7 @@ impl Reader {
         let limit = self.rules.limits.block_bytes;
         if head.memory() > limit {
             return Err(Refusal::Unknown(format!(
-                "a block that takes {} bytes, more than --limit-block {limit}: raise it",
+                "a block that takes {} bytes, more than `limit_block` {limit}: raise it",
                 head.memory()
             )));
         }
@@ -247,7 +247,7 @@ impl Reader {
             Refusal::Damaged(Fault(what)) => {
                 corrupt(&self.input, DamageKind::InvalidData, &what, offset)
             }
-            Refusal::Unknown(what) => Error::Refused(format!("{}: {what}", self.input)),
+            Refusal::Unknown(what) => Error::Unsupported(format!("{}: {what}", self.input)),
         }
     }
 }
@@ -355,14 +355,14 @@ impl Chain {
     /// Takes the next batch of the archive, and the chunk that it was read from. Before, a batch is not whole.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if it is not what follows; [`Error::Refused`] if it is too large to be held;
+    /// [`Error::Corrupt`] if it is not what follows; [`Error::Usage`] if it is too large to be held;
     /// [`Error::TooLarge`] if the hosts are.
     pub fn follow(&mut self, chunk: &Chunk, batch: &mut Batch, input: &InputName) -> Result<()> {
         let Some(part) = batch.part else {
             return match chunk.oversize {
                 0 => Ok(()),
-                bytes => Err(Error::Refused(format!(
-                    "{input}: a block of {bytes} bytes or more at byte {}: raise --limit-block",
+                bytes => Err(Error::Usage(format!(
+                    "{input}: a block of {bytes} bytes or more at byte {}: raise `limit_block`",
                     chunk.offset
                 ))),
             };
@@ -376,7 +376,7 @@ impl Chain {
             self.memory,
             self.bytes_with(batch.sites.names.len() as u64),
             || format!("what is known of the hosts of {input}"),
-            "convert it with --level 9 where there is more",
+            "convert it with `level` 9 where there is more",
         )?;
         self.hosts
             .complete(batch, &part)

@@ -188,7 +188,7 @@ impl<W: Write> Writer<W> {
     /// Adds an entry of the batch begun last. Entries come in order, without gaps.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Refused`] if there are more names than an archive takes.
+    /// [`Error::Io`]; [`Error::Unsupported`] if there are more names than an archive takes.
     pub fn add(&mut self, batch: &Batch, entry: &Entry) -> Result<()> {
         // A huge record does not go over the end of a block, but begins one.
         if self.block.links.len() + batch.targets(entry).len() > BLOCK_TARGETS_MAX {
@@ -256,7 +256,7 @@ impl<W: Write> Writer<W> {
             let (id, new) = self.index.admit(fingerprint)?;
             if new {
                 if self.names == NAMES_MAX {
-                    return Err(Error::Refused(format!(
+                    return Err(Error::Unsupported(format!(
                         "{}: more than {} URLs, the most that one archive takes: convert the inputs in parts, \
                         and ingest the archives one after the other",
                         self.path.display(),
@@ -300,7 +300,7 @@ impl<W: Write> Writer<W> {
 
     fn write(&mut self, packed: Packed) -> Result<()> {
         let mut head = packed.head;
-        let too_long = |_| Error::Refused("a block of 4 GiB or more".into());
+        let too_long = |_| Error::internal("a block of 4 GiB or more");
         head.names_len = u32::try_from(packed.names.len()).map_err(too_long)?;
         head.records_len = u32::try_from(packed.records.len()).map_err(too_long)?;
         head.names_sum = xxh3_64(&packed.names);
@@ -377,7 +377,7 @@ struct Packers {
 impl Packers {
     fn start(threads: usize, level: i32) -> Result<Packers> {
         let threads = (0..threads.max(1)).map(|_| {
-            let mut packer = Packer::new(level).map_err(|Fault(what)| Error::Refused(what))?;
+            let mut packer = Packer::new(level).map_err(|Fault(what)| Error::internal(what))?;
             let (give, jobs) = bounded::<Job>(DEPTH);
             let (done, take) = bounded::<Done>(DEPTH);
             let thread = spawn("pack", move || {
@@ -421,7 +421,7 @@ impl Packers {
         let failed = || Error::internal("a packing thread failed");
         let at = self.busy.pop_front().ok_or_else(failed)?;
         let (packed, spent) = self.threads[at].1.recv().map_err(|_| failed())?;
-        let packed = packed.map_err(|Fault(what)| Error::Refused(what))?;
+        let packed = packed.map_err(|Fault(what)| Error::internal(what))?;
         Ok((packed, spent))
     }
 }

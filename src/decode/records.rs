@@ -175,11 +175,11 @@ fn no_url(is_empty: bool, names: &Names) -> Bad {
     let said = match (is_empty, names.name(Field::Url)) {
         (true, name) => format!("`{name}` is empty"),
         (false, "url") => {
-            "no `url`; if the file has another name for it: --field url=NAME".to_owned()
+            "no `url`; if the file has another name for it: `field` url=NAME".to_owned()
         }
         // Unless another field took `url` for its name.
-        (false, "") => "no `url`: --field gives its name to another field".to_owned(),
-        (false, name) => format!("no `{name}`, which --field says is the URL"),
+        (false, "") => "no `url`: `field` gives its name to another field".to_owned(),
+        (false, name) => format!("no {name:?}, which `field` says is the URL"),
     };
     Bad::new(Reason::BadUrl, said)
 }
@@ -475,7 +475,7 @@ mod tests {
             let Parsed::Bad { detail, .. } = parsed else {
                 panic!("{parsed:?}")
             };
-            assert_eq!(detail, "no `u`, which --field says is the URL");
+            assert_eq!(detail, "no \"u\", which `field` says is the URL");
             true
         });
     }
@@ -506,7 +506,7 @@ mod tests {
             (
                 "{\"links\":[]}\n",
                 Reason::BadUrl,
-                "no `url`; if the file has another name for it: --field url=NAME",
+                "no `url`; if the file has another name for it: `field` url=NAME",
             ),
             ("{\"url\":\"\"}\n", Reason::BadUrl, "`url` is empty"),
         ] {

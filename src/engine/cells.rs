@@ -42,8 +42,8 @@ impl<T: Pod> Cells<T> {
             .no_reserve_swap()
             .map_anon()
             .map_err(|e| {
-                Error::Refused(format!(
-                    "cannot reserve {} MiB of address space: {e}; lower --limit-pages, or raise the \
+                Error::Usage(format!(
+                    "cannot reserve {} MiB of address space: {e}; lower `limit_pages`, or raise the \
                      address-space limit (ulimit -v)",
                     bytes >> 20
                 ))

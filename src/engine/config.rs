@@ -60,7 +60,7 @@ impl Config {
     /// costs is [`Config::damping_bound`], if it has at most eight decimals.
     pub fn set_damping(&mut self, damping: f64) -> Result<()> {
         if !(0.0..1.0).contains(&damping) {
-            return Err(Error::Refused(format!(
+            return Err(Error::Usage(format!(
                 "damping {damping} is outside 0 <= damping < 1"
             )));
         }
@@ -128,34 +128,31 @@ impl Config {
     pub fn check(&self) -> Result<()> {
         let (window, estimator) = (self.window, self.estimator());
         if !window.allows(estimator) {
-            return Err(Error::Refused(format!(
-                "--window {window} keeps what pages distributed, not what they received: use --estimator \
+            return Err(Error::Usage(format!(
+                "`window` {window} keeps what pages distributed, not what they received: use `estimator` \
                  distributed"
             )));
         }
         if window.uses_marks(estimator) && window != WindowPolicy::Auto && self.marks == 0 {
-            return Err(Error::Refused(format!(
-                "--window {window} begins at a mark, and --marks 0 keeps none: keep some, or use --estimator \
+            return Err(Error::Usage(format!(
+                "`window` {window} begins at a mark, and `marks` 0 keeps none: keep some, or use `estimator` \
                  distributed"
             )));
         }
         if self.max_age.is_some() && window != WindowPolicy::Auto {
-            return Err(Error::Refused(format!(
-                "--max-age says how far back --window auto may choose; --window {window} chooses nothing: \
+            return Err(Error::Usage(format!(
+                "`max_age` says how far back `window` auto may choose; `window` {window} chooses nothing: \
                  leave one of them out"
             )));
         }
         if self.recycle_after > 12 {
-            return Err(Error::Refused(format!(
-                "--recycle-after {}: at most 12 rounds",
+            return Err(Error::Usage(format!(
+                "`recycle_after` {}: at most 12 rounds",
                 self.recycle_after
             )));
         }
         if self.marks > 64 {
-            return Err(Error::Refused(format!(
-                "--marks {}: at most 64",
-                self.marks
-            )));
+            return Err(Error::Usage(format!("`marks` {}: at most 64", self.marks)));
         }
         Ok(())
     }

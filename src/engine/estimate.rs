@@ -534,7 +534,7 @@ impl<'p> Pages<'p> {
         match self.rows.next() {
             None => Ok(()),
             Some(Err(error)) => Err(error),
-            Some(Ok(row)) => Err(crate::Error::Refused(format!(
+            Some(Ok(row)) => Err(crate::Error::internal(format!(
                 "the history has a row for page {}, which the ledger does not know",
                 row.page
             ))),

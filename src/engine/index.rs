@@ -410,7 +410,7 @@ impl Index {
     /// The page with this fingerprint; the next number if it is new. The flag says "new".
     ///
     /// # Errors
-    /// [`Error::Refused`] if memory can't be reserved; [`Error::Damaged`] for fingerprints so alike
+    /// [`Error::Usage`] if memory can't be reserved; [`Error::Damaged`] for fingerprints so alike
     /// that they are no hashes.
     pub fn admit(&mut self, fingerprint: Fingerprint) -> Result<(PageId, bool)> {
         let (segment, tag) = Self::split(fingerprint);

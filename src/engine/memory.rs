@@ -206,7 +206,7 @@ impl Past for Engine<InMemory> {
 
     fn mark_cells(&self, mark: u64, first: u64, out: &mut [u64]) -> Result<()> {
         let kept = self.archive().marks.iter().find(|(kept, _)| *kept == mark);
-        let (_, cells) = kept.ok_or_else(|| Error::Refused(format!("mark {mark} is not kept")))?;
+        let (_, cells) = kept.ok_or_else(|| Error::internal(format!("mark {mark} is not kept")))?;
         out.copy_from_slice(&cells[first as usize..][..out.len()]);
         Ok(())
     }

@@ -366,12 +366,14 @@ impl<A: Archive> Engine<A> {
     /// Looks up the names of an archive's part, up to `names_end`, which an earlier run applied.
     ///
     /// # Errors
-    /// [`Error::Refused`] if one has no page: it was another archive.
+    /// [`Error::InputChanged`] if one has no page: it was another archive.
     pub fn recall(&mut self, batch: &Batch, names_end: u32) -> Result<()> {
         let names = names_end.saturating_sub(batch.first_name()) as usize;
         for fingerprint in batch.fingerprints.iter().take(names) {
             let page = self.index.get(*fingerprint).ok_or_else(|| {
-                Error::Refused("the archive has names that were not in what was read before".into())
+                Error::InputChanged(
+                    "the archive has names that were not in what was read before".into(),
+                )
             })?;
             self.names.push(page);
         }
@@ -455,10 +457,10 @@ impl<A: Archive> Engine<A> {
         if let Some(Span::Seconds(seconds)) = self.config.span() {
             let Some(time) = self.time else {
                 let option = match self.config.max_age {
-                    Some(span) => format!("--max-age {span}"),
-                    None => format!("--window {}", self.config.window),
+                    Some(span) => format!("`max_age` {span}"),
+                    None => format!("`window` {}", self.config.window),
                 };
-                return Err(Error::Refused(format!(
+                return Err(Error::Usage(format!(
                     "{option} is fetch time, and records have no times: give its length in turnovers"
                 )));
             };

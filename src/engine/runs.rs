@@ -146,7 +146,7 @@ impl<'a> Sum<'a> {
                 let mut rows = 0;
                 for row in ahead {
                     let at = row.page.checked_sub(first).ok_or_else(|| {
-                        Error::Refused(format!("the history goes back to page {}", row.page))
+                        Error::internal(format!("the history goes back to page {}", row.page))
                     })?;
                     if at >= STRETCH as u64 {
                         break;

@@ -146,7 +146,7 @@ impl Signed {
     /// Reads on until it is known what the stream is to that with the signature `known`.
     ///
     /// # Errors
-    /// [`Error::Refused`] if it ends before it is known.
+    /// [`Error::InputChanged`] if it ends before it is known.
     pub fn compare(&mut self, known: &Signature) -> Result<Likeness> {
         let longest = known.whole.map(|(len, _)| len);
         if longest == Some(0) || (longest.is_none() && known.head.is_empty()) {
@@ -235,10 +235,10 @@ fn failed(error: io::Error) -> Error {
 }
 
 /// What to say to be understood.
-const SAY: &str = "if it is that stream again, send all of it; if it is another, use --new-stream";
+const SAY: &str = "if it is that stream again, send all of it; if it is another, use `new_stream`";
 
 fn ends_early(len: u64) -> Error {
-    Error::Refused(format!(
+    Error::InputChanged(format!(
         "-: nothing was counted: this stream ends after {} ({len} bytes), and up to there it is the same as the \
         last stream; {SAY}",
         human(len)
@@ -246,7 +246,7 @@ fn ends_early(len: u64) -> Error {
 }
 
 fn differs_late(len: u64) -> Error {
-    Error::Refused(format!(
+    Error::InputChanged(format!(
         "-: nothing was counted: this stream begins with {} of the last stream, and then differs (before byte \
         {len}); {SAY}",
         human(HELD)
@@ -254,10 +254,10 @@ fn differs_late(len: u64) -> Error {
 }
 
 fn is_unsure(len: u64) -> Error {
-    Error::Refused(format!(
+    Error::InputChanged(format!(
         "-: nothing was counted: the first {} of this stream ({len} bytes) are those of the last stream, and \
-        too little is known of its rest; use --resume if it is that one, and send what follows its end, or \
-        --new-stream if it is another",
+        too little is known of its rest; use `resume` if it is that one, and send what follows its end, or \
+        `new_stream` if it is another",
         human(len)
     ))
 }
@@ -364,7 +364,7 @@ mod tests {
             if len > 1 {
                 let error = signed(&before[..len - 1]).compare(&known);
                 assert!(
-                    matches!(error, Err(Error::Refused(said)) if said.contains("--new-stream"))
+                    matches!(error, Err(Error::InputChanged(said)) if said.contains("`new_stream`"))
                 );
             }
         }
@@ -398,7 +398,9 @@ mod tests {
             let mut read = Vec::new();
             let error = signed.read_to_end(&mut read).unwrap_err();
             let error = error.downcast::<Error>().unwrap();
-            assert!(matches!(error, Error::Refused(said) if said.contains("nothing was counted")));
+            assert!(
+                matches!(error, Error::InputChanged(said) if said.contains("nothing was counted"))
+            );
             assert!(read.len() < len);
         }
     }
@@ -412,7 +414,7 @@ mod tests {
         known.fronts.truncate(10);
         assert!(matches!(
             signed(&before).compare(&known),
-            Err(Error::Refused(said)) if said.contains("--resume")
+            Err(Error::InputChanged(said)) if said.contains("`resume`")
         ));
         let mut other = before.clone();
         other[5_000] ^= 1;

@@ -278,7 +278,7 @@ impl<W: Write> Run<'_, W> {
             Some(budget),
             need,
             || format!("an archive of more than {names} names"),
-            "take fewer --threads, or convert the inputs in parts and ingest the archives one after the other",
+            "take fewer `threads`, or convert the inputs in parts and ingest the archives one after the other",
         )
     }
 

@@ -92,14 +92,14 @@ fn end_unfinished(job: &Job, progress: &mut Progress, is_named: bool) -> Result<
     if !job.leave_unfinished && last.name == "-" {
         return refuse(
             "standard input was not read to its end: send it again (`... | cashrank ingest -`), and reading goes \
-            on where it stopped; or give up the rest of it, with --leave-unfinished"
+            on where it stopped; or give up the rest of it, with `leave_unfinished`"
                 .into(),
         );
     }
     if !job.leave_unfinished {
-        return Err(Error::Refused(format!(
+        return Err(Error::Conflict(format!(
             "{} was not read to its end (to record {}, byte {}): name it too, as it was, and reading goes on \
-            there; or give up the rest of it, with --leave-unfinished",
+            there; or give up the rest of it, with `leave_unfinished`",
             last.name, place.records, place.offset
         )));
     }
@@ -157,10 +157,10 @@ fn look(
                 true => "has grown".into(),
                 false => format!("begins with all that was read of {read}, which has grown"),
             };
-            refuse(format!(
+            Err(Error::InputChanged(format!(
                 "{input}: {what} since it was read to its end; put what is new into a file of its own, or pipe it: \
                  `... | cashrank ingest -`"
-            ))
+            )))
         }
         _ => same_name(job, input, progress, left, goes_on),
     }
@@ -172,7 +172,7 @@ fn places_records(places: &[(Place, usize)], at: usize) -> u64 {
 }
 
 fn refuse<T>(what: String) -> Result<T> {
-    Err(Error::Refused(what))
+    Err(Error::Conflict(what))
 }
 
 /// A file that is new, unless one was read under its name: then it was changed, and nobody knows what the
@@ -195,10 +195,10 @@ fn same_name(
         return Ok(Found::New);
     };
     match check_read(job, input, place) {
-        Err(Error::Refused(what)) => refuse(format!(
+        Err(Error::InputChanged(what)) => Err(Error::InputChanged(format!(
             "{what}. Another file was read under this name: give this one a name of its own, or pipe it: \
              `... | cashrank ingest -`"
-        )),
+        ))),
         Err(error) => Err(error),
         Ok(()) => Ok(Found::New),
     }
@@ -227,7 +227,7 @@ fn compare(job: &Job, input: &InputName, places: &[(Place, usize)]) -> Result<Co
         }
         match source.pass_to(offset) {
             // Reading it says so again, where it can be told.
-            Err(Error::Refused(_) | Error::Corrupt { .. }) => break,
+            Err(Error::InputChanged(_) | Error::Corrupt { .. }) => break,
             passed => passed?,
         }
         let prefix = source.prefix();

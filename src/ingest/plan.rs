@@ -25,8 +25,12 @@ pub(super) struct Plan {
     pub unless_read_before: Option<String>,
 }
 
+fn usage<T>(what: impl Into<String>) -> Result<T> {
+    Err(Error::Usage(what.into()))
+}
+
 fn refused<T>(what: impl Into<String>) -> Result<T> {
-    Err(Error::Refused(what.into()))
+    Err(Error::Conflict(what.into()))
 }
 
 /// Fits the job, checked before, to what the store has read, and what its spool holds.
@@ -60,20 +64,20 @@ pub(super) fn plan(
 pub(super) fn check_job(job: &Job) -> Result<()> {
     job.limits.check()?;
     if job.inputs.is_empty() {
-        return refused("no input: name files, or `-` for standard input");
+        return usage("no input: name files, or `-` for standard input");
     }
     if job.repeat == 0 {
-        return refused("--repeat 0: at least one pass");
+        return usage("`repeat` 0: at least one pass");
     }
     if let Some(until) = job.until {
         if !(until > 0.0 && until < 2.0) {
-            return refused(format!(
-                "--until {until}: above 0 and below 2, as L1 errors are"
+            return usage(format!(
+                "`until` {until}: above 0 and below 2, as L1 errors are"
             ));
         }
         if job.repeat < 2 {
             return refused(
-                "--until ends passes early: give the most passes there may be, with --repeat",
+                "`until` ends passes early: give the most passes there may be, with `repeat`",
             );
         }
     }
@@ -83,19 +87,19 @@ pub(super) fn check_job(job: &Job) -> Result<()> {
         .filter(|i| **i == InputName::Stdin)
         .count();
     if streams > 1 {
-        return refused("`-` is given twice; standard input can be read once");
+        return usage("`-` is given twice; standard input can be read once");
     }
     if streams == 0 && job.spool.is_some() {
-        return refused("--spool keeps standard input: name `-` among the inputs");
+        return usage("`spool` keeps standard input: name `-` among the inputs");
     }
     if streams == 1 && job.repeat > 1 && job.spool.is_none() {
-        return refused("--repeat needs files, or --spool: standard input cannot be read again");
+        return usage("`repeat` needs files, or `spool`: standard input cannot be read again");
     }
     for input in &job.inputs {
         if let InputName::File(path) = input {
             let found = std::fs::metadata(path).map_err(Error::io(path, "open"))?;
             if found.is_dir() {
-                return refused(format!(
+                return usage(format!(
                     "{}: is a directory; name the files in it, in the order they are to be read",
                     path.display()
                 ));
@@ -124,7 +128,7 @@ pub(super) fn check_first(job: &Job) -> Result<()> {
         None => guess_of(input, &mut source).map(drop),
     };
     match checked {
-        Err(error @ Error::Refused(_)) => Err(error),
+        Err(error) if error.is_refusal() => Err(error),
         _ => Ok(()),
     }
 }
@@ -132,7 +136,7 @@ pub(super) fn check_first(job: &Job) -> Result<()> {
 /// Refuses what is no text for a format that is.
 pub(super) fn check_text_of(input: &InputName, format: Format, source: &mut Source) -> Result<()> {
     let head = source.head_until(is_decided)?;
-    check_text(format, head).map_err(|error| Error::Refused(format!("{input}: {error}")))
+    check_text(format, head).map_err(|error| Error::Unsupported(format!("{input}: {error}")))
 }
 
 /// `ingest -` on a store that has read something.
@@ -140,18 +144,18 @@ fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolStanding>) -> Re
     let begun = progress.inputs.len();
     let last_is_stream = progress.inputs[begun - 1].name == "-";
     if job.complete != progress.complete {
-        return refused("--complete must be given as it was when the store was made");
+        return refused("`complete` must be given as it was when the store was made");
     }
     if progress.pass > 2 || progress.repeat > 1 || job.repeat > 1 {
         return replayed_stream(job, progress);
     }
     if progress.complete && progress.finished {
-        let what = "this store was completed (--complete): a stream cannot follow";
+        let what = "this store was completed (`complete`): a stream cannot follow";
         return unless_read_before(job, progress, what);
     }
     if progress.completing.is_some() {
         if job.stream == Stream::New {
-            return refused("this store is being completed (--complete): a stream cannot follow");
+            return refused("this store is being completed (`complete`): a stream cannot follow");
         }
         return Ok(Plan {
             inputs: vec![InputName::Stdin; begun],
@@ -165,7 +169,7 @@ fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolStanding>) -> Re
         if !job.leave_unfinished {
             return refused(format!(
                 "{} was not read to its end; run its command again first, or give up the rest of it, with \
-                --leave-unfinished",
+                `leave_unfinished`",
                 progress.inputs[begun - 1].name
             ));
         }
@@ -186,7 +190,7 @@ fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolStanding>) -> Re
         Stream::Auto => !newer && (!progress.finished || grown),
         Stream::New => false,
         Stream::Again if !last_is_stream && !newer => {
-            return refused("--resume: the last input was no stream");
+            return refused("`resume`: the last input was no stream");
         }
         // The newest one is meant.
         Stream::Again => !newer,
@@ -233,18 +237,18 @@ fn replayed_stream(job: &Job, mut progress: Progress) -> Result<Plan> {
         });
     }
     if progress.finished || !of_stream {
-        let what = "a store that replays (--repeat) reads no stream after its first inputs; use another --store";
+        let what = "a store that replays (`repeat`) reads no stream after its first inputs; use another store";
         return match of_stream && job.repeat == progress.repeat {
             true => unless_read_before(job, progress, what),
             false => refused(what),
         };
     }
     if job.stream == Stream::New {
-        return refused("--new-stream: a stream that is replayed (--repeat) needs another --store");
+        return refused("`new_stream`: a stream that is replayed (`repeat`) needs another store");
     }
     if job.repeat < progress.pass {
         return refused(format!(
-            "pass {} is under way: give --repeat {} or more",
+            "pass {} is under way: give `repeat` {} or more",
             progress.pass, progress.pass
         ));
     }
@@ -284,7 +288,7 @@ fn files(job: &Job, mut progress: Progress, observer: &mut dyn Observer) -> Resu
         ));
     }
     if job.complete != progress.complete {
-        return refused("--complete must be given as it was when the store was made");
+        return refused("`complete` must be given as it was when the store was made");
     }
     for (at, input) in job.inputs.iter().take(begun).enumerate() {
         let is_stream = *input == InputName::Stdin;
@@ -300,7 +304,7 @@ fn files(job: &Job, mut progress: Progress, observer: &mut dyn Observer) -> Resu
         if let (false, Some(end)) = (is_stream, progress.inputs[at].end) {
             observer.note(Note::Checking { input });
             check_read(job, input, end).map_err(|error| match error {
-                Error::Refused(what) => Error::Refused(format!(
+                Error::InputChanged(what) => Error::InputChanged(format!(
                     "{what}. This store has read, in this order: {}. Name these first, or pipe what is \
                      new: `... | cashrank ingest -`",
                     names(&progress)
@@ -312,33 +316,33 @@ fn files(job: &Job, mut progress: Progress, observer: &mut dyn Observer) -> Resu
     let more = job.inputs.len() > begun;
     if more && progress.completing.is_some() {
         return refused(
-            "the inputs were read and the pass is being completed (--complete), so no inputs can be added; use \
-            another --store",
+            "the inputs were read and the pass is being completed (`complete`), so no inputs can be added; use \
+            another store",
         );
     }
     let done = progress.finished;
     if more && done {
         if progress.repeat > 1 || progress.complete {
             return refused(
-                "a run with --repeat or --complete has finished, so no inputs can be added; use another --store",
+                "a run with `repeat` or `complete` has finished, so no inputs can be added; use another store",
             );
         }
         progress.pass = 1;
         progress.input = begun as u64;
         progress.place = Place::start();
     } else if more && progress.pass > 1 {
-        return refused("pass 1 is over, so no inputs can be added; use another --store");
+        return refused("pass 1 is over, so no inputs can be added; use another store");
     }
     if !done && job.repeat < progress.pass {
         return refused(format!(
-            "pass {} is under way: give --repeat {} or more",
+            "pass {} is under way: give `repeat` {} or more",
             progress.pass, progress.pass
         ));
     }
     if done && job.repeat > progress.repeat && job.inputs.contains(&InputName::Stdin) {
         return refused(
-            "--repeat: the stream among the inputs is no longer kept: it must be given when a stream \
-             is begun; use another --store",
+            "`repeat`: the stream among the inputs is no longer kept: it must be given when a stream \
+             is begun; use another store",
         );
     }
     progress.repeat = match done {
@@ -369,8 +373,8 @@ pub(super) fn check_read(job: &Job, input: &InputName, end: Place) -> Result<()>
     if source.head()?.is_empty() {
         return Ok(());
     }
-    refused(format!(
+    Err(Error::InputChanged(format!(
         "{input}: has grown since it was read to its end; put what is new into a file of its own, \
          or pipe it: `... | cashrank ingest -`"
-    ))
+    )))
 }

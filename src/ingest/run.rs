@@ -650,9 +650,9 @@ impl Run<'_> {
             None => input.end = Some(end),
             Some(before) if before == end => {}
             Some(before) => {
-                return Err(Error::Refused(format!(
+                return Err(Error::InputChanged(format!(
                     "{}: has changed since pass 1: {} bytes in {} records then, {} bytes in {} now; \
-                     put it back, or use another --store",
+                     put it back, or use another store",
                     reading.input, before.offset, before.records, end.offset, end.records
                 )));
             }

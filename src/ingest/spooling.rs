@@ -20,7 +20,7 @@ use crate::threads::spawn;
 use crate::{Error, Result};
 
 fn refused<T>(what: impl Into<String>) -> Result<T> {
-    Err(Error::Refused(what.into()))
+    Err(Error::Conflict(what.into()))
 }
 
 /// What the store's spool holds. For a job that begins a new stream a damaged one is none.
@@ -65,13 +65,13 @@ impl Spooling {
             (None, _) => None,
             (Some(None), _) => {
                 return refused(
-                    "-: this stream was begun without --spool: leave --spool out, or use --new-stream if it is \
+                    "-: this stream was begun without `spool`: leave `spool` out, or use `new_stream` if it is \
                     another",
                 );
             }
             (Some(Some(_)), _) if job.stream == Stream::New => {
                 return refused(
-                    "--new-stream: a stream among files cannot be given up for another; pipe the new \
+                    "`new_stream`: a stream among files cannot be given up for another; pipe the new \
                      one by itself (`ingest -`)",
                 );
             }
@@ -83,7 +83,7 @@ impl Spooling {
                     path: job.store.join("spool").join("acked"),
                     what:
                         "it is missing, or of another stream; put it back, or give the stream up \
-                           with --new-stream"
+                           with `new_stream`"
                             .into(),
                 });
             }
@@ -109,7 +109,7 @@ impl Spooling {
         let begun = stream.and_then(|at| committed.inputs.get(at as usize));
         if begun.is_some_and(|input| input.spooled.is_some()) {
             return refused(
-                "-: this stream is spooled: give --spool again, or use --new-stream if it is another",
+                "-: this stream is spooled: give `spool` again, or use `new_stream` if it is another",
             );
         }
         let last = (committed.inputs.len() as u64).checked_sub(1);
@@ -280,7 +280,7 @@ fn check_promise(
     }
     refused(format!(
         "{}: its spool holds {} bytes of a stream that was not read to its end: go on with it first \
-         (the same command with --spool), or drop it with `ingest - --new-stream`",
+         (the same command with `spool`), or drop it with `new_stream`",
         job.store.display(),
         found.acked
     ))
@@ -295,7 +295,7 @@ fn needed_from(plan: &Plan, committed: &Progress, spooled: Spooled) -> Result<u6
     }
     if plan.progress.repeat > 1 && spooled.restart.raw > 0 {
         return refused(
-            "--repeat: the start of this stream is no longer in the spool; --repeat must be given when \
+            "`repeat`: the start of this stream is no longer in the spool; `repeat` must be given when \
              a stream is begun",
         );
     }

@@ -64,7 +64,7 @@ impl Default for Inspection {
 /// Looks at one input.
 ///
 /// # Errors
-/// [`Error::Io`]; [`Error::Refused`] if the format cannot be guessed, or the limits are out of range.
+/// [`Error::Io`]; [`Error::Unsupported`] if the format cannot be guessed, or the limits are out of range.
 /// Damage is no error here: see [`Report::damage`].
 pub fn inspect(input: &InputName, how: &Inspection) -> Result<Report> {
     how.limits.check()?;
@@ -80,7 +80,7 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<Report> {
     };
     let format = match how.format {
         Some(_) if source.head_until(is_decided)?.is_empty() => None,
-        Some(format) => Some((format, "as --format says".into())),
+        Some(format) => Some((format, "as `format` says".into())),
         None => guess_of(input, &mut source)?,
     };
     // An empty input may be damaged all the same, which shows in whatever format it is read.

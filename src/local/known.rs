@@ -34,7 +34,7 @@ impl Known {
     /// row, in the order of the rows.
     ///
     /// # Errors
-    /// Those of the sweep; [`Error::Refused`] if no page of the domain has a row, or if links have weights.
+    /// Those of the sweep; [`Error::Unsupported`] if no page of the domain has a row, or if links have weights.
     pub fn of_rows(rows: &dyn Rows, domain: &[u32], outside: bool) -> Result<Known> {
         let mut known = Known::default();
         let is_local = |page: u32| domain.binary_search(&page).is_ok();
@@ -59,7 +59,7 @@ impl Known {
         let mut weights = row.weights.iter().copied().filter(|&weight| weight > 0);
         let first = weights.next();
         if weights.any(|weight| Some(weight) != first) {
-            return Err(Error::Refused(format!(
+            return Err(Error::Unsupported(format!(
                 "links of page {} weigh differently: ranks of a local domain are computed for links that are alike",
                 row.page
             )));
@@ -75,10 +75,10 @@ impl Known {
     /// Ends the domain: what was fetched so far is local, what comes is outside.
     ///
     /// # Errors
-    /// [`Error::Refused`]: nothing was fetched.
+    /// [`Error::Missing`]: nothing was fetched.
     pub fn close_domain(&mut self) -> Result<()> {
         if self.fetched.is_empty() {
-            return Err(Error::Refused(
+            return Err(Error::Missing(
                 "the domain has no page that was fetched: ranks need the links of its pages; crawl it \
                  first, or see whether its rules fit the pages' names"
                     .into(),
@@ -92,7 +92,7 @@ impl Known {
     /// before is left as it was.
     ///
     /// # Errors
-    /// [`Error::Refused`]: more than 2^32 - 2 pages.
+    /// [`Error::Unsupported`]: more than 2^32 - 2 pages.
     pub fn fetch(&mut self, page: u32, targets: impl IntoIterator<Item = u32>) -> Result<()> {
         let slot = self.slot(page)?;
         if self.members[slot as usize] != NONE {
@@ -136,7 +136,7 @@ impl Known {
         }
         let slot = self.pages.len() as u32;
         if slot >= NONE - 1 {
-            return Err(Error::Refused(format!(
+            return Err(Error::Unsupported(format!(
                 "more than {} pages are known: a local domain has fewer",
                 NONE - 1
             )));

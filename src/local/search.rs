@@ -20,17 +20,17 @@ impl Options {
     /// Checks what the types don't.
     ///
     /// # Errors
-    /// [`Error::Refused`]: a number is out of range.
+    /// [`Error::Usage`]: a number is out of range.
     pub fn check(&self) -> Result<()> {
         let Power { damping, threshold } = self.power;
         if !(0.0..1.0).contains(&damping) {
-            return Err(Error::Refused(format!(
+            return Err(Error::Usage(format!(
                 "damping {damping} is outside 0 <= damping < 1"
             )));
         }
         match threshold > 0.0 && threshold < 2.0 {
             true => Ok(()),
-            false => Err(Error::Refused(format!(
+            false => Err(Error::Usage(format!(
                 "threshold {threshold}: above 0 and below 2"
             ))),
         }
@@ -80,11 +80,11 @@ impl Search {
     /// Begins with what is known, whose domain is closed.
     ///
     /// # Errors
-    /// [`Error::Refused`]: options out of range, or an empty domain.
+    /// [`Error::Usage`]: options out of range, or an empty domain.
     pub fn new(known: Known, options: Options) -> Result<Search> {
         options.check()?;
         if known.domain() == 0 {
-            return Err(Error::Refused(
+            return Err(Error::Usage(
                 "a search begins when the domain is known: close it first".into(),
             ));
         }

@@ -78,7 +78,7 @@ pub struct Comparison {
 /// Compares two rankings; `right` is the reference.
 ///
 /// # Errors
-/// [`Error::Refused`] if a side is empty, has a name twice, or its scores sum to 0 or to
+/// [`Error::Unsupported`] if a side is empty, has a name twice, or its scores sum to 0 or to
 /// more than `f64` holds.
 pub fn compare(left: Scores, right: Scores) -> Result<Comparison> {
     let mut left = Side::new("left", left)?;
@@ -137,7 +137,9 @@ impl Side {
     fn new(name: &'static str, scores: Scores) -> Result<Side> {
         let rows = scores.rows;
         if rows.is_empty() {
-            return Err(Error::Refused(format!("the {name} side holds no pages")));
+            return Err(Error::Unsupported(format!(
+                "the {name} side holds no pages"
+            )));
         }
         Ok(Side {
             name,
@@ -151,7 +153,7 @@ impl Side {
         let name = self.name;
         self.rows.sort_unstable_by_key(|row| row.name);
         if let Some(pair) = self.rows.windows(2).find(|w| w[0].name == w[1].name) {
-            return Err(Error::Refused(format!(
+            return Err(Error::Unsupported(format!(
                 "the {name} side names a page twice, with scores {:?} and {:?}; keep one of them",
                 pair[0].score, pair[1].score
             )));
@@ -159,7 +161,7 @@ impl Side {
         let total = self.rows.iter().map(|row| row.score);
         self.total = total.collect::<sum::Sum>().value();
         if self.total == 0.0 || self.total.is_infinite() {
-            return Err(Error::Refused(format!(
+            return Err(Error::Unsupported(format!(
                 "the scores of the {name} side sum to {}: they cannot be normalised",
                 self.total
             )));

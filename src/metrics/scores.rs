@@ -44,11 +44,11 @@ impl Scores {
     /// Adds a page.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the score is negative, infinite or not a number.
+    /// [`Error::Unsupported`] if the score is negative, infinite or not a number.
     pub fn push(&mut self, name: &[u8], score: f64) -> Result<()> {
         if let Some(what) = unfit(score) {
             let name = String::from_utf8_lossy(name);
-            return Err(Error::Refused(format!(
+            return Err(Error::Unsupported(format!(
                 "{name:?}: the score {score} {what}"
             )));
         }

@@ -1,5 +1,5 @@
 //! The errors of the library. Each names where (file, record, byte), what was expected and
-//! found, and what to do.
+//! found, and what to do. Settings stand in them as [`super::name_settings`] says.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -54,14 +54,14 @@ pub enum Error {
         what: String,
     },
     /// Another process has the store open for writing.
-    #[error("{path}: in use by another process; wait for it to end, or name another --store", path = path.display())]
+    #[error("{path}: in use by another process; wait for it to end, or name another store", path = path.display())]
     Busy {
         /// The store's directory.
         path: PathBuf,
     },
     /// The next record would make more pages known than `--limit-pages` allows. Nothing of it was
     /// applied.
-    #[error("more than {limit} pages: raise --limit-pages (at most {max})", max = super::PageId::LIMIT)]
+    #[error("more than {limit} pages: raise `limit_pages` (at most {max})", max = super::PageId::LIMIT)]
     TooManyPages {
         /// The limit.
         limit: u64,
@@ -69,8 +69,8 @@ pub enum Error {
     /// The next record, or opening the store, would need more memory than the budget. Nothing of it was
     /// applied.
     #[error(
-        "memory: with {pages} pages known, going on needs {}, and the budget is {}: raise --memory if the \
-         machine has more, or go on with the store on one that has; --limit-pages ends a run earlier",
+        "memory: with {pages} pages known, going on needs {}, and the budget is {}: raise `memory` if the \
+         machine has more, or go on with the store on one that has; `limit_pages` ends a run earlier",
         human(*.need),
         human(*.budget)
     )]
@@ -85,7 +85,7 @@ pub enum Error {
     /// A command that holds something of each page would need more memory than it may take. Nothing of its
     /// result was written.
     #[error(
-        "memory: {work} needs {}, and the budget is {}: raise --memory if the machine has more, or {instead}",
+        "memory: {work} needs {}, and the budget is {}: raise `memory` if the machine has more, or {instead}",
         human(*.need),
         human(*.budget)
     )]
@@ -102,16 +102,28 @@ pub enum Error {
     /// A fault of this program: something that must hold does not. Nothing was written of what went before it.
     #[error(
         "{what}: this is a fault of cashrank, not of the input; nothing of it was written. The same command goes on \
-         from the last checkpoint. Please report it, with this line, the command and `cashrank --version`, and keep \
+         from the last checkpoint. Please report it, with this line, the command and the version of cashrank, and keep \
          the inputs and a copy of the store as it is now"
     )]
     Internal {
         /// What does not hold.
         what: String,
     },
-    /// The request does not fit the store or the input; the text says what to do.
+    /// What is asked for does not hold together, or is outside its range. The text says what to do, as in the kinds below.
     #[error("{0}")]
-    Refused(String),
+    Usage(String),
+    /// What is asked for does not agree with what the store holds: its settings, its inputs, how far it is.
+    #[error("{0}")]
+    Conflict(String),
+    /// What is needed is not there: a store, a snapshot, kept links.
+    #[error("{0}")]
+    Missing(String),
+    /// What this version does not read, or what a format or a method cannot hold.
+    #[error("{0}")]
+    Unsupported(String),
+    /// An input is not what was read of it before.
+    #[error("{0}")]
+    InputChanged(String),
 }
 
 /// `Result` with this crate's [`enum@Error`].
@@ -122,6 +134,82 @@ fn after(record: Option<u64>) -> String {
 }
 
 impl Error {
+    /// Whether the request was refused as it is: asked otherwise, or of something else, it may be met. Nothing is broken.
+    pub fn is_refusal(&self) -> bool {
+        use Error::{Conflict, InputChanged, Missing, TooManyPages, Unsupported, Usage};
+        matches!(
+            self,
+            Usage(_)
+                | Conflict(_)
+                | Missing(_)
+                | Unsupported(_)
+                | InputChanged(_)
+                | TooManyPages { .. }
+        )
+    }
+
+    /// The same error once more, where several are to hear of it.
+    pub(crate) fn again(&self) -> Error {
+        match self {
+            Error::Io {
+                path,
+                action,
+                source,
+            } => Error::io(path, action)(std::io::Error::new(source.kind(), source.to_string())),
+            Error::Corrupt {
+                input,
+                record,
+                damage,
+            } => Error::Corrupt {
+                input: input.clone(),
+                record: *record,
+                damage: damage.clone(),
+            },
+            Error::BadRecord {
+                input,
+                record,
+                offset,
+                reason,
+                detail,
+            } => Error::BadRecord {
+                input: input.clone(),
+                record: *record,
+                offset: *offset,
+                reason,
+                detail: detail.clone(),
+            },
+            Error::Damaged { path, what } => Error::damaged(path, what),
+            Error::Busy { path } => Error::Busy { path: path.clone() },
+            Error::TooManyPages { limit } => Error::TooManyPages { limit: *limit },
+            &Error::OverBudget {
+                pages,
+                need,
+                budget,
+            } => Error::OverBudget {
+                pages,
+                need,
+                budget,
+            },
+            Error::TooLarge {
+                work,
+                need,
+                budget,
+                instead,
+            } => Error::TooLarge {
+                work: work.clone(),
+                need: *need,
+                budget: *budget,
+                instead,
+            },
+            Error::Internal { what } => Error::internal(what),
+            Error::Usage(text) => Error::Usage(text.clone()),
+            Error::Conflict(text) => Error::Conflict(text.clone()),
+            Error::Missing(text) => Error::Missing(text.clone()),
+            Error::Unsupported(text) => Error::Unsupported(text.clone()),
+            Error::InputChanged(text) => Error::InputChanged(text.clone()),
+        }
+    }
+
     /// Adds to [`Error::Corrupt`] how many records were read before the damage: the source that
     /// reports the damage does not count them.
     pub fn after_record(self, records: u64) -> Error {

@@ -17,8 +17,10 @@ impl HashKey {
     /// A new random key.
     pub fn random() -> Result<HashKey> {
         let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes)
-            .map_err(|e| Error::Refused(format!("the system gives no random numbers: {e}")))?;
+        getrandom::fill(&mut bytes).map_err(|error| {
+            let error = std::io::Error::other(error.to_string());
+            Error::io("the random numbers of the system", "read")(error)
+        })?;
         Ok(HashKey(bytemuck::cast(bytes)))
     }
 

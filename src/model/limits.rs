@@ -43,19 +43,19 @@ pub(crate) const LINKS_MAX: usize = 3 << 20;
 impl Limits {
     /// Refuses limits that no input could meet, or that are beyond what can be counted.
     pub fn check(&self) -> Result<()> {
-        for (option, bytes) in [
-            ("--limit-line", self.line_bytes),
-            ("--limit-url", self.url_bytes),
+        for (setting, bytes) in [
+            ("limit_line", self.line_bytes),
+            ("limit_url", self.url_bytes),
         ] {
             if !(1..=BYTES_MAX).contains(&bytes) {
-                return Err(Error::Refused(format!(
-                    "{option} {bytes}: from 1 to {BYTES_MAX} bytes"
+                return Err(Error::Usage(format!(
+                    "`{setting}` {bytes}: from 1 to {BYTES_MAX} bytes"
                 )));
             }
         }
         if self.links > LINKS_MAX as u64 {
-            return Err(Error::Refused(format!(
-                "--limit-links {}: at most {LINKS_MAX}",
+            return Err(Error::Usage(format!(
+                "`limit_links` {}: at most {LINKS_MAX}",
                 self.links
             )));
         }

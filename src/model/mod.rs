@@ -16,6 +16,7 @@ mod parts;
 mod record;
 mod rel;
 mod restart;
+mod setting;
 pub(crate) mod signature;
 
 pub use batch::{Batch, Entry, LinkCounts, What};
@@ -35,4 +36,5 @@ pub use record::{Link, Names, Parsed, Reason, Record, Time};
 pub(crate) use record::{is_redirect, keep};
 pub use rel::Rel;
 pub use restart::{Compression, Restart};
+pub use setting::{SETTINGS, name_settings};
 pub use signature::{Signature, SignedInput};

@@ -42,7 +42,7 @@ pub const PARTS: [Part; 12] = [
         name: "rows/*",
         meaning: "what needs the links of pages stops, and so does ingesting where it meets the damage; \
                   published snapshots stay readable",
-        remedy: "ingest on with --keep-rows none, which drops them; or restore the whole store from a copy, or ingest \
+        remedy: "ingest on with `keep_rows` none, which drops them; or restore the whole store from a copy, or ingest \
                  the inputs into a new store",
     },
     Part {
@@ -77,7 +77,7 @@ pub const PARTS: [Part; 12] = [
         name: "spool/*",
         meaning: "the spooled stream does not go on; all else does, once it has ended",
         remedy: "restore the file alone, if it is of the same moment; or give the stream up \
-                 (--new-stream) and send what was not counted as another",
+                 (`new_stream`) and send what was not counted as another",
     },
     Part {
         name: "snapshots/latest.json",

@@ -60,14 +60,14 @@ impl Order {
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Corrupt`]; [`Error::BadRecord`] for a line that is no entry;
-    /// [`Error::Refused`] if two files have one name, or the index names one that was not given;
+    /// [`Error::Usage`] if two files have one name, or the index names one that was not given;
     /// [`Error::TooLarge`] if the captures take more than `limits.memory`.
     pub fn read(index: &Path, files: Vec<PathBuf>, limits: &Limits) -> Result<Order> {
         let mut names = HashMap::new();
         for (number, path) in (0u32..).zip(&files) {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             if names.insert(name.clone().into_owned(), number).is_some() {
-                return Err(Error::Refused(format!(
+                return Err(Error::Usage(format!(
                     "two files are called {name}: the index could mean either"
                 )));
             }
@@ -97,7 +97,7 @@ impl Order {
             Ok(())
         })?;
         if !missing.is_empty() {
-            return Err(Error::Refused(format!(
+            return Err(Error::Missing(format!(
                 "{}: it names files that were not given: {}",
                 index.display(),
                 missing.join(", ")
@@ -114,7 +114,7 @@ impl Order {
     /// Writes all captures to `out`, one behind the other, the oldest first.
     ///
     /// # Errors
-    /// [`Error::Io`], as `path` for `out`; [`Error::Refused`] if the index does not fit the files, or the files
+    /// [`Error::Io`], as `path` for `out`; [`Error::InputChanged`] if the index does not fit the files, or the files
     /// cannot be put together.
     pub fn write(&self, out: &mut dyn Write, path: &Path) -> Result<Ordered> {
         let mut files = Files::default();
@@ -127,7 +127,7 @@ impl Order {
         for place in &self.places {
             let from = &self.files[place.file as usize];
             let misfit = |what: &str| {
-                Err(Error::Refused(format!(
+                Err(Error::InputChanged(format!(
                     "{}: line {}: {what} at byte {} of {}: the index is of other files, or they have changed",
                     self.index.display(),
                     place.line,
@@ -177,7 +177,7 @@ impl Order {
                 continue;
             };
             if self.files.len() > 1 {
-                return Err(Error::Refused(format!(
+                return Err(Error::Unsupported(format!(
                     "{}: its records need the dictionary at its start, so they cannot be put together with those \
                      of another file: order each by itself, or unpack them first",
                     path.display()

@@ -11,11 +11,11 @@ pub(crate) fn guess_of(input: &InputName, source: &mut Source) -> Result<Option<
     if head.is_empty() {
         return Ok(None);
     }
-    let guessed = guess(head).map_err(|error| Error::Refused(format!("{input}: {error}")));
+    let guessed = guess(head).map_err(|error| Error::Unsupported(format!("{input}: {error}")));
     guessed.map(Some)
 }
 
 /// What is wrong with a record that was dropped unread.
 pub(crate) fn over_the_limit(bytes: u64, line_bytes: u64) -> String {
-    format!("a record of {bytes} bytes, more than --limit-line {line_bytes}")
+    format!("a record of {bytes} bytes, more than `limit_line` {line_bytes}")
 }

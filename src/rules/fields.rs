@@ -87,7 +87,7 @@ impl FromStr for FieldChoice {
     fn from_str(text: &str) -> Result<FieldChoice> {
         let names = || FieldName::ALL.map(FieldName::name).join(", ");
         let Some((ours, theirs)) = text.split_once('=') else {
-            return Err(Error::Refused(format!(
+            return Err(Error::Usage(format!(
                 "{text:?}: FIELD=NAME is expected, like url=response_url; the fields are {}",
                 names()
             )));
@@ -96,11 +96,11 @@ impl FromStr for FieldChoice {
             .into_iter()
             .find(|field| field.name() == ours);
         match (known, theirs) {
-            (None, _) => Err(Error::Refused(format!(
+            (None, _) => Err(Error::Usage(format!(
                 "no field {ours:?}; there are: {}",
                 names()
             ))),
-            (_, "") => Err(Error::Refused(format!(
+            (_, "") => Err(Error::Usage(format!(
                 "{text:?}: the file's name for it is missing"
             ))),
             (Some(ours), theirs) => Ok(FieldChoice {
@@ -120,12 +120,12 @@ impl Fields {
     /// Puts choices together, in any order.
     ///
     /// # Errors
-    /// [`Error::Refused`] if a field has two names, or two fields of one object have the same.
+    /// [`Error::Usage`] if a field has two names, or two fields of one object have the same.
     pub fn of(mut choices: Vec<FieldChoice>) -> Result<Fields> {
         choices.sort();
         for pair in choices.windows(2) {
             if pair[0].ours == pair[1].ours {
-                return Err(Error::Refused(format!(
+                return Err(Error::Usage(format!(
                     "the field {} has two names, {:?} and {:?}",
                     pair[0].ours.name(),
                     pair[0].theirs,
@@ -138,7 +138,7 @@ impl Fields {
                 other.theirs == one.theirs && other.ours.is_of_link() == one.ours.is_of_link()
             };
             if let Some(other) = choices[..at].iter().find(same) {
-                return Err(Error::Refused(format!(
+                return Err(Error::Usage(format!(
                     "{:?} cannot be both {} and {}",
                     one.theirs,
                     other.ours.name(),

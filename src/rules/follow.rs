@@ -100,7 +100,7 @@ impl FromStr for Follow {
         let mut given: Vec<&str> = Vec::new();
         for part in text.split(',').map(str::trim) {
             let wrong = || {
-                Error::Refused(format!(
+                Error::Usage(format!(
                     "{part:?}: KIND=WEIGHT, with a kind of {} and a weight from 0 to {WEIGHT_MAX}",
                     Follow::NAMES.join(", ")
                 ))
@@ -110,7 +110,7 @@ impl FromStr for Follow {
             let place = follow.weight_mut(name).ok_or_else(wrong)?;
             *place = weight.ok_or_else(wrong)?;
             if given.contains(&name) {
-                return Err(Error::Refused(format!("{name} is given twice")));
+                return Err(Error::Usage(format!("{name} is given twice")));
             }
             given.push(name);
         }

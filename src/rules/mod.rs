@@ -50,13 +50,13 @@ impl InputRules {
         self.drop_params.is_empty() && self.scope.is_all()
     }
 
-    /// Every rule, as it is written: the option, and what it was given; empty: nothing.
+    /// Every rule, as it is written: the setting, and what it was given; empty: nothing.
     pub fn told(&self) -> Vec<(&'static str, String)> {
         vec![
-            ("--outlinks", self.outlinks.to_string()),
-            ("--field", self.fields.to_string()),
-            ("--drop-params", self.drop_params.to_string()),
-            ("--scope", self.scope.to_string()),
+            ("outlinks", self.outlinks.to_string()),
+            ("field", self.fields.to_string()),
+            ("drop_params", self.drop_params.to_string()),
+            ("scope", self.scope.to_string()),
         ]
     }
 

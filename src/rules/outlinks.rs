@@ -35,7 +35,7 @@ impl FromStr for Outlinks {
         match text {
             "html" => Ok(Outlinks::Html),
             "metadata" => Ok(Outlinks::Metadata),
-            _ => Err(Error::Refused(format!("{text:?}: html or metadata"))),
+            _ => Err(Error::Usage(format!("{text:?}: html or metadata"))),
         }
     }
 }

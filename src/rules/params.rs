@@ -131,7 +131,7 @@ impl FromStr for DropParams {
             let front = name.strip_suffix('*').unwrap_or(name);
             let sound = |byte: u8| byte.is_ascii_graphic() && !b"*&=?#;/,\"'<>".contains(&byte);
             if front.is_empty() || !front.bytes().all(sound) {
-                return Err(Error::Refused(format!(
+                return Err(Error::Usage(format!(
                     "{name:?}: the name of a parameter as in URLs, optionally with * at its end, or tracking or \
                     session"
                 )));

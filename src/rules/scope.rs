@@ -101,7 +101,7 @@ impl FromStr for Rule {
             None => (false, text),
         };
         let wrong = || {
-            Error::Refused(format!(
+            Error::Usage(format!(
                 "{text:?}: host:NAME, domain:NAME or url:PATTERN with * for anything, optionally with ! in \
                 front; names as in canonical URLs"
             ))

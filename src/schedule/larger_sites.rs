@@ -22,7 +22,7 @@ struct LargerSites;
 impl Strategy for LargerSites {
     fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
         let names = ask.names.ok_or_else(|| {
-            Error::Refused("larger-sites-first needs the names of pages: their hosts".into())
+            Error::Usage("larger-sites-first needs the names of pages: their hosts".into())
         })?;
         let crawl = ask.crawl;
         let mut waiting = vec![0u32; names.hosts() as usize];

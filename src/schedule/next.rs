@@ -95,18 +95,18 @@ pub struct Candidate {
 /// The pages to crawl next, best first.
 ///
 /// # Errors
-/// [`Error::Refused`]: there is no store, no snapshot, or nothing is known yet; the strategy needs rows, and none are kept.
+/// [`Error::Missing`]: there is no store, no snapshot, or nothing is known yet; the strategy needs rows, and none are kept.
 pub fn next(disk: &dyn Disk, store: &Path, options: &NextOptions) -> Result<Vec<Candidate>> {
     let snapshot = Snapshot::latest(disk, store)?;
     let pages = snapshot.info().pages;
     if pages == 0 {
-        return Err(Error::Refused(format!(
+        return Err(Error::Missing(format!(
             "{}: no page is known yet; crawl the seeds first and ingest what was read",
             store.display()
         )));
     }
     if pages >= PAGES_MAX {
-        return Err(Error::Refused(format!(
+        return Err(Error::Unsupported(format!(
             "{}: {pages} pages; crawl orders are for fewer than {PAGES_MAX}",
             store.display()
         )));
@@ -181,8 +181,8 @@ impl Source<'_> {
             Some(standing) => standing.why_not(),
             None => "the snapshot is not the store's current one".into(),
         };
-        Error::Refused(format!(
-            "strategy {name} needs the links of pages: {}: {why}. Without them: --strategy {}",
+        Error::Missing(format!(
+            "strategy {name} needs the links of pages: {}: {why}. Without them: `strategy` {}",
             self.snapshot.store().display(),
             others.join(", ")
         ))

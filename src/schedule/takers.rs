@@ -90,7 +90,7 @@ impl Taker {
             }
             #[cfg(not(feature = "parquet"))]
             Taker::Parquet => {
-                return Err(Error::Refused(
+                return Err(Error::Unsupported(
                     "this cashrank was built without Parquet (its feature `parquet`)".into(),
                 ));
             }
@@ -177,7 +177,7 @@ impl FromStr for Taker {
         let taker = Taker::ALL.into_iter().find(|taker| taker.name() == name);
         taker.ok_or_else(|| {
             let names: Vec<&str> = Taker::ALL.iter().map(|taker| taker.name()).collect();
-            Error::Refused(format!(
+            Error::Usage(format!(
                 "{name:?} is no format of a list of pages; choose one of {}",
                 names.join(", ")
             ))

@@ -151,7 +151,7 @@ impl Writer {
     /// Opens the store in `dir`, or makes it, at its last checkpoint.
     ///
     /// # Errors
-    /// [`Error::Busy`] if the store has a writer; [`Error::Refused`] if it was made with other settings, or an ingest
+    /// [`Error::Busy`] if the store has a writer; [`Error::Conflict`] if it was made with other settings, or an ingest
     /// of its inputs has not ended; [`Error::Damaged`].
     pub fn open(dir: impl AsRef<Path>, options: &Options) -> Result<Writer> {
         Writer::open_on(Arc::new(RealDisk), dir.as_ref(), options)
@@ -177,7 +177,7 @@ impl Writer {
             ..
         } = opened;
         if !progress.inputs.is_empty() && !progress.finished {
-            return Err(Error::Refused(format!(
+            return Err(Error::Conflict(format!(
                 "{}: an ingest of its inputs has not ended; let its command end first",
                 dir.display()
             )));
@@ -264,7 +264,7 @@ impl Writer {
     pub fn publish(&mut self) -> Result<(PathBuf, Info)> {
         self.checkpoint()?;
         if let Some(unverified) = &self.progress.unverified {
-            return Err(Error::Refused(format!(
+            return Err(Error::Conflict(format!(
                 "{}: {} could not be verified from its record {} on: no ranking of it is published",
                 self.dir.display(),
                 unverified.input,
@@ -279,7 +279,7 @@ impl Writer {
             settle: settle.filter(|_| snapshot::is_settled(view.settings())),
         };
         let published = snapshot::publish(&*self.disk, &view, &making)?;
-        let published = published.ok_or_else(|| Error::Refused("settling was stopped".into()))?;
+        let published = published.ok_or_else(|| Error::internal("settling was stopped"))?;
         self.release_rows()?;
         Ok(published)
     }
@@ -320,7 +320,7 @@ impl Writer {
     }
 
     fn no_more(&self) -> Error {
-        Error::Refused(format!(
+        Error::Conflict(format!(
             "{}: this writer takes no more, since an earlier record or checkpoint failed; open the store again",
             self.dir.display()
         ))

@@ -88,7 +88,7 @@ impl Ledger {
         let cost = cost_of(row);
         match self.costs.get_mut(row.page as usize) {
             Some(known) if *known == NO_ROW => *known = cost,
-            Some(_) => return Err(Error::Refused(format!("page {} has two rows", row.page))),
+            Some(_) => return Err(Error::internal(format!("page {} has two rows", row.page))),
             None => return Err(unknown(row.page, self.pages)),
         }
         Ok(())
@@ -273,7 +273,7 @@ fn cost_of(row: &Row<'_>) -> Cost {
 }
 
 fn unknown(page: u32, pages: u64) -> Error {
-    Error::Refused(format!(
+    Error::internal(format!(
         "a row names page {page}, but only {pages} are known"
     ))
 }

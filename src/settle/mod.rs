@@ -288,7 +288,7 @@ impl Settling {
         let swept = rows.sweep(&mut |row| {
             if seen.rows.is_multiple_of(ASK_EVERY) && watch.is_over() {
                 over = true;
-                return Err(Error::Refused("settling is over".into()));
+                return Err(Error::internal("settling is over"));
             }
             let links = row.targets.len() as u64;
             seen.rows += 1;
@@ -312,7 +312,7 @@ impl Settling {
         match self.first {
             None => self.first = Some(seen),
             Some(first) if first != seen => {
-                return Err(Error::Refused(format!(
+                return Err(Error::internal(format!(
                     "the rows are not the same in every sweep: {} with {} links at first, then {} with {}",
                     first.rows, first.links, seen.rows, seen.links
                 )));
@@ -325,7 +325,7 @@ impl Settling {
     /// Visits pages without links, checks the books, and weighs what is left.
     fn weigh(&mut self) -> Result<Worth> {
         self.ledger.visit_dangling();
-        self.ledger.check_law().map_err(Error::Refused)?;
+        self.ledger.check_law().map_err(Error::internal)?;
         Ok(self.ledger.weigh())
     }
 

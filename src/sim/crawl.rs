@@ -49,7 +49,7 @@ impl Crawl {
     /// is `growing`, a page in a thousand is known at first, else all are.
     ///
     /// # Errors
-    /// [`Error::Refused`]: no engine, or a configuration that does not fit.
+    /// [`Error::Usage`]: no engine, or a configuration that does not fit.
     pub fn begin(
         web: Web,
         strategy: Strategy,
@@ -61,7 +61,7 @@ impl Crawl {
             |config: &Config| Engine::with_archive(config.clone(), PAGES_MAX, InMemory::default());
         let engines = configs.iter().map(engine).collect::<Result<Vec<_>>>()?;
         if engines.is_empty() {
-            return Err(Error::Refused("a crawl without a window".into()));
+            return Err(Error::Usage("a crawl without a window".into()));
         }
         let first_pages = web.live().len() as u64;
         let mut crawl = Crawl {
@@ -157,12 +157,10 @@ impl Crawl {
     /// Crawls one page.
     ///
     /// # Errors
-    /// [`Error::Refused`] if all pages known are gone; those of the engine.
+    /// [`Error::Usage`] if all pages known are gone; those of the engine.
     pub fn step(&mut self) -> Result<()> {
         let page = self.scheduler.next().ok_or_else(|| {
-            Error::Refused(
-                "all pages that were known have vanished: nothing is left to crawl".into(),
-            )
+            Error::Usage("all pages that were known have vanished: nothing is left to crawl".into())
         })?;
         let node = self.nodes[page as usize];
         self.cash += u128::from(self.ledger().cash(PageId(u64::from(page))));

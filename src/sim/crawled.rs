@@ -94,7 +94,7 @@ impl Crawled {
     /// Reads an input to its end.
     ///
     /// # Errors
-    /// Those of reading; [`Error::Refused`](crate::Error::Refused) if the format cannot be guessed, [`Error::TooLarge`](crate::Error::TooLarge) if the crawl takes
+    /// Those of reading; [`Error::Unsupported`](crate::Error::Unsupported) if the format cannot be guessed, [`Error::TooLarge`](crate::Error::TooLarge) if the crawl takes
     /// more than the memory limit.
     pub fn read(&mut self, input: &InputName, format: Option<Format>) -> Result<()> {
         self.input(input, format, SourceOptions::default(), &mut |_, _, _| {
@@ -188,7 +188,7 @@ impl Crawled {
         let pages = self.names.len() as u64;
         let need = pages * PAGE_BYTES + self.text + 4 * self.links;
         let work = || format!("a crawl in memory of more than {pages} pages");
-        let remedy = "ingest it into a store, and use --store";
+        let remedy = "ingest it into a store, and use `store`";
         check_room(self.rules.limits.memory, need, work, remedy)?;
         Ok(true)
     }

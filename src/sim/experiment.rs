@@ -169,16 +169,16 @@ impl Setting {
         ];
         for (what, rate) in rates {
             if !(0.0..=RATE_MAX).contains(&rate) {
-                return Err(Error::Refused(format!(
+                return Err(Error::Usage(format!(
                     "a change rate of {rate} ({what}): a share of the pages, from 0 to {RATE_MAX}"
                 )));
             }
         }
         if self.passes == 0 {
-            return Err(Error::Refused("0 passes: at least 1".into()));
+            return Err(Error::Usage("0 passes: at least 1".into()));
         }
         if until.is_some_and(|until| until <= after) {
-            return Err(Error::Refused(format!(
+            return Err(Error::Usage(format!(
                 "changes after pass {after} until pass {}: there is no pass between",
                 until.unwrap_or(0)
             )));
@@ -201,7 +201,7 @@ impl Setting {
     /// Crawls `web`, and hands each row to `each` as soon as it is known.
     ///
     /// # Errors
-    /// [`Error::Refused`]: a parameter out of range, or a web that died out; what `each` says.
+    /// [`Error::Usage`]: a parameter out of range, or a web that died out; what `each` says.
     pub fn run(&self, web: Web, mut each: impl FnMut(Sample) -> Result<()>) -> Result<()> {
         self.check()?;
         let pass = web.live().len() as u64;
@@ -240,7 +240,7 @@ impl Setting {
     /// is, after 1, 2, ... iterations. Each reads as many pages as a pass crawls.
     ///
     /// # Errors
-    /// [`Error::Refused`]: damping out of range.
+    /// [`Error::Usage`]: damping out of range.
     pub fn offline(&self, web: &Web) -> Result<Vec<Errors>> {
         let reference = Reference::of(web, self.damping)?;
         let mut errors = Vec::new();

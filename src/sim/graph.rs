@@ -109,7 +109,7 @@ impl GraphBuilder {
     pub fn node(page: u64) -> Result<u32> {
         match u32::try_from(page) {
             Ok(node) if node < u32::MAX => Ok(node),
-            _ => Err(Error::Refused(format!(
+            _ => Err(Error::Unsupported(format!(
                 "page {page}: a graph in memory holds at most {} pages",
                 u32::MAX
             ))),

@@ -48,7 +48,7 @@ pub struct Page {
 /// of several visits of a page the last one counts, and a page gone has no links.
 ///
 /// # Errors
-/// Those of [`Source`]; [`Error::Refused`](crate::Error::Refused) if a format cannot be guessed or there are too many nodes;
+/// Those of [`Source`]; [`Error::Unsupported`](crate::Error::Unsupported) if a format cannot be guessed or there are too many nodes;
 /// [`Error::TooLarge`](crate::Error::TooLarge) if the graph, with what PageRank takes of it, is larger than `limits.memory`.
 pub fn load(
     inputs: &[InputName],

@@ -98,7 +98,7 @@ impl PageRank {
 /// Computes PageRank from a uniform start. See the module's head.
 ///
 /// # Errors
-/// [`Error::Refused`] for options out of range.
+/// [`Error::Usage`] for options out of range.
 pub fn pagerank(graph: &Graph, options: Options) -> Result<PageRank> {
     let d = check(options)?;
     let n = graph.nodes();
@@ -137,7 +137,7 @@ pub fn pagerank(graph: &Graph, options: Options) -> Result<PageRank> {
 /// algorithm knows after reading the graph so many times.
 ///
 /// # Errors
-/// [`Error::Refused`] if damping is out of range.
+/// [`Error::Usage`] if damping is out of range.
 pub fn iterate(
     graph: &Graph,
     damping: f64,
@@ -165,13 +165,13 @@ fn check(options: Options) -> Result<f64> {
         damping, residual, ..
     } = options;
     if !(0.0..1.0).contains(&damping) {
-        return Err(Error::Refused(format!(
+        return Err(Error::Usage(format!(
             "damping {damping} is outside 0 <= damping < 1 (at 1 there may be many solutions, and \
              none has a bound; 0.9999999997 is about the largest)"
         )));
     }
     if !(residual > 0.0 && residual.is_finite()) {
-        return Err(Error::Refused(format!(
+        return Err(Error::Usage(format!(
             "residual {residual} is no positive number"
         )));
     }

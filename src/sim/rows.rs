@@ -49,7 +49,7 @@ impl Rows for Graph {
 
     fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
         if !self.parts().is_empty() {
-            return Err(Error::Refused(
+            return Err(Error::Unsupported(
                 "a graph whose links have weights does not keep them as whole numbers".into(),
             ));
         }
@@ -97,7 +97,7 @@ mod tests {
         let swept = graph.sweep(&mut |row| {
             seen += 1;
             match row.page {
-                1 => Err(Error::Refused("enough".into())),
+                1 => Err(Error::internal("enough")),
                 _ => Ok(()),
             }
         });

@@ -121,7 +121,7 @@ impl<'a> Web<'a> {
         seed: u64,
     ) -> Result<Vec<Point>> {
         if self.graph.nodes() == 0 {
-            return Err(Error::Refused("the web has no pages to crawl".into()));
+            return Err(Error::Usage("the web has no pages to crawl".into()));
         }
         let mut crawl = Crawl::new(self, order, setting, seed.wrapping_add(set));
         let mut points = Vec::new();
@@ -305,7 +305,7 @@ impl<'a> Crawl<'a> {
             return self.best(count);
         };
         let names = self.web.names.ok_or_else(|| {
-            Error::Refused("a limit of pages a host needs the names of pages".into())
+            Error::Usage("a limit of pages a host needs the names of pages".into())
         })?;
         let mut most = count.saturating_mul(4);
         loop {

@@ -43,15 +43,15 @@ impl InDegree {
     /// Checks what the type doesn't.
     ///
     /// # Errors
-    /// [`Error::Refused`]: a parameter is out of range.
+    /// [`Error::Usage`]: a parameter is out of range.
     pub fn check(self) -> Result<()> {
         match self {
             InDegree::Power(exponent) if !(2.0..=10.0).contains(&exponent) => {
-                Err(Error::Refused(format!(
+                Err(Error::Usage(format!(
                     "power:{exponent}: an exponent from 2 to 10 (below 2, links a page grow with the web)"
                 )))
             }
-            InDegree::Poisson(mean) if !(mean > 0.0 && mean <= 500.0) => Err(Error::Refused(
+            InDegree::Poisson(mean) if !(mean > 0.0 && mean <= 500.0) => Err(Error::Usage(
                 format!("poisson:{mean}: a mean above 0 and at most 500"),
             )),
             _ => Ok(()),
@@ -133,7 +133,7 @@ impl Web {
     /// A synthetic web.
     ///
     /// # Errors
-    /// [`Error::Refused`]: fewer than two pages or too many, or a parameter out of range.
+    /// [`Error::Usage`]: fewer than two pages or too many, or a parameter out of range.
     pub fn synthetic(
         pages: u64,
         in_degree: InDegree,
@@ -142,7 +142,7 @@ impl Web {
     ) -> Result<Web> {
         in_degree.check()?;
         if pages < 2 {
-            return Err(Error::Refused(format!(
+            return Err(Error::Usage(format!(
                 "{pages} pages: a web has links between at least 2"
             )));
         }
@@ -188,10 +188,10 @@ impl Web {
     /// The web of a graph; its links from a page to itself are dropped. `seed` is for changes.
     ///
     /// # Errors
-    /// [`Error::Refused`]: fewer than two pages, or too many.
+    /// [`Error::Usage`]: fewer than two pages, or too many.
     pub fn of_graph(graph: &Graph, seed: u64) -> Result<Web> {
         if graph.nodes() < 2 {
-            return Err(Error::Refused(format!(
+            return Err(Error::Usage(format!(
                 "a graph of {} pages: a web has at least 2",
                 graph.nodes()
             )));
@@ -282,7 +282,7 @@ impl Web {
     /// another one (so that degrees stay distributed as they are).
     ///
     /// # Errors
-    /// [`Error::Refused`]: too many pages.
+    /// [`Error::Usage`]: too many pages.
     pub fn appear(&mut self) -> Result<()> {
         let page = self.pages() as u32;
         check_pages(u64::from(page) + 1)?;
@@ -308,10 +308,10 @@ impl Web {
     /// A page drawn at random vanishes, and all links from it and to it.
     ///
     /// # Errors
-    /// [`Error::Refused`] if two pages are left.
+    /// [`Error::Usage`] if two pages are left.
     pub fn vanish(&mut self) -> Result<()> {
         if self.live.len() <= 2 {
-            return Err(Error::Refused(
+            return Err(Error::Usage(
                 "the web died out: two pages are left, and another one is to vanish".into(),
             ));
         }
@@ -356,7 +356,7 @@ impl Web {
 fn check_pages(pages: u64) -> Result<()> {
     match pages <= PAGES_MAX {
         true => Ok(()),
-        false => Err(Error::Refused(format!(
+        false => Err(Error::Unsupported(format!(
             "{pages} pages: a simulated web has at most {PAGES_MAX}"
         ))),
     }

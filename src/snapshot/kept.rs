@@ -92,7 +92,7 @@ fn path_of(store: &Path, number: u64, ending: &str) -> PathBuf {
 /// The snapshots of a store, oldest first. Works while a writer runs.
 ///
 /// # Errors
-/// [`Error::Refused`] if there is no store; [`Error::Io`]. One that cannot be read is in the list.
+/// [`Error::Missing`] if there is no store; [`Error::Io`]. One that cannot be read is in the list.
 pub fn snapshots(disk: &dyn Disk, store: &Path) -> Result<Vec<Kept>> {
     crate::store::identity_of(disk, store)?;
     let (numbers, pinned) = numbers(disk, store)?;
@@ -124,7 +124,7 @@ impl Snapshot {
     /// Opens one of a store's snapshots; `None`: the current one.
     ///
     /// # Errors
-    /// [`Error::Refused`] if there is no such snapshot; else as [`Snapshot::latest`].
+    /// [`Error::Missing`] if there is no such snapshot; else as [`Snapshot::latest`].
     pub fn of(disk: &dyn Disk, store: &Path, which: Option<Which>) -> Result<Snapshot> {
         let Some(which) = which else {
             return Snapshot::latest(disk, store);
@@ -139,7 +139,7 @@ impl Snapshot {
         };
         match kept.iter().rev().find(is_meant) {
             Some(kept) => Snapshot::open(disk, &kept.path),
-            None => Err(Error::Refused(none_of(store, which, &kept))),
+            None => Err(Error::Missing(none_of(store, which, &kept))),
         }
     }
 }
@@ -168,12 +168,12 @@ fn none_of(store: &Path, which: Which, kept: &[Kept]) -> String {
 /// Pins a snapshot, so that it stays, or lets it go again. False: it was so before.
 ///
 /// # Errors
-/// [`Error::Refused`] if there is no such snapshot; [`Error::Io`].
+/// [`Error::Missing`] if there is no such snapshot; [`Error::Io`].
 pub fn pin(disk: &dyn Disk, store: &Path, number: u64, pinned: bool) -> Result<bool> {
     let (numbers, pins) = numbers(disk, store)?;
     if !numbers.contains(&number) {
         let kept = snapshots(disk, store)?;
-        return Err(Error::Refused(none_of(store, Which::Number(number), &kept)));
+        return Err(Error::Missing(none_of(store, Which::Number(number), &kept)));
     }
     if pins.contains(&number) == pinned {
         return Ok(false);

@@ -238,9 +238,9 @@ impl Latest {
     /// As [`Latest::read`], but there must be one.
     fn current(disk: &dyn Disk, dir: &Path) -> Result<Latest> {
         Latest::read(disk, dir)?.ok_or_else(|| {
-            Error::Refused(format!(
+            Error::Missing(format!(
                 "{}: no snapshot published yet (there is no snapshots/latest.json); `cashrank \
-                 ingest` publishes one at its end and at every --snapshot-every",
+                 ingest` publishes one at its end and at every `snapshot_every`",
                 dir.display()
             ))
         })
@@ -248,7 +248,7 @@ impl Latest {
 
     fn write(&self, disk: &dyn Disk, dir: &Path) -> Result<()> {
         let path = Self::path(dir);
-        let text = to_text(self).map_err(|error| Error::Refused(error.to_string()))?;
+        let text = to_text(self).map_err(|error| Error::internal(error.to_string()))?;
         write_whole(disk, &path, &text).map_err(Error::io(&path, "write"))
     }
 }

@@ -89,13 +89,13 @@ pub struct Elapsed {
 /// What lies between two snapshots. `one_store`: they are of one store, and so count on one clock.
 ///
 /// # Errors
-/// [`Error::Refused`] if a clock is no number.
+/// [`Error::Unsupported`] if a clock is no number.
 pub fn elapsed(left: &Info, right: &Info, one_store: bool) -> Result<Elapsed> {
     let seconds = left.time.zip(right.time);
     let seconds = seconds.map(|(left, right)| i128::from(right) - i128::from(left));
     let clock = |info: &Info| {
         let clock: Result<u128, _> = info.clock.parse();
-        clock.map_err(|_| Error::Refused(format!("the clock {:?} is no number", info.clock)))
+        clock.map_err(|_| Error::Unsupported(format!("the clock {:?} is no number", info.clock)))
     };
     let (from, to) = (clock(left)?, clock(right)?);
     let sign = if to >= from { 1.0 } else { -1.0 };

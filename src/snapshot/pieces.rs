@@ -82,7 +82,7 @@ impl<'d> Pieces<'d> {
 
     fn part(&self, place: Place) -> Result<&Part> {
         let part = self.parts.get(place.file).and_then(Option::as_ref);
-        part.ok_or_else(|| Error::Refused("a piece was given up before it was read".into()))
+        part.ok_or_else(|| Error::internal("a piece was given up before it was read"))
     }
 
     /// Writes a piece in place of one that is as long.

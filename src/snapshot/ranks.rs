@@ -260,9 +260,8 @@ impl Gap {
             let len = (self.count - self.given).min(files.piece as u64);
             let piece = self.given / files.piece as u64;
             let next = self.pieces.get(piece as usize).filter(|_| len > 0);
-            let place = *next.ok_or_else(|| {
-                Error::Refused("an importance changed while ranks were made".into())
-            })?;
+            let place = *next
+                .ok_or_else(|| Error::internal("an importance changed while ranks were made"))?;
             self.held.resize(len as usize, 0);
             files.read(place, &mut self.held, self.width, self.base)?;
             files.give_up(place)?;

@@ -54,7 +54,7 @@ impl Snapshot {
     /// Opens the current snapshot of a store. Works while a writer runs.
     pub fn latest(disk: &dyn Disk, store: &Path) -> Result<Snapshot> {
         store::settings_of(disk, store)?.ok_or_else(|| {
-            Error::Refused(format!(
+            Error::Missing(format!(
                 "{}: not a cashrank store; `cashrank ingest` creates one",
                 store.display()
             ))
@@ -84,7 +84,7 @@ impl Snapshot {
     /// Opens a snapshot by its path, which must be inside its store: names are kept there.
     pub fn open(disk: &dyn Disk, path: &Path) -> Result<Snapshot> {
         let outside = || {
-            Error::Refused(format!(
+            Error::Usage(format!(
                 "{}: a snapshot is read inside its store, where the names are; export it to take \
                  it elsewhere",
                 path.display()
@@ -151,11 +151,11 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if there are none, which says why; [`Error::Damaged`].
+    /// [`Error::Missing`] if there are none, which says why; [`Error::Damaged`].
     pub fn rows(&self) -> Result<KeptRows> {
         match &self.rows {
             Some(rows) => rows.rows(),
-            None => Err(Error::Refused(format!(
+            None => Err(Error::Missing(format!(
                 "{}: only the current snapshot of a store has rows of links",
                 self.columns.path.display()
             ))),
@@ -424,7 +424,7 @@ fn check_magic(first: &[u8], last: &[u8], path: &Path) -> Result<()> {
 }
 
 fn other_version(path: &Path, found: &str) -> Error {
-    Error::Refused(format!(
+    Error::Unsupported(format!(
         "{}: a snapshot of version {found}; this cashrank reads version {}: use the cashrank that \
          made it, or ingest the inputs into a new store",
         path.display(),

@@ -130,7 +130,7 @@ impl Writer {
                 let next = spent.try_recv().unwrap_or_default();
                 // Nobody takes it: writing failed, and says why below.
                 give.send(mem::replace(pages, next))
-                    .map_err(|_| Error::Refused("the snapshot cannot be written".into()))
+                    .map_err(|_| Error::internal("the snapshot cannot be written"))
             });
             drop(give);
             let written = writing.join();
@@ -232,7 +232,7 @@ impl Writer {
             tail.extend_from_slice(&packed.sum.to_le_bytes());
         }
         let directory_len = tail.len() as u64;
-        let text = serde_json::to_vec(info).map_err(|error| Error::Refused(error.to_string()))?;
+        let text = serde_json::to_vec(info).map_err(|error| Error::internal(error.to_string()))?;
         tail.extend_from_slice(&text);
         let directory = self.at;
         tail.extend_from_slice(&directory.to_le_bytes());

@@ -39,7 +39,7 @@ impl Read for Plain {
                 Ok(None) => return Ok(0),
                 Ok(Some(chunk)) if chunk.oversize > 0 => {
                     let what = format!("a line of {} bytes is over the limit", chunk.oversize);
-                    return Err(io::Error::other(Error::Refused(what)));
+                    return Err(io::Error::other(Error::Unsupported(what)));
                 }
                 Ok(Some(chunk)) => self.chunk = chunk.bytes,
                 Err(error) => return Err(io::Error::other(error)),

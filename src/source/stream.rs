@@ -51,7 +51,7 @@ impl Source {
     ///
     /// [`Error::Io`] for a file that cannot be opened or read, or is a directory. With
     /// `preverify`, [`Error::Corrupt`] for a file that is damaged anywhere, and
-    /// [`Error::Refused`] for what cannot be read twice.
+    /// [`Error::Usage`] for what cannot be read twice.
     pub fn open(name: &InputName, limits: &Limits, options: &SourceOptions) -> Result<Source> {
         let path = match name {
             InputName::File(path) => path,
@@ -240,7 +240,7 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if the input is shorter or its first bytes are others,
+    /// [`Error::InputChanged`] if the input is shorter or its first bytes are others,
     /// [`Error::Corrupt`] if it is damaged before `offset`, [`Error::Io`].
     pub fn skip_to(&mut self, offset: u64, expected_prefix: u128) -> Result<()> {
         self.pass_to(offset)?;
@@ -248,7 +248,7 @@ impl Source {
         if found.offset == offset && found.prefix.digest128() == expected_prefix {
             return Ok(());
         }
-        Err(Error::Refused(format!(
+        Err(Error::InputChanged(format!(
             "{}: its first {offset} bytes (decompressed) are not those that were read before: their \
              hash is {:032x}, the recorded one {expected_prefix:032x}; {}",
             self.name,
@@ -274,7 +274,7 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if the input is shorter, [`Error::Corrupt`] if it is damaged before
+    /// [`Error::InputChanged`] if the input is shorter, [`Error::Corrupt`] if it is damaged before
     /// `offset`, [`Error::Io`].
     pub fn pass_to(&mut self, offset: u64) -> Result<()> {
         loop {
@@ -407,11 +407,11 @@ impl Source {
     fn too_large(&self) -> Ending {
         let what = match self.hold.member() {
             Some(member) => format!(
-                "the {} data that starts at compressed byte {} expands beyond --limit-expansion",
+                "the {} data that starts at compressed byte {} expands beyond `limit_expansion`",
                 self.compression(),
                 member.compressed
             ),
-            None => "the input expands beyond --limit-expansion".into(),
+            None => "the input expands beyond `limit_expansion`".into(),
         };
         Ending::Damaged(DamageKind::Expansion, what)
     }
@@ -432,7 +432,7 @@ impl Source {
     }
 
     fn too_short(&self, offset: u64) -> Error {
-        Error::Refused(format!(
+        Error::InputChanged(format!(
             "{}: ends at byte {} of the decompressed data, but {offset} bytes of it were read before; \
              {}",
             self.name,
@@ -445,7 +445,7 @@ impl Source {
     fn what_to_do(&self) -> &'static str {
         match self.name {
             InputName::Stdin => {
-                "send the same stream again from its start, or say --new-stream if it is another"
+                "send the same stream again from its start, or say `new_stream` if it is another"
             }
             InputName::File(_) => "give the same input again",
         }
@@ -479,8 +479,8 @@ fn failed(name: &InputName, error: std::io::Error) -> Error {
 }
 
 fn cannot_read_twice(name: &InputName) -> Error {
-    Error::Refused(format!(
-        "{name}: only files can be verified before they are read; leave out --preverify, or save the \
+    Error::Usage(format!(
+        "{name}: only files can be verified before they are read; leave out `preverify`, or save the \
          input to a file first"
     ))
 }

@@ -75,7 +75,7 @@ pub(crate) struct Identity {
 
 /// There is no store in `dir`.
 pub(super) fn no_store(dir: &Path) -> Error {
-    Error::Refused(format!(
+    Error::Missing(format!(
         "{}: not a cashrank store (it has no {FILE}); `cashrank ingest` makes one",
         dir.display()
     ))
@@ -128,7 +128,7 @@ impl Identity {
             settings: settings.clone(),
             key: format!("{:016x}{:016x}", key.0[0], key.0[1]),
         };
-        let text = sealed::to_text(&file).map_err(|error| Error::Refused(error.to_string()))?;
+        let text = sealed::to_text(&file).map_err(|error| Error::internal(error.to_string()))?;
         write_whole(disk, path, &text).map_err(Error::io(path, "write"))?;
         Ok(Identity {
             settings,
@@ -173,7 +173,7 @@ impl Identity {
             .map_err(|error| Error::damaged(path, error.to_string()))?;
         let version = value.get("cashrank_store").and_then(|v| v.as_u64());
         if version.is_some_and(|version| !(1..=u64::from(VERSION)).contains(&version)) {
-            return Err(Error::Refused(format!(
+            return Err(Error::Unsupported(format!(
                 "{}: a store of version {}; this cashrank reads versions 1 to {VERSION}: use the \
                  cashrank that made it, or ingest the inputs into a new store",
                 path.display(),

@@ -212,8 +212,8 @@ impl Store {
         let state = self.manifest.engine.clone();
         let pages = state.totals.pages;
         if pages > page_limit {
-            return Err(Error::Refused(format!(
-                "{}: knows {pages} pages, more than --limit-pages {page_limit}; raise it",
+            return Err(Error::Conflict(format!(
+                "{}: knows {pages} pages, more than `limit_pages` {page_limit}; raise it",
                 self.dir.display()
             )));
         }
@@ -269,7 +269,7 @@ impl Store {
         }
         self.writing
             .as_ref()
-            .ok_or_else(|| Error::Refused("no transaction".into()))
+            .ok_or_else(|| Error::internal("no transaction"))
     }
 
     /// The last committed state, for reading while this store goes on.
@@ -307,7 +307,7 @@ impl Store {
 /// Makes the engine's state durable, with how far the inputs were read.
 pub fn checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()> {
     if engine.archive().failed {
-        return Err(Error::Refused(
+        return Err(Error::Conflict(
             "an earlier write failed; start again from the last checkpoint".into(),
         ));
     }
@@ -442,9 +442,9 @@ impl Store {
         } else if empty {
             self.rows = Some(RowWriter::create(disk, dir, 1, most)?);
         } else if let KeepRows::AtMost(_) = keep {
-            return Err(Error::Refused(format!(
+            return Err(Error::Conflict(format!(
                 "{}: the store has pages and keeps no rows of links ({}), and they cannot be had \
-                 afterwards; leave --keep-rows out, or ingest the inputs into a new --store",
+                 afterwards; leave `keep_rows` out, or ingest the inputs into a new store",
                 dir.display(),
                 standing.why_not()
             )));
@@ -599,14 +599,14 @@ fn is_store(disk: &dyn Disk, dir: &Path) -> Result<bool> {
         Ok(names) if names.iter().any(|name| name == "store.redb") => {
             Err(Error::damaged(dir.join("identity.json"), "it is missing"))
         }
-        Ok(_) => Err(Error::Refused(format!(
-            "{}: neither a store nor an empty directory; name another --store",
+        Ok(_) => Err(Error::Usage(format!(
+            "{}: neither a store nor an empty directory; name another store",
             dir.display()
         ))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
         Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
-            Err(Error::Refused(format!(
-                "{}: is a file, and a store is a directory; name another --store",
+            Err(Error::Usage(format!(
+                "{}: is a file, and a store is a directory; name another store",
                 dir.display()
             )))
         }
@@ -622,7 +622,7 @@ fn create(disk: &dyn Disk, dir: &Path, settings: &Settings) -> Result<Option<Box
     // A store is made where a link leads to, so that it stays one.
     let dir: &Path = &disk.target(&dir).map_err(Error::io(&dir, "follow"))?;
     let Some(name) = dir.file_name() else {
-        return Err(Error::Refused(format!(
+        return Err(Error::Usage(format!(
             "{}: a store is made under a name of its own; name a directory in it, or \
              its full path",
             dir.display()
@@ -680,7 +680,7 @@ fn clear_unfinished(disk: &dyn Disk, aside: &Path) -> Result<()> {
     };
     for dir in ["marks", rows::ROWS, SNAPSHOTS] {
         if !list(&aside.join(dir))?.is_empty() {
-            return Err(Error::Refused(format!(
+            return Err(Error::Usage(format!(
                 "{}: is in the way, and in use; rename it",
                 aside.display()
             )));

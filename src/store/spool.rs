@@ -197,7 +197,7 @@ fn check_covered(dir: &Path, from: u64, acked: u64) -> Result<()> {
 }
 
 fn write_acked(disk: &dyn Disk, dir: &Path, standing: SpoolStanding) -> Result<()> {
-    let text = sealed::to_text(&standing).map_err(|error| Error::Refused(error.to_string()))?;
+    let text = sealed::to_text(&standing).map_err(|error| Error::internal(error.to_string()))?;
     let path = dir.join(ACKED);
     write_whole(disk, &path, &text).map_err(Error::io(&path, "write"))
 }
@@ -356,7 +356,7 @@ impl Spool {
             let mut inner = self.inner();
             inner.check()?;
             if inner.closed {
-                return Err(Error::Refused("the spool is closed".into()));
+                return Err(Error::internal("the spool is closed"));
             }
             while !bytes.is_empty() {
                 let room = HEADER + BLOCK_BYTES - inner.tail.len();
@@ -504,32 +504,15 @@ impl Inner {
     fn check(&self) -> Result<()> {
         match &self.failed {
             None => Ok(()),
-            Some(error) => Err(again(error)),
+            Some(error) => Err(error.again()),
         }
     }
 
     /// Notes a failure: nothing may be written after it.
     fn noting<T>(&mut self, result: Result<T>) -> Result<T> {
         if let (Err(error), None) = (&result, &self.failed) {
-            self.failed = Some(again(error));
+            self.failed = Some(error.again());
         }
         result
-    }
-}
-
-/// The same error once more.
-fn again(error: &Error) -> Error {
-    match error {
-        Error::Io {
-            path,
-            action,
-            source,
-        } => Error::Io {
-            path: path.clone(),
-            action,
-            source: std::io::Error::new(source.kind(), source.to_string()),
-        },
-        Error::Damaged { path, what } => Error::damaged(path, what.clone()),
-        other => Error::Refused(other.to_string()),
     }
 }

@@ -277,12 +277,12 @@ impl Writing {
 
     /// Commits, with the manifest.
     pub fn commit(self, manifest: &Manifest) -> Result<()> {
-        let value = manifest.to_bytes().map_err(Error::Refused)?;
+        let value = manifest.to_bytes().map_err(Error::internal)?;
         let value = seal(MANIFEST_SEAL, value);
         let mut table = self.table(MANIFEST)?;
         insert(&self.fence, &mut table, "manifest", &value)?;
         if let Some(stream) = &manifest.progress.stream {
-            let value = manifest::to_bytes(stream).map_err(Error::Refused)?;
+            let value = manifest::to_bytes(stream).map_err(Error::internal)?;
             let value = seal(STREAM_SEAL, value);
             insert(&self.fence, &mut table, "stream", &value)?;
         }

@@ -1,36 +1,37 @@
-//! A store's settings as the options that make them, and whether a command asks for others.
+//! A store's settings as they are given, and whether others are asked for.
 
 use std::path::Path;
 
 use super::Settings;
 use crate::engine::Config;
+use crate::model::SETTINGS;
 use crate::{Error, Result};
 
-/// A setting: its option, and what it was given; empty: nothing.
+/// A setting, and what it was given; empty: nothing.
 type Told = (&'static str, String);
 
 /// Every setting. Two settings that differ differ here.
 fn told(settings: &Settings) -> Vec<Told> {
     let config = &settings.config;
     let mut told = vec![
-        ("--damping", damping(config)),
-        ("--window", config.window.to_string()),
-        ("--estimator", config.estimator().to_string()),
+        ("damping", damping(config)),
+        ("window", config.window.to_string()),
+        ("estimator", config.estimator().to_string()),
         (
-            "--self-links",
+            "self_links",
             format!("{:?}", config.self_links).to_lowercase(),
         ),
-        ("--marks", config.marks.to_string()),
+        ("marks", config.marks.to_string()),
         (
-            "--max-age",
+            "max_age",
             config.max_age.map_or(String::new(), |age| age.to_string()),
         ),
-        ("--recycle-after", config.recycle_after.to_string()),
-        ("--limit-line", settings.line_bytes.to_string()),
-        ("--limit-url", settings.url_bytes.to_string()),
-        ("--limit-links", settings.links.to_string()),
+        ("recycle_after", config.recycle_after.to_string()),
+        ("limit_line", settings.line_bytes.to_string()),
+        ("limit_url", settings.url_bytes.to_string()),
+        ("limit_links", settings.links.to_string()),
         ("version of the URL rules", settings.url_rules.to_string()),
-        ("--follow", config.follow.to_string()),
+        ("follow", config.follow.to_string()),
     ];
     told.extend(settings.input.told());
     told
@@ -54,32 +55,37 @@ pub(super) fn check_settings(dir: &Path, found: &Settings, asked: &Settings) -> 
     let both = told(found).into_iter().zip(told(asked));
     let differences: Vec<String> = both
         .filter(|(found, asked)| found != asked)
-        .map(|((option, found), (_, asked))| {
-            format!("{option} {}, not {}", or_none(found), or_none(asked))
+        .map(|((setting, found), (_, asked))| {
+            let (setting, found, asked) = (named(setting), or_none(found), or_none(asked));
+            format!("{setting} {found}, not {asked}")
         })
         .collect();
     let what = match differences.is_empty() {
         true => "other settings".into(),
         false => differences.join(" and "),
     };
-    Err(Error::Refused(format!(
-        "{}: this store was made with {what}; leave the option out, or name another --store. All that it was \
+    Err(Error::Conflict(format!(
+        "{}: this store was made with {what}; leave that out, or name another store. All that it was \
          made with: {}",
         dir.display(),
         as_typed(found)
     )))
 }
 
-/// The settings as a command line has them.
+/// A setting as messages name it; what is none stays as it is.
+fn named(setting: &str) -> String {
+    match SETTINGS.contains(&setting) {
+        true => format!("`{setting}`"),
+        false => setting.into(),
+    }
+}
+
+/// The settings as they are typed.
 fn as_typed(settings: &Settings) -> String {
-    let typed =
-        told(settings)
-            .into_iter()
-            .filter_map(|(option, value)| match (option, &value[..]) {
-                (_, "") => None,
-                (option, value) if option.starts_with("--") => Some(format!("{option} {value}")),
-                _ => None,
-            });
+    let typed = told(settings)
+        .into_iter()
+        .filter(|(setting, value)| SETTINGS.contains(setting) && !value.is_empty())
+        .map(|(setting, value)| format!("{} {value}", named(setting)));
     typed.collect::<Vec<_>>().join(" ")
 }
 
@@ -98,21 +104,21 @@ mod tests {
         other.input.scope.add("host:a.example".parse().unwrap());
         other.config.marks = 3;
         let told = |found, asked| match check_settings(Path::new("s"), found, asked) {
-            Err(Error::Refused(text)) => text,
+            Err(Error::Conflict(text)) => text,
             other => panic!("{other:?}"),
         };
         let text = told(&usual, &other);
         for word in [
-            "--field not given, not url=response_url",
-            "--scope not given, not host:a.example",
-            "--marks 6, not 3",
-            "made with: --damping 0.85 --window auto",
+            "`field` not given, not url=response_url",
+            "`scope` not given, not host:a.example",
+            "`marks` 6, not 3",
+            "made with: `damping` 0.85 `window` auto",
         ] {
             assert!(text.contains(word), "{word:?} is not in {text:?}");
         }
         let text = told(&other, &usual);
-        assert!(text.contains("--marks 3 --"), "{text}");
-        assert!(text.contains("--field url=response_url"), "{text}");
+        assert!(text.contains("`marks` 3 `"), "{text}");
+        assert!(text.contains("`field` url=response_url"), "{text}");
         assert!(check_settings(Path::new("s"), &usual, &usual).is_ok());
     }
 }

@@ -103,7 +103,7 @@ impl View {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if there are none, which says why; [`Error::Damaged`].
+    /// [`Error::Missing`] if there are none, which says why; [`Error::Damaged`].
     pub fn rows(&self) -> Result<KeptRows> {
         self.rows.rows()
     }

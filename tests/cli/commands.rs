@@ -208,7 +208,7 @@ fn pagerank_of_a_store_is_that_of_its_inputs() {
     }
     let lab = crawled(73, 20);
     lab.run("pagerank a --store s").exits(2);
-    lab.run("pagerank").exits(2).says(&["INPUT"]);
+    lab.run("pagerank").exits(2).says(&["inputs", "--store"]);
     lab.run("ingest a --store none --keep-rows none").exits(0);
     for line in ["pagerank", "links http://h0.example/p0"] {
         lab.run(&format!("{line} --store none"))

@@ -89,10 +89,10 @@ fn a_list_cannot_grow_under_repeat_or_complete() {
     lab.run("ingest a --repeat 2 --store s").exits(0);
     lab.run("ingest a b --repeat 2 --store s")
         .exits(2)
-        .says(&["--repeat", "another --store"]);
+        .says(&["--repeat", "another store"]);
     lab.feed("ingest - --store s", b"")
         .exits(2)
-        .says(&["--repeat", "another --store"]);
+        .says(&["--repeat", "another store"]);
     lab.feed("ingest - --repeat 2 --store t", b"")
         .exits(2)
         .says(&["--repeat needs files"]);

@@ -11,7 +11,7 @@ use super::make::{
 };
 
 fn is_named(error: &Error) -> bool {
-    matches!(error, Error::Damaged { .. } | Error::Refused(_))
+    matches!(error, Error::Damaged { .. }) || error.is_refusal()
 }
 
 /// Every byte of a snapshot is under a checksum, or is compared: no flip passes.

@@ -193,7 +193,7 @@ fn zstd_windows() {
         outcome
             .damage()
             .what
-            .contains("raise --limit-zstd-window to 22")
+            .contains("raise `limit_zstd_window` to 22")
     );
     // Out of the library's range: taken as its end.
     for log in [0, 9, 32, 1000] {

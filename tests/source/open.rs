@@ -137,7 +137,7 @@ fn preverify_needs_a_file() {
     let reader = Box::new(io::empty());
     let any = Source::from_reader(InputName::Stdin, reader, &limits, &preverify());
     for result in [stdin, any] {
-        assert!(matches!(error(result), Error::Refused(_)));
+        assert!(matches!(error(result), Error::Usage(_)));
     }
 }
 

@@ -218,7 +218,7 @@ fn skip_to_refuses_another_input() {
         let (found, recorded) = (xxh3_128(&text[..offset]), xxh3_128(&other[..offset]));
         let message = error.to_string();
         assert!(
-            matches!(error, cashrank::Error::Refused(_)),
+            matches!(error, cashrank::Error::InputChanged(_)),
             "{name}: {message}"
         );
         assert!(
@@ -235,7 +235,7 @@ fn skip_to_refuses_another_input() {
         let error = source.skip_to(beyond, 0).unwrap_err();
         let message = error.to_string();
         assert!(
-            matches!(error, cashrank::Error::Refused(_)),
+            matches!(error, cashrank::Error::InputChanged(_)),
             "{name}: {message}"
         );
         assert!(

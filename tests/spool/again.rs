@@ -124,7 +124,7 @@ fn a_spooled_stream_read_by_two_runs() {
     let (again, _) = told(&lab.job("s", &Sender::new(bytes.clone())));
     match again {
         Ok(done) => assert!(done.nothing_to_do),
-        Err(Error::Refused(said)) => assert!(said.contains("--resume"), "{said}"),
+        Err(Error::InputChanged(said)) => assert!(said.contains("`resume`"), "{said}"),
         Err(error) => panic!("{error}"),
     }
     assert!(lab.snapshot("s") == lab.undisturbed(&bytes, 1));
@@ -213,7 +213,7 @@ fn a_shorter_one_is_refused_and_a_new_one_is_counted() {
     for records in [&records[..1], &records[..100]] {
         let shorter = records.concat().into_bytes();
         match told(&piped(&lab, "s", &shorter)).0 {
-            Err(Error::Refused(said)) => assert!(said.contains("--new-stream"), "{said}"),
+            Err(Error::InputChanged(said)) => assert!(said.contains("`new_stream`"), "{said}"),
             other => panic!("{other:?}"),
         }
         assert!(lab.snapshot("s") == before);
@@ -248,7 +248,7 @@ fn a_store_that_was_completed_or_replays_knows_its_stream() {
             &mut Watch::default(),
         );
         assert!(killed.is_err());
-        assert!(matches!(run(&job(&other)), Err(Error::Refused(_))));
+        assert!(matches!(run(&job(&other)), Err(Error::InputChanged(_))));
         assert!(run(&job(&bytes)).unwrap().nothing_to_do);
         assert!(run(&job(b"")).unwrap().nothing_to_do);
     }

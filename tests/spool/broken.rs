@@ -204,7 +204,7 @@ fn a_replay_reads_the_spool() {
             repeat: 3,
             ..lab.job("s", &Sender::new(b"another".to_vec()))
         };
-        assert!(matches!(run(&other), Err(Error::Refused(_))));
+        assert!(matches!(run(&other), Err(Error::Conflict(_))));
     }
 }
 
@@ -300,7 +300,7 @@ fn what_was_acknowledged_after_an_end_is_not_dropped() {
         stream: Stream::Auto,
         ..job.clone()
     });
-    assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
+    assert!(matches!(refused, Err(Error::Conflict(_))), "{refused:?}");
     sender.break_at(u64::MAX);
     run(&Job {
         stream: Stream::Auto,

@@ -95,7 +95,7 @@ pub fn report(
     }
     for side in [left, right] {
         if !side.lasts() {
-            return Err(Error::Refused(format!(
+            return Err(Error::Usage(format!(
                 "{side}: no regular file; --moved reads a side twice, the second time for the names: \
                  write it to a file first"
             ))
@@ -176,7 +176,7 @@ fn look_up(
     if wanted.is_empty() {
         return Ok(());
     }
-    Err(Error::Refused(format!(
+    Err(Error::InputChanged(format!(
         "{side}: it changed while it was read; run the same again"
     )))
 }

@@ -91,7 +91,7 @@ impl Side {
             source,
         });
         if let Some(kind) = first.map_err(own_error).map(other_kind)? {
-            return Err(Error::Refused(format!(
+            return Err(Error::Unsupported(format!(
                 "{label}: {kind}; compare takes stores, snapshots and name<TAB>score lines \
                  (`cashrank export --to tsv` writes them)"
             )));

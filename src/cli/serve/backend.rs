@@ -13,7 +13,7 @@ use cashrank::Error;
 use cashrank::decode::Reason;
 use cashrank::engine::{Counters, PageId};
 use cashrank::metrics::moved::{By, Move, Standing, Wanted};
-use cashrank::rows::Rows as _;
+use cashrank::rows::row_of;
 use cashrank::schedule::{self, Candidate};
 use cashrank::snapshot::{self, Info, Lookup, Ranked, Snapshot};
 use cashrank::store::RealDisk;
@@ -23,9 +23,9 @@ use cashrank_serve::{
     Status, Target, Top,
 };
 
+use super::super::rank::pages_of;
 use super::live::Live;
-use crate::cli::common::say;
-use crate::cli::common::time;
+use crate::cli::common::{as_options, canonical, percentile, say, time};
 
 /// Snapshots of at most so many pages have the places of their names in memory: 12 bytes a page.
 const LOOKUP_PAGES: u64 = 8_000_000;
@@ -149,7 +149,7 @@ fn written_of(snapshot: &Snapshot) -> Option<SystemTime> {
 
 fn problem(error: Error) -> Problem {
     match error {
-        Error::Refused(text) => Problem::Asked(text),
+        refused if refused.is_refusal() => Problem::Asked(as_options(&refused.to_string())),
         other => Problem::Failed(other.to_string()),
     }
 }
@@ -216,37 +216,16 @@ impl Held {
 
     /// The pages of URLs in any form, or of opaque names.
     fn pages(&self, urls: &[String]) -> Result<Vec<Option<PageId>>> {
-        let canonical: Vec<Vec<u8>> = urls.iter().map(|url| canonical(url)).collect();
-        let names: Vec<&[u8]> = canonical
-            .iter()
-            .map(Vec::as_slice)
-            .chain(urls.iter().map(String::as_bytes))
-            .collect();
-        let found = self.find(&names)?;
-        let (as_urls, as_names) = found.split_at(urls.len());
-        Ok(as_urls
-            .iter()
-            .zip(as_names)
-            .map(|(a, b)| a.or(*b))
-            .collect())
+        pages_of(urls, |names| self.find(names))
     }
 
     /// The targets of a page's links, by a sweep over the rows that the store keeps; `None`: it was not visited.
     fn row(&self, page: PageId) -> Result<Option<Vec<u32>>> {
         let rows = self.snapshot.rows().map_err(problem)?;
-        let mut found = None;
-        let swept = rows.sweep(&mut |row| {
-            if u64::from(row.page) != page.0 {
-                return Ok(());
-            }
-            found = Some(row.targets.to_vec());
-            // Nothing that follows matters: this error ends the sweep, and is dropped.
-            Err(Error::Refused(String::new()))
-        });
-        match swept {
-            Err(error) if found.is_none() => Err(problem(error)),
-            _ => Ok(found),
-        }
+        let Ok(page) = u32::try_from(page.0) else {
+            return Ok(None);
+        };
+        row_of(&rows, page, |row| row.targets.to_vec()).map_err(problem)
     }
 
     fn movers(&self, before: Option<&str>) -> Result<&Movers> {
@@ -300,14 +279,6 @@ impl Held {
                 importance: right.map(|standing| standing.importance),
             };
         Ok(named.into_iter().map(mover).collect())
-    }
-}
-
-fn canonical(url: &str) -> Vec<u8> {
-    let mut out = Vec::new();
-    match url::canonical(url.as_bytes(), None, usize::MAX, &mut out) {
-        Ok(form) => form.text(url.as_bytes(), &out).to_vec(),
-        Err(_) => url.as_bytes().to_vec(),
     }
 }
 
@@ -368,7 +339,6 @@ impl Backend for StoreBackend {
     fn rank(&self, urls: &[String]) -> Result<Vec<Rank>> {
         let held = self.current()?;
         let pages = held.snapshot.info().pages;
-        let percentile = |rank: u64| 100.0 * (1.0 - (rank - 1) as f64 / pages as f64);
         let mut answers = Vec::new();
         for (url, page) in urls.iter().zip(held.pages(urls)?) {
             let page = match page {
@@ -380,7 +350,7 @@ impl Backend for StoreBackend {
                 known: page.is_some(),
                 importance: page.map(|page| page.importance),
                 rank: page.map(|page| page.rank),
-                percentile: page.map(|page| percentile(page.rank)),
+                percentile: page.map(|page| percentile(page.rank, pages)),
                 visits: page.map(|page| page.visits),
                 last_fetch: page
                     .and_then(|page| page.last_fetch)

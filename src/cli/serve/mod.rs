@@ -82,8 +82,8 @@ impl ServiceArgs {
             action: "read",
             source,
         })?;
-        let token = Token::new(&text)
-            .map_err(|why| Error::Refused(format!("{}: {why}", path.display())))?;
+        let token =
+            Token::new(&text).map_err(|why| Error::Usage(format!("{}: {why}", path.display())))?;
         Ok(Some(token))
     }
 
@@ -111,7 +111,7 @@ impl Args {
                 "{}: not a cashrank store; `cashrank ingest` creates one",
                 store.display()
             );
-            return Err(Error::Refused(text).into());
+            return Err(Error::Usage(text).into());
         }
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
@@ -137,7 +137,7 @@ pub fn start(
             "{listen}: others than this machine can reach this address: give a token (--token-file), or listen \
              at 127.0.0.1"
         );
-        return Err(Error::Refused(text).into());
+        return Err(Error::Usage(text).into());
     }
     let options = Options {
         token,

@@ -124,7 +124,7 @@ fn read(
         result = reader.read_to_end(&mut decoded);
     }
     if decoded.len() as u64 > most {
-        let said = format!("its HTTP body expands beyond --limit-line {most}");
+        let said = format!("its HTTP body expands beyond `limit_line` {most}");
         return Err(Bad::new(Reason::TooLong, said));
     }
     Ok((decoded, result.err().map(|error| error.kind())))

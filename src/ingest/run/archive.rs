@@ -130,7 +130,7 @@ impl Run<'_> {
 }
 
 fn another(input: &InputName, place: Place) -> Error {
-    Error::Refused(format!(
+    Error::InputChanged(format!(
         "{input}: is not what was read before, up to record {} in its first {} bytes; give the same \
          input again",
         place.records, place.offset

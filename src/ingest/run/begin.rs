@@ -110,7 +110,7 @@ impl Run<'_> {
         let before = self.progress.inputs.last();
         let (end, format) = before
             .and_then(|before| Some((before.end?, before.format.parse())))
-            .ok_or_else(|| Error::Refused("-: no stream was read before".into()))?;
+            .ok_or_else(|| Error::Conflict("-: no stream was read before".into()))?;
         self.progress.place = end;
         format
     }
@@ -210,8 +210,8 @@ impl Run<'_> {
         if let Some(begun) = begun {
             let format: Format = begun.format.parse()?;
             if let Some(asked) = self.job.format.filter(|asked| *asked != format) {
-                return Err(Error::Refused(format!(
-                    "{name}: was read as {}, not {}; leave --format out or give it as before",
+                return Err(Error::Conflict(format!(
+                    "{name}: was read as {}, not {}; leave `format` out or give it as before",
                     format.name(),
                     asked.name()
                 )));

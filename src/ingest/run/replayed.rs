@@ -71,7 +71,7 @@ impl Run<'_> {
         match self.replay.keep(piece, page_of, &hashes) {
             Ok(true) => {}
             Ok(false) => {
-                let why = "what is kept for later passes has no room (--replay-disk)";
+                let why = "what is kept for later passes has no room (`replay_disk`)";
                 self.not_replayed(reading.input, why);
             }
             Err(error) => self.not_replayed(reading.input, &error.to_string()),

@@ -141,7 +141,7 @@ impl Run<'_> {
             Some((bytes, _)) if likeness == Likeness::Same => {
                 self.observer.note(Note::ReadBefore { bytes });
             }
-            _ => return Err(Error::Refused(refusal)),
+            _ => return Err(Error::Conflict(refusal)),
         }
         Ok(self.outcome(true, false))
     }

@@ -112,7 +112,7 @@ impl Run<'_> {
         match checked {
             Ok(None) => return Ok(false),
             Ok(Some(true)) => {}
-            Ok(Some(false)) | Err(Error::Refused(_) | Error::Corrupt { .. }) => {
+            Ok(Some(false)) | Err(Error::InputChanged(_) | Error::Corrupt { .. }) => {
                 return Err(changed(&input));
             }
             Err(error) => return Err(error),
@@ -123,9 +123,9 @@ impl Run<'_> {
 }
 
 fn changed(input: &InputName) -> Error {
-    Error::Refused(format!(
+    Error::InputChanged(format!(
         "{input}: has changed since pass 1, and nothing of the change was kept; put it back, and the \
-         same command goes on, or use another --store"
+         same command goes on, or use another store"
     ))
 }
 

@@ -141,7 +141,7 @@ impl<'a> World<'a> {
     /// A domain, ready for a search.
     ///
     /// # Errors
-    /// [`Error::Refused`]: no pages.
+    /// [`Error::Usage`]: no pages.
     pub fn domain(&self, domain: &[u32]) -> Result<Known> {
         let mut known = Known::default();
         for &page in domain {
@@ -251,10 +251,10 @@ pub struct Influence {
 /// `count` domains of `pages` consecutive nodes, evenly spread: number k begins at N (2k + 1)/(2 `count`).
 ///
 /// # Errors
-/// [`Error::Refused`]: they don't fit.
+/// [`Error::Usage`]: they don't fit.
 pub fn ranges(nodes: usize, count: usize, pages: usize) -> Result<Vec<Vec<u32>>> {
     if count == 0 || pages == 0 || pages > nodes / (2 * count) {
-        return Err(Error::Refused(format!(
+        return Err(Error::Usage(format!(
             "{count} domains of {pages} pages do not fit a graph of {nodes}: at most half of it is taken, {} pages each",
             nodes / (2 * count.max(1))
         )));

@@ -56,7 +56,7 @@ impl FromStr for Format {
     fn from_str(name: &str) -> Result<Format> {
         let format = Format::ALL.into_iter().find(|format| format.name() == name);
         format.ok_or_else(|| {
-            Error::Refused(format!(
+            Error::Usage(format!(
                 "{name:?} is no export format; choose tsv, jsonl or parquet"
             ))
         })
@@ -68,7 +68,7 @@ pub trait Exporter {
     /// Writes one row.
     ///
     /// # Errors
-    /// [`Error::Refused`] for a row that the format can't hold, [`Error::Io`] if writing fails.
+    /// [`Error::Unsupported`] for a row that the format can't hold, [`Error::Io`] if writing fails.
     fn row(&mut self, page: &RankedPage<'_>) -> Result<()>;
 
     /// Writes what is still to come and flushes. Without it the file is not whole.
@@ -99,7 +99,7 @@ pub fn exporter<'w>(
         Format::Parquet => Box::new(parquet::Parquet::new(out)?),
         #[cfg(not(feature = "parquet"))]
         Format::Parquet => {
-            return Err(Error::Refused(
+            return Err(Error::Unsupported(
                 "this cashrank was built without Parquet (its feature `parquet`)".into(),
             ));
         }
@@ -199,7 +199,7 @@ fn importance(page: &RankedPage<'_>) -> Result<f64> {
     if page.importance.is_finite() {
         return Ok(page.importance);
     }
-    Err(Error::Refused(format!(
+    Err(Error::Unsupported(format!(
         "page {}: its importance is {}, which is no number to export",
         page.page.0, page.importance
     )))
@@ -213,7 +213,7 @@ fn last_fetch(page: &RankedPage<'_>) -> Result<Option<jiff::Timestamp>> {
     jiff::Timestamp::from_second(seconds)
         .map(Some)
         .map_err(|_| {
-            Error::Refused(format!(
+            Error::Unsupported(format!(
                 "page {}: its last fetch, {seconds} s from 1970, is outside the years -9999 to 9999",
                 page.page.0
             ))

@@ -125,7 +125,7 @@ impl<W: Write + Send> Exporter for Parquet<W> {
 
 fn signed(page: &RankedPage<'_>, number: u64) -> Result<i64> {
     i64::try_from(number).map_err(|_| {
-        Error::Refused(format!(
+        Error::Unsupported(format!(
             "page {}: {number} is above 2^63 - 1, the largest integer of this export",
             page.page.0
         ))

@@ -196,7 +196,7 @@ fn what_no_format_holds_is_refused() {
             assert!(error.to_string().starts_with("page 7"), "{error}");
         }
         // An error among the rows comes through.
-        let rows = [Err(Error::Refused("no more".into()))];
+        let rows = [Err(Error::Unsupported("no more".into()))];
         let error = export(format, Vec::new(), Path::new("out"), rows).unwrap_err();
         assert_eq!(error.to_string(), "no more");
     }

@@ -26,7 +26,7 @@ impl<W: Write> Tsv<W> {
 impl<W: Write> Exporter for Tsv<W> {
     fn row(&mut self, page: &RankedPage<'_>) -> Result<()> {
         if memchr3(b'\t', b'\n', b'\r', page.url.as_bytes()).is_some() {
-            return Err(Error::Refused(format!(
+            return Err(Error::Unsupported(format!(
                 "page {}: its name, {:?}, holds a tab or a line end, which TSV cannot; export jsonl or parquet",
                 page.page.0, page.url
             )));

@@ -160,7 +160,7 @@ impl Zstd {
         if header.window > self.window_max {
             let log = u64::BITS - (header.window - 1).leading_zeros();
             let advice = if WINDOW_LOGS.contains(&log) {
-                format!("raise --limit-zstd-window to {log}")
+                format!("raise `limit_zstd_window` to {log}")
             } else {
                 "zstd cannot read it as a stream".into()
             };

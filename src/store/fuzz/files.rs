@@ -32,7 +32,8 @@ fn expect<T>(result: Result<T>) -> T {
 fn judge<T>(result: Result<T>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
-        Err(Error::Damaged { .. } | Error::Refused(_)) => None,
+        Err(Error::Damaged { .. }) => None,
+        Err(refused) if refused.is_refusal() => None,
         Err(error) => panic!("{error}"),
     }
 }

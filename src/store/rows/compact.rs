@@ -61,7 +61,7 @@ fn write(
     let swept = rows.each(&mut |head, targets, weights| {
         new.copy(head, targets, weights).map_err(|reason| {
             stop = Some(reason);
-            crate::Error::Refused("the copy ended".into())
+            crate::Error::internal("the copy ended")
         })
     });
     match (stop, swept) {

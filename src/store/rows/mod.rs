@@ -109,7 +109,7 @@ impl Standing {
         match self {
             Standing::Kept(_) => "they are kept".into(),
             Standing::NotKept => {
-                "it was begun with --keep-rows none, or by an older cashrank".into()
+                "it was begun with `keep_rows` none, or by an older cashrank".into()
             }
             Standing::GivenUp(reason) => format!("they were given up: {reason}"),
         }
@@ -119,7 +119,7 @@ impl Standing {
 impl std::fmt::Display for Reason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Reason::Asked => f.write_str("--keep-rows none"),
+            Reason::Asked => f.write_str("`keep_rows` none"),
             Reason::TooLarge(most) => {
                 write!(
                     f,
@@ -144,9 +144,9 @@ pub(crate) struct RowsState {
 
 /// What needs rows is refused: there are none.
 pub(super) fn none(dir: &Path, standing: &Standing) -> Error {
-    Error::Refused(format!(
-        "{}: the store keeps no rows of links ({}); ingest the inputs into a new --store with enough \
-         --keep-rows",
+    Error::Missing(format!(
+        "{}: the store keeps no rows of links ({}); ingest the inputs into a new store with enough \
+         `keep_rows`",
         dir.display(),
         standing.why_not()
     ))

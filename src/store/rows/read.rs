@@ -136,30 +136,13 @@ impl RowsOf {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if there are none, which says why; [`Error::Damaged`].
+    /// [`Error::Missing`] if there are none, which says why; [`Error::Damaged`].
     pub fn rows(&self) -> Result<KeptRows> {
         match &self.file {
             None => Err(none(&self.dir, &self.standing)),
             Some(Ok(file)) => KeptRows::of(file.clone(), self.pages),
-            Some(Err(error)) => Err(said_again(error)),
+            Some(Err(error)) => Err(error.again()),
         }
-    }
-}
-
-/// An error once more.
-fn said_again(error: &Error) -> Error {
-    match error {
-        Error::Damaged { path, what } => Error::damaged(path, what),
-        Error::Io {
-            path,
-            action,
-            source,
-        } => Error::Io {
-            path: path.clone(),
-            action,
-            source: std::io::Error::new(source.kind(), source.to_string()),
-        },
-        other => Error::Refused(other.to_string()),
     }
 }
 

@@ -72,7 +72,7 @@ pub(super) fn invalid<T>(why: &str) -> Result<T, Fault> {
 fn too_large<T>(window_log: u32) -> Result<T, Fault> {
     let what = format!(
         "the zstd dictionary that the input begins with is larger than 2^{window_log} bytes, or its window: raise \
-         --limit-zstd-window"
+         `limit_zstd_window`"
     );
     damage(Unsupported, what)
 }

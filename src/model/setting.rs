@@ -1,0 +1,93 @@
+//! Settings as messages name them.
+//!
+//! Nobody below the command knows how a setting is given: a command has options, a program fields, a script arguments.
+//! Messages name one as its field, between backquotes (`` `keep_rows` ``), and whoever shows them puts a word of its own
+//! there with [`name_settings`].
+
+/// All settings that messages name.
+pub const SETTINGS: [&str; 37] = [
+    "complete",
+    "damping",
+    "deep",
+    "drop_params",
+    "estimator",
+    "field",
+    "follow",
+    "format",
+    "keep_rows",
+    "leave_unfinished",
+    "level",
+    "limit_block",
+    "limit_expansion",
+    "limit_line",
+    "limit_links",
+    "limit_pages",
+    "limit_url",
+    "limit_zstd_window",
+    "marks",
+    "max_age",
+    "memory",
+    "new_stream",
+    "outlinks",
+    "preverify",
+    "recycle_after",
+    "repeat",
+    "replay_disk",
+    "resume",
+    "scope",
+    "self_links",
+    "snapshot_every",
+    "spool",
+    "store",
+    "strategy",
+    "threads",
+    "until",
+    "window",
+];
+
+/// A message with each setting that it names in words of the caller's.
+///
+/// ```
+/// let said = "`a.cza`: a block that takes more than `limit_block` 5: raise it";
+/// let said = cashrank::name_settings(said, |name| format!("{name}="));
+/// assert_eq!(said, "`a.cza`: a block that takes more than limit_block= 5: raise it");
+/// ```
+pub fn name_settings(message: &str, word: impl Fn(&str) -> String) -> String {
+    let mut out = String::with_capacity(message.len());
+    let mut rest = message;
+    while let Some((before, after)) = rest.split_once('`') {
+        out.push_str(before);
+        match after.split_once('`') {
+            Some((name, behind)) if SETTINGS.contains(&name) => {
+                out.push_str(&word(name));
+                rest = behind;
+            }
+            _ => {
+                out.push('`');
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_settings_are_renamed() {
+        let option = |name: &str| format!("--{}", name.replace('_', "-"));
+        for (said, named) in [
+            ("`-` among `limit_pages`", "`-` among --limit-pages"),
+            ("`a` ``scope`", "`a` `--scope"),
+            ("`scope", "`scope"),
+            ("`scope``until`", "--scope--until"),
+            ("`unknown` ä `store`", "`unknown` ä --store"),
+            ("", ""),
+        ] {
+            assert_eq!(name_settings(said, option), named, "{said}");
+        }
+    }
+}
