@@ -7,7 +7,7 @@ use crate::{Error, Result};
 
 /// What all pages have together at first.
 const SUPPLY: i64 = 1 << 58;
-/// Settling stops where a page's X has passed this: the next sweep may double it.
+/// Units are made twice as large where a page's X has passed this: the next sweep may double it.
 const OWN_MAX: u64 = 1 << 61;
 /// A page is in advance by at most so many tenths.
 const STREAK_MAX: i8 = 4;
@@ -34,6 +34,8 @@ pub(super) struct Ledger {
     visits: u32,
     /// How much more than they have pages may yet hand on in this sweep.
     advance: u64,
+    /// What larger units have added to [`Ledger::rounding`].
+    strayed: u128,
 }
 
 impl Ledger {
@@ -52,6 +54,7 @@ impl Ledger {
             is_first_sweep: true,
             visits: 0,
             advance: 0,
+            strayed: 0,
         };
         ledger.own.advise_huge();
         ledger.accounts.advise_huge();
@@ -232,9 +235,24 @@ impl Ledger {
         worth
     }
 
-    /// Whether numbers may get too large.
-    pub fn is_full(&self) -> bool {
-        self.own.iter().any(|own| own.unsigned_abs() > OWN_MAX)
+    /// By how many units Y may be off from one step from X, where rows have so many links.
+    pub fn rounding(&self, links: u64) -> u128 {
+        self.strayed + 2 * u128::from(links)
+    }
+
+    /// Makes units twice as large where numbers might get too large: see the module's head.
+    pub fn keep_in_bounds(&mut self, links: u64) {
+        if self.own.iter().all(|own| own.unsigned_abs() <= OWN_MAX) {
+            return;
+        }
+        let halve = |units: &mut i64| {
+            *units >>= 1;
+            i128::from(*units)
+        };
+        self.sum = self.own.iter_mut().map(halve).sum();
+        self.virtual_page = -self.accounts.iter_mut().map(halve).sum::<i128>();
+        self.strayed = self.rounding(links).div_ceil(2) + 2 * u128::from(self.pages);
+        self.look();
     }
 
     /// What pages below 0 are short of, of the sum of Y and of X.

@@ -51,7 +51,11 @@
 //! never takes the norm up.
 //!
 //! **No number overflows.** The first sweep adds at most 2^58 to a page, and ||K||_1 <= 2^59 after it. It at most doubles in a sweep,
-//! and with twice the least so far no advances are made: so it is below 2^61, and settling stops where an X passes 2^61.
+//! and with twice the least so far no advances are made: so it is below 2^61. Where an X passes 2^61, as it may near
+//! d = 1, where pages with nearly all importance begin with as little as the others, X and D are halved, rounded down, and
+//! T = -sum D. Let E = Y - L'X in L1; halving takes X and D off by half a unit a page at most, T with them, and L' makes nothing
+//! longer: E/2 + 2n afterwards. From then on links round as before, by less than 2 units each in all. So with
+//! F = 0 at first, and (F + 2 links)/2 + 2n after each halving, e = (F + 2 links)/s.
 //!
 //! **Which pages to visit** (`worth`). A sweep reads all rows and visits those pages whose |K_i| is large for what
 //! a visit costs: |K_i|/(m_i + 1)^0.8 at least theta. The pages above theta hold a share q of ||K||_1; when the end is near,
@@ -88,8 +92,10 @@ pub const BYTES: u64 = 18;
 /// A sweep that takes less than this off the norm, for each unit that it was to visit, is followed by one without
 /// advances.
 const GAIN_MIN: f64 = 0.1;
-/// So many sweeps without a thousandth gained are the end: numbers of 64 bits resolve no more.
+/// So many sweeps without a thousandth gained are the end: numbers of 64 bits resolve no more,
 const PATIENCE: u32 = 64;
+/// unless more waits than rounding explains: near d = 1 a sweep may gain no more than 1 - d. Then it is this over 1 - d.
+const PATIENCE_UNDAMPED: f64 = 4.0;
 
 /// What to compute.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -236,10 +242,7 @@ pub fn settle(
         watch.swept(&settling.progress);
         let bound = certificate.received_l1.unwrap_or(2.0);
         let reached = bound <= options.until;
-        if reached
-            || !whole
-            || settling.is_stuck(&worth, certificate.residual_l1)
-            || watch.is_over()
+        if reached || !whole || settling.is_stuck(options, &worth, &certificate) || watch.is_over()
         {
             return Ok(Some(Settled {
                 below: settling.ledger.below(),
@@ -322,26 +325,37 @@ impl Settling {
         Ok(true)
     }
 
-    /// Visits pages without links, checks the books, and weighs what is left.
+    /// Visits pages without links, checks the books, keeps numbers small, and weighs what is left.
     fn weigh(&mut self) -> Result<Worth> {
         self.ledger.visit_dangling();
         self.ledger.check_law().map_err(Error::internal)?;
+        self.ledger.keep_in_bounds(self.links());
         Ok(self.ledger.weigh())
     }
 
     fn certificate(&self, options: &Options, worth: &Worth) -> Certificate {
-        let links = u128::from(self.first.map_or(0, |seen| seen.links));
         let of_all = |units: u128| ratio_up(units, self.ledger.sum().max(0).unsigned_abs());
-        certify(options.damping(), of_all(worth.norm()), of_all(2 * links))
+        let rounding = self.ledger.rounding(self.links());
+        certify(options.damping(), of_all(worth.norm()), of_all(rounding))
+    }
+
+    /// Links that a sweep reads.
+    fn links(&self) -> u64 {
+        self.first.map_or(0, |seen| seen.links)
     }
 
     /// Whether more sweeps would be of no use.
-    fn is_stuck(&mut self, worth: &Worth, residual: f64) -> bool {
+    fn is_stuck(&mut self, options: &Options, worth: &Worth, certificate: &Certificate) -> bool {
+        let residual = certificate.residual_l1;
         self.best = match self.best {
             (best, _) if residual < 0.999 * best => (residual, 0),
             (best, since) => (best, since + 1),
         };
-        self.best.1 > PATIENCE || worth.is_none() || self.ledger.is_full()
+        let patience = match residual > certificate.rounding_l1 {
+            true => PATIENCE.max((PATIENCE_UNDAMPED / (1.0 - options.damping())) as u32),
+            false => PATIENCE,
+        };
+        self.best.1 > patience || worth.is_none()
     }
 
     /// How the next sweep begins. What the last one gained for what it visited, this one will gain, too.

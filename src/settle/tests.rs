@@ -139,7 +139,11 @@ fn hold_to_dense(kept: &Kept, damping: f64, until: f64, seed: u64) {
     let settled = settle(kept, &options, &mut ()).unwrap().unwrap();
     let exact = dense(kept, options.damping());
     let what = format!("seed {seed}, damping {damping}, until {until}");
-    assert!(settled.ledger.is_function_of_own(kept).unwrap(), "{what}");
+    let halved = settled.ledger.rounding(0) > 0;
+    assert!(
+        halved || settled.ledger.is_function_of_own(kept).unwrap(),
+        "{what}"
+    );
     let (received, distributed): (Vec<f64>, Vec<f64>) =
         settled.estimates(0, kept.pages as usize).unzip();
     // What the elimination may be off by.
@@ -175,9 +179,18 @@ fn no_bound_is_violated_on_random_streams() {
     }
 }
 
+/// Their story: at damping 0.9999 all importance belongs to a few pages that began with as little as the others, and
+/// settling stopped without a bound, because numbers became too large for one, and slowly for the other.
+#[test]
+fn near_damping_1_it_is_patient() {
+    for seed in [2081, 2660] {
+        stream(seed);
+    }
+}
+
 /// The whole of it: `cargo test --release settle -- --ignored`.
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes a minute"]
 fn no_bound_is_violated_on_20_000_random_streams() {
     for seed in 0..20_000 {
         stream(seed);
