@@ -89,8 +89,8 @@ fn a_reader_made_from_the_snapshot_tables_reads_snapshots() {
     assert_eq!((trailer.size, entry.size), (40, 20));
     let columns = table("snapshot.md", "Columns");
     let tail = &file[file.len() - trailer.size..];
-    assert_eq!(trailer.bytes(tail, "magic"), b"CRSNAP01");
-    assert_eq!(file[..8], *b"CRSNAP01");
+    assert_eq!(trailer.bytes(tail, "magic"), b"CRSNAP02");
+    assert_eq!(file[..8], *b"CRSNAP02");
     let directory = trailer.number(tail, "directory") as usize;
     let info = trailer.number(tail, "info") as usize;
     let pages = trailer.number(tail, "pages");
@@ -122,6 +122,11 @@ fn a_reader_made_from_the_snapshot_tables_reads_snapshots() {
                 "visits" => value == page.visits,
                 "last_fetch" => value as i64 == page.last_fetch.unwrap_or(i64::MIN),
                 "cash" => value == page.cash,
+                "failed" => value == page.failed,
+                "last_failed" => value as i64 == page.last_failed.unwrap_or(i64::MIN),
+                "compared" => value == page.compared,
+                "changed" => value == page.changed,
+                "watched" => value == page.watched_s,
                 other => panic!("no such column: {other}"),
             };
             assert!(same, "{column:?}, page {at}");

@@ -4,8 +4,8 @@ use super::names::Names;
 use crate::decode::Decoder;
 use crate::model::batch::TEXT_BYTES;
 use crate::model::{
-    Batch, Entry, Fingerprint, HashKey, Limits, Link, LinkClass, LinkCounts, Names as Naming,
-    Parsed, Reason, Record, Rel, SelfLinks, What,
+    Batch, Digest, Entry, Fingerprint, HashKey, Limits, Link, LinkClass, LinkCounts,
+    Names as Naming, Parsed, Reason, Record, Rel, SelfLinks, What,
 };
 use crate::rules::InputRules;
 use crate::url::{self, Base, Form, Reject};
@@ -208,6 +208,7 @@ impl Builder {
             links_start,
             links_end: self.batch.links.len() as u32,
             fetched_at: None,
+            digest: Digest::NONE,
             counts: LinkCounts::default(),
         }
     }
@@ -240,6 +241,7 @@ impl Builder {
         Ok(Entry {
             source,
             fetched_at: record.fetched_at,
+            digest: record.digest,
             counts,
             ..self.entry(what, links_start)
         })

@@ -1,7 +1,11 @@
 //! `cashrank next`: the pages to crawl next.
 
+use std::path::PathBuf;
+
+use anyhow::Context;
 use cashrank::rules::Scope;
-use cashrank::schedule::{Choice, NextOptions, STRATEGIES, Taker, Which, next};
+use cashrank::schedule::{Choice, MAX_FAILURES, NextOptions, STRATEGIES, Taker, Which, next};
+use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
 
 use super::common::{Exit, StoreArg, parsed, positive, thousands};
@@ -11,7 +15,9 @@ use crate::cli::common::say;
 /// Name the pages to crawl next, best first.
 ///
 /// Reads the last snapshot and the kept links, without a lock, while an ingest runs, too. Pages that were
-/// read or found gone are never named as new; those whose fetch failed (5xx, 403) are named again.
+/// read or found gone (404, 410) are never named as new. Those whose fetch failed (5xx, 403, a crawler's own
+/// negative code, as for timeouts or robots.txt) are named again when --retry-after is over, until they have
+/// failed --max-failures times in a row: records of failures must be ingested, too.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -19,6 +25,7 @@ Examples:
   cashrank next --store ranks -n 500 --per-host 10 --scope domain:example.org
   cashrank next --store ranks -n 1000 --strategy fica:k=10000 --to jsonl
   cashrank next --store ranks -n 1000 --budget discovery=0.7 --older-than 30d --to scrapy
+  cashrank next --store ranks -n 1000 --exclude urls.txt --retry-after 6h --as-of now
   cashrank next --store ranks -n 5000 --to nutch-inject -o seeds/next.txt
 The same store gives the same list. The guide, formats/guide/next.md, has recipes for Nutch, Heritrix,
 StormCrawler and Browsertrix.")]
@@ -51,10 +58,22 @@ pub struct Args {
     /// these. May be given several times [default: all].
     #[arg(long, value_name = "PAGES", value_parser = parsed::<Scope>)]
     scope: Vec<Scope>,
-    /// Read again only pages whose last fetch is so much older than the latest record read: 90s, 15m, 12h,
-    /// 30d, 4w.
+    /// Read again only pages whose last fetch is so long ago: 90s, 15m, 12h, 30d, 4w.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     older_than: Option<u64>,
+    /// Leave a page whose fetch failed alone for so long.
+    #[arg(long, value_name = "TIME", default_value = "1d", value_parser = duration)]
+    retry_after: u64,
+    /// Give a page up that failed so often since it was last reached; 0: never.
+    #[arg(long, value_name = "N", default_value_t = MAX_FAILURES)]
+    max_failures: u64,
+    /// From when ages count: `now`, or a time like 2026-11-24T12:00:00Z [default: the latest record's time].
+    #[arg(long, value_name = "WHEN", value_parser = when)]
+    as_of: Option<i64>,
+    /// Don't name these pages: a file of URLs, one a line; `-`: standard input. For what was handed out and is
+    /// not ingested yet. May be given several times.
+    #[arg(long, value_name = "FILE")]
+    exclude: Vec<PathBuf>,
     /// plain, tsv, jsonl, parquet, nutch-inject, heritrix-precedence, heritrix-schedule, urlfrontier or scrapy.
     #[arg(long, value_name = "FORMAT", default_value = "plain", value_parser = parsed::<Taker>)]
     to: Taker,
@@ -71,7 +90,8 @@ impl Args {
             return list();
         }
         let output = self.output.open()?;
-        let options = self.options()?;
+        let mut options = self.options()?;
+        self.exclude_into(&mut options)?;
         let pages = next(&RealDisk, &self.store.store, &options)?;
         let to = if self.json { Taker::Jsonl } else { self.to };
         output.put(|out| Ok(to.write(&pages, out)?))?;
@@ -84,6 +104,28 @@ impl Args {
             );
         }
         Ok(Exit::Done)
+    }
+
+    /// Holds back the pages that --exclude names. Those that the store does not know are no matter.
+    fn exclude_into(&self, options: &mut NextOptions) -> anyhow::Result<()> {
+        if self.exclude.is_empty() {
+            return Ok(());
+        }
+        let mut urls = Vec::new();
+        for file in &self.exclude {
+            let text = match file.as_os_str() == "-" {
+                true => std::io::read_to_string(std::io::stdin()),
+                false => std::fs::read_to_string(file),
+            };
+            let text = text.with_context(|| format!("{}: cannot be read", file.display()))?;
+            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+            urls.extend(lines.map(str::to_owned));
+        }
+        let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
+        let found = super::rank::pages(&snapshot, &urls)?;
+        let pages = found.into_iter().flatten().map(|page| page.0);
+        options.exclude.extend(pages);
+        Ok(())
     }
 
     /// What is asked for.
@@ -102,11 +144,24 @@ impl Args {
         options.per_host = self.per_host;
         options.per_domain = self.per_domain;
         options.older_than = self.older_than;
+        options.retry_after = self.retry_after;
+        options.max_failures = self.max_failures;
+        options.now = self.as_of;
         for pages in &self.scope {
             options.scope.add(pages.clone());
         }
         Ok(options)
     }
+}
+
+/// Seconds since 1970 of `now`, or of a time as RFC 3339 has it.
+fn when(text: &str) -> Result<i64, String> {
+    let time = match text {
+        "now" => Ok(jiff::Timestamp::now()),
+        text => text.parse::<jiff::Timestamp>(),
+    };
+    let wrong = |_| format!("{text:?}: `now`, or a time like 2026-11-24T12:00:00Z");
+    time.map(jiff::Timestamp::as_second).map_err(wrong)
 }
 
 /// All strategies with what they are.

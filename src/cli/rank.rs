@@ -7,7 +7,7 @@ use cashrank::metrics::moved::is_certainly_above;
 use cashrank::snapshot::{Ranked, Snapshot};
 use cashrank::store::RealDisk;
 
-use super::common::{Exit, StoreArg, canonical, percentile, print, thousands, time};
+use super::common::{Exit, StoreArg, canonical, counted, percentile, print, thousands, time};
 use super::snapshots::SnapshotArg;
 
 /// Show importance, rank, percentile, visits and last fetch of pages.
@@ -41,6 +41,11 @@ struct Answer<'a> {
     percentile: Option<f64>,
     visits: Option<u64>,
     last_fetch: Option<String>,
+    /// Fetches that failed since the page was last reached, and how often it was found changed, of how often
+    /// that could be told.
+    failed: Option<u64>,
+    compared: Option<u64>,
+    changed: Option<u64>,
     /// Those of the other pages asked for that are certainly less important.
     certainly_above: Vec<&'a str>,
 }
@@ -94,7 +99,8 @@ pub(super) fn pages_of<E>(
     Ok(both.map(|(as_url, as_name)| as_url.or(*as_name)).collect())
 }
 
-fn pages(snapshot: &Snapshot, urls: &[String]) -> cashrank::Result<Vec<Option<PageId>>> {
+/// The pages of these names.
+pub(super) fn pages(snapshot: &Snapshot, urls: &[String]) -> cashrank::Result<Vec<Option<PageId>>> {
     pages_of(urls, |names| snapshot.find(&RealDisk, names))
 }
 
@@ -112,6 +118,9 @@ fn answer(url: &str, page: Option<Ranked>, pages: u64) -> Answer<'_> {
         rank: page.map(|page| page.rank),
         percentile: page.map(|page| percentile(page.rank, pages)),
         visits: page.map(|page| page.visits),
+        failed: page.map(|page| page.failed),
+        compared: page.map(|page| page.compared),
+        changed: page.map(|page| page.changed),
         last_fetch: page
             .and_then(|page| page.last_fetch)
             .map(|at| time(Some(at))),
@@ -178,5 +187,14 @@ fn write_plain(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
         (visits, None) => format!("{} times", thousands(visits)),
         (visits, Some(at)) => format!("{} times, last at {at}", thousands(visits)),
     };
-    Ok(writeln!(out, "  crawled     {crawled}")?)
+    writeln!(out, "  crawled     {crawled}")?;
+    if let (Some(compared @ 1..), Some(changed)) = (answer.compared, answer.changed) {
+        let looks = counted(compared, "look", "looks");
+        writeln!(out, "  changed     at {} of {looks}", thousands(changed))?;
+    }
+    if let Some(failed @ 1..) = answer.failed {
+        let fetches = counted(failed, "fetch", "fetches");
+        writeln!(out, "  failed      the last {fetches}")?;
+    }
+    Ok(())
 }

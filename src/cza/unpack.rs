@@ -12,7 +12,7 @@ use super::sites::{Here, LOCAL};
 use crate::batch::{Batch, Entry, Fingerprints, LinkCounts, What};
 use crate::codec::varint::unzigzag;
 use crate::engine::SelfLinks;
-use crate::model::Sites;
+use crate::model::{Digest, Sites};
 use crate::rules::LinkClass;
 
 /// How links are to be read.
@@ -151,6 +151,7 @@ impl Unpacker {
             links_start,
             links_end: links_start,
             fetched_at: None,
+            digest: Digest::NONE,
             counts: LinkCounts::default(),
         };
         if !what.is_of_page() {

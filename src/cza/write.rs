@@ -24,7 +24,7 @@ use crate::batch::{Batch, Entry, LinkCounts};
 use crate::codec::varint::number;
 use crate::decode::{Names, Reason};
 use crate::engine;
-use crate::model::Limits;
+use crate::model::{Digest, Limits};
 use crate::rules::{InputRules, LinkClass};
 use crate::threads::spawn;
 use crate::{Error, Result};
@@ -203,6 +203,7 @@ impl<W: Write> Writer<W> {
             links_start,
             links_end: links_start,
             fetched_at: None,
+            digest: Digest::NONE,
             counts: LinkCounts::default(),
         };
         if entry.what.is_of_page() {

@@ -31,6 +31,8 @@ pub(crate) struct Header<'a> {
     pub target: Option<&'a [u8]>,
     /// `WARC-Date`; empty: none.
     pub date: &'a [u8],
+    /// `WARC-Payload-Digest`; empty: none.
+    pub digest: &'a [u8],
     /// Whether there is a `WARC-Segment-Number`: the block is a part of one only.
     pub segmented: bool,
     /// `Content-Length`.
@@ -189,6 +191,8 @@ fn field<'a>(line: &'a [u8], header: &mut Header<'a>, length: &mut Option<u64>) 
         header.target = Some(inside.unwrap_or(value));
     } else if name.eq_ignore_ascii_case(b"WARC-Date") {
         header.date = value;
+    } else if name.eq_ignore_ascii_case(b"WARC-Payload-Digest") {
+        header.digest = value;
     } else if name.eq_ignore_ascii_case(b"WARC-Segment-Number") {
         header.segmented = true;
     } else if name.eq_ignore_ascii_case(b"Content-Length") {

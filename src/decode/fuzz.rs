@@ -122,6 +122,7 @@ fn write(parsed: &Parsed<'_, '_>, out: &mut Vec<u8>) {
                 fetched_at,
                 bad_time,
                 status,
+                digest,
                 redirect,
                 links,
                 revisit,
@@ -139,6 +140,7 @@ fn write(parsed: &Parsed<'_, '_>, out: &mut Vec<u8>) {
                 out.push(u8::from(number.is_some()));
                 out.extend_from_slice(&number.unwrap_or(0).to_le_bytes());
             }
+            out.extend_from_slice(&digest.bits().to_le_bytes());
             out.push(u8::from(*revisit));
             for link in links {
                 put(&link.url, out);

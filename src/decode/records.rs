@@ -13,6 +13,8 @@ use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use self::link::Links;
 use self::names::{FIELDS, Field, Names};
 use super::json::{self, Text};
@@ -21,7 +23,7 @@ use super::{
     Announcement, Bad, Decoder, Link, Parsed, Reason, Record, Sink, Skipper, Told, put_time, time,
     utf8,
 };
-use crate::model::{is_redirect, keep};
+use crate::model::{Digest, is_redirect, keep};
 use crate::rules::Fields;
 
 /// What the format says of itself.
@@ -151,6 +153,7 @@ struct Raw<'a> {
     times: [Option<RawTime<'a>>; 3],
     status: Option<Status>,
     redirect: Option<Text<'a>>,
+    digest: ContentDigest,
 }
 
 impl<'a> Raw<'a> {
@@ -162,6 +165,7 @@ impl<'a> Raw<'a> {
         let time = self.times.into_iter().flatten().next();
         put_time(record, time.map_or(Ok(None), RawTime::read));
         record.status = self.status.map(|Status(status)| status);
+        record.digest = self.digest.0;
         if record.status.is_none_or(is_redirect) {
             let redirect = self.redirect.map(|Text(redirect)| redirect);
             record.redirect = redirect.filter(|redirect| !redirect.is_empty());
@@ -250,6 +254,7 @@ impl<'de> Visitor<'de> for Object<'_, '_, 'de> {
                 Field::Timestamp => raw.times[2] = map.next_value()?,
                 Field::Status => raw.status = map.next_value()?,
                 Field::Redirect => raw.redirect = map.next_value()?,
+                Field::Digest => raw.digest = map.next_value()?,
                 Field::Links => has_links = map.next_value_seed(Links { names, links })?,
                 Field::Outlinks if has_links => drop(map.next_value::<IgnoredAny>()?),
                 Field::Outlinks => drop(map.next_value_seed(Links { names, links })?),
@@ -336,6 +341,27 @@ impl<'de> Deserialize<'de> for RawTime<'de> {
             }
         }
         deserializer.deserialize_any(TimeVisitor)
+    }
+}
+
+/// A digest of the content, whatever made it. What is no text, or an empty one, is none, and no reason to
+/// leave a record out.
+#[derive(Default)]
+struct ContentDigest(Digest);
+
+impl ContentDigest {
+    fn of(text: &str) -> ContentDigest {
+        ContentDigest(match text {
+            "" => Digest::NONE,
+            text => Digest::of_content(xxh3_64(text.as_bytes())),
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for ContentDigest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        Ok(ContentDigest::of(value.as_str().unwrap_or_default()))
     }
 }
 

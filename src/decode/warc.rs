@@ -11,13 +11,15 @@ mod outlinks;
 
 use std::borrow::Cow;
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::frame::{self, Frame, Header};
 use super::http::Answer;
 use super::{
     Announcement, Bad, Decoder, Link, Names, Parsed, Reason, Record, Sink, Skipper, Told, put_time,
     time,
 };
-use crate::model::LINE_BYTES;
+use crate::model::{Digest, LINE_BYTES};
 use crate::rules::Outlinks;
 use group::GroupSkipper;
 
@@ -128,6 +130,9 @@ impl Warc {
         }
         record.url = Cow::Borrowed(url);
         put_time(record, read_time(header.date));
+        if !header.digest.is_empty() {
+            record.digest = Digest::of_content(xxh3_64(header.digest));
+        }
         let answer = Answer::read(block);
         record.status = answer.status;
         record.redirect = answer.redirect();

@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use super::accounts::CHUNK_PAGES;
 use super::config::Config;
+use super::fetches::Fetches;
 use super::history::{Admission, AdmissionCursor, Admissions, Row};
 use super::ledger::{ENDOWMENT, Totals, age_at, is_recycled};
 use super::mark::Mark;
@@ -173,6 +174,8 @@ pub struct PageEstimate {
     pub last_fetch: Option<Time>,
     /// Cash now, in units.
     pub cash: u64,
+    /// What fetches told beside.
+    pub fetches: Fetches,
 }
 
 /// Computes the estimates of all pages: chooses the window, then hands out pages in number order,
@@ -313,7 +316,11 @@ impl<'p> Estimation<'p> {
             .policy
             .measures(self.config.estimator())
             .is_some();
-        let is_measure = |row: &&Row| !keeps_measures || row.clock > 0 && !row.folded;
+        // A row of failed fetches only is none: the page never distributed anything.
+        let is_measure = |row: &&Row| match keeps_measures {
+            true => row.clock > 0 && !row.folded,
+            false => row.cash > 0 || row.visits > 0 || row.fetches.failed == 0,
+        };
         let mut measures = 0;
         let mut pages = Pages::begin(self)?;
         let scale = self.scale()?;
@@ -333,6 +340,7 @@ impl<'p> Estimation<'p> {
                     visits: page.rows.iter().map(|row| row.visits).sum(),
                     last_fetch: page.rows.iter().filter_map(|row| row.last_fetch).max(),
                     cash: page.cash,
+                    fetches: page.fetches(),
                 });
             }
             each(first, &mut out)?;
@@ -445,6 +453,15 @@ struct Page<'r> {
     admitted: u128,
     /// (received, distributed), if they were settled.
     settled: Option<(f64, f64)>,
+}
+
+impl Page<'_> {
+    fn fetches(&self) -> Fetches {
+        let mut rows = self.rows.iter();
+        let mut fetches = rows.next().map_or_else(Fetches::default, |row| row.fetches);
+        rows.for_each(|row| fetches.join(&row.fetches));
+        fetches
+    }
 }
 
 /// Walks over all pages, a chunk at a time.

@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
+use super::fetches::Fetches;
 use super::window::Policy;
 use crate::Result;
-use crate::model::PageId;
-use crate::model::Time;
+use crate::model::{Digest, PageId, Time};
 
 /// One page's measures, joined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub struct Row {
     /// The row is what older measures left: an interpolation's state, or the base of those that were
     /// forgotten.
     pub folded: bool,
+    /// What fetches told beside.
+    pub fetches: Fetches,
 }
 
 impl Row {
@@ -40,6 +42,13 @@ impl Row {
     pub(crate) fn take_visits(&mut self, next: &Row) {
         self.visits += next.visits;
         self.last_fetch = self.last_fetch.max(next.last_fetch);
+        self.fetches.join(&next.fetches);
+    }
+
+    /// The same of what came before.
+    pub(crate) fn take_earlier_visits(&mut self, before: &Row) {
+        let fetches = std::mem::replace(&mut self.fetches, before.fetches);
+        self.take_visits(&Row { fetches, ..*before });
     }
 
     /// The row as seen by a window: with its cash only if that was distributed inside it.
@@ -77,6 +86,23 @@ pub(crate) fn log_rows(bytes: u64, is_timed: bool) -> usize {
     (bytes / log_bytes(is_timed)).clamp(1 << 14, LOG_ROWS as u64) as usize
 }
 
+/// A visit, as far as the log is told of it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Visit {
+    /// When the page was fetched.
+    pub fetched: Option<Time>,
+    /// It was fetched now, not by a pass that goes over records again, nor taken to be.
+    pub reached: bool,
+    /// By what it is told from other states of the page.
+    pub digest: Digest,
+}
+
+impl Visit {
+    fn bits(self) -> u64 {
+        VISITED | if self.reached { REACHED } else { 0 }
+    }
+}
+
 /// Rows not yet in a run, in stream order.
 pub(crate) struct Log {
     notes: Notes,
@@ -97,11 +123,12 @@ pub struct Notes {
 /// A row as it is noted: a visit makes one, so it is short.
 #[derive(Clone, Copy)]
 struct Note {
-    /// Page x 4, and the bits below.
+    /// Page x 16, and the bits below.
     page: u64,
     cash: u64,
     /// 0 without [`FETCHED`].
     fetched: Time,
+    digest: Digest,
 }
 
 /// When a measure was made, as far as the policy needs it.
@@ -114,12 +141,21 @@ pub(super) struct Moment {
 
 /// A page and the place of a note in one number: the place takes so many bits, the page the others.
 const AT_BITS: u32 = LOG_ROWS.ilog2();
-const _: () = assert!(LOG_ROWS.is_power_of_two() && PageId::LIMIT >> (64 - AT_BITS) == 0);
+const _: () = assert!(
+    LOG_ROWS.is_power_of_two()
+        && PageId::LIMIT >> (64 - AT_BITS) == 0
+        && PageId::LIMIT >> (64 - NOTE_BITS) == 0
+);
 
 /// The note has a fetch's time.
 const FETCHED: u64 = 1;
 /// The note is a visit.
 const VISITED: u64 = 2;
+/// The page was reached.
+const REACHED: u64 = 4;
+/// The note is a fetch that failed.
+const FAILED: u64 = 8;
+const NOTE_BITS: u32 = 4;
 
 impl Log {
     pub fn new(policy: Arc<dyn Policy>) -> Log {
@@ -154,35 +190,50 @@ impl Log {
     }
 
     /// A page distributed cash: in a visit or a recycling.
-    pub fn measure(
-        &mut self,
-        page: PageId,
-        cash: u64,
-        visited: bool,
-        fetched: Option<Time>,
-        moment: Moment,
-    ) {
-        self.note(page, cash, visited, fetched);
+    pub fn measure(&mut self, page: PageId, cash: u64, visit: Option<Visit>, moment: Moment) {
+        self.note(
+            page,
+            cash,
+            visit.map_or(0, Visit::bits),
+            visit.unwrap_or_default(),
+        );
         if self.is_timed() {
             self.notes.moments.push(moment);
         }
     }
 
     /// A page was found unchanged: only its last fetch moves.
-    pub fn seen(&mut self, page: PageId, fetched: Option<Time>) {
-        self.note(page, 0, false, fetched);
+    pub fn seen(&mut self, page: PageId, look: Visit) {
+        self.note(page, 0, look.bits() & !VISITED, look);
         if self.is_timed() {
             self.notes.moments.push(Moment::default());
         }
     }
 
-    fn note(&mut self, page: PageId, cash: u64, visited: bool, fetched: Option<Time>) {
-        let visited = if visited { VISITED } else { 0 };
-        let timed = if fetched.is_some() { FETCHED } else { 0 };
+    /// A page's fetch failed: no visit, and no fetch of the page.
+    pub fn failed(&mut self, page: PageId, at: Option<Time>) {
+        let fetched = at;
+        self.note(
+            page,
+            0,
+            FAILED,
+            Visit {
+                fetched,
+                ..Visit::default()
+            },
+        );
+        if self.is_timed() {
+            self.notes.moments.push(Moment::default());
+        }
+    }
+
+    fn note(&mut self, page: PageId, cash: u64, bits: u64, visit: Visit) {
+        let timed = if visit.fetched.is_some() { FETCHED } else { 0 };
         self.notes.notes.push(Note {
-            page: page.0 << 2 | visited | timed,
+            page: page.0 << NOTE_BITS | bits | timed,
             cash,
-            fetched: fetched.unwrap_or(0),
+            fetched: visit.fetched.unwrap_or(0),
+            digest: visit.digest,
         });
     }
 
@@ -223,11 +274,18 @@ impl Notes {
     fn row(&self, at: usize) -> Row {
         let note = self.notes[at];
         let Moment { clock, pages, span } = self.moments.get(at).copied().unwrap_or_default();
+        let time = (note.page & FETCHED != 0).then_some(note.fetched);
+        let failed = note.page & FAILED != 0;
         Row {
-            page: note.page >> 2,
+            page: note.page >> NOTE_BITS,
             cash: note.cash.into(),
             visits: u64::from(note.page & VISITED != 0),
-            last_fetch: (note.page & FETCHED != 0).then_some(note.fetched),
+            last_fetch: time.filter(|_| !failed),
+            fetches: match note.page & REACHED {
+                _ if failed => Fetches::failure(time),
+                0 => Fetches::default(),
+                _ => Fetches::look(note.digest, time),
+            },
             clock,
             pages,
             span,
@@ -241,7 +299,7 @@ impl Notes {
         let notes = self.notes.iter().zip(0u64..);
         self.order.clear();
         self.order
-            .extend(notes.map(|(note, at)| (note.page >> 2) << AT_BITS | at));
+            .extend(notes.map(|(note, at)| (note.page >> NOTE_BITS) << AT_BITS | at));
         self.order.sort_unstable();
         Run {
             notes: self,

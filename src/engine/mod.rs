@@ -9,6 +9,7 @@ mod accounts;
 mod cells;
 mod config;
 mod estimate;
+mod fetches;
 mod history;
 mod index;
 mod ledger;
@@ -20,9 +21,10 @@ mod window;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Batch, Entry, LinkClass, LinkCounts, Reason, Time, What};
+use crate::model::{Batch, Digest, Entry, LinkClass, LinkCounts, Reason, Time, What};
 use crate::{Error, Result};
-use history::{Log, Moment};
+use fetches::digest_of;
+use history::{Log, Moment, Visit};
 pub(crate) use index::{Index, Share, TOUCHED};
 
 pub use crate::model::{Fingerprint, PageId, SelfLinks};
@@ -32,6 +34,8 @@ pub(crate) use cells::Cells;
 pub use config::Config;
 pub use estimate::{Certificate, Effort, Estimation, Estimator, PageEstimate, Past, Window};
 pub(crate) use estimate::{Settled, Sweep, certify, ratio_up};
+pub use fetches::Fetches;
+pub(crate) use fetches::NO_TIME;
 pub use history::{Admission, Admissions, Notes, Row};
 pub(crate) use history::{log_bytes, log_rows};
 pub use ledger::{ENDOWMENT, Ledger, ROUND_MIN, Totals, age, check_law, damping_units};
@@ -193,6 +197,8 @@ pub struct Engine<A = InMemory> {
     /// What a link of each class weighs; empty: all the same.
     class_weights: Vec<u64>,
     weights: Vec<u64>,
+    /// Fetches are news: not those of a pass that goes over records again.
+    news: bool,
 }
 
 impl<A: Archive> Engine<A> {
@@ -219,6 +225,7 @@ impl<A: Archive> Engine<A> {
             ahead_from: 0,
             class_weights: config.follow.table(),
             weights: Vec::new(),
+            news: true,
             config,
         })
     }
@@ -316,6 +323,12 @@ impl<A: Archive> Engine<A> {
         self.index.get(fingerprint)
     }
 
+    /// Whether fetches are news, which tell of failures and changes: not those of a pass that goes over
+    /// records again, nor where nothing of that is kept.
+    pub(crate) fn take_news(&mut self, news: bool) {
+        self.news = news;
+    }
+
     /// Begins a batch: names of an earlier one are forgotten.
     pub fn begin(&mut self) {
         self.ids.clear();
@@ -410,7 +423,12 @@ impl<A: Archive> Engine<A> {
                 };
                 let again = self.has_row(page);
                 self.archive.row(page, false, links, again)?;
-                self.visit(page, links, age::NOW, self.time);
+                let digest = match entry.digest {
+                    Digest::NONE if self.news => digest_of(links),
+                    digest => digest,
+                };
+                let seen = self.seen(digest);
+                self.visit(page, links, age::NOW, seen);
                 self.targets = targets;
                 self.ahead = ahead;
                 self.weights = weights;
@@ -418,11 +436,14 @@ impl<A: Archive> Engine<A> {
             What::Gone => {
                 let again = self.has_row(page);
                 self.archive.row(page, true, Links::NONE, again)?;
-                self.visit(page, Links::NONE, age::GONE, self.time);
+                let seen = self.seen(Digest::GONE);
+                self.visit(page, Links::NONE, age::GONE, seen);
             }
             What::Unchanged => {
-                self.log.seen(page, self.time);
+                let seen = self.seen(Digest::UNCHANGED);
+                self.log.seen(page, seen);
             }
+            What::Failed if self.news => self.log.failed(page, self.time),
             What::Failed | What::Skipped(_) | What::OutOfScope | What::Other => {}
         }
         self.end_record()
@@ -528,14 +549,23 @@ impl<A: Archive> Engine<A> {
         weights
     }
 
-    fn visit(&mut self, page: PageId, links: Links<'_>, age: u8, fetched: Option<Time>) {
+    /// The page was reached by this record.
+    fn seen(&self, digest: Digest) -> Visit {
+        Visit {
+            fetched: self.time,
+            reached: self.news,
+            digest,
+        }
+    }
+
+    fn visit(&mut self, page: PageId, links: Links<'_>, age: u8, visit: Visit) {
         if self.ledger.age(page) == age::NEVER {
             self.counters.visited += 1;
         }
         let paid = self.ledger.visit(page, links, age);
         let pages = self.ledger.totals().pages;
         let moment = moment(&self.config, &self.times, paid.clock, pages);
-        self.log.measure(page, paid.cash, true, fetched, moment);
+        self.log.measure(page, paid.cash, Some(visit), moment);
     }
 
     /// Names of those up to `names_end` whose pages are known, at most so many.
@@ -609,7 +639,7 @@ impl<A: Archive> Engine<A> {
             return Ok(None);
         };
         self.counters.records += 1;
-        self.visit(PageId(page), Links::NONE, age::COMPLETED, None);
+        self.visit(PageId(page), Links::NONE, age::COMPLETED, Visit::default());
         self.end_record()?;
         Ok(Some(page + 1))
     }
@@ -629,7 +659,7 @@ impl<A: Archive> Engine<A> {
         let interval = self.marks_made;
         self.ledger.end_round(|page, paid| {
             let moment = moment(config, times, paid.clock, pages);
-            log.measure(page, paid.cash, false, None, moment);
+            log.measure(page, paid.cash, None, moment);
             // A round may recycle most pages there are.
             if log.is_full() {
                 log.cut(|notes| archive.run(interval, notes))?;

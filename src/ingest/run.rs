@@ -196,6 +196,8 @@ impl Run<'_> {
         while self.progress.pass <= self.progress.repeat && !self.progress.finished {
             let first = self.progress.pass == 1;
             self.engine.archive_mut().append_rows(first);
+            let keeps = self.engine.archive().keeps_fetches();
+            self.engine.take_news(first && keeps);
             if self.progress.pass > 1 && self.progress.input == 0 && self.progress.place.offset == 0
             {
                 self.engine.begin_pass()?;

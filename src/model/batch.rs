@@ -1,6 +1,6 @@
 //! Records as the engine takes them: many at a time, in one arena, with every distinct name once.
 
-use super::{Fingerprint, LinkClass, Part, Reason, Sites, Time};
+use super::{Digest, Fingerprint, LinkClass, Part, Reason, Sites, Time};
 
 /// Text that ends a batch early: relative links can be far shorter than what they stand for.
 pub(crate) const TEXT_BYTES: usize = 8 << 20;
@@ -69,6 +69,8 @@ pub struct Entry {
     pub links_end: u32,
     /// Time of the fetch, if given.
     pub fetched_at: Option<Time>,
+    /// Digest of the page's content, if its record had one.
+    pub digest: Digest,
     /// What became of its links.
     pub counts: LinkCounts,
 }
@@ -84,6 +86,7 @@ impl Entry {
             links_start: 0,
             links_end: 0,
             fetched_at: None,
+            digest: Digest::NONE,
             counts: LinkCounts::default(),
         }
     }

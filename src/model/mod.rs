@@ -6,6 +6,7 @@
 pub(crate) mod batch;
 mod class;
 mod damage;
+mod digest;
 mod error;
 mod fingerprint;
 mod human;
@@ -22,6 +23,7 @@ pub(crate) mod signature;
 pub use batch::{Batch, Entry, LinkCounts, What};
 pub use class::{LinkClass, SelfLinks};
 pub use damage::{Damage, DamageKind, Member};
+pub use digest::Digest;
 pub use error::{Error, Result};
 pub use fingerprint::{Fingerprint, Fingerprints, HashKey};
 pub use human::human;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{LINKS_MAX, Rel};
+use super::{Digest, LINKS_MAX, Rel};
 
 /// Seconds since 1970-01-01T00:00:00Z.
 pub type Time = i64;
@@ -20,6 +20,8 @@ pub struct Record<'a> {
     pub bad_time: Option<String>,
     /// HTTP status, if the record says so. Negative: the crawler's own code for a failure.
     pub status: Option<i32>,
+    /// Digest of the page's content, if the record has one: by it two visits tell whether the page changed.
+    pub digest: Digest,
     /// Where a 3xx answer points. It is then the page's only link.
     pub redirect: Option<Cow<'a, [u8]>>,
     /// The links in document order; of more than 3 x 2^20, the first 3 x 2^20 + 1.
@@ -65,6 +67,7 @@ impl<'a> Record<'a> {
             fetched_at: self.fetched_at,
             bad_time: self.bad_time,
             status: self.status,
+            digest: self.digest,
             redirect: self.redirect.map(owned),
             links: self.links.into_iter().map(link).collect(),
             revisit: self.revisit,

@@ -25,6 +25,9 @@ pub enum FieldName {
     /// `redirect`.
     #[serde(rename = "redirect")]
     Redirect,
+    /// `digest`.
+    #[serde(rename = "digest")]
+    Digest,
     /// `url` of a link that is an object.
     #[serde(rename = "link.url")]
     LinkUrl,
@@ -38,12 +41,13 @@ pub enum FieldName {
 
 impl FieldName {
     /// All of them.
-    pub const ALL: [FieldName; 8] = [
+    pub const ALL: [FieldName; 9] = [
         FieldName::Url,
         FieldName::Links,
         FieldName::FetchedAt,
         FieldName::Status,
         FieldName::Redirect,
+        FieldName::Digest,
         FieldName::LinkUrl,
         FieldName::LinkRel,
         FieldName::LinkNofollow,
@@ -57,6 +61,7 @@ impl FieldName {
             FieldName::FetchedAt => "fetched_at",
             FieldName::Status => "status",
             FieldName::Redirect => "redirect",
+            FieldName::Digest => "digest",
             FieldName::LinkUrl => "link.url",
             FieldName::LinkRel => "link.rel",
             FieldName::LinkNofollow => "link.nofollow",

@@ -36,9 +36,9 @@ pub use choice::{Choice, Learning, Parameters, REGISTRY_HELP};
 pub use fica::distances;
 pub use history::{Crawl, History, State};
 pub use names::{NameOrder, NameOrderBuilder};
-pub use next::{Candidate, NextOptions, Which, next};
+pub use next::{Candidate, MAX_FAILURES, NextOptions, RETRY_AFTER, Which, next};
 pub use queue::best_of;
-pub use refresh::{allocate, change_rate, freshness, gain};
+pub use refresh::{Looks, allocate, change_rate, freshness, gain};
 
 pub use takers::Taker;
 

@@ -1,8 +1,8 @@
 //! What a store's crawl should read next: the last snapshot and its kept rows, told to a strategy.
 //!
 //! Read beside a writer, without a lock. Who was read: pages that have a row, those found gone included;
-//! where no rows are kept, pages that were visited. A page whose fetches all failed was not read, and is named
-//! again: a snapshot does not tell it from one that nobody asked for.
+//! where no rows are kept, pages that were visited. A page whose fetches failed since it was last reached is
+//! passed over until some time has gone by, and for good after some failures.
 //!
 //! In memory: the crawl's 4 bytes a page, what the strategy keeps, and what was asked for. Names are read
 //! once, in their order, if the strategy looks at names.
@@ -10,7 +10,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use super::refresh::{self, Read};
+use super::refresh::{self, Looks, Read};
 use super::{Choice, History, NameOrder, NameOrderBuilder, Scored, best_of};
 use crate::decode::Time;
 use crate::engine::PageId;
@@ -51,12 +51,22 @@ pub struct NextOptions {
     pub per_domain: Option<u64>,
     /// Pages that may be named.
     pub scope: Scope,
-    /// Pages are read again only if their last fetch is so many seconds older than the latest record of
-    /// the crawl, or is not known.
+    /// Pages are read again only if their last fetch was so many seconds ago, or is not known.
     pub older_than: Option<u64>,
+    /// A page whose last fetch failed is not named for so many seconds. Where no times are known it is.
+    pub retry_after: u64,
+    /// Nor is one that failed so often since it was last reached; 0: there is no such limit.
+    pub max_failures: u64,
+    /// What is now, in seconds since 1970; `None`: the time of the latest record of the crawl.
+    pub now: Option<Time>,
     /// Numbers of pages that are not to be named: they were handed out, and were not read yet.
     pub exclude: HashSet<u64>,
 }
+
+/// How long a page whose fetch failed is left alone unless told otherwise, in seconds: a day.
+pub const RETRY_AFTER: u64 = 86_400;
+/// After how many failures in a row a page is given up unless told otherwise.
+pub const MAX_FAILURES: u64 = 3;
 
 impl Default for NextOptions {
     fn default() -> NextOptions {
@@ -68,6 +78,9 @@ impl Default for NextOptions {
             per_domain: None,
             scope: Scope::default(),
             older_than: None,
+            retry_after: RETRY_AFTER,
+            max_failures: MAX_FAILURES,
+            now: None,
             exclude: HashSet::new(),
         }
     }
@@ -90,6 +103,12 @@ pub struct Candidate {
     pub last_fetch: Option<Time>,
     /// Its importance.
     pub importance: f64,
+    /// Fetches that failed since it was last reached.
+    pub failed: u64,
+    /// How often it could be told whether it had changed.
+    pub compared: u64,
+    /// How often it had.
+    pub changed: u64,
 }
 
 /// The pages to crawl next, best first.
@@ -121,6 +140,16 @@ pub fn next(disk: &dyn Disk, store: &Path, options: &NextOptions) -> Result<Vec<
         options,
     };
     source.next()
+}
+
+impl Looks {
+    fn of(page: &Ranked) -> Looks {
+        Looks {
+            compared: page.compared,
+            changed: page.changed,
+            days: page.watched_s as f64 / refresh::DAY,
+        }
+    }
 }
 
 struct Source<'a> {
@@ -210,7 +239,7 @@ impl Source<'_> {
                     targets: &[],
                     weights: &[],
                 });
-            } else if page.visits > 0 || page.last_fetch.is_some() {
+            } else if page.visits > 0 || page.last_fetch.is_some() || self.is_failing(&page) {
                 history.hold(number);
             }
             if let Some(cash) = &mut cash {
@@ -223,6 +252,26 @@ impl Source<'_> {
             }
         }
         Ok(cash)
+    }
+
+    /// The time that ages are counted from.
+    fn now(&self) -> Option<Time> {
+        self.options.now.or(self.snapshot.info().time)
+    }
+
+    /// Whether a page's fetches failed so lately, or so often, that it is to be left alone.
+    fn is_failing(&self, page: &Ranked) -> bool {
+        let NextOptions {
+            retry_after,
+            max_failures,
+            ..
+        } = *self.options;
+        let lately = |(now, failed): (Time, Time)| {
+            now.saturating_sub(failed) < i64::try_from(retry_after).unwrap_or(i64::MAX)
+        };
+        page.failed > 0
+            && (max_failures > 0 && page.failed >= max_failures
+                || self.now().zip(page.last_failed).is_some_and(lately))
     }
 
     fn names(&self) -> Result<NameOrder> {
@@ -244,7 +293,7 @@ impl Source<'_> {
                 Ok(())
             })?;
         }
-        let now = self.snapshot.info().time;
+        let now = self.now();
         let older = self.options.older_than.and_then(|seconds| {
             let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
             now.map(|now| now.saturating_sub(seconds))
@@ -252,12 +301,18 @@ impl Source<'_> {
         let wanted = |page: &Ranked| {
             page.visits > 0
                 && !gone.contains(&(page.page.0 as u32))
+                && !self.is_failing(page)
                 && !self.options.exclude.contains(&page.page.0)
                 && match (older, page.last_fetch) {
                     (Some(before), Some(fetched)) => fetched < before,
                     _ => true,
                 }
         };
+        let mut all = Looks::default();
+        for page in self.snapshot.pages() {
+            all.add(Looks::of(&page?));
+        }
+        let usual = all.usual_rate();
         self.select(count, limits, true, |most| {
             let pages = self
                 .snapshot
@@ -270,9 +325,10 @@ impl Source<'_> {
                     importance: page.importance,
                     visits: page.visits,
                     last_fetch: page.last_fetch,
+                    looks: Looks::of(&page),
                 })
             });
-            refresh::best(read, now, most)
+            refresh::best(read, now, usual, most)
         })
     }
 
@@ -332,6 +388,9 @@ impl Source<'_> {
                 visits: page.visits,
                 last_fetch: page.last_fetch,
                 importance: page.importance,
+                failed: page.failed,
+                compared: page.compared,
+                changed: page.changed,
             })
         });
         Ok(described.collect())

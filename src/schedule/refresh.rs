@@ -5,6 +5,8 @@
 //! `-ln((n - X + 0.5) / (n + 0.5)) / I`: unlike X / (n I) it does not miss changes between two visits, and it
 //! is finite when every visit found one.
 //!
+//! A page of which little is known is taken for one like the others ([`Looks::rate`]).
+//!
 //! **Allocation.** A page that changes at rate r and is read f times a unit of time is as it was read for a
 //! share `F(r, f) = f/r (1 - exp(-r/f))` of the time. Under a budget of reads, the sum of w F(r, f) is
 //! greatest where the gain of one more read, `w dF/df = w/r (1 - (1 + r/f) exp(-r/f))`, is the same for
@@ -101,26 +103,80 @@ fn reads_at(weight: f64, rate: f64, least: f64) -> f64 {
     1.0 / long
 }
 
+/// What looks at a page told of its changes.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Looks {
+    /// How often it could be told whether it had changed.
+    pub compared: u64,
+    /// How often it had.
+    pub changed: u64,
+    /// Days over which that was.
+    pub days: f64,
+}
+
+impl Looks {
+    /// Days from one look to the next; `None`: they are not known.
+    fn interval(&self) -> Option<f64> {
+        (self.compared > 0 && self.days > 0.0).then(|| self.days / self.compared as f64)
+    }
+
+    /// Adds those of another page.
+    pub(super) fn add(&mut self, other: Looks) {
+        if other.interval().is_some() {
+            self.compared += other.compared;
+            self.changed += other.changed;
+            self.days += other.days;
+        }
+    }
+
+    /// The rate of changes of pages like these together, a day: what is assumed of a page of which nothing is
+    /// known. Without any answer: a change in [`UNKNOWN_DAYS`].
+    pub fn usual_rate(&self) -> f64 {
+        let none = 1.0 / UNKNOWN_DAYS;
+        match self.interval() {
+            // Never none at all: then a page would never be read again.
+            Some(interval) => change_rate(self.compared, self.changed, interval).max(none / 100.0),
+            None => none,
+        }
+    }
+
+    /// The page's rate of changes, a day: [`change_rate`], with one look more, at which it had changed as
+    /// probably as a page of the `usual` rate has. So few looks say little, and a page is read again that was never
+    /// found changed.
+    pub fn rate(&self, usual: f64) -> f64 {
+        let Some(interval) = self.interval() else {
+            return usual;
+        };
+        let (n, x) = (self.compared as f64, self.changed.min(self.compared) as f64);
+        let assumed = -libm::expm1(-usual * interval);
+        -libm::log((n + 1.0 - x - assumed + 0.5) / (n + 1.5)) / interval
+    }
+}
+
+/// A page of which nothing is known changes once in so many days.
+const UNKNOWN_DAYS: f64 = 60.0;
+
 /// A page that was read.
 pub(super) struct Read {
     pub page: u32,
     pub importance: f64,
     pub visits: u64,
     pub last_fetch: Option<Time>,
+    pub looks: Looks,
 }
 
-const DAY: f64 = 86_400.0;
+pub(super) const DAY: f64 = 86_400.0;
 
-/// The `count` pages that it gives most to read again at time `now`, best first.
+/// The `count` pages that it gives most to read again at time `now`, best first. Pages of which nothing is known
+/// change at the `usual` rate, a day.
 ///
-/// What visits found is not kept: all pages are taken to change as one that changed at half of its visits, a
-/// month apart. Pages without times are as old as a month for each visit that they lack to the page visited most.
+/// Pages without times are as old as a month for each visit that they lack to the page visited most.
 pub(super) fn best(
     pages: impl Iterator<Item = Result<Read>>,
     now: Option<Time>,
+    usual: f64,
     count: usize,
 ) -> Result<Vec<Scored>> {
-    let rate = change_rate(1, 0, 30.0).max(1.0 / 60.0);
     let mut best: BinaryHeap<std::cmp::Reverse<(Key, std::cmp::Reverse<u32>)>> = BinaryHeap::new();
     for page in pages {
         let page = page?;
@@ -128,6 +184,7 @@ pub(super) fn best(
             (Some(now), Some(then)) => (now.saturating_sub(then).max(0) as f64 / DAY).max(1e-3),
             _ => 30.0 / page.visits.max(1) as f64,
         };
+        let rate = page.looks.rate(usual);
         let entry = std::cmp::Reverse((
             Key(gain(page.importance, rate, age)),
             std::cmp::Reverse(page.page),
@@ -197,6 +254,127 @@ mod tests {
             let slope = (freshness(rate, 0.7 + 1e-6) - freshness(rate, 0.7 - 1e-6)) / 2e-6;
             assert!((weight * slope - gain(weight, rate, 1.0 / 0.7)).abs() < 1e-6);
         }
+    }
+
+    /// A rate that is not the same everywhere is found with many looks; a few leave the usual one in place.
+    #[test]
+    fn a_page_is_like_others_until_its_looks_say_more() {
+        let looks = |compared, changed| Looks {
+            compared,
+            changed,
+            days: compared as f64,
+        };
+        assert_eq!(Looks::default().rate(0.25), 0.25);
+        for (compared, changed) in [(1, 0), (5, 0), (1, 1), (5, 5)] {
+            let rate = looks(compared, changed).rate(0.25);
+            assert!(rate > 0.0 && rate.is_finite());
+            assert_eq!(rate < 0.25, changed == 0, "{compared} {changed}: {rate}");
+        }
+        // The more looks, the nearer to what they say alone.
+        let alone = change_rate(2000, 400, 1.0);
+        assert!((looks(2000, 400).rate(0.01) - alone).abs() < 1e-3);
+        let mut all = Looks::default();
+        all.add(looks(1000, 0));
+        all.add(looks(1000, 300));
+        assert!((all.usual_rate() - change_rate(2000, 300, 1.0)).abs() < 1e-12);
+        assert_eq!(Looks::default().usual_rate(), 1.0 / 60.0);
+    }
+
+    /// A web of pages that change at random, at rates that nobody knows, and of which some are read every
+    /// day: the share of weight that is fresh, over the second half of the time.
+    fn simulated(pages: &[(f64, f64)], budget: usize, order: &mut Order<'_>) -> f64 {
+        let mut random = 12_345u64;
+        let mut uniform = || {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (random >> 11) as f64 / (1u64 << 53) as f64
+        };
+        let days = 4_000;
+        let mut fresh = vec![true; pages.len()];
+        let mut seen = vec![(0i64, Looks::default()); pages.len()];
+        let (mut sum, weight) = (0.0, pages.iter().map(|page| page.0).sum::<f64>());
+        for day in 1..days {
+            for (page, &(_, rate)) in pages.iter().enumerate() {
+                fresh[page] &= uniform() >= -(-rate).exp_m1();
+            }
+            for page in order(day, &seen, budget) {
+                let (last, looks) = &mut seen[page as usize];
+                looks.compared += 1;
+                looks.changed += u64::from(!fresh[page as usize]);
+                looks.days += (day - *last) as f64;
+                (*last, fresh[page as usize]) = (day, true);
+            }
+            if day > days / 2 {
+                let each = pages.iter().zip(&fresh).filter(|(_, fresh)| **fresh);
+                sum += each.map(|(page, _)| page.0).sum::<f64>();
+            }
+        }
+        sum / (days - 1 - days / 2) as f64 / weight
+    }
+
+    type Order<'a> = dyn FnMut(i64, &[(i64, Looks)], usize) -> Vec<u32> + 'a;
+
+    /// The order keeps as much of a web fresh as the best allocation could with all rates known, and so more
+    /// than reading all pages alike, or each as often as it changes.
+    #[test]
+    fn more_is_fresh_than_by_reading_all_alike() {
+        // Rates from 0.002 to 2 a day, weights that have nothing to do with them.
+        let pages: Vec<(f64, f64)> = (0..200)
+            .map(|n| {
+                let rate = 0.002 * 1000f64.powf(f64::from(n) / 199.0);
+                (1.0 / f64::from(1 + n * 77 % 200), rate)
+            })
+            .collect();
+        let budget = 10;
+        let weight: f64 = pages.iter().map(|page| page.0).sum();
+        // Pages change and are read once a day here, so a page read every k days is fresh for
+        // the mean of q^1 .. q^(k - 1) and 1, with q = exp(-rate).
+        let fresh = |rate: f64, reads: f64| match reads > 0.0 {
+            true => (1.0 - (-rate / reads).exp()) * reads / (1.0 - (-rate).exp()),
+            false => 0.0,
+        };
+        let share = |reads: &[f64]| {
+            let each = pages.iter().zip(reads);
+            let fresh = each.map(|(&(weight, rate), &reads)| weight * fresh(rate, reads.min(1.0)));
+            fresh.sum::<f64>() / weight
+        };
+        let best = share(&allocate(&pages, budget as f64));
+        let uniform = share(&[budget as f64 / 200.0; 200]);
+        let rates: f64 = pages.iter().map(|page| page.1).sum();
+        let proportional: Vec<f64> = pages
+            .iter()
+            .map(|page| budget as f64 * page.1 / rates)
+            .collect();
+        let proportional = share(&proportional);
+        let found = simulated(&pages, budget, &mut |day, seen, count| {
+            let mut all = Looks::default();
+            seen.iter().for_each(|(_, looks)| all.add(*looks));
+            let reads = seen.iter().zip(&pages).zip(0..);
+            let reads = reads.map(|(((last, looks), page), number)| {
+                Ok(Read {
+                    page: number,
+                    importance: page.0,
+                    visits: 1 + looks.compared,
+                    last_fetch: Some(last * 86_400),
+                    looks: *looks,
+                })
+            });
+            let best = super::best(reads, Some(day * 86_400), all.usual_rate(), count).unwrap();
+            best.into_iter().map(|scored| scored.page).collect()
+        });
+        let alike = simulated(&pages, budget, &mut |day, _, count| {
+            let first = day as u32 * count as u32;
+            (first..first + count as u32)
+                .map(|page| page % 200)
+                .collect()
+        });
+        assert!((alike - uniform).abs() < 0.03, "{alike} {uniform}");
+        assert!(found > best - 0.05, "{found} of {best}");
+        assert!(
+            found > uniform + 0.05 && found > proportional + 0.5,
+            "{found} {uniform} {proportional}"
+        );
     }
 
     /// Equal pages with equal budgets: 1,000 visits a day apart of a page that changes at 0.3 a day find a

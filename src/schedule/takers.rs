@@ -158,6 +158,9 @@ fn object(page: &Candidate) -> serde_json::Value {
         "visits": page.visits,
         "last_fetch": time(page),
         "importance": page.importance,
+        "failed": page.failed,
+        "compared": page.compared,
+        "changed": page.changed,
     })
 }
 
@@ -200,6 +203,9 @@ mod tests {
                 visits: n as u64,
                 last_fetch: (n == 1).then_some(86_400),
                 importance: 0.25,
+                failed: 0,
+                compared: 0,
+                changed: 0,
             })
             .collect();
         let mut out = Vec::new();

@@ -18,6 +18,7 @@ use super::web::{PAGES_MAX, Web};
 use crate::batch::{Batch, Entry, Fingerprints, HashKey, LinkCounts, What};
 use crate::decode::Time;
 use crate::engine::{Config, Engine, InMemory, Ledger, PageId, ROUND_MIN, age};
+use crate::model::Digest;
 use crate::{Error, Result};
 
 /// Seconds in which as many pages are crawled as the web had at first.
@@ -226,6 +227,7 @@ impl Crawl {
             links_start: 0,
             links_end: links,
             fetched_at: Some(seconds as Time),
+            digest: Digest::NONE,
             counts: LinkCounts {
                 read: links,
                 ..LinkCounts::default()

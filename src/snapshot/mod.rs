@@ -40,9 +40,12 @@ pub use write::{Published, publish};
 /// Memory for the ranks of a snapshot, in bytes, unless told otherwise: those of 11 M pages.
 pub const RANK_BYTES: u64 = 256 << 20;
 /// Version of the format.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
+/// The version before, without the columns from [`Column::Failed`] on; it is read, too.
+const BEFORE: u32 = 1;
 /// First and last bytes of a snapshot: six letters, and the version in two digits.
-const MAGIC: &[u8; 8] = b"CRSNAP01";
+const MAGIC: &[u8; 8] = b"CRSNAP02";
+const MAGIC_BEFORE: &[u8; 8] = b"CRSNAP01";
 const _: () = assert!(VERSION == ((MAGIC[6] - b'0') * 10 + MAGIC[7] - b'0') as u32);
 /// Length of the trailer: see `formats/snapshot.md`.
 const TRAILER: usize = 40;
@@ -65,10 +68,22 @@ pub(crate) enum Column {
     LastFetch,
     /// Cash in units: u64.
     Cash,
+    /// Fetches that failed since the page was last reached: u64.
+    Failed,
+    /// When the last of them was, as [`Column::LastFetch`].
+    LastFailed,
+    /// Answers to whether the page had changed: u64.
+    Compared,
+    /// Those that were yes: u64.
+    Changed,
+    /// Seconds from the first look at the page to the last fetch, if there are answers: u64.
+    Watched,
 }
 
 /// Number of columns.
-pub(crate) const COLUMNS: usize = 6;
+pub(crate) const COLUMNS: usize = 11;
+/// Those of version 1: the first.
+const COLUMNS_BEFORE: usize = 6;
 
 impl Column {
     const ALL: [Column; COLUMNS] = [
@@ -78,6 +93,11 @@ impl Column {
         Column::Visits,
         Column::LastFetch,
         Column::Cash,
+        Column::Failed,
+        Column::LastFailed,
+        Column::Compared,
+        Column::Changed,
+        Column::Watched,
     ];
 }
 

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{COLUMNS, Column, ENTRY, Info, Latest, MAGIC, SNAPSHOTS, TRAILER, column};
+use super::{
+    BEFORE, COLUMNS, COLUMNS_BEFORE, Column, ENTRY, Info, Latest, MAGIC, MAGIC_BEFORE, SNAPSHOTS,
+    TRAILER, column,
+};
 use crate::decode::Time;
 use crate::engine::{CHUNK_PAGES, Fingerprint, PageId};
 use crate::store::rows::{KeptRows, RowsOf, Standing};
@@ -27,6 +30,8 @@ pub(crate) struct Columns {
     file: Box<dyn DiskFile>,
     info: Info,
     directory: Vec<u8>,
+    /// How many columns a block has.
+    columns: usize,
     /// Where the directory begins: columns end before it.
     end: u64,
 }
@@ -48,6 +53,16 @@ pub struct Ranked {
     pub last_fetch: Option<Time>,
     /// Cash, in units.
     pub cash: u64,
+    /// Fetches that failed since the page was last reached.
+    pub failed: u64,
+    /// When the last of them was, in seconds since 1970.
+    pub last_failed: Option<Time>,
+    /// How often it could be told whether the page had changed since it was last looked at.
+    pub compared: u64,
+    /// How often it had.
+    pub changed: u64,
+    /// Seconds over which that was, from the first look to the last.
+    pub watched_s: u64,
 }
 
 impl Snapshot {
@@ -298,11 +313,13 @@ impl Columns {
     pub fn open(disk: &dyn Disk, path: &Path) -> Result<Columns> {
         let file = disk.read(path).map_err(Error::io(path, "open"))?;
         let (info, directory, end) = read_tail(&*file, path)?;
+        let columns = columns_of(info.version);
         Ok(Columns {
             path: path.into(),
             file,
             info,
             directory,
+            columns,
             end,
         })
     }
@@ -332,7 +349,7 @@ impl Columns {
 
     /// A column's packed bytes, checked against their checksum.
     fn packed(&self, block: u64, which: Column) -> Result<Vec<u8>> {
-        let at = (block as usize * COLUMNS + which as usize) * ENTRY;
+        let at = (block as usize * self.columns + which as usize) * ENTRY;
         let entry = &self.directory[at..at + ENTRY];
         let (offset, len) = (number(&entry[..8]), number(&entry[8..12]));
         if offset.checked_add(len).is_none_or(|end| end > self.end) {
@@ -353,7 +370,7 @@ impl Columns {
     /// Checks every column's checksum: that it is as it was written, not that it makes sense.
     pub fn check_sums(&self) -> Result<()> {
         for block in 0..self.blocks() {
-            for which in Column::ALL {
+            for &which in &Column::ALL[..self.columns] {
                 self.packed(block, which)?;
             }
         }
@@ -369,6 +386,18 @@ impl Columns {
             self.column(block, Column::LastFetch)?,
             self.column(block, Column::Cash)?,
         ];
+        let told = match self.columns {
+            COLUMNS => Some([
+                self.column(block, Column::Failed)?,
+                self.column(block, Column::LastFailed)?,
+                self.column(block, Column::Compared)?,
+                self.column(block, Column::Changed)?,
+                self.column(block, Column::Watched)?,
+            ]),
+            _ => None,
+        };
+        let told = |column: usize, at: usize| told.as_ref().map(|told| told[column][at]);
+        let time = |value: u64| Some(value as i64).filter(|&time| time != i64::MIN);
         let first = block * CHUNK_PAGES;
         let page = |at: usize| Ranked {
             page: PageId(first + at as u64),
@@ -376,8 +405,13 @@ impl Columns {
             distributed: f64::from_bits(distributed[at]),
             rank: rank[at],
             visits: visits[at],
-            last_fetch: Some(last_fetch[at] as i64).filter(|&time| time != i64::MIN),
+            last_fetch: time(last_fetch[at]),
             cash: cash[at],
+            failed: told(0, at).unwrap_or(0),
+            last_failed: told(1, at).and_then(time),
+            compared: told(2, at).unwrap_or(0),
+            changed: told(3, at).unwrap_or(0),
+            watched_s: told(4, at).unwrap_or(0),
         };
         Ok((0..importance.len()).map(page).collect())
     }
@@ -409,9 +443,18 @@ impl Columns {
     }
 }
 
+/// How many columns a block has in a snapshot of this version.
+fn columns_of(version: u32) -> usize {
+    match version {
+        BEFORE => COLUMNS_BEFORE,
+        _ => COLUMNS,
+    }
+}
+
 /// Checks the file's first and last bytes.
 fn check_magic(first: &[u8], last: &[u8], path: &Path) -> Result<()> {
-    if first == MAGIC && last == MAGIC {
+    let whole = |magic: &[u8]| first == magic && last == magic;
+    if whole(MAGIC) || whole(MAGIC_BEFORE) {
         return Ok(());
     }
     if first == last && first[..6] == MAGIC[..6] && first[6..].iter().all(u8::is_ascii_digit) {
@@ -425,7 +468,7 @@ fn check_magic(first: &[u8], last: &[u8], path: &Path) -> Result<()> {
 
 fn other_version(path: &Path, found: &str) -> Error {
     Error::Unsupported(format!(
-        "{}: a snapshot of version {found}; this cashrank reads version {}: use the cashrank that \
+        "{}: a snapshot of version {found}; this cashrank reads versions {BEFORE} and {}: use the cashrank that \
          made it, or ingest the inputs into a new store",
         path.display(),
         super::VERSION
@@ -433,14 +476,14 @@ fn other_version(path: &Path, found: &str) -> Error {
 }
 
 /// Parses the info. Its version is looked at first: another version may have other fields.
-fn parse_info(text: &[u8], pages: u64, path: &Path) -> Result<Info> {
+fn parse_info(text: &[u8], pages: u64, expected: u32, path: &Path) -> Result<Info> {
     #[derive(serde::Deserialize)]
     struct Version {
         version: u32,
     }
     let damaged = |error: serde_json::Error| Error::damaged(path, format!("its info: {error}"));
     let Version { version } = serde_json::from_slice(text).map_err(damaged)?;
-    if version != super::VERSION {
+    if version != expected {
         return Err(other_version(path, &version.to_string()));
     }
     let info: Info = serde_json::from_slice(text).map_err(damaged)?;
@@ -469,7 +512,13 @@ fn read_tail(file: &dyn DiskFile, path: &Path) -> Result<(Info, Vec<u8>, u64)> {
         number(&trailer[16..24]),
     );
     let blocks = pages.div_ceil(CHUNK_PAGES);
-    let directory_len = blocks.checked_mul((COLUMNS * ENTRY) as u64);
+    let version = if magic == *MAGIC {
+        super::VERSION
+    } else {
+        BEFORE
+    };
+    let entries = columns_of(version) * ENTRY;
+    let directory_len = blocks.checked_mul(entries as u64);
     if directory.checked_add(directory_len.unwrap_or(u64::MAX)) != Some(info)
         || info > len - TRAILER as u64
     {
@@ -483,7 +532,7 @@ fn read_tail(file: &dyn DiskFile, path: &Path) -> Result<(Info, Vec<u8>, u64)> {
         return Err(damaged("its directory does not match its checksum"));
     }
     let text = &tail[(info - directory) as usize..tail.len() - TRAILER];
-    let info = parse_info(text, pages, path)?;
-    tail.truncate((blocks as usize) * COLUMNS * ENTRY);
+    let info = parse_info(text, pages, version, path)?;
+    tail.truncate((blocks as usize) * entries);
     Ok((info, tail, directory))
 }

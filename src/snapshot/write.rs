@@ -11,7 +11,7 @@ use super::kept::thin;
 use super::ranks::{Seen, order};
 use super::settling::{Making, Outcome};
 use super::{COLUMNS, Column, ENTRY, Info, Latest, MAGIC, column};
-use crate::engine::{CHUNK_PAGES, Estimation, PageEstimate, Past};
+use crate::engine::{CHUNK_PAGES, Estimation, NO_TIME, PageEstimate, Past};
 use crate::store::{Disk, DiskFile, SNAPSHOTS, View};
 use crate::threads::in_two;
 use crate::{Error, Result};
@@ -65,6 +65,17 @@ struct Packed {
     offset: u64,
     len: u32,
     sum: u64,
+}
+
+/// Seconds from the first look at a page to the last fetch, if there are answers to whether it changed.
+fn watched(page: &PageEstimate) -> u64 {
+    let fetches = &page.fetches;
+    match page.last_fetch {
+        Some(last) if fetches.compared > 0 && fetches.since != NO_TIME => {
+            u64::try_from(last.saturating_sub(fetches.since)).unwrap_or(0)
+        }
+        _ => 0,
+    }
 }
 
 struct Writer {
@@ -160,7 +171,18 @@ impl Writer {
                     pack(&|page| page.cash),
                 ]
             });
+        let told = [
+            pack(&|page| page.fetches.failed.into()),
+            pack(&|page| page.fetches.last_failed as u64),
+            pack(&|page| page.fetches.compared.into()),
+            pack(&|page| page.fetches.changed.into()),
+            pack(&watched),
+        ];
         let mut entry = [Packed::default(); COLUMNS];
+        let from = Column::Failed as usize;
+        for (entry, packed) in entry[from..].iter_mut().zip(told) {
+            *entry = self.column(packed)?;
+        }
         for (which, packed) in [
             (Column::Importance, importance),
             (Column::Distributed, distributed),

@@ -5,6 +5,8 @@
 //! block        seal u64 | entry*          at most 4,080 bytes, so that it fills one 4 KiB page
 //! row          8 x (page - page before) + flags | last fetch - the one before (zigzag), if flag 1 |
 //!              visits, clock, pages, span, byte (1: folded), if flag 4; else 1 visit, if flag 2 | cash
+//!              with flags 2 and 4: a byte of flags, which stand for them, first: 1 as flag 2, 2 as flag 4;
+//!              behind the cash, what fetches told: see the flags below
 //! admission    first - first before | A - A before (wrapping) | clock
 //! ```
 //! All numbers are varints. "Before" is 0 at a block's start. The seal is the XXH3-64 of the rest; its
@@ -13,17 +15,35 @@
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use crate::codec::varint::{put, take, unzigzag, zigzag};
-use crate::engine::{Admission, Row};
+use crate::engine::{Admission, Fetches, NO_TIME, Row};
+use crate::model::{Digest, Time};
 
 /// Longest block, seal included. A value of 4,096 bytes would take two pages.
 pub(crate) const BLOCK_BYTES: usize = 4080;
 /// Longest entry: 128-bit varints take 19 bytes, 64-bit ones 10.
-const ENTRY_MAX: usize = 11 + 10 + 10 + 19 + 10 + 19 + 1 + 19;
+const ENTRY_MAX: usize = 11 + 10 + 10 + 19 + 10 + 19 + 1 + 19 + 1 + FETCHES_MAX;
+/// Of that, what fetches told.
+const FETCHES_MAX: usize = 5 + 10 + 4 + 4 + 5 + 5 + 10;
 
 const FETCHED: u8 = 1;
 const VISITED: u8 = 2;
 /// More is to be said than most rows have.
 const LONG: u8 = 4;
+/// Both: fetches told something. Then a byte of flags follows:
+const TOLD: u8 = VISITED | LONG;
+/// one visit,
+const T_VISITED: u8 = 1;
+/// the fields of [`LONG`],
+const T_LONG: u8 = 2;
+/// the page was reached,
+const T_REACHED: u8 = 4;
+/// one look, at the last fetch: its digest follows;
+const T_LOOK: u8 = 8;
+/// looks: the first and the last digest, answers, changes, and the first look's time less the last fetch;
+const T_LOOKS: u8 = 16;
+/// fetches failed: how many, and the last one's time less the last fetch.
+const T_FAILED: u8 = 32;
+const T_ALL: u8 = 63;
 
 /// Packs entries into blocks, not yet sealed: their first 8 bytes are free for that.
 pub(crate) struct Packer<T: Entry> {
@@ -109,16 +129,18 @@ fn take_u64(from: &mut &[u8]) -> Option<u64> {
 impl Entry for Row {
     fn put(&self, before: &Row, out: &mut Vec<u8>) {
         let is_long = self.visits > 1 || self.clock != 0 || self.folded;
-        let mut flags = 0;
-        for (bit, set) in [
+        let told = fetch_flags(self);
+        let flags = flags(&[
             (FETCHED, self.last_fetch.is_some()),
-            (VISITED, self.visits == 1 && !is_long),
-            (LONG, is_long),
-        ] {
-            flags |= if set { bit } else { 0 };
-        }
+            (VISITED, told > 0 || self.visits == 1 && !is_long),
+            (LONG, told > 0 || is_long),
+        ]);
         let further = u128::from(self.page - before.page);
         put(out, further << 3 | u128::from(flags));
+        if told > 0 {
+            let visited = self.visits == 1 && !is_long;
+            out.push(told | self::flags(&[(T_VISITED, visited), (T_LONG, is_long)]));
+        }
         if let Some(fetched) = self.last_fetch {
             let since = fetched.wrapping_sub(before.last_fetch.unwrap_or(0));
             put(out, u128::from(zigzag(since)));
@@ -131,33 +153,128 @@ impl Entry for Row {
             out.push(self.folded.into());
         }
         put(out, self.cash);
+        put_fetches(self, told, out);
     }
 
     fn take(before: &Row, from: &mut &[u8]) -> Option<Row> {
         let head = take(from)?;
         let page = before.page.checked_add(u64::try_from(head >> 3).ok()?)?;
         let flags = head as u8 & 7;
+        let told = match flags & TOLD {
+            TOLD => Some(byte(from)?).filter(|told| told & !T_ALL == 0)?,
+            VISITED => T_VISITED,
+            LONG => T_LONG,
+            _ => 0,
+        };
         let mut row = Row {
             page,
-            visits: u64::from(flags & VISITED != 0),
+            visits: u64::from(told & T_VISITED != 0),
             ..Row::default()
         };
         if flags & FETCHED != 0 {
             let since = unzigzag(take_u64(from)?);
             row.last_fetch = Some(before.last_fetch.unwrap_or(0).wrapping_add(since));
         }
-        if flags & LONG != 0 {
+        if told & T_LONG != 0 {
             row.visits = take_u64(from)?;
             row.clock = take(from)?;
             row.pages = take_u64(from)?;
             row.span = take(from)?;
-            let (&folded, rest) = from.split_first()?;
-            *from = rest;
-            row.folded = folded != 0;
+            row.folded = byte(from)? != 0;
         }
         row.cash = take(from)?;
+        row.fetches = take_fetches(&row, told, from)?;
         Some(row)
     }
+}
+
+fn flags(of: &[(u8, bool)]) -> u8 {
+    let set = of.iter().filter(|(_, set)| *set);
+    set.fold(0, |flags, (flag, _)| flags | flag)
+}
+
+fn byte(from: &mut &[u8]) -> Option<u8> {
+    from.split_off_first().copied()
+}
+
+/// What there is to say of a row's fetches; 0: nothing.
+fn fetch_flags(row: &Row) -> u8 {
+    let told = &row.fetches;
+    let looks = (
+        told.first,
+        told.last,
+        told.compared,
+        told.changed,
+        told.since,
+    );
+    let looked = looks != (Digest::NONE, Digest::NONE, 0, 0, NO_TIME);
+    let once = told.compared == 0
+        && told.changed == 0
+        && told.first == told.last
+        && told.since == row.last_fetch.unwrap_or(NO_TIME);
+    flags(&[
+        (T_REACHED, told.reached),
+        (T_LOOK, looked && once),
+        (T_LOOKS, looked && !once),
+        (T_FAILED, told.failed > 0 || told.last_failed != NO_TIME),
+    ])
+}
+
+/// A time beside the row's last fetch.
+fn put_time(row: &Row, time: Time, out: &mut Vec<u8>) {
+    let since = time.wrapping_sub(row.last_fetch.unwrap_or(0));
+    put(out, u128::from(zigzag(since)));
+}
+
+fn take_time(row: &Row, from: &mut &[u8]) -> Option<Time> {
+    let since = unzigzag(take_u64(from)?);
+    Some(row.last_fetch.unwrap_or(0).wrapping_add(since))
+}
+
+fn put_fetches(row: &Row, told: u8, out: &mut Vec<u8>) {
+    let fetches = &row.fetches;
+    if told & (T_LOOK | T_LOOKS) != 0 {
+        out.extend_from_slice(&fetches.first.bits().to_le_bytes());
+    }
+    if told & T_LOOKS != 0 {
+        out.extend_from_slice(&fetches.last.bits().to_le_bytes());
+        put(out, u128::from(fetches.compared));
+        put(out, u128::from(fetches.changed));
+        put_time(row, fetches.since, out);
+    }
+    if told & T_FAILED != 0 {
+        put(out, u128::from(fetches.failed));
+        put_time(row, fetches.last_failed, out);
+    }
+}
+
+fn take_fetches(row: &Row, told: u8, from: &mut &[u8]) -> Option<Fetches> {
+    let short = |from: &mut &[u8]| u32::try_from(take(from)?).ok();
+    let digest = |from: &mut &[u8]| {
+        let (bits, rest) = from.split_first_chunk()?;
+        *from = rest;
+        Some(Digest::from_bits(u32::from_le_bytes(*bits)))
+    };
+    let mut fetches = Fetches {
+        reached: told & T_REACHED != 0,
+        ..Fetches::default()
+    };
+    if told & (T_LOOK | T_LOOKS) != 0 {
+        fetches.first = digest(from)?;
+        fetches.last = fetches.first;
+        fetches.since = row.last_fetch.unwrap_or(NO_TIME);
+    }
+    if told & T_LOOKS != 0 {
+        fetches.last = digest(from)?;
+        fetches.compared = short(from)?;
+        fetches.changed = short(from)?;
+        fetches.since = take_time(row, from)?;
+    }
+    if told & T_FAILED != 0 {
+        fetches.failed = short(from)?;
+        fetches.last_failed = take_time(row, from)?;
+    }
+    Some(fetches)
 }
 
 impl Entry for Admission {
@@ -191,8 +308,9 @@ mod tests {
             any::<Option<i64>>(),
             any::<Option<(u128, u64, u128)>>(),
             any::<bool>(),
+            fetches(),
         )
-            .prop_map(|(page, cash, visits, last_fetch, at, folded)| {
+            .prop_map(|(page, cash, visits, last_fetch, at, folded, fetches)| {
                 let at = at.filter(|(clock, ..)| *clock != 0);
                 let (clock, pages, span) = at.unwrap_or_default();
                 Row {
@@ -204,8 +322,38 @@ mod tests {
                     pages,
                     span,
                     folded,
+                    fetches: fetches.unwrap_or(Fetches {
+                        reached: true,
+                        since: last_fetch.unwrap_or(NO_TIME),
+                        first: Digest::GONE,
+                        last: Digest::GONE,
+                        ..Fetches::default()
+                    }),
                 }
             })
+    }
+
+    /// Anything; `None`: one look, at the last fetch.
+    fn fetches() -> impl Strategy<Value = Option<Fetches>> {
+        let number = || prop_oneof![Just(0u32), any::<u32>()];
+        let time = || prop_oneof![Just(NO_TIME), any::<i64>()];
+        let digest = || number().prop_map(Digest::from_bits);
+        let looks = (digest(), digest(), number(), number(), time());
+        let any = (any::<bool>(), looks, number(), time()).prop_map(
+            |(reached, (first, last, compared, changed, since), failed, last_failed)| {
+                Some(Fetches {
+                    failed,
+                    last_failed,
+                    reached,
+                    first,
+                    last,
+                    compared,
+                    changed,
+                    since,
+                })
+            },
+        );
+        prop_oneof![Just(Some(Fetches::default())), Just(None), any]
     }
 
     proptest! {

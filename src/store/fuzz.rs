@@ -13,8 +13,9 @@ use super::blocks::{Entry, Packer, unpack};
 use super::manifest::Manifest;
 use super::rows::block;
 use crate::codec::varint::{put, take, unzigzag, zigzag};
-use crate::engine::{Admission, Row};
+use crate::engine::{Admission, Fetches, Row};
 use crate::fuzz::Bytes;
+use crate::model::Digest;
 
 /// Variable-length integers.
 pub(crate) fn varint(data: &[u8]) {
@@ -58,8 +59,28 @@ pub(crate) fn rows(data: &[u8]) {
                 0
             },
             folded: flags & 4 != 0,
+            fetches: match flags & 8 {
+                0 => Fetches::default(),
+                _ => fetches(bytes),
+            },
         }
     });
+}
+
+/// Anything that a row may say of fetches.
+fn fetches(bytes: &mut Bytes<'_>) -> Fetches {
+    let mut number = || bytes.u64() as u32;
+    let (first, last) = (number(), number());
+    Fetches {
+        failed: number(),
+        reached: number() & 1 != 0,
+        first: Digest::from_bits(first),
+        last: Digest::from_bits(last),
+        compared: number(),
+        changed: number(),
+        since: i64::from(number()),
+        last_failed: i64::from(number()),
+    }
 }
 
 /// Packed admissions.

@@ -17,10 +17,13 @@ use crate::model::Limits;
 use crate::rules::InputRules;
 use crate::{Error, Result};
 
-/// Version of the store's layout. Of version 1, which had no kept rows, stores are read and go on without.
-pub const VERSION: u32 = 2;
+/// Version of the store's layout. Of version 1, which had no kept rows, and 2, which kept nothing of failed
+/// fetches and of changes, stores are read and go on without.
+pub const VERSION: u32 = 3;
 /// The first version with kept rows.
 const WITH_ROWS: u32 = 2;
+/// The first version that keeps what fetches told.
+const WITH_FETCHES: u32 = 3;
 const FILE: &str = "identity.json";
 /// The identity that a store without pages is about to get.
 pub(crate) const NEXT: &str = "identity.next";
@@ -136,6 +139,11 @@ impl Identity {
             hash: xxh3_64(&text),
             version: VERSION,
         })
+    }
+
+    /// Whether its version keeps what fetches told.
+    pub fn has_fetches(&self) -> bool {
+        self.version >= WITH_FETCHES
     }
 
     /// Whether its store may keep rows.

@@ -240,12 +240,19 @@ impl Store {
         let (index, known) = indexed?;
         verify::check_count(&dir.join("fingerprints"), known, pages)?;
         engine.restore_index(index);
+        let news = engine.archive().keeps_fetches();
+        engine.take_news(news);
         Ok(engine)
     }
 
     /// The key of its fingerprints.
     pub fn key(&self) -> HashKey {
         self.identity.key
+    }
+
+    /// Whether what fetches told is kept: failures and changes.
+    pub(crate) fn keeps_fetches(&self) -> bool {
+        self.identity.has_fetches()
     }
 
     /// Its directory.

@@ -187,3 +187,176 @@ fn orders_are_simulated() {
         .exits(2)
         .says(&["names"]);
 }
+
+fn lines(out: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = out.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// A page whose fetches fail is named again when some time has gone by, and not for ever.
+#[test]
+fn failed_fetches_are_passed_over() {
+    let lab = Lab::new();
+    let [b, c, d] = [
+        "http://b.example/",
+        "http://c.example/",
+        "http://d.example/",
+    ];
+    let mut run = 0;
+    let mut ingest = |records: &[serde_json::Value]| {
+        run += 1;
+        let text: String = records.iter().map(|record| format!("{record}\n")).collect();
+        lab.file(&format!("{run}.jsonl"), &text);
+        lab.run(&format!("ingest {run}.jsonl --store s")).exits(0);
+    };
+    let next = |options: &str| lab.run(&format!("next --store s {options}")).exits(0).out;
+    ingest(&[
+        serde_json::json!({"url": "http://a.example/", "fetched_at": 0, "links": [b, c, d]}),
+        serde_json::json!({"url": b, "fetched_at": 3600, "status": 503}),
+        serde_json::json!({"url": c, "fetched_at": 3600, "status": 404}),
+    ]);
+    assert_eq!(lines(&next("")), [d]);
+    let later = "--as-of 1970-01-01T02:00:00Z";
+    assert_eq!(lines(&next(&format!("{later} --retry-after 1h"))), [b, d]);
+    assert_eq!(lines(&next(&format!("{later} --retry-after 61m"))), [d]);
+    assert_eq!(
+        lines(&next(&format!("{later} --retry-after 0s --max-failures 1"))),
+        [d]
+    );
+    ingest(&[
+        serde_json::json!({"url": b, "fetched_at": 7200, "status": -2}),
+        serde_json::json!({"url": b, "fetched_at": 7300, "status": 403}),
+    ]);
+    let later = "--as-of 1971-01-01T00:00:00Z";
+    assert_eq!(lines(&next(later)), [d], "given up");
+    for limit in ["0", "4"] {
+        let named = next(&format!(
+            "{later} --max-failures {limit} --strategy backlink"
+        ));
+        assert_eq!(lines(&named), [b, d]);
+    }
+    let told = lab.run("rank http://b.example/ --store s").exits(0).out;
+    assert!(
+        told.contains("the last 3 fetches") && told.contains("not crawled"),
+        "{told}"
+    );
+    // Reached: the count begins anew. A failure later does not make it a new page.
+    ingest(&[
+        serde_json::json!({"url": b, "fetched_at": 7400, "links": []}),
+        serde_json::json!({"url": b, "fetched_at": 7500, "status": 500}),
+    ]);
+    let told = lab
+        .run("rank http://b.example/ --store s --json")
+        .exits(0)
+        .out;
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert_eq!((&told["failed"], &told["visits"]), (&1.into(), &1.into()));
+    assert_eq!(lines(&next(later)), [d]);
+    assert_eq!(lines(&next("--refetch")), ["http://a.example/"]);
+    assert_eq!(
+        lines(&next(&format!("--refetch {later}"))),
+        ["http://a.example/", b]
+    );
+    lab.file("out.txt", "http://D.example\n\nhttp://nowhere.example/\n");
+    assert_eq!(next("--exclude out.txt"), "");
+    lab.run("next --store s --exclude none.txt")
+        .exits(2)
+        .says(&["none.txt"]);
+    lab.run("next --store s --as-of yesterday")
+        .exits(2)
+        .says(&["now"]);
+    lab.run("verify --store s --deep").exits(0);
+}
+
+/// Passes over the same records are no looks, and leave failures alone.
+#[test]
+fn repeated_passes_are_no_news() {
+    let lab = Lab::new();
+    lab.file(
+        "a.jsonl",
+        "{\"url\":\"http://a.example/\",\"fetched_at\":0,\"links\":[\"http://b.example/\"]}\n\
+         {\"url\":\"http://b.example/\",\"fetched_at\":1,\"status\":500}\n",
+    );
+    lab.run("ingest a.jsonl --store s --repeat 5").exits(0);
+    for (url, visits, failed) in [("http://a.example/", 5, 0), ("http://b.example/", 0, 1)] {
+        let told = lab
+            .run(&format!("rank {url} --store s --json"))
+            .exits(0)
+            .out;
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(told["visits"], visits);
+        assert_eq!(told["failed"], failed);
+        assert_eq!(told["compared"], 0);
+    }
+}
+
+/// Pages of the same importance and age: the one found changed more often comes first, by what Cho and
+/// Garcia-Molina's estimator and the gain of a read say of it.
+#[test]
+fn what_changes_is_read_again() {
+    let lab = Lab::new();
+    let page = |name: &str| format!("http://{name}.example/");
+    let names = ["still", "told", "text", "links"];
+    let day = 86_400;
+    let mut records = vec![serde_json::json!({
+        "url": page("root"), "fetched_at": 0, "links": names.map(page),
+    })];
+    for look in 0..4 {
+        let record = |name: &str| {
+            serde_json::json!({
+                "url": page(name), "fetched_at": look * day, "links": [page("root")],
+            })
+        };
+        let with = |mut record: serde_json::Value, name: &str, value: serde_json::Value| {
+            record[name] = value;
+            record
+        };
+        records.push(record("still"));
+        records.push(match look {
+            0 => record("told"),
+            _ => with(record("told"), "status", 304.into()),
+        });
+        let digest = ["sha1:A", "sha1:B", "sha1:B", "sha1:C"][look as usize];
+        records.push(with(record("text"), "digest", digest.into()));
+        // The same two links in another order are no change.
+        let both = [page("root"), page("still")];
+        let links = match look {
+            0 => vec![both[0].clone(), both[1].clone()],
+            1 => vec![both[1].clone(), both[0].clone()],
+            _ => vec![both[look as usize % 2].clone()],
+        };
+        records.push(with(record("links"), "links", links.into()));
+    }
+    let text: String = records.iter().map(|record| format!("{record}\n")).collect();
+    lab.file("a.jsonl", &text);
+    lab.run("ingest a.jsonl --store s").exits(0);
+    let told = lab
+        .run("next --store s --refetch --json --as-of 1970-01-06T00:00:00Z")
+        .exits(0)
+        .out;
+    let told: Vec<serde_json::Value> = told
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    // Four answers of twelve were yes; the root was looked at once.
+    let usual = -((12.0f64 - 4.0 + 0.5) / 12.5).ln();
+    for (name, changed) in names.into_iter().zip([0.0, 0.0, 2.0, 2.0]) {
+        let found = told
+            .iter()
+            .find(|found| found["url"] == page(name))
+            .unwrap();
+        assert_eq!(found["compared"], 3, "{name}");
+        assert_eq!(found["changed"].as_f64().unwrap(), changed, "{name}");
+        let rate = -((4.0 - changed - (1.0 - (-usual).exp()) + 0.5) / 4.5).ln();
+        let (weight, missed) = (found["importance"].as_f64().unwrap(), rate * 2.0);
+        let gain = weight / rate * (1.0 - (1.0 + missed) * (-missed).exp());
+        let score = found["score"].as_f64().unwrap();
+        assert!((score - gain).abs() < 1e-9 * gain, "{name}: {score} {gain}");
+    }
+    let scores: Vec<f64> = told
+        .iter()
+        .map(|found| found["score"].as_f64().unwrap())
+        .collect();
+    assert!(scores.is_sorted_by(|a, b| a >= b));
+}

@@ -47,6 +47,35 @@ fn the_good_sample_reads_as_the_closed_form_says() {
     assert_eq!(snapshot.info().counters.gone, 60);
 }
 
+/// A store and a snapshot of the version before are read: nothing is known of failures and changes.
+#[test]
+fn the_version_before_is_read() {
+    let folder = samples("good");
+    let before = read_all(&folder.join("store-1")).unwrap();
+    let today = read_all(&folder.join("store")).unwrap();
+    assert_eq!(before.len(), today.len());
+    for ((name, old), (same, new)) in before.iter().zip(&today) {
+        assert_eq!(name, same);
+        assert_eq!(
+            (
+                old.importance,
+                old.rank,
+                old.visits,
+                old.last_fetch,
+                old.cash
+            ),
+            (
+                new.importance,
+                new.rank,
+                new.visits,
+                new.last_fetch,
+                new.cash
+            )
+        );
+        assert_eq!((old.failed, old.last_failed, old.compared), (0, None, 0));
+    }
+}
+
 /// Nothing of the hash key, the clock or the machine is in a snapshot: the same records give the
 /// same bytes, and these are they.
 #[test]

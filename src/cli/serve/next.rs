@@ -10,13 +10,16 @@ use clap::Parser;
 use crate::cli::next;
 
 /// Options that may be asked for. The others are about files, or are given otherwise.
-const VALUES: [&str; 6] = [
+const VALUES: [&str; 9] = [
     "strategy",
     "budget",
     "per-host",
     "per-domain",
     "scope",
     "older-than",
+    "retry-after",
+    "max-failures",
+    "as-of",
 ];
 /// Options without a value: `1`, or nothing, is theirs.
 const FLAGS: [&str; 2] = ["not-fetched", "refetch"];

@@ -13,6 +13,7 @@ pub(super) enum Field {
     Timestamp,
     Status,
     Redirect,
+    Digest,
 }
 
 /// A field of a link that is an object.
@@ -33,9 +34,10 @@ const USUAL: [(&str, Field); FIELDS] = [
     ("timestamp", Field::Timestamp),
     ("status", Field::Status),
     ("redirect", Field::Redirect),
+    ("digest", Field::Digest),
 ];
 /// Number of fields of a record.
-pub(super) const FIELDS: usize = 8;
+pub(super) const FIELDS: usize = 9;
 
 const USUAL_OF_LINKS: [(&str, LinkField); 3] = [
     ("url", LinkField::Url),
@@ -75,6 +77,7 @@ impl Names {
                 }
                 FieldName::Status => choose(&mut of_record, name, &[Field::Status]),
                 FieldName::Redirect => choose(&mut of_record, name, &[Field::Redirect]),
+                FieldName::Digest => choose(&mut of_record, name, &[Field::Digest]),
                 FieldName::LinkUrl => choose(&mut of_link, name, &[LinkField::Url]),
                 FieldName::LinkRel => choose(&mut of_link, name, &[LinkField::Rel]),
                 FieldName::LinkNofollow => choose(&mut of_link, name, &[LinkField::Nofollow]),

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use wide::u8x16;
 
 use super::names::{FIELDS, Field, Names};
-use super::{Link, Raw, RawTime, Status, Text, keep};
+use super::{ContentDigest, Link, Raw, RawTime, Status, Text, keep};
 
 /// Reads one object; its links go into `links`. The text must be valid UTF-8.
 pub(super) fn read<'a>(text: &'a str, names: &Names, links: &mut Vec<Link<'a>>) -> Option<Raw<'a>> {
@@ -56,6 +56,7 @@ fn field<'a>(
         Field::FetchedAt => raw.times[0] = Some(scan.time()?),
         Field::Time => raw.times[1] = Some(scan.time()?),
         Field::Timestamp => raw.times[2] = Some(scan.time()?),
+        Field::Digest => raw.digest = ContentDigest::of(scan.string()?),
         Field::Status => raw.status = Some(Status(scan.whole()?.try_into().ok()?)),
         Field::Links | Field::Outlinks => scan.links(links)?,
     }
@@ -229,6 +230,7 @@ mod tests {
             "timestamp",
             "status",
             "redirect",
+            "digest",
             "title",
             "ur\\u006c",
             "",

@@ -66,7 +66,7 @@ impl Policy for Measures {
         }
         if row.clock == 0 && !row.folded {
             let before = std::mem::replace(row, *next);
-            row.take_visits(&before);
+            row.take_earlier_visits(&before);
             return true;
         }
         if !row.folded && !next.folded && next.span > 0 && end(row) == end(next) {

@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::batch::{Batch, Entry, LinkCounts, What};
 use crate::codec::varint::{put as put_number, take as take_number, unzigzag, zigzag};
 use crate::decode::Reason;
-use crate::model::PageId;
+use crate::model::{Digest, PageId};
 use crate::pipeline::piece::{Hashes, Piece};
 use crate::rules::LinkClass;
 use crate::source::Chunk;
@@ -272,6 +272,7 @@ fn take_entry(from: &mut &[u8], before: u64, links_start: u32) -> Option<Entry> 
         links_start,
         links_end: links_start.checked_add(links)?,
         fetched_at,
+        digest: Digest::NONE,
         counts: counts_of(counts),
     })
 }
@@ -317,6 +318,7 @@ mod tests {
                     links_start: 0,
                     links_end: 0,
                     fetched_at,
+                    digest: Digest::NONE,
                     counts,
                 };
                 (entry, links)

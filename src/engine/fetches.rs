@@ -1,0 +1,198 @@
+//! What fetches of a page tell beside its links: failures since it was last reached, and changes.
+//!
+//! Kept with the rows of the history, so at no memory a page. Rows of one page are joined in stream order,
+//! and joining is associative: it does not matter which runs are merged first.
+//!
+//! A visit is a *look* if the page has a digest: of its content, if its record gave one, else of the set of its
+//! links. Two looks that follow each other tell whether it changed between them, if their digests are of one
+//! kind. A record that says "unchanged" (304, `revisit`) is such an answer by itself.
+
+use crate::engine::Links;
+use crate::model::{Digest, Time};
+
+/// No time is known.
+pub(crate) const NO_TIME: Time = Time::MIN;
+
+/// See the module's head. Times are [`NO_TIME`] where they are not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fetches {
+    /// Fetches that failed since the page was last reached.
+    pub failed: u32,
+    /// When the last of them was.
+    pub last_failed: Time,
+    /// The page was reached: visited, found gone or unchanged.
+    pub reached: bool,
+    /// Digest of the first look that has one,
+    pub first: Digest,
+    /// and of the last.
+    pub last: Digest,
+    /// Answers to whether it changed,
+    pub compared: u32,
+    /// and those that were yes.
+    pub changed: u32,
+    /// When the first look was.
+    pub since: Time,
+}
+
+impl Default for Fetches {
+    fn default() -> Fetches {
+        Fetches {
+            failed: 0,
+            last_failed: NO_TIME,
+            reached: false,
+            first: Digest::NONE,
+            last: Digest::NONE,
+            compared: 0,
+            changed: 0,
+            since: NO_TIME,
+        }
+    }
+}
+
+impl Fetches {
+    /// A fetch that failed.
+    pub(super) fn failure(at: Option<Time>) -> Fetches {
+        Fetches {
+            failed: 1,
+            last_failed: at.unwrap_or(NO_TIME),
+            ..Fetches::default()
+        }
+    }
+
+    /// The page was reached.
+    pub(super) fn look(digest: Digest, at: Option<Time>) -> Fetches {
+        let unchanged = digest == Digest::UNCHANGED;
+        let digest = if unchanged { Digest::NONE } else { digest };
+        Fetches {
+            reached: true,
+            first: digest,
+            last: digest,
+            compared: u32::from(unchanged),
+            since: match unchanged || digest != Digest::NONE {
+                true => at.unwrap_or(NO_TIME),
+                false => NO_TIME,
+            },
+            ..Fetches::default()
+        }
+    }
+
+    /// Whether there is nothing to tell.
+    pub fn is_empty(&self) -> bool {
+        *self == Fetches::default()
+    }
+
+    /// Joins what came after.
+    pub fn join(&mut self, next: &Fetches) {
+        if next.reached {
+            (self.failed, self.last_failed) = (next.failed, next.last_failed);
+        } else {
+            self.failed = self.failed.saturating_add(next.failed);
+            self.last_failed = self.last_failed.max(next.last_failed);
+        }
+        self.reached |= next.reached;
+        if self.since == NO_TIME {
+            self.since = next.since;
+        }
+        if let Some(changed) = self.last.changed(next.first) {
+            self.compared = self.compared.saturating_add(1);
+            self.changed = self.changed.saturating_add(u32::from(changed));
+        }
+        self.compared = self.compared.saturating_add(next.compared);
+        self.changed = self.changed.saturating_add(next.changed);
+        if self.first == Digest::NONE {
+            self.first = next.first;
+        }
+        if next.last != Digest::NONE {
+            self.last = next.last;
+        }
+    }
+}
+
+/// Digest of a page's links as a set: their order does not matter, nor what they weigh.
+pub(super) fn digest_of(links: Links<'_>) -> Digest {
+    // A product's high half depends on all bits of both factors; the sum does not know an order.
+    let mixed = links.targets.iter().map(|page| {
+        let page = (page.0 ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        (page ^ (page >> 32)).wrapping_mul(0xc4ce_b9fe_1a85_ec53)
+    });
+    let sum = mixed.fold(links.targets.len() as u64, u64::wrapping_add);
+    Digest::of_links(sum ^ (sum >> 32))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::PageId;
+
+    /// Something that happens to a page.
+    fn event() -> impl Strategy<Value = Fetches> {
+        let time = prop_oneof![Just(None), (0i64..100).prop_map(Some)];
+        let digest = prop_oneof![
+            Just(Digest::NONE),
+            Just(Digest::UNCHANGED),
+            Just(Digest::GONE),
+            (0u64..3).prop_map(Digest::of_links),
+            (0u64..3).prop_map(Digest::of_content),
+        ];
+        prop_oneof![
+            time.clone().prop_map(Fetches::failure),
+            (digest, time).prop_map(|(digest, time)| Fetches::look(digest, time)),
+        ]
+    }
+
+    fn joined(events: &[Fetches]) -> Fetches {
+        events.iter().fold(Fetches::default(), |mut all, next| {
+            all.join(next);
+            all
+        })
+    }
+
+    proptest! {
+        /// However a page's events are cut into runs, and whichever are joined first.
+        #[test]
+        fn joining_is_associative(
+            events in proptest::collection::vec(event(), 0..12),
+            cut in any::<proptest::sample::Index>(),
+            again in any::<proptest::sample::Index>(),
+        ) {
+            let cut = cut.index(events.len() + 1);
+            let (before, after) = events.split_at(cut);
+            let (middle, last) = after.split_at(again.index(after.len() + 1));
+            let mut right = joined(middle);
+            right.join(&joined(last));
+            let mut whole = joined(before);
+            whole.join(&right);
+            prop_assert_eq!(whole, joined(&events));
+        }
+    }
+
+    #[test]
+    fn what_is_told_of_a_page() {
+        let links = |n| Fetches::look(Digest::of_links(n), Some(n as i64));
+        let fails = |at| Fetches::failure(Some(at));
+        let page = joined(&[fails(1), fails(2), links(10), links(10), fails(12)]);
+        assert_eq!((page.failed, page.last_failed), (1, 12));
+        assert_eq!((page.compared, page.changed, page.since), (1, 0, 10));
+        let unchanged = Fetches::look(Digest::UNCHANGED, Some(20));
+        let gone = Fetches::look(Digest::GONE, Some(30));
+        let page = joined(&[links(1), unchanged, links(2), gone, gone, fails(40)]);
+        assert_eq!((page.compared, page.changed, page.failed), (4, 2, 1));
+        // Digests of two kinds say nothing.
+        let content = Fetches::look(Digest::of_content(1), Some(2));
+        assert_eq!(joined(&[links(1), content]).compared, 0);
+    }
+
+    #[test]
+    fn links_are_a_set() {
+        let digest = |pages: &[u64]| {
+            let targets: Vec<PageId> = pages.iter().map(|&page| PageId(page)).collect();
+            digest_of((&targets[..]).into())
+        };
+        assert_eq!(digest(&[1, 2, 3]), digest(&[3, 1, 2]));
+        for other in [&[1, 2][..], &[1, 2, 4], &[1, 2, 3, 4], &[]] {
+            assert_ne!(digest(&[1, 2, 3]), digest(other));
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What tells whether a page is as it was: 31 bits of its content's digest, or of its links'.
+
+/// A digest of one look at a page, in 4 bytes. Two different pages have the same by chance in one of 2^31 cases.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Digest(u32);
+
+impl Digest {
+    /// None is known.
+    pub const NONE: Digest = Digest(0);
+    /// The page is as it was, whatever it was.
+    pub const UNCHANGED: Digest = Digest(1);
+    /// The page is gone.
+    pub const GONE: Digest = Digest(2);
+    /// The lowest bit of a digest of content.
+    const CONTENT: u32 = 1;
+
+    /// Of a page's content, from any good hash of it.
+    pub fn of_content(hash: u64) -> Digest {
+        Digest::of(hash, Digest::CONTENT)
+    }
+
+    /// Of a page's links, from any good hash of them.
+    pub fn of_links(hash: u64) -> Digest {
+        Digest::of(hash, 0)
+    }
+
+    fn of(hash: u64, kind: u32) -> Digest {
+        let bits = (hash as u32) << 1 | kind;
+        Digest(if bits < 4 { bits | 4 } else { bits })
+    }
+
+    /// Whether a page with this digest had changed when it had `next`; `None`: they don't tell.
+    pub fn changed(self, next: Digest) -> Option<bool> {
+        let told = |digest: Digest| digest != Digest::NONE && digest != Digest::UNCHANGED;
+        if !told(self) || !told(next) {
+            return None;
+        }
+        let gone = self == Digest::GONE || next == Digest::GONE;
+        let alike = (self.0 ^ next.0) & Digest::CONTENT == 0;
+        (gone || alike).then_some(self != next)
+    }
+
+    /// As stored.
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// From what was stored.
+    pub fn from_bits(bits: u32) -> Digest {
+        Digest(bits)
+    }
+}

@@ -1,0 +1,108 @@
+//! Distances as a measure of pages: FICA's (its section 5 ranks by them), and the plain logarithmic one.
+//!
+//! They are made from the rows, in the order of reading, in 16 bytes a page; nothing of them is kept. Pages with
+//! lower distances rank higher.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Choice, History};
+use crate::Result;
+use crate::rows::Rows;
+
+/// A distance that pages are measured by: the strategy `fica` or `distance` with its parameters.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measure(Choice);
+
+impl Measure {
+    /// The distance of every page that the rows lead to; `None`: a page that was never linked to, nor read.
+    ///
+    /// # Errors
+    /// Those of sweeping the rows.
+    pub fn of(&self, rows: &dyn Rows) -> Result<Vec<Option<f64>>> {
+        let mut history = History::new(self.0.strategy());
+        rows.sweep(&mut |row| {
+            history.row(row);
+            Ok(())
+        })?;
+        let of = |page| history.strategy().importance(page).map(|score| 0.0 - score);
+        let known = history.crawl().pages();
+        let pages = u32::try_from(rows.pages()).unwrap_or(u32::MAX).max(known);
+        Ok((0..pages).map(|page| if page < known { of(page) } else { None }).collect())
+    }
+}
+
+impl FromStr for Measure {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Measure, String> {
+        let choice: Choice = text.parse()?;
+        match choice.registered().name {
+            "fica" | "distance" => Ok(Measure(choice)),
+            other => Err(format!("{other} measures no distance: fica, with its parameters, or distance")),
+        }
+    }
+}
+
+impl fmt::Display for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::Row;
+
+    struct Read;
+
+    impl Rows for Read {
+        fn pages(&self) -> u64 {
+            6
+        }
+
+        fn links(&self) -> u64 {
+            5
+        }
+
+        /// 0 links to 1, 2, 3; 1 to 4 and 2. Nothing leads to 5.
+        fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
+            for (page, targets) in [(0, &[1, 2, 3][..]), (1, &[4, 2])] {
+                visit(Row {
+                    page,
+                    gone: false,
+                    targets,
+                    weights: &[],
+                })?;
+            }
+            Ok(())
+        }
+    }
+
+    fn distances(measure: &str) -> Vec<Option<f64>> {
+        measure.parse::<Measure>().unwrap().of(&Read).unwrap()
+    }
+
+    /// Equations 2 and 3, by hand.
+    #[test]
+    fn distances_are_those_of_the_equations() {
+        let (two, three) = (2f64.log10(), 3f64.log10());
+        let plain = [0.0, three, three, three, three + two];
+        let mut expected: Vec<Option<f64>> = plain.into_iter().map(Some).collect();
+        expected.push(None);
+        assert_eq!(distances("distance"), expected);
+        // With K = 1 alpha is exp(-0.1) at the first page and exp(-0.2) at the second.
+        let (first, second) = ((-0.1f64).exp(), (-0.2f64).exp());
+        let one = first * three;
+        let four = second * two + (1.0 - second) * one;
+        let found = distances("fica:k=1");
+        for (page, expected) in [(0, 0.0), (1, one), (2, one.min(four)), (3, one), (4, four)] {
+            assert!((found[page].unwrap() - expected).abs() < 1e-15, "{page}");
+        }
+        assert_eq!(found[5], None);
+        // alpha = 1: the links of the last page alone.
+        assert_eq!(distances("fica:k=1,learning=one")[2], Some(two));
+        assert!("greedy".parse::<Measure>().is_err());
+    }
+}
