@@ -4,10 +4,12 @@
 //!
 //! - A page not read is taken to link as the pages do that link to it: of what it receives from a page,
 //!   0.98 (damped) goes back there. So what a page has found, and nobody read yet, counts for that page.
-//! - The virtual page pays the share (1 - read/known)^2.5 to the seeds, the rest equally to pages read:
-//!   early the crawl is about the neighbourhood of the seeds, later about the web.
+//! - The virtual page pays the share (1 - read/known)^2.5 s/(s + 10) to the s seeds, the rest equally to pages
+//!   read: early the crawl is about the neighbourhood of the seeds, later about the web. A few seeds say little of
+//!   what matters in it.
 //! - A page whose neighbours in name order were hardly read has most of its links still to be seen: its
-//!   score is what it receives, times (known / (1 + read))^0.35 of the seven names on each side.
+//!   score is what it receives, times (known / (1 + read))^e of the seven names on each side, with e = 0.35 until half of
+//!   the pages known were read, then 1.4 (1 - read/known)^2: what was not read until then is poor in links.
 //!
 //! Settled by 20 sweeps over the rows, from scratch whenever it is asked: 20 links a link known, 16 bytes
 //! a page beside the crawl's own, 24 with names.
@@ -30,6 +32,8 @@ pub(super) const REGISTERED: Registered = Registered {
 const RETURNED: f64 = 0.98;
 /// The power of the share not read that seeds are paid.
 const SEEDS: f64 = 2.5;
+/// So many seeds are paid half of it.
+const FEW_SEEDS: f64 = 10.0;
 /// The power of what is unseen near a page.
 const UNSEEN: f64 = 0.35;
 const SWEEPS: u32 = 20;
@@ -59,15 +63,18 @@ impl Strategy for Forecast {
 fn settle(ask: &Ask<'_>) -> Result<Vec<f64>> {
     let crawl = ask.crawl;
     let not_read = 1.0 - f64::from(crawl.read()) / f64::from(crawl.pages().max(1));
+    let seeds = crawl.seeds().len() as f64;
     let surfer = Surfer::Forecast {
         returned: RETURNED,
-        seeds: libm::pow(not_read, SEEDS),
+        seeds: libm::pow(not_read, SEEDS) * seeds / (seeds + FEW_SEEDS),
     };
     let mut scores = surfer.settle(crawl, ask.rows, SWEEPS)?;
     if let Some(names) = ask.names {
+        let late = (2.0 * not_read).min(1.0);
+        let power = UNSEEN * late * late;
         let unseen = |page: u32, known: u32, read: u32| {
             let unseen = f64::from(known) / f64::from(1 + read);
-            scores[page as usize] *= libm::pow(unseen, UNSEEN);
+            scores[page as usize] *= libm::pow(unseen, power);
         };
         names.around(NEAR, |page| crawl.is_read(page), unseen);
     }

@@ -261,7 +261,7 @@ fn failed_fetches_are_passed_over() {
     lab.file("out.txt", "http://D.example\n\nhttp://nowhere.example/\n");
     assert_eq!(next("--exclude out.txt"), "");
     lab.run("next --store s --exclude none.txt")
-        .exits(2)
+        .exits(7)
         .says(&["none.txt"]);
     lab.run("next --store s --as-of yesterday")
         .exits(2)

@@ -251,7 +251,7 @@ fn bad(good: &[u8]) -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let mut copy = good.to_vec();
     let (directory, info) = (trailer_number(&mut copy, 40), trailer_number(&mut copy, 32));
     let text = String::from_utf8_lossy(&good[info..]).into_owned();
-    let version = info + text.find("\"version\":1").unwrap() + 10;
+    let version = info + text.find("\"version\":2").unwrap() + 10;
     let last = good.len() - 1;
     vec![
         (
@@ -273,10 +273,10 @@ fn bad(good: &[u8]) -> Vec<(&'static str, Vec<u8>, &'static str)> {
         (
             "version-magic",
             with(&|b| {
-                b[7] = b'2';
-                b[last] = b'2'
+                b[7] = b'3';
+                b[last] = b'3'
             }),
-            "refused: a snapshot of version 02",
+            "refused: a snapshot of version 03",
         ),
         (
             "version-info",
@@ -286,7 +286,7 @@ fn bad(good: &[u8]) -> Vec<(&'static str, Vec<u8>, &'static str)> {
         (
             "column-bit",
             with(&|b| b[12] ^= 16),
-            "damaged: column Importance of block 0 is damaged",
+            "damaged: column Failed of block 0 is damaged",
         ),
         (
             "directory-bit",

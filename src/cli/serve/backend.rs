@@ -355,6 +355,9 @@ impl Backend for StoreBackend {
                 last_fetch: page
                     .and_then(|page| page.last_fetch)
                     .map(|at| time(Some(at))),
+                failed: page.map(|page| page.failed),
+                compared: page.map(|page| page.compared),
+                changed: page.map(|page| page.changed),
             });
         }
         Ok(answers)

@@ -186,6 +186,12 @@ pub struct Rank {
     pub visits: Option<u64>,
     /// Last fetch.
     pub last_fetch: Option<String>,
+    /// Fetches that failed since it was last reached.
+    pub failed: Option<u64>,
+    /// How often it could be told whether it had changed.
+    pub compared: Option<u64>,
+    /// How often it had.
+    pub changed: Option<u64>,
 }
 
 /// The links of a page.

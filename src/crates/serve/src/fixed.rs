@@ -54,6 +54,7 @@ impl Backend for Fixed {
                 percentile: None,
                 visits: Some(page.visits),
                 last_fetch: page.last_fetch.clone(),
+                ..Rank::default()
             },
         };
         Ok(urls.iter().map(rank).collect())
