@@ -1,7 +1,7 @@
 //! A block: some records of a crawl with the names that are new in them; what is the same packed and unpacked.
 //!
 //! On both sides stands a [`Batch`](crate::batch::Batch). Its names are numbered through the whole archive, in order of
-//! first appearance, so what a record adds is a count. Pages on the host of a record's page are told by their places
+//! first appearance, so what a record adds is a count. Pages on the host of a record's page are given by their places
 //! there ([`super::sites`]). A block has two parts: a reader that knows the pages of the names (in a second pass) never
 //! looks at the first.
 

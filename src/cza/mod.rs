@@ -1,8 +1,8 @@
 //! `cza`: a crawl as an archive. Compact, seekable, checksummed; made to be replayed.
 //!
-//! Every name stands in the archive once; records and links speak of names by their number, in order
-//! of first appearance, or by their place among those of the page's host. Blocks of some ten thousand records are
-//! unpacked each by itself, on any thread; what they say by hosts is completed in their order. Specified in
+//! Every name is in the archive once. Records and links refer to names by their number, in order of first
+//! appearance, or by their place among those of the page's host. Blocks of some ten thousand records are unpacked
+//! independently, on any thread; what they give by hosts is completed in their order. Specified in
 //! `formats/cza.md`.
 //!
 //! ```text

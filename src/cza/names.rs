@@ -1,9 +1,8 @@
-//! The names part of a block: the text that names share is told once, and frequent words are single bytes.
+//! The names part of a block: text that names share is stored once, and frequent words are single bytes.
 //!
-//! A name begins with bytes of the name before it, of the same host if hosts are told; what follows stands in the text,
-//! to its line feed. The
-//! words that names are made of are written there as byte values that no name of the block has. So a word
-//! costs what a letter does, where a reference to its last place would cost three bytes. Version 1 had
+//! A name begins with bytes of the name before it, on the same host if hosts are stored; what follows is in the text,
+//! up to its line feed. The words that names are made of are written there as byte values that no name of the block
+//! has. So a word costs what a letter does, where a reference to its last place would cost three bytes. Version 1 had
 //! no words, and a column of lengths instead of line feeds.
 
 use std::collections::HashMap;

@@ -1,8 +1,8 @@
 //! Heritrix `crawl.log`: one fetch a line, with the page on which the URL was found. Specified in
 //! `formats/crawl-log.md`.
 //!
-//! A line tells two things: that its URL was fetched, whose links stay unknown, and a link to it from the page
-//! that it was found on. The latter are gathered by that page: see [`groups`](super::groups).
+//! A line says two things: that its URL was fetched (its links stay unknown), and that the page on which it was found
+//! links to it. These links are gathered by that page: see [`groups`](super::groups).
 
 use std::borrow::Cow;
 

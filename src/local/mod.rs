@@ -1,9 +1,9 @@
 //! The global PageRank of a local domain (J. V. Davis, I. S. Dhillon: Estimating the global PageRank of web
 //! communities, KDD 2006).
 //!
-//! Who crawls one site, some hosts or a topic gets wrong ranks, since importance flows in from pages that were
-//! not crawled. This says which few pages outside to fetch, and what the domain's PageRank in the whole web then
-//! is, about. The web is partitioned (equation 2)
+//! A crawl of one site, some hosts or a topic gives wrong ranks, since importance also flows in from pages that were
+//! not crawled. This module chooses a few pages outside to fetch, and then estimates the domain's PageRank in the
+//! whole web. The web is partitioned (equation 2)
 //!
 //! ```text
 //! G = [ L     G_out    ]     L: links within the domain, n pages

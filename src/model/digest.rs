@@ -1,4 +1,4 @@
-//! What tells whether a page is as it was: 31 bits of its content's digest, or of its links'.
+//! Shows whether a page has changed: 31 bits of its content's digest, or of its links'.
 
 /// A digest of one look at a page, in 4 bytes. Two different pages have the same by chance in one of 2^31 cases.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

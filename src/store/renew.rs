@@ -1,4 +1,4 @@
-//! A store that knows no page begins anew: it takes other settings, and forgets what it read.
+//! A store that knows no page starts over: it takes other settings, and forgets what it read.
 //!
 //! Nothing that was applied is lost, for nothing was; a first try with a wrong option costs nothing.
 //!

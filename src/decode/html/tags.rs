@@ -2,7 +2,7 @@
 //! would find them ([13.2.5](https://html.spec.whatwg.org/multipage/parsing.html#tokenization)).
 //!
 //! Most of a page is text and tags that do not matter, so nothing of them is kept, or even looked at for
-//! longer than it takes to find where they end. The tokenizer's states are told by where in this file one is;
+//! longer than it takes to find where they end. The tokenizer's states are the places in this file;
 //! tests hold it against an independent tokenizer.
 //!
 //! The standard's tokenizer asks its tree builder two things, and there is no tree here: which elements hold

@@ -1,4 +1,4 @@
-//! The calls of URLFrontier's interface. What each does is told in the guide's chapter on the service; where the interface
+//! The calls of URLFrontier's interface. The guide's chapter on the service says what each does; where the interface
 //! leaves something open, it is as in the reference implementation.
 
 use std::collections::HashMap;
