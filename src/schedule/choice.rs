@@ -61,6 +61,8 @@ pub struct Parameters {
     pub damping: f64,
     /// Share of the virtual page's payments that goes to pages not read yet.
     pub discovery: f64,
+    /// The power of what is unseen near a page by its name.
+    pub unseen: f64,
     /// Seed of what is drawn.
     pub seed: u64,
 }
@@ -73,6 +75,7 @@ impl Default for Parameters {
             learning: Learning::Exponential,
             damping: 0.85,
             discovery: 0.5,
+            unseen: super::forecast::UNSEEN,
             seed: 1,
         }
     }
@@ -156,6 +159,10 @@ impl Choice {
                     None => return Err(bad("exponential, inverse, power, linear or one")),
                 }
             }
+            "unseen" => match value.parse::<f64>() {
+                Ok(unseen) if (0.0..=8.0).contains(&unseen) => p.unseen = unseen,
+                _ => return Err(bad("a number between 0 and 8")),
+            },
             "damping" => p.damping = share()?,
             "discovery" => p.discovery = share()?,
             _ => p.seed = value.parse().map_err(|_| bad("a whole number"))?,
@@ -198,6 +205,7 @@ impl fmt::Display for Choice {
                 "learning" => &p.learning,
                 "damping" => &p.damping,
                 "discovery" => &p.discovery,
+                "unseen" => &p.unseen,
                 _ => &p.seed,
             };
             write!(f, "{}{name}={value}", if at == 0 { ":" } else { "," })?;
