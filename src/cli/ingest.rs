@@ -133,7 +133,7 @@ pub struct Args {
     #[arg(long, value_name = "EVERY", default_value = "30s", value_parser = every)]
     checkpoint_every: Every,
     /// Publish a ranking (a snapshot) after so many records or so much time, like 50000 or 60s, and not only at the
-    /// end.
+    /// end. By time, the next one is begun no sooner than three times as long after the last one as that took.
     #[arg(long, value_name = "EVERY", value_parser = every)]
     snapshot_every: Option<Every>,
     /// Keep the newest N snapshots, and those pinned by `cashrank snapshots --pin`; 0: keep all.
@@ -302,24 +302,20 @@ fn eps_or_none(text: &str) -> Result<Bound, String> {
 
 pub(super) fn every(text: &str) -> Result<Every, String> {
     let wrong =
-        || format!("{text:?}: a number of records like 50000, or a time like 60s, 5m or 1h");
-    let (number, seconds) = match text.strip_suffix(['s', 'm', 'h']) {
-        None => (text, None),
-        Some(number) => {
-            let unit = match text.as_bytes()[text.len() - 1] {
-                b's' => 1,
-                b'm' => 60,
-                _ => 3600,
-            };
-            (number, Some(unit))
-        }
-    };
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    match (number, seconds) {
+        || format!("{text:?}: a number of records like 50000, or a time like 500ms, 60s, 5m or 1h");
+    let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+    let timed = units
+        .iter()
+        .find_map(|&(unit, ms)| Some((text.strip_suffix(unit)?, ms)));
+    let number: u64 = timed
+        .map_or(text, |(number, _)| number)
+        .parse()
+        .map_err(|_| wrong())?;
+    match (number, timed) {
         (0, _) => Err(wrong()),
         (number, None) => Ok(Every::Records(number)),
-        (number, Some(unit)) => Ok(Every::Time(Duration::from_secs(
-            number.saturating_mul(unit),
+        (number, Some((_, ms))) => Ok(Every::Time(Duration::from_millis(
+            number.saturating_mul(ms),
         ))),
     }
 }

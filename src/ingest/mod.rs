@@ -43,7 +43,7 @@ pub const REPLAY_BYTES: u64 = 8 << 30;
 pub enum Every {
     /// After so many applied records.
     Records(u64),
-    /// After so much time.
+    /// After so much time; a snapshot three times as long as the last one took after that one, if that is later.
     Time(Duration),
     /// Only at the end.
     Never,

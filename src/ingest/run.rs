@@ -12,8 +12,8 @@ mod unchanged;
 mod until;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use xxhash_rust::xxh3::Xxh3;
@@ -93,6 +93,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         checkpointed: Instant::now(),
         checkpointed_at: None,
         snapshotted: Instant::now(),
+        next_snapshot: Arc::new(Mutex::new(Some(Instant::now()))),
         publishing: None,
         published: None,
         spooling,
@@ -146,6 +147,8 @@ struct Run<'a> {
     disk: Arc<dyn Disk>,
     observer: &'a mut dyn Observer,
     /// Before the engine, whose store holds the lock: it is waited for, whatever ends the run.
+    /// From when on a snapshot may be begun by time; `None`: one is being made.
+    next_snapshot: Arc<Mutex<Option<Instant>>>,
     publishing: Option<Publishing>,
     /// Before the engine too: it writes into the store.
     spooling: Option<Spooling>,

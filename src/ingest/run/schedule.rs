@@ -1,7 +1,7 @@
 //! When checkpoints and snapshots are made, by number of records or by time, and the snapshot that
 //! is made in the background meanwhile.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,13 @@ use crate::{Error, Result};
 
 /// How often people are told how far a snapshot is that is waited for.
 const WATCH: Duration = Duration::from_millis(100);
+
+/// How long no snapshot is begun by time, in times that the last one took.
+const SNAPSHOT_RESTS: u32 = 3;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// How far the inputs were read: pass, input, place, and the page that a completion has reached.
 pub(super) type Reached = (u32, u64, Place, Option<u64>);
@@ -71,7 +78,7 @@ impl Run<'_> {
         self.due_at = self.engine.counters().records;
         self.checkpoint()?;
         if self.due(self.job.snapshot_every) {
-            self.begin_snapshot()?;
+            self.begin_snapshot(Instant::now())?;
         }
         Ok(())
     }
@@ -81,16 +88,25 @@ impl Run<'_> {
         self.check_spool()?;
         let over = |every, since: Instant| matches!(every, Every::Time(t) if since.elapsed() >= t);
         let snapshot = over(self.job.snapshot_every, self.snapshotted)
+            && self.has_rested()
             && self.engine.counters().records > self.published_at.as_ref().map_or(0, |c| c.records);
         let checkpoint = over(self.job.checkpoint_every, self.checkpointed)
             && self.checkpointed_at != Some(self.reached());
+        let started = Instant::now();
         if snapshot || checkpoint {
             self.checkpoint()?;
         }
         if snapshot {
-            self.begin_snapshot()?;
+            self.begin_snapshot(started)?;
         }
         Ok(())
+    }
+
+    /// Whether the last snapshot was made, and long enough ago: reading never waits for a snapshot that time asks for, and
+    /// those take a quarter of the time at most.
+    fn has_rested(&self) -> bool {
+        let from = *lock(&self.next_snapshot);
+        from.is_some_and(|from| Instant::now() >= from)
     }
 
     /// Makes the state durable; not if a stop keeps it from being sure that a replayed file is
@@ -141,8 +157,8 @@ impl Run<'_> {
         )
     }
 
-    /// Starts making a snapshot of the last commit.
-    fn begin_snapshot(&mut self) -> Result<()> {
+    /// Starts making a snapshot of the last commit, for which something was done since `started`.
+    fn begin_snapshot(&mut self, started: Instant) -> Result<()> {
         self.finish_publishing()?;
         self.snapshotted = Instant::now();
         if !self.owes_snapshot() {
@@ -157,9 +173,13 @@ impl Run<'_> {
             settle: settle.clone(),
         };
         let (ends, ended) = bounded::<()>(0);
+        *lock(&self.next_snapshot) = None;
+        let next = self.next_snapshot.clone();
         let publish = move || {
             let _ends = ends;
-            snapshot::publish(&*disk, &view, &making)
+            let published = snapshot::publish(&*disk, &view, &making);
+            *lock(&next) = Some(Instant::now() + started.elapsed() * SNAPSHOT_RESTS);
+            published
         };
         let thread = spawn("snapshot", publish)?;
         let now = self.engine.counters().clone();
@@ -265,7 +285,7 @@ impl Run<'_> {
             {
                 self.published_at = None;
             }
-            self.begin_snapshot()?;
+            self.begin_snapshot(Instant::now())?;
         }
         self.finish_publishing()
     }
