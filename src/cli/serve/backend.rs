@@ -7,23 +7,23 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use cashrank::Error;
 use cashrank::decode::Reason;
 use cashrank::engine::{Counters, PageId};
 use cashrank::metrics::moved::{By, Move, Standing, Wanted};
 use cashrank::rows::row_of;
-use cashrank::schedule::{self, Candidate};
 use cashrank::snapshot::{self, Info, Lookup, Ranked, Snapshot};
 use cashrank::store::RealDisk;
 use cashrank::url;
 use cashrank_serve::{
-    Backend, Host, Links, Mover, Movers, NextPage, NextQuery, Page, Past, Problem, Rank, Result,
+    Backend, Host, Links, Mover, Movers, NextList, NextQuery, Page, Past, Problem, Rank, Result,
     Status, Target, Top,
 };
 
 use super::super::rank::pages_of;
+use super::lists::Lists;
 use super::live::Live;
 use crate::cli::common::{as_options, canonical, percentile, say, time};
 
@@ -33,8 +33,6 @@ const LOOKUP_PAGES: u64 = 8_000_000;
 const BEST: usize = 10_000;
 /// Movers that are kept.
 const MOVERS: usize = 1_000;
-/// Lists of what to crawl next that are kept, of the current snapshot.
-const LISTS: usize = 4;
 /// Newest snapshots whose counts are told.
 const HISTORY: usize = 200;
 
@@ -42,22 +40,20 @@ const HISTORY: usize = 200;
 pub struct StoreBackend {
     store: PathBuf,
     live: Option<Arc<Live>>,
-    held: Mutex<Option<Arc<Held>>>,
+    current: Arc<Current>,
     /// What snapshots say of themselves.
     infos: Mutex<HashMap<String, Past>>,
-    /// What to crawl next, as it was asked for last, oldest first.
-    lists: Mutex<Vec<List>>,
+    lists: Lists,
 }
 
-/// What to crawl next, as of one snapshot.
-struct List {
-    version: Option<String>,
-    query: NextQuery,
-    pages: Vec<NextPage>,
+/// The current snapshot of a store: read again when there is a newer one.
+pub struct Current {
+    store: PathBuf,
+    held: Mutex<Option<Arc<Held>>>,
 }
 
-/// The current snapshot, and what was read of it.
-struct Held {
+/// A snapshot, and what was read of it.
+pub struct Held {
     name: String,
     written: Option<SystemTime>,
     snapshot: Snapshot,
@@ -66,19 +62,8 @@ struct Held {
     lookup: OnceLock<Lookup>,
 }
 
-impl StoreBackend {
-    pub fn new(store: PathBuf, live: Option<Arc<Live>>) -> StoreBackend {
-        StoreBackend {
-            store,
-            live,
-            held: Mutex::default(),
-            infos: Mutex::default(),
-            lists: Mutex::default(),
-        }
-    }
-
-    /// The current snapshot.
-    fn current(&self) -> Result<Arc<Held>> {
+impl Current {
+    pub fn get(&self) -> Result<Arc<Held>> {
         let name = snapshot::current_name(&RealDisk, &self.store).map_err(problem)?;
         let name = name.ok_or_else(|| {
             Problem::Later(format!(
@@ -109,6 +94,26 @@ impl StoreBackend {
         });
         *held = Some(new.clone());
         Ok(new)
+    }
+}
+
+impl StoreBackend {
+    pub fn new(store: PathBuf, live: Option<Arc<Live>>) -> StoreBackend {
+        let current = Arc::new(Current {
+            store: store.clone(),
+            held: Mutex::default(),
+        });
+        StoreBackend {
+            lists: Lists::new(store.clone(), current.clone()),
+            store,
+            live,
+            current,
+            infos: Mutex::default(),
+        }
+    }
+
+    fn current(&self) -> Result<Arc<Held>> {
+        self.current.get()
     }
 
     /// The newest snapshots, oldest first.
@@ -147,7 +152,7 @@ fn written_of(snapshot: &Snapshot) -> Option<SystemTime> {
     written(snapshot.path())
 }
 
-fn problem(error: Error) -> Problem {
+pub fn problem(error: Error) -> Problem {
     match error {
         refused if refused.is_refusal() => Problem::Asked(as_options(&refused.to_string())),
         other => Problem::Failed(other.to_string()),
@@ -173,6 +178,30 @@ fn skipped(counters: &Counters) -> BTreeMap<String, u64> {
 }
 
 impl Held {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn written(&self) -> Option<SystemTime> {
+        self.written
+    }
+
+    pub fn records(&self) -> u64 {
+        self.snapshot.info().counters.records
+    }
+
+    /// Tells it from every other snapshot, one of the same name too, of a store that was made anew.
+    pub fn version(&self) -> String {
+        let since = self
+            .written
+            .and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        format!(
+            "{}-{:x}",
+            self.name,
+            since.map_or(0, |since| since.as_nanos())
+        )
+    }
+
     /// Names a list of things that have a page each.
     fn named<T>(&self, things: Vec<T>, page: impl Fn(&T) -> PageId) -> Result<Vec<(T, String)>> {
         let pages: Vec<PageId> = things.iter().map(page).collect();
@@ -423,37 +452,8 @@ impl Backend for StoreBackend {
         Ok(hosts)
     }
 
-    fn next(&self, query: &NextQuery) -> Result<Vec<NextPage>> {
-        let options = super::next::options(&self.store, query)?;
-        self.current()?;
-        // One list is made at a time: whoever asks for the same one meanwhile gets it, too.
-        let mut lists = lock(&self.lists);
-        let version = self.version();
-        lists.retain(|list| list.version == version);
-        if let Some(list) = lists.iter().find(|list| list.query == *query) {
-            return Ok(list.pages.clone());
-        }
-        let pages = schedule::next(&RealDisk, &self.store, &options).map_err(problem)?;
-        let page = |page: Candidate| NextPage {
-            url: page.url,
-            score: page.score,
-        };
-        let pages: Vec<NextPage> = pages.into_iter().map(page).collect();
-        if lists.len() == LISTS {
-            lists.remove(0);
-        }
-        lists.push(List {
-            version,
-            query: query.clone(),
-            pages: pages.clone(),
-        });
-        Ok(pages)
-    }
-
-    fn version(&self) -> Option<String> {
-        let name = snapshot::current_name(&RealDisk, &self.store).ok()??;
-        let written = written(&self.store.join("snapshots").join(&name));
-        Some(format!("{name} {written:?}"))
+    fn next(&self, query: &NextQuery) -> Result<Option<Arc<NextList>>> {
+        self.lists.get(query)
     }
 
     fn canonical(&self, url: &str) -> String {

@@ -1,6 +1,7 @@
 //! `cashrank serve`, and the service beside an ingest (`ingest --serve`).
 
 mod backend;
+mod lists;
 mod live;
 mod next;
 

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
+use std::time::SystemTime;
 
 use serde::Serialize;
 
@@ -50,10 +52,9 @@ pub trait Backend: Send + Sync + 'static {
     fn movers(&self, n: usize) -> Result<Movers>;
     /// The `n` hosts of the largest importance.
     fn hosts(&self, n: usize) -> Result<Vec<Host>>;
-    /// The pages to crawl next, best first.
-    fn next(&self, query: &NextQuery) -> Result<Vec<NextPage>>;
-    /// What changes when [`Backend::next`] may answer otherwise; `None`: it cannot answer yet. Asked for often.
-    fn version(&self) -> Option<String>;
+    /// The pages to crawl next, best first: the newest list that there is, at once. `None`: the first list is being made; it is
+    /// asked for again until it is there.
+    fn next(&self, query: &NextQuery) -> Result<Option<Arc<NextList>>>;
     /// A URL in the form in which [`Backend::next`] names pages.
     fn canonical(&self, url: &str) -> String;
     /// Something for whoever runs the service to read.
@@ -260,6 +261,21 @@ pub struct NextQuery {
     pub n: usize,
     /// All else, by the names of the options of `cashrank next`, without the dashes; a name may come twice.
     pub options: Vec<(String, String)>,
+}
+
+/// The pages to crawl next, as of a snapshot.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NextList {
+    /// Name of the snapshot.
+    pub snapshot: String,
+    /// What no list of another snapshot has; ASCII, without quotes.
+    pub version: String,
+    /// Records until then.
+    pub records: u64,
+    /// When the snapshot was made; `None`: not known.
+    pub made: Option<SystemTime>,
+    /// The pages, best first.
+    pub pages: Vec<NextPage>,
 }
 
 /// A page to crawl.

@@ -1,7 +1,10 @@
 //! A backend whose answers are given: for trying clients, and for tests.
 
+use std::sync::Arc;
+
 use crate::backend::{
-    Backend, Host, Links, Movers, NextPage, NextQuery, Page, Problem, Rank, Result, Status, Top,
+    Backend, Host, Links, Movers, NextList, NextPage, NextQuery, Page, Problem, Rank, Result,
+    Status, Top,
 };
 
 /// Answers from what it holds.
@@ -80,15 +83,18 @@ impl Backend for Fixed {
         Ok(first(&self.hosts, n))
     }
 
-    fn next(&self, query: &NextQuery) -> Result<Vec<NextPage>> {
-        match query.options.first() {
-            None => Ok(first(&self.next, query.n)),
-            Some((name, _)) => Err(Problem::Asked(format!("{name}: not known here"))),
+    fn next(&self, query: &NextQuery) -> Result<Option<Arc<NextList>>> {
+        if let Some((name, _)) = query.options.first() {
+            return Err(Problem::Asked(format!("{name}: not known here")));
         }
-    }
-
-    fn version(&self) -> Option<String> {
-        self.status.snapshot.clone()
+        let snapshot = self.status.snapshot.clone().unwrap_or_default();
+        Ok(Some(Arc::new(NextList {
+            version: snapshot.clone(),
+            snapshot,
+            records: self.status.records,
+            made: None,
+            pages: first(&self.next, query.n),
+        })))
     }
 
     fn canonical(&self, url: &str) -> String {

@@ -2,19 +2,20 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
+use hyper::body::Incoming;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
 use serde::Serialize;
+use tokio::sync::Semaphore;
 use tonic::body::Body;
 use tonic::codegen::Service as _;
 
 use crate::access::{self, Token};
-use crate::backend::{Backend, NextQuery, Problem, Result};
+use crate::backend::{Backend, NextList, NextQuery, Problem, Result};
 use crate::frontier::Server;
+use crate::held::{Held, Pieces};
 use crate::limits::Limits;
 use crate::metrics;
 use crate::query::Query;
@@ -27,9 +28,14 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) pace: Pace,
     pub(crate) workers: Workers,
+    /// For answers that wait to be taken, each of [`PLACE`] bytes.
+    pub(crate) places: Arc<Semaphore>,
     /// The frontier's calls, if there is one.
     pub(crate) calls: Option<Server>,
 }
+
+/// Bytes of answers are counted in these.
+pub(crate) const PLACE: usize = 1 << 10;
 
 const PAGE: &str = include_str!("page.html");
 const JSON: &str = "application/json";
@@ -42,10 +48,28 @@ const PATHS: &str = "/, /status, /top, /movers, /hosts, /rank, /links, /next, /m
 /// Where the frontier's calls are.
 const CALLS: &str = "/urlfrontier.URLFrontier/";
 
+/// How often it is looked for whether a list that is being made is there.
+const LIST_EVERY: Duration = Duration::from_millis(25);
+
 /// An answer's kind and bytes.
 struct Found {
     kind: &'static str,
     bytes: Vec<u8>,
+    /// Of a list: which it is, and how old.
+    list: Option<(HeaderValue, Option<u64>)>,
+    /// The client has it already.
+    unchanged: bool,
+}
+
+impl Found {
+    fn new(kind: &'static str, bytes: Vec<u8>) -> Found {
+        Found {
+            kind,
+            bytes,
+            list: None,
+            unchanged: false,
+        }
+    }
 }
 
 /// What is asked of the backend, checked.
@@ -70,6 +94,7 @@ enum NextFormat {
 /// The answer to a request, or to a call of gRPC.
 pub(crate) async fn answer(
     shared: Arc<Shared>,
+    held: Held,
     request: Request<Incoming>,
 ) -> std::result::Result<Response<Body>, Infallible> {
     if !shared.pace.take(Instant::now()) {
@@ -86,13 +111,20 @@ pub(crate) async fn answer(
             let text = "calls of gRPC come over HTTP/2";
             return Ok(refusal(StatusCode::HTTP_VERSION_NOT_SUPPORTED, text).map(Body::new));
         }
-        return calls.clone().call(request).await;
+        let answer = calls.clone().call(request).await?;
+        return Ok(answer.map(|body| Body::new(held.body(body, None))));
     }
-    Ok(answered(shared, &request).await.map(Body::new))
+    let answer = answered(shared.clone(), &request).await;
+    let places = (answer.body().0.len() / PLACE + 1) as u32;
+    let Ok(place) = shared.places.clone().try_acquire_many_owned(places) else {
+        let text = "too many answers wait to be taken";
+        return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, text).map(Body::new));
+    };
+    Ok(answer.map(|body| Body::new(held.body(body, Some(place)))))
 }
 
 /// The answer to a question.
-async fn answered(shared: Arc<Shared>, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+async fn answered(shared: Arc<Shared>, request: &Request<Incoming>) -> Response<Pieces> {
     if ![Method::GET, Method::HEAD].contains(request.method()) {
         let text = "the service only answers questions: GET or HEAD";
         return refusal(StatusCode::METHOD_NOT_ALLOWED, text);
@@ -102,10 +134,11 @@ async fn answered(shared: Arc<Shared>, request: &Request<Incoming>) -> Response<
         Err(problem) => return refusal_of(&problem),
     };
     let found = match wanted {
-        Wanted::Page => Ok(Found {
-            kind: HTML,
-            bytes: PAGE.into(),
-        }),
+        Wanted::Page => Ok(Found::new(HTML, PAGE.into())),
+        Wanted::Next(query, format) => {
+            let known = request.headers().get(header::IF_NONE_MATCH).cloned();
+            next(&shared, Arc::new((query, format, known))).await
+        }
         wanted => {
             let job = shared.clone();
             shared.workers.run(move || found(&job, wanted)).await
@@ -175,32 +208,80 @@ fn found(shared: &Shared, wanted: Wanted) -> Result<Found> {
     let backend = &*shared.backend;
     let most = shared.limits.answer_bytes;
     match wanted {
-        Wanted::Page => Err(Problem::Failed("the page is not asked for here".into())),
+        Wanted::Page | Wanted::Next(..) => {
+            Err(Problem::Failed("this is not asked for here".into()))
+        }
         Wanted::Status => json(&backend.status()?, most),
-        Wanted::Metrics => Ok(Found {
-            kind: metrics::KIND,
-            bytes: metrics::text(&backend.status()?).into(),
-        }),
+        Wanted::Metrics => {
+            let text = metrics::text(&backend.status()?);
+            Ok(Found::new(metrics::KIND, text.into()))
+        }
         Wanted::Top(n) => json(&backend.top(n)?, most),
         Wanted::Movers(n) => json(&backend.movers(n)?, most),
         Wanted::Hosts(n) => json(&serde_json::json!({ "hosts": backend.hosts(n)? }), most),
         Wanted::Rank(urls) => json(&serde_json::json!({ "pages": backend.rank(&urls)? }), most),
         Wanted::Links(url, n) => json(&backend.links(&url, n)?, most),
-        Wanted::Next(query, format) => {
-            let pages = backend.next(&query)?;
-            match format {
-                NextFormat::Json => json(&serde_json::json!({ "next": pages }), most),
-                NextFormat::Plain => {
-                    let lines = pages.into_iter().map(|page| page.url + "\n");
-                    bounded(
-                        "text/plain; charset=utf-8",
-                        lines.collect::<String>().into(),
-                        most,
-                    )
-                }
-            }
-        }
     }
+}
+
+/// A list, once it is there: while it is being made, it is looked for now and then, and takes no place meanwhile.
+async fn next(
+    shared: &Arc<Shared>,
+    asked: Arc<(NextQuery, NextFormat, Option<HeaderValue>)>,
+) -> Result<Found> {
+    let until = tokio::time::Instant::now() + shared.limits.answer_time;
+    loop {
+        let (job, question) = (shared.clone(), asked.clone());
+        let look = move || {
+            let (query, format, known) = &*question;
+            let list = job.backend.next(query)?;
+            list.map(|list| listed(&list, *format, known.as_ref(), job.limits.answer_bytes))
+                .transpose()
+        };
+        if let Some(found) = shared.workers.run(look).await? {
+            return Ok(found);
+        }
+        if tokio::time::Instant::now() >= until {
+            let text = "the list is still being made: ask again";
+            return Err(Problem::Later(text.into()));
+        }
+        tokio::time::sleep(LIST_EVERY).await;
+    }
+}
+
+fn listed(
+    list: &NextList,
+    format: NextFormat,
+    known: Option<&HeaderValue>,
+    most: usize,
+) -> Result<Found> {
+    let mark = HeaderValue::from_str(&format!("\"{}\"", list.version))
+        .map_err(|error| Problem::Failed(error.to_string()))?;
+    let since = list
+        .made
+        .and_then(|made| SystemTime::now().duration_since(made).ok());
+    let mut found = match format {
+        _ if known == Some(&mark) => Found {
+            unchanged: true,
+            ..Found::new(JSON, Vec::new())
+        },
+        NextFormat::Json => json(
+            &serde_json::json!({
+                "snapshot": list.snapshot,
+                "records": list.records,
+                "age_seconds": since.map(|since| since.as_millis() as f64 / 1e3),
+                "next": list.pages,
+            }),
+            most,
+        )?,
+        NextFormat::Plain => {
+            let lines = list.pages.iter().map(|page| format!("{}\n", page.url));
+            let text = lines.collect::<String>();
+            bounded("text/plain; charset=utf-8", text.into(), most)?
+        }
+    };
+    found.list = Some((mark, since.map(|since| since.as_secs())));
+    Ok(found)
 }
 
 fn json(value: &impl Serialize, most: usize) -> Result<Found> {
@@ -217,12 +298,16 @@ fn bounded(kind: &'static str, bytes: Vec<u8>, most: usize) -> Result<Found> {
             bytes.len()
         )));
     }
-    Ok(Found { kind, bytes })
+    Ok(Found::new(kind, bytes))
 }
 
-fn response(status: StatusCode, found: Found) -> Response<Full<Bytes>> {
+fn response(status: StatusCode, found: Found) -> Response<Pieces> {
     let page = found.kind == HTML;
-    let mut response = Response::new(Full::new(found.bytes.into()));
+    let status = match found.unchanged {
+        true => StatusCode::NOT_MODIFIED,
+        false => status,
+    };
+    let mut response = Response::new(Pieces(found.bytes.into()));
     *response.status_mut() = status;
     let mut set = |name: HeaderName, value: &'static str| {
         let headers = response.headers_mut();
@@ -235,6 +320,17 @@ fn response(status: StatusCode, found: Found) -> Response<Full<Bytes>> {
         set(header::CONTENT_SECURITY_POLICY, PAGE_POLICY);
         set(header::REFERRER_POLICY, "no-referrer");
     }
+    if let Some((mark, age)) = found.list {
+        let headers = response.headers_mut();
+        headers.insert(header::ETAG, mark);
+        if let Some(age) = age {
+            headers.insert(header::AGE, age.into());
+        }
+    }
+    let mut set = |name: HeaderName, value: &'static str| {
+        let headers = response.headers_mut();
+        headers.insert(name, HeaderValue::from_static(value));
+    };
     match status {
         StatusCode::UNAUTHORIZED => set(header::WWW_AUTHENTICATE, "Basic realm=\"cashrank\""),
         StatusCode::METHOD_NOT_ALLOWED => set(header::ALLOW, "GET, HEAD"),
@@ -246,17 +342,13 @@ fn response(status: StatusCode, found: Found) -> Response<Full<Bytes>> {
     response
 }
 
-fn refusal(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
+fn refusal(status: StatusCode, text: &str) -> Response<Pieces> {
     let mut bytes = serde_json::json!({ "error": text }).to_string();
     bytes.push('\n');
-    let found = Found {
-        kind: JSON,
-        bytes: bytes.into(),
-    };
-    response(status, found)
+    response(status, Found::new(JSON, bytes.into()))
 }
 
-fn refusal_of(problem: &Problem) -> Response<Full<Bytes>> {
+fn refusal_of(problem: &Problem) -> Response<Pieces> {
     let status = match problem {
         Problem::Asked(_) => StatusCode::BAD_REQUEST,
         Problem::Unknown(_) => StatusCode::NOT_FOUND,

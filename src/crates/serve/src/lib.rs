@@ -32,6 +32,7 @@ mod access;
 mod backend;
 pub mod fixed;
 mod frontier;
+mod held;
 mod http;
 mod limits;
 mod metrics;
@@ -42,8 +43,8 @@ mod workers;
 
 pub use access::{Token, is_loopback};
 pub use backend::{
-    Backend, Host, Links, Mover, Movers, NextPage, NextQuery, Page, Past, Problem, Rank, Reading,
-    Result, Status, Target, Top,
+    Backend, Host, Links, Mover, Movers, NextList, NextPage, NextQuery, Page, Past, Problem, Rank,
+    Reading, Result, Status, Target, Top,
 };
 pub use frontier::{FrontierLimits, FrontierOptions};
 pub use limits::Limits;

@@ -13,7 +13,7 @@ pub struct Limits {
     /// Time that a connection may be without a byte from the client. A client of HTTP/2 answers the pings that it
     /// gets in half that time.
     pub idle_time: Duration,
-    /// Time that a client may leave an answer without taking any of it.
+    /// Time that a client may leave an answer without taking any of it; then its connection ends.
     pub write_time: Duration,
     /// Time for an answer to be found.
     pub answer_time: Duration,
@@ -21,6 +21,8 @@ pub struct Limits {
     pub header_bytes: usize,
     /// Bytes of an answer.
     pub answer_bytes: usize,
+    /// Bytes of answers that wait to be taken, of all clients together; further ones are told to come later.
+    pub held_bytes: usize,
     /// Requests a second, of all clients together, over a second.
     pub requests_per_second: u32,
     /// Answers being looked for at once.
@@ -47,6 +49,7 @@ impl Default for Limits {
             answer_time: Duration::from_secs(30),
             header_bytes: 64 << 10,
             answer_bytes: 16 << 20,
+            held_bytes: 128 << 20,
             requests_per_second: 2_000,
             workers: 2,
             waiting: 64,

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::pin::pin;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::access::{Token, is_loopback};
 use crate::backend::Backend;
 use crate::frontier::{self, Calls, Frontier, FrontierOptions, Keeper};
+use crate::held::Held;
 use crate::http::{self, Shared};
 use crate::limits::Limits;
 use crate::stream::Timed;
@@ -108,6 +110,7 @@ impl Service {
             token: options.token,
             pace: Pace::new(limits.requests_per_second, Instant::now()),
             workers: Workers::new(&limits),
+            places: Arc::new(Semaphore::new(limits.held_bytes / http::PLACE)),
             limits,
             calls,
         });
@@ -184,10 +187,10 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 async fn connection(stream: TcpStream, shared: Arc<Shared>) {
-    let limits = &shared.limits;
+    let limits = shared.limits.clone();
     // Answers are written whole: waiting for more to send would only delay them.
     let _ = stream.set_nodelay(true);
-    let stream = TokioIo::new(Timed::new(stream, limits));
+    let stream = TokioIo::new(Timed::new(stream, &limits));
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
@@ -205,8 +208,18 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
         .initial_connection_window_size(256 << 10)
         .keep_alive_interval(limits.idle_time / 2)
         .keep_alive_timeout(limits.idle_time / 4);
-    let shared = shared.clone();
-    let answers = service_fn(move |request| http::answer(shared.clone(), request));
+    let held = Held::default();
+    let (of_answers, shared) = (held.clone(), shared.clone());
+    let answers =
+        service_fn(move |request| http::answer(shared.clone(), of_answers.clone(), request));
+    let mut serving = pin!(builder.serve_connection(stream, answers));
     // What a client does wrong is its own affair.
-    let _ = builder.serve_connection(stream, answers).await;
+    while tokio::time::timeout(limits.write_time / 4, serving.as_mut())
+        .await
+        .is_err()
+    {
+        if held.is_stalled(limits.write_time) {
+            return;
+        }
+    }
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use cashrank_serve::fixed::Fixed;
 use cashrank_serve::{
-    Backend, Host, Limits, Links, Movers, NextPage, NextQuery, Options, Page, Problem, Rank,
-    Result, Service, Status, Target, Token, Top,
+    Backend, Host, Limits, Links, Movers, NextList, NextPage, NextQuery, Options, Page, Problem,
+    Rank, Result, Service, Status, Target, Token, Top,
 };
 
 /// Waiting for longer than this means that the service stands still.
@@ -155,6 +155,64 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
             exchange(&service, &request).starts_with("HTTP/1.1 405"),
             "{method}"
         );
+    }
+}
+
+/// A list tells which it is and how old; who has it already is told so in a few bytes.
+#[test]
+fn a_list_is_sent_once_to_whoever_says_what_it_has() {
+    let service = start(Limits::default());
+    let asked = |header: &str| {
+        exchange(
+            &service,
+            &format!("GET /next HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{header}\r\n"),
+        )
+    };
+    let first = asked("");
+    assert!(first.contains("etag: \"s\"\r\n"), "{first}");
+    let again = asked("If-None-Match: \"s\"\r\n");
+    assert!(
+        again.starts_with("HTTP/1.1 304") && again.ends_with("\r\n\r\n"),
+        "{again}"
+    );
+    assert!(asked("If-None-Match: \"older\"\r\n").contains("http://example.org/new"));
+    let told = json(&service, "/next");
+    assert_eq!(
+        (&told["snapshot"], &told["records"]),
+        (&"s".into(), &7.into())
+    );
+}
+
+/// However many wait for lists that are being made, all else is answered; and they are told when it takes too long.
+#[test]
+fn who_waits_for_a_list_keeps_nobody_waiting() {
+    let options = Options {
+        limits: Limits {
+            workers: 1,
+            waiting: 1,
+            answer_time: Duration::from_secs(2),
+            ..Limits::default()
+        },
+        ..Options::new(([127, 0, 0, 1], 0).into())
+    };
+    let service = Service::start(options, Arc::new(Slow::default())).unwrap();
+    let mut waiting: Vec<TcpStream> = Vec::new();
+    for _ in 0..20 {
+        let mut stream = connect(&service);
+        let request = b"GET /next HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).unwrap();
+        waiting.push(stream);
+    }
+    // One place at once, each for a short while: it is had after a few attempts.
+    let started = Instant::now();
+    while get(&service, "/top").0 != 200 {
+        assert!(started.elapsed() < PATIENCE);
+    }
+    for mut stream in waiting {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+        assert!(answer.contains("retry-after"), "{answer}");
     }
 }
 
@@ -365,11 +423,9 @@ impl Backend for Slow {
     fn hosts(&self, _: usize) -> Result<Vec<Host>> {
         Err(Problem::Failed("the disk is broken".into()))
     }
-    fn next(&self, _: &NextQuery) -> Result<Vec<NextPage>> {
-        self.answer()
-    }
-    fn version(&self) -> Option<String> {
-        None
+    /// Being made, for ever.
+    fn next(&self, _: &NextQuery) -> Result<Option<Arc<NextList>>> {
+        Ok(None)
     }
     fn canonical(&self, url: &str) -> String {
         url.into()

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prost::Message;
-use tokio::sync::{Semaphore, mpsc};
-use tokio_stream::Stream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{Stream, StreamExt as _};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::item::{Key, Place};
@@ -33,6 +33,10 @@ const BATCH_BYTES: usize = 1 << 20;
 const MESSAGE_BYTES: usize = 1 << 20;
 /// Streams of URLs that are put, of all clients together.
 const STREAMS: usize = 64;
+/// Lists of URLs that are handed out, or told of, at once: each may take some ten megabytes until its client has taken it.
+const LISTS: usize = 8;
+/// How long a call waits for its turn to have a list.
+const LIST_TIME: Duration = Duration::from_secs(20);
 /// Answers that wait for a client to fetch them.
 const ACKS: usize = 4;
 /// How long the next URL is waited for before those that came are put.
@@ -55,6 +59,8 @@ pub(crate) struct Calls {
     pub(crate) workers: Workers,
     /// One for each stream of URLs that are put.
     pub(crate) streams: Arc<Semaphore>,
+    /// One for each list of URLs on its way.
+    lists: Arc<Semaphore>,
     /// The service's own address, which is the list of its nodes.
     pub(crate) address: String,
 }
@@ -71,6 +77,7 @@ impl Calls {
             backend,
             workers,
             streams: Arc::new(Semaphore::new(STREAMS)),
+            lists: Arc::new(Semaphore::new(LISTS)),
             address,
         }
     }
@@ -352,6 +359,17 @@ impl Calls {
             .map_err(refused)
     }
 
+    /// A place for a list, once there is one.
+    async fn list_place(&self) -> std::result::Result<OwnedSemaphorePermit, Status> {
+        let place = tokio::time::timeout(LIST_TIME, self.lists.clone().acquire_owned()).await;
+        match place {
+            Ok(Ok(place)) => Ok(place),
+            _ => Err(Status::unavailable(
+                "too many lists of URLs wait to be taken",
+            )),
+        }
+    }
+
     /// Puts what comes over a stream, in batches, and sends an answer to each, in order. What a client sends and does not
     /// fetch the answers of is not read.
     fn put_all<I, A>(
@@ -438,8 +456,12 @@ async fn next_batch<I: Message>(
     }
 }
 
-fn streamed<T: Send + 'static>(items: Vec<T>) -> Items<T> {
-    Box::pin(tokio_stream::iter(items.into_iter().map(Ok)))
+/// The items of a list; its place is free when the stream is gone.
+fn streamed<T: Send + 'static>(items: Vec<T>, place: OwnedSemaphorePermit) -> Items<T> {
+    Box::pin(tokio_stream::iter(items).map(move |item| {
+        let _ = &place;
+        Ok(item)
+    }))
 }
 
 #[tonic::async_trait]
@@ -499,13 +521,14 @@ impl UrlFrontier for Calls {
             bytes: self.frontier.limits.bytes_a_call,
             lease: count(asked.delay_requestable, LEASE, usize::MAX) as u64,
         };
+        let place = self.list_place().await?;
         let given = self
             .run(move |frontier| {
                 let given = frontier.state().get(&wanted, now_ms())?;
                 given.iter().map(info_of).collect::<Result<Vec<_>>>()
             })
             .await?;
-        Ok(Response::new(streamed(given)))
+        Ok(Response::new(streamed(given, place)))
     }
 
     async fn put_ur_ls(
@@ -673,13 +696,14 @@ impl UrlFrontier for Calls {
         let size = count(asked.size, LIST, self.frontier.limits.urls_a_call);
         let ignore_case = asked.ignore_case.unwrap_or(false);
         let filter = Filter::new(asked.crawl_id, asked.key, asked.filter, ignore_case);
+        let place = self.list_place().await?;
         let items = self
             .run(move |frontier| {
                 let found = frontier.list(&filter, asked.start as usize, size)?;
                 found.iter().map(item_of).collect::<Result<Vec<_>>>()
             })
             .await?;
-        Ok(Response::new(streamed(items)))
+        Ok(Response::new(streamed(items, place)))
     }
 
     async fn count_ur_ls(&self, asked: Request<wire::CountUrlParams>) -> Answer<wire::Long> {

@@ -1,8 +1,8 @@
 //! A frontier for crawlers that speak URLFrontier's interface over gRPC: it keeps the URLs that crawlers put, and hands
 //! them out in the order of a crawl strategy, so many of a queue at once, with its delays.
 //!
-//! A thread of its own looks for a new snapshot a few times a second, asks the backend for the pages to crawl next, and
-//! gives those that the frontier knows their places. A URL that no list names comes after those that one names.
+//! A thread of its own asks the backend for the pages to crawl next, ten times a second, and gives those of a new list that
+//! the frontier knows their places. A URL that no list names comes after those that one names.
 //!
 //! | file | holds |
 //! |---|---|
@@ -18,20 +18,19 @@ mod state;
 mod tests;
 mod wire;
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::backend::{Backend, NextQuery, Result};
+use crate::backend::{Backend, NextList, NextQuery, Problem, Result};
 use state::State;
 
 pub(crate) use grpc::{Calls, Server, server};
 
-/// How often a new snapshot is looked for.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How often a new list is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Pages that get new places at once, while nobody else may use the frontier.
 const CHUNK: usize = 1_000;
 
@@ -104,20 +103,12 @@ impl Frontier {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for the pages to crawl next, and gives them their places.
-    fn order(&self, backend: &dyn Backend, next: &[(String, String)]) -> Result<()> {
-        let pages = backend.next(&NextQuery {
-            n: self.limits.scored,
-            options: next.to_vec(),
-        })?;
-        let names: Vec<String> = pages.iter().map(|page| page.url.clone()).collect();
-        let scores: HashMap<String, f64> = pages
-            .into_iter()
-            .map(|page| (page.url, page.score))
-            .collect();
-        self.state().begin_list(scores)?;
-        for names in names.chunks(CHUNK) {
-            self.state().reorder(names)?;
+    /// Gives the pages of a list their places.
+    fn order(&self, list: &NextList) -> Result<()> {
+        let scores = list.pages.iter().map(|page| (page.url.clone(), page.score));
+        self.state().begin_list(scores.collect())?;
+        for pages in list.pages.chunks(CHUNK) {
+            self.state().reorder(pages.iter().map(|page| &*page.url))?;
         }
         Ok(())
     }
@@ -140,17 +131,15 @@ impl Keeper {
         let thread = std::thread::Builder::new()
             .name("frontier".into())
             .spawn(move || {
-                let mut seen = None;
+                let query = NextQuery {
+                    n: frontier.limits.scored,
+                    options: next,
+                };
+                let mut order = Ordering::default();
                 loop {
-                    let version = backend.version();
-                    if version.is_some() && version != seen {
-                        // Without an answer things stay in the order they are in until there is another snapshot.
-                        if let Err(why) = frontier.order(&*backend, &next) {
-                            backend.tell(&format!("frontier: no scores: {why}"));
-                        }
-                        seen = version;
-                    }
-                    if stopped.recv_timeout(LOOK_EVERY) != Err(RecvTimeoutError::Timeout) {
+                    let rest = order.look(&frontier, &*backend, &query);
+                    let wait = LOOK_EVERY.max(rest);
+                    if stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
                         return;
                     }
                 }
@@ -159,6 +148,37 @@ impl Keeper {
             stop: Some(stop),
             thread: Some(thread),
         })
+    }
+}
+
+/// Which list a frontier was last ordered by, and what was said of there being none.
+#[derive(Default)]
+struct Ordering {
+    version: Option<String>,
+    told: Option<Problem>,
+}
+
+impl Ordering {
+    /// Orders a frontier by a list that is new. How long it is then left in peace: three times as long as that took.
+    fn look(&mut self, frontier: &Frontier, backend: &dyn Backend, query: &NextQuery) -> Duration {
+        let started = Instant::now();
+        let done = match backend.next(query) {
+            Ok(Some(list)) if self.version.as_ref() != Some(&list.version) => {
+                self.version = Some(list.version.clone());
+                frontier.order(&list)
+            }
+            // Nothing new; or nothing yet.
+            Ok(_) | Err(Problem::Later(_)) => return Duration::ZERO,
+            Err(why) => Err(why),
+        };
+        // Without a list things stay in the order they are in. The same is said once.
+        if let Err(why) = &done
+            && self.told.as_ref() != Some(why)
+        {
+            backend.tell(&format!("frontier: no scores: {why}"));
+        }
+        self.told = done.err();
+        started.elapsed() * 3
     }
 }
 

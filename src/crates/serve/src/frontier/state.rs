@@ -36,8 +36,6 @@ const VERSION: u64 = 1;
 const DELAY: u32 = 1;
 /// URLs whose date has come that one call moves.
 const DUE_MOST: usize = 10_000;
-/// URLs that are deleted, or given new scores, in one go.
-const CHUNK: usize = 1_000;
 /// Calls that hand URLs out between two that make durable that they did.
 const LEASES_BETWEEN: u32 = 1_000;
 
@@ -600,16 +598,13 @@ impl State {
         self.tell("list", self.list)
     }
 
-    /// Gives these pages, of the newest list, their new places. Each [`CHUNK`] is a transaction of its own.
-    pub(crate) fn reorder(&mut self, pages: &[String]) -> Result<()> {
-        for pages in pages.chunks(CHUNK) {
-            let done = self.try_reorder(pages);
-            self.recount_after(done)?;
-        }
-        Ok(())
+    /// Gives these pages, of the newest list, their new places, in one transaction.
+    pub(crate) fn reorder<'a>(&mut self, pages: impl Iterator<Item = &'a str>) -> Result<()> {
+        let done = self.try_reorder(pages);
+        self.recount_after(done)
     }
 
-    fn try_reorder(&mut self, pages: &[String]) -> Result<()> {
+    fn try_reorder<'a>(&mut self, pages: impl Iterator<Item = &'a str>) -> Result<()> {
         let mut transaction = self.write()?;
         // Scores are found again by the next list.
         transaction

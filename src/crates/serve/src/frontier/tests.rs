@@ -140,7 +140,7 @@ fn scores_decide_within_queues_and_among_them() {
     let list: HashMap<String, f64> = scores.map(|(url, score)| (url.to_owned(), score)).into();
     let names: Vec<String> = scores.map(|(url, _)| url.to_owned()).into();
     state.begin_list(list).unwrap();
-    state.reorder(&names).unwrap();
+    state.reorder(names.iter().map(String::as_str)).unwrap();
     // A page that the list names is in its place as soon as it is put, also under another name of it.
     let later = Put {
         canonical: "later".into(),
@@ -158,7 +158,7 @@ fn scores_decide_within_queues_and_among_them() {
     assert_eq!(get(&mut state, &all(), 1_000 * SECOND), right);
     // A newer list goes before the older one, whatever the scores.
     state.begin_list([("c1".to_owned(), 0.01)].into()).unwrap();
-    state.reorder(&["c1".to_owned()]).unwrap();
+    state.reorder(["c1"].into_iter()).unwrap();
     assert_eq!(get(&mut state, &all(), 2_000 * SECOND)[0], "c1");
 }
 
