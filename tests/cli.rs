@@ -59,6 +59,9 @@ mod rules;
 #[cfg(feature = "serve")]
 #[path = "cli/serve.rs"]
 mod serve;
+#[cfg(feature = "serve")]
+#[path = "cli/serve_hostile.rs"]
+mod serve_hostile;
 #[path = "cli/settle.rs"]
 mod settle;
 #[path = "cli/simulate.rs"]
