@@ -1,9 +1,11 @@
-"""How many fetches it takes to find the pages of highest PageRank: Scrapy in its own breadth-first order, and with cashrank.
+"""How many fetches it takes to find the pages of highest PageRank: in breadth-first order, and with cashrank.
 
-python measure.py CASHRANK (WARC... | --made PAGES) [--strategy NAME] [--delay SECONDS] [--top N]
+python measure.py CASHRANK [--by scrapy|urlfrontier] (FILE... | --made PAGES) [--strategy ORDER] [--top N]
 
-The site is served on this machine. What is final is the ranking of all of it: `cashrank pagerank` over the records of a whole crawl.
-For 50, 80, 90, 95 and all of the N pages: after how many fetches they were fetched, in each order.
+Each file is a site, served on this machine at an address of its own (127.0.0.2 and so on): a WARC (.warc.gz), or crawl records with links
+(.jsonl). What is final is the ranking of all of it: `cashrank pagerank` over the links of a whole crawl. For 50, 80, 90, 95 and all
+of the N best pages: after how many fetches they were fetched, in each order. By Scrapy, both orders are crawled with its own settings; by
+URLFrontier, by one client, which fetches one page after the other.
 """
 
 import argparse
@@ -12,30 +14,66 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE / "tests")]
 
-from sites import Site, documentation, of_warc  # noqa: E402
+from sites import Site, documentation, of_records, of_warc  # noqa: E402
 
 
-def crawl(site, start, store, settings):
-    done = subprocess.run(
-        [sys.executable, HERE / "tests/crawl.py", site.address + start, store, json.dumps(settings)],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": str(HERE), "no_proxy": "*"},
-    )
-    asked, site.asked[:] = list(dict.fromkeys(site.asked)), []
-    return asked, json.loads(done.stdout)
+class Sites:
+    """Sites at addresses of their own, and what was asked for of all of them, in order."""
+
+    def __init__(self, files, made, seed):
+        pages = [of_warc(file) if file.endswith(".gz") else of_records(open(file)) for file in files]
+        pages += [(documentation(made, seed), "/")] if made else []
+        self.asked, self.sites, self.starts = [], [], []
+        for at, (of_site, start) in enumerate(pages):
+            site = Site(of_site, f"127.0.0.{2 + at}", lambda path, at=at: self.asked.append(self.sites[at].address + path))
+            self.sites.append(site)
+            self.starts.append(site.address + start)
+
+    def fetched(self):
+        """What was fetched since this was asked last, each once."""
+        asked, self.asked[:] = list(dict.fromkeys(self.asked)), []
+        return asked
+
+    def has(self, url):
+        return any(url.startswith(site.address + "/") for site in self.sites)
 
 
-def best(cashrank, store, site, top):
-    """The paths of the site's pages of highest PageRank, by the links that the store keeps of the whole crawl."""
+def by_scrapy(sites, store, settings):
+    arguments = [",".join(sites.starts), store, json.dumps(settings)]
+    environment = {**os.environ, "PYTHONPATH": str(HERE), "no_proxy": "*"}
+    crawl = [sys.executable, HERE / "tests/crawl.py", *arguments]
+    done = subprocess.run(crawl, stdout=subprocess.PIPE, text=True, check=True, env=environment)
+    stats = json.loads(done.stdout)
+    print(json.dumps({name: value for name, value in stats.items() if name.startswith("cashrank/")}))
+    return sites.fetched()
+
+
+def orders(args, sites, store):
+    """What was fetched breadth first, and with cashrank."""
+    cashrank = os.path.abspath(args.cashrank)
+    if args.by == "urlfrontier":
+        import frontier_crawl
+
+        frontier_crawl.crawl(sites.starts, store, cashrank, args.strategy, args.every)
+        ours = sites.fetched()
+        frontier_crawl.breadth_first(sites.starts)
+        return sites.fetched(), ours
+    settings = {"DOWNLOAD_DELAY": args.delay, "RANDOMIZE_DOWNLOAD_DELAY": False, "RETRY_ENABLED": False}
+    own = {"CASHRANK_COMMAND": [cashrank], "CASHRANK_NEXT": {"strategy": args.strategy}, "CASHRANK_SNAPSHOT_EVERY": args.every}
+    ours = by_scrapy(sites, store, {**settings, **own})
+    return by_scrapy(sites, "", settings), ours
+
+
+def best(cashrank, store, sites, top):
+    """The sites' pages of highest PageRank, by the links that the store keeps of the whole crawl."""
     ranks = f"{store}.tsv"
-    subprocess.run([cashrank, "pagerank", "--store", store, "-o", ranks], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([cashrank, "pagerank", "--store", store, "-o", ranks], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     rows = []
     with open(ranks) as file:
         names = file.readline().rstrip("\n").split("\t")
@@ -43,44 +81,39 @@ def best(cashrank, store, site, top):
             row = dict(zip(names, line.rstrip("\n").split("\t")))
             rows.append((float(row.get("importance") or row["pagerank"]), row["url"]))
     rows.sort(reverse=True)
-    return [url[len(site.address) :] for _, url in rows if url.startswith(site.address + "/")][:top]
+    return [url for _, url in rows if sites.has(url)][:top]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cashrank")
-    parser.add_argument("warc", nargs="*")
+    parser.add_argument("files", nargs="*")
+    parser.add_argument("--by", choices=["scrapy", "urlfrontier"], default="scrapy")
     parser.add_argument("--made", type=int)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--strategy", default="forecast")
+    parser.add_argument("--strategy", default="forecast:unseen=1")
     parser.add_argument("--delay", type=float, default=0.0)
-    parser.add_argument("--every", default="25")
+    parser.add_argument("--every", default="500ms")
     parser.add_argument("--top", type=int, default=100)
-    args = parser.parse_args()
-    pages, start = documentation(args.made or 2, args.seed), "/"
-    for warc in args.warc:
-        pages, start = of_warc(warc)
-    site = Site(pages)
-    settings = {"CONCURRENT_REQUESTS": 4, "CONCURRENT_REQUESTS_PER_DOMAIN": 4, "DOWNLOAD_DELAY": args.delay,
-                "RANDOMIZE_DOWNLOAD_DELAY": False, "RETRY_ENABLED": False}
-    ours = {**settings, "CASHRANK_COMMAND": [os.path.abspath(args.cashrank)], "CASHRANK_NEXT": {"strategy": args.strategy},
-            "CASHRANK_SNAPSHOT_EVERY": args.every, "CASHRANK_REFRESH": 0.05}
+    args = parser.parse_intermixed_args()
+    sites = Sites(args.files, args.made, args.seed)
     with tempfile.TemporaryDirectory() as folder:
         store = str(Path(folder) / "store")
-        with_cashrank, stats = crawl(site, start, store, ours)
-        breadth_first, _ = crawl(site, start, "", settings)
-        wanted = best(os.path.abspath(args.cashrank), store, site, args.top)
-    print(json.dumps({key: value for key, value in stats.items() if key.startswith("cashrank/")}))
-    print(f"fetches: {len(breadth_first)} breadth first, {len(with_cashrank)} with cashrank; pages wanted: {len(wanted)}")
+        started = time.monotonic()
+        breadth_first, ours = orders(args, sites, store)
+        seconds = time.monotonic() - started
+        wanted = best(os.path.abspath(args.cashrank), store, sites, args.top)
+    print(f"fetches: {len(breadth_first)} breadth first, {len(ours)} with cashrank; pages wanted: {len(wanted)}; {seconds:.0f} s in all")
     places = []
-    for asked in (breadth_first, with_cashrank):
-        place = {path: at + 1 for at, path in enumerate(asked)}
-        places.append(sorted(place.get(path, len(asked) + 1) for path in wanted))
+    for asked in (breadth_first, ours):
+        place = {url: at + 1 for at, url in enumerate(asked)}
+        places.append(sorted(place.get(url, len(asked) + 1) for url in wanted))
     print("found\tbreadth-first\tcashrank\tratio")
     for share in (50, 80, 90, 95, 100):
         at = max(0, len(wanted) * share // 100 - 1)
         print(f"{share} %\t{places[0][at]}\t{places[1][at]}\t{places[1][at] / places[0][at]:.2f}")
-    site.close()
+    for site in sites.sites:
+        site.close()
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ logger = logging.getLogger(__name__)
 
 #: Records that wait for the ingest; then the crawl waits, too.
 WAITING = 1000
+#: Seconds that the crawl waits for an ingest that takes nothing.
+PATIENCE = 60
 #: Seconds that the ingest may take to end, after its last record: it makes its last ranking.
 ENDING = 600
 
@@ -29,6 +31,7 @@ class Extension:
         self.service = None
         self._process = None
         self._queue = queue.Queue(WAITING)
+        self._stuck = False
         self._threads = []
         address = settings.get("CASHRANK_SERVICE")
         if address:
@@ -39,9 +42,9 @@ class Extension:
             raise NotConfigured("CASHRANK_STORE is not set")
         self._command = [
             *settings.getlist("CASHRANK_COMMAND", ["cashrank"]),
-            *["ingest", "-", "--format", "records", "--store", str(store)],
+            *["ingest", "-", "--format", "records", "--new-stream", "--store", str(store)],
             *["--serve", "127.0.0.1:0", "--keep-snapshots", "2"],
-            *["--snapshot-every", str(settings.get("CASHRANK_SNAPSHOT_EVERY", "5s"))],
+            *["--snapshot-every", str(settings.get("CASHRANK_SNAPSHOT_EVERY", "500ms"))],
             *settings.getlist("CASHRANK_OPTIONS", []),
         ]
         crawler.signals.connect(self.spider_opened, signals.spider_opened)
@@ -55,9 +58,13 @@ class Extension:
         return cls(crawler)
 
     def spider_opened(self, spider):
-        self._process = subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
-        )
+        try:
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+            )
+        except OSError as error:
+            logger.error("cashrank cannot be run: %s; the crawl goes on without it", error)
+            return
         for target in (self._write, self._read):
             thread = threading.Thread(target=target, name="cashrank", daemon=True)
             thread.start()
@@ -72,15 +79,30 @@ class Extension:
             self._send(response)
 
     def _send(self, response):
-        if response.url.startswith(("http:", "https:")) and self._process is not None:
-            self._queue.put(record_of(response))
+        if not response.url.startswith(("http:", "https:")):
+            return
+        if self._process is None:
+            self.stats.inc_value("cashrank/lost")
+            return
+        try:
+            # The writer goes on taking records from an ingest that ended: only one that hangs is waited for.
+            self._queue.put(record_of(response), timeout=0 if self._stuck else PATIENCE)
+            self._stuck = False
+        except queue.Full:
+            if not self._stuck:
+                logger.error("cashrank has taken no record for %d s; the crawl goes on without it", PATIENCE)
+            self._stuck = True
+            self.stats.inc_value("cashrank/lost")
 
     def spider_closed(self, spider, reason):
         if self._process is None:
             return
-        self._queue.put(None)
+        try:
+            self._queue.put(None, timeout=PATIENCE)
+        except queue.Full:
+            self._process.terminate()
         for thread in self._threads:
-            thread.join(ENDING)
+            thread.join(0 if self._stuck else ENDING)
         try:
             code = self._process.wait(ENDING)
         except subprocess.TimeoutExpired:

@@ -1,83 +1,22 @@
 """Hands requests out in the order of cashrank's strategies."""
 
-import heapq
 import logging
-from urllib.parse import urldefrag
+from urllib.parse import urlsplit
 
 from scrapy.core.scheduler import BaseScheduler
+from scrapy.utils.job import job_dir
 from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet import task
 from twisted.internet.threads import deferToThread
 
 from .extension import Extension
+from .journal import Journal
+from .pending import Pending
 
 logger = logging.getLogger(__name__)
 
-
-def page_of(url):
-    """The page of a URL, as cashrank names it: without its fragment."""
-    return urldefrag(url).url
-
-
-class Pending:
-    """Requests that wait, in their order: priority, then the newest list that names the page and the place in
-    it, then the order in which they came."""
-
-    def __init__(self):
-        self._heap = []
-        self._requests = {}  # number -> request
-        self._pages = {}  # page -> numbers
-        self._places = {}  # page -> place in the newest list
-        self._list = 0
-        self._next = 0
-
-    def __len__(self):
-        return len(self._requests)
-
-    def add(self, request):
-        number, self._next = self._next, self._next + 1
-        page = page_of(request.url)
-        self._requests[number] = request
-        self._pages.setdefault(page, []).append(number)
-        place = self._places.get(page)
-        of_list = (0, 0) if place is None else (-self._list, place)
-        heapq.heappush(self._heap, (-request.priority, *of_list, number))
-
-    def order(self, pages):
-        """Takes a new list of pages, best first."""
-        self._list += 1
-        self._places = {page: place for place, page in enumerate(pages)}
-        for page, place in self._places.items():
-            for number in self._pages.get(page, ()):
-                # The older entry stays, further behind, and is passed over when its request is gone.
-                entry = (-self._requests[number].priority, -self._list, place, number)
-                heapq.heappush(self._heap, entry)
-        if len(self._heap) > 4 * len(self._requests) + 1000:
-            self._forget()
-
-    def _forget(self):
-        """Drops all but the first entry of each request."""
-        first = {}
-        for entry in self._heap:
-            number = entry[-1]
-            if number in self._requests and (number not in first or entry < first[number]):
-                first[number] = entry
-        self._heap = list(first.values())
-        heapq.heapify(self._heap)
-
-    def pop(self):
-        """The next request, and whether a list named it; None: there is none."""
-        while self._heap:
-            _, of_list, _, number = heapq.heappop(self._heap)
-            request = self._requests.pop(number, None)
-            if request is None:
-                continue
-            page = page_of(request.url)
-            self._pages[page].remove(number)
-            if not self._pages[page]:
-                del self._pages[page]
-            return request, of_list < 0
-        return None
+#: The order, if the settings say nothing of it.
+STRATEGY = "forecast:unseen=1"
 
 
 class Scheduler(BaseScheduler):
@@ -89,20 +28,29 @@ class Scheduler(BaseScheduler):
         self.stats = crawler.stats
         self.pending = Pending()
         self.filter = build_from_crawler(load_object(settings["DUPEFILTER_CLASS"]), crawler)
-        self._pages = settings.getint("CASHRANK_PAGES", 1000)
-        self._options = list(settings.getdict("CASHRANK_NEXT").items())
-        self._every = settings.getfloat("CASHRANK_REFRESH", 1.0)
-        self._snapshot = None
+        self._pages = settings.getint("CASHRANK_PAGES", 10_000)
+        self._options = {"strategy": STRATEGY, **settings.getdict("CASHRANK_NEXT")}
+        self._every = settings.getfloat("CASHRANK_REFRESH", 0.25)
+        self._job = job_dir(settings)
+        self._journal = None
+        self._kept = set()  # numbers of requests that are in the journal
+        self._out = {}  # those of them that are handed out: number -> request
         self._loop = None
+        self._list = None
         self._failure = None
-        if settings.get("JOBDIR"):
-            logger.warning("JOBDIR: requests that wait are kept in memory only, and not in this folder")
 
     @classmethod
     def from_crawler(cls, crawler):
         return cls(crawler)
 
     def open(self, spider):
+        if self._job:
+            self._journal = Journal(self._job, spider)
+            waiting = self._journal.open()
+            for request in waiting:
+                self._kept.add(self.pending.add(request, self._slot(request)))
+            if waiting:
+                logger.info("Resuming crawl (%d requests scheduled)", len(waiting))
         self._loop = task.LoopingCall(self._look)
         self._loop.start(self._every, now=False)
         return self.filter.open()
@@ -110,6 +58,12 @@ class Scheduler(BaseScheduler):
     def close(self, reason):
         if self._loop is not None and self._loop.running:
             self._loop.stop()
+        if self._journal is not None:
+            self._strike_done()
+            self._journal.close()
+            lost = len(self.pending) + len(self._out) - len(self._kept)
+            if lost:
+                logger.warning("JOBDIR: %d requests wait that cannot be kept; they are dropped", lost)
         return self.filter.close(reason)
 
     def has_pending_requests(self):
@@ -119,49 +73,86 @@ class Scheduler(BaseScheduler):
         if not request.dont_filter and self.filter.request_seen(request):
             self.filter.log(request, self.crawler.spider)
             return False
-        self.pending.add(request)
+        number = self.pending.add(request, self._slot(request))
+        if self._journal is not None:
+            self._keep(number, request)
         self.stats.inc_value("scheduler/enqueued")
         return True
 
+    def _keep(self, number, request):
+        try:
+            self._journal.came(number, request)
+            self._kept.add(number)
+        except ValueError as error:
+            if not self.stats.get_value("scheduler/unserializable"):
+                logger.warning("JOBDIR: %s cannot be kept: %s; others are counted only", request, error)
+            self.stats.inc_value("scheduler/unserializable")
+
     def next_request(self):
-        found = self.pending.pop()
+        found = self.pending.pop(self._is_full)
         if found is None:
             return None
-        request, scored = found
+        request, number, scored = found
+        if self._journal is not None:
+            self._strike_done()
+        if number in self._kept:
+            self._out[number] = request
         self.stats.inc_value("cashrank/scored" if scored else "cashrank/unscored")
         self.stats.inc_value("scheduler/dequeued")
         return request
+
+    def _strike_done(self):
+        """Takes those requests out of the journal that the spider is through with: what was found by them is in it by now."""
+        slot = getattr(self.crawler.engine, "_slot", None)
+        in_progress = getattr(slot, "inprogress", ())
+        for number in [number for number, request in self._out.items() if request not in in_progress]:
+            del self._out[number]
+            self._kept.remove(number)
+            self._journal.done(number)
+
+    def _downloader(self):
+        return self.crawler.engine and getattr(self.crawler.engine, "downloader", None)
+
+    def _slot(self, request):
+        """What the downloader's limits are about: a host, unless the request says otherwise."""
+        downloader = self._downloader()
+        if downloader is not None and hasattr(downloader, "get_slot_key"):
+            return downloader.get_slot_key(request)
+        return urlsplit(request.url).hostname or ""
+
+    def _is_full(self, slot):
+        """Whether the downloader has as many requests of a slot as it may work at: more would only wait there, in an order that
+        is soon an old one, and in the place of other hosts' requests."""
+        slots = getattr(self._downloader(), "slots", None) or {}
+        found = slots.get(slot)
+        return found is not None and 0 < found.concurrency <= len(found.active)
 
     def _service(self):
         extension = self.crawler.get_extension(Extension)
         return extension and extension.service
 
     def _look(self):
-        """Takes a new list if there is a new ranking. The next look waits for this one to end."""
+        """Takes a new list if there is one. The next look waits for this one to end."""
         service = self._service()
         if service is None:
             return None
-        looking = deferToThread(self._ask, service)
+        looking = deferToThread(service.next, self._pages, self._options, self._list)
         looking.addCallbacks(self._take, self._failed)
         return looking
 
-    def _ask(self, service):
-        snapshot = service.snapshot()
-        if snapshot is None or snapshot == self._snapshot:
-            return None
-        return snapshot, service.next(self._pages, self._options)
-
     def _take(self, found):
+        if self._failure is not None:
+            logger.info("cashrank: it answers again")
+            self._failure = None
         if found is not None:
-            self._snapshot, pages = found
+            self._list, pages = found
             self.pending.order(pages)
             self.stats.inc_value("cashrank/lists")
 
     def _failed(self, failure):
+        """Without a list, requests are handed out in the order that they have. The same is said once."""
         self.stats.inc_value("cashrank/failed_lists")
-        error = failure.value
-        text = f"{error} {error.read(1000).decode('utf-8', 'replace') if hasattr(error, 'read') else ''}"
-        # The same is said once.
+        text = str(failure.value)
         if text != self._failure:
-            logger.error("cashrank: no list of pages: %s", text)
+            logger.error("cashrank: no list of pages: %s; the crawl goes on in the order that it has", text)
         self._failure = text

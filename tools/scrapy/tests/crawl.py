@@ -1,10 +1,11 @@
-"""A crawl of a site on this machine, in a process of its own (a reactor runs once).
+"""A crawl of sites on this machine, in a process of its own (a reactor runs once).
 
-python crawl.py ADDRESS STORE SETTINGS: settings as JSON; without a store, Scrapy's own breadth-first order. Prints Scrapy's statistics.
+python crawl.py ADDRESS,... STORE SETTINGS: settings as JSON; without a store, Scrapy's own breadth-first order. Prints Scrapy's statistics.
 """
 
 import json
 import sys
+from urllib.parse import urlsplit
 
 import scrapy
 from scrapy.crawler import CrawlerProcess
@@ -21,13 +22,14 @@ class Pages(scrapy.Spider):
     name = "pages"
     extractor = LinkExtractor(deny_extensions=[])
 
-    def __init__(self, address, **kwargs):
+    def __init__(self, addresses, **kwargs):
         super().__init__(**kwargs)
-        self.first = address
-        self.allowed_domains = ["127.0.0.1"]
+        self.start_urls = addresses.split(",")
+        self.allowed_domains = [urlsplit(url).hostname for url in self.start_urls]
 
     async def start(self):
-        yield scrapy.Request(self.first)
+        for url in self.start_urls:
+            yield scrapy.Request(url)
 
     def parse(self, response):
         if isinstance(response, scrapy.http.HtmlResponse):
@@ -36,7 +38,7 @@ class Pages(scrapy.Spider):
 
 
 def main():
-    address, store, settings = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+    addresses, store, settings = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
     settings = {"LOG_LEVEL": "ERROR", "TELNETCONSOLE_ENABLED": False, "ROBOTSTXT_OBEY": False, **settings}
     if store:
         settings["ADDONS"] = {"cashrank_scrapy.Addon": 500}
@@ -45,7 +47,7 @@ def main():
         settings.update(BREADTH_FIRST)
     process = CrawlerProcess(settings)
     crawler = process.create_crawler(Pages)
-    process.crawl(crawler, address=address)
+    process.crawl(crawler, addresses=addresses)
     process.start()
     json.dump(crawler.stats.get_stats(), sys.stdout, default=str)
 

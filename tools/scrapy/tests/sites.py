@@ -1,25 +1,27 @@
-"""Sites on this machine: made from a seed, or the pages of a WARC."""
+"""Sites on this machine: made from a seed, the pages of a WARC, or the links of crawl records."""
 
 import gzip
+import json
 import random
 import threading
+from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 
 class Site:
-    """Serves pages by their path until it is closed, and notes what was asked for, in order."""
+    """Serves pages by their path until it is closed, and notes what was asked for, in order: the path, or what ``note`` makes of it."""
 
-    def __init__(self, pages):
+    def __init__(self, pages, host="127.0.0.1", note=None):
         self.asked = []
-        site = self
+        note = note or self.asked.append
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             disable_nagle_algorithm = True
 
             def do_GET(self):
-                site.asked.append(self.path)
+                note(self.path)
                 status, headers, body = pages.get(self.path, (404, {}, b""))
                 self.send_response(status)
                 for name, value in headers.items():
@@ -31,10 +33,10 @@ class Site:
             def log_message(self, *_):
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer((host, 0), Handler)
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        self.address = f"http://127.0.0.1:{self._server.server_port}"
+        self.address = f"http://{host}:{self._server.server_port}"
 
     def close(self):
         self._server.shutdown()
@@ -85,6 +87,29 @@ def of_warc(path):
             found = _answer(block, f"{parts.scheme}://{host}".encode())
             pages.setdefault(place, found)
             first = first or place
+    return pages, first
+
+
+def of_records(lines):
+    """The pages of crawl records with ``url``, ``status``, ``links`` and ``location``, each with its links and no more, and the path of the
+    first one. Links to the host of the first one lead to this machine."""
+    pages, first, origin = {}, None, None
+    for line in lines:
+        record = json.loads(line)
+        parts = urlsplit(record["url"])
+        origin = origin or f"{parts.scheme}://{parts.netloc}"
+        here = lambda url: url[len(origin) :] if url.startswith(origin + "/") else url
+        place = here(record["url"])
+        if place == record["url"]:
+            continue
+        first = first or place
+        if record["location"]:
+            answer = record["status"], {"Location": here(urljoin(record["url"], record["location"]))}, b""
+        elif record["status"] == 200:
+            answer = page([escape(here(link["url"])) for link in record["links"] or ()])
+        else:
+            answer = record["status"], {}, b""
+        pages.setdefault(place, answer)
     return pages, first
 
 

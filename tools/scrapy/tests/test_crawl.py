@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -73,6 +74,29 @@ def test_lists_are_asked_for_and_followed(tmp_path):
     assert len(site.asked) == len(set(site.asked)) == 400
     assert stats["cashrank/lists"] > 2, log
     assert stats["cashrank/scored"] > 100, log
+
+
+def test_a_crawl_goes_on_where_the_program_is_absent(small, tmp_path):
+    stats, log = crawl(small, tmp_path / "store", CASHRANK_COMMAND=["/nowhere/cashrank"])
+    assert len(small.asked) == 6
+    assert stats["cashrank/lost"] == 6 and "cashrank/scored" not in stats
+    assert log.count("cannot be run") == 1
+
+
+def test_a_service_that_is_down_is_told_of_once(tmp_path):
+    """Nobody listens at this address: the crawl is whole, in the order in which pages are found."""
+    pages = documentation(100, 3)
+    site = Site(pages)
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as unused:
+            down = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        settings = {"CASHRANK_SERVICE": down, "CASHRANK_REFRESH": 0.02, "DOWNLOAD_DELAY": 0.01}
+        stats, log = crawl(site, "unused", **settings)
+    finally:
+        site.close()
+    assert sorted(site.asked) == sorted(pages)
+    assert stats["cashrank/failed_lists"] > 1
+    assert log.count("no list of pages") == 1
 
 
 def test_a_crawl_outlives_its_ingest(small, tmp_path):

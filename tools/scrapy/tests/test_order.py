@@ -1,12 +1,13 @@
 """The order of requests, and records of responses, without a network."""
 
+import random
 from datetime import datetime, timezone
 
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
 from cashrank_scrapy.record import record_of
-from cashrank_scrapy.scheduler import Pending
+from cashrank_scrapy.pending import Pending
 
 NOW = datetime(2026, 1, 2, tzinfo=timezone.utc)
 
@@ -50,9 +51,9 @@ def test_newer_lists_come_before_older_ones():
     waiting = pending("a", "b")
     for _ in range(10_000):
         waiting.order(pages("b", "a"))
-    assert len(waiting._heap) < 2_000
+    assert waiting._entries < 2_000 and len(waiting._heads) < 30_000
     assert urls(waiting) == ["b", "a"]
-    assert len(waiting) == 0 and waiting._pages == {}
+    assert len(waiting) == 0 and waiting._pages == {} and waiting._slots == {} and waiting._entries == 0
 
 
 def test_the_spiders_priority_comes_first():
@@ -65,6 +66,53 @@ def test_a_page_may_wait_twice():
     waiting = pending("a", "a#part", "b")
     waiting.order(pages("b", "a"))
     assert urls(waiting) == ["b", "a", "a#part"]
+
+
+def test_slots_that_are_full_are_passed_over():
+    waiting = Pending()
+    for name in "abcdef":
+        waiting.add(Request(f"http://a.example/{name}"), "one" if name in "abc" else "two")
+    waiting.order(pages("c", "a", "f", "b", "d", "e"))
+    full = set()
+    pop = lambda: (found := waiting.pop(full.__contains__)) and found[0].url[-1]
+    assert pop() == "c"
+    full.add("one")
+    assert [pop(), pop()] == ["f", "d"]
+    # A better one comes to the full slot, and a new list.
+    waiting.add(Request("http://a.example/g", priority=1), "one")
+    waiting.order(pages("b", "a", "e"))
+    assert [pop(), pop()] == ["e", None]
+    assert len(waiting) == 3
+    full.clear()
+    assert [pop(), pop(), pop(), pop()] == ["g", "b", "a", None]
+    assert len(waiting) == 0 and waiting._entries == 0
+
+
+def test_the_order_is_that_of_a_plain_search():
+    """Held to the definition: the smallest key of all that wait in slots that are not full."""
+    dice = random.Random(1)
+    waiting, plain, lists, places = Pending(), {}, 0, {}
+    for step in range(20_000):
+        act = dice.random()
+        if act < 0.4:
+            name, slot, priority = str(dice.randrange(500)), f"s{dice.randrange(5)}", dice.choice([0, 0, 0, 1])
+            number = waiting.add(Request(f"http://a.example/{name}", priority=priority), slot)
+            plain[number] = [name, slot, -priority, *((-lists, places[name]) if name in places else (0, 0))]
+        elif act < 0.45:
+            names = [str(n) for n in dice.sample(range(500), 50)]
+            waiting.order(pages(*names))
+            lists, places = lists + 1, {name: place for place, name in enumerate(names)}
+            for entry in plain.values():
+                if entry[0] in places:
+                    entry[3:] = -lists, places[entry[0]]
+        else:
+            full = {f"s{n}" for n in range(5) if dice.random() < 0.3}
+            free = [(*entry[2:], number) for number, entry in plain.items() if entry[1] not in full]
+            found = waiting.pop(full.__contains__)
+            assert (found and found[1]) == (min(free)[-1] if free else None), step
+            if found:
+                assert found[2] == (plain.pop(found[1])[3] < 0)
+        assert len(waiting) == len(plain)
 
 
 def html(body, url="http://a.example/dir/", **more):
