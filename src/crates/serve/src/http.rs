@@ -13,7 +13,7 @@ use tonic::body::Body;
 use tonic::codegen::Service as _;
 
 use crate::access::{self, Token};
-use crate::backend::{Backend, NextList, NextQuery, Problem, Result};
+use crate::backend::{Backend, NextList, NextPage, NextQuery, Problem, Result};
 use crate::frontier::Server;
 use crate::held::{Held, Pieces};
 use crate::limits::Limits;
@@ -249,6 +249,15 @@ async fn next(
     }
 }
 
+/// A list as JSON.
+#[derive(Serialize)]
+struct Listed<'a> {
+    snapshot: &'a str,
+    records: u64,
+    age_seconds: Option<f64>,
+    next: &'a [NextPage],
+}
+
 fn listed(
     list: &NextList,
     format: NextFormat,
@@ -266,12 +275,12 @@ fn listed(
             ..Found::new(JSON, Vec::new())
         },
         NextFormat::Json => json(
-            &serde_json::json!({
-                "snapshot": list.snapshot,
-                "records": list.records,
-                "age_seconds": since.map(|since| since.as_millis() as f64 / 1e3),
-                "next": list.pages,
-            }),
+            &Listed {
+                snapshot: &list.snapshot,
+                records: list.records,
+                age_seconds: since.map(|since| since.as_millis() as f64 / 1e3),
+                next: &list.pages,
+            },
             most,
         )?,
         NextFormat::Plain => {
