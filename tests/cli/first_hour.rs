@@ -1,6 +1,6 @@
 //! A first hour: a wrong first try costs nothing, and a run that read nothing says what would help.
 
-use crate::support::{Lab, crawl};
+use crate::support::{Lab, await_that, crawl};
 
 /// The same records straight into a new store.
 fn straight(lab: &Lab, options: &str) -> Vec<u8> {
@@ -133,4 +133,27 @@ fn a_spooled_stream_keeps_its_settings() {
     lab.feed("ingest - --spool --store s --field url=response_url", b"")
         .exits(2)
         .says(&["--field not given, not url=response_url"]);
+}
+
+/// Its story: a store whose first ingest was killed before it read anything was begun anew by the same command without its
+/// options, with the usual settings and without a word. What is left out is as the store has it.
+#[test]
+fn a_store_killed_at_its_start_keeps_its_settings() {
+    let lab = lab();
+    lab.run("ingest a --window whole --damping 0.5 --store whole")
+        .exits(0);
+    let mut running = lab.start("ingest - --format records --window whole --damping 0.5 --store s");
+    running.write(b"{");
+    await_that("the store is made", || lab.path("s/identity.json").exists());
+    assert!(running.kill());
+    lab.run("ingest a --store s").exits(0);
+    assert!(lab.snapshot("s") == lab.snapshot("whole"));
+    // Other settings are taken, if they are asked for.
+    let mut running = lab.start("ingest - --format records --window whole --damping 0.5 --store t");
+    running.write(b"{");
+    await_that("the store is made", || lab.path("t/identity.json").exists());
+    assert!(running.kill());
+    lab.run("ingest a --window auto --damping 0.85 --store t")
+        .exits(0);
+    assert!(lab.snapshot("t") == straight(&lab, ""));
 }
