@@ -105,7 +105,7 @@ pub struct Job {
     pub delays: Option<u64>,
     /// For tests: a fault that the program once had. The campaign of faults must find it out.
     #[doc(hidden)]
-    pub fault: Option<Fault>,
+    pub fault: Option<OldFault>,
     /// Set from outside to stop at the next record, with a checkpoint.
     pub stop: Arc<AtomicBool>,
 }
@@ -113,7 +113,7 @@ pub struct Job {
 /// See [`Job::fault`].
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum OldFault {
     /// A later pass over an archive is begun with as many of its names as happen to be known.
     NamesInPart,
     /// A stream that is sent again after its end is taken for another.

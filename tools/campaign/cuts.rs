@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Mutex;
 
+use cashrank::ingest::OldFault;
+
 use crate::crawl::Dice;
 use crate::disk::{Fault, Mutant, Plan, SimDisk, Survival};
-use crate::scenario::{Promise, Scenario, check_generation};
+use crate::scenario::{Kind, Promise, Scenario, check_generation};
 use crate::tally::{Tally, spread};
 
 /// The power goes at this operation.
@@ -128,26 +130,36 @@ impl Level<'_> {
     }
 }
 
+/// What is wrong with the program that is cut off, on purpose.
+#[derive(Clone, Copy, Default)]
+pub struct Broken {
+    /// What becomes of its syncs.
+    pub mutant: Option<Mutant>,
+    /// A fault of its own.
+    pub fault: Option<OldFault>,
+}
+
 /// Random scenarios: each cut up to four times, then finished.
-pub fn random(dir: &Path, seed: u64, chains: u64, mutant: Option<Mutant>) -> Tally {
+pub fn random(kind: Kind, dir: &Path, seed: u64, chains: u64, broken: Broken) -> Tally {
     // Many chains share a scenario: its undisturbed run is made once.
     const SHARED: u64 = 50;
     spread(chains.div_ceil(SHARED), |group| {
         let mut dice = Dice::numbered(seed, group);
         let mut tally = Tally::default();
-        let scenario = match Scenario::any(&mut dice, dir) {
+        let scenario = match Scenario::of_kind(kind, &mut dice, dir, broken.fault) {
             Ok(scenario) => scenario,
             Err(what) => {
                 tally
                     .failures
-                    .push(format!("random scenario {group}: {what}"));
+                    .push(format!("random scenario {group} of {kind:?}: {what}"));
                 return tally;
             }
         };
         for chain in 0..SHARED.min(chains - group * SHARED) {
-            let story = format!("--seed {seed}, random scenario {group}, chain {chain}");
+            let story =
+                format!("--seed {seed}, random scenario {group} of {kind:?}, chain {chain}");
             let mut dice = dice.fork();
-            let result = one_chain(&scenario, &mut dice, mutant, &mut tally);
+            let result = one_chain(&scenario, &mut dice, broken.mutant, &mut tally);
             tally.judge(result, || story);
         }
         tally
@@ -177,6 +189,9 @@ pub fn wide(dir: &Path, seed: u64, chains: u64) -> Tally {
     })
 }
 
+/// The last operations of a run: those of its last checkpoint and snapshot.
+const ENDS: u64 = 40;
+
 fn one_chain(
     scenario: &Scenario,
     dice: &mut Dice,
@@ -191,7 +206,11 @@ fn one_chain(
     for cut in 0..1 + dice.roll(4) {
         // Half of the later cuts come soon after the start: in the recovery.
         let early = cut > 0 && dice.coin();
-        let at = dice.roll(if early { 60 } else { scenario.operations + 20 });
+        let at = match cut {
+            0 if scenario.ends => scenario.operations - dice.roll(ENDS.min(scenario.operations)),
+            _ if early => dice.roll(60),
+            _ => dice.roll(scenario.operations + 20),
+        };
         disk.plan(cut_at(at));
         let ran = scenario.run_into_fault(&disk, promise.acked)?;
         check_generation(&promise, ran.began_with)?;

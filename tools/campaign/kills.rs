@@ -82,7 +82,10 @@ fn one(
     for kill in 0..1 + dice.roll(MOST) {
         let line = options(life, dice);
         let running = binary.start(dir, &line, life.stdin.clone())?;
-        thread::sleep(moment(life, dice));
+        match life.stdin.is_some() && dice.coin() {
+            true => until_ranked(&store, 2 * life.lasts),
+            false => thread::sleep(moment(life, dice)),
+        }
         let done = running.kill()?;
         match done.code {
             Err(KILLED) => {
@@ -133,6 +136,19 @@ fn options(life: &Life, dice: &mut Dice) -> String {
     )
 }
 
+/// Waits until a snapshot is being made, for so long at most.
+fn until_ranked(store: &Path, most: Duration) {
+    let folder = store.join("snapshots");
+    let is_making = || {
+        let mut names = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        names.any(|entry| entry.path().extension().is_some_and(|ext| ext == "tmp"))
+    };
+    let started = Instant::now();
+    while started.elapsed() < most && !is_making() {
+        thread::sleep(Duration::from_micros(200));
+    }
+}
+
 /// When to kill: often while the store is made or opened, else at any time.
 fn moment(life: &Life, dice: &mut Dice) -> Duration {
     let lasts = life.lasts.as_micros() as u64;
@@ -164,8 +180,14 @@ fn lives(binary: &Binary, lab: &Path, seed: u64) -> Result<Vec<Life>, String> {
     }
     const OFTEN: &[u64] = &[1, 3, 7, 40];
     const SELDOM: &[u64] = &[100, 400, 2_000];
-    // A kill may come after the stream's end was committed: it is the same stream all the same.
-    let stream = "ingest - --resume --format records";
+    for (from, to, records) in [("a", "a.cza", 10), ("wide", "wide.cza", 200)] {
+        let line = format!("convert {from} -o {to} --block-records {records}");
+        binary.succeed(lab, &line, None)?;
+    }
+    // A kill may come after the stream's end was committed: it is the same stream all the same, whether that is
+    // said or not.
+    let resumed = "ingest - --resume --format records";
+    let stream = "ingest - --format records";
     let life = |line, stdin: Option<&[u8]>, share, every| {
         let stdin = stdin.map(|bytes| Arc::new(bytes.to_vec()));
         undisturbed(binary, lab, line, stdin, share, every)
@@ -182,9 +204,17 @@ fn lives(binary: &Binary, lab: &Path, seed: u64) -> Result<Vec<Life>, String> {
             2,
             OFTEN,
         )?,
+        life("ingest ../a.cza ../b --repeat 6", None, 2, OFTEN)?,
+        life(resumed, Some(&text), 2, OFTEN)?,
         life(stream, Some(&text), 3, OFTEN)?,
         life("ingest ../wide", None, 1, SELDOM)?,
         life("ingest ../wide.zst --repeat 2", None, 1, SELDOM)?,
+        life(
+            "ingest ../wide.cza --repeat 5 --replay-disk 0",
+            None,
+            1,
+            SELDOM,
+        )?,
         life(stream, Some(&wide), 1, SELDOM)?,
     ])
 }

@@ -10,6 +10,8 @@
 //! |---|---|
 //! | `exhaustive` | a power cut at every operation of a small run, and a second one at every operation of each recovery |
 //! | `cuts` | power cuts at random operations of random runs, up to four in a row |
+//! | `threads` | the same while archives are read again by several threads, each made fast or slow at random |
+//! | `ends` | the same while the last snapshot of a stream is made, which is then sent again |
 //! | `wide` | the same with more pages than a chunk of the cash file holds |
 //! | `errors` | every operation fails in every way, once and from then on |
 //! | `flips` | rot: flipped bits, cut, lost, old and foreign files, in all files of a store |
@@ -47,7 +49,8 @@ use std::time::Instant;
 
 use binary::Binary;
 use clap::{Parser, ValueEnum};
-use scenario::Scenario;
+use cuts::Broken;
+use scenario::{Kind, Scenario};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tally::Tally;
@@ -73,6 +76,8 @@ struct Options {
 enum Part {
     Exhaustive,
     Cuts,
+    Threads,
+    Ends,
     Wide,
     Errors,
     Flips,
@@ -140,9 +145,12 @@ fn campaign(options: &Options) -> Result<bool, String> {
 fn run(part: Part, options: &Options, lab: &Path) -> Result<Tally, String> {
     let seed = options.seed;
     let small = || Scenario::small(lab, seed);
+    let random = |kind, chains| cuts::random(kind, lab, seed, chains, Broken::default());
     Ok(match part {
         Part::Exhaustive => cuts::exhaustive(&small()?, seed, options.full),
-        Part::Cuts => cuts::random(lab, seed, if options.full { 200_000 } else { 40_000 }, None),
+        Part::Cuts => random(Kind::Any, if options.full { 200_000 } else { 40_000 }),
+        Part::Threads => random(Kind::Threads, if options.full { 5_000 } else { 300 }),
+        Part::Ends => random(Kind::Ends, if options.full { 20_000 } else { 2_000 }),
         Part::Wide => cuts::wide(lab, seed, if options.full { 2_000 } else { 100 }),
         Part::Errors => {
             let mut tally = errors::sweep(&small()?, seed);

@@ -1,12 +1,14 @@
-//! The teeth: the same program with one sync left out, or with two swapped. Random cuts must find
-//! every one of these out.
+//! The teeth: the same program with one sync left out, or with two swapped, or with a fault that it once had. Random
+//! cuts must find every one of these out.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::cuts;
+use cashrank::ingest::OldFault;
+
+use crate::cuts::{self, Broken};
 use crate::disk::{Mutant, Mutation, Operation};
-use crate::scenario::STORE;
+use crate::scenario::{Kind, STORE};
 use crate::tally::Tally;
 
 /// Each must be caught within this time.
@@ -108,15 +110,43 @@ pub const MUTANTS: &[(&str, Mutant)] = &[
     }),
 ];
 
+/// Faults that the program once had, and where cuts must find them out.
+pub const FAULTS: &[(&str, Kind, OldFault)] = &[
+    (
+        "a pass over an archive is begun with a part of its names",
+        Kind::Threads,
+        OldFault::NamesInPart,
+    ),
+    (
+        "a stream that ended is not known when it is sent again",
+        Kind::Ends,
+        OldFault::StreamForgotten,
+    ),
+];
+
 /// Lets random cuts find each mutant; notes those that they do not. Prints when each was caught.
 pub fn catch(dir: &Path, seed: u64) -> Tally {
     let mut tally = Tally::default();
-    for (name, mutant) in MUTANTS {
+    let syncs = MUTANTS.iter().map(|&(name, mutant)| {
+        let broken = Broken {
+            mutant: Some(mutant),
+            fault: None,
+        };
+        (name, Kind::Any, broken)
+    });
+    let faults = FAULTS.iter().map(|&(name, kind, fault)| {
+        let broken = Broken {
+            mutant: None,
+            fault: Some(fault),
+        };
+        (name, kind, broken)
+    });
+    for (name, kind, broken) in faults.chain(syncs) {
         let started = Instant::now();
         let mut cuts = 0;
         let mut caught = None;
         for round in 0.. {
-            let found = cuts::random(dir, seed.wrapping_add(round), 100, Some(*mutant));
+            let found = cuts::random(kind, dir, seed.wrapping_add(round), 100, broken);
             cuts += found.cuts;
             caught = found.failures.into_iter().next();
             if caught.is_some() || started.elapsed() > PATIENCE {

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use cashrank::engine::{Config, WindowPolicy};
 use cashrank::ingest::{
-    Conversion, Every, Job, Note, Observer, Outcome, Standing as Progress, Stream, convert, ingest,
+    Conversion, Every, Job, Note, Observer, OldFault, Outcome, Standing as Progress, Stream,
+    convert, ingest,
 };
 use cashrank::rows::Rows;
 use cashrank::source::{InputName, SourceOptions};
@@ -27,8 +29,15 @@ pub const STORE: &str = "/store";
 /// A job, and the snapshots of a run of it that nothing happens to, by their files' names.
 pub struct Scenario {
     job: Job,
-    /// What is piped into it with a spool, if it reads standard input.
+    /// What is piped into it, if it reads standard input.
     stream: Option<Arc<[u8]>>,
+    /// The stream is spooled; else it is sent again from its start.
+    spooled: bool,
+    /// What the delays between the threads of its runs are drawn from, and how many runs there were.
+    delays: Option<u64>,
+    runs: AtomicU64,
+    /// The first cut of a chain comes while the last snapshot is made.
+    pub ends: bool,
     snapshots: BTreeMap<String, Vec<u8>>,
     /// The links of pages that it keeps.
     rows: Vec<Row>,
@@ -57,6 +66,17 @@ impl Promise {
         self.snapshot = self.snapshot.take().max(later.snapshot);
         self.acked = self.acked.max(later.acked);
     }
+}
+
+/// What scenarios are drawn from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Files, archives and spools, read by one thread.
+    Any,
+    /// Archives that are read several times by several threads, with delays wherever one hands on to another.
+    Threads,
+    /// Streams without a spool, cut off while their last snapshot is made, and sent again.
+    Ends,
 }
 
 /// How a run ended.
@@ -103,12 +123,80 @@ impl Observer for Witness {
 }
 
 impl Scenario {
-    /// A scenario over files in `dir`, or over a stream, drawn from the dice.
+    /// A scenario over files in `dir`, or over a stream, drawn from the dice; of a program with this fault, if any,
+    /// which an undisturbed run does not show.
+    pub fn of_kind(
+        kind: Kind,
+        dice: &mut Dice,
+        dir: &Path,
+        fault: Option<OldFault>,
+    ) -> Result<Scenario, String> {
+        let mut scenario = match kind {
+            Kind::Threads => Scenario::threaded(dice, dir),
+            Kind::Ends => Scenario::sent_again(dice),
+            Kind::Any => Scenario::any(dice, dir),
+        }?;
+        scenario.job.fault = fault;
+        Ok(scenario)
+    }
+
+    /// A scenario over files in `dir`, or over a spooled stream, drawn from the dice.
     pub fn any(dice: &mut Dice, dir: &Path) -> Result<Scenario, String> {
         match dice.roll(4) {
             0 => Scenario::piped(dice),
             _ => Scenario::random(dice, dir),
         }
+    }
+
+    /// Archives of many small blocks, and what is between them, read by several threads.
+    fn threaded(dice: &mut Dice, dir: &Path) -> Result<Scenario, String> {
+        // Most are a single archive, which follows itself.
+        let files: Vec<PathBuf> = (0..1 + dice.roll(4) / 3)
+            .map(|_| {
+                let file = write_crawl(dir, dice.roll(1 << 40), 200 + dice.roll(200))?;
+                match dice.roll(8) {
+                    0 => Ok(file),
+                    _ => archived(&file, 10 + dice.roll(16) as usize, 12),
+                }
+            })
+            .collect::<Result<_, String>>()?;
+        let mut job = job(files, Config::default());
+        job.format = None;
+        job.threads = 2 + dice.roll(3) as usize;
+        job.repeat = 3 + dice.roll(3) as u32;
+        job.checkpoint_every = Every::Records(40 + dice.roll(60));
+        job.snapshot_every = Every::Records(211);
+        // Half of the passes read files again, half what was kept of them.
+        job.replay_bytes *= dice.roll(2);
+        job.source.chunk_bytes = 900;
+        // What was written a moment ago is not read ahead.
+        std::thread::sleep(Duration::from_millis(2_100));
+        let mut scenario = Scenario::new(job, None)?;
+        scenario.delays = Some(dice.roll(u64::MAX));
+        Ok(scenario)
+    }
+
+    /// A crawl piped into an ingest without a spool: whoever was cut off sends all of it again.
+    fn sent_again(dice: &mut Dice) -> Result<Scenario, String> {
+        let text = crawl(dice.roll(1 << 40), 10 + dice.roll(60))
+            .concat()
+            .into_bytes();
+        let stream = match dice.roll(3) {
+            0 => text,
+            kind => {
+                let pack = if kind == 1 { gzip } else { zstandard };
+                in_pieces(&text, 1 + dice.roll(2000) as usize, pack)
+            }
+        };
+        let mut job = job(Vec::new(), Config::default());
+        job.inputs = vec![InputName::Stdin];
+        job.checkpoint_every = Every::Records([3, 7, 20, 1000][dice.roll(4) as usize]);
+        if dice.roll(2) == 0 {
+            job.rank_bytes = 200 + dice.roll(4000);
+        }
+        let mut scenario = Scenario::of(job, Some(stream.into()), false)?;
+        scenario.ends = true;
+        Ok(scenario)
     }
 
     /// A scenario over files in `dir`, drawn from the dice.
@@ -119,7 +207,7 @@ impl Scenario {
                 let records = 1 + dice.roll(60);
                 let file = write_crawl(dir, dice.roll(1 << 40), records)?;
                 match dice.roll(4) {
-                    0 => archived(&file, 1 + dice.roll(9) as usize),
+                    0 => archived(&file, 1 + dice.roll(9) as usize, 1),
                     _ => Ok(file),
                 }
             })
@@ -195,10 +283,19 @@ impl Scenario {
     }
 
     /// The scenario of a job, run once without faults.
-    fn new(job: Job, stream: Option<Arc<[u8]>>) -> Result<Scenario, String> {
+    fn new(job: Job, spooled: Option<Arc<[u8]>>) -> Result<Scenario, String> {
+        let is_spooled = spooled.is_some();
+        Scenario::of(job, spooled, is_spooled)
+    }
+
+    fn of(job: Job, stream: Option<Arc<[u8]>>, spooled: bool) -> Result<Scenario, String> {
         let mut scenario = Scenario {
             job,
             stream,
+            spooled,
+            delays: None,
+            runs: AtomicU64::new(0),
+            ends: false,
             snapshots: BTreeMap::new(),
             rows: Vec::new(),
             operations: 0,
@@ -236,8 +333,12 @@ impl Scenario {
         let producer = Producer::new(&stream, acked);
         if self.stream.is_some() {
             job.stdin = producer.stdin();
+        }
+        if self.spooled {
             job.spool = Some(producer.spool());
         }
+        let run = self.runs.fetch_add(1, Ordering::Relaxed);
+        job.delays = self.delays.map(|seed| seed.wrapping_add(run));
         let mut witness = Witness {
             started: Instant::now(),
             producer,
@@ -377,7 +478,7 @@ fn job(files: Vec<PathBuf>, config: Config) -> Job {
 }
 
 /// The crawl archive of a file, in blocks of so many records.
-fn archived(file: &Path, block_records: usize) -> Result<PathBuf, String> {
+fn archived(file: &Path, block_records: usize, level: i32) -> Result<PathBuf, String> {
     let path = file.with_extension(format!("{block_records}.cza"));
     let conversion = Conversion {
         input: Default::default(),
@@ -385,7 +486,7 @@ fn archived(file: &Path, block_records: usize) -> Result<PathBuf, String> {
         format: None,
         strict: false,
         threads: 1,
-        level: 1,
+        level,
         block_records,
         limits: limits(),
         source: SourceOptions::default(),

@@ -18,9 +18,43 @@ fn a_cut_at_every_operation_loses_nothing() {
 #[test]
 fn random_cuts_lose_nothing() {
     let lab = tempfile::tempdir().unwrap();
-    let tally = cuts::random(lab.path(), 7, 500, None);
+    let tally = cuts::random(Kind::Any, lab.path(), 7, 500, Broken::default());
     sound(&tally);
     assert!(tally.cuts_again > 500, "{tally:?}");
+}
+
+#[test]
+fn cuts_among_threads_lose_nothing() {
+    let lab = tempfile::tempdir().unwrap();
+    let tally = cuts::random(Kind::Threads, lab.path(), 7, 30, Broken::default());
+    sound(&tally);
+    assert!(tally.cuts >= 30, "{tally:?}");
+}
+
+#[test]
+fn a_stream_sent_again_after_any_cut_is_counted_once() {
+    let lab = tempfile::tempdir().unwrap();
+    let tally = cuts::random(Kind::Ends, lab.path(), 7, 100, Broken::default());
+    sound(&tally);
+    assert!(tally.cuts >= 100, "{tally:?}");
+}
+
+/// The cuts find out what is wrong with a program that has a fault.
+#[test]
+fn old_faults_are_caught() {
+    let lab = tempfile::tempdir().unwrap();
+    for &(name, kind, fault) in mutants::FAULTS {
+        let broken = Broken {
+            fault: Some(fault),
+            ..Broken::default()
+        };
+        let caught = |seed| {
+            !cuts::random(kind, lab.path(), seed, 100, broken)
+                .failures
+                .is_empty()
+        };
+        assert!((0..10).any(caught), "{name}");
+    }
 }
 
 #[test]

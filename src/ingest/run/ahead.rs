@@ -13,6 +13,7 @@ use super::unchanged::Stamp;
 use super::{Reading, Run};
 use crate::cza;
 use crate::formats::Format;
+use crate::ingest::OldFault;
 use crate::pipeline::{Piece, Pipeline};
 use crate::source::Source;
 
@@ -86,6 +87,7 @@ impl Run<'_> {
             .parse()
             .ok()?;
         let known = match input == self.progress.input {
+            true if self.job.fault == Some(OldFault::NamesInPart) => self.engine.names_known(),
             true => reading.archive.as_ref().map_or(0, Following::known),
             false => self.known_names(input),
         };

@@ -3,7 +3,7 @@
 use super::Run;
 use super::begin::Opening;
 use crate::ingest::again::{Likeness, Shared, Signed, look};
-use crate::ingest::{Note, Outcome, Stream};
+use crate::ingest::{Note, OldFault, Outcome, Stream};
 use crate::model::{Signature, SignedInput};
 use crate::source::{InputName, Source};
 use crate::store::{Place, remove_spool};
@@ -87,7 +87,8 @@ impl Run<'_> {
         let format = self.job.format.map(|format| format.name());
         let alike = format.is_none_or(|format| before.format == format);
         let counted = self.engine.ledger().totals().pages > 0;
-        let asked = self.job.stream == Stream::Auto;
+        let asked =
+            self.job.stream == Stream::Auto && self.job.fault != Some(OldFault::StreamForgotten);
         (asked && follows && alike && counted && before.name == "-" && stream.input == at)
             .then(|| stream.signature.clone())
     }
