@@ -79,7 +79,7 @@ pub(crate) struct Identity {
 /// There is no store in `dir`.
 pub(super) fn no_store(dir: &Path) -> Error {
     Error::Missing(format!(
-        "{}: not a cashrank store (it has no {FILE}); `cashrank ingest` makes one",
+        "{}: not a cashrank store (it has no {FILE}); `cashrank ingest` creates one",
         dir.display()
     ))
 }
