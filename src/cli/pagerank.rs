@@ -9,7 +9,7 @@ use cashrank::engine::{Config, PageId, SelfLinks};
 use cashrank::rules::Follow;
 use cashrank::sim::{Graph, Options, PageRank, load, pagerank};
 use cashrank::snapshot::Snapshot;
-use cashrank::snapshot::export::{Format as ExportFormat, RankedPage, export};
+use cashrank::snapshot::export::{Columns, Format as ExportFormat, RankedPage, export};
 use cashrank::source::InputName;
 use cashrank::store::RealDisk;
 
@@ -110,6 +110,7 @@ impl Args {
                 rank,
                 visits: page.visits,
                 last_fetch: page.last_fetch,
+                distance: None,
             })
         });
         self.export(output, rows)?;
@@ -164,6 +165,7 @@ impl Args {
                 rank,
                 visits: page.visits,
                 last_fetch: page.last_fetch,
+                distance: None,
             })
         });
         self.export(output, rows)?;
@@ -188,7 +190,13 @@ impl Args {
         rows: impl Iterator<Item = cashrank::Result<RankedPage<'a>>>,
     ) -> anyhow::Result<()> {
         output.put(|out| {
-            export(self.to, out, self.output.file.name(), rows)?;
+            export(
+                self.to,
+                Columns::default(),
+                out,
+                self.output.file.name(),
+                rows,
+            )?;
             Ok(())
         })
     }

@@ -4,10 +4,14 @@ use std::io::Write;
 
 use cashrank::engine::PageId;
 use cashrank::metrics::moved::is_certainly_above;
+use cashrank::schedule::Measure;
 use cashrank::snapshot::{Ranked, Snapshot};
 use cashrank::store::RealDisk;
 
-use super::common::{Exit, StoreArg, canonical, counted, percentile, print, thousands, time};
+use super::common::{
+    Exit, StoreArg, canonical, counted, parsed, percentile, print, thousands, time,
+};
+use super::export::distances;
 use super::snapshots::SnapshotArg;
 
 /// Show importance, rank, percentile, visits and last fetch of pages.
@@ -27,6 +31,10 @@ pub struct Args {
     store: StoreArg,
     #[command(flatten)]
     snapshot: SnapshotArg,
+    /// Each page's distance, too: `fica` or `distance`, with the parameters that `next --strategy` takes. One
+    /// sweep over the kept links.
+    #[arg(long, value_name = "MEASURE", value_parser = parsed::<Measure>)]
+    distance: Option<Measure>,
     /// Print one JSON object a line, for programs.
     #[arg(long)]
     json: bool,
@@ -46,6 +54,8 @@ struct Answer<'a> {
     failed: Option<u64>,
     compared: Option<u64>,
     changed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    distance: Option<f64>,
     /// Those of the other pages asked for that are certainly less important.
     certainly_above: Vec<&'a str>,
 }
@@ -53,13 +63,17 @@ struct Answer<'a> {
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let snapshot = self.snapshot.open(&self.store.store)?;
+        let distances = distances(&snapshot, self.distance.as_ref())?;
         let mut answers = Vec::new();
         for (url, page) in self.urls.iter().zip(pages(&snapshot, &self.urls)?) {
             let page = match page {
                 Some(page) => snapshot.page(page)?,
                 None => None,
             };
-            answers.push(answer(url, page, snapshot.info().pages));
+            let mut answer = answer(url, page, snapshot.info().pages);
+            let number = page.map_or(usize::MAX, |page| page.page.0 as usize);
+            answer.distance = distances.get(number).copied().flatten();
+            answers.push(answer);
         }
         let bound = snapshot.info().bound_l1();
         compare(&mut answers, bound);
@@ -124,6 +138,7 @@ fn answer(url: &str, page: Option<Ranked>, pages: u64) -> Answer<'_> {
         last_fetch: page
             .and_then(|page| page.last_fetch)
             .map(|at| time(Some(at))),
+        distance: None,
         certainly_above: Vec::new(),
     }
 }
@@ -188,6 +203,9 @@ fn write_plain(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
         (visits, Some(at)) => format!("{} times, last at {at}", thousands(visits)),
     };
     writeln!(out, "  crawled     {crawled}")?;
+    if let Some(distance) = answer.distance {
+        writeln!(out, "  distance    {distance:.6}")?;
+    }
     if let (Some(compared @ 1..), Some(changed)) = (answer.compared, answer.changed) {
         let looks = counted(compared, "look", "looks");
         writeln!(out, "  changed     at {} of {looks}", thousands(changed))?;

@@ -64,6 +64,8 @@ pub struct RankedPage<'a> {
     pub visits: u64,
     /// Time of the last fetch, in seconds since 1970.
     pub last_fetch: Option<Time>,
+    /// FICA's or the logarithmic distance, where it was asked for.
+    pub distance: Option<f64>,
 }
 
 /// A ranking of all pages, with the window it was read from.
@@ -114,6 +116,7 @@ impl Engine<InMemory> {
                     rank: 0,
                     visits: page.visits,
                     last_fetch: page.last_fetch,
+                    distance: None,
                 });
             }
             Ok(())

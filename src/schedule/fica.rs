@@ -10,9 +10,9 @@
 //! learning rates that the paper compares are parameters ([`super::Learning`]), and alpha = 1.
 
 use super::queue::Queue;
-use super::{Ask, Crawl, History, Parameters, Registered, Scored, Strategy};
+use super::{Ask, Crawl, Parameters, Registered, Scored, Strategy};
 use crate::Result;
-use crate::rows::{Row, Rows};
+use crate::rows::Row;
 
 pub(super) const REGISTERED: Registered = Registered {
     name: "fica",
@@ -71,18 +71,4 @@ impl Strategy for Fica {
     fn importance(&self, page: u32) -> Option<f64> {
         self.queue.score(page)
     }
-}
-
-/// The distance of every page that the rows, in the order of reading, name; `None`: it was never linked to, nor a seed.
-///
-/// # Errors
-/// Those of sweeping the rows.
-pub fn distances(rows: &dyn Rows, parameters: &Parameters) -> Result<Vec<Option<f64>>> {
-    let mut history = History::new((REGISTERED.make)(parameters));
-    rows.sweep(&mut |row| {
-        history.row(row);
-        Ok(())
-    })?;
-    let of = |page| history.strategy().importance(page).map(|score| 0.0 - score);
-    Ok((0..history.crawl().pages()).map(of).collect())
 }

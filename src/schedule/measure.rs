@@ -28,7 +28,9 @@ impl Measure {
         let of = |page| history.strategy().importance(page).map(|score| 0.0 - score);
         let known = history.crawl().pages();
         let pages = u32::try_from(rows.pages()).unwrap_or(u32::MAX).max(known);
-        Ok((0..pages).map(|page| if page < known { of(page) } else { None }).collect())
+        Ok((0..pages)
+            .map(|page| if page < known { of(page) } else { None })
+            .collect())
     }
 }
 
@@ -39,7 +41,9 @@ impl FromStr for Measure {
         let choice: Choice = text.parse()?;
         match choice.registered().name {
             "fica" | "distance" => Ok(Measure(choice)),
-            other => Err(format!("{other} measures no distance: fica, with its parameters, or distance")),
+            other => Err(format!(
+                "{other} measures no distance: fica, with its parameters, or distance"
+            )),
         }
     }
 }

@@ -19,6 +19,7 @@ mod forecast;
 mod greedy;
 mod history;
 mod larger_sites;
+mod measure;
 mod names;
 mod next;
 mod partial_pagerank;
@@ -33,8 +34,8 @@ mod tests;
 mod xyleme;
 
 pub use choice::{Choice, Learning, Parameters, REGISTRY_HELP};
-pub use fica::distances;
 pub use history::{Crawl, History, State};
+pub use measure::Measure;
 pub use names::{NameOrder, NameOrderBuilder};
 pub use next::{Candidate, MAX_FAILURES, NextOptions, RETRY_AFTER, Which, next};
 pub use queue::best_of;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::export::{Format, RankedPage, export};
+use super::export::{Columns, Format, RankedPage, export};
 use super::{Info, Latest, MAGIC, Ranked, Snapshot, TRAILER, column, elapsed, moved};
 use crate::Result;
 use crate::engine::PageId;
@@ -127,9 +127,16 @@ fn read_all(disk: &dyn Disk) -> Result<Found> {
                 rank: page.rank,
                 visits: page.visits,
                 last_fetch: page.last_fetch,
+                distance: None,
             })
         });
-        let _rows = export(format, Vec::new(), Path::new("out"), rows);
+        let _rows = export(
+            format,
+            Columns::default(),
+            Vec::new(),
+            Path::new("out"),
+            rows,
+        );
     }
     snapshot.verify()?;
     Ok(Found {

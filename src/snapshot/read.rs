@@ -226,6 +226,24 @@ impl Snapshot {
         Ok(Some(block[(page.0 % CHUNK_PAGES) as usize]))
     }
 
+    /// Some pages that the snapshot has, in the order given. Each block of columns is read once.
+    pub fn pages_of(&self, pages: &[PageId]) -> Result<Vec<Ranked>> {
+        let mut sorted: Vec<usize> = (0..pages.len()).collect();
+        sorted.sort_unstable_by_key(|&at| pages[at]);
+        let mut found = vec![None; pages.len()];
+        let mut held: Option<(u64, Vec<Ranked>)> = None;
+        for at in sorted {
+            let number = pages[at].0 / CHUNK_PAGES;
+            let block = match held.take().filter(|(block, _)| *block == number) {
+                Some((_, block)) => block,
+                None => self.columns.block(number)?,
+            };
+            found[at] = block.get((pages[at].0 % CHUNK_PAGES) as usize).copied();
+            held = Some((number, block));
+        }
+        Ok(found.into_iter().flatten().collect())
+    }
+
     /// The names of some pages, in the order given. Each block of names is read once.
     pub fn names_of(&self, pages: &[PageId]) -> Result<Vec<String>> {
         let mut sorted: Vec<usize> = (0..pages.len()).collect();
@@ -273,19 +291,8 @@ impl Snapshot {
                 }
             }
         }
-        let mut pages = Vec::with_capacity(best.len());
-        let mut held: Option<(u64, Vec<Ranked>)> = None;
-        let mut wanted: Vec<PageId> = best.iter().map(|&(_, page)| page).collect();
-        wanted.sort_unstable();
-        for page in wanted {
-            let number = page.0 / CHUNK_PAGES;
-            let block = match held.take().filter(|(block, _)| *block == number) {
-                Some((_, block)) => block,
-                None => self.columns.block(number)?,
-            };
-            pages.push(block[(page.0 % CHUNK_PAGES) as usize]);
-            held = Some((number, block));
-        }
+        let wanted: Vec<PageId> = best.into_iter().map(|(_, page)| page).collect();
+        let mut pages = self.pages_of(&wanted)?;
         pages.sort_by_key(|page| (page.rank, page.page));
         Ok(pages)
     }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{Exporter, Lines, Output, RankedPage, importance, last_fetch};
+use super::{Columns, Exporter, Lines, Output, RankedPage, importance, last_fetch};
 use crate::{Error, Result};
 
 #[derive(Serialize)]
@@ -14,13 +14,16 @@ struct Row<'a> {
     rank: u64,
     visits: u64,
     last_fetch: Option<String>,
+    /// Absent where it was not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    distance: Option<Option<f64>>,
 }
 
-pub(super) struct Jsonl<W>(Lines<W>);
+pub(super) struct Jsonl<W>(Lines<W>, Columns);
 
 impl<W: Write> Jsonl<W> {
-    pub(super) fn new(out: Output<W>) -> Jsonl<W> {
-        Jsonl(Lines::new(out))
+    pub(super) fn new(out: Output<W>, columns: Columns) -> Jsonl<W> {
+        Jsonl(Lines::new(out), columns)
     }
 }
 
@@ -32,6 +35,7 @@ impl<W: Write> Exporter for Jsonl<W> {
             rank: page.rank,
             visits: page.visits,
             last_fetch: last_fetch(page)?.map(|time| time.to_string()),
+            distance: self.1.distance.then_some(page.distance),
         };
         serde_json::to_writer(&mut self.0.buffer, &row)
             .map_err(|e| Error::io(&self.0.out.path, "write")(io::Error::from(e)))?;

@@ -10,6 +10,9 @@
 //! | `visits` | visits so far |
 //! | `last_fetch` | RFC 3339 in UTC, `2014-03-25T12:12:25Z`; Parquet: a UTC timestamp in milliseconds. Empty or null if unknown |
 //!
+//! and, where it is asked for, `distance`: FICA's or the logarithmic one, empty or null for a page that no row
+//! leads to.
+//!
 //! The same rows give the same bytes. Rows are written as they come, in bounded memory.
 
 mod jsonl;
@@ -63,6 +66,13 @@ impl FromStr for Format {
     }
 }
 
+/// Columns beside those that all files have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Columns {
+    /// [`RankedPage::distance`].
+    pub distance: bool,
+}
+
 /// Writes rows to one file. Any error is final: what was written is no whole file.
 pub trait Exporter {
     /// Writes one row.
@@ -84,6 +94,7 @@ pub trait Exporter {
 /// [`Error::Io`] if writing fails.
 pub fn exporter<'w>(
     format: Format,
+    columns: Columns,
     out: impl Write + Send + 'w,
     path: &Path,
 ) -> Result<Box<dyn Exporter + 'w>> {
@@ -93,10 +104,10 @@ pub fn exporter<'w>(
         failed: false,
     };
     Ok(match format {
-        Format::Tsv => Box::new(tsv::Tsv::new(out)?),
-        Format::Jsonl => Box::new(jsonl::Jsonl::new(out)),
+        Format::Tsv => Box::new(tsv::Tsv::new(out, columns)?),
+        Format::Jsonl => Box::new(jsonl::Jsonl::new(out, columns)),
         #[cfg(feature = "parquet")]
-        Format::Parquet => Box::new(parquet::Parquet::new(out)?),
+        Format::Parquet => Box::new(parquet::Parquet::new(out, columns)?),
         #[cfg(not(feature = "parquet"))]
         Format::Parquet => {
             return Err(Error::Unsupported(
@@ -112,11 +123,12 @@ pub fn exporter<'w>(
 /// The first error of `rows`, and those of [`Exporter`].
 pub fn export<'a>(
     format: Format,
+    columns: Columns,
     out: impl Write + Send,
     path: &Path,
     rows: impl IntoIterator<Item = Result<RankedPage<'a>>>,
 ) -> Result<u64> {
-    let mut exporter = exporter(format, out, path)?;
+    let mut exporter = exporter(format, columns, out, path)?;
     let mut count = 0;
     for row in rows {
         exporter.row(&row?)?;

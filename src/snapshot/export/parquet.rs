@@ -6,6 +6,7 @@
 //! rank        INT64                               required
 //! visits      INT64                               required
 //! last_fetch  INT64 (TIMESTAMP(MILLIS, UTC))      optional
+//! distance    DOUBLE                              optional; only where it is asked for
 //! ```
 //!
 //! Snappy, statistics by column chunk and page. A row group holds at most 131,072 rows and about 64 MiB of URLs, which
@@ -23,7 +24,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
-use super::{Exporter, Output, RankedPage, importance, last_fetch};
+use super::{Columns, Exporter, Output, RankedPage, importance, last_fetch};
 use crate::{Error, Result};
 
 const SCHEMA: &str = "message ranking {
@@ -32,7 +33,15 @@ const SCHEMA: &str = "message ranking {
     REQUIRED INT64 rank;
     REQUIRED INT64 visits;
     OPTIONAL INT64 last_fetch (TIMESTAMP(MILLIS, true));
-}";
+";
+
+fn schema(columns: Columns) -> String {
+    let distance = match columns.distance {
+        true => "OPTIONAL DOUBLE distance;",
+        false => "",
+    };
+    format!("{SCHEMA}{distance}}}")
+}
 
 /// Most rows of a row group.
 pub(super) const GROUP_ROWS: usize = 1 << 17;
@@ -41,7 +50,7 @@ pub(super) const GROUP_URL_BYTES: usize = 64 << 20;
 
 /// One row group's columns.
 #[derive(Default)]
-struct Columns {
+struct Group {
     url: Vec<ByteArray>,
     importance: Vec<f64>,
     rank: Vec<i64>,
@@ -49,19 +58,23 @@ struct Columns {
     /// Milliseconds since 1970, where known; and for every row whether it is (1) or not (0).
     last_fetch: Vec<i64>,
     last_fetch_known: Vec<i16>,
+    /// Distances, in the same way.
+    distance: Vec<f64>,
+    distance_known: Vec<i16>,
     url_bytes: usize,
 }
 
 pub(super) struct Parquet<W: Write + Send> {
     writer: SerializedFileWriter<Output<W>>,
-    columns: Columns,
+    columns: Group,
+    distance: bool,
 }
 
 impl<W: Write + Send> Parquet<W> {
-    pub(super) fn new(out: Output<W>) -> Result<Parquet<W>> {
+    pub(super) fn new(out: Output<W>, columns: Columns) -> Result<Parquet<W>> {
         let path = out.path.clone();
         let start = || {
-            let schema = Arc::new(parse_message_type(SCHEMA)?);
+            let schema = Arc::new(parse_message_type(&schema(columns))?);
             let properties = WriterProperties::builder()
                 .set_compression(Compression::SNAPPY)
                 .set_statistics_enabled(EnabledStatistics::Page)
@@ -73,7 +86,8 @@ impl<W: Write + Send> Parquet<W> {
         let writer = start().map_err(|e| Error::io(path, "write")(into_io(e)))?;
         Ok(Parquet {
             writer,
-            columns: Columns::default(),
+            columns: Group::default(),
+            distance: columns.distance,
         })
     }
 
@@ -82,7 +96,7 @@ impl<W: Write + Send> Parquet<W> {
             return Ok(());
         }
         let columns = std::mem::take(&mut self.columns);
-        let written = write_group(&mut self.writer, &columns);
+        let written = write_group(&mut self.writer, &columns, self.distance);
         written.map_err(|e| self.failed(e))
     }
 
@@ -109,6 +123,8 @@ impl<W: Write + Send> Exporter for Parquet<W> {
         columns
             .last_fetch
             .extend(fetched.map(|time| time.as_millisecond()));
+        columns.distance_known.push(page.distance.is_some().into());
+        columns.distance.extend(page.distance);
         if columns.url.len() >= GROUP_ROWS || columns.url_bytes >= GROUP_URL_BYTES {
             self.write_group()?;
         }
@@ -134,7 +150,8 @@ fn signed(page: &RankedPage<'_>, number: u64) -> Result<i64> {
 
 fn write_group<W: Write + Send>(
     writer: &mut SerializedFileWriter<W>,
-    columns: &Columns,
+    columns: &Group,
+    distance: bool,
 ) -> Result<(), ParquetError> {
     let mut group = writer.next_row_group()?;
     write_column::<ByteArrayType, _>(&mut group, &columns.url, None)?;
@@ -143,6 +160,10 @@ fn write_group<W: Write + Send>(
     write_column::<Int64Type, _>(&mut group, &columns.visits, None)?;
     let known = Some(columns.last_fetch_known.as_slice());
     write_column::<Int64Type, _>(&mut group, &columns.last_fetch, known)?;
+    if distance {
+        let known = Some(columns.distance_known.as_slice());
+        write_column::<DoubleType, _>(&mut group, &columns.distance, known)?;
+    }
     group.close()?;
     Ok(())
 }

@@ -19,13 +19,14 @@ fn page(url: &str, importance: f64, last_fetch: Option<Time>) -> RankedPage<'_> 
         rank: 3,
         visits: 2,
         last_fetch,
+        distance: None,
     }
 }
 
 fn written(format: Format, pages: &[RankedPage<'_>]) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let rows = pages.iter().cloned().map(Ok);
-    let count = export(format, &mut out, Path::new("out"), rows)?;
+    let count = export(format, Columns::default(), &mut out, Path::new("out"), rows)?;
     assert_eq!(count, pages.len() as u64);
     Ok(out)
 }
@@ -52,6 +53,35 @@ fn samples() -> Vec<RankedPage<'static>> {
         ),
         page("", 1e-5, Some(-1)),
     ]
+}
+
+/// A distance stands behind the usual columns where it is asked for; a page may have none.
+#[test]
+fn distances_are_a_column_of_their_own() {
+    let columns = Columns { distance: true };
+    let mut pages = [page("a", 0.5, None), page("b", 0.5, Some(-1))];
+    pages[1].distance = Some(0.25);
+    let written = |format: Format| {
+        let mut out = Vec::new();
+        let rows = pages.iter().cloned().map(Ok);
+        export(format, columns, &mut out, Path::new("out"), rows).unwrap();
+        out
+    };
+    assert_eq!(
+        String::from_utf8(written(Format::Tsv)).unwrap(),
+        "url\timportance\trank\tvisits\tlast_fetch\tdistance\na\t0.5\t3\t2\t\t\n\
+         b\t0.5\t3\t2\t1969-12-31T23:59:59Z\t0.25\n"
+    );
+    let lines = String::from_utf8(written(Format::Jsonl)).unwrap();
+    assert!(lines.contains("\"distance\":null}\n") && lines.ends_with("\"distance\":0.25}\n"));
+    let reader = open(&written(Format::Parquet));
+    let rows: Vec<_> = reader
+        .get_row_iter(None)
+        .unwrap()
+        .map(|row| row.unwrap())
+        .collect();
+    assert_eq!(rows[1].get_double(5).unwrap(), 0.25);
+    assert!(rows[0].get_double(5).is_err());
 }
 
 #[test]
@@ -141,10 +171,18 @@ fn parquet_groups_are_bounded_packed_and_counted() {
             rank: i + 1,
             visits: 1,
             last_fetch: (i % 2 == 0).then_some(i as i64),
+            distance: None,
         })
     });
     let mut out = Vec::new();
-    export(Format::Parquet, &mut out, Path::new("out"), pages).unwrap();
+    export(
+        Format::Parquet,
+        Columns::default(),
+        &mut out,
+        Path::new("out"),
+        pages,
+    )
+    .unwrap();
     let reader = open(&out);
     let groups = reader.metadata().row_groups();
     let sizes: Vec<_> = groups.iter().map(|group| group.num_rows()).collect();
@@ -197,7 +235,14 @@ fn what_no_format_holds_is_refused() {
         }
         // An error among the rows comes through.
         let rows = [Err(Error::Unsupported("no more".into()))];
-        let error = export(format, Vec::new(), Path::new("out"), rows).unwrap_err();
+        let error = export(
+            format,
+            Columns::default(),
+            Vec::new(),
+            Path::new("out"),
+            rows,
+        )
+        .unwrap_err();
         assert_eq!(error.to_string(), "no more");
     }
     let mut many = page("a", 0.5, None);
@@ -249,7 +294,7 @@ fn write_errors_come_through_once() {
                 refused: refused.clone(),
             };
             let rows = pages.iter().cloned().map(Ok);
-            match export(format, pipe, Path::new("pipe"), rows) {
+            match export(format, Columns::default(), pipe, Path::new("pipe"), rows) {
                 Err(Error::Io { source, path, .. }) => {
                     assert_eq!(
                         source.kind(),

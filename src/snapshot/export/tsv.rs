@@ -8,18 +8,22 @@ use std::io::Write;
 
 use memchr::memchr3;
 
-use super::{Exporter, Lines, Output, RankedPage, importance, last_fetch};
+use super::{Columns, Exporter, Lines, Output, RankedPage, importance, last_fetch};
 use crate::{Error, Result};
 
-pub(super) struct Tsv<W>(Lines<W>);
+pub(super) struct Tsv<W>(Lines<W>, Columns);
 
 impl<W: Write> Tsv<W> {
-    pub(super) fn new(out: Output<W>) -> Result<Tsv<W>> {
+    pub(super) fn new(out: Output<W>, columns: Columns) -> Result<Tsv<W>> {
         let mut lines = Lines::new(out);
         lines
             .buffer
-            .extend_from_slice(b"url\timportance\trank\tvisits\tlast_fetch\n");
-        Ok(Tsv(lines))
+            .extend_from_slice(b"url\timportance\trank\tvisits\tlast_fetch");
+        if columns.distance {
+            lines.buffer.extend_from_slice(b"\tdistance");
+        }
+        lines.buffer.push(b'\n');
+        Ok(Tsv(lines, columns))
     }
 }
 
@@ -36,9 +40,14 @@ impl<W: Write> Exporter for Tsv<W> {
             .map(|time| time.to_string())
             .unwrap_or_default();
         let (url, rank, visits) = (&page.url, page.rank, page.visits);
+        let distance = match (self.1.distance, page.distance) {
+            (false, _) => String::new(),
+            (true, None) => "\t".into(),
+            (true, Some(distance)) => format!("\t{distance}"),
+        };
         writeln!(
             self.0.buffer,
-            "{url}\t{importance:?}\t{rank}\t{visits}\t{fetched}"
+            "{url}\t{importance:?}\t{rank}\t{visits}\t{fetched}{distance}"
         )
         .map_err(|e| Error::io(&self.0.out.path, "write")(e))?;
         self.0.line_done()
