@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use cashrank::rules::Scope;
-use cashrank::schedule::{Choice, MAX_FAILURES, NextOptions, STRATEGIES, Taker, Which, next};
+use cashrank::schedule::{
+    Choice, Focus, FocusRule, MAX_FAILURES, NextOptions, STRATEGIES, Taker, Which, next,
+};
 use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
 
@@ -25,6 +27,7 @@ Examples:
   cashrank next --store ranks -n 500 --per-host 10 --scope domain:example.org
   cashrank next --store ranks -n 1000 --strategy fica:k=10000 --to jsonl
   cashrank next --store ranks -n 1000 --budget discovery=0.7 --older-than 30d --to scrapy
+  cashrank next --store ranks -n 500 --focus 'url:*/news/*=0.3' --focus host:blog.example.org=0.1
   cashrank next --store ranks -n 1000 --exclude urls.txt --retry-after 6h --as-of now
   cashrank next --store ranks -n 5000 --to nutch-inject -o seeds/next.txt
 The same store gives the same list. The guide, formats/guide/next.md, has recipes for Nutch, Heritrix,
@@ -61,6 +64,11 @@ pub struct Args {
     /// Read again only pages whose last fetch is so long ago: 90s, 15m, 12h, 30d, 4w.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     older_than: Option<u64>,
+    /// Bring these pages forward: the virtual page pays them SHARE of what it has. host:NAME, domain:NAME, url:PATTERN or
+    /// unread, as in url:*news*=0.3. The first rule that names a page counts. May be repeated. For the orders forecast,
+    /// settled and xyleme.
+    #[arg(long, value_name = "PAGES=SHARE", value_parser = parsed::<FocusRule>)]
+    focus: Vec<FocusRule>,
     /// Leave a page whose fetch failed alone for so long.
     #[arg(long, value_name = "TIME", default_value = "1d", value_parser = duration)]
     retry_after: u64,
@@ -147,6 +155,7 @@ impl Args {
         options.retry_after = self.retry_after;
         options.max_failures = self.max_failures;
         options.now = self.as_of;
+        options.focus = Focus::of(self.focus.clone()).map_err(anyhow::Error::msg)?;
         for pages in &self.scope {
             options.scope.add(pages.clone());
         }

@@ -13,7 +13,7 @@ use crate::model::{Digest, Time};
 /// No time is known.
 pub(crate) const NO_TIME: Time = Time::MIN;
 
-/// See the module's head. Times are [`NO_TIME`] where they are not known.
+/// What fetches of a page told. Times that are not known are `Time::MIN`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fetches {
     /// Fetches that failed since the page was last reached.

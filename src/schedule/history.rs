@@ -1,6 +1,6 @@
 //! What happened in a crawl, told to strategies row by row.
 
-use super::{Ask, NameOrder, Scored, Strategy};
+use super::{Ask, Focused, NameOrder, Scored, Strategy};
 use crate::Result;
 use crate::rows::{Row, Rows};
 
@@ -27,6 +27,7 @@ pub struct Crawl {
     seeds: Vec<u32>,
     read: u32,
     held: u32,
+    focus: Focused,
 }
 
 impl Crawl {
@@ -64,6 +65,11 @@ impl Crawl {
         self.read_at[page as usize] < HELD
     }
 
+    /// Which pages receive extra cash.
+    pub fn focus(&self) -> &Focused {
+        &self.focus
+    }
+
     /// Pages that can be named.
     pub fn open(&self) -> u32 {
         self.pages() - self.read - self.held
@@ -88,6 +94,11 @@ impl History {
             crawl: Crawl::default(),
             strategy,
         }
+    }
+
+    /// Has the virtual page pay some pages more, before anything is told.
+    pub fn set_focus(&mut self, focus: Focused) {
+        self.crawl.focus = focus;
     }
 
     /// The crawl so far.

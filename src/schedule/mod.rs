@@ -15,6 +15,7 @@ mod circulating;
 mod cycle;
 mod distance;
 mod fica;
+mod focus;
 mod forecast;
 mod greedy;
 mod history;
@@ -34,6 +35,7 @@ mod tests;
 mod xyleme;
 
 pub use choice::{Choice, Learning, Parameters, REGISTRY_HELP};
+pub use focus::{Focus, FocusRule, Focused};
 pub use history::{Crawl, History, State};
 pub use measure::Measure;
 pub use names::{NameOrder, NameOrderBuilder};

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use super::refresh::{self, Looks, Read};
-use super::{Choice, History, NameOrder, NameOrderBuilder, Scored, best_of};
+use super::{Choice, Focus, History, NameOrder, NameOrderBuilder, Scored, best_of};
 use crate::decode::Time;
 use crate::engine::PageId;
 use crate::rows::{PAGES_MAX, Row, Rows};
@@ -59,9 +59,14 @@ pub struct NextOptions {
     pub max_failures: u64,
     /// What is now, in seconds since 1970; `None`: the time of the latest record of the crawl.
     pub now: Option<Time>,
+    /// Pages that the virtual page pays more, so that they come earlier.
+    pub focus: Focus,
     /// Numbers of pages that are not to be named: they were handed out, and were not read yet.
     pub exclude: HashSet<u64>,
 }
+
+/// Strategies with a virtual page, which can be focused.
+pub const FOCUSED: [&str; 3] = ["forecast", "settled", "xyleme"];
 
 /// How long a page whose fetch failed is left alone unless told otherwise, in seconds: a day.
 pub const RETRY_AFTER: u64 = 86_400;
@@ -81,6 +86,7 @@ impl Default for NextOptions {
             retry_after: RETRY_AFTER,
             max_failures: MAX_FAILURES,
             now: None,
+            focus: Focus::default(),
             exclude: HashSet::new(),
         }
     }
@@ -185,6 +191,17 @@ impl Source<'_> {
             return Err(self.needs_rows(known.name));
         }
         let mut history = History::new(self.options.strategy.strategy());
+        let focus = &self.options.focus;
+        if !focus.is_empty() {
+            if !FOCUSED.contains(&known.name) {
+                return Err(Error::Usage(format!(
+                    "strategy {} has no virtual page that could pay some pages more; a focus goes with {}",
+                    known.name,
+                    FOCUSED.join(", ")
+                )));
+            }
+            history.set_focus(focus.places(self.snapshot.names())?);
+        }
         let cash = self.tell(&mut history)?;
         let names = match known.needs_names {
             true => Some(self.names()?),
@@ -370,28 +387,19 @@ impl Source<'_> {
     }
 
     fn describe(&self, chosen: Vec<Chosen>) -> Result<Vec<Candidate>> {
-        let wanted: HashSet<u64> = chosen.iter().map(|of| u64::from(of.scored.page)).collect();
-        let mut known: HashMap<u64, Ranked> = HashMap::new();
-        for page in self.snapshot.pages() {
-            let page = page?;
-            if wanted.contains(&page.page.0) {
-                known.insert(page.page.0, page);
-            }
-        }
-        let described = chosen.into_iter().filter_map(|of| {
-            let page = known.get(&u64::from(of.scored.page))?;
-            Some(Candidate {
-                page: page.page,
-                url: of.url,
-                score: of.scored.score,
-                fetched: of.fetched,
-                visits: page.visits,
-                last_fetch: page.last_fetch,
-                importance: page.importance,
-                failed: page.failed,
-                compared: page.compared,
-                changed: page.changed,
-            })
+        let numbers = chosen.iter().map(|of| PageId(u64::from(of.scored.page)));
+        let known = self.snapshot.pages_of(&numbers.collect::<Vec<_>>())?;
+        let described = chosen.into_iter().zip(known).map(|(of, page)| Candidate {
+            page: page.page,
+            url: of.url,
+            score: of.scored.score,
+            fetched: of.fetched,
+            visits: page.visits,
+            last_fetch: page.last_fetch,
+            importance: page.importance,
+            failed: page.failed,
+            compared: page.compared,
+            changed: page.changed,
         });
         Ok(described.collect())
     }

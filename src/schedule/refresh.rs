@@ -130,7 +130,7 @@ impl Looks {
     }
 
     /// The rate of changes of pages like these together, a day: what is assumed of a page of which nothing is
-    /// known. Without any answer: a change in [`UNKNOWN_DAYS`].
+    /// known. Without any answer: a change in sixty days.
     pub fn usual_rate(&self) -> f64 {
         let none = 1.0 / UNKNOWN_DAYS;
         match self.interval() {

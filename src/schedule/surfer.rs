@@ -4,7 +4,7 @@
 //! y_j = sum over rows i of d x_i w_ij + what is returned to j + what the virtual page pays j
 //! ```
 //!
-//! The virtual page receives what is not handed on, so that the sum of all is 1. Each settling starts from
+//! The virtual page receives what is not handed on, so that the sum of all is 1. Of a focus each rule is paid its share first. Each settling starts from
 //! the same state and takes the same number of sweeps: its result depends on the rows alone.
 
 use super::Crawl;
@@ -100,7 +100,7 @@ impl Surfer {
             .filter(counts)
             .map(|page| y[page as usize])
             .sum();
-        let rest = 1.0 - held;
+        let rest = (1.0 - held) * (1.0 - self.pay_focus(crawl, 1.0 - held, y));
         let to_seeds = match self {
             Surfer::Forecast { seeds, .. } if !crawl.seeds().is_empty() => rest * seeds,
             _ => 0.0,
@@ -112,5 +112,34 @@ impl Surfer {
         for &seed in crawl.seeds() {
             y[seed as usize] += to_seeds / crawl.seeds().len() as f64;
         }
+    }
+
+    /// Pays the pages of each rule of the focus its share of what the virtual page has; the sum of the shares paid.
+    fn pay_focus(self, crawl: &Crawl, units: f64, y: &mut [f64]) -> f64 {
+        let focus = crawl.focus();
+        if focus.shares().is_empty() {
+            return 0.0;
+        }
+        let rule = |page: u32| focus.pays(page, crawl.is_read(page));
+        let mut members = vec![0u32; focus.shares().len()];
+        (0..crawl.pages())
+            .filter_map(rule)
+            .for_each(|rule| members[rule] += 1);
+        let mut shares = 0.0;
+        let each: Vec<f64> = focus
+            .shares()
+            .iter()
+            .zip(&members)
+            .map(|(share, &members)| {
+                shares += if members > 0 { share } else { &0.0 };
+                units * share / f64::from(members.max(1))
+            })
+            .collect();
+        for page in 0..crawl.pages() {
+            if let Some(rule) = rule(page) {
+                y[page as usize] += each[rule];
+            }
+        }
+        shares
     }
 }

@@ -182,3 +182,50 @@ fn what_is_not_open_is_not_named() {
         assert!(empty.best(&none, Some(&names), 10).unwrap().is_empty());
     }
 }
+
+/// A focus is a personalised teleport. Page 0 was read and links to 1 and 2; rule 1 is for page 2, with a share w. By
+/// hand, for PageRank of what is known: of R, what the virtual page has, each page is paid R (1 - w)/3, and page
+/// 2 also R w; R = 1 - d x_0, so x_0 = (1 - w)/(3 + d (1 - w)).
+#[test]
+fn a_focus_is_a_personalised_teleport() {
+    let w = 0.4;
+    let rows = Read(vec![(0, vec![1, 2])], 3);
+    let score = |strategy: &str, focus: &str| -> Vec<(u32, f64)> {
+        let choice: Choice = strategy.parse().unwrap();
+        let mut history = History::new(choice.strategy());
+        let names = ["a", "b", "http://c.example/"].map(|name| Ok::<_, ()>(name.to_owned()));
+        let rules = Focus::of(vec![focus.parse().unwrap()]).unwrap();
+        history.set_focus(rules.places(names.into_iter()).unwrap());
+        rows.sweep(&mut |row| {
+            history.row(row);
+            Ok(())
+        })
+        .unwrap();
+        let best = history.best(&rows, None, 9).unwrap();
+        best.iter().map(|of| (of.page, of.score)).collect()
+    };
+    let d = 0.85;
+    let first = (1.0 - w) / (3.0 + d * (1.0 - w));
+    let rest = 1.0 - d * first;
+    let one = d * first / 2.0 + rest * (1.0 - w) / 3.0;
+    close(
+        &score("settled", "host:c.example=0.4"),
+        &[(2, one + rest * w), (1, one)],
+    );
+    // Pages not read share it.
+    let both = one + rest * w / 2.0;
+    close(&score("settled", "unread=0.4"), &[(1, both), (2, both)]);
+    // Nobody is there to be paid: as without.
+    let x = 1.0 / (3.0 + d);
+    let plain = d * x / 2.0 + (1.0 - d * x) / 3.0;
+    close(
+        &score("settled", "host:d.example=0.4"),
+        &[(1, plain), (2, plain)],
+    );
+    // Xyleme: the seed hands d/2 to each; of the rest, 1 - d, page 2 gets w, and half of what is left is for both.
+    let left = (1.0 - d) * (1.0 - w) * 0.5 / 2.0;
+    close(
+        &score("xyleme", "host:c.example=0.4"),
+        &[(2, d / 2.0 + (1.0 - d) * w + left), (1, d / 2.0 + left)],
+    );
+}

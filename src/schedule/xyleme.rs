@@ -1,8 +1,13 @@
 //! Xyleme's balance of discovery and refresh (OPIC, section 3.3): as Greedy, but the virtual page receives
 //! what is not handed on over links and pays the share `discovery` of it equally to all pages not read yet,
 //! the rest to pages already read. A page that waits long gathers cash until it is read.
+//!
+//! With a [`super::Focus`] each rule's share of what the virtual page receives is paid to its pages first. A payment to all
+//! pages of a rule is one addition: a page's cash is its own cell and what all pages, and all of its rule, were paid.
+//!
+//! **Law.** Cash is whole units: the cash of pages not read, of the virtual page, and what went to pages already read are
+//! together what the seeds brought, exactly, after every page.
 
-use super::greedy::parts;
 use super::queue::Queue;
 use super::{Ask, Crawl, Registered, Scored, Strategy};
 use crate::Result;
@@ -17,49 +22,230 @@ pub(super) const REGISTERED: Registered = Registered {
     needs_names: false,
     make: |parameters| {
         Box::new(Xyleme {
-            damping: parameters.damping,
-            discovery: parameters.discovery,
-            paid: 0.0,
-            queue: Queue::default(),
+            damping: fixed(parameters.damping),
+            discovery: fixed(parameters.discovery),
+            ..Xyleme::default()
         })
     },
 };
 
+/// What a seed brings, in units.
+const SEED: u128 = 1 << 60;
+
+/// Bits of a share behind the point.
+const BITS: u32 = 52;
+
+/// A share in 1/2^52.
+fn fixed(share: f64) -> u128 {
+    (share * (1u64 << BITS) as f64).round() as u128
+}
+
+/// The part `share` of some units, rounded down, in two steps so that nothing overflows.
+fn part(units: u128, share: u128) -> u128 {
+    let low = units & ((1 << BITS) - 1);
+    (units >> BITS) * share + ((low * share) >> BITS)
+}
+
+/// Pages that are paid together: all that are not read, or of them those of a rule.
+#[derive(Default)]
+struct Paid {
+    /// How many there are.
+    members: u128,
+    /// What each was paid since the start.
+    each: u128,
+    /// What is to be paid yet.
+    pot: u128,
+}
+
+impl Paid {
+    fn receive(&mut self, units: u128) {
+        self.pot += units;
+        if let Some(each) = self.pot.checked_div(self.members) {
+            self.each += each;
+            self.pot -= each * self.members;
+        }
+    }
+}
+
+#[derive(Default)]
 struct Xyleme {
-    damping: f64,
-    discovery: f64,
-    /// What every page not read has received from the virtual page since the start.
-    paid: f64,
-    /// Scores are cash less `paid`: payments to all alike don't change their order.
-    queue: Queue,
+    damping: u128,
+    discovery: u128,
+    all: Paid,
+    rules: Vec<Paid>,
+    /// Of each page not read: its cash less what it was paid, wrapping. Of others nothing.
+    cells: Vec<Option<u128>>,
+    /// What went to pages already read.
+    spent: u128,
+    /// Pages of no rule, then those of each. Scores are cells, as payments to all alike don't change their order.
+    queues: Vec<Queue>,
+}
+
+impl Xyleme {
+    fn rule(crawl: &Crawl, page: u32) -> usize {
+        crawl.focus().rule(page).map_or(0, |rule| rule + 1)
+    }
+
+    /// What a page was paid, if it has been there since the start.
+    fn paid(&self, rule: usize) -> u128 {
+        let of_rule = rule.checked_sub(1).map_or(0, |rule| self.rules[rule].each);
+        self.all.each + of_rule
+    }
+
+    fn make_room(&mut self, crawl: &Crawl, page: u32) {
+        let rules = crawl.focus().shares().len();
+        self.rules.resize_with(rules, Paid::default);
+        self.queues.resize_with(rules + 1, Queue::default);
+        if self.cells.len() <= page as usize {
+            self.cells.resize(page as usize + 1, None);
+        }
+    }
+
+    /// Adds to the cash of a page, which is not read; it is paid from now on, if it was not yet.
+    fn add(&mut self, crawl: &Crawl, page: u32, units: u128) {
+        self.make_room(crawl, page);
+        let rule = Xyleme::rule(crawl, page);
+        let cell = match self.cells[page as usize] {
+            Some(cell) => cell,
+            None => {
+                self.all.members += 1;
+                if let Some(rule) = rule.checked_sub(1) {
+                    self.rules[rule].members += 1;
+                }
+                0u128.wrapping_sub(self.paid(rule))
+            }
+        };
+        let cell = cell.wrapping_add(units);
+        self.cells[page as usize] = Some(cell);
+        self.queues[rule].put(page, cell as i128 as f64);
+    }
+
+    /// Takes the cash of a page that was read; it is paid no more.
+    fn take(&mut self, crawl: &Crawl, page: u32) -> u128 {
+        self.make_room(crawl, page);
+        let rule = Xyleme::rule(crawl, page);
+        let Some(cell) = self.cells[page as usize].take() else {
+            return 0;
+        };
+        self.all.members -= 1;
+        if let Some(rule) = rule.checked_sub(1) {
+            self.rules[rule].members -= 1;
+        }
+        cell.wrapping_add(self.paid(rule))
+    }
 }
 
 impl Strategy for Xyleme {
-    fn found(&mut self, _crawl: &Crawl, page: u32, by: Option<u32>) {
-        let cash = if by.is_none() { 1.0 } else { 0.0 };
-        self.queue.put(page, cash - self.paid);
+    fn found(&mut self, crawl: &Crawl, page: u32, by: Option<u32>) {
+        self.add(crawl, page, if by.is_none() { SEED } else { 0 });
     }
 
     fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
-        let cash = self.paid + self.queue.score(row.page).unwrap_or(-self.paid);
-        let mut handed = 0.0;
-        for (target, part) in parts(row) {
-            let cash = self.damping * cash * part;
-            handed += cash;
-            if !crawl.is_read(target) {
-                let had = self.queue.score(target).unwrap_or(-self.paid);
-                self.queue.put(target, had + cash);
+        let cash = self.take(crawl, row.page);
+        let damped = part(cash, self.damping);
+        let weights = row.weights.iter().map(|&weight| u128::from(weight));
+        let all = match row.weights {
+            [] => row.targets.len() as u128,
+            _ => weights.clone().sum(),
+        };
+        let mut kept = cash;
+        let weights = weights.chain(std::iter::repeat(1));
+        for (&target, weight) in row.targets.iter().zip(weights) {
+            if weight == 0 {
+                continue;
+            }
+            let share = damped / all * weight + damped % all * weight / all;
+            kept -= share;
+            match crawl.is_read(target) {
+                true => self.spent += share,
+                false => self.add(crawl, target, share),
             }
         }
-        let not_read = crawl.pages() - crawl.read();
-        if not_read > 0 {
-            self.paid += self.discovery * (cash - handed) / f64::from(not_read);
+        let mut rest = kept;
+        for (rule, &share) in crawl.focus().shares().iter().enumerate() {
+            let units = part(kept, fixed(share)).min(rest);
+            rest -= units;
+            self.rules[rule].receive(units);
         }
+        let discovery = part(rest, self.discovery);
+        self.all.receive(discovery);
+        self.spent += rest - discovery;
     }
 
     fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
-        let mut best = self.queue.best(ask.crawl, ask.count);
-        best.iter_mut().for_each(|scored| scored.score += self.paid);
+        let mut best = Vec::new();
+        for rule in 0..self.queues.len() {
+            let paid = self.paid(rule);
+            for of in self.queues[rule].best(ask.crawl, ask.count) {
+                let cell = self.cells[of.page as usize].unwrap_or_default();
+                let score = cell.wrapping_add(paid) as f64 / SEED as f64;
+                best.push(Scored { score, ..of });
+            }
+        }
+        best.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.page.cmp(&b.page)));
+        best.truncate(ask.count);
         Ok(best)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::schedule::{Focus, History, Parameters, Strategy as _};
+
+    impl Xyleme {
+        /// All units there are.
+        fn units(&self) -> u128 {
+            let rules = self.rules.iter().map(|rule| rule.pot).sum::<u128>();
+            self.spent + self.all.pot + rules
+        }
+    }
+
+    proptest! {
+        /// The law, whatever is read, with and without a focus.
+        #[test]
+        fn no_unit_is_lost(
+            rows in proptest::collection::vec((0u32..40, proptest::collection::vec(0u32..40, 0..6)), 1..60),
+            focused in any::<bool>(),
+        ) {
+            let mut xyleme = Xyleme {
+                damping: fixed(0.85),
+                discovery: fixed(0.3),
+                ..Xyleme::default()
+            };
+            let mut crawl = History::new((REGISTERED.make)(&Parameters::default()));
+            let names = (0..40).map(|page| Ok::<_, ()>(format!("http://h{}.example/{page}", page % 4)));
+            let rules = ["host:h1.example=0.25", "url:*/7=0.1", "unread=0.2"];
+            let rules = rules.iter().map(|rule| rule.parse().unwrap()).collect();
+            if focused {
+                crawl.set_focus(Focus::of(rules).unwrap().places(names).unwrap());
+            }
+            let mut seeds = 0;
+            for (page, mut targets) in rows {
+                targets.sort_unstable();
+                targets.dedup();
+                targets.retain(|&target| target != page);
+                let crawl_before = crawl.crawl();
+                if crawl_before.pages() > page && crawl_before.is_read(page) {
+                    continue;
+                }
+                if xyleme.cells.get(page as usize).copied().flatten().is_none() {
+                    seeds += 1;
+                    xyleme.found(crawl_before, page, None);
+                }
+                let row = Row { page, gone: false, targets: &targets, weights: &[] };
+                crawl.row(row);
+                xyleme.read(crawl.crawl(), row);
+                let open: u128 = (0..xyleme.cells.len() as u32)
+                    .filter_map(|page| {
+                        let paid = xyleme.paid(Xyleme::rule(crawl.crawl(), page));
+                        Some(xyleme.cells[page as usize]?.wrapping_add(paid))
+                    })
+                    .sum();
+                prop_assert_eq!(open + xyleme.units(), seeds * SEED);
+            }
+        }
     }
 }

@@ -360,3 +360,73 @@ fn what_changes_is_read_again() {
         .collect();
     assert!(scores.is_sorted_by(|a, b| a >= b));
 }
+
+/// A focus changes what comes first, and no ranking; orders without a virtual page refuse it.
+#[test]
+fn a_focus_steers_the_order_only() {
+    let lab = Lab::new();
+    let links = [
+        "http://a.example/1",
+        "http://b.example/2",
+        "http://a.example/3",
+    ];
+    let record = serde_json::json!({"url": "http://root.example/", "links": links});
+    lab.file("a.jsonl", format!("{record}\n"));
+    lab.run("ingest a.jsonl --store s").exits(0);
+    let before = lab.export("s");
+    for order in ["forecast", "settled", "xyleme"] {
+        let line = format!("next --store s -n 1 --strategy {order}");
+        assert_eq!(lab.run(&line).exits(0).out.trim(), links[0]);
+        let focused = lab.run(&format!("{line} --focus host:b.example=0.2"));
+        assert_eq!(focused.exits(0).out.trim(), links[1], "{order}");
+    }
+    assert_eq!(lab.export("s"), before);
+    lab.run("next --store s --strategy backlink --focus unread=0.1")
+        .exits(2)
+        .says(&["no virtual page", "forecast"]);
+    lab.run("next --store s --focus unread=0.7 --focus host:b.example=0.7")
+        .exits(2)
+        .says(&["at most 1"]);
+    lab.run("next --store s --focus b.example")
+        .exits(2)
+        .says(&["PAGES=SHARE"]);
+}
+
+/// The distance of FICA and the logarithmic one are shown where they are asked for.
+#[test]
+fn distances_are_told() {
+    let lab = Lab::new();
+    let record = serde_json::json!({"url": "http://a.example/", "links": ["http://b.example/", "http://c.example/"]});
+    lab.file("a.jsonl", format!("{record}\n"));
+    lab.run("ingest a.jsonl --store s").exits(0);
+    let told = lab
+        .run("rank http://b.example/ --store s --distance distance --json")
+        .exits(0)
+        .out;
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["distance"].as_f64().unwrap(), 2f64.log10());
+    let plain = lab
+        .run("rank http://b.example/ --store s --json")
+        .exits(0)
+        .out;
+    assert!(!plain.contains("distance"));
+    let table = lab
+        .run("export --to tsv --distance fica:k=1 --store s")
+        .exits(0)
+        .out;
+    let last: Vec<f64> = table
+        .lines()
+        .skip(1)
+        .map(|line| line.rsplit_once('\t').unwrap().1.parse().unwrap())
+        .collect();
+    let found = (-0.1f64).exp() * 2f64.log10();
+    assert!(
+        last[0] == 0.0
+            && last[1..]
+                .iter()
+                .all(|distance| (distance - found).abs() < 1e-15)
+    );
+    lab.run("export --to tsv --distance greedy --store s")
+        .exits(2)
+        .says(&["fica"]);
+}

@@ -10,7 +10,7 @@ use clap::Parser;
 use crate::cli::next;
 
 /// Options that may be asked for. The others are about files, or are given otherwise.
-const VALUES: [&str; 9] = [
+const VALUES: [&str; 10] = [
     "strategy",
     "budget",
     "per-host",
@@ -20,6 +20,7 @@ const VALUES: [&str; 9] = [
     "retry-after",
     "max-failures",
     "as-of",
+    "focus",
 ];
 /// Options without a value: `1`, or nothing, is theirs.
 const FLAGS: [&str; 2] = ["not-fetched", "refetch"];

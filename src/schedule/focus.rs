@@ -1,0 +1,203 @@
+//! Focus (OPIC, section 3.3): pages that receive extra cash from the virtual page.
+//!
+//! A rule names pages, by host, domain or URL, or all that were not read yet, and the share of what the virtual page pays
+//! that goes to them, each as much as another. A page belongs to the first rule that names it. So that is a
+//! personalised teleport: the order of what to read next follows it, and rankings don't; they stay PageRank, with the
+//! certificates that they have.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::rules::Scope;
+
+/// Most rules: a page's rule is kept in a byte.
+const RULES_MAX: usize = 255;
+
+/// One rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FocusRule {
+    pages: Pages,
+    share: f64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Pages {
+    /// Those that fit.
+    Fit(Scope),
+    /// Those not read yet.
+    Unread,
+}
+
+impl FromStr for FocusRule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<FocusRule, String> {
+        let wrong = || {
+            format!(
+                "{text:?}: PAGES=SHARE, with host:NAME, domain:NAME, url:PATTERN or unread, and the share of the \
+                 virtual page's payments, above 0 and at most 1, as in url:*news*=0.3"
+            )
+        };
+        let (pages, share) = text.rsplit_once('=').ok_or_else(wrong)?;
+        let share = share
+            .parse()
+            .ok()
+            .filter(|share| *share > 0.0 && *share <= 1.0);
+        let pages = match pages {
+            "unread" => Pages::Unread,
+            pages => Pages::Fit(pages.parse().map_err(|_| wrong())?),
+        };
+        Ok(FocusRule {
+            pages,
+            share: share.ok_or_else(wrong)?,
+        })
+    }
+}
+
+impl fmt::Display for FocusRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.pages {
+            Pages::Fit(pages) => write!(f, "{pages}={}", self.share),
+            Pages::Unread => write!(f, "unread={}", self.share),
+        }
+    }
+}
+
+/// The rules of a crawl; none: no focus.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Focus(Vec<FocusRule>);
+
+impl Focus {
+    /// Puts rules together, in this order.
+    ///
+    /// # Errors
+    /// The shares are more than the virtual page has, or there are too many rules; said for people.
+    pub fn of(rules: Vec<FocusRule>) -> Result<Focus, String> {
+        let sum: f64 = rules.iter().map(|rule| rule.share).sum();
+        if sum > 1.0 + 1e-9 {
+            return Err(format!(
+                "the shares of the focus are {sum} together: at most 1"
+            ));
+        }
+        match rules.len() > RULES_MAX {
+            true => Err(format!(
+                "{} rules of a focus: at most {RULES_MAX}",
+                rules.len()
+            )),
+            false => Ok(Focus(rules)),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The rule that a page with this name belongs to, from 1; 0: none.
+    pub fn rule_of(&self, name: &[u8]) -> u8 {
+        let names = |rule: &FocusRule| match &rule.pages {
+            Pages::Fit(pages) => pages.has(name),
+            Pages::Unread => true,
+        };
+        self.0.iter().position(names).map_or(0, |at| at as u8 + 1)
+    }
+
+    /// The pages of a crawl, whose names come in the order of their numbers, by rule.
+    pub fn places<E>(&self, names: impl Iterator<Item = Result<String, E>>) -> Result<Focused, E> {
+        let rules = names.map(|name| Ok(self.rule_of(name?.as_bytes())));
+        let shares = self.0.iter().map(|rule| rule.share).collect();
+        let unread = self
+            .0
+            .iter()
+            .map(|rule| rule.pages == Pages::Unread)
+            .collect();
+        Ok(Focused {
+            rules: rules.collect::<Result<_, E>>()?,
+            shares,
+            unread,
+        })
+    }
+}
+
+/// Rules, and the one of each page of a crawl.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Focused {
+    /// Of each page, from 1; 0: none.
+    rules: Vec<u8>,
+    shares: Vec<f64>,
+    /// The rule is for pages not read yet.
+    unread: Vec<bool>,
+}
+
+impl Focused {
+    /// The share of each rule.
+    pub(super) fn shares(&self) -> &[f64] {
+        &self.shares
+    }
+
+    /// The rule of a page, from 0.
+    pub(super) fn rule(&self, page: u32) -> Option<usize> {
+        let rule = *self.rules.get(page as usize)?;
+        usize::from(rule).checked_sub(1)
+    }
+
+    /// The rule by which a page is paid.
+    pub(super) fn pays(&self, page: u32, is_read: bool) -> Option<usize> {
+        self.rule(page)
+            .filter(|&rule| !(is_read && self.unread[rule]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn focus(rules: &[&str]) -> Result<Focus, String> {
+        Focus::of(
+            rules
+                .iter()
+                .map(|rule| rule.parse())
+                .collect::<Result<_, _>>()?,
+        )
+    }
+
+    #[test]
+    fn a_page_belongs_to_the_first_rule_that_names_it() {
+        let rules = ["url:*news*=0.25", "domain:b.example=0.5", "unread=0.125"];
+        let focus = focus(&rules).unwrap();
+        let shown: Vec<String> = focus.0.iter().map(FocusRule::to_string).collect();
+        assert_eq!(shown, rules);
+        for (name, rule) in [
+            ("http://a.example/news/1", 1),
+            ("http://www.b.example/news", 1),
+            ("http://www.b.example/", 2),
+            ("http://c.example/", 3),
+        ] {
+            assert_eq!(focus.rule_of(name.as_bytes()), rule, "{name}");
+        }
+        assert_eq!(Focus::default().rule_of(b"x"), 0);
+    }
+
+    #[test]
+    fn what_is_no_focus_is_told() {
+        for wrong in [
+            "news",
+            "url:x",
+            "url:x=0",
+            "url:x=1.5",
+            "url:x=nan",
+            "=0.5",
+            "read=0.1",
+        ] {
+            assert!(
+                focus(&[wrong]).unwrap_err().contains("PAGES=SHARE"),
+                "{wrong}"
+            );
+        }
+        assert!(
+            focus(&["unread=0.7", "url:*=0.4"])
+                .unwrap_err()
+                .contains("at most 1")
+        );
+    }
+}
