@@ -386,6 +386,125 @@ fn the_size_asked_for_stays() {
     assert_eq!(told, [Reason::TooLarge(20)]);
 }
 
+/// Holds up what is written of the first snapshot until so many checkpoints were made.
+struct Slow {
+    checkpoints: AtomicU64,
+    until: u64,
+    in_vain: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Held(Box<dyn DiskFile>, Arc<Slow>);
+
+impl std::fmt::Debug for Slow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.until.fmt(f)
+    }
+}
+
+impl Over for Arc<Slow> {
+    fn over(&self, path: &Path, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
+        match path.ends_with("000000000100.tmp") {
+            true => Box::new(Held(file, self.clone())),
+            false => file,
+        }
+    }
+}
+
+impl DiskFile for Held {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        self.0.read_at(buf, offset)
+    }
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        for _ in 0..6_000 {
+            if self.1.checkpoints.load(Ordering::Relaxed) >= self.1.until {
+                return self.0.write_at(data, offset);
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        self.1.in_vain.fetch_add(1, Ordering::Relaxed);
+        self.0.write_at(data, offset)
+    }
+    fn size(&self) -> io::Result<u64> {
+        self.0.size()
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync()
+    }
+    fn try_lock(&self) -> io::Result<bool> {
+        self.0.try_lock()
+    }
+}
+
+struct Counting(Arc<Slow>);
+
+impl Observer for Counting {
+    fn note(&mut self, note: Note<'_>) {
+        if let Note::Checkpoint { .. } = note {
+            self.0.checkpoints.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    fn progress(&mut self, _: &Progress<'_>) {}
+}
+
+/// All rankings of a store, oldest first.
+fn all_snapshots(store: &Path) -> Vec<(String, Vec<u8>)> {
+    let dir = store.join("snapshots");
+    let mut names = RealDisk.list(&dir).unwrap();
+    names.retain(|name| name != "latest.json");
+    names.sort();
+    let read = |name: String| {
+        let bytes = fs::read(dir.join(&name)).unwrap();
+        (name, bytes)
+    };
+    names.into_iter().map(read).collect()
+}
+
+/// A settled snapshot that takes long is not waited for, and is that of the records where it began: checkpoints write
+/// over the cash that it was made from meanwhile.
+#[test]
+fn a_settling_holds_up_no_checkpoint() {
+    let lab = Lab::new();
+    let records = crawl(8, 300);
+    let input = lab.input("a", &records);
+    let job = |store: &str| Job {
+        checkpoint_every: Every::Records(20),
+        snapshot_every: Every::Records(100),
+        keep_snapshots: 0,
+        ..lab.job(store, std::slice::from_ref(&input))
+    };
+    // At 100 records five were made.
+    let slow = Arc::new(Slow {
+        checkpoints: AtomicU64::new(0),
+        until: 8,
+        in_vain: AtomicU64::new(0),
+    });
+    ingest(
+        &job("slow"),
+        Arc::new(Meddled(slow.clone())),
+        &mut Counting(slow.clone()),
+    )
+    .unwrap();
+    assert_eq!(slow.in_vain.load(Ordering::Relaxed), 0, "it was waited for");
+    run(&job("straight")).0.unwrap();
+    let found = all_snapshots(&lab.store("slow"));
+    assert!(found == all_snapshots(&lab.store("straight")));
+    let names: Vec<&str> = found.iter().map(|(name, _)| &name[..]).collect();
+    assert_eq!(
+        names,
+        [
+            "000000000100.snapshot",
+            "000000000200.snapshot",
+            "000000000300.snapshot"
+        ]
+    );
+    let settled = Snapshot::latest(&RealDisk, &lab.store("slow")).unwrap();
+    assert!(settled.info().window.settled.is_some());
+}
+
 /// An I/O error is no full disk: it ends the run, and the same command goes on with its rows.
 #[test]
 fn a_failing_disk_costs_no_rows() {

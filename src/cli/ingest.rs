@@ -611,13 +611,26 @@ impl Observer for Talk {
                 thousands(records)
             ),
             Note::Memory {
-                need, budget, fits, ..
-            } => format!(
-                "memory: {} now, of at most {}: room for about {} pages",
-                human(need.total()),
-                human(budget),
-                about(fits)
-            ),
+                need,
+                budget,
+                fits,
+                settles,
+                ..
+            } => {
+                let settled = match settles < fits {
+                    true => format!(
+                        "; snapshots on the way are settled up to about {} pages, and come from a window beyond that",
+                        about(settles)
+                    ),
+                    false => String::new(),
+                };
+                format!(
+                    "memory: {} now, of at most {}: room for about {} pages{settled}",
+                    human(need.total()),
+                    human(budget),
+                    about(fits)
+                )
+            }
             Note::Spooling { from, ended: false } => {
                 format!("spool: send the stream from byte {from} on")
             }

@@ -290,7 +290,12 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
     let total = memory["total"].as_u64().unwrap_or(0);
     line(
         "memory",
-        format!("at most {} to go on ({})", human(total), sizes(&parts)),
+        format!(
+            "at most {} to go on ({}), and {} while a ranking is settled",
+            human(total),
+            sizes(&parts),
+            human(memory["settling"].as_u64().unwrap_or(0))
+        ),
     )?;
     writeln!(out)?;
     write_method(out, stat)

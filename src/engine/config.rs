@@ -119,6 +119,11 @@ impl Config {
         self.window.policy(self.estimator())
     }
 
+    /// Whether importance is settled where the links of pages are kept: nobody asked for importance over a period.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.window == WindowPolicy::Auto && self.max_age.is_none()
+    }
+
     /// Whether marks are made.
     pub fn makes_marks(&self) -> bool {
         self.marks > 0 && self.window.uses_marks(self.estimator())

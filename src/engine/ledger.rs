@@ -144,6 +144,13 @@ impl Ledger {
         load(self.cells.all_mut(), &mut self.ages[..pages.div_ceil(2)])
     }
 
+    /// Gives up cells and ages.
+    pub(super) fn rest(&mut self) -> Result<()> {
+        self.cells = Accounts::new(0)?;
+        self.ages = Cells::reserve(0)?;
+        Ok(())
+    }
+
     /// The sums.
     pub fn totals(&self) -> &Totals {
         &self.totals

@@ -252,6 +252,13 @@ impl<A: Archive> Engine<A> {
         self.index = index;
     }
 
+    /// Gives up index and cash, which only further records need: there must be none.
+    pub(crate) fn rest(&mut self) -> Result<()> {
+        self.index = Index::new()?;
+        self.names = NameMap::default();
+        self.ledger.rest()
+    }
+
     /// All that is not an array.
     pub fn state(&self) -> EngineState {
         EngineState {

@@ -267,6 +267,8 @@ pub enum Note<'a> {
         budget: u64,
         /// Pages that fit.
         fits: u64,
+        /// Those up to which importance is settled beside the ingest, for snapshots on the way; all that fit where none is.
+        settles: u64,
     },
     /// A spool is open.
     Spooling {

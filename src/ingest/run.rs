@@ -26,6 +26,7 @@ use crate::batch::{Batch, Entry, What};
 use crate::decode::Reason;
 use crate::engine::{Counters, Engine, NameMap, age};
 use crate::formats::Format;
+use crate::memory::Need;
 use crate::pipeline::replay::Replay;
 use crate::pipeline::{BufferPool, Next, Piece, over_the_limit};
 use crate::session::Budget;
@@ -85,6 +86,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
     }
     let mut run = Run {
         budget: Budget::new(job.limits.memory, &mut engine),
+        needed: None,
         before: (engine.counters().clone(), engine.ledger().totals().pages),
         job,
         observer,
@@ -160,6 +162,8 @@ struct Run<'a> {
     replay: Replay,
     engine: Engine<Store>,
     budget: Budget,
+    /// What was needed, and the pages that would have fitted, once no more records are applied.
+    needed: Option<(Need, u64)>,
     inputs: Vec<InputName>,
     /// Memory that goes from one input's pipeline to the next one's.
     spent: BufferPool,
@@ -232,6 +236,7 @@ impl Run<'_> {
         // The last checkpoint and snapshot take most of the disk.
         self.replay.remove();
         self.checkpoint()?;
+        self.rest()?;
         self.final_snapshot()?;
         let stopped = self.progress.unverified.is_none() && self.owes_snapshot();
         Ok(self.outcome(false, stopped))

@@ -31,6 +31,8 @@ const PUBLISHING_LEAST: u64 = 24 * MIB;
 const ROWS: u64 = 16 * MIB;
 /// and of so many pages a byte of bits: which were seen, and of up to three rows each which is the last.
 const PAGES_A_BYTE_OF_ROWS: u64 = 2;
+/// Bytes that settling importance takes for each page.
+pub(crate) const SETTLING: u64 = 18;
 /// The kernel backs arrays with pages of this size where they are large.
 const HUGE_PAGE: u64 = 2 * MIB;
 /// The share of a budget that the visit log may take: it is cut into runs more often instead.
@@ -55,6 +57,9 @@ pub struct Need {
     pub buffers: u64,
     /// Making a snapshot.
     pub publishing: u64,
+    /// Settling importance for it: 18 bytes a page. Not part of [`Need::total`]: where it does not fit beside the rest,
+    /// importance comes from a window.
+    pub settling: u64,
 }
 
 impl Need {
@@ -70,6 +75,21 @@ impl Need {
             database: DATABASE,
             buffers: BUFFERS,
             publishing: PUBLISHING.min(PUBLISHING_LEAST + pages * PUBLISHING_A_PAGE),
+            settling: match config.is_settled() {
+                true => pages * SETTLING,
+                false => 0,
+            },
+        }
+    }
+
+    /// What is needed of it once no more records are applied.
+    pub(crate) fn at_rest(self) -> Need {
+        Need {
+            cash: 0,
+            index: 0,
+            names: 0,
+            log: 0,
+            ..self
         }
     }
 
@@ -103,7 +123,7 @@ impl Need {
         }
     }
 
-    /// All parts.
+    /// All parts but settling.
     pub fn total(&self) -> u64 {
         let pages = self.cash + self.index + self.names + self.rows;
         pages + self.log + self.database + self.buffers + self.publishing
@@ -181,6 +201,9 @@ mod tests {
         assert_eq!(need.publishing, PUBLISHING);
         assert_eq!(need.rows - ROWS, 500_000_000);
         assert!(need.total() < 22_900_000_000);
+        // At the end, without cash and index, there is room to settle.
+        assert_eq!(need.settling, 18_000_000_000);
+        assert!(need.at_rest().total() + need.settling < 20_000_000_000);
     }
 
     #[test]

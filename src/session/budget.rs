@@ -12,6 +12,8 @@ pub(crate) struct Budget {
     pub bytes: Option<u64>,
     /// Pages that fit, as far as the other parts of the need were known when that was found.
     pub fits: u64,
+    /// Those of them up to which importance can be settled beside them.
+    pub settles: u64,
     /// Bytes that `fits` allows for names of archives.
     pub names: u64,
     /// Pages from which on it is found again: the bound gets closer on the way.
@@ -28,6 +30,7 @@ impl Budget {
         let mut budget = Budget {
             bytes,
             fits: 0,
+            settles: 0,
             names: 0,
             again_at: 0,
             tell_at: TOLD_FROM.max(pages.saturating_mul(2)),
@@ -45,6 +48,13 @@ impl Budget {
         self.fits = match self.bytes {
             None => limit,
             Some(bytes) => largest(limit, |pages| self.need(engine, pages).total() <= bytes),
+        };
+        self.settles = match self.bytes {
+            None => self.fits,
+            Some(bytes) => largest(self.fits, |pages| {
+                let need = self.need(engine, pages);
+                need.total() + need.settling <= bytes
+            }),
         };
     }
 

@@ -272,11 +272,16 @@ impl Writer {
             )));
         }
         let view = self.engine.archive().view()?;
-        let settle = self.options.settle.map(Settle::until);
+        let pages = self.engine.ledger().totals().pages;
+        let need = self.budget.need(&self.engine, pages).total();
+        let settle = self.options.settle.map(|until| Settle {
+            memory: self.budget.bytes.map(|bytes| bytes.saturating_sub(need)),
+            ..Settle::until(until)
+        });
         let making = Making {
             keep: self.options.keep_snapshots,
             rank_bytes: self.options.rank_bytes,
-            settle: settle.filter(|_| snapshot::is_settled(view.settings())),
+            settle: settle.filter(|_| view.settings().config.is_settled()),
         };
         let published = snapshot::publish(&*self.disk, &view, &making)?;
         let published = published.ok_or_else(|| Error::internal("settling was stopped"))?;

@@ -88,7 +88,7 @@ use ledger::Ledger;
 use worth::{Level, Worth};
 
 /// Bytes of memory a page.
-pub const BYTES: u64 = 18;
+pub const BYTES: u64 = crate::memory::SETTLING;
 /// A sweep that takes less than this off the norm, for each unit that it was to visit, is followed by one without
 /// advances.
 const GAIN_MIN: f64 = 0.1;

@@ -33,8 +33,8 @@ pub use lookup::Lookup;
 pub use moved::{Elapsed, elapsed, moved, same_numbers};
 pub(crate) use read::Columns;
 pub use read::{Ranked, Snapshot};
-pub(crate) use settling::is_settled;
 pub use settling::{Making, SETTLE_UNTIL, Settle, Watcher};
+pub(crate) use write::publish_apart;
 pub use write::{Published, publish};
 
 /// Memory for the ranks of a snapshot, in bytes, unless told otherwise: those of 11 M pages.

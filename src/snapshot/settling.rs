@@ -5,10 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::Result;
-use crate::engine::WindowPolicy;
 use crate::rows::PAGES_MAX;
 use crate::settle::{BYTES, Options, Progress, Settled, Watch, settle};
-use crate::store::{Settings, View};
+use crate::store::View;
 
 /// The usual bound to settle to.
 pub const SETTLE_UNTIL: f64 = 0.01;
@@ -81,12 +80,6 @@ impl Watcher {
     }
 }
 
-/// Whether snapshots of a store with these settings hold settled importance where rows of links are kept: nobody asked for
-/// importance over a period.
-pub(crate) fn is_settled(settings: &Settings) -> bool {
-    settings.config.window == WindowPolicy::Auto && settings.config.max_age.is_none()
-}
-
 /// What became of a settling.
 pub(super) enum Outcome {
     /// It was stopped from outside.
@@ -97,17 +90,25 @@ pub(super) enum Outcome {
 }
 
 impl Settle {
+    /// Whether there are rows, and the memory to settle over them.
+    pub(crate) fn is_possible(&self, view: &View) -> bool {
+        let pages = view.state().totals.pages;
+        if view.rows_standing().kept().is_none() || pages > PAGES_MAX {
+            return false;
+        }
+        let bytes = pages * BYTES;
+        let fits = self.memory.is_none_or(|memory| bytes <= memory);
+        if !fits {
+            let too_large = self.watcher.too_large.lock();
+            *too_large.unwrap_or_else(PoisonError::into_inner) = Some(bytes);
+        }
+        fits
+    }
+
     /// Settles over the rows of a commit, to the bound asked for or that of the `window`, whichever is lower: so what a crawl
     /// that was read many times has gained is not given away.
     pub(super) fn run(&self, view: &View, window: Option<f64>) -> Result<Outcome> {
-        let pages = view.state().totals.pages;
-        if view.rows_standing().kept().is_none() || pages > PAGES_MAX {
-            return Ok(Outcome::NotDone);
-        }
-        let bytes = pages * BYTES;
-        if self.memory.is_some_and(|memory| bytes > memory) {
-            let too_large = self.watcher.too_large.lock();
-            *too_large.unwrap_or_else(PoisonError::into_inner) = Some(bytes);
+        if !self.is_possible(view) {
             return Ok(Outcome::NotDone);
         }
         let options = Options {

@@ -59,6 +59,22 @@ pub fn publish(disk: &dyn Disk, view: &View, making: &Making) -> Result<Publishe
     Ok(Some((path, info)))
 }
 
+/// The same, beside an ingest that goes on meanwhile: cash is copied first, and `apart` dropped when it is.
+pub(crate) fn publish_apart<T>(
+    disk: &dyn Disk,
+    view: &mut View,
+    making: &Making,
+    apart: T,
+) -> Result<Published> {
+    let name = format!("{:012}.cash.tmp", view.counters().records);
+    let path = view.dir().join(SNAPSHOTS).join(name);
+    view.set_cash_aside(disk, &path)?;
+    drop(apart);
+    let published = publish(disk, view, making)?;
+    disk.remove(&path).map_err(Error::io(&path, "remove"))?;
+    Ok(published)
+}
+
 /// Where a packed column is, and what it must hash to.
 #[derive(Clone, Copy, Default)]
 struct Packed {

@@ -236,6 +236,33 @@ impl Chunks {
         Ok(written)
     }
 
+    /// A copy of what is current of `pages` pages, in a file of its own.
+    pub fn copy(&self, disk: &dyn Disk, path: &Path, pages: u64) -> Result<Chunks> {
+        let file = disk.open(path, true).map_err(Error::io(path, "create"))?;
+        let file = ChunkFile {
+            path: path.into(),
+            file,
+        };
+        file.make_room(pages)?;
+        let (mut cells, mut ages) = (Vec::new(), Vec::new());
+        for (chunk, slot) in (0..).zip(&self.slots) {
+            let len = CHUNK_PAGES.min(pages - chunk * CHUNK_PAGES) as usize;
+            cells.resize(len * 8, 0);
+            ages.resize(len.div_ceil(2), 0);
+            self.file
+                .read(chunk, *slot, &mut [&mut cells[..], &mut ages[..]])?;
+            let at = file.offset(chunk, slot.slot);
+            file.file
+                .write_at(&cells, at)
+                .and_then(|()| file.file.write_at(&ages, at + WIDTHS[0] as u64))
+                .map_err(Error::io(path, "write"))?;
+        }
+        Ok(Chunks {
+            file,
+            slots: self.slots.clone(),
+        })
+    }
+
     /// Notes what was written; the hash of all slots.
     pub fn note(&mut self, written: &[(u64, Slot)]) -> u64 {
         for &(chunk, slot) in written {

@@ -19,7 +19,7 @@ use crate::engine::{
     TimeTable, Totals, fold,
 };
 
-/// The last committed state of a store. It stays readable until two commits later.
+/// The last committed state of a store. It stays readable until two commits later; but see `set_cash_aside`.
 pub struct View {
     pub(super) dir: PathBuf,
     settings: Settings,
@@ -67,6 +67,18 @@ impl View {
             manifest,
             tables,
         })
+    }
+
+    /// Reads cash from a copy at `path` from now on: this state then stays readable however many commits come.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading cash and of writing the copy.
+    pub(crate) fn set_cash_aside(&mut self, disk: &dyn Disk, path: &Path) -> Result<()> {
+        self.cash = self
+            .cash
+            .copy(disk, path, self.manifest.engine.totals.pages)?;
+        Ok(())
     }
 
     /// The store's settings.

@@ -147,6 +147,7 @@ fn stat_tells_what_going_on_needs() {
         .map(|part| memory[part].as_u64().unwrap())
         .sum();
     assert_eq!(memory["total"], sum);
+    assert_eq!(memory["settling"], 18 * pages);
 }
 
 /// `convert` says that an ingest of its archive does not fit, where one of level 9 would.

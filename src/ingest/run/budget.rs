@@ -11,6 +11,9 @@ use crate::memory::Need;
 impl Run<'_> {
     /// What is needed now, and how many pages fit the budget.
     pub(super) fn memory(&self) -> (Need, u64) {
+        if let Some(needed) = self.needed {
+            return needed;
+        }
         let pages = self.engine.ledger().totals().pages;
         (self.budget.need(&self.engine, pages), self.budget.fits)
     }
@@ -24,8 +27,24 @@ impl Run<'_> {
                 need,
                 budget,
                 fits,
+                settles: match self.job.settle.is_some() && self.keeps_rows() {
+                    true => self.budget.settles,
+                    false => fits,
+                },
             });
         }
+    }
+
+    /// Whether the links of pages are kept.
+    fn keeps_rows(&self) -> bool {
+        self.engine.archive().rows_standing().kept().is_some()
+    }
+
+    /// Gives up what only more records would need: settling has its memory.
+    pub(super) fn rest(&mut self) -> Result<()> {
+        self.finish_publishing()?;
+        self.needed = Some(self.memory());
+        self.engine.rest()
     }
 
     /// Looks at the budget before a batch.

@@ -36,6 +36,8 @@ pub(super) struct Publishing {
     thread: Option<JoinHandle<Result<Published>>>,
     /// Disconnected when the thread ends.
     ended: Receiver<()>,
+    /// Disconnected when checkpoints do not disturb it any more.
+    apart: Receiver<()>,
     /// What settling may take, and who watches it.
     settle: Option<Settle>,
     /// What was published before.
@@ -117,10 +119,13 @@ impl Run<'_> {
         }
         // The slots of the commit that a snapshot is made from are written over two commits later.
         let generation = self.engine.archive().generation();
-        if let Some(publishing) = &self.publishing
-            && (publishing.is_finished() || publishing.generation < generation)
-        {
-            self.finish_publishing()?;
+        if let Some(publishing) = &self.publishing {
+            if publishing.generation < generation {
+                let _ = publishing.apart.recv();
+            }
+            if publishing.is_finished() {
+                self.finish_publishing()?;
+            }
         }
         if let Some(spooling) = &self.spooling {
             spooling.before_checkpoint()?;
@@ -164,20 +169,29 @@ impl Run<'_> {
         if !self.owes_snapshot() {
             return Ok(());
         }
-        let view = self.engine.archive().view()?;
+        let mut view = self.engine.archive().view()?;
         let disk = self.disk.clone();
         let settle = self.settling();
+        let is_last = self.progress.finished;
         let making = Making {
             keep: 0,
             rank_bytes: self.job.rank_bytes,
             settle: settle.clone(),
         };
         let (ends, ended) = bounded::<()>(0);
+        let (parts, apart) = bounded::<()>(0);
         *lock(&self.next_snapshot) = None;
         let next = self.next_snapshot.clone();
         let publish = move || {
             let _ends = ends;
-            let published = snapshot::publish(&*disk, &view, &making);
+            let settles = making.settle.as_ref();
+            let published = match !is_last && settles.is_some_and(|s| s.is_possible(&view)) {
+                true => snapshot::publish_apart(&*disk, &mut view, &making, parts),
+                false => {
+                    let _parts = parts;
+                    snapshot::publish(&*disk, &view, &making)
+                }
+            };
             *lock(&next) = Some(Instant::now() + started.elapsed() * SNAPSHOT_RESTS);
             published
         };
@@ -187,6 +201,7 @@ impl Run<'_> {
             generation: self.engine.archive().generation(),
             thread: Some(thread),
             ended,
+            apart,
             settle,
             before: self.published_at.replace(now),
         });
@@ -196,10 +211,14 @@ impl Run<'_> {
     /// How importance is settled before a snapshot, if it is: in the memory that is left.
     fn settling(&self) -> Option<Settle> {
         let until = self.job.settle?;
-        if !snapshot::is_settled(&self.job.settings) {
+        if !self.job.settings.config.is_settled() {
             return None;
         }
-        let need = self.memory().0.total();
+        let need = match self.needed {
+            Some((need, _)) => need.at_rest(),
+            None => self.memory().0,
+        }
+        .total();
         Some(Settle {
             // Who asks for a lower bound wants it.
             until: self.job.until.map_or(until, |least| least.min(until)),
