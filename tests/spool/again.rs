@@ -248,7 +248,11 @@ fn a_store_that_was_completed_or_replays_knows_its_stream() {
             &mut Watch::default(),
         );
         assert!(killed.is_err());
-        assert!(matches!(run(&job(&other)), Err(Error::InputChanged(_))));
+        // It may say that nothing can follow, or that this is not what was read.
+        assert!(matches!(
+            run(&job(&other)),
+            Err(Error::Conflict(_) | Error::InputChanged(_))
+        ));
         assert!(run(&job(&bytes)).unwrap().nothing_to_do);
         assert!(run(&job(b"")).unwrap().nothing_to_do);
     }
