@@ -10,14 +10,15 @@
 //! out,
 //!
 //! ```text
-//! leak(F) = sum over members i of  f[i] |links of i to pages not fetched| / |links of i|
-//! p[k] ~ c[k] (c[k] / b[k])^gamma       gamma = agreement * min(1, leak_c / (leak_b - leak_c))
+//! leak(F) = sum over members i of  f[i] |links of i to pages not fetched| / |links of i|     (by weight, if they have any)
+//! p[k] ~ c[k] (c[k] / b[k])^gamma (1 + leak_c outside[k])     gamma = agreement * min(1, leak_c / (leak_b - leak_c))
 //! agreement = max(0, 2 sum of |c - b| over pages that move as they did from a to b / ||c - b||_1  -  1)
 //! ```
 //!
-//! which is linear extrapolation of log p to leak 0, held back where the last two moves disagree, and by a factor of
-//! 1.5 at most. If the leak
-//! did not become less, its ratio is 1; at leak 0 gamma is 0. The order of pages is that of c: the extrapolated values are
+//! The powers are linear extrapolation of log p to leak 0, held back where the last two moves disagree, and by a factor of
+//! 1.5 at most. If the leak did not become less, its ratio is 1. The last factor takes what leaks to come back as what is seen
+//! to come from outside does, page by page: who has links from outside has more that were not found yet. At leak 0 nothing
+//! is extrapolated. The order of pages is that of c: the extrapolated values are
 //! given to them by rank, and pages that c has alike share theirs. So Kendall's tau is that of c, and only the values,
 //! which distances see, change.
 //!
@@ -28,10 +29,10 @@
 //! pages and follow links that were read visit page k. With N pages in the web and g its PageRank, exactly,
 //!
 //! ```text
-//! N g[k] / (1 - alpha)  >=  v[k]      v = e + alpha P v,   P_ki = 1/|all links of i| for each link i -> k that was read
+//! N g[k] / (1 - alpha)  >=  v[k]      v = e + alpha P v,   P_ki = w_ik/(w of all links of i) for links that were read
 //! ```
 //!
-//! where e is 1 at members. The estimate says l f\[k\]/(1 - alpha) of the same: a member starts as many surfers, and the links left out
+//! where e is 1 at members. So (1 - alpha) v\[k\] is what g\[k\] certainly is at least, in units of the mean 1/N. The estimate says l f\[k\]/(1 - alpha) of the same: a member starts as many surfers, and the links left out
 //! only raise what the others carry. So the part of the estimate that is certain is v\[k\] (1 - alpha)/(l f\[k\]), at
 //! most 1. It is 1 when no link leads to a page not fetched and no member is dangling. No bound holds from above:
 //! pages not fetched may all link to one page. v is summed from below, so that every step's value holds.
@@ -57,6 +58,8 @@ pub struct Estimate {
     pub outside: Vec<f64>,
     /// The part of each page's rank in F that holds whatever pages not fetched are like, 0 to 1.
     pub certified: Vec<f64>,
+    /// What each page's global PageRank certainly is at least, in units of the mean of all pages of the web.
+    pub at_least: Vec<f64>,
     /// The rank of F that flows over links to pages not fetched, 0 to 1.
     pub leak: f64,
     /// How far was extrapolated: gamma.
@@ -71,10 +74,16 @@ pub fn estimate(
     power: &Power,
     estimator: Estimator,
 ) -> Estimate {
+    let at_least = at_least(matrix, power);
+    let members = matrix.len() as f64;
+    let parts = at_least.iter().zip(ranks);
     let mut estimate = Estimate {
         ranks: normalised(&ranks[..matrix.domain]),
         outside: outside(matrix, ranks, power.damping),
-        certified: certified(matrix, ranks, power),
+        certified: parts
+            .map(|(least, rank)| (least / (members * rank)).min(1.0))
+            .collect(),
+        at_least,
         leak: leak(matrix, ranks),
         extrapolated: 0.0,
     };
@@ -93,7 +102,12 @@ pub fn estimate(
             false => 1.0,
         };
         let gamma = ratio * agreement(&quarter, &half, &estimate.ranks);
-        estimate.ranks = extrapolated(&half, &estimate.ranks, gamma);
+        let unseen = estimate
+            .outside
+            .iter()
+            .map(|part| 1.0 + estimate.leak * part);
+        let unseen: Vec<f64> = unseen.collect();
+        estimate.ranks = extrapolated(&half, &estimate.ranks, gamma, &unseen);
         estimate.extrapolated = gamma;
     }
     estimate
@@ -108,20 +122,24 @@ fn leak(matrix: &Matrix, ranks: &[f64]) -> f64 {
     let members = ranks.iter().enumerate();
     members
         .map(|(member, rank)| {
-            let beyond = matrix.beyond.get(member).len();
-            rank * beyond as f64 / matrix.out(member).max(1) as f64
+            let leaks = matrix.leaks(member);
+            match leaks > 0.0 {
+                true => rank * leaks / matrix.out(member),
+                false => 0.0,
+            }
         })
         .sum()
 }
 
 fn outside(matrix: &Matrix, ranks: &[f64], damping: f64) -> Vec<f64> {
     let mut handed = vec![0.0; matrix.domain];
-    for (row, rank) in matrix.inside.iter().zip(ranks).skip(matrix.domain) {
-        for &target in row {
+    for (member, rank) in ranks.iter().enumerate().skip(matrix.domain) {
+        let share = damping * rank / matrix.inside.weight(member);
+        matrix.inside.each(member, |target, weight| {
             if let Some(handed) = handed.get_mut(target as usize) {
-                *handed += damping * rank / row.len() as f64;
+                *handed += share * weight;
             }
-        }
+        });
     }
     let parts = handed.iter().zip(ranks);
     // The last step of the power method may have left a rank a little short of what flows in.
@@ -130,17 +148,18 @@ fn outside(matrix: &Matrix, ranks: &[f64], damping: f64) -> Vec<f64> {
         .collect()
 }
 
-fn certified(matrix: &Matrix, ranks: &[f64], power: &Power) -> Vec<f64> {
+/// (1 - alpha) v of each page of the domain.
+fn at_least(matrix: &Matrix, power: &Power) -> Vec<f64> {
     let members = matrix.len();
     let mut visits = vec![1.0; members];
     let mut next = vec![0.0; members];
     loop {
         next.fill(1.0);
-        for (member, (row, visits)) in matrix.inside.iter().zip(&visits).enumerate() {
-            let share = power.damping * visits / matrix.out(member).max(1) as f64;
-            for &target in row {
-                next[target as usize] += share;
-            }
+        for (member, visits) in visits.iter().enumerate() {
+            let share = power.damping * visits / matrix.out(member);
+            matrix.inside.each(member, |target, weight| {
+                next[target as usize] += share * weight;
+            });
         }
         let added: f64 = next.iter().zip(&visits).map(|(a, b)| a - b).sum();
         std::mem::swap(&mut visits, &mut next);
@@ -148,10 +167,12 @@ fn certified(matrix: &Matrix, ranks: &[f64], power: &Power) -> Vec<f64> {
             break;
         }
     }
-    let scale = (1.0 - power.damping) / members as f64;
-    let parts = visits.iter().zip(ranks).take(matrix.domain);
-    parts
-        .map(|(visits, rank)| (visits * scale / rank).min(1.0))
+    visits.truncate(matrix.domain);
+    // Rounding of sums of at most so many terms.
+    let exact = 1.0 - 1e-12;
+    visits
+        .iter()
+        .map(|visits| visits * (1.0 - power.damping) * exact)
         .collect()
 }
 
@@ -170,10 +191,11 @@ fn agreement(a: &[f64], b: &[f64], c: &[f64]) -> f64 {
     }
 }
 
-/// c (c/b)^gamma in the order of c.
-fn extrapolated(b: &[f64], c: &[f64], gamma: f64) -> Vec<f64> {
+/// c (c/b)^gamma times `unseen`, in the order of c.
+fn extrapolated(b: &[f64], c: &[f64], gamma: f64, unseen: &[f64]) -> Vec<f64> {
     let ahead = |(b, c): (&f64, &f64)| c * libm::pow(c / b, gamma).clamp(1.0 / FACTOR, FACTOR);
-    let mut values: Vec<f64> = b.iter().zip(c).map(ahead).collect();
+    let values = b.iter().zip(c).map(ahead).zip(unseen);
+    let mut values: Vec<f64> = values.map(|(value, unseen)| value * unseen).collect();
     values.sort_unstable_by(f64::total_cmp);
     let mut order: Vec<u32> = (0..c.len() as u32).collect();
     order.sort_unstable_by(|&a, &b| c[a as usize].total_cmp(&c[b as usize]).then(a.cmp(&b)));

@@ -22,27 +22,39 @@ pub struct Known {
     members: Vec<u32>,
     /// The slot of each member.
     fetched: Vec<u32>,
-    /// Of each slot: it is known not to be there, and is no candidate.
-    gone: Vec<bool>,
+    /// Of each slot: it could not be fetched, and is no candidate.
+    lost: Vec<bool>,
+    /// Members that are gone.
+    gone: usize,
     /// Row of member `i`: `targets[ends[i - 1]..ends[i]]`, as slots.
     ends: Vec<usize>,
     targets: Vec<u32>,
+    /// What each of `targets` weighs, a row's links 1 on average; empty: 1 each.
+    weights: Vec<f64>,
+    /// The row being added.
+    row: Vec<(u32, u64)>,
 }
 
 impl Known {
     /// The pages of `domain`, which is sorted, with their rows; then, with `outside`, all other pages that have a
-    /// row, in the order of the rows.
+    /// row, in the order of the rows. Pages of the domain that are gone are not ranked with it, see [`Known::gone`].
     ///
     /// # Errors
-    /// Those of the sweep; [`Error::Unsupported`] if no page of the domain has a row, or if links have weights.
+    /// Those of the sweep; [`Error::Missing`] if no page of the domain has a row.
     pub fn of_rows(rows: &dyn Rows, domain: &[u32], outside: bool) -> Result<Known> {
         let mut known = Known::default();
         let is_local = |page: u32| domain.binary_search(&page).is_ok();
+        let mut gone = Vec::new();
         rows.sweep(&mut |row| match is_local(row.page) {
+            true if row.gone => {
+                gone.push(row.page);
+                Ok(())
+            }
             true => known.row(row),
             false => Ok(()),
         })?;
         known.close_domain()?;
+        gone.into_iter().try_for_each(|page| known.gone(page))?;
         if outside {
             rows.sweep(&mut |row| match is_local(row.page) {
                 true => Ok(()),
@@ -54,22 +66,11 @@ impl Known {
 
     fn row(&mut self, row: Row<'_>) -> Result<()> {
         if row.gone {
-            return self.lost(row.page);
+            return self.gone(row.page);
         }
-        let mut weights = row.weights.iter().copied().filter(|&weight| weight > 0);
-        let first = weights.next();
-        if weights.any(|weight| Some(weight) != first) {
-            return Err(Error::Unsupported(format!(
-                "links of page {} weigh differently: ranks of a local domain are computed for links that are alike",
-                row.page
-            )));
-        }
-        let is_link = |at: usize| row.weights.get(at).is_none_or(|&weight| weight > 0);
+        let weight = |at: usize| row.weights.get(at).copied().unwrap_or(1);
         let targets = row.targets.iter().enumerate();
-        let targets = targets
-            .filter(|&(at, _)| is_link(at))
-            .map(|(_, &page)| page);
-        self.fetch(row.page, targets)
+        self.fetch_weighted(row.page, targets.map(|(at, &page)| (page, weight(at))))
     }
 
     /// Ends the domain: what was fetched so far is local, what comes is outside.
@@ -94,39 +95,73 @@ impl Known {
     /// # Errors
     /// [`Error::Unsupported`]: more than 2^32 - 2 pages.
     pub fn fetch(&mut self, page: u32, targets: impl IntoIterator<Item = u32>) -> Result<()> {
+        self.fetch_weighted(page, targets.into_iter().map(|target| (target, 1)))
+    }
+
+    /// The same with what each link weighs: of repeats the largest counts, and a target of weight 0 is no link.
+    /// Only a row's own links are weighed against each other: they weigh 1 on average.
+    ///
+    /// # Errors
+    /// As [`Known::fetch`].
+    pub fn fetch_weighted(
+        &mut self,
+        page: u32,
+        targets: impl IntoIterator<Item = (u32, u64)>,
+    ) -> Result<()> {
         let slot = self.slot(page)?;
         if self.members[slot as usize] != NONE {
             return Ok(());
         }
+        let mut row = std::mem::take(&mut self.row);
+        row.clear();
+        for (target, weight) in targets {
+            if target != page && weight > 0 {
+                row.push((self.slot(target)?, weight));
+            }
+        }
+        row.sort_unstable_by_key(|&(target, weight)| (target, std::cmp::Reverse(weight)));
+        row.dedup_by_key(|link| link.0);
         let start = self.targets.len();
-        for target in targets {
-            if target != page {
-                let target = self.slot(target)?;
-                self.targets.push(target);
-            }
+        self.targets.extend(row.iter().map(|link| link.0));
+        let differ = row.windows(2).any(|pair| pair[0].1 != pair[1].1);
+        if differ && self.weights.is_empty() {
+            self.weights.resize(start, 1.0);
         }
-        self.targets[start..].sort_unstable();
-        let mut kept = start;
-        for at in start..self.targets.len() {
-            if at == start || self.targets[at] != self.targets[kept - 1] {
-                self.targets[kept] = self.targets[at];
-                kept += 1;
-            }
+        if differ {
+            let sum: f64 = row.iter().map(|link| link.1 as f64).sum();
+            let mean = sum / row.len() as f64;
+            self.weights
+                .extend(row.iter().map(|link| link.1 as f64 / mean));
+        } else if !self.weights.is_empty() {
+            self.weights.resize(self.targets.len(), 1.0);
         }
-        self.targets.truncate(kept);
+        self.row = row;
         self.members[slot as usize] = self.fetched.len() as u32;
         self.fetched.push(slot);
-        self.ends.push(kept);
+        self.ends.push(self.targets.len());
         Ok(())
     }
 
-    /// A page that was asked for and is not there: it is not asked for again, and is no page of the web.
+    /// A page that was found gone (404, 410): a page of the web that has no links, as in all rankings of this
+    /// library. What flows to it is known, so it is a member, outside of the domain.
+    ///
+    /// # Errors
+    /// As [`Known::fetch`].
+    pub fn gone(&mut self, page: u32) -> Result<()> {
+        if !self.is_fetched(page) {
+            self.fetch(page, [])?;
+            self.gone += 1;
+        }
+        Ok(())
+    }
+
+    /// A page that was asked for and could not be fetched: it is not asked for again.
     ///
     /// # Errors
     /// As [`Known::fetch`].
     pub fn lost(&mut self, page: u32) -> Result<()> {
         let slot = self.slot(page)?;
-        self.gone[slot as usize] = true;
+        self.lost[slot as usize] = true;
         Ok(())
     }
 
@@ -144,7 +179,7 @@ impl Known {
         self.slots.insert(page, slot);
         self.pages.push(page);
         self.members.push(NONE);
-        self.gone.push(false);
+        self.lost.push(false);
         Ok(slot)
     }
 
@@ -153,9 +188,14 @@ impl Known {
         self.domain
     }
 
-    /// Pages fetched: those of the domain, and outside.
+    /// Pages fetched: those of the domain, and outside; those found gone, too.
     pub fn fetched(&self) -> usize {
         self.fetched.len()
+    }
+
+    /// Pages found gone.
+    pub fn found_gone(&self) -> usize {
+        self.gone
     }
 
     /// Pages known.
@@ -193,25 +233,35 @@ impl Known {
             domain: self.domain,
             inside: Lists::default(),
             beyond: Lists::default(),
+            out: Vec::with_capacity(members),
             sources: Lists::default(),
             frontier: Vec::new(),
         };
+        let weigh = |at: usize, into: &mut Lists| {
+            if let Some(&weight) = self.weights.get(at) {
+                into.weights.push(weight);
+            }
+        };
         let mut start = 0;
         for &end in &self.ends[..members] {
-            for &slot in &self.targets[start..end] {
+            for (at, &slot) in (start..end).zip(&self.targets[start..end]) {
                 if inside(slot) {
                     matrix.inside.items.push(self.members[slot as usize]);
-                } else if !self.gone[slot as usize] {
+                    weigh(at, &mut matrix.inside);
+                } else if !self.lost[slot as usize] {
                     let number = &mut numbers[slot as usize];
                     if *number == NONE {
                         *number = matrix.frontier.len() as u32;
                         matrix.frontier.push(self.pages[slot as usize]);
                     }
                     matrix.beyond.items.push(*number);
+                    weigh(at, &mut matrix.beyond);
                 }
             }
             matrix.inside.end();
             matrix.beyond.end();
+            // A row's links weigh 1 on average.
+            matrix.out.push((end - start) as f64);
             start = end;
         }
         matrix.sources = matrix.beyond.transposed(matrix.frontier.len());
@@ -228,6 +278,8 @@ pub struct Matrix {
     pub inside: Lists,
     /// Of each member: the places in `frontier` that it links to.
     pub beyond: Lists,
+    /// Of each member: what all of its links weigh; without weights, how many there are.
+    out: Vec<f64>,
     /// Of each place in `frontier`: the members that link to it, ascending.
     pub sources: Lists,
     /// Pages that are known and were not fetched, in order of becoming known.
@@ -245,17 +297,24 @@ impl Matrix {
         self.len() == 0
     }
 
-    /// Links of a member, also to the frontier.
-    pub fn out(&self, member: usize) -> usize {
-        self.inside.get(member).len() + self.beyond.get(member).len()
+    /// What the links of a member weigh, also those to pages not fetched; without weights, how many there are.
+    pub fn out(&self, member: usize) -> f64 {
+        self.out[member]
+    }
+
+    /// What those of them weigh that lead to pages not fetched.
+    pub fn leaks(&self, member: usize) -> f64 {
+        (self.out[member] - self.inside.weight(member)).max(0.0)
     }
 }
 
-/// Lists of numbers, one after the other.
+/// Lists of numbers, one after the other, each with a weight.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Lists {
     ends: Vec<usize>,
     items: Vec<u32>,
+    /// By item; empty: 1 each.
+    weights: Vec<f64>,
 }
 
 impl Lists {
@@ -271,8 +330,37 @@ impl Lists {
 
     /// One of them.
     pub fn get(&self, at: usize) -> &[u32] {
+        &self.items[self.range(at)]
+    }
+
+    /// Calls `visit` with the items of a list and their weights.
+    pub fn each(&self, at: usize, mut visit: impl FnMut(u32, f64)) {
+        let items = self.get(at);
+        match self.weights.is_empty() {
+            true => items.iter().for_each(|&item| visit(item, 1.0)),
+            false => items
+                .iter()
+                .zip(&self.weights[self.range(at)])
+                .for_each(|(&item, &weight)| visit(item, weight)),
+        }
+    }
+
+    /// The sum of a list's weights.
+    pub fn weight(&self, at: usize) -> f64 {
+        match self.weights.is_empty() {
+            true => self.get(at).len() as f64,
+            false => self.weights[self.range(at)].iter().sum(),
+        }
+    }
+
+    /// Whether items weigh differently.
+    pub fn is_weighted(&self) -> bool {
+        !self.weights.is_empty()
+    }
+
+    fn range(&self, at: usize) -> std::ops::Range<usize> {
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
-        &self.items[start..self.ends[at]]
+        start..self.ends[at]
     }
 
     /// All of them.
@@ -301,13 +389,21 @@ impl Lists {
             sum += std::mem::replace(end, sum);
         }
         let mut items = vec![0; self.items.len()];
-        for (list, members) in (0..).zip(self.iter()) {
-            for &item in members {
+        let mut weights = vec![0.0; self.weights.len()];
+        for list in 0..self.len() {
+            self.each(list, |item, weight| {
                 let at = &mut ends[item as usize];
-                items[*at] = list;
+                items[*at] = list as u32;
+                if let Some(place) = weights.get_mut(*at) {
+                    *place = weight;
+                }
                 *at += 1;
-            }
+            });
         }
-        Lists { ends, items }
+        Lists {
+            ends,
+            items,
+            weights,
+        }
     }
 }

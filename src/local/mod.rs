@@ -20,7 +20,8 @@
 //! proportional to them, whatever the size of the web.
 //!
 //! **Departures.** Self-links and repeats are dropped (as the paper has it, section 5.1). The policy, the estimate and
-//! the power method each say what they add; [`Policy::Share`] and [`Estimator::Extrapolated`] are ours.
+//! the power method each say what they add; [`Policy::Share`], [`Policy::FrontierCash`] and
+//! [`Estimator::Extrapolated`] are ours. Links may have weights, and pages that are gone are pages without links.
 
 mod estimate;
 mod known;

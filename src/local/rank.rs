@@ -4,7 +4,7 @@
 //! f <- alpha F D^-1 f + (1 - alpha) e/l      until a step moves f by less than delta in L1
 //! ```
 //!
-//! Only links among members count: one to a page not fetched is left out of F and of the out-degree D. A
+//! Where links have weights, a column of F D^-1 holds each link's part of the column's weight. Only links among members count: one to a page not fetched is left out of F and of the out-degree D. A
 //! member without links among members is dangling, its column the uniform vector. Alpha is 0.85 and delta 1e-6
 //! unless told otherwise (section 6.1). The paper starts at random; this starts at what the last round ended
 //! with, or uniformly, so that the same rows give the same bytes; where it ends is the same to delta/(1 - alpha).
@@ -66,15 +66,16 @@ impl Power {
     fn step(&self, matrix: &Matrix, now: &[f64], next: &mut [f64]) {
         next.fill(0.0);
         let mut linked = 0.0;
-        for (row, &rank) in matrix.inside.iter().zip(now) {
-            if row.is_empty() {
+        for (member, &rank) in now.iter().enumerate() {
+            let out = matrix.inside.weight(member);
+            if out == 0.0 {
                 continue;
             }
             linked += rank;
-            let share = self.damping * rank / row.len() as f64;
-            for &target in row {
-                next[target as usize] += share;
-            }
+            let share = self.damping * rank / out;
+            matrix.inside.each(member, |target, weight| {
+                next[target as usize] += share * weight;
+            });
         }
         let each = (1.0 - self.damping * linked) / now.len() as f64;
         next.iter_mut().for_each(|next| *next += each);

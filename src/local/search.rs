@@ -44,6 +44,8 @@ pub struct Asked {
     pub page: u32,
     /// The policy's score: higher is sooner.
     pub score: f64,
+    /// The PageRank that links from pages fetched hand to it, where those have 1 together.
+    pub flow: f64,
 }
 
 /// The search for pages outside a domain that tell its global PageRank. It reads nothing itself: whoever
@@ -109,8 +111,17 @@ impl Search {
         let asked = places.into_iter().map(|place| Asked {
             page: self.matrix.frontier[place as usize],
             score: scores[place as usize],
+            flow: self.flow(place as usize),
         });
         asked.collect()
+    }
+
+    fn flow(&self, place: usize) -> f64 {
+        let mut flow = 0.0;
+        self.matrix.sources.each(place, |k, weight| {
+            flow += self.ranks[k as usize] * weight / self.matrix.out(k as usize);
+        });
+        self.options.power.damping * flow
     }
 
     /// A page was fetched, with these links. It counts from the next [`update`](Search::update) on.
@@ -121,7 +132,27 @@ impl Search {
         self.known.fetch(page, targets)
     }
 
-    /// A page that was asked for is not there.
+    /// The same with what each link weighs, as [`Known::fetch_weighted`] has it.
+    ///
+    /// # Errors
+    /// Those of [`Known::fetch`].
+    pub fn fetched_weighted(
+        &mut self,
+        page: u32,
+        targets: impl IntoIterator<Item = (u32, u64)>,
+    ) -> Result<()> {
+        self.known.fetch_weighted(page, targets)
+    }
+
+    /// A page that was asked for is gone.
+    ///
+    /// # Errors
+    /// Those of [`Known::gone`].
+    pub fn gone(&mut self, page: u32) -> Result<()> {
+        self.known.gone(page)
+    }
+
+    /// A page that was asked for could not be fetched.
     ///
     /// # Errors
     /// Those of [`Known::lost`].

@@ -8,24 +8,44 @@ use super::{Matrix, Select};
 /// f[k] / (o[k] + 1)
 /// ```
 ///
-/// with o\[k\] the links of k among members. The paper's denominator; that of Cho and others is o\[k\].
+/// with o\[k\] the links of k among members; of a link that weighs w, f\[k\] w/(o\[k\] + w) with the weight o\[k\]. The paper's denominator; that of Cho and others is o\[k\].
 #[derive(Debug, Clone, Copy)]
 pub struct Flow;
 
 impl Select for Flow {
     fn scores(&mut self, matrix: &Matrix, ranks: &[f64], _: f64) -> Vec<f64> {
-        flows(matrix, |k| ranks[k])
+        flows(matrix, ranks)
     }
 }
 
-/// Of each page of the frontier, the sum of `held(k)/(o[k] + 1)` over the members k that link to it.
-pub(super) fn flows(matrix: &Matrix, held: impl Fn(usize) -> f64) -> Vec<f64> {
-    let members = matrix.inside.iter().enumerate();
-    let handed: Vec<f64> = members
-        .map(|(k, row)| held(k) / (row.len() as f64 + 1.0))
-        .collect();
-    let sources = matrix.sources.iter();
-    sources
-        .map(|sources| sources.iter().map(|&k| handed[k as usize]).sum())
-        .collect()
+/// Of each page of the frontier, the sum of `held[k] w/(o[k] + w)` over the members k that link to it.
+pub(super) fn flows(matrix: &Matrix, held: &[f64]) -> Vec<f64> {
+    let out: Vec<f64> = (0..held.len()).map(|k| matrix.inside.weight(k)).collect();
+    let flow = |place| {
+        let mut flow = 0.0;
+        matrix.sources.each(place, |k, weight| {
+            let k = k as usize;
+            flow += held[k] * weight / (out[k] + weight);
+        });
+        flow
+    };
+    (0..matrix.sources.len()).map(flow).collect()
+}
+
+/// Of what a member holds, the part that can come back: 1 in the domain, outside the part of its links that lead into
+/// the domain.
+pub(super) fn returning(matrix: &Matrix, member: usize) -> f64 {
+    if member < matrix.domain {
+        return 1.0;
+    }
+    let mut local = 0.0;
+    matrix.inside.each(member, |target, weight| {
+        if (target as usize) < matrix.domain {
+            local += weight;
+        }
+    });
+    match local > 0.0 {
+        true => local / matrix.out(member),
+        false => 0.0,
+    }
 }

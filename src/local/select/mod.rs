@@ -6,8 +6,10 @@
 //! | [`pf`](Flow) | that most PageRank flows into (PF-Select) |
 //! | [`outlink`](OutlinkCount) | that most pages of the domain link to |
 //! | [`random`](Random) | at random |
+//! | [`frontier-cash`](FrontierCash) | that most cash of the domain's pages reaches, as far as it may come back: ours |
 //! | [`share`](Share) | that most PageRank flows into from pages that link into the domain: ours |
 
+mod cash;
 mod flow;
 mod norms;
 mod outlink;
@@ -20,6 +22,7 @@ use std::str::FromStr;
 
 use super::Matrix;
 
+pub use cash::FrontierCash;
 pub use flow::Flow;
 pub use norms::{Exact, Norms, Table};
 pub use outlink::OutlinkCount;
@@ -67,6 +70,8 @@ pub enum Policy {
     OutlinkCount,
     /// [`Random`].
     Random,
+    /// [`FrontierCash`].
+    FrontierCash,
     /// [`Share`].
     #[default]
     Share,
@@ -74,11 +79,12 @@ pub enum Policy {
 
 impl Policy {
     /// All of them, the paper's first, in its order.
-    pub const ALL: [Policy; 5] = [
+    pub const ALL: [Policy; 6] = [
         Policy::Complement,
         Policy::Flow,
         Policy::OutlinkCount,
         Policy::Random,
+        Policy::FrontierCash,
         Policy::Share,
     ];
 
@@ -89,20 +95,29 @@ impl Policy {
             Policy::Flow => Box::new(Flow),
             Policy::OutlinkCount => Box::new(OutlinkCount),
             Policy::Random => Box::new(Random::new(seed)),
+            Policy::FrontierCash => Box::new(FrontierCash),
             Policy::Share => Box::new(Share),
+        }
+    }
+}
+
+impl Policy {
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Policy::Complement => "sc",
+            Policy::Flow => "pf",
+            Policy::OutlinkCount => "outlink",
+            Policy::Random => "random",
+            Policy::FrontierCash => "frontier-cash",
+            Policy::Share => "share",
         }
     }
 }
 
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Policy::Complement => "sc",
-            Policy::Flow => "pf",
-            Policy::OutlinkCount => "outlink",
-            Policy::Random => "random",
-            Policy::Share => "share",
-        })
+        f.write_str(self.name())
     }
 }
 
@@ -110,8 +125,9 @@ impl FromStr for Policy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Policy, String> {
-        let found = Policy::ALL.iter().find(|policy| policy.to_string() == text);
-        let unknown = || format!("unknown policy {text:?}: sc, pf, outlink, random or share");
+        let found = Policy::ALL.iter().find(|policy| policy.name() == text);
+        let unknown =
+            || format!("unknown policy {text:?}: sc, pf, outlink, random, frontier-cash or share");
         found.copied().ok_or_else(unknown)
     }
 }

@@ -2,16 +2,21 @@
 
 use super::{Matrix, Select};
 
-/// Scores a page by the number of links to it from the local domain (section 6.1).
+/// Scores a page by the number of links to it from the local domain (section 6.1), each as it weighs.
 #[derive(Debug, Clone, Copy)]
 pub struct OutlinkCount;
 
 impl Select for OutlinkCount {
     fn scores(&mut self, matrix: &Matrix, _: &[f64], _: f64) -> Vec<f64> {
-        let is_local = |k: &&u32| (**k as usize) < matrix.domain;
-        let sources = matrix.sources.iter();
-        sources
-            .map(|sources| sources.iter().filter(is_local).count() as f64)
-            .collect()
+        let count = |place| {
+            let mut count = 0.0;
+            matrix.sources.each(place, |k, weight| {
+                if (k as usize) < matrix.domain {
+                    count += weight;
+                }
+            });
+            count
+        };
+        (0..matrix.sources.len()).map(count).collect()
     }
 }

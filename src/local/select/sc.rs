@@ -32,7 +32,10 @@
 //! 0.132 instead of 0.127), so the paper's is the usual one. Algorithm 3's "x\[k\] > 0" is read as "not 0": x is
 //! never positive.
 //!
-//! Pages with the same sources have the same influence, which is computed once: the pages that one member alone
+//! **Weights.** Where links have any, o\[k\] and s are sums of weights, and for a link k -> j that weighs w, f\[k\]/(o\[k\] + 1)
+//! becomes f\[k\] w/(o\[k\] + w), and x, for k -> k' of weight v, f\[k\] v w/(o\[k\] (o\[k\] + w)).
+//!
+//! Without weights, pages with the same sources have the same influence, which is computed once: the pages that one member alone
 //! links to cost its links together, not each.
 
 use std::collections::HashMap;
@@ -65,37 +68,35 @@ impl Complement {
     fn parts(&self, matrix: &Matrix, ranks: &[f64], damping: f64) -> (Vec<f64>, Vec<(f64, f64)>) {
         let l = matrix.len() as f64;
         let mut z = vec![0.0; matrix.len()];
-        for &target in matrix.inside.items() {
-            z[target as usize] += 1.0;
+        let out: Vec<f64> = (0..matrix.len()).map(|k| matrix.inside.weight(k)).collect();
+        for k in 0..matrix.len() {
+            matrix
+                .inside
+                .each(k, |target, weight| z[target as usize] += weight);
         }
-        let links = matrix.inside.items().len();
+        let links: f64 = z.iter().sum();
         let w = (1.0 - damping) / (l + 1.0);
         for z in &mut z {
             // Without links among members, one to any of them is as likely.
-            let s = if links > 0 {
-                *z / links as f64
-            } else {
-                1.0 / l
-            };
+            let s = if links > 0.0 { *z / links } else { 1.0 / l };
             *z = (damping * s + w) / (1.0 - w);
         }
-        let rows = matrix.inside.iter().zip(ranks);
-        let counts = |links: usize| self.dangling && links == 0;
+        let rows = out.iter().zip(ranks);
+        let counts = |out: f64| self.dangling && out == 0.0;
         let dangling: f64 = rows
-            .filter(|(row, _)| counts(row.len()))
+            .filter(|(out, _)| counts(**out))
             .map(|(_, rank)| rank)
             .sum();
         let mut pairs = Vec::with_capacity(matrix.frontier.len());
-        for sources in matrix.sources.iter() {
+        for place in 0..matrix.sources.len() {
             let (mut flow, mut freed) = (0.0, 0.0);
-            for &k in sources {
-                let links = matrix.inside.get(k as usize).len();
-                let rank = ranks[k as usize];
-                flow += rank / (links as f64 + 1.0);
-                if counts(links) {
+            matrix.sources.each(place, |k, weight| {
+                let (out, rank) = (out[k as usize], ranks[k as usize]);
+                flow += rank * weight / (out + weight);
+                if counts(out) {
                     freed += rank;
                 }
-            }
+            });
             let spread = (1.0 - damping) + damping * (dangling - freed);
             let g = spread / (l + 1.0) + damping * flow;
             let y = spread / (l * (l + 1.0)) + damping * freed / l;
@@ -123,27 +124,26 @@ struct Siblings {
 }
 
 impl Siblings {
-    /// Hands each sibling of the page with these sources, and its x, to `each`, in order of being met.
+    /// Hands each sibling of the page at `place` of the frontier, and its x, to `each`, in order of being met.
     fn each(
         &mut self,
         matrix: &Matrix,
         ranks: &[f64],
         damping: f64,
-        sources: &[u32],
+        place: usize,
         mut each: impl FnMut(u32, f64),
     ) {
-        for &k in sources {
-            let row = matrix.inside.get(k as usize);
-            let o = row.len() as f64;
-            let lost = damping * ranks[k as usize] / (o * (o + 1.0));
-            for &sibling in row {
+        matrix.sources.each(place, |k, weight| {
+            let o = matrix.inside.weight(k as usize);
+            let lost = damping * ranks[k as usize] * weight / (o * (o + weight));
+            matrix.inside.each(k as usize, |sibling, part| {
                 let x = &mut self.x[sibling as usize];
                 if *x == 0.0 {
                     self.touched.push(sibling);
                 }
-                *x -= lost;
-            }
-        }
+                *x -= lost * part;
+            });
+        });
         for sibling in self.touched.drain(..) {
             each(sibling, std::mem::take(&mut self.x[sibling as usize]));
         }
@@ -163,12 +163,12 @@ impl Complement {
             x: vec![0.0; matrix.len()],
             touched: Vec::new(),
         };
-        let differences = pairs.into_iter().zip(matrix.sources.iter());
+        let differences = pairs.into_iter().enumerate();
         let differences = differences
-            .map(|((g, y), sources)| {
+            .map(|(place, (g, y))| {
                 let mut x = Vec::new();
                 let gather = |sibling, lost| x.push((sibling, lost));
-                siblings.each(matrix, ranks, damping, sources, gather);
+                siblings.each(matrix, ranks, damping, place, gather);
                 Difference { g, y, x }
             })
             .collect();
@@ -191,18 +191,24 @@ impl Select for Complement {
         };
         let mut known: HashMap<&[u32], f64> = HashMap::new();
         let mut scores = Vec::with_capacity(pairs.len());
-        for ((g, y), sources) in pairs.into_iter().zip(matrix.sources.iter()) {
-            let score = known.entry(sources).or_insert_with(|| {
+        for (place, (g, y)) in pairs.into_iter().enumerate() {
+            let mut influence = || {
                 let mut score = norms.norm(g, y);
-                siblings.each(matrix, ranks, damping, sources, |sibling, x| {
+                siblings.each(matrix, ranks, damping, place, |sibling, x| {
                     if (sibling as usize) < matrix.domain {
                         let rest = g * z[sibling as usize] - y;
                         score += (x + rest).abs() - rest.abs();
                     }
                 });
                 score
+            };
+            scores.push(match matrix.sources.is_weighted() {
+                true => influence(),
+                false => {
+                    let sources = matrix.sources.get(place);
+                    *known.entry(sources).or_insert_with(influence)
+                }
             });
-            scores.push(*score);
         }
         scores
     }
