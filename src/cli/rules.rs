@@ -28,6 +28,17 @@ pub struct RulesArgs {
 }
 
 impl RulesArgs {
+    /// Whether any is given.
+    pub fn is_given(&self) -> bool {
+        let RulesArgs {
+            outlinks,
+            fields,
+            drop_params,
+            scope,
+        } = self;
+        outlinks.is_some() || !fields.is_empty() || !drop_params.is_empty() || !scope.is_empty()
+    }
+
     /// The rules given; those not given are the store's.
     pub fn resolve(&self, store: Option<&InputRules>) -> anyhow::Result<InputRules> {
         let mut rules = store.cloned().unwrap_or_default();

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Budget;
-use crate::batch::{Builder, Rules};
+use crate::batch::{Batch, Builder, Rules};
 use crate::disk::{Disk, RealDisk};
 use crate::engine::{Config, Counters, Engine};
 use crate::model::{Limits, Names, Parsed, Record, What};
 use crate::rules::InputRules;
-use crate::snapshot::{self, Info, Making, RANK_BYTES, SETTLE_UNTIL, Settle};
+use crate::snapshot::{self, Info, Making, RANK_BYTES, SETTLE_UNTIL, Settle, Snapshot};
 use crate::store::rows::{KeepRows, ROWS_BYTES, Standing};
 use crate::store::{Opened, Progress, Settings, Store, checkpoint, settings_of};
 use crate::{Error, Result};
@@ -183,13 +183,7 @@ impl Writer {
             )));
         }
         snapshot::check_not_newer(&*disk, dir, engine.counters())?;
-        let rules = Rules {
-            limits: options.limits.clone(),
-            self_links: engine.config().self_links,
-            key: engine.archive().key(),
-            input: options.input.clone(),
-            classes: !engine.config().follow.is_default(),
-        };
+        let rules = rules_of(&engine, options);
         Ok(Writer {
             builder: Builder::new(rules, options.names),
             budget: Budget::new(options.limits.memory, &mut engine),
@@ -221,6 +215,35 @@ impl Writer {
             self.apply()?;
         }
         Ok(what)
+    }
+
+    /// The rules by which batches for [`Writer::take`] are made.
+    pub(crate) fn rules(&self) -> Rules {
+        rules_of(&self.engine, &self.options)
+    }
+
+    /// Takes the records of a batch that was made by [`Writer::rules`], and is no part of an archive.
+    ///
+    /// # Errors
+    /// Those of [`Writer::push`].
+    pub(crate) fn take(&mut self, batch: &Batch) -> Result<()> {
+        if self.ended.is_some() {
+            return Err(self.no_more());
+        }
+        self.apply()?;
+        self.apply_batch(batch)
+    }
+
+    /// Whether the store's current snapshot is of all that was pushed before.
+    ///
+    /// # Errors
+    /// [`Error::Io`] and [`Error::Damaged`], of a snapshot that cannot be read.
+    pub fn is_published(&self) -> Result<bool> {
+        if snapshot::current_name(&*self.disk, &self.dir)?.is_none() {
+            return Ok(false);
+        }
+        let latest = Snapshot::latest(&*self.disk, &self.dir)?;
+        Ok(self.waiting == 0 && latest.info().counters == *self.engine.counters())
     }
 
     /// Records taken into the state of the store since it was made, in whatever way, those that were skipped too;
@@ -308,19 +331,24 @@ impl Writer {
         }
         self.waiting = 0;
         let batch = self.builder.take();
+        self.apply_batch(&batch)?;
+        self.builder.recycle(batch);
+        Ok(())
+    }
+
+    fn apply_batch(&mut self, batch: &Batch) -> Result<()> {
         self.engine.begin();
         self.budget.look(&self.engine);
         let limit = self.budget.page_limit(&self.engine);
         for entry in &batch.entries {
-            if let Err(error) = self.engine.check_room(&batch, entry, limit) {
+            if let Err(error) = self.engine.check_room(batch, entry, limit) {
                 self.ended = Some(Ended::Full);
                 return Err(self.budget.blamed(&self.engine, error));
             }
-            let applied = self.engine.apply(&batch, entry);
+            let applied = self.engine.apply(batch, entry);
             applied.inspect_err(|_| self.ended = Some(Ended::Failed))?;
             self.changed = true;
         }
-        self.builder.recycle(batch);
         Ok(())
     }
 
@@ -329,5 +357,16 @@ impl Writer {
             "{}: this writer takes no more, since an earlier record or checkpoint failed; open the store again",
             self.dir.display()
         ))
+    }
+}
+
+/// By which batches for the store are made.
+fn rules_of(engine: &Engine<Store>, options: &Options) -> Rules {
+    Rules {
+        limits: options.limits.clone(),
+        self_links: engine.config().self_links,
+        key: engine.archive().key(),
+        input: options.input.clone(),
+        classes: !engine.config().follow.is_default(),
     }
 }

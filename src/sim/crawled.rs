@@ -1,19 +1,19 @@
-//! A crawl held as rows with names, read at once or as a crawler delivers it.
+//! A crawl held as rows with names, read at once or as a crawler delivers it, beside a store or alone.
 
 use std::collections::HashMap;
 
-use super::GraphBuilder;
-use crate::Result;
+use super::read::{Nodes, Piece, batches, open};
 use crate::batch::{Batch, Entry, HashKey, Rules, What};
-use crate::cza::Chain;
-use crate::engine::{Fingerprint, SelfLinks};
+use crate::engine::SelfLinks;
 use crate::formats::Format;
 use crate::memory::{ALLOCATION, check_room};
 use crate::model::Limits;
-use crate::pipeline::{BufferPool, Delays, Next, Pipeline, guess_of};
 use crate::rows::{Row, Rows};
-use crate::rules::InputRules;
-use crate::source::{InputName, Source, SourceOptions};
+use crate::rules::{Follow, InputRules};
+use crate::session::Writer;
+use crate::snapshot::Snapshot;
+use crate::source::{InputName, SourceOptions};
+use crate::{Error, Result};
 
 /// What became of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,52 +22,92 @@ pub enum Fetch {
     Read,
     /// It is gone (404, 410).
     Gone,
-    /// It could not be fetched.
+    /// It could not be fetched, or was found unchanged, which does not tell its links.
     Failed,
 }
 
-/// Pages by number, in order of first appearance, and the rows of those that were fetched. The last visit of a page
+/// Hears of each page that was delivered, when it is in the crawl, and in the store that it goes to.
+pub type Each<'a> = dyn FnMut(&Crawled, Option<&mut Writer>, u32, Fetch) -> Result<bool> + 'a;
+
+/// Pages by number, in order of first appearance, and the rows of those that were read here. The last visit of a page
 /// counts.
 pub struct Crawled {
     rules: Rules,
-    nodes: HashMap<Fingerprint, u32>,
+    /// What a link of each class weighs; none: all the same.
+    follow: Vec<u64>,
+    nodes: Nodes,
     names: Vec<String>,
-    /// In order of first visits: page, whether it is gone, targets.
-    rows: Vec<(u32, bool, Box<[u32]>)>,
+    /// In order of first visits.
+    rows: Vec<Kept>,
     /// Where a page's row is.
     places: HashMap<u32, usize>,
-    ids: Vec<u32>,
+    /// It began with the pages of a store.
+    of_store: bool,
     skipped: u64,
-    text: u64,
     links: u64,
 }
 
+struct Kept {
+    page: u32,
+    gone: bool,
+    targets: Box<[u32]>,
+    /// Empty: all weigh the same.
+    weights: Box<[u64]>,
+}
+
 /// What a page takes at most beside its name: an entry of each of two hash tables that just grew, and a row.
-const PAGE_BYTES: u64 = 113 + 80 + 24 + 32 + 2 * ALLOCATION;
+const PAGE_BYTES: u64 = 113 + 80 + 40 + 32 + 3 * ALLOCATION;
 
 impl Crawled {
     /// Nothing yet.
     ///
     /// # Errors
     /// If the system has no random numbers for the key of hashes.
-    pub fn new(input: &InputRules, limits: &Limits) -> Result<Crawled> {
-        Ok(Crawled {
-            rules: Rules {
-                limits: limits.clone(),
-                self_links: SelfLinks::Drop,
-                key: HashKey::random()?,
-                input: input.clone(),
-                classes: false,
-            },
-            nodes: HashMap::new(),
+    pub fn new(input: &InputRules, follow: &Follow, limits: &Limits) -> Result<Crawled> {
+        let rules = Rules {
+            limits: limits.clone(),
+            self_links: SelfLinks::Drop,
+            key: HashKey::random()?,
+            input: input.clone(),
+            classes: !follow.is_default(),
+        };
+        Ok(Crawled::of(rules, follow))
+    }
+
+    fn of(rules: Rules, follow: &Follow) -> Crawled {
+        Crawled {
+            rules,
+            follow: follow.table(),
+            nodes: Nodes::default(),
             names: Vec::new(),
             rows: Vec::new(),
             places: HashMap::new(),
-            ids: Vec::new(),
+            of_store: false,
             skipped: 0,
-            text: 0,
             links: 0,
-        })
+        }
+    }
+
+    /// The pages of a store, under their numbers, without their rows, to be followed by what is delivered to the store
+    /// ([`Crawled::deliver`]).
+    ///
+    /// # Errors
+    /// Those of reading the names; [`Error::TooLarge`] if they take more than the memory limit; [`Error::Unsupported`] if there are too many.
+    pub fn of_store(snapshot: &Snapshot, writer: &Writer) -> Result<Crawled> {
+        let mut crawled = Crawled::of(writer.rules(), &snapshot.info().settings.config.follow);
+        crawled.of_store = true;
+        let fingerprints = crawled.rules.key.fingerprints();
+        for name in snapshot.names() {
+            let name = name?;
+            let fingerprint = fingerprints.of(name.as_bytes());
+            crawled.nodes.node(fingerprint, name.len())?;
+            crawled.names.push(name);
+            if crawled.names.len().is_multiple_of(1 << 16) {
+                crawled.check_room()?;
+            }
+        }
+        crawled.check_room()?;
+        Ok(crawled)
     }
 
     /// The name of a page: a canonical URL, or opaque.
@@ -80,10 +120,18 @@ impl Crawled {
         &self.names
     }
 
-    /// The targets of a page that was fetched.
-    pub fn targets(&self, page: u32) -> &[u32] {
-        let place = self.places.get(&page);
-        place.map_or(&[], |&place| &self.rows[place].2)
+    /// The targets of a page that was read here, and what each link weighs.
+    pub fn targets(&self, page: u32) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let row = self.places.get(&page).map(|&place| &self.rows[place]);
+        row.into_iter().flat_map(|row| {
+            let weights = row.weights.iter().copied().chain(std::iter::repeat(1));
+            row.targets.iter().copied().zip(weights)
+        })
+    }
+
+    /// Whether pages may have been left out, by rules on names.
+    pub fn is_scoped(&self) -> bool {
+        !self.rules.input.scope.is_all()
     }
 
     /// Records that could not be used.
@@ -94,30 +142,31 @@ impl Crawled {
     /// Reads an input to its end.
     ///
     /// # Errors
-    /// Those of reading; [`Error::Unsupported`](crate::Error::Unsupported) if the format cannot be guessed, [`Error::TooLarge`](crate::Error::TooLarge) if the crawl takes
+    /// Those of reading; [`Error::Unsupported`] if the format cannot be guessed; [`Error::TooLarge`] if the crawl takes
     /// more than the memory limit.
     pub fn read(&mut self, input: &InputName, format: Option<Format>) -> Result<()> {
-        self.input(input, format, SourceOptions::default(), &mut |_, _, _| {
-            Ok(true)
-        })
+        let options = SourceOptions::default();
+        self.input(input, format, options, None, &mut |_, _, _, _| Ok(true))
     }
 
-    /// Reads an input as it comes: `each` is told of every page at once, and may end it by `false`.
+    /// Reads an input as it comes, into `store`, too, if there is one: `each` is told of every page at once, and may end
+    /// it by `false`. What the store took is durable when `each`, or the caller, makes a checkpoint.
     ///
     /// # Errors
-    /// Those of [`Crawled::read`], and of `each`.
+    /// Those of [`Crawled::read`], of [`Writer::push`], and of `each`.
     pub fn deliver(
         &mut self,
         input: &InputName,
         format: Option<Format>,
-        each: &mut dyn FnMut(&Crawled, u32, Fetch) -> Result<bool>,
+        store: Option<&mut Writer>,
+        each: &mut Each<'_>,
     ) -> Result<()> {
         // The smallest chunks: each holds what has come.
         let options = SourceOptions {
             chunk_bytes: 1,
             ..SourceOptions::default()
         };
-        self.input(input, format, options, each)
+        self.input(input, format, options, store, each)
     }
 
     fn input(
@@ -125,96 +174,98 @@ impl Crawled {
         input: &InputName,
         format: Option<Format>,
         options: SourceOptions,
-        each: &mut dyn FnMut(&Crawled, u32, Fetch) -> Result<bool>,
+        mut store: Option<&mut Writer>,
+        each: &mut Each<'_>,
     ) -> Result<()> {
-        let mut source = Source::open(input, &self.rules.limits, &options)?;
-        let format = match format {
-            Some(format) => format,
-            None => match guess_of(input, &mut source)? {
-                Some((format, _)) => format,
-                None => return Ok(()),
-            },
+        let Some((source, format)) = open(input, format, &self.rules.limits, &options)? else {
+            return Ok(());
         };
-        self.ids.clear();
-        let mut chain = (format == Format::Cza).then(|| Chain::new(&self.rules));
-        let pool = BufferPool::new(1);
-        let mut pipeline = Pipeline::start(source, format, &self.rules, 1, 0, &pool, Delays::NONE)?;
-        loop {
-            match pipeline.next()? {
-                Next::Idle => {}
-                Next::End(summary) => {
-                    let ended = chain.map(|chain| chain.finish(input, summary.bytes));
-                    return ended.unwrap_or(Ok(()));
-                }
-                Next::Piece(mut piece) => {
-                    if let Some(chain) = &mut chain {
-                        chain.follow(&piece.chunk, &mut piece.batch, input)?;
-                    }
-                    if !self.batch(&piece.batch, each)? {
-                        return Ok(());
-                    }
-                    self.skipped += u64::from(piece.last && piece.chunk.oversize > 0);
-                    pipeline.recycle(piece);
-                }
-            }
+        if format == Format::Cza && store.is_some() {
+            return Err(Error::Unsupported(format!(
+                "{input}: an archive is read by `ingest`; a crawler delivers records"
+            )));
         }
+        self.nodes.end();
+        let rules = self.rules.clone();
+        batches(source, format, &rules, 1, &mut |piece| {
+            self.piece(piece, store.as_deref_mut(), each)
+        })
     }
 
-    fn batch(
+    fn piece(
         &mut self,
-        batch: &Batch,
-        each: &mut dyn FnMut(&Crawled, u32, Fetch) -> Result<bool>,
+        piece: &Piece<'_>,
+        mut store: Option<&mut Writer>,
+        each: &mut Each<'_>,
     ) -> Result<bool> {
-        if batch.part.is_none() {
-            self.ids.clear();
+        let batch = piece.batch;
+        if let Some(store) = &mut store {
+            store.take(batch)?;
         }
-        for (name, fingerprint) in batch.fingerprints.iter().enumerate() {
-            let next = GraphBuilder::node(self.names.len() as u64)?;
-            let page = *self.nodes.entry(*fingerprint).or_insert(next);
-            if page == next {
-                let name = String::from_utf8_lossy(batch.name(name as u32)).into_owned();
-                self.text += name.len() as u64;
-                self.names.push(name);
-            }
-            self.ids.push(page);
-        }
+        let names = &mut self.names;
+        self.nodes.take(batch, |name| names.push(name))?;
+        self.skipped += piece.oversize;
         for entry in &batch.entries {
             if let Some((page, fetch)) = self.entry(batch, entry)
-                && !each(self, page, fetch)?
+                && !each(self, store.as_deref_mut(), page, fetch)?
             {
                 return Ok(false);
             }
         }
-        let pages = self.names.len() as u64;
-        let need = pages * PAGE_BYTES + self.text + 4 * self.links;
-        let work = || format!("a crawl in memory of more than {pages} pages");
-        let remedy = "ingest it into a store, and use `store`";
-        check_room(self.rules.limits.memory, need, work, remedy)?;
+        self.check_room()?;
         Ok(true)
     }
 
+    fn check_room(&self) -> Result<()> {
+        let pages = self.names.len() as u64;
+        let link = if self.follow.is_empty() { 4 } else { 12 };
+        let need = pages * PAGE_BYTES + self.nodes.text() + link * self.links;
+        let work = || format!("a crawl in memory of more than {pages} pages");
+        let remedy = match self.of_store {
+            false => "ingest it into a store, and use `store`",
+            true => "ingest what is fetched, round by round, and search without `live`",
+        };
+        check_room(self.rules.limits.memory, need, work, remedy)
+    }
+
     fn entry(&mut self, batch: &Batch, entry: &Entry) -> Option<(u32, Fetch)> {
-        let page = |ids: &[u32]| ids[entry.source as usize];
         let fetch = match entry.what {
             What::Skipped(_) => {
                 self.skipped += 1;
                 return None;
             }
-            What::Other | What::OutOfScope | What::Unchanged => return None,
-            What::Failed => return Some((page(&self.ids), Fetch::Failed)),
+            What::Other | What::OutOfScope => return None,
+            What::Failed | What::Unchanged => {
+                return Some((self.nodes.of(entry.source), Fetch::Failed));
+            }
             What::Gone => Fetch::Gone,
             What::Visit => Fetch::Read,
         };
-        let page = page(&self.ids);
+        let page = self.nodes.of(entry.source);
         let targets = batch.targets(entry).iter();
-        let targets: Box<[u32]> = targets.map(|&name| self.ids[name as usize]).collect();
-        let place = *self.places.entry(page).or_insert(self.rows.len());
-        if place == self.rows.len() {
-            self.rows.push((page, false, Box::default()));
+        let targets: Box<[u32]> = targets.map(|&name| self.nodes.of(name)).collect();
+        let classes = batch.classes(entry).iter();
+        let weights = classes.map(|class| self.follow[usize::from(class.number())]);
+        let row = Kept {
+            page,
+            gone: fetch == Fetch::Gone,
+            weights: match self.follow.is_empty() {
+                true => Box::default(),
+                false => weights.collect(),
+            },
+            targets,
+        };
+        self.links += row.targets.len() as u64;
+        match self.places.get(&page) {
+            Some(&place) => {
+                let before = std::mem::replace(&mut self.rows[place], row);
+                self.links -= before.targets.len() as u64;
+            }
+            None => {
+                self.places.insert(page, self.rows.len());
+                self.rows.push(row);
+            }
         }
-        let row = &mut self.rows[place];
-        self.links = self.links + targets.len() as u64 - row.2.len() as u64;
-        *row = (page, fetch == Fetch::Gone, targets);
         Some((page, fetch))
     }
 }
@@ -229,12 +280,12 @@ impl Rows for Crawled {
     }
 
     fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
-        for (page, gone, targets) in &self.rows {
+        for row in &self.rows {
             visit(Row {
-                page: *page,
-                gone: *gone,
-                targets,
-                weights: &[],
+                page: row.page,
+                gone: row.gone,
+                targets: &row.targets,
+                weights: &row.weights,
             })?;
         }
         Ok(())

@@ -1,18 +1,14 @@
 //! Reading a whole crawl into a graph, by the link rules of the engine.
 
-use std::collections::HashMap;
-
 use super::graph::{Graph, GraphBuilder};
+use super::read::{Nodes, Piece, batches, open};
 use crate::Result;
 use crate::batch::{Batch, Entry, HashKey, Rules, What};
-use crate::cza::Chain;
 use crate::decode::Time;
-use crate::engine::{Config, Fingerprint};
+use crate::engine::Config;
 use crate::formats::Format;
 use crate::memory::{ALLOCATION, check_room};
 use crate::model::Limits;
-use crate::pipeline::guess_of;
-use crate::pipeline::{BufferPool, Delays, Next, Pipeline};
 use crate::rules::InputRules;
 use crate::source::{InputName, Source, SourceOptions};
 
@@ -68,15 +64,9 @@ pub fn load(
     loading.memory = limits.memory;
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     for input in inputs {
-        let mut source = Source::open(input, limits, &SourceOptions::default())?;
-        let format = match format {
-            Some(format) => format,
-            None => match guess_of(input, &mut source)? {
-                Some((format, _)) => format,
-                None => continue,
-            },
-        };
-        loading.input(source, format, &rules, threads)?;
+        if let Some((source, format)) = open(input, format, limits, &SourceOptions::default())? {
+            loading.input(source, format, &rules, threads)?;
+        }
     }
     Ok(loading.finish())
 }
@@ -89,21 +79,18 @@ pub(super) struct Loading {
     builder: GraphBuilder,
     /// What a link of each class weighs; none: all the same.
     weights: Vec<u64>,
-    nodes: HashMap<Fingerprint, u32>,
+    nodes: Nodes,
     pages: Vec<Page>,
     skipped: u64,
     timeless: u64,
     ungrouped: u64,
     caveat: Option<&'static str>,
-    /// Bytes of all names.
-    text: u64,
     /// Bytes of what is known of an archive's hosts.
     hosts: u64,
     /// Most bytes of memory to take.
     memory: Option<u64>,
     /// The input being read has a link a line.
     grouped: bool,
-    ids: Vec<u32>,
 }
 
 impl Loading {
@@ -115,17 +102,15 @@ impl Loading {
                 false => GraphBuilder::weighted(config.self_links),
             },
             weights,
-            nodes: HashMap::new(),
+            nodes: Nodes::default(),
             pages: Vec::new(),
             skipped: 0,
             timeless: 0,
             ungrouped: 0,
             caveat: None,
-            text: 0,
             hosts: 0,
             memory: None,
             grouped: false,
-            ids: Vec::new(),
         }
     }
 
@@ -139,30 +124,10 @@ impl Loading {
     ) -> Result<()> {
         self.grouped = format.is_grouped();
         self.caveat = self.caveat.or(format.caveat());
-        self.ids.clear();
-        let input = source.name().clone();
-        let mut chain = (format == Format::Cza).then(|| Chain::new(rules));
-        let spent = BufferPool::new(threads);
-        let mut pipeline =
-            Pipeline::start(source, format, rules, threads, 0, &spent, Delays::NONE)?;
-        loop {
-            match pipeline.next()? {
-                Next::Idle => {}
-                Next::End(summary) => {
-                    let ended = chain.map(|chain| chain.finish(&input, summary.bytes));
-                    return ended.unwrap_or(Ok(()));
-                }
-                Next::Piece(mut piece) => {
-                    if let Some(chain) = &mut chain {
-                        chain.follow(&piece.chunk, &mut piece.batch, &input)?;
-                        self.hosts = chain.bytes_with(0);
-                    }
-                    self.batch(&piece.batch)?;
-                    self.skipped += u64::from(piece.last && piece.chunk.oversize > 0);
-                    pipeline.recycle(piece);
-                }
-            }
-        }
+        self.nodes.end();
+        batches(source, format, rules, threads, &mut |piece| {
+            self.piece(piece)
+        })
     }
 
     pub fn finish(mut self) -> Loaded {
@@ -177,33 +142,27 @@ impl Loading {
         }
     }
 
-    fn batch(&mut self, batch: &Batch) -> Result<()> {
-        if batch.part.is_none() {
-            self.ids.clear();
+    fn piece(&mut self, piece: &Piece<'_>) -> Result<bool> {
+        self.hosts = piece.hosts;
+        let pages = &mut self.pages;
+        self.nodes.take(piece.batch, |name| {
+            pages.push(Page {
+                name,
+                ..Page::default()
+            });
+        })?;
+        for entry in &piece.batch.entries {
+            self.entry(piece.batch, entry);
         }
-        for (name, fingerprint) in batch.fingerprints.iter().enumerate() {
-            let next = GraphBuilder::node(self.pages.len() as u64)?;
-            let node = *self.nodes.entry(*fingerprint).or_insert(next);
-            if node == next {
-                let name = String::from_utf8_lossy(batch.name(name as u32)).into_owned();
-                self.text += name.len() as u64;
-                self.pages.push(Page {
-                    name,
-                    ..Page::default()
-                });
-            }
-            self.ids.push(node);
-        }
-        for entry in &batch.entries {
-            self.entry(batch, entry);
-        }
-        self.timeless += batch.timeless.len() as u64;
-        self.check_room()
+        self.timeless += piece.batch.timeless.len() as u64;
+        self.skipped += piece.oversize;
+        self.check_room()?;
+        Ok(true)
     }
 
     fn check_room(&self) -> Result<()> {
         let pages = self.pages.len() as u64;
-        let need = pages * NODE_BYTES + self.text + self.hosts + self.builder.bytes();
+        let need = pages * NODE_BYTES + self.nodes.text() + self.hosts + self.builder.bytes();
         let work = || format!("a graph in memory of more than {pages} pages");
         check_room(
             self.memory,
@@ -219,13 +178,13 @@ impl Loading {
             What::Other | What::OutOfScope | What::Failed => {}
             What::Unchanged => self.fetched(entry),
             What::Visit | What::Gone => {
-                let source = self.ids[entry.source as usize];
+                let source = self.nodes.of(entry.source);
                 self.fetched(entry);
                 let visits = &mut self.pages[source as usize].visits;
                 self.ungrouped += u64::from(self.grouped && *visits > 0);
                 *visits += 1;
                 let targets = batch.targets(entry).iter();
-                let targets = targets.map(|&name| self.ids[name as usize]);
+                let targets = targets.map(|&name| self.nodes.of(name));
                 if self.weights.is_empty() {
                     self.builder.row(source, targets);
                 } else {
@@ -238,7 +197,7 @@ impl Loading {
     }
 
     fn fetched(&mut self, entry: &Entry) {
-        let source = self.ids[entry.source as usize] as usize;
+        let source = self.nodes.of(entry.source) as usize;
         let page = &mut self.pages[source];
         page.last_fetch = page.last_fetch.max(entry.fetched_at);
     }

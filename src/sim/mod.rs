@@ -14,6 +14,7 @@ pub mod local;
 pub mod pagerank;
 pub mod plot;
 pub(crate) mod random;
+mod read;
 mod rows;
 pub mod steer;
 pub mod strategy;

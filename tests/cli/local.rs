@@ -28,7 +28,7 @@ fn ranks(table: &str) -> Vec<(String, f64)> {
     let mut lines = table.lines();
     assert_eq!(
         lines.next(),
-        Some("url\timportance\trank\toutside\tcertified")
+        Some("url\timportance\trank\toutside\tcertified\tat_least")
     );
     let row = |line: &str| {
         let fields: Vec<&str> = line.split('\t').collect();
@@ -115,7 +115,7 @@ impl SaysDomain for super::support::Done {
 fn every_policy_names_pages_of_the_frontier() {
     let lab = Lab::new();
     lab.file("c.jsonl", crawl(&[0, 1, 2]));
-    for policy in ["sc", "pf", "outlink", "random", "share"] {
+    for policy in ["sc", "pf", "outlink", "random", "frontier-cash", "share"] {
         let line = format!("local c.jsonl --domain domain:a.org --select {policy} --json -n 9");
         let object = lab.run(&line).exits(0).json();
         let mut named: Vec<&str> = object["next"]
@@ -156,11 +156,41 @@ fn what_makes_no_sense_is_said_in_words() {
     lab.file("alone.jsonl", "{\"url\":\"http://c.org/\",\"links\":[\"http://c.org/1\"]}\n{\"url\":\"http://c.org/1\",\"links\":[]}\n");
     lab.file("empty.txt", "\n");
     // No page of the domain at all, and none that was fetched.
-    for rule in ["host:nowhere.org", "url:http://b.org/3"] {
-        lab.run(&format!("local c.jsonl --domain {rule} -n 3"))
-            .exits(2)
-            .says(&["the domain has no page that was fetched"]);
+    for (rule, says) in [
+        (
+            "host:nowhere.org",
+            "the domain has no page: no name known fits its rules",
+        ),
+        (
+            "url:http://b.org/3",
+            "the domain has no page that was fetched",
+        ),
+    ] {
+        for action in ["-n 3", "-n 3 --live --ranks r.tsv"] {
+            lab.run(&format!("local c.jsonl --domain {rule} {action}"))
+                .exits(2)
+                .says(&[says]);
+        }
     }
+    lab.run("local c.jsonl --domain host:a.org -n 0")
+        .exits(2)
+        .says(&["leave -n away"]);
+    for (options, says) in [
+        ("--live -n 1", "--ranks FILE"),
+        ("--live -n 1 --ranks -", "--ranks FILE"),
+        ("--live -n 1 --ranks r.tsv --to parquet", "round-*.parquet"),
+        ("--live -n 1 --json", "--json"),
+        ("-n 1 --ranks -", "standard output"),
+        ("-n 1 --to html", "heritrix-schedule"),
+        ("-n 1 --json --to tsv", "--to"),
+    ] {
+        lab.run(&format!("local c.jsonl --domain host:a.org {options}"))
+            .exits(2)
+            .says(&[says]);
+    }
+    lab.run("local - --live -n 1 --ranks r.tsv --domain host:a.org")
+        .exits(2)
+        .says(&["standard input is the crawler"]);
     // No link leads out.
     lab.run("local alone.jsonl --domain host:c.org -n 3 --ranks r.tsv")
         .exits(0)
@@ -196,16 +226,171 @@ fn what_makes_no_sense_is_said_in_words() {
     lab.run("local --store s --domain host:a.org")
         .exits(2)
         .says(&["keep-rows"]);
+    lab.run("local --store s --live -n 1 --domain host:a.org")
+        .exits(2)
+        .says(&["keep-rows"]);
+    lab.run("local --store none --live -n 1 --domain host:a.org")
+        .exits(2)
+        .says(&["no cashrank store"]);
+    // A store that left out the outside, and rules that a store cannot take any more.
+    lab.run("ingest c.jsonl --store scoped --scope host:a.org")
+        .exits(0);
+    lab.run("local --store scoped --domain host:a.org")
+        .exits(0)
+        .says(&["--scope left out pages outside"]);
+    lab.run("local --store scoped --domain host:a.org --scope host:a.org")
+        .exits(2)
+        .says(&["rules of its own"]);
+    lab.run("local --store scoped --domain host:a.org --live -n 1 --field url=u")
+        .exits(2)
+        .says(&["--field"]);
 }
 
-/// A crawler on standard input is asked round by round, and ends with exact ranks.
+/// A page of the domain that is gone has no rank; links to it lead somewhere all the same, so the others' ranks are
+/// those of the whole crawl, as `pagerank` has them.
 #[test]
-fn a_crawler_delivers_what_is_asked_for() {
+fn pages_that_are_gone_count_as_pages_without_links() {
     let lab = Lab::new();
-    lab.file("c.jsonl", crawl(&[0, 1]));
-    let expected = exact(&lab);
+    let gone = "{\"url\":\"http://a.org/x\",\"status\":404}\n";
+    lab.file("all.jsonl", crawl(&[0, 2, 3, 4]) + gone);
+    let done = lab.run("local all.jsonl --domain domain:org").exits(0);
+    done.says_domain(4, 0, 0);
+    assert!(done.err.contains("pages found gone: 1"), "{}", done.err);
+    let table = lab.run("pagerank all.jsonl").exits(0).out;
+    let rows = table.lines().skip(1).map(|line| {
+        let mut fields = line.split('\t');
+        let url = fields.next().unwrap().to_owned();
+        (url, fields.next().unwrap().parse::<f64>().unwrap())
+    });
+    let there: Vec<(String, f64)> = rows.filter(|row| row.0 != "http://a.org/x").collect();
+    let sum: f64 = there.iter().map(|row| row.1).sum();
+    let found = ranks(&done.out);
+    assert_eq!(found.len(), there.len());
+    for (url, rank) in found {
+        let exact = there.iter().find(|row| row.0 == url).unwrap().1 / sum;
+        assert!((rank - exact).abs() < 1e-5, "{url} {rank} {exact}");
+    }
+}
+
+/// Links that weigh differently, in a store and in files: with everything fetched, the ranks are those of the exact
+/// PageRank of the weighted links.
+#[test]
+fn weights_of_links_are_those_of_the_crawl() {
+    let lab = Lab::new();
+    lab.file("all.jsonl", crawl(&[0, 1, 2, 3, 4]));
+    lab.run("ingest all.jsonl --store s --follow external=3")
+        .exits(0);
+    let exact = lab.run("pagerank --store s").exits(0).out;
+    let local: Vec<(String, f64)> = exact
+        .lines()
+        .skip(1)
+        .map(|line| {
+            let mut fields = line.split('\t');
+            let url = fields.next().unwrap().to_owned();
+            (url, fields.next().unwrap().parse::<f64>().unwrap())
+        })
+        .filter(|row| row.0.contains("a.org"))
+        .collect();
+    let sum: f64 = local.iter().map(|row| row.1).sum();
+    let mut expected: Vec<_> = local.into_iter().map(|row| (row.0, row.1 / sum)).collect();
+    expected.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let of_store = lab.run("local --store s --domain host:a.org").exits(0).out;
+    near(&ranks(&of_store), &expected);
+    let of_files = lab
+        .run("local all.jsonl --follow external=3 --domain host:a.org")
+        .exits(0)
+        .out;
+    near(&ranks(&of_files), &expected);
+    let alike = lab.run("local all.jsonl --domain host:a.org").exits(0).out;
+    assert!(
+        (ranks(&alike)[0].1 - expected[0].1).abs() > 1e-4,
+        "weights change nothing"
+    );
+}
+
+/// Lists come in the forms that `next` has, the same pages in each.
+#[test]
+fn lists_come_in_all_forms() {
+    let lab = Lab::new();
+    lab.file("c.jsonl", crawl(&[0, 1, 2]));
+    let local = "local c.jsonl --domain host:a.org -n 2 --to";
+    let plain = lab.run(&format!("{local} plain")).exits(0).out;
+    let urls: Vec<&str> = plain.lines().collect();
+    assert_eq!(urls.len(), 2);
+    for form in [
+        "tsv",
+        "jsonl",
+        "nutch-inject",
+        "heritrix-precedence",
+        "heritrix-schedule",
+        "urlfrontier",
+        "scrapy",
+    ] {
+        let list = lab.run(&format!("{local} {form}")).exits(0).out;
+        let lines: Vec<&str> = list.lines().skip(usize::from(form == "tsv")).collect();
+        assert_eq!(lines.len(), 2, "{form}");
+        for (line, url) in lines.iter().zip(&urls) {
+            assert!(line.contains(url), "{form}: {line}");
+        }
+    }
+    // What flows to a page is its importance: of b.org/2, half of what a.org/x has, of the three pages fetched.
+    let jsonl = lab.run(&format!("{local} jsonl")).exits(0).out;
+    let objects: Vec<serde_json::Value> = jsonl
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    for object in &objects {
+        assert_eq!(object["fetched"], false);
+        let importance = object["importance"].as_f64().unwrap();
+        assert!(importance > 0.0 && importance < 0.5, "{object}");
+    }
+    lab.run(&format!("{local} heritrix-schedule -o next.schedule"))
+        .exits(0);
+    let schedule = std::fs::read_to_string(lab.path("next.schedule")).unwrap();
+    assert_eq!(
+        schedule,
+        urls.iter()
+            .map(|url| format!("F+ {url}\n"))
+            .collect::<String>()
+    );
+}
+
+/// What is printed as certain is so in the whole web, in units of its mean, digit by digit.
+#[test]
+fn what_is_printed_as_certain_is() {
+    let lab = Lab::new();
+    lab.file("all.jsonl", crawl(&[0, 1, 2, 3, 4]));
+    let exact: Vec<(String, f64)> = lab
+        .run("pagerank all.jsonl")
+        .exits(0)
+        .out
+        .lines()
+        .skip(1)
+        .map(|line| {
+            let mut fields = line.split('\t');
+            let url = fields.next().unwrap().to_owned();
+            (url, fields.next().unwrap().parse().unwrap())
+        })
+        .collect();
+    for fetched in [&[0, 1][..], &[0, 1, 2], &[0, 1, 2, 3], &[0, 1, 2, 3, 4]] {
+        lab.file("c.jsonl", crawl(fetched));
+        let table = lab.run("local c.jsonl --domain host:a.org").exits(0).out;
+        for line in table.lines().skip(1) {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let least: f64 = fields[5].parse().unwrap();
+            let truth = exact.iter().find(|row| row.0 == fields[0]).unwrap().1 * 5.0;
+            assert!(least >= 0.1499 && least <= truth, "{line} {truth}");
+            // Every link of this web was read, and no page is without: it is the PageRank itself.
+            assert!(fetched.len() < 5 || truth - least < 2e-4, "{line} {truth}");
+        }
+    }
+}
+
+/// A crawler that answers what is asked for, as the web is; it stops after so many pages. Returns the pages that it
+/// was asked for.
+fn answer(lab: &Lab, line: &str, most: usize) -> (Vec<usize>, bool) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_cashrank"))
-        .args("local c.jsonl --live --format records --domain host:a.org -n 1 --rounds 9 --ranks r.tsv".split(' '))
+        .args(line.split(' '))
         .current_dir(lab.path(""))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -218,17 +403,183 @@ fn a_crawler_delivers_what_is_asked_for() {
         if url.is_empty() {
             continue;
         }
+        if asked.len() == most {
+            break;
+        }
         let page = WEB.iter().position(|(name, _)| *name == url).unwrap();
         asked.push(page);
-        to.write_all(line(page).as_bytes()).unwrap();
+        to.write_all(self::line(page).as_bytes()).unwrap();
         to.flush().unwrap();
     }
     drop(to);
-    assert!(child.wait().unwrap().success());
+    (asked, child.wait().unwrap().success())
+}
+
+/// A crawler on standard input is asked round by round, and ends with exact ranks.
+#[test]
+fn a_crawler_delivers_what_is_asked_for() {
+    let lab = Lab::new();
+    lab.file("c.jsonl", crawl(&[0, 1]));
+    let expected = exact(&lab);
+    let live =
+        "local c.jsonl --live --format records --domain host:a.org -n 1 --rounds 9 --ranks r.tsv";
+    let (mut asked, succeeded) = answer(&lab, live, 9);
+    assert!(succeeded);
     asked.sort_unstable();
     assert_eq!(asked, [2, 3, 4]);
     let table = std::fs::read_to_string(lab.path("r.tsv")).unwrap();
     near(&ranks(&table), &expected);
+}
+
+/// With a store, what the crawler delivers is in the store, page by page as after ingests; a crawler that goes away
+/// after a page is taken up where it was.
+#[test]
+fn a_crawler_feeds_the_store() {
+    let lab = Lab::new();
+    lab.file("c.jsonl", crawl(&[0, 1]));
+    let expected = exact(&lab);
+    lab.run("ingest c.jsonl --store s").exits(0);
+    let live = "local --store s --live --format records --domain host:a.org -n 1 --rounds 9";
+    let (first, succeeded) = answer(&lab, live, 1);
+    assert!(succeeded);
+    assert_eq!(first.len(), 1);
+    let between = lab.run("local --store s --domain host:a.org").exits(0);
+    between.says_domain(2, 1, 2);
+    let (rest, succeeded) = answer(&lab, &format!("{live} --ranks r.tsv"), 9);
+    assert!(succeeded);
+    let mut asked = [first, rest].concat();
+    asked.sort_unstable();
+    assert_eq!(asked, [2, 3, 4]);
+    let table = std::fs::read_to_string(lab.path("r.tsv")).unwrap();
+    near(&ranks(&table), &expected);
+    let after = lab
+        .run("local --store s --domain host:a.org")
+        .exits(0)
+        .says(&["all pages that can be reached were fetched"]);
+    near(&ranks(&after.out), &expected);
+    lab.run("verify --store s").exits(0);
+    // What was ingested before is still known.
+    lab.run("ingest c.jsonl --store s").exits(0);
+    let stat = lab.run("stat --store s --json").exits(0).json();
+    assert_eq!(
+        stat["records"]
+            .as_u64()
+            .or(stat["counters"]["records"].as_u64()),
+        Some(5)
+    );
+}
+
+/// Rounds go to files of their own, which a crawler that watches a folder takes.
+#[test]
+fn rounds_are_files() {
+    let lab = Lab::new();
+    lab.file("c.jsonl", crawl(&[0, 1]));
+    lab.file("answers.jsonl", crawl(&[2, 3, 4]));
+    let done = Command::new(env!("CARGO_BIN_EXE_cashrank"))
+        .args([
+            "local",
+            "c.jsonl",
+            "--live",
+            "--format",
+            "records",
+            "--domain",
+            "host:a.org",
+            "-n",
+            "3",
+        ])
+        .args([
+            "--to",
+            "heritrix-schedule",
+            "-o",
+            "round-*.schedule",
+            "--ranks",
+            "r.tsv",
+        ])
+        .current_dir(lab.path(""))
+        .stdin(std::fs::File::open(lab.path("answers.jsonl")).unwrap())
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{done:?}");
+    assert!(done.stdout.is_empty(), "{done:?}");
+    let round = |n: u32| std::fs::read_to_string(lab.path(&format!("round-{n}.schedule"))).unwrap();
+    let mut first: Vec<String> = round(1).lines().map(str::to_owned).collect();
+    first.sort_unstable();
+    assert_eq!(first, ["F+ http://b.org/", "F+ http://b.org/2"]);
+    assert_eq!(round(2), "F+ http://b.org/3\n");
+}
+
+/// A page that was gone or failed is an answer, too; one that fails is not asked for again.
+#[test]
+fn failures_are_answers() {
+    let lab = Lab::new();
+    lab.file("c.jsonl", crawl(&[0, 1]));
+    let answers =
+        "{\"url\":\"http://b.org/\",\"status\":503}\n{\"url\":\"http://b.org/2\",\"status\":404}\n";
+    lab.file("answers.jsonl", answers.to_owned());
+    let done = Command::new(env!("CARGO_BIN_EXE_cashrank"))
+        .args([
+            "local",
+            "c.jsonl",
+            "--live",
+            "--format",
+            "records",
+            "--domain",
+            "host:a.org",
+            "-n",
+            "2",
+        ])
+        .args(["--rounds", "3", "--ranks", "r.tsv"])
+        .current_dir(lab.path(""))
+        .stdin(std::fs::File::open(lab.path("answers.jsonl")).unwrap())
+        .output()
+        .unwrap();
+    let (out, err) = (
+        String::from_utf8(done.stdout).unwrap(),
+        String::from_utf8(done.stderr).unwrap(),
+    );
+    // The second round has no page to ask for: nothing but the line that ends it.
+    assert_eq!(
+        out.lines().filter(|line| !line.is_empty()).count(),
+        2,
+        "{out}"
+    );
+    assert!(err.contains("pages found gone: 1"), "{err}");
+}
+
+/// While another process writes a store, pages are listed from its last ranking, and a crawler cannot feed it.
+#[test]
+fn beside_an_ingest_pages_are_listed_and_none_are_fed() {
+    let lab = Lab::new();
+    lab.file("c.jsonl", crawl(&[0, 1]));
+    lab.run("ingest c.jsonl --store s").exits(0);
+    let mut ingest = Command::new(env!("CARGO_BIN_EXE_cashrank"))
+        .args([
+            "ingest",
+            "-",
+            "--store",
+            "s",
+            "--format",
+            "records",
+            "--serve",
+            "127.0.0.1:0",
+        ])
+        .current_dir(lab.path(""))
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It says where it serves when it has the store.
+    let mut lines = BufReader::new(ingest.stderr.take().unwrap()).lines();
+    let serving = lines.find(|line| line.as_ref().is_ok_and(|line| line.contains("serving at")));
+    let listed = lab.run("local --store s --domain host:a.org -n 5");
+    let fed = lab.run("local --store s --domain host:a.org -n 5 --live");
+    drop(ingest.stdin.take());
+    drop(lines);
+    let _ = ingest.wait();
+    assert!(serving.is_some());
+    assert_eq!(listed.exits(0).out.lines().count(), 2);
+    fed.exits(6)
+        .says(&["--live writes what the crawler finds into the store"]);
 }
 
 /// Experiments: a table with a row a method, the same from the same seed but for times; wrong requests in words.
@@ -241,7 +592,7 @@ fn experiments_on_a_synthetic_web() {
         out.lines().map(cut).collect()
     };
     let first = rows(&lab.run(line).exits(0).out);
-    assert_eq!(first.len(), 1 + 6);
+    assert_eq!(first.len(), 1 + 7);
     assert_eq!(first, rows(&lab.run(line).exits(0).out));
     for row in &first[1..] {
         let fields: Vec<&str> = row.split(',').collect();

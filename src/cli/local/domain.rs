@@ -1,0 +1,119 @@
+//! Which pages are the domain, and where their links come from.
+
+use std::collections::HashSet;
+
+use anyhow::{Context, bail};
+use cashrank::Error;
+use cashrank::engine::PageId;
+use cashrank::local::Known;
+use cashrank::rows::Rows;
+use cashrank::rules::Scope;
+use cashrank::sim::crawled::Crawled;
+use cashrank::snapshot::Snapshot;
+
+use crate::cli::common::canonical;
+
+/// Who is local.
+pub struct Domain {
+    scope: Scope,
+    listed: HashSet<Vec<u8>>,
+}
+
+impl Domain {
+    pub fn new(rules: &[String]) -> anyhow::Result<Domain> {
+        let mut domain = Domain {
+            scope: Scope::default(),
+            listed: HashSet::new(),
+        };
+        for rule in rules {
+            match rule.strip_prefix("file:") {
+                None => domain.scope.add(rule.parse()?),
+                Some(path) => {
+                    let text = std::fs::read_to_string(path)
+                        .with_context(|| format!("--domain {rule}: cannot be read"))?;
+                    let urls = text.lines().map(str::trim).filter(|line| !line.is_empty());
+                    for url in urls {
+                        domain.listed.insert(canonical(url));
+                        domain.listed.insert(url.as_bytes().to_vec());
+                    }
+                    if domain.listed.is_empty() {
+                        bail!("--domain {rule}: the file names no page");
+                    }
+                }
+            }
+        }
+        Ok(domain)
+    }
+
+    /// Pages of the list, or of the rules if there are any.
+    pub fn has(&self, name: &[u8]) -> bool {
+        let ruled = !self.scope.is_all() && self.scope.has(name);
+        ruled || self.listed.contains(name)
+    }
+}
+
+/// Where the rows and names come from.
+pub enum Crawl {
+    Store(Box<Snapshot>),
+    Files(Box<Crawled>),
+}
+
+impl Crawl {
+    /// The numbers of the domain's pages, ascending.
+    pub fn members(&self, domain: &Domain) -> anyhow::Result<Vec<u32>> {
+        let mut members = Vec::new();
+        match self {
+            Crawl::Store(snapshot) => {
+                for (page, name) in (0u32..).zip(snapshot.names()) {
+                    if domain.has(name?.as_bytes()) {
+                        members.push(page);
+                    }
+                }
+            }
+            Crawl::Files(crawled) => {
+                let named = (0u32..).zip(crawled.names());
+                let local = named.filter(|(_, name)| domain.has(name.as_bytes()));
+                members.extend(local.map(|(page, _)| page));
+            }
+        }
+        Ok(members)
+    }
+
+    /// What is known of the domain with these pages, and of the pages outside.
+    pub fn known(&self, members: &[u32]) -> anyhow::Result<Known> {
+        if members.is_empty() {
+            bail!(
+                "the domain has no page: no name known fits its rules; see some names with `cashrank top` or \
+                 `cashrank inspect`"
+            );
+        }
+        let known = match self {
+            Crawl::Store(snapshot) => {
+                let rows = snapshot.rows()?;
+                Known::of_rows(&rows as &dyn Rows, members, true)
+            }
+            Crawl::Files(crawled) => Known::of_rows(&**crawled, members, true),
+        };
+        Ok(known?)
+    }
+
+    /// Whether links to pages outside may have been left out, by `--scope`.
+    pub fn is_scoped(&self) -> bool {
+        match self {
+            Crawl::Store(snapshot) => !snapshot.info().settings.input.scope.is_all(),
+            Crawl::Files(crawled) => crawled.is_scoped(),
+        }
+    }
+
+    pub fn names(&self, pages: &[u32]) -> Result<Vec<String>, Error> {
+        match self {
+            Crawl::Store(snapshot) => {
+                let pages: Vec<PageId> = pages.iter().map(|&p| PageId(u64::from(p))).collect();
+                snapshot.names_of(&pages)
+            }
+            Crawl::Files(crawled) => {
+                Ok(pages.iter().map(|&p| crawled.name(p).to_owned()).collect())
+            }
+        }
+    }
+}

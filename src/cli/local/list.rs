@@ -1,0 +1,76 @@
+//! The list of pages to fetch: its form, and where it goes, round by round.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use cashrank::schedule::{Candidate, Taker};
+
+use crate::cli::common::{one_of, parsed};
+use crate::cli::output::Output;
+
+/// How a list of pages is written.
+#[derive(clap::Args)]
+pub struct ListArgs {
+    /// The format of the list, as of `next`.
+    #[arg(long, value_name = "FORMAT", default_value = "plain",
+        value_parser = one_of(Taker::ALL.map(Taker::name), parsed::<Taker>))]
+    pub to: Taker,
+    /// Write the list to FILE (`-`: standard output).
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Replace files that exist.
+    #[arg(long)]
+    pub force: bool,
+}
+
+impl ListArgs {
+    /// Where the list goes; refused if it would replace something unasked.
+    pub fn open(&self) -> anyhow::Result<Output> {
+        Output::open(self.output.as_deref(), self.force)
+    }
+
+    /// Whether it goes to standard output.
+    pub fn is_standard(&self) -> anyhow::Result<bool> {
+        Ok(Output::of(self.output.as_deref())? == Output::Standard)
+    }
+
+    /// Refused if the list of one of so many rounds would replace something unasked.
+    pub fn check_rounds(&self, rounds: u64) -> anyhow::Result<()> {
+        (1..=rounds).try_for_each(|round| {
+            let name = self.name(round);
+            Output::open(name.as_deref(), self.force).map(drop)
+        })
+    }
+
+    /// Writes the list of a round. On standard output an empty line ends it. Without pages, no file is written.
+    pub fn write_round(&self, pages: &[Candidate], round: u64) -> anyhow::Result<()> {
+        let output = Output::of(self.name(round).as_deref())?;
+        if output != Output::Standard {
+            return match pages.is_empty() {
+                true => Ok(()),
+                false => output.put(|out| Ok(self.to.write(pages, out)?)),
+            };
+        }
+        output.put(|out| {
+            self.to.write(pages, out)?;
+            Ok(writeln!(out)?)
+        })
+    }
+
+    /// The file of a round: `*` in its name stands for the number.
+    fn name(&self, round: u64) -> Option<PathBuf> {
+        let name = self.output.as_deref().map(Path::to_string_lossy)?;
+        Some(name.replace('*', &round.to_string()).into())
+    }
+}
+
+/// Whether writing failed because nobody reads any longer.
+pub fn is_unread(error: &anyhow::Error) -> bool {
+    let mut causes = error.chain();
+    causes.any(|cause| {
+        let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+        let ours = |error: &cashrank::Error| matches!(error, cashrank::Error::Io { source, .. } if broken(source));
+        cause.downcast_ref::<io::Error>().is_some_and(broken)
+            || cause.downcast_ref::<cashrank::Error>().is_some_and(ours)
+    })
+}

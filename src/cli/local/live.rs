@@ -1,0 +1,231 @@
+//! `local --live`: pages are listed round by round, and a crawler delivers them on standard input.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use anyhow::bail;
+use cashrank::local::Search;
+use cashrank::schedule::Taker;
+use cashrank::sim::crawled::{Crawled, Fetch};
+use cashrank::snapshot::Snapshot;
+use cashrank::source::InputName;
+use cashrank::store::{RealDisk, settings_of};
+use cashrank::{Error, Options, Writer};
+
+use super::domain::{Crawl, Domain};
+use super::list::is_unread;
+use super::ranks::{locals, tell, write_ranks};
+use super::{Args, candidates};
+use crate::cli::common::{Exit, say, thousands};
+use crate::cli::output::Output;
+
+/// A search that a crawler feeds.
+struct Live<'a> {
+    args: &'a Args,
+    search: Search,
+    /// Pages listed that did not come yet.
+    waiting: HashSet<u32>,
+    rounds: u64,
+    /// Pages of the domain that were fetched only now.
+    late: usize,
+}
+
+impl Args {
+    /// What makes no sense with --live.
+    pub fn check_live(&self) -> anyhow::Result<()> {
+        if self
+            .inputs
+            .iter()
+            .any(|input| InputName::parse(input) == InputName::Stdin)
+        {
+            bail!(
+                "with --live, standard input is the crawler; name files with what was crawled before"
+            );
+        }
+        let to_standard = |path: &std::path::PathBuf| path == Path::new("-");
+        if self.ranks.as_ref().is_some_and(to_standard) {
+            bail!("with --live, standard output is for the pages to fetch: --ranks FILE");
+        }
+        if self.ranks.is_none() && self.store.is_none() {
+            bail!(
+                "--live without --store needs --ranks FILE: what was fetched is kept nowhere else"
+            );
+        }
+        if self.list.to == Taker::Parquet && self.list.is_standard()? {
+            bail!(
+                "Parquet is written to a file: -o 'round-*.parquet', where * is the number of the round"
+            );
+        }
+        self.list.check_rounds(self.rounds)
+    }
+
+    /// Lists pages round by round, and reads what the crawler found.
+    pub fn live(&self, domain: &Domain, ranks: Option<&Output>) -> anyhow::Result<Exit> {
+        self.check_live()?;
+        let (mut crawled, search, mut writer) = match &self.store {
+            Some(store) => self.begin_in_store(store, domain)?,
+            None => {
+                let crawl = Crawl::Files(Box::new(self.crawled()?));
+                let search = Search::new(crawl.known(&crawl.members(domain)?)?, self.search())?;
+                let Crawl::Files(crawled) = crawl else {
+                    bail!("--live has no crawl to begin with");
+                };
+                (*crawled, search, None)
+            }
+        };
+        let mut live = Live {
+            args: self,
+            search,
+            waiting: HashSet::new(),
+            rounds: 0,
+            late: 0,
+        };
+        if live.ask(&crawled)? {
+            live.listen(&mut crawled, writer.as_mut(), domain)?;
+        }
+        live.end(crawled, writer, ranks)
+    }
+
+    /// Opens the store for writing, and begins with all that it holds.
+    fn begin_in_store(
+        &self,
+        store: &Path,
+        domain: &Domain,
+    ) -> anyhow::Result<(Crawled, Search, Option<Writer>)> {
+        let Some(settings) = settings_of(&RealDisk, store)? else {
+            bail!(Error::Missing(format!(
+                "{}: no cashrank store; `cashrank ingest` makes one",
+                store.display()
+            )));
+        };
+        let mut options = Options::of(store)?;
+        options.input = self.rules.resolve(Some(&settings.input))?;
+        options.limits.memory = self.memory.budget();
+        let mut writer = Writer::open(store, &options).map_err(|error| {
+            let busy = matches!(error, Error::Busy { .. });
+            let error = anyhow::Error::from(error);
+            match busy {
+                true => error.context(
+                    "--live writes what the crawler finds into the store; while another process writes there, list \
+                     pages without --live, and ingest them in that process",
+                ),
+                false => error,
+            }
+        })?;
+        if !writer.is_published()? {
+            writer.publish()?;
+        }
+        let snapshot = Snapshot::latest(&RealDisk, store)?;
+        let crawl = Crawl::Store(Box::new(snapshot));
+        let search = Search::new(crawl.known(&crawl.members(domain)?)?, self.search())?;
+        let Crawl::Store(snapshot) = crawl else {
+            bail!("--live has no store to begin with");
+        };
+        let crawled = Crawled::of_store(&snapshot, &writer)?;
+        Ok((crawled, search, Some(writer)))
+    }
+}
+
+impl Live<'_> {
+    /// Lists the next round; `false`: there is none, or nobody reads it.
+    fn ask(&mut self, crawled: &Crawled) -> anyhow::Result<bool> {
+        if self.rounds == self.args.rounds {
+            return Ok(false);
+        }
+        self.rounds += 1;
+        let count = usize::try_from(self.args.n.unwrap_or(1)).unwrap_or(usize::MAX);
+        let asked = self.search.next(count);
+        let names = asked
+            .iter()
+            .map(|asked| crawled.name(asked.page).to_owned());
+        let pages = candidates(&asked, names);
+        match self.args.list.write_round(&pages, self.rounds) {
+            Err(error) if is_unread(&error) => {
+                say!("the crawler takes no more pages: the search ends");
+                return Ok(false);
+            }
+            written => written?,
+        }
+        say!(
+            "round {} of {}: {} pages listed",
+            self.rounds,
+            self.args.rounds,
+            thousands(asked.len() as u64)
+        );
+        self.waiting.extend(asked.iter().map(|asked| asked.page));
+        Ok(!asked.is_empty())
+    }
+
+    /// Reads standard input until the last round is done, or it ends.
+    fn listen(
+        &mut self,
+        crawled: &mut Crawled,
+        store: Option<&mut Writer>,
+        domain: &Domain,
+    ) -> anyhow::Result<()> {
+        let mut failed = None;
+        let format = self.args.format.0;
+        crawled.deliver(
+            &InputName::Stdin,
+            format,
+            store,
+            &mut |crawled, store, page, fetch| {
+                match fetch {
+                    Fetch::Read => {
+                        let is_new = !self.search.known().is_fetched(page);
+                        let is_local = is_new && domain.has(crawled.name(page).as_bytes());
+                        self.late += usize::from(is_local);
+                        self.search.fetched_weighted(page, crawled.targets(page))?;
+                    }
+                    Fetch::Gone => self.search.gone(page)?,
+                    Fetch::Failed => self.search.lost(page)?,
+                }
+                if !self.waiting.remove(&page) || !self.waiting.is_empty() {
+                    return Ok(true);
+                }
+                self.search.update();
+                if let Some(store) = store {
+                    store.checkpoint()?;
+                }
+                self.ask(crawled).or_else(|error| {
+                    failed = Some(error);
+                    Ok(false)
+                })
+            },
+        )?;
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    fn end(
+        mut self,
+        crawled: Crawled,
+        store: Option<Writer>,
+        ranks: Option<&Output>,
+    ) -> anyhow::Result<Exit> {
+        self.search.update();
+        if !self.waiting.is_empty() {
+            let count = thousands(self.waiting.len() as u64);
+            say!("standard input ended before {count} of the listed pages came");
+        }
+        if let Some(mut store) = store {
+            store.publish()?;
+        }
+        let crawl = Crawl::Files(Box::new(crawled));
+        let estimate = self.search.estimate();
+        tell(&crawl, &self.search, &estimate, 0);
+        if self.late > 0 {
+            say!(
+                "{} pages of the domain were fetched only now, and count as pages outside: `cashrank local` over all \
+                 that was crawled ranks them, too",
+                thousands(self.late as u64)
+            );
+        }
+        if let Some(ranks) = ranks {
+            write_ranks(ranks, &locals(&crawl, &self.search, &estimate)?)?;
+        }
+        self.args.exit(&crawl)
+    }
+}

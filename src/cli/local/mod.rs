@@ -1,0 +1,292 @@
+//! `cashrank local`: the global PageRank of a local domain.
+
+mod domain;
+mod list;
+mod live;
+mod ranks;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::bail;
+use cashrank::Limits;
+use cashrank::engine::PageId;
+use cashrank::local::{Asked, Estimate, Estimator, Options, Policy, Power, Search};
+use cashrank::rules::Follow;
+use cashrank::schedule::Candidate;
+use cashrank::sim::crawled::Crawled;
+use cashrank::snapshot::Snapshot;
+use cashrank::source::InputName;
+use cashrank::store::RealDisk;
+
+use super::common::{
+    self, Exit, MemoryArg, one_of, parsed, positive, print_json, say, store_unless,
+};
+use super::ingest::{FormatArg, formats};
+use super::output::Output;
+use super::rules::RulesArgs;
+use domain::{Crawl, Domain};
+use list::ListArgs;
+use ranks::{Local, locals, tell, write_ranks};
+
+/// Estimate how one site's pages rank in the whole web, and list the pages outside to fetch for that.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  cashrank local --store ranks --domain host:www.example.org -n 500 > fetch.txt
+  cashrank local --store ranks --domain domain:example.org --ranks ranks.tsv
+  cashrank local crawl.jsonl --domain file:pages.txt -n 100 --select sc --json
+  cashrank local --store ranks --domain host:a.org -n 200 --to heritrix-schedule -o job/action/next.schedule
+  crawler < asked | cashrank local --store ranks --live --domain host:a.org -n 200 --rounds 10 > asked
+
+If you crawl only one site, the ranks of its pages are wrong, since importance also flows in from outside. Fetch the \
+pages listed, ingest them into the same store, and ask again. After a few rounds, with as many pages outside as the \
+domain has or twice as many, most of the error is gone (Davis, Dhillon: Estimating the global PageRank of web \
+communities, 2006; see formats/guide/local.md).
+
+Without -n the domain's pages are printed with their estimated ranks:
+  importance  the estimated PageRank in the whole web, scaled so that the domain's pages have 1 together
+  outside     the part of it that comes over links from outside the domain
+  certified   the part of it that is certain, whatever the pages not fetched are like
+  at_least    what its PageRank certainly is at least, where the mean of all pages of the web is 1")]
+pub struct Args {
+    /// Files with a crawl of the domain, and of pages outside so far, instead of a store.
+    #[arg(value_name = "INPUT")]
+    inputs: Vec<OsString>,
+    /// A store that keeps links (`ingest --keep-rows`) [default, without inputs: the environment variable
+    /// CASHRANK_STORE].
+    #[arg(long, value_name = "DIR", conflicts_with = "inputs")]
+    store: Option<PathBuf>,
+    /// The format of the inputs, and with --live of standard input (see formats/). auto recognises it from the content.
+    #[arg(long, default_value = "auto", value_parser = formats())]
+    format: FormatArg,
+    /// The domain: host:NAME, domain:NAME or url:PATTERN, where * matches anything (with `!` in front: all but these),
+    /// or file:PATH, a list of URLs. May be repeated.
+    #[arg(long, value_name = "PAGES", required = true)]
+    domain: Vec<String>,
+    /// List K pages outside, best first.
+    #[arg(short, long, value_name = "K", value_parser = pages)]
+    n: Option<u64>,
+    /// Which pages outside to list: share, by the PageRank that flows into them from the domain and from pages that
+    /// link into it; frontier-cash, by the cash of the domain's pages that reaches them; sc, by stochastic
+    /// complementation; pf, by PageRank flow; outlink, by links from the domain; or random.
+    #[arg(long, value_name = "WHICH", default_value = "share", value_parser = one_of(Policy::ALL.map(Policy::name), parsed::<Policy>))]
+    select: Policy,
+    /// How to estimate global ranks: extrapolated, to where all pages outside would be fetched, or plain, as in the
+    /// paper.
+    #[arg(long, value_name = "HOW", default_value = "extrapolated", value_parser = one_of(["extrapolated", "plain"], estimator))]
+    estimate: Estimator,
+    #[command(flatten)]
+    list: ListArgs,
+    /// Write the domain's pages to FILE (`-`: standard output) as TSV, best first, with importance, rank, outside,
+    /// certified and at_least.
+    #[arg(long, value_name = "FILE")]
+    ranks: Option<PathBuf>,
+    /// Work with a crawler: write the pages to fetch to standard output, with an empty line after each round (or to -o
+    /// FILE, where * in the name is the number of the round), and read its records from standard input. The next round
+    /// follows when all pages of the last one came or failed. With --store, the records go into the store.
+    #[arg(long, requires = "n", conflicts_with = "json")]
+    live: bool,
+    /// With --live: how many rounds.
+    #[arg(long, value_name = "T", default_value_t = 10, value_parser = positive, requires = "live")]
+    rounds: u64,
+    /// Share of a page's importance that its links pass on.
+    #[arg(long, value_name = "D", default_value_t = 0.85)]
+    damping: f64,
+    /// Stop the power method when a step moves the ranking by less than this, in L1.
+    #[arg(long, value_name = "L1", default_value_t = 1e-6)]
+    threshold: f64,
+    /// The random seed of --select random.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Print one JSON object, for programs.
+    #[arg(long, conflicts_with_all = ["ranks", "to", "output"])]
+    json: bool,
+    /// What links in files weigh, like nofollow=0,external=2, as in `ingest --follow`. A store has its own.
+    #[arg(long, value_name = "WEIGHTS", conflicts_with = "store", value_parser = parsed::<Follow>)]
+    follow: Option<Follow>,
+    #[command(flatten)]
+    memory: MemoryArg,
+    #[command(flatten)]
+    rules: RulesArgs,
+}
+
+fn estimator(text: &str) -> Result<Estimator, String> {
+    match text {
+        "extrapolated" => Ok(Estimator::Extrapolated),
+        "plain" => Ok(Estimator::Plain),
+        _ => Err(format!("{text:?}: extrapolated or plain")),
+    }
+}
+
+impl Args {
+    pub fn run(mut self) -> anyhow::Result<Exit> {
+        self.store = store_unless(&self.inputs, self.store.as_deref())?;
+        let domain = Domain::new(&self.domain)?;
+        self.search().check()?;
+        self.check()?;
+        let ranks = self.ranks.as_deref();
+        let ranks = ranks.map(|path| Output::open(Some(path), self.list.force));
+        let ranks = ranks.transpose()?;
+        if self.live {
+            return self.live(&domain, ranks.as_ref());
+        }
+        let list = self.list.open()?;
+        let crawl = match &self.store {
+            Some(store) => Crawl::Store(Box::new(Snapshot::latest(&RealDisk, store)?)),
+            None => Crawl::Files(Box::new(self.crawled()?)),
+        };
+        let members = crawl.members(&domain)?;
+        let known = crawl.known(&members)?;
+        let rest = members.iter().filter(|&&page| !known.is_fetched(page));
+        let unfetched = rest.count();
+        let mut search = Search::new(known, self.search())?;
+        let asked = match self.n {
+            Some(n) => search.next(usize::try_from(n).unwrap_or(usize::MAX)),
+            None => Vec::new(),
+        };
+        let estimate = search.estimate();
+        let pages = locals(&crawl, &search, &estimate)?;
+        if self.json {
+            return self.object(&crawl, &search, &estimate, unfetched, &asked, &pages);
+        }
+        tell(&crawl, &search, &estimate, unfetched);
+        if let Some(ranks) = &ranks {
+            write_ranks(ranks, &pages)?;
+        }
+        match self.n {
+            None if ranks.is_none() => write_ranks(&Output::Standard, &pages)?,
+            None => {}
+            Some(n) => {
+                tell_few(n, asked.len());
+                let pages: Vec<u32> = asked.iter().map(|asked| asked.page).collect();
+                let names = crawl.names(&pages)?;
+                let pages = candidates(&asked, names);
+                list.put(|out| Ok(self.list.to.write(&pages, out)?))?;
+            }
+        }
+        self.exit(&crawl)
+    }
+
+    fn search(&self) -> Options {
+        Options {
+            policy: self.select,
+            estimator: self.estimate,
+            power: Power {
+                damping: self.damping,
+                threshold: self.threshold,
+            },
+            seed: self.seed,
+        }
+    }
+
+    /// What makes no sense together.
+    fn check(&self) -> anyhow::Result<()> {
+        if self.store.is_some() && !self.live && self.rules.is_given() {
+            bail!(
+                "a store was read by rules of its own: leave --scope, --field, --outlinks and --drop-params away"
+            );
+        }
+        let lists = self.n.is_some() && !self.json;
+        let ranks = match &self.ranks {
+            Some(path) => Output::of(Some(path))? == Output::Standard,
+            None => false,
+        };
+        if lists && !self.live && ranks && self.list.is_standard()? {
+            bail!(
+                "both the pages to fetch and the ranks would go to standard output: -o FILE, or --ranks FILE"
+            );
+        }
+        Ok(())
+    }
+
+    /// What the files hold.
+    fn crawled(&self) -> anyhow::Result<Crawled> {
+        let limits = Limits {
+            memory: self.memory.budget(),
+            ..Limits::default()
+        };
+        let follow = self.follow.unwrap_or_default();
+        let mut crawled = Crawled::new(&self.rules.resolve(None)?, &follow, &limits)?;
+        for input in &self.inputs {
+            crawled.read(&InputName::parse(input), self.format.0)?;
+        }
+        Ok(crawled)
+    }
+
+    fn object(
+        &self,
+        crawl: &Crawl,
+        search: &Search,
+        estimate: &Estimate,
+        unfetched: usize,
+        asked: &[Asked],
+        pages: &[Local],
+    ) -> anyhow::Result<Exit> {
+        let known = search.known();
+        let numbers: Vec<u32> = asked.iter().map(|asked| asked.page).collect();
+        let names = crawl.names(&numbers)?;
+        let next = names.iter().zip(asked);
+        let next = next.map(|(url, asked)| {
+            serde_json::json!({"url": url, "score": asked.score, "importance": asked.flow})
+        });
+        print_json(&serde_json::json!({
+            "domain_pages": known.domain(),
+            "domain_pages_not_fetched": unfetched,
+            "outside_pages": known.fetched() - known.domain() - known.found_gone(),
+            "gone_pages": known.found_gone(),
+            "frontier_pages": search.matrix().frontier.len(),
+            "leak": estimate.leak,
+            "extrapolated": estimate.extrapolated,
+            "next": next.collect::<Vec<_>>(),
+            "pages": pages,
+        }))?;
+        self.exit(crawl)
+    }
+
+    fn exit(&self, crawl: &Crawl) -> anyhow::Result<Exit> {
+        match crawl {
+            Crawl::Files(crawled) if crawled.skipped() > 0 => {
+                let count = common::thousands(crawled.skipped());
+                say!("{count} records were skipped");
+                Ok(Exit::Skipped)
+            }
+            _ => Ok(Exit::Done),
+        }
+    }
+}
+
+/// The pages asked for, as lists have them. Their importance is what links seen hand to them.
+fn candidates(asked: &[Asked], names: impl IntoIterator<Item = String>) -> Vec<Candidate> {
+    let named = asked.iter().zip(names);
+    let pages = named.map(|(asked, url)| Candidate {
+        page: PageId(u64::from(asked.page)),
+        url,
+        score: asked.score,
+        fetched: false,
+        visits: 0,
+        last_fetch: None,
+        importance: asked.flow,
+        failed: 0,
+        compared: 0,
+        changed: 0,
+    });
+    pages.collect()
+}
+
+fn tell_few(wanted: u64, named: usize) {
+    if (named as u64) < wanted && named > 0 {
+        let named = common::thousands(named as u64);
+        say!("only {named} pages outside are known and not fetched: all are listed");
+    }
+}
+
+/// A number of pages, for clap.
+fn pages(text: &str) -> Result<u64, String> {
+    match positive(text) {
+        Err(_) if text.parse() == Ok(0) => {
+            Err("\"0\": to have the ranks alone, of what was fetched so far, leave -n away".into())
+        }
+        read => read,
+    }
+}

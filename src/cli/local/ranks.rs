@@ -1,0 +1,122 @@
+//! The domain's pages with their estimated ranks, and what is said of them.
+
+use cashrank::local::{Estimate, Search};
+
+use super::domain::Crawl;
+use crate::cli::common::{say, thousands};
+use crate::cli::output::Output;
+
+/// A page of the domain, with its estimate.
+#[derive(serde::Serialize)]
+pub struct Local {
+    url: String,
+    importance: f64,
+    rank: u64,
+    outside: f64,
+    certified: f64,
+    at_least: f64,
+}
+
+/// The domain's pages, best first.
+pub fn locals(crawl: &Crawl, search: &Search, estimate: &Estimate) -> anyhow::Result<Vec<Local>> {
+    let known = search.known();
+    let numbers: Vec<u32> = (0..known.domain())
+        .map(|member| known.page(member))
+        .collect();
+    let names = crawl.names(&numbers)?;
+    let pages = names.into_iter().enumerate().map(|(member, url)| Local {
+        url,
+        importance: estimate.ranks[member],
+        rank: 0,
+        outside: estimate.outside[member],
+        certified: estimate.certified[member],
+        at_least: estimate.at_least[member],
+    });
+    let mut pages: Vec<Local> = pages.collect();
+    pages.sort_by(|a, b| {
+        let order = b.importance.total_cmp(&a.importance);
+        order.then_with(|| a.url.cmp(&b.url))
+    });
+    // 1 and the pages of strictly greater importance.
+    for at in 0..pages.len() {
+        let alike = at > 0 && pages[at - 1].importance == pages[at].importance;
+        pages[at].rank = if alike {
+            pages[at - 1].rank
+        } else {
+            at as u64 + 1
+        };
+    }
+    Ok(pages)
+}
+
+/// To four digits, never more than it is: what is certain must stay so.
+fn down(value: f64) -> f64 {
+    (value * 1e4).floor() / 1e4
+}
+
+pub fn write_ranks(ranks: &Output, pages: &[Local]) -> anyhow::Result<()> {
+    ranks.put(|out| {
+        writeln!(out, "url\timportance\trank\toutside\tcertified\tat_least")?;
+        for page in pages {
+            writeln!(
+                out,
+                "{}\t{:e}\t{}\t{:.4}\t{:.4}\t{:.4}",
+                page.url,
+                page.importance,
+                page.rank,
+                page.outside,
+                down(page.certified),
+                down(page.at_least)
+            )?;
+        }
+        Ok(())
+    })
+}
+
+/// Says what the estimate stands on. `unfetched`: pages of the domain that were not fetched.
+pub fn tell(crawl: &Crawl, search: &Search, estimate: &Estimate, unfetched: usize) {
+    let known = search.known();
+    let count = |count: usize| thousands(count as u64);
+    let gone = known.found_gone();
+    let beyond = known.fetched() - known.domain() - gone;
+    let frontier = search.matrix().frontier.len();
+    say!(
+        "{} pages in the domain, {} fetched outside, {} known and not fetched",
+        count(known.domain()),
+        count(beyond),
+        count(frontier)
+    );
+    if gone > 0 {
+        let gone = count(gone);
+        say!("pages found gone: {gone}; they count as pages without links, and have no rank here");
+    }
+    if unfetched > 0 {
+        say!(
+            "{} pages of the domain were not fetched and have no estimate: they are among those to fetch",
+            count(unfetched)
+        );
+    }
+    let weighted = |parts: &[f64]| -> f64 {
+        let both = parts.iter().zip(&estimate.ranks);
+        100.0 * both.map(|(part, rank)| part * rank).sum::<f64>()
+    };
+    say!(
+        "importance of the domain: {:.1} % from links outside, {:.1} % certain; {:.1} % of all flows to pages not fetched",
+        weighted(&estimate.outside),
+        weighted(&estimate.certified),
+        100.0 * estimate.leak
+    );
+    match (frontier, beyond) {
+        (0, 0) if crawl.is_scoped() => say!(
+            "no link leads out of the domain: --scope left out pages outside and links to them when the crawl was read; \
+             ingest it without --scope, into another store, to have them"
+        ),
+        (0, 0) => say!(
+            "no link leads out of the domain: there is nothing to fetch, and the ranks are those of the domain alone"
+        ),
+        (0, _) => say!(
+            "all pages that can be reached were fetched: the ranks are those in the whole crawl"
+        ),
+        _ => {}
+    }
+}

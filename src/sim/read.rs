@@ -1,0 +1,144 @@
+//! Inputs as batches whose names are nodes, numbered in order of first appearance: what a graph and a crawl in
+//! memory are read by.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use super::GraphBuilder;
+use crate::Result;
+use crate::batch::{Batch, Rules};
+use crate::cza::Chain;
+use crate::engine::Fingerprint;
+use crate::formats::Format;
+use crate::model::Limits;
+use crate::pipeline::{BufferPool, Delays, Next, Pipeline, guess_of};
+use crate::source::{InputName, Source, SourceOptions};
+
+/// Opens an input, and guesses its format unless it is given; `None`: it is empty.
+pub(super) fn open(
+    input: &InputName,
+    format: Option<Format>,
+    limits: &Limits,
+    options: &SourceOptions,
+) -> Result<Option<(Source, Format)>> {
+    let mut source = Source::open(input, limits, options)?;
+    let format = match format {
+        Some(format) => Some(format),
+        None => guess_of(input, &mut source)?.map(|(format, _)| format),
+    };
+    Ok(format.map(|format| (source, format)))
+}
+
+/// A batch, and what is to be known of where it comes from.
+pub(super) struct Piece<'a> {
+    /// The records.
+    pub batch: &'a Batch,
+    /// Records before it that were too large to be read.
+    pub oversize: u64,
+    /// Bytes of what is known of an archive's hosts.
+    pub hosts: u64,
+}
+
+/// Reads an input to its end, or until `take` returns false.
+///
+/// # Errors
+/// Those of reading, and of `take`.
+pub(super) fn batches(
+    source: Source,
+    format: Format,
+    rules: &Rules,
+    threads: usize,
+    take: &mut dyn FnMut(&Piece<'_>) -> Result<bool>,
+) -> Result<()> {
+    let input = source.name().clone();
+    let mut chain = (format == Format::Cza).then(|| Chain::new(rules));
+    let pool = BufferPool::new(threads);
+    let mut pipeline = Pipeline::start(source, format, rules, threads, 0, &pool, Delays::NONE)?;
+    loop {
+        match pipeline.next()? {
+            Next::Idle => {}
+            Next::End(summary) => {
+                let ended = chain.map(|chain| chain.finish(&input, summary.bytes));
+                return ended.unwrap_or(Ok(()));
+            }
+            Next::Piece(mut piece) => {
+                let mut hosts = 0;
+                if let Some(chain) = &mut chain {
+                    chain.follow(&piece.chunk, &mut piece.batch, &input)?;
+                    hosts = chain.bytes_with(0);
+                }
+                let goes_on = take(&Piece {
+                    batch: &piece.batch,
+                    oversize: u64::from(piece.last && piece.chunk.oversize > 0),
+                    hosts,
+                })?;
+                if !goes_on {
+                    return Ok(());
+                }
+                pipeline.recycle(piece);
+            }
+        }
+    }
+}
+
+/// The nodes of names.
+#[derive(Default)]
+pub(super) struct Nodes {
+    numbers: HashMap<Fingerprint, u32>,
+    /// Of the names that a batch counts: an archive's from its first on.
+    ids: Vec<u32>,
+    /// Bytes of all names.
+    text: u64,
+}
+
+impl Nodes {
+    /// Ends an input: its names are forgotten, not their nodes.
+    pub fn end(&mut self) {
+        self.ids.clear();
+    }
+
+    /// The node of a name of so many bytes, and whether it is new.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`](crate::Error::Unsupported): there are too many nodes.
+    pub fn node(&mut self, fingerprint: Fingerprint, bytes: usize) -> Result<(u32, bool)> {
+        let next = self.numbers.len() as u64;
+        match self.numbers.entry(fingerprint) {
+            Entry::Occupied(known) => Ok((*known.get(), false)),
+            Entry::Vacant(place) => {
+                let node = *place.insert(GraphBuilder::node(next)?);
+                self.text += bytes as u64;
+                Ok((node, true))
+            }
+        }
+    }
+
+    /// Takes the names that a batch gives; `new` hears of those of new nodes, in order.
+    ///
+    /// # Errors
+    /// As [`Nodes::node`].
+    pub fn take(&mut self, batch: &Batch, mut new: impl FnMut(String)) -> Result<()> {
+        if batch.part.is_none() {
+            self.ids.clear();
+        }
+        for (name, fingerprint) in (0..).zip(&batch.fingerprints) {
+            let text = batch.name(name);
+            let (node, is_new) = self.node(*fingerprint, text.len())?;
+            if is_new {
+                new(String::from_utf8_lossy(text).into_owned());
+            }
+            self.ids.push(node);
+        }
+        Ok(())
+    }
+
+    /// The node of a name of the batch.
+    pub fn of(&self, name: u32) -> u32 {
+        self.ids[name as usize]
+    }
+
+    /// Bytes of all names.
+    pub fn text(&self) -> u64 {
+        self.text
+    }
+}
