@@ -515,7 +515,7 @@ fn failures_are_answers() {
     lab.file("c.jsonl", crawl(&[0, 1]));
     let answers =
         "{\"url\":\"http://b.org/\",\"status\":503}\n{\"url\":\"http://b.org/2\",\"status\":404}\n";
-    lab.file("answers.jsonl", answers.to_owned());
+    lab.file("answers.jsonl", answers);
     let done = Command::new(env!("CARGO_BIN_EXE_cashrank"))
         .args([
             "local",
