@@ -93,7 +93,7 @@ impl Output {
             && fs::metadata(file).is_ok_and(|found| found.len() > 0)
         {
             let path = path.unwrap_or(file).display();
-            anyhow::bail!("{path}: is there already; --force replaces it");
+            anyhow::bail!("{path}: already exists; --force replaces it");
         }
         Ok(output)
     }

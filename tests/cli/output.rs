@@ -49,7 +49,7 @@ fn a_file_that_is_there_is_replaced_only_with_force() {
         for name in ["file", "link"] {
             lab.run(&command.replace("FILE", name)).exits(2).says(&[
                 name,
-                "is there already",
+                "already exists",
                 "--force",
             ]);
         }
