@@ -1,6 +1,8 @@
 //! Rankings settled over the kept links, through the command line.
 
-use crate::support::Lab;
+use std::time::Duration;
+
+use crate::support::{Lab, sample};
 
 /// A page that is gone and comes back a million times: what it had handed on is counted once, however often.
 #[test]
@@ -40,4 +42,74 @@ fn importance(lab: &Lab, store: &str) -> Vec<f64> {
 fn distance(left: &[f64], right: &[f64]) -> f64 {
     assert_eq!(left.len(), right.len());
     left.iter().zip(right).map(|(x, y)| (x - y).abs()).sum()
+}
+
+/// A bound that numbers of 64 bits do not resolve at this damping. Stopped or killed it leaves the last
+/// snapshot, and the same command goes on; given a time it ends with the bound that there is then.
+#[test]
+fn it_can_be_stopped_and_killed_and_takes_no_longer_than_it_may() {
+    let lab = Lab::new();
+    lab.file("a", sample(300).concat());
+    lab.run("ingest a --store s --damping 0.999999 --settle none")
+        .exits(0);
+    let before = lab.snapshot("s");
+    let settle = "settle --store s --until 1e-9";
+    for signal in ["INT", "TERM", "KILL"] {
+        let mut running = lab.start(settle);
+        running.await_handler();
+        // Into the settling, most often; before it nothing is published either.
+        std::thread::sleep(Duration::from_millis(200));
+        let ended = match signal {
+            "KILL" => !running.kill(),
+            signal => {
+                running.signal(signal);
+                let done = running.join();
+                let ended = done.code == Some(0);
+                if !ended {
+                    done.exits(130).says(&["nothing was published"]);
+                }
+                ended
+            }
+        };
+        match ended {
+            true => eprintln!("{signal} came too late on this machine"),
+            false => assert!(lab.snapshot("s") == before, "{signal}"),
+        }
+        lab.run("verify --deep --store s").exits(0);
+    }
+    let done = lab.run(&format!("{settle} --settle-time 1s"));
+    done.exits(0).says(&["was not reached"]);
+    let stat = lab.stat("s");
+    assert_eq!(stat["settled"]["reached"], false);
+    assert!(stat["settled"]["sweeps"].as_u64().unwrap() > 1);
+    // The same at the end of an ingest.
+    lab.run("ingest a --store t --damping 0.999999 --settle 1e-9 --settle-time 1s")
+        .exits(0);
+    assert_eq!(lab.stat("t")["settled"]["reached"], false);
+    lab.run("ingest a --store t --damping 0.999999 --settle 1e-9 --settle-time 1s")
+        .exits(0)
+        .says(&["nothing to do"]);
+}
+
+/// Whoever looks changes nothing: ten snapshots on the way of a crawl that grows, or only the one at the end.
+#[test]
+fn snapshots_on_the_way_change_nothing() {
+    let lab = Lab::new();
+    lab.file("a", sample(400).concat());
+    lab.run("ingest a --store once").exits(0);
+    lab.run("ingest a --store often --snapshot-every 40 --keep-snapshots 0")
+        .exits(0);
+    assert!(lab.snapshot("often") == lab.snapshot("once"));
+    let kept = lab.run("snapshots --json --store often").exits(0).out;
+    let bounds: Vec<f64> = kept
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .map(|kept| kept["bound_l1"].as_f64().unwrap())
+        .collect();
+    assert_eq!(bounds.len(), 10);
+    // What the damping in 1/2^32 costs is in the bound, too.
+    assert!(
+        bounds.iter().all(|bound| *bound <= 0.01 + 1e-8),
+        "{bounds:?}"
+    );
 }

@@ -195,6 +195,17 @@ impl Running {
         assert!(sent.unwrap().success());
     }
 
+    /// Waits until it hears SIGINT.
+    pub fn await_handler(&self) {
+        let path = format!("/proc/{}/status", self.child.id());
+        await_that("it hears signals", || {
+            let status = fs::read_to_string(&path).unwrap_or_default();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+            let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+            caught.is_some_and(|mask| mask & 2 != 0)
+        });
+    }
+
     /// Kills it; false: it had ended before.
     pub fn kill(mut self) -> bool {
         self.child.kill().unwrap();
