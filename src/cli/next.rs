@@ -14,12 +14,12 @@ use super::common::{Exit, StoreArg, parsed, positive, thousands};
 use super::output::OutputArgs;
 use crate::cli::common::say;
 
-/// Name the pages to crawl next, best first.
+/// List the pages to crawl next, best first.
 ///
-/// Reads the last snapshot and the kept links, without a lock, while an ingest runs, too. Pages that were
-/// read or found gone (404, 410) are never named as new. Those whose fetch failed (5xx, 403, a crawler's own
-/// negative code, as for timeouts or robots.txt) are named again when --retry-after is over, until they have
-/// failed --max-failures times in a row: records of failures must be ingested, too.
+/// Uses the last snapshot and the kept links, without a lock, also while an ingest runs. Pages that were fetched or
+/// found gone (404, 410) are never listed as new. Pages whose fetch failed (5xx, 403, or a crawler's own negative code,
+/// as for timeouts or robots.txt) are listed again after --retry-after, until they have failed --max-failures times in
+/// a row. For this, ingest the records of failed fetches, too.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,38 +30,38 @@ Examples:
   cashrank next --store ranks -n 500 --focus 'url:*/news/*=0.3' --focus host:blog.example.org=0.1
   cashrank next --store ranks -n 1000 --exclude urls.txt --retry-after 6h --as-of now
   cashrank next --store ranks -n 5000 --to nutch-inject -o seeds/next.txt
-The same store gives the same list. The guide, formats/guide/next.md, has recipes for Nutch, Heritrix,
-StormCrawler and Browsertrix.")]
+
+The same store gives the same list. The guide (formats/guide/next.md) has recipes for Nutch, Heritrix, StormCrawler \
+and Browsertrix.")]
 pub struct Args {
     #[command(flatten)]
     store: StoreArg,
-    /// Most pages to name.
+    /// List at most N pages.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 100, value_parser = positive)]
     count: u64,
-    /// By which order pages not read yet come, with its parameters, as in fica:k=1000,beta=0.2; `list`
-    /// shows all.
+    /// The order of pages not fetched yet, with its parameters, as in fica:k=1000,beta=0.2. `list` shows all orders.
     #[arg(long, value_name = "ORDER", default_value = "forecast")]
     strategy: String,
-    /// Pages not read yet (the default).
+    /// List pages not fetched yet (the default).
     #[arg(long, conflicts_with_all = ["refetch", "budget"])]
     not_fetched: bool,
-    /// Pages already read, by what it gives to read them again.
+    /// List pages to fetch again, by how much that gains.
     #[arg(long, conflicts_with = "budget")]
     refetch: bool,
-    /// Both: discovery=SHARE is the share of pages not read yet.
+    /// List both; SHARE is the share of pages not fetched yet.
     #[arg(long, value_name = "discovery=SHARE", value_parser = budget)]
     budget: Option<f64>,
-    /// Most pages of one host.
+    /// List at most N pages of one host.
     #[arg(long, value_name = "N", value_parser = positive)]
     per_host: Option<u64>,
-    /// Most pages of one registered domain, by the public suffix list.
+    /// List at most N pages of one registered domain (by the public suffix list).
     #[arg(long, value_name = "N", value_parser = positive)]
     per_domain: Option<u64>,
-    /// Only these pages: host:NAME, domain:NAME or url:PATTERN, where * is anything; `!` before it: not
-    /// these. May be given several times [default: all].
+    /// List only these pages: host:NAME, domain:NAME or url:PATTERN, where * matches anything. With `!` in front: all
+    /// but these. May be repeated [default: all].
     #[arg(long, value_name = "PAGES", value_parser = parsed::<Scope>)]
     scope: Vec<Scope>,
-    /// Read again only pages whose last fetch is so long ago: 90s, 15m, 12h, 30d, 4w.
+    /// Fetch again only pages whose last fetch is at least so long ago: 90s, 15m, 12h, 30d, 4w.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     older_than: Option<u64>,
     /// Bring these pages forward: the virtual page pays them SHARE of what it has. host:NAME, domain:NAME, url:PATTERN or
@@ -69,20 +69,21 @@ pub struct Args {
     /// settled and xyleme.
     #[arg(long, value_name = "PAGES=SHARE", value_parser = parsed::<FocusRule>)]
     focus: Vec<FocusRule>,
-    /// Leave a page whose fetch failed alone for so long.
+    /// List a page whose fetch failed only after this time.
     #[arg(long, value_name = "TIME", default_value = "1d", value_parser = duration)]
     retry_after: u64,
-    /// Give a page up that failed so often since it was last reached; 0: never.
+    /// Give up a page that failed N times since it was last reached; 0: never.
     #[arg(long, value_name = "N", default_value_t = MAX_FAILURES)]
     max_failures: u64,
-    /// From when ages count: `now`, or a time like 2026-11-24T12:00:00Z [default: the latest record's time].
+    /// The time from which ages count: `now`, or a time like 2026-11-24T12:00:00Z [default: the latest record's time].
     #[arg(long, value_name = "WHEN", value_parser = when)]
     as_of: Option<i64>,
-    /// Don't name these pages: a file of URLs, one a line; `-`: standard input. For what was handed out and is
-    /// not ingested yet. May be given several times.
+    /// Leave out the URLs in this file, one a line; `-`: standard input. For pages that were handed out and are not
+    /// ingested yet. May be repeated.
     #[arg(long, value_name = "FILE")]
     exclude: Vec<PathBuf>,
-    /// plain, tsv, jsonl, parquet, nutch-inject, heritrix-precedence, heritrix-schedule, urlfrontier or scrapy.
+    /// The format to write: plain, tsv, jsonl, parquet, nutch-inject, heritrix-precedence, heritrix-schedule,
+    /// urlfrontier or scrapy.
     #[arg(long, value_name = "FORMAT", default_value = "plain", value_parser = parsed::<Taker>)]
     to: Taker,
     /// The same as --to jsonl.
