@@ -15,11 +15,14 @@ use super::common::{
     Exit, MemoryArg, VerifyArgs, positive, print_json, stop_on_signal, tell_keyboard, thousands,
     threads,
 };
-use super::ingest::{FormatArg, LimitArgs, Talk, formats, skipped_json, tell_counts};
+use super::limits::LimitArgs;
 use super::log::TalkArgs;
 use super::output::{Keep, Output};
 use super::remarks::Remarks;
 use super::rules::RulesArgs;
+use super::summary::{skipped_json, tell_counts};
+use super::talk::Talk;
+use super::values::{FormatArg, formats};
 use crate::cli::common::say;
 
 const EXAMPLES: &str = "\
@@ -170,7 +173,15 @@ fn summary(done: &Converted, seconds: f64, talk: &Talk) {
         records_bytes,
         ..
     } = done.written;
-    tell_counts(&done.counters, &Counters::default(), names, seconds, talk);
+    tell_counts(
+        &done.counters,
+        &Counters::default(),
+        names,
+        seconds,
+        talk.log,
+        &talk.formats,
+        &talk.remarks,
+    );
     talk.log.tell(&format!(
         "{} bytes in {} blocks: {:.3} bytes a link ({} of names, {} of records and links)",
         thousands(bytes),

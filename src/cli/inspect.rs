@@ -14,8 +14,10 @@ use super::common::{
     Exit, MemoryArg, VerifyArgs, as_options, exit_of_error, positive, print, tell_keyboard,
     thousands, threads, time,
 };
-use super::ingest::{FormatArg, LimitArgs, dropped_links, formats};
+use super::limits::LimitArgs;
 use super::rules::RulesArgs;
+use super::summary::dropped_links;
+use super::values::{FormatArg, formats};
 use crate::cli::common::say;
 
 const EXAMPLES: &str = "\

@@ -7,6 +7,7 @@ mod convert;
 mod export;
 mod ingest;
 mod inspect;
+mod limits;
 mod links;
 mod local;
 mod log;
@@ -28,7 +29,10 @@ mod simulate_crawl;
 mod simulate_local;
 mod snapshots;
 mod stat;
+mod summary;
+mod talk;
 mod top;
+mod values;
 mod verify;
 
 use std::process::ExitCode;

@@ -17,9 +17,9 @@ use super::common::{
     Exit, MemoryArg, parsed, print_json, self_links, store_unless, tell_keyboard, thousands,
 };
 use super::export::{export_formats, refuse_terminal};
-use super::ingest::{FormatArg, formats};
 use super::output::{Output, SummedOutputArgs};
 use super::rules::RulesArgs;
+use super::values::{FormatArg, formats};
 use crate::cli::common::say;
 
 /// Compute exact PageRank of a graph that fits in memory, by power iteration.

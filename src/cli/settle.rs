@@ -7,13 +7,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use cashrank::memory::check_room;
-use cashrank::settle::{BYTES, Progress};
+use cashrank::settle::BYTES;
 use cashrank::snapshot::{Info, KEEP, Making, Published, RANK_BYTES, Settle, Watcher, publish};
 use cashrank::store::{RealDisk, View, open_view};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::common::{Exit, MemoryArg, StoreArg, accuracy, print_json, stop_on_signal, thousands};
-use super::ingest::{time, withheld};
+use super::summary::{settling, withheld};
+use super::values::{bound, time};
 use crate::cli::common::say;
 
 /// Make a ranking more accurate from the links that a store keeps, and publish it.
@@ -46,25 +47,6 @@ pub struct Args {
     /// Print the result as one line of JSON on standard output.
     #[arg(long)]
     json: bool,
-}
-
-/// A bound on the L1 error: above 0, and less than 2, which is no bound.
-pub(super) fn bound(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(bound) if bound > 0.0 && bound < 2.0 => Ok(bound),
-        _ => Err(format!(
-            "{text:?}: a number above 0 and below 2, like 0.01 or 1e-6"
-        )),
-    }
-}
-
-/// How far a settling is, in a line.
-pub(super) fn standing(progress: &Progress) -> String {
-    format!(
-        "settling: each link followed {:.1} times, {}",
-        progress.links_touched as f64 / progress.links.max(1) as f64,
-        accuracy(progress.bound)
-    )
 }
 
 impl Args {
@@ -124,7 +106,7 @@ impl Args {
             while let Some(bar) = &bar
                 && !publishing.is_finished()
             {
-                bar.set_message(standing(&watcher.progress()));
+                bar.set_message(settling(&watcher.progress()));
                 bar.tick();
                 std::thread::sleep(Duration::from_millis(100));
             }

@@ -14,9 +14,9 @@ use cashrank::source::InputName;
 use cashrank::{Error, Limits};
 
 use super::common::{self, Exit, one_of, parsed, positive, print, threads};
-use super::ingest::{FormatArg, formats};
 use super::simulate_crawl::{Crawls, orders};
 use super::simulate_local::LocalArgs;
+use super::values::{FormatArg, formats};
 use crate::cli::common::say;
 
 /// Simulate crawls of a web that may change, and measure the error of the ranking.

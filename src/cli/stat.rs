@@ -169,7 +169,7 @@ fn stat(
         rows,
         spool,
         disk_bytes,
-        memory_bytes: super::ingest::memory(&Need::to_resume(
+        memory_bytes: super::summary::memory(&Need::to_resume(
             &info.settings.config,
             info.pages,
             None,

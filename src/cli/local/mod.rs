@@ -22,9 +22,9 @@ use cashrank::store::RealDisk;
 use super::common::{
     self, Exit, MemoryArg, one_of, parsed, positive, print_json, say, store_unless,
 };
-use super::ingest::{FormatArg, formats};
 use super::output::Output;
 use super::rules::RulesArgs;
+use super::values::{FormatArg, formats};
 use domain::{Crawl, Domain};
 use list::ListArgs;
 use ranks::{Local, locals, tell, write_ranks};

@@ -1,0 +1,59 @@
+//! The limits on input, as options of the commands that read some.
+
+use cashrank::Limits;
+use cashrank::store::Settings;
+
+use super::common::{bytes, positive};
+
+/// Limits on input. Sizes take K, M, G and T.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Limits")]
+pub(super) struct LimitArgs {
+    /// Longest record: a line, a WARC or WAT record, or all edges of a source [default: 64M].
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    limit_line: Option<u64>,
+    /// Longest URL or node name [default: 8K].
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    limit_url: Option<u64>,
+    /// Most links of a record, at most 3145728 [default: 1000000].
+    #[arg(long, value_name = "N", value_parser = positive)]
+    limit_links: Option<u64>,
+    /// Largest gzip member or zstd frame to hold back until it is verified [default: 64M].
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    limit_held: Option<u64>,
+    /// Largest size that a gzip member or zstd frame may expand to [default: 1T].
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    limit_expansion: Option<u64>,
+    /// Largest zstd window, as an exponent of two, 10 to 31 [default: 27].
+    #[arg(long, value_name = "LOG", value_parser = clap::value_parser!(u32).range(10..=31))]
+    limit_zstd_window: Option<u32>,
+    /// Most memory that a block of a crawl archive may take [default: 256M].
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    limit_block: Option<u64>,
+    /// Most pages the store may know [default: 17179869183].
+    #[arg(long, value_name = "N", value_parser = positive)]
+    limit_pages: Option<u64>,
+}
+
+impl LimitArgs {
+    /// The limits given; those that change results are the store's where not given.
+    pub(super) fn resolve(&self, store: Option<&Settings>) -> Limits {
+        let default = Limits::default();
+        let kept = |of: fn(&Settings) -> u64, default| store.map_or(default, of);
+        Limits {
+            line_bytes: self
+                .limit_line
+                .unwrap_or(kept(|s| s.line_bytes, default.line_bytes)),
+            url_bytes: self
+                .limit_url
+                .unwrap_or(kept(|s| s.url_bytes, default.url_bytes)),
+            links: self.limit_links.unwrap_or(kept(|s| s.links, default.links)),
+            held_bytes: self.limit_held.unwrap_or(default.held_bytes),
+            expansion_bytes: self.limit_expansion.unwrap_or(default.expansion_bytes),
+            zstd_window_log: self.limit_zstd_window.unwrap_or(default.zstd_window_log),
+            block_bytes: self.limit_block.unwrap_or(default.block_bytes),
+            pages: self.limit_pages.unwrap_or(default.pages),
+            memory: None,
+        }
+    }
+}

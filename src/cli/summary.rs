@@ -1,0 +1,229 @@
+//! What was read and what became of it, said at the end to people and to programs.
+
+use cashrank::decode::Reason;
+use cashrank::engine::Counters;
+use cashrank::formats::Format;
+use cashrank::ingest::Outcome;
+use cashrank::memory::Need;
+use cashrank::settle::Progress;
+use cashrank::store::Unverified;
+
+use super::common::{accuracy, counted, thousands};
+use super::log::Log;
+use super::remarks::Remarks;
+
+pub(super) fn skipped_list(counters: &Counters, before: &Counters) -> Vec<(&'static str, u64)> {
+    Reason::ALL
+        .iter()
+        .map(|&reason| {
+            let count = counters.skipped[reason as usize] - before.skipped[reason as usize];
+            (reason.name(), count)
+        })
+        .filter(|(_, count)| *count > 0)
+        .collect()
+}
+
+/// [`skipped_list`] as an object.
+pub(super) fn skipped_json(counters: &Counters, before: &Counters) -> serde_json::Value {
+    let counts = skipped_list(counters, before).into_iter();
+    counts
+        .map(|(reason, count)| (reason.to_owned(), count.into()))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+pub(super) fn summary(
+    outcome: &Outcome,
+    seconds: f64,
+    log: Log,
+    formats: &[Format],
+    remarks: &Remarks,
+) {
+    if outcome.nothing_to_do {
+        log.tell("all inputs were read before: nothing to do");
+        return;
+    }
+    let pages = outcome.pages - outcome.pages_before;
+    tell_counts(
+        &outcome.counters,
+        &outcome.before,
+        pages,
+        seconds,
+        log,
+        formats,
+        remarks,
+    );
+    if outcome.stopped {
+        log.warn(stopped(outcome));
+    }
+    if let Some(unverified) = outcome.unverified.as_ref().filter(|_| !outcome.stopped) {
+        log.warn(&withheld(unverified));
+    }
+}
+
+/// How to go on.
+fn stopped(outcome: &Outcome) -> &'static str {
+    match (&outcome.snapshot, outcome.durable) {
+        (None, _) => "stopped at a checkpoint, without a snapshot; the same command goes on",
+        (Some(_), Some(_)) => {
+            "stopped at a checkpoint, with a snapshot of what was read so far; the same command goes on, and \
+            says from which byte to send the stream"
+        }
+        (Some(_), None) => {
+            "stopped at a checkpoint, with a snapshot of what was read so far; the same command goes on if you \
+            send the same stream from its start; for another stream, use --new-stream"
+        }
+    }
+}
+
+/// What was read, and what became of it.
+pub(super) fn tell_counts(
+    now: &Counters,
+    before: &Counters,
+    pages: u64,
+    seconds: f64,
+    log: Log,
+    formats: &[Format],
+    remarks: &Remarks,
+) {
+    let records = now.records - before.records;
+    let links = now.links - before.links;
+    log.tell(&format!(
+        "{}, {}, {} in {seconds:.1} s ({} links/s)",
+        counted(records, "record", "records"),
+        counted(links, "link", "links"),
+        counted(pages, "new page", "new pages"),
+        thousands((links as f64 / seconds.max(1e-3)) as u64),
+    ));
+    let of_these = [
+        ("of pages that are gone", now.gone - before.gone),
+        (
+            "of pages that had not changed",
+            now.unchanged - before.unchanged,
+        ),
+        ("of fetches that failed", now.failed - before.failed),
+    ];
+    let of_these: Vec<String> = some_of(&of_these);
+    if !of_these.is_empty() {
+        log.tell(&format!("of the records: {}", of_these.join(", ")));
+    }
+    let skipped: Vec<String> = skipped_list(now, before)
+        .into_iter()
+        .map(|(reason, count)| format!("{} {reason}", thousands(count)))
+        .collect();
+    if !skipped.is_empty() {
+        log.warn(&format!("skipped records: {}", skipped.join(", ")));
+    }
+    if let Some(told) = remarks.told() {
+        log.warn(&told);
+    }
+    if now.other > before.other {
+        let other = thousands(now.other - before.other);
+        log.tell(&format!("{other} {}, not pages", no_pages(formats)));
+    }
+    if now.out_of_scope > before.out_of_scope {
+        let out = now.out_of_scope - before.out_of_scope;
+        log.tell(&format!(
+            "{} of pages outside of --scope",
+            counted(out, "record", "records")
+        ));
+    }
+    let dropped = dropped_links(now, before);
+    if !dropped.is_empty() {
+        log.tell(&format!("links not followed: {}", dropped.join(", ")));
+    }
+}
+
+/// What inputs of these formats hold beside records of pages.
+fn no_pages(formats: &[Format]) -> &'static str {
+    let all = |some: &[Format]| !formats.is_empty() && formats.iter().all(|f| some.contains(f));
+    if all(&[Format::Warc]) {
+        "WARC request, metadata and other records"
+    } else if all(&[Format::Wat]) {
+        "WAT records of requests and other things"
+    } else if all(&[Format::Warc, Format::Arc]) {
+        "records of requests and other things"
+    } else {
+        "blank lines, comments and the like"
+    }
+}
+
+/// Those that are not 0.
+fn some_of(counts: &[(&str, u64)]) -> Vec<String> {
+    let some = counts.iter().filter(|(_, count)| *count > 0);
+    some.map(|(what, count)| format!("{} {what}", thousands(*count)))
+        .collect()
+}
+
+/// Links read but not followed, by what they are; those there are.
+pub(super) fn dropped_links(now: &Counters, before: &Counters) -> Vec<String> {
+    let dropped = [
+        ("to no page", now.links_scheme - before.links_scheme),
+        ("invalid", now.links_invalid - before.links_invalid),
+        ("too long", now.links_too_long - before.links_too_long),
+        ("to the page itself", now.links_own - before.links_own),
+        (
+            "out of scope",
+            now.links_out_of_scope - before.links_out_of_scope,
+        ),
+        ("repeated", now.links_repeated - before.links_repeated),
+    ];
+    some_of(&dropped)
+}
+
+pub(super) fn withheld(unverified: &Unverified) -> String {
+    format!(
+        "no further snapshot published: {} could not be verified from record {} on; --accept-unverified \
+        publishes it anyway",
+        unverified.input, unverified.from_record
+    )
+}
+
+/// A need by part, with its sum.
+pub(super) fn memory(need: &Need) -> serde_json::Value {
+    let mut parts = serde_json::json!(need);
+    parts["total"] = need.total().into();
+    parts
+}
+
+pub(super) fn summary_json(
+    outcome: &Outcome,
+    remarks: &Remarks,
+    seconds: f64,
+) -> serde_json::Value {
+    let (now, before) = (&outcome.counters, &outcome.before);
+    let snapshot = outcome.snapshot.as_ref();
+    serde_json::json!({
+        "nothing_to_do": outcome.nothing_to_do,
+        "stopped": outcome.stopped,
+        "durable": outcome.durable,
+        "records": now.records - before.records,
+        "links": now.links - before.links,
+        "new_pages": outcome.pages - outcome.pages_before,
+        "skipped": skipped_json(now, before),
+        "remarks": remarks.as_json(),
+        "other": now.other - before.other,
+        "out_of_scope": now.out_of_scope - before.out_of_scope,
+        "seconds": seconds,
+        "checkpoints": outcome.checkpoints,
+        "checkpoint_seconds": outcome.checkpoint_time.as_secs_f64(),
+        "total_records": now.records,
+        "total_links": now.links,
+        "pages": outcome.pages,
+        "memory": memory(&outcome.need),
+        "pages_fit": outcome.fits,
+        "turnovers": snapshot.map(|(_, info)| info.turnovers),
+        "bound_l1": snapshot.and_then(|(_, info)| info.bound_l1()),
+        "settled": snapshot.and_then(|(_, info)| info.window.settled),
+        "snapshot": snapshot.map(|(path, _)| path.display().to_string()),
+    })
+}
+
+/// How far a settling is, in a line.
+pub(super) fn settling(progress: &Progress) -> String {
+    format!(
+        "settling: each link followed {:.1} times, {}",
+        progress.links_touched as f64 / progress.links.max(1) as f64,
+        accuracy(progress.bound)
+    )
+}

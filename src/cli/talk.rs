@@ -1,0 +1,336 @@
+//! What people are told on standard error while inputs are read: notes as lines, and how far it is.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use cashrank::decode::Reason;
+use cashrank::formats::Format;
+use cashrank::ingest::{Note, Observer, Standing};
+use cashrank::memory::human;
+use cashrank::source::InputName;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::common::{about, accuracy, counted, thousands};
+use super::log::Log;
+use super::nothing;
+use super::remarks::Remarks;
+use super::summary::{settling, withheld};
+
+/// Skipped records shown in full, for each reason; further ones are counted only.
+const SHOWN: u64 = 5;
+
+/// Tells people on standard error what happens.
+pub(super) struct Talk {
+    pub(super) started: Instant,
+    pub(super) log: Log,
+    /// The first record that could not be used.
+    pub(super) first_bad: Option<nothing::Place>,
+    pub(super) remarks: Remarks,
+    /// Formats that were read.
+    pub(super) formats: Vec<Format>,
+    bar: Option<ProgressBar>,
+    /// Bytes of all inputs of all passes, if they are known, and of those done.
+    total: Option<u64>,
+    done: u64,
+    current: (u32, usize, u64),
+    first: Option<(u64, u64)>,
+    last_drawn: Instant,
+    shown: [u64; Reason::ALL.len()],
+    caveat: Option<&'static str>,
+}
+
+impl Talk {
+    pub(super) fn new(inputs: &[InputName], repeat: u32, log: Log) -> Talk {
+        let sizes: Option<Vec<u64>> = inputs
+            .iter()
+            .map(|input| match input {
+                InputName::Stdin => None,
+                InputName::File(path) => std::fs::metadata(path)
+                    .ok()
+                    .filter(|found| found.is_file())
+                    .map(|found| found.len()),
+            })
+            .collect();
+        let total = sizes.map(|sizes| {
+            let once = sizes.iter().sum::<u64>();
+            once.saturating_mul(u64::from(repeat))
+        });
+        let is_drawn = std::io::stderr().is_terminal() && !log.quiet;
+        // What is wider than the screen is cut.
+        let bar = is_drawn.then(|| match total {
+            Some(total) => ProgressBar::new(total)
+                .with_style(style("{bar:16} {percent:>3}%  {eta} left  {wide_msg}")),
+            None => ProgressBar::new_spinner().with_style(style("{spinner} {wide_msg}")),
+        });
+        Talk {
+            started: Instant::now(),
+            log,
+            first_bad: None,
+            remarks: Remarks::default(),
+            formats: Vec::new(),
+            bar,
+            total,
+            done: 0,
+            current: (1, 0, 0),
+            first: None,
+            last_drawn: Instant::now(),
+            shown: [0; Reason::ALL.len()],
+            caveat: None,
+        }
+    }
+
+    fn say(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| self.log.warn(text)),
+            None => self.log.warn(text),
+        }
+    }
+
+    pub(super) fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    pub(super) fn tell_hidden(&self) {
+        for (reason, shown) in Reason::ALL.iter().zip(self.shown) {
+            if shown > SHOWN {
+                let more = format!("{}: more were skipped; see the counts", reason.name());
+                self.log.warn(&more);
+            }
+        }
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+impl Observer for Talk {
+    fn note(&mut self, note: Note<'_>) {
+        if self.log.quiet && !is_amiss(&note) {
+            return;
+        }
+        let text = match note {
+            Note::Created { store } => format!("new store {}", store.display()),
+            Note::Resuming {
+                input,
+                pass,
+                records,
+                offset,
+            } => format!(
+                "{input}: going on after record {} (byte {offset}) of pass {pass}",
+                thousands(records)
+            ),
+            Note::Memory {
+                need,
+                budget,
+                fits,
+                settles,
+                ..
+            } => {
+                let settled = match settles < fits {
+                    true => format!(
+                        "; snapshots on the way are settled up to about {} pages, and come from a window beyond that",
+                        about(settles)
+                    ),
+                    false => String::new(),
+                };
+                format!(
+                    "memory: {} now, of at most {}: room for about {} pages{settled}",
+                    human(need.total()),
+                    human(budget),
+                    about(fits)
+                )
+            }
+            Note::Spooling { from, ended: false } => {
+                format!("spool: send the stream from byte {from} on")
+            }
+            Note::Spooling { from, ended: true } => {
+                format!("spool: the stream ended at byte {from}: nothing more of it is read")
+            }
+            Note::Spooled { to } => format!("spool: durable to byte {to}"),
+            Note::SpooledDamage => {
+                "spool: it holds the damaged bytes as they were sent, so reading them again fails again; \
+                --new-stream drops them"
+                    .into()
+            }
+            Note::Completing { pass } => format!(
+                "all inputs of pass {pass} were read before; going on with pages that have no record \
+                (--complete)"
+            ),
+            Note::ReadBefore { bytes } => format!(
+                "-: these {} bytes are the last stream again: nothing is counted twice (--new-stream counts \
+                them as another stream)",
+                thousands(bytes)
+            ),
+            Note::GoesOn => {
+                "-: begins with all of the last stream: only what follows is counted (--new-stream counts all \
+                of it as another stream)"
+                    .into()
+            }
+            Note::Stopping => {
+                "stopping: ranking what was read; a second signal stops at once".into()
+            }
+            Note::Checking { input } => {
+                format!("{input}: checking that it is what was read before")
+            }
+            Note::Looking { input } => format!("{input}: checking whether it was read before"),
+            Note::Known { input } => format!("{input}: was read before; skipped"),
+            Note::Removed { snapshots } => format!(
+                "{} removed; the newest {} are kept (--keep-snapshots), and those pinned by `cashrank snapshots \
+                --pin`",
+                counted(snapshots.0, "older snapshot", "older snapshots"),
+                snapshots.1
+            ),
+            Note::Guessed { input, format, why } => {
+                self.formats.push(format);
+                format!("{input}: read as {} ({why})", format.name())
+            }
+            Note::Caveat { input, caveat } => {
+                // Once says it, however many inputs and passes there are.
+                if self.caveat.replace(caveat) == Some(caveat) {
+                    return;
+                }
+                format!("{input}: {caveat}")
+            }
+            Note::Empty { input } => format!("{input}: is empty"),
+            Note::Skipped {
+                input,
+                record,
+                offset,
+                reason,
+                detail,
+            } => {
+                self.first_bad.get_or_insert_with(|| nothing::Place {
+                    at: format!("{input}: record {record} at byte {offset}"),
+                    reason,
+                    detail: detail.to_owned(),
+                });
+                let shown = &mut self.shown[reason as usize];
+                *shown += 1;
+                if *shown > SHOWN {
+                    return;
+                }
+                format!(
+                    "{input}: record {record} at byte {offset} skipped: {}: {detail}",
+                    reason.name()
+                )
+            }
+            Note::BadTime {
+                input,
+                record,
+                offset,
+                detail,
+            } => match self.remarks.bad_time(input, (record, offset), detail) {
+                Some(said) => said,
+                None => return,
+            },
+            Note::Ungrouped { input, sources } => format!(
+                "{input}: {} lines go back to an earlier source: each group of lines counts as a visit of its \
+                own. If the file is not grouped by source, sort it first (edges: sort -s -k1,1; crawl-log: \
+                 sort -s -k6,6)",
+                thousands(sources)
+            ),
+            Note::NotReplayed { input, why } => {
+                format!("{input}: {why}: later passes read this file again, and all files after it")
+            }
+            Note::OutgrowsIngest {
+                names,
+                need,
+                budget,
+            } => format!(
+                "memory: after {} URLs, an ingest of this archive would need {}, with {} at hand; {} of that is \
+                for where URLs are, which an archive of --level 9 (larger) does not need",
+                thousands(names),
+                human(need.total()),
+                human(budget),
+                human(need.names)
+            ),
+            Note::Unchecked { input, members } => format!(
+                "{input}: {} frame(s) without a checksum: their content could not be verified",
+                thousands(members)
+            ),
+            Note::RowsGivenUp { reason } => format!(
+                "links are no longer kept: {reason}; the ingest goes on without them"
+            ),
+            Note::Settling { progress } => {
+                if let Some(bar) = &self.bar {
+                    bar.set_message(settling(progress));
+                    bar.tick();
+                }
+                return;
+            }
+            Note::NotSettled { need, room } => format!(
+                "the snapshot is not settled: that needs {} of memory, and {} is left; after the ingest, \
+                `cashrank settle --store DIR` can do it",
+                human(need),
+                human(room)
+            ),
+            Note::Bound { pass, bound: found } => format!("pass {pass}: {}", accuracy(found)),
+            Note::Withheld { unverified } => withheld(unverified),
+            Note::Published { path, info } if info.pages == 0 => {
+                format!("snapshot {}: no pages", path.display())
+            }
+            Note::Published { path, info } => format!(
+                "snapshot {}: {}, {} crawled; {}",
+                path.display(),
+                counted(info.pages, "page", "pages"),
+                thousands(info.counters.visited),
+                accuracy(info.bound_l1())
+            ),
+            _ => return,
+        };
+        self.say(&text);
+    }
+
+    fn progress(&mut self, standing: &Standing<'_>) {
+        let Some(bar) = &self.bar else {
+            return;
+        };
+        let (pass, input, length) = self.current;
+        if (pass, input) != (standing.pass, standing.input_index) {
+            self.done += length;
+            self.current = (standing.pass, standing.input_index, 0);
+        }
+        self.current.2 = standing.compressed_len.unwrap_or(0);
+        let counters = standing.counters;
+        let (records, links) = *self.first.get_or_insert((counters.records, counters.links));
+        if self.last_drawn.elapsed() < Duration::from_millis(200) {
+            return;
+        }
+        self.last_drawn = Instant::now();
+        let seconds = self.started.elapsed().as_secs_f64().max(0.001);
+        let rate = |n: u64| thousands((n as f64 / seconds) as u64);
+        bar.set_message(format!(
+            "{} records/s  {} links/s  {} pages",
+            rate(counters.records - records),
+            rate(counters.links - links),
+            thousands(standing.pages)
+        ));
+        if self.total.is_some() {
+            bar.set_position(self.done + standing.compressed);
+        } else {
+            bar.tick();
+        }
+    }
+}
+
+/// Whether it is of something wrong, which `--quiet` leaves.
+fn is_amiss(note: &Note<'_>) -> bool {
+    matches!(
+        note,
+        Note::SpooledDamage
+            | Note::Skipped { .. }
+            | Note::BadTime { .. }
+            | Note::Ungrouped { .. }
+            | Note::Unchecked { .. }
+            | Note::Withheld { .. }
+            | Note::OutgrowsIngest { .. }
+    ) || is_loss(note)
+}
+
+/// Whether more snapshots went than the one that each new one replaces.
+fn is_loss(note: &Note<'_>) -> bool {
+    matches!(note, Note::Removed { snapshots } if snapshots.0 > 1)
+}

@@ -1,0 +1,82 @@
+//! Values of options that have a form of their own: formats, sizes, times, bounds.
+
+use std::time::Duration;
+
+use cashrank::formats::Format;
+use cashrank::ingest::Every;
+
+use super::common::{one_of, parsed, some_bytes};
+
+#[derive(Clone, Copy)]
+pub(super) struct FormatArg(pub(super) Option<Format>);
+
+/// The formats by name, for clap.
+pub(super) fn formats() -> impl clap::builder::TypedValueParser<Value = FormatArg> {
+    let names = ["auto"].into_iter().chain(Format::ALL.map(Format::name));
+    one_of(names, format)
+}
+
+fn format(text: &str) -> Result<FormatArg, String> {
+    if text == "auto" {
+        return Ok(FormatArg(None));
+    }
+    parsed::<Format>(text).map(|format| FormatArg(Some(format)))
+}
+
+pub(super) fn time(text: &str) -> Result<Duration, String> {
+    match every(text) {
+        Ok(Every::Time(time)) => Ok(time),
+        _ => Err(format!("{text:?}: a time like 1s, 5m or 1h")),
+    }
+}
+
+/// A number of bytes; 0: none.
+pub(super) fn size_or_none(text: &str) -> Result<u64, String> {
+    match text {
+        "none" => Ok(0),
+        _ => some_bytes(text).map_err(|what| format!("{what}; or none")),
+    }
+}
+
+/// A bound on the L1 error: above 0, and less than 2, which is no bound.
+pub(super) fn bound(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(bound) if bound > 0.0 && bound < 2.0 => Ok(bound),
+        _ => Err(format!(
+            "{text:?}: a number above 0 and below 2, like 0.01 or 1e-6"
+        )),
+    }
+}
+
+/// A bound to settle to; `None`: don't.
+#[derive(Clone, Copy)]
+pub(super) struct Bound(pub(super) Option<f64>);
+
+pub(super) fn eps_or_none(text: &str) -> Result<Bound, String> {
+    match text {
+        "none" => Ok(Bound(None)),
+        _ => bound(text)
+            .map(|bound| Bound(Some(bound)))
+            .map_err(|what| format!("{what}; or none")),
+    }
+}
+
+pub(super) fn every(text: &str) -> Result<Every, String> {
+    let wrong =
+        || format!("{text:?}: a number of records like 50000, or a time like 500ms, 60s, 5m or 1h");
+    let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+    let timed = units
+        .iter()
+        .find_map(|&(unit, ms)| Some((text.strip_suffix(unit)?, ms)));
+    let number: u64 = timed
+        .map_or(text, |(number, _)| number)
+        .parse()
+        .map_err(|_| wrong())?;
+    match (number, timed) {
+        (0, _) => Err(wrong()),
+        (number, None) => Ok(Every::Records(number)),
+        (number, Some((_, ms))) => Ok(Every::Time(Duration::from_millis(
+            number.saturating_mul(ms),
+        ))),
+    }
+}
