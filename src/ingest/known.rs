@@ -9,7 +9,7 @@
 //! To know a file it is decompressed and hashed up to the longest input that was read; a plain one
 //! that is shorter or longer than all of them is new at a glance.
 
-use super::plan::{Plan, check_read};
+use super::planned::{Plan, check_read};
 use super::{Job, Note, Observer};
 use crate::source::{InputName, Source};
 use crate::store::{Place, Progress};

@@ -11,6 +11,7 @@ mod convert;
 mod input;
 mod known;
 mod plan;
+mod planned;
 mod run;
 mod spooling;
 

@@ -7,23 +7,13 @@
 //! and the inputs read before must come first. After standard input ended, the next one is a new stream. A spool tells of streams that no checkpoint knows yet.
 
 use super::known::plan_files;
+use super::planned::{Plan, check_read};
 use super::{Job, Note, Observer, Stream};
 use crate::formats::{Format, check_text, is_decided};
 use crate::pipeline::guess_of;
 use crate::source::{InputName, Source};
 use crate::store::{Place, Progress, SpoolStanding};
 use crate::{Error, Result};
-
-/// What is to be read.
-pub(super) struct Plan {
-    pub progress: Progress,
-    /// One for each input of a pass; those before `first` are done and not opened again.
-    pub inputs: Vec<InputName>,
-    /// All was read before.
-    pub finished: bool,
-    /// All was read before if standard input is what was read; else this is to be said.
-    pub unless_read_before: Option<String>,
-}
 
 fn usage<T>(what: impl Into<String>) -> Result<T> {
     Err(Error::Usage(what.into()))
@@ -364,17 +354,4 @@ fn names(progress: &Progress) -> String {
         0..=4 => names.join(" "),
         more => format!("{} ... {}", names[0], names[more - 1]),
     }
-}
-
-/// Checks that a file still holds what was read from it, and nothing more.
-pub(super) fn check_read(job: &Job, input: &InputName, end: Place) -> Result<()> {
-    let mut source = Source::open(input, &job.limits, &job.source)?;
-    source.skip_to(end.offset, end.prefix)?;
-    if source.head()?.is_empty() {
-        return Ok(());
-    }
-    Err(Error::InputChanged(format!(
-        "{input}: has grown since it was read to its end; put what is new into a file of its own, \
-         or pipe it: `... | cashrank ingest -`"
-    )))
 }

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 
-use super::plan::Plan;
+use super::planned::Plan;
 use super::{Job, Stream};
 use crate::source::{Compression, InputName, Restart};
 use crate::store::{

@@ -37,7 +37,7 @@ impl Run<'_> {
         piece: &Piece,
         reading: &Reading<'_>,
     ) {
-        if self.ahead.is_some() || !pipeline.is_ending() {
+        if self.feed.ahead.is_some() || !pipeline.is_ending() {
             return;
         }
         let is_archive = reading.archive.is_some();
@@ -49,13 +49,13 @@ impl Run<'_> {
             false => chunk.len() <= LARGE,
         };
         if fits {
-            self.ahead = self.begin_ahead(reading);
+            self.feed.ahead = self.begin_ahead(reading);
         }
     }
 
     /// The input whose turn it is, if it was begun.
     pub(super) fn take_ahead(&mut self) -> Option<Begun> {
-        let ahead = self.ahead.take()?;
+        let ahead = self.feed.ahead.take()?;
         let at = (self.progress.pass, self.progress.input);
         ((ahead.pass, ahead.input) == at && self.progress.place.offset == 0).then_some(ahead.begun)
     }
@@ -63,7 +63,7 @@ impl Run<'_> {
     /// Pass and number of the input that follows.
     fn next_input(&self) -> Option<(u32, u64)> {
         let (pass, next) = (self.progress.pass, self.progress.input + 1);
-        if next < self.inputs.len() as u64 {
+        if next < self.feed.inputs.len() as u64 {
             return Some((pass, next));
         }
         (pass < self.progress.repeat && self.job.until.is_none()).then_some((pass + 1, 0))
@@ -77,7 +77,7 @@ impl Run<'_> {
         if self.progress.pass == 1 || self.job.source.preverify {
             return None;
         }
-        let name = self.inputs[input as usize].clone();
+        let name = self.feed.inputs[input as usize].clone();
         let stamp = Stamp::of(&name)?;
         let format: Format = self
             .progress

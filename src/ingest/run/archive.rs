@@ -40,7 +40,7 @@ impl Run<'_> {
     pub(super) fn follow_archive(&mut self, place: Place) -> Following {
         let at = self.progress.input as usize;
         let known = self.known_names(at as u64);
-        let names = self.names.get_mut(at).map(std::mem::take);
+        let names = self.feed.names.get_mut(at).map(std::mem::take);
         self.engine.set_names(names.unwrap_or_default());
         Following {
             chain: Chain::new(&self.rules()),
@@ -51,7 +51,7 @@ impl Run<'_> {
 
     /// Names of an input, if it is an archive, whose pages are known from an earlier pass: all or none.
     pub(super) fn known_names(&self, input: u64) -> u64 {
-        let names = self.names.get(input as usize);
+        let names = self.feed.names.get(input as usize);
         names.map_or(0, NameMap::len)
     }
 
@@ -121,9 +121,10 @@ impl Run<'_> {
         let names = self.engine.take_names();
         if self.progress.pass < self.progress.repeat {
             let at = self.progress.input as usize;
-            self.names
-                .resize_with(self.names.len().max(at + 1), Default::default);
-            self.names[at] = names;
+            self.feed
+                .names
+                .resize_with(self.feed.names.len().max(at + 1), Default::default);
+            self.feed.names[at] = names;
         }
         Ok(())
     }

@@ -149,7 +149,7 @@ impl Run<'_> {
                 &rules,
                 threads,
                 known,
-                &self.spent,
+                &self.feed.pool,
                 self.delays(),
             )?,
         })

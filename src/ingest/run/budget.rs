@@ -78,7 +78,7 @@ impl Run<'_> {
     }
 
     fn names_bytes(&self) -> u64 {
-        let kept: u64 = self.names.iter().map(NameMap::bytes).sum();
+        let kept: u64 = self.feed.names.iter().map(NameMap::bytes).sum();
         kept + self.engine.names_bytes()
     }
 }

@@ -1,7 +1,7 @@
 //! The end of a pass with `--complete`: nodes known as targets only are visited, with checkpoints
 //! between, and a stop is heard.
 
-use super::{Ended, Run};
+use super::{InputEnd, Run};
 use crate::Result;
 use crate::ingest::Note;
 
@@ -10,7 +10,7 @@ const UNHEARD: u64 = 1 << 12;
 
 impl Run<'_> {
     /// Visits them, from where a checkpoint left off.
-    pub(super) fn complete(&mut self) -> Result<Ended> {
+    pub(super) fn complete(&mut self) -> Result<InputEnd> {
         let mut from = self.progress.completing.unwrap_or(0);
         if from > 0 {
             self.observer.note(Note::Completing {
@@ -29,13 +29,13 @@ impl Run<'_> {
                 self.on_records()?;
             }
             if self.stop_asked() {
-                return Ok(Ended::Stopped);
+                return Ok(InputEnd::Stopped);
             }
             if visits % UNHEARD == 0 {
                 self.on_time()?;
             }
         }
         self.progress.completing = None;
-        Ok(Ended::Whole)
+        Ok(InputEnd::Whole)
     }
 }

@@ -20,7 +20,7 @@ impl Run<'_> {
         let is_file = |name: &InputName| matches!(name, InputName::File(path) if path.is_file());
         if again
             && is_file(name)
-            && let Err(error) = self.replay.begin(length)
+            && let Err(error) = self.feed.replay.begin(length)
         {
             self.not_replayed(name, &error.to_string());
         }
@@ -32,7 +32,7 @@ impl Run<'_> {
         let job = self.job;
         let by_records = |every| matches!(every, Every::Records(_));
         let stops = by_records(job.checkpoint_every) || by_records(job.snapshot_every);
-        stops && format != Format::Cza && self.replay.is_keeping()
+        stops && format != Format::Cza && self.feed.replay.is_keeping()
     }
 
     /// Notes the hash at the end of an entry, if those are kept. Runs stop behind entries of pages only.
@@ -43,7 +43,7 @@ impl Run<'_> {
         entry: &Entry,
     ) -> Result<()> {
         if reading.each.is_some() && entry.what.is_of_page() {
-            self.settle(reading, piece)?;
+            self.note_place(reading, piece)?;
         }
         if let Some(each) = &mut reading.each {
             each.push(self.progress.place.prefix);
@@ -53,7 +53,7 @@ impl Run<'_> {
 
     /// Keeps a piece that was applied, if its input is being kept.
     pub(super) fn keep(&mut self, reading: &mut Reading<'_>, piece: &Piece) {
-        if !self.replay.is_keeping() {
+        if !self.feed.replay.is_keeping() {
             reading.each = None;
             return;
         }
@@ -68,7 +68,7 @@ impl Run<'_> {
             end: self.progress.place.offset,
         };
         let page_of = |name| self.engine.page_of(&piece.batch, name);
-        match self.replay.keep(piece, page_of, &hashes) {
+        match self.feed.replay.keep(piece, page_of, &hashes) {
             Ok(true) => {}
             Ok(false) => {
                 let why = "what is kept for later passes has no room (`replay_disk`)";
@@ -82,7 +82,7 @@ impl Run<'_> {
     pub(super) fn end_keeping(&mut self, reading: &Reading<'_>, summary: &Summary) {
         let (input, compression) = (self.progress.input as usize, reading.compression);
         let length = reading.compressed_len;
-        if let Err(error) = self.replay.end(input, summary, compression, length) {
+        if let Err(error) = self.feed.replay.end(input, summary, compression, length) {
             self.not_replayed(reading.input, &error.to_string());
         }
     }
@@ -94,7 +94,7 @@ impl Run<'_> {
     /// Begins an input at its start, if it was kept.
     pub(super) fn begin_replay(&self, input: u64) -> Result<Option<Begun>> {
         let at = input as usize;
-        let Some((kept, reader)) = self.replay.reader(at) else {
+        let Some((kept, reader)) = self.feed.replay.reader(at) else {
             return Ok(None);
         };
         Ok(Some(Begun {
@@ -103,18 +103,23 @@ impl Run<'_> {
             compression: kept.compression,
             compressed_len: kept.compressed_len,
             replayed: true,
-            pipeline: Pipeline::replay(reader, kept.summary.clone(), &self.spent, self.delays())?,
+            pipeline: Pipeline::replay(
+                reader,
+                kept.summary.clone(),
+                &self.feed.pool,
+                self.delays(),
+            )?,
         }))
     }
 
     /// What was kept of an input cannot be read back: the input is read instead.
     pub(super) fn end_replay(&mut self, name: &InputName, error: &Error) {
-        self.replay.forget(self.progress.input as usize);
+        self.feed.replay.forget(self.progress.input as usize);
         self.not_replayed(name, &error.to_string());
     }
 
     /// The place's hash, in an input that is replayed.
-    pub(super) fn settle_replayed(&mut self, piece: &Piece, hashes: &Hashes) -> Result<()> {
+    pub(super) fn note_replayed_place(&mut self, piece: &Piece, hashes: &Hashes) -> Result<()> {
         let place = &mut self.progress.place;
         if place.offset == hashes.end {
             place.prefix = hashes.after;

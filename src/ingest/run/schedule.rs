@@ -64,7 +64,7 @@ impl Run<'_> {
     /// Whether the number of records asks for a checkpoint or a snapshot. Once for each number:
     /// input that is no record does not ask again.
     pub(super) fn is_due(&self) -> bool {
-        self.engine.counters().records > self.due_at
+        self.engine.counters().records > self.cadence.due_at
             && (self.due(self.job.checkpoint_every) || self.due(self.job.snapshot_every))
     }
 
@@ -77,7 +77,7 @@ impl Run<'_> {
 
     /// Does what the number of records asks for.
     pub(super) fn on_records(&mut self) -> Result<()> {
-        self.due_at = self.engine.counters().records;
+        self.cadence.due_at = self.engine.counters().records;
         self.checkpoint()?;
         if self.due(self.job.snapshot_every) {
             self.begin_snapshot(Instant::now())?;
@@ -89,11 +89,12 @@ impl Run<'_> {
     pub(super) fn on_time(&mut self) -> Result<()> {
         self.check_spool()?;
         let over = |every, since: Instant| matches!(every, Every::Time(t) if since.elapsed() >= t);
-        let snapshot = over(self.job.snapshot_every, self.snapshotted)
+        let snapshot = over(self.job.snapshot_every, self.cadence.snapshotted)
             && self.has_rested()
-            && self.engine.counters().records > self.published_at.as_ref().map_or(0, |c| c.records);
-        let checkpoint = over(self.job.checkpoint_every, self.checkpointed)
-            && self.checkpointed_at != Some(self.reached());
+            && self.engine.counters().records
+                > self.cadence.published_at.as_ref().map_or(0, |c| c.records);
+        let checkpoint = over(self.job.checkpoint_every, self.cadence.checkpointed)
+            && self.cadence.checkpointed_at != Some(self.reached());
         let started = Instant::now();
         if snapshot || checkpoint {
             self.checkpoint()?;
@@ -107,7 +108,7 @@ impl Run<'_> {
     /// Whether the last snapshot was made, and long enough ago: reading never waits for a snapshot that time asks for, and
     /// those take a quarter of the time at most.
     fn has_rested(&self) -> bool {
-        let from = *lock(&self.next_snapshot);
+        let from = *lock(&self.cadence.next_snapshot);
         from.is_some_and(|from| Instant::now() >= from)
     }
 
@@ -119,7 +120,7 @@ impl Run<'_> {
         }
         // The slots of the commit that a snapshot is made from are written over two commits later.
         let generation = self.engine.archive().generation();
-        if let Some(publishing) = &self.publishing {
+        if let Some(publishing) = &self.cadence.publishing {
             if publishing.generation < generation {
                 let _ = publishing.apart.recv();
             }
@@ -133,8 +134,8 @@ impl Run<'_> {
         self.note_signature();
         let started = Instant::now();
         checkpoint(&mut self.engine, &self.progress)?;
-        self.checkpoints.0 += 1;
-        self.checkpoints.1 += started.elapsed();
+        self.cadence.checkpoints.0 += 1;
+        self.cadence.checkpoints.1 += started.elapsed();
         if self.tell_rows() {
             // The current snapshot must not name a file that is not there.
             self.finish_publishing()?;
@@ -147,8 +148,8 @@ impl Run<'_> {
         if let Some(spooling) = &self.spooling {
             spooling.after_checkpoint(&self.progress)?;
         }
-        self.checkpointed = Instant::now();
-        self.checkpointed_at = Some(self.reached());
+        self.cadence.checkpointed = Instant::now();
+        self.cadence.checkpointed_at = Some(self.reached());
         Ok(())
     }
 
@@ -165,7 +166,7 @@ impl Run<'_> {
     /// Starts making a snapshot of the last commit, for which something was done since `started`.
     fn begin_snapshot(&mut self, started: Instant) -> Result<()> {
         self.finish_publishing()?;
-        self.snapshotted = Instant::now();
+        self.cadence.snapshotted = Instant::now();
         if !self.owes_snapshot() {
             return Ok(());
         }
@@ -180,8 +181,8 @@ impl Run<'_> {
         };
         let (ends, ended) = bounded::<()>(0);
         let (parts, apart) = bounded::<()>(0);
-        *lock(&self.next_snapshot) = None;
-        let next = self.next_snapshot.clone();
+        *lock(&self.cadence.next_snapshot) = None;
+        let next = self.cadence.next_snapshot.clone();
         let publish = move || {
             let _ends = ends;
             let settles = making.settle.as_ref();
@@ -197,13 +198,13 @@ impl Run<'_> {
         };
         let thread = spawn("snapshot", publish)?;
         let now = self.engine.counters().clone();
-        self.publishing = Some(Publishing {
+        self.cadence.publishing = Some(Publishing {
             generation: self.engine.archive().generation(),
             thread: Some(thread),
             ended,
             apart,
             settle,
-            before: self.published_at.replace(now),
+            before: self.cadence.published_at.replace(now),
         });
         Ok(())
     }
@@ -235,7 +236,7 @@ impl Run<'_> {
     /// Tells how far the snapshot in the making is, until it is made.
     fn watch_publishing(&mut self) {
         let mut told = Progress::default();
-        while let Some(publishing) = &self.publishing
+        while let Some(publishing) = &self.cadence.publishing
             && let Some(settle) = &publishing.settle
             && !publishing.is_finished()
         {
@@ -255,7 +256,7 @@ impl Run<'_> {
     /// Waits for the snapshot in the making, if there is one.
     pub(super) fn finish_publishing(&mut self) -> Result<()> {
         self.watch_publishing();
-        let Some(mut publishing) = self.publishing.take() else {
+        let Some(mut publishing) = self.cadence.publishing.take() else {
             return Ok(());
         };
         let Some(done) = publishing.wait() else {
@@ -264,7 +265,7 @@ impl Run<'_> {
         let done = done.map_err(|_| Error::internal("the snapshot thread failed"));
         let Some((path, info)) = done?? else {
             // It was stopped: it is still owed.
-            self.published_at = publishing.before.take();
+            self.cadence.published_at = publishing.before.take();
             return Ok(());
         };
         if let Some(settle) = &publishing.settle
@@ -279,7 +280,7 @@ impl Run<'_> {
             path: &path,
             info: &info,
         });
-        self.published = Some((path, info));
+        self.cadence.published = Some((path, info));
         self.thin_snapshots()?;
         self.release_rows()
     }
@@ -300,9 +301,10 @@ impl Run<'_> {
     pub(super) fn final_snapshot(&mut self) -> Result<()> {
         if self.progress.unverified.is_none() {
             // The one that an earlier run published may have been damaged since.
-            if self.published.is_none() && !snapshot::latest_is_sound(&*self.disk, &self.job.store)
+            if self.cadence.published.is_none()
+                && !snapshot::latest_is_sound(&*self.disk, &self.job.store)
             {
-                self.published_at = None;
+                self.cadence.published_at = None;
             }
             self.begin_snapshot(Instant::now())?;
         }
@@ -311,6 +313,6 @@ impl Run<'_> {
 
     /// Whether something was read since the last snapshot.
     pub(super) fn owes_snapshot(&self) -> bool {
-        self.published_at.as_ref() != Some(self.engine.counters())
+        self.cadence.published_at.as_ref() != Some(self.engine.counters())
     }
 }

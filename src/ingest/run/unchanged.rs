@@ -81,7 +81,7 @@ impl Run<'_> {
     pub(super) fn still_holds(&mut self, place: Place) -> Result<bool> {
         let at = self.progress.input as usize;
         let end = self.progress.inputs.get(at).and_then(|input| input.end);
-        let (Some(input), Some(end)) = (self.inputs.get(at).cloned(), end) else {
+        let (Some(input), Some(end)) = (self.feed.inputs.get(at).cloned(), end) else {
             return Ok(true);
         };
         let InputName::File(path) = &input else {
@@ -89,12 +89,12 @@ impl Run<'_> {
         };
         // A pipe's bytes come once: they are known by their hash at the end only. What is replayed was a file.
         if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-            return match self.replay.kept(at) {
+            return match self.feed.replay.kept(at) {
                 None => Ok(true),
                 Some(_) => Err(changed(&input)),
             };
         }
-        if self.stamps[at].is_some_and(|stamp| stamp.still_holds(&input)) {
+        if self.feed.stamps[at].is_some_and(|stamp| stamp.still_holds(&input)) {
             return Ok(true);
         }
         let stamp = Stamp::of(&input);
@@ -117,7 +117,7 @@ impl Run<'_> {
             }
             Err(error) => return Err(error),
         }
-        self.stamps[at] = stamp;
+        self.feed.stamps[at] = stamp;
         Ok(true)
     }
 }
