@@ -7,7 +7,7 @@ use super::{Decoder, Names, Parsed, Record, Skipped, time as times};
 use crate::batch::{Batch, Builder, Entry, HashKey, Rules, What};
 use crate::engine::SelfLinks;
 use crate::formats::{Format, guess as guessed, is_decided};
-use crate::fuzz::{Bytes, Dice};
+use crate::fuzz::dice::{Bytes, Dice};
 use crate::model::Limits;
 use crate::rules::{InputRules, Outlinks};
 use crate::url;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::estimate::Estimator;
+use super::estimator::Estimator;
 use super::ledger::{USUAL_DAMPING, damping_units};
 use super::window::{Policy, Span, WindowPolicy};
 use crate::model::SelfLinks;

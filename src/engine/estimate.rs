@@ -19,114 +19,22 @@
 //! dR and only shortens r; the ledger itself is left alone. So a snapshot can be taken anywhere,
 //! and taking one changes nothing.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
-use super::accounts::CHUNK_PAGES;
+use super::certificate::{Certificate, certify, ratio_up};
 use super::config::Config;
+use super::estimator::Estimator;
 use super::fetches::Fetches;
-use super::history::{Admission, AdmissionCursor, Admissions, Row};
-use super::ledger::{ENDOWMENT, Totals, age_at, is_recycled};
+use super::ledger::{age_at, is_recycled};
 use super::mark::Mark;
-use super::runs::Rows;
-use super::window::{Measures, Span, TimeTable, WindowPolicy};
+use super::pages::{Ground, Now, Pages};
+use super::past::{Bases, Past, Sweep};
+use super::row::Row;
+use super::scale::{Scale, Value, WithCash};
+use super::settled::{Effort, Settled};
+use super::window::{Measures, Span, WindowPolicy};
 use crate::Result;
 use crate::model::Time;
-
-/// What an estimate is made from: an engine's memory, or a store's checkpoint.
-pub trait Past {
-    /// The ledger's totals now.
-    fn totals(&self) -> &Totals;
-    /// The retained marks, oldest first.
-    fn marks(&self) -> &[Mark];
-    /// Reads chunk `first / CHUNK_PAGES`: cells, and ages two a byte. `first` begins a chunk, and
-    /// the slices are as long as the chunk is.
-    fn chunk(&self, first: u64, cells: &mut [u64], ages: &mut [u8]) -> Result<()>;
-    /// Reads a mark's cells of the chunk that begins with page `first`.
-    fn mark_cells(&self, mark: u64, first: u64, out: &mut [u64]) -> Result<()>;
-    /// All admissions, in page order.
-    fn admissions(&self) -> Result<Admissions<'_>>;
-    /// Rows in page order, one a page unless the window keeps measures. Cash distributed before mark
-    /// `since` is left out, and measures that a window since G = `start` does not want; visits and last
-    /// fetches are not.
-    fn rows(&self, since: u64, start: u128) -> Result<Rows<'_>>;
-    /// Which time was at which G.
-    fn times(&self) -> &TimeTable;
-    /// G where a window of measures began at the last round's end.
-    fn window_start(&self) -> u128;
-}
-
-/// How sure an estimate is. Distances are L1, between vectors that sum to 1.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Certificate {
-    /// ||Y - X||_1, rounded up.
-    pub residual_l1: f64,
-    /// e: what rounding to whole units can have changed.
-    pub rounding_l1: f64,
-    /// Bound on ||received - PageRank||_1; absent if 2 or more.
-    pub received_l1: Option<f64>,
-    /// Bound on ||distributed - PageRank||_1; absent if 2 or more, or for the paper's estimate
-    /// with cash (`whole`).
-    pub distributed_l1: Option<f64>,
-}
-
-/// What settling took.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Effort {
-    /// The bound on the L1 error that was asked for.
-    pub until: f64,
-    /// Whether it was reached; if not, time was up, or numbers of 64 bits resolve no more.
-    pub reached: bool,
-    /// Sweeps over the kept rows.
-    pub sweeps: u64,
-    /// Links over which something was handed on.
-    pub links_touched: u64,
-    /// Links that the rows hold.
-    pub links: u64,
-}
-
-/// Estimates of all pages that were made elsewhere, with a certificate of their own.
-pub(crate) trait Settled {
-    /// What is certain of them.
-    fn certificate(&self) -> Certificate;
-    /// What they took.
-    fn effort(&self) -> Effort;
-    /// (received, distributed) of `len` pages from `first` on.
-    fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>);
-}
-
-/// Which of a snapshot's two estimates is its importance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Estimator {
-    /// X; for a window of measures or an interpolation, what section 3.3 makes of them.
-    Distributed,
-    /// Y.
-    Received,
-}
-
-impl fmt::Display for Estimator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Estimator::Distributed => "distributed",
-            Estimator::Received => "received",
-        })
-    }
-}
-
-impl FromStr for Estimator {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "distributed" => Ok(Estimator::Distributed),
-            "received" => Ok(Estimator::Received),
-            _ => Err(format!("{text:?}: received or distributed")),
-        }
-    }
-}
 
 /// The window an estimate is read from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -192,16 +100,20 @@ pub struct Estimation<'p> {
     start: u128,
 }
 
-/// The totals as at a round's end.
-#[derive(Clone, Copy)]
-struct Now {
-    totals: Totals,
-    /// The clock, and what the virtual page received, with the waiting cash counted.
-    clock: u128,
-    virtual_received: u128,
-}
-
 impl<'p> Estimation<'p> {
+    /// What pages are read from.
+    fn ground(&self) -> Ground<'p> {
+        Ground {
+            past: self.past,
+            recycle_after: self.config.recycle_after,
+            totals: self.now.totals,
+            base: self.base,
+            mark: self.window.mark,
+            settled: self.settled,
+            start: self.start,
+        }
+    }
+
     /// Takes importance from what was settled.
     pub(crate) fn settled(
         past: &'p dyn Past,
@@ -322,7 +234,7 @@ impl<'p> Estimation<'p> {
             false => row.cash > 0 || row.visits > 0 || row.fetches.failed == 0,
         };
         let mut measures = 0;
-        let mut pages = Pages::begin(self)?;
+        let mut pages = Pages::begin(self.ground())?;
         let scale = self.scale()?;
         let mut out = Vec::new();
         while let Some(first) = pages.next_block()? {
@@ -407,7 +319,7 @@ impl<'p> Estimation<'p> {
         };
         let (mut sum, mut known, mut pages) = (0.0, 0u64, 0u64);
         let (mut recent_sum, mut recent) = (0.0, 0u64);
-        let mut all = Pages::begin(self)?;
+        let mut all = Pages::begin(self.ground())?;
         while all.next_block()?.is_some() {
             while let Some(page) = all.next()? {
                 pages += 1;
@@ -437,245 +349,6 @@ impl<'p> Estimation<'p> {
                 each: 1.0 / pages as f64,
             },
         })
-    }
-}
-
-/// A page, as an estimate sees it.
-struct Page<'r> {
-    /// Its rows, oldest first.
-    rows: &'r [Row],
-    cash: u64,
-    /// The part of its cash that a round's end would recycle: all or nothing.
-    waiting: u64,
-    /// D(now) - D(base): link receipts less what was distributed.
-    change: i128,
-    /// G at its admission, if the window keeps measures.
-    admitted: u128,
-    /// (received, distributed), if they were settled.
-    settled: Option<(f64, f64)>,
-}
-
-impl Page<'_> {
-    fn fetches(&self) -> Fetches {
-        let mut rows = self.rows.iter();
-        let mut fetches = rows.next().map_or_else(Fetches::default, |row| row.fetches);
-        rows.for_each(|row| fetches.join(&row.fetches));
-        fetches
-    }
-}
-
-/// Walks over all pages, a chunk at a time.
-struct Pages<'p> {
-    estimation: &'p Estimation<'p>,
-    rows: std::iter::Peekable<Rows<'p>>,
-    bases: Bases<'p>,
-    sweep: Sweep<'p>,
-    /// The chunk: its first page, and cash and base of each.
-    first: u64,
-    cash: Vec<(u64, bool)>,
-    base: Vec<Base>,
-    at: usize,
-    page: Vec<Row>,
-    /// Of the chunk, if importance was settled.
-    settled: Vec<(f64, f64)>,
-}
-
-impl<'p> Pages<'p> {
-    fn begin(estimation: &'p Estimation<'p>) -> Result<Pages<'p>> {
-        let past = estimation.past;
-        let rows = past.rows(estimation.window.mark, estimation.start)?;
-        Ok(Pages {
-            estimation,
-            rows: rows.peekable(),
-            bases: Bases::new(past, &[&estimation.base])?,
-            sweep: Sweep::new(past),
-            first: 0,
-            cash: Vec::new(),
-            base: Vec::new(),
-            at: 0,
-            page: Vec::new(),
-            settled: Vec::new(),
-        })
-    }
-
-    /// Goes on to the next chunk; its first page.
-    fn next_block(&mut self) -> Result<Option<u64>> {
-        let Some((first, cells, ages)) = self.sweep.next()? else {
-            return Ok(None);
-        };
-        let Estimation { now, config, .. } = self.estimation;
-        self.bases.read(first, cells.len())?;
-        self.base.clear();
-        self.base.extend(self.bases.since(0));
-        if let Some(settled) = self.estimation.settled {
-            settled.read(first, cells.len(), &mut self.settled);
-        }
-        self.cash.clear();
-        let pages = cells.iter().zip(0..);
-        self.cash.extend(pages.map(|(cell, at)| {
-            let recycled = is_recycled(age_at(ages, at), config.recycle_after);
-            (cell.wrapping_add(now.totals.paid), recycled)
-        }));
-        (self.first, self.at) = (first, 0);
-        Ok(Some(first))
-    }
-
-    /// The next page of the chunk.
-    fn next(&mut self) -> Result<Option<Page<'_>>> {
-        let Some(&(cash, recycled)) = self.cash.get(self.at) else {
-            return Ok(None);
-        };
-        let number = self.first + self.at as u64;
-        self.page.clear();
-        while let Some(row) = self
-            .rows
-            .next_if(|row| row.as_ref().map_or(true, |row| row.page == number))
-        {
-            self.page.push(row?);
-        }
-        let base = self.base[self.at];
-        let settled = self.settled.get(self.at).copied();
-        self.at += 1;
-        Ok(Some(Page {
-            rows: &self.page,
-            cash,
-            waiting: if recycled { cash } else { 0 },
-            change: base.change(cash, &self.estimation.now.totals),
-            admitted: base.admitted,
-            settled,
-        }))
-    }
-
-    /// After the last page: there must be no rows left.
-    fn end(mut self) -> Result<()> {
-        match self.rows.next() {
-            None => Ok(()),
-            Some(Err(error)) => Err(error),
-            Some(Ok(row)) => Err(crate::Error::internal(format!(
-                "the history has a row for page {}, which the ledger does not know",
-                row.page
-            ))),
-        }
-    }
-}
-
-/// The estimate of a window of measures, before it is normalised (section 3.3).
-struct Value {
-    measures: Measures,
-    start: u128,
-    now: u128,
-    supply: u128,
-}
-
-impl Value {
-    /// G from which on an admission is recent: pages admitted since stand in for those that have no
-    /// measure.
-    fn recent(&self) -> u128 {
-        match self.measures {
-            Measures::Since { least: 0 } => self.start,
-            _ => self.now.saturating_sub(self.supply),
-        }
-    }
-
-    /// A page's share of G; `None`: it has no measure.
-    ///
-    /// - What it distributed since the window's start, over the window's length.
-    /// - Or what it distributed in its last visits and now holds, over the time since the visit before
-    ///   them. Where that was its admission: over one turnover more, which is what its endowment stands
-    ///   for, as in `whole`'s (H + cash)/(G + supply). Not in the paper, whose pages are all there from
-    ///   the start.
-    fn of(&self, page: &Page<'_>) -> Option<f64> {
-        if page.rows.iter().all(|row| row.clock == 0) {
-            return None;
-        }
-        let distributed: u128 = page.rows.iter().map(|row| row.cash).sum();
-        let (units, length) = match self.measures {
-            Measures::Since { least: 0 } => (
-                distributed + u128::from(page.waiting),
-                self.now.saturating_sub(self.start),
-            ),
-            _ => {
-                let base = page.rows.first().filter(|row| row.folded && row.clock > 0);
-                let length = match base {
-                    Some(base) => self.now.saturating_sub(base.clock),
-                    None => self.now.saturating_sub(page.admitted) + self.supply,
-                };
-                (distributed + u128::from(page.cash), length)
-            }
-        };
-        (length > 0).then(|| units as f64 / length as f64)
-    }
-}
-
-enum Scale {
-    /// Nothing to tell pages apart by: all alike.
-    Even {
-        each: f64,
-    },
-    /// The shares were settled.
-    Settled,
-    Window {
-        clock: f64,
-        virtual_each: f64,
-        with_cash: Option<WithCash>,
-    },
-    Interpolated {
-        sum: f64,
-        default: u128,
-    },
-    Measured {
-        value: Value,
-        /// Of all pages.
-        sum: f64,
-        /// Of a page without measures.
-        default: f64,
-    },
-}
-
-/// The paper's estimate with cash, (H + C)/(G + 1), the virtual page's cash spread over all.
-struct WithCash {
-    sum: f64,
-    virtual_each: f64,
-}
-
-impl Scale {
-    /// (received, distributed); the same where nothing is known of receipts.
-    fn estimates(&self, page: &Page<'_>) -> (f64, f64) {
-        let distributed = page.rows.first().map_or(0, |row| row.cash);
-        match self {
-            Scale::Even { each } => (*each, *each),
-            Scale::Settled => page.settled.unwrap_or_default(),
-            Scale::Window {
-                clock,
-                virtual_each,
-                with_cash,
-            } => {
-                let received = distributed as i128 + page.change;
-                let received = (received as f64 + virtual_each) / clock;
-                let distributed = match with_cash {
-                    None => (distributed + u128::from(page.waiting)) as f64 / clock,
-                    Some(with) => {
-                        let held = distributed + u128::from(page.cash);
-                        (held as f64 + with.virtual_each) / with.sum
-                    }
-                };
-                (received, distributed)
-            }
-            Scale::Interpolated { sum, default } => {
-                let measured = page.rows.first().filter(|row| row.span > 0);
-                let history = measured.map_or(*default, |row| row.cash);
-                let share = history as f64 / sum;
-                (share, share)
-            }
-            Scale::Measured {
-                value,
-                sum,
-                default,
-            } => {
-                let share = value.of(page).unwrap_or(*default) / sum;
-                (share, share)
-            }
-        }
     }
 }
 
@@ -780,147 +453,5 @@ fn certified(config: &Config, residual: f64, rounding: f64) -> Certificate {
             ..certificate
         },
         _ => certificate,
-    }
-}
-
-/// The bounds that a residual and what rounding can have changed allow.
-pub(crate) fn certify(damping: f64, residual: f64, rounding: f64) -> Certificate {
-    let bound = |l1: f64| {
-        let l1 = up((l1 + rounding) / (1.0 - damping));
-        (l1 < 2.0).then_some(l1)
-    };
-    Certificate {
-        residual_l1: residual,
-        rounding_l1: rounding,
-        received_l1: bound(damping * residual),
-        distributed_l1: bound(residual),
-    }
-}
-
-/// `units / clock`, not rounded down; infinite for 0/0.
-pub(crate) fn ratio_up(units: u128, clock: u128) -> f64 {
-    if clock == 0 {
-        return f64::INFINITY;
-    }
-    up(units as f64 / clock as f64)
-}
-
-/// A little more than `x`, to cover the rounding of a few operations and of the published values:
-/// each is off by at most 2^-53 of itself, and they sum to 1.
-fn up(x: f64) -> f64 {
-    x * (1.0 + 1e-14) + 1e-14
-}
-
-/// A chunk's first page, its cells, and its ages two a byte.
-pub(crate) type Swept<'s> = (u64, &'s [u64], &'s [u8]);
-
-/// Walks over cells and ages, a chunk at a time.
-pub(crate) struct Sweep<'p> {
-    past: &'p dyn Past,
-    at: u64,
-    cells: Vec<u64>,
-    ages: Vec<u8>,
-}
-
-impl<'p> Sweep<'p> {
-    pub fn new(past: &'p dyn Past) -> Sweep<'p> {
-        Sweep {
-            past,
-            at: 0,
-            cells: Vec::new(),
-            ages: Vec::new(),
-        }
-    }
-
-    /// The next chunk.
-    #[allow(clippy::should_implement_trait)] // It lends.
-    pub fn next(&mut self) -> Result<Option<Swept<'_>>> {
-        let first = self.at;
-        let len = CHUNK_PAGES.min(self.past.totals().pages - first) as usize;
-        if len == 0 {
-            return Ok(None);
-        }
-        self.cells.resize(len, 0);
-        self.ages.resize(len.div_ceil(2), 0);
-        self.past.chunk(first, &mut self.cells, &mut self.ages)?;
-        self.at += len as u64;
-        Ok(Some((first, &self.cells, &self.ages)))
-    }
-}
-
-/// A page's cash at the window's beginning, and A then.
-#[derive(Clone, Copy)]
-struct Base {
-    cash: u64,
-    paid: u64,
-    /// G at its admission, if that was after the mark and the window keeps measures; else 0.
-    admitted: u128,
-}
-
-impl Base {
-    /// D(now) - D(base), unwrapped: the change of cash less what the virtual page paid since.
-    fn change(self, cash_now: u64, totals: &Totals) -> i128 {
-        let paid_since = totals.paid.wrapping_sub(self.paid);
-        i128::from(cash_now) - i128::from(self.cash) - i128::from(paid_since)
-    }
-}
-
-/// The bases of a chunk's pages, for windows that begin at some marks: a page's cell at the mark or, if it
-/// was admitted later, its endowment.
-struct Bases<'p> {
-    past: &'p dyn Past,
-    /// The marks, each with the cells of those pages of the chunk that it knows: the first ones.
-    marks: Vec<(Mark, Vec<u64>)>,
-    admissions: AdmissionCursor<'p>,
-    /// Pages of the chunk that all marks know.
-    known: usize,
-    /// The admissions of the others.
-    admitted: Vec<Admission>,
-}
-
-impl<'p> Bases<'p> {
-    fn new(past: &'p dyn Past, marks: &[&Mark]) -> Result<Bases<'p>> {
-        Ok(Bases {
-            past,
-            marks: marks.iter().map(|&&mark| (mark, Vec::new())).collect(),
-            admissions: AdmissionCursor::new(past.admissions()?),
-            known: 0,
-            admitted: Vec::new(),
-        })
-    }
-
-    /// Goes on to the chunk of `len` pages that begins with page `first`.
-    fn read(&mut self, first: u64, len: usize) -> Result<()> {
-        self.known = len;
-        for (mark, cells) in &mut self.marks {
-            let known = mark.totals.pages.saturating_sub(first).min(len as u64);
-            cells.resize(known as usize, 0);
-            if known > 0 {
-                self.past.mark_cells(mark.number, first, cells)?;
-            }
-            self.known = self.known.min(cells.len());
-        }
-        self.admitted.clear();
-        for page in first + self.known as u64..first + len as u64 {
-            self.admitted.push(self.admissions.at(page)?);
-        }
-        Ok(())
-    }
-
-    /// Those of the chunk's pages, for the window that begins at one of the marks.
-    fn since(&self, which: usize) -> impl Iterator<Item = Base> {
-        let (mark, cells) = &self.marks[which];
-        let paid = mark.totals.paid;
-        let known = cells.iter().map(move |&cell| Base {
-            cash: cell.wrapping_add(paid),
-            paid,
-            admitted: 0,
-        });
-        let later = self.admitted.iter().skip(cells.len() - self.known);
-        known.chain(later.map(|admission| Base {
-            cash: ENDOWMENT,
-            paid: admission.paid,
-            admitted: admission.clock,
-        }))
     }
 }

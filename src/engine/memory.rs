@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::estimate::{Estimation, Past, Window};
-use super::history::{Admission, Admissions, Notes, Row};
+use super::estimate::{Estimation, Window};
+use super::history::{Admission, Admissions, Notes};
 use super::ledger::Totals;
 use super::mark::Mark;
+use super::past::Past;
+use super::row::Row;
 use super::runs::{Blocks, Rows, fold, merge, mergeable};
 use super::{Archive, Config, Engine, Fingerprint, PageId, TimeTable};
 use crate::model::{Limits, Time};

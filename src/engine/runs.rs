@@ -6,8 +6,9 @@ use std::collections::binary_heap::PeekMut;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::history::{AdmissionCursor, Admissions, Row};
+use super::history::{AdmissionCursor, Admissions};
 use super::mark::Mark;
+use super::row::Row;
 use super::window::Policy;
 use crate::{Error, Result};
 

@@ -2,7 +2,7 @@
 
 use super::moved::{By, Wanted, moved_by_name};
 use super::{compare, read_scores};
-use crate::fuzz::Dice;
+use crate::fuzz::dice::Dice;
 use crate::model::Limits;
 
 pub(crate) fn scores(data: &[u8]) {

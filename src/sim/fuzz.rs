@@ -8,7 +8,7 @@ use crate::batch::{HashKey, Rules};
 use crate::decode::Parsed;
 use crate::engine::{Config, SelfLinks};
 use crate::formats::Format;
-use crate::fuzz::Dice;
+use crate::fuzz::dice::Dice;
 use crate::model::Limits;
 use crate::source::{Compression, InputName, Source, SourceOptions};
 

@@ -9,7 +9,8 @@ use super::export::{Columns, Format, RankedPage, export};
 use super::{Info, Latest, MAGIC, Ranked, Snapshot, TRAILER, column, elapsed, moved};
 use crate::Result;
 use crate::engine::PageId;
-use crate::fuzz::{Bytes, Memory};
+use crate::fuzz::dice::Bytes;
+use crate::fuzz::memory::Memory;
 use crate::metrics::moved::{By, Wanted};
 use crate::store::{Disk, from_text, number, to_text};
 

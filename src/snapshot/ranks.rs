@@ -339,7 +339,7 @@ impl Gaps<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fuzz::Memory;
+    use crate::fuzz::memory::Memory;
     use proptest::prelude::*;
 
     /// The definition: 1 + values that are strictly less.

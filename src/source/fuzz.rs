@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::{Compression, DamageKind, InputName, Source, SourceOptions, Summary};
 use crate::Error;
 use crate::formats::Format;
-use crate::fuzz::{Bytes, Dice};
+use crate::fuzz::dice::{Bytes, Dice};
 use crate::model::Limits;
 
 /// Small, so that inputs of a kilobyte meet all of them.

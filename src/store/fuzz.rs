@@ -14,7 +14,7 @@ use super::manifest::Manifest;
 use super::rows::block;
 use crate::codec::varint::{put, take, unzigzag, zigzag};
 use crate::engine::{Admission, Fetches, Row};
-use crate::fuzz::Bytes;
+use crate::fuzz::dice::Bytes;
 use crate::model::Digest;
 
 /// Variable-length integers.

@@ -7,29 +7,12 @@
 use std::io;
 use std::path::Path;
 
-use super::{
-    HashKey, LOCK, SNAPSHOTS, Settings, clear_unfinished, fill, is_store, make_dir, rows, take_lock,
+use super::folder::{
+    IDENTITY, IGNORED, UNFINISHED, clear_unfinished, fill, is_store, make_dir, take_lock,
 };
+use super::{HashKey, SNAPSHOTS, Settings, rows};
 use crate::disk::{Disk, DiskFile, read_whole, write_whole};
 use crate::{Error, Result};
-
-/// Where the pieces are made.
-const UNFINISHED: &str = "unfinished";
-/// What makes a directory a store.
-const IDENTITY: &str = "identity.json";
-/// What a directory may hold besides: the first is in the root of many file systems.
-const IGNORED: [&str; 3] = ["lost+found", LOCK, UNFINISHED];
-
-/// Whether a directory that holds these names is as good as empty.
-pub(super) fn is_free(disk: &dyn Disk, dir: &Path, names: &[String]) -> bool {
-    names.iter().all(|name| IGNORED.contains(&&**name)) || is_begun(disk, dir)
-}
-
-/// Whether a store was begun inside, and not finished.
-pub(super) fn is_begun(disk: &dyn Disk, dir: &Path) -> bool {
-    disk.read(&dir.join(UNFINISHED).join(IDENTITY)).is_ok()
-        && disk.read(&dir.join(IDENTITY)).is_err()
-}
 
 /// Whether an error in putting a store in the place of the directory `dir` means that it is to be made inside.
 pub(super) fn is_meant(disk: &dyn Disk, dir: &Path, error: &io::Error) -> bool {

@@ -316,9 +316,10 @@ impl BlockLog {
             return error;
         };
         let index = index_path(&self.path);
-        let index = match self.path.parent() {
-            // Its name says no more than a number.
-            Some(folder) if folder.ends_with(super::rows::ROWS) => index.display().to_string(),
+        let is_number = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+        let index = match self.path.file_name().and_then(|name| name.to_str()) {
+            // Such a name says too little by itself.
+            Some(name) if is_number(name) => index.display().to_string(),
             _ => index
                 .file_name()
                 .unwrap_or_default()
@@ -489,7 +490,7 @@ fn index_path(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fuzz::Memory;
+    use crate::fuzz::memory::Memory;
 
     /// Its story: the end of a block's pages was computed before the block was known to hold the
     /// page; near 2^64 the sum overflowed.

@@ -3,7 +3,7 @@
 use ::url::Url;
 
 use super::{Base, Form, Reject, canonical, host, is_canonical};
-use crate::fuzz::Dice;
+use crate::fuzz::dice::Dice;
 
 /// What `formats/url.md` says, by the `url` crate alone. Only the two kinds of refusal are told
 /// apart: no page link, and no URL.

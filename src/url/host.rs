@@ -1,6 +1,6 @@
 //! Hosts: the scan that proves one canonical, and the host of a canonical URL.
 
-use super::scan::{HOST, short_run};
+use super::class::{HOST, short_run};
 
 /// The host of a URL in canonical form, without user, password and port: what "same host" compares.
 /// IPv6 addresses keep their brackets. Empty if `canonical` is no such URL.

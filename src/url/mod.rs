@@ -8,6 +8,7 @@
 //!
 //! Nothing here panics, whatever the bytes.
 
+mod class;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod host;

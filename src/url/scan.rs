@@ -4,42 +4,9 @@
 //! hold for the parser too: it would copy exactly these bytes. So each byte that the
 //! parser would escape, drop, fold or act on ends in `None`, as does whatever is rare and hard to tell.
 
+use super::class::{PATH, QUERY, run};
 use super::host::authority;
 use super::ordinary::is_ordinary;
-
-/// In a host label: lower-case letters, digits, `-` and `_`.
-pub(super) const HOST: u8 = 1;
-/// In a path, `/` included.
-const PATH: u8 = 2;
-/// In a query, `?` included.
-const QUERY: u8 = 4;
-
-/// For each byte, the parts of a canonical URL in which it stands for itself.
-///
-/// `^` is left to the parser: the standard has begun to escape it in paths.
-pub(super) const CLASS: [u8; 256] = {
-    let mut class = [0; 256];
-    // All that is left out below stands for itself nowhere: controls, blanks, bytes from 0x7F on.
-    let mut byte = b'!';
-    while byte <= b'~' {
-        let mut parts = 0;
-        if matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_') {
-            parts |= HOST;
-        }
-        if !matches!(
-            byte,
-            b'?' | b'#' | b'\\' | b'"' | b'<' | b'>' | b'`' | b'{' | b'}' | b'^'
-        ) {
-            parts |= PATH;
-        }
-        if !matches!(byte, b'#' | b'"' | b'<' | b'>' | b'\'') {
-            parts |= QUERY;
-        }
-        class[byte as usize] = parts;
-        byte += 1;
-    }
-    class
-};
 
 /// Whether `url` is surely in canonical form: [`canonical`](super::canonical) would return
 /// [`Form::AsIs`](super::Form::AsIs), limits aside. `false` means not sure.
@@ -82,29 +49,6 @@ pub(super) fn path(raw: &[u8], at: usize) -> Option<usize> {
 /// Scans on from `at`, behind the `?`, to the end of the query.
 pub(super) fn query(raw: &[u8], at: usize) -> Option<usize> {
     end(raw, run(raw, at, QUERY))
-}
-
-/// Where the bytes of class `part`, one bit, that begin at `at` end. Eight bytes a branch.
-#[inline]
-fn run(raw: &[u8], mut at: usize, part: u8) -> usize {
-    while let Some(eight) = raw[at..].first_chunk::<8>() {
-        let class = |byte: &u8| CLASS[usize::from(*byte)];
-        if eight.iter().fold(part, |all, byte| all & class(byte)) == 0 {
-            break;
-        }
-        at += 8;
-    }
-    short_run(raw, at, part)
-}
-
-/// The same byte by byte.
-#[inline]
-pub(super) fn short_run(raw: &[u8], at: usize, part: u8) -> usize {
-    let rest = &raw[at..];
-    at + rest
-        .iter()
-        .position(|&byte| CLASS[usize::from(byte)] & part == 0)
-        .unwrap_or(rest.len())
 }
 
 /// `at`, if the URL ends there: nothing, a fragment, or only blanks follow.

@@ -2,7 +2,7 @@
 
 use super::{charset, prescan::prescan, query, read, refresh};
 use crate::decode::Record;
-use crate::fuzz::Dice;
+use crate::fuzz::dice::Dice;
 use crate::rules::Rel;
 
 pub(crate) fn html(data: &[u8]) {

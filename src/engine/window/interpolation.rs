@@ -1,7 +1,7 @@
 //! The interpolation: one number a page, for a window of some length.
 
-use super::Policy;
-use crate::engine::history::Row;
+use super::policy::Policy;
+use crate::engine::row::Row;
 
 /// One state a page, which its measures are folded into, oldest first.
 pub(super) struct Interpolation;

@@ -8,8 +8,8 @@
 //! group is wanted until the window has left its stretch, so that it does not matter when measures
 //! met. It counts in full until then: a window begins up to a stretch earlier for it.
 
-use super::Policy;
-use crate::engine::history::Row;
+use super::policy::Policy;
+use crate::engine::row::Row;
 
 /// Which measures of a page are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

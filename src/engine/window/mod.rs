@@ -7,6 +7,7 @@
 
 mod interpolation;
 mod measures;
+mod policy;
 mod span;
 mod sums;
 
@@ -16,12 +17,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::estimate::Estimator;
-use super::history::Row;
+use super::estimator::Estimator;
 use interpolation::Interpolation;
 use sums::Sums;
 
 pub(super) use measures::{Measures, stretch};
+pub(crate) use policy::Policy;
 pub use span::{Span, TimeTable};
 
 /// Which window a store keeps.
@@ -50,25 +51,6 @@ pub enum WindowPolicy {
 
 /// Most measures a page that a policy may ask for.
 pub const MEASURES_MAX: u32 = 1000;
-
-/// How the rows of a page are kept: runs are merged by it, and read by it. Rows are of one page,
-/// oldest first.
-pub(crate) trait Policy: Send + Sync {
-    /// Whether measures need the clock.
-    fn is_timed(&self) -> bool;
-
-    /// Joins `next` into `row`, the one before. False: they are needed apart.
-    fn join(&self, row: &mut Row, next: &Row) -> bool;
-
-    /// Makes a state of a page's first measure. `admitted` is (G, pages) at the page's admission.
-    fn open(&self, measure: &Row, _admitted: (u128, u64)) -> Row {
-        *measure
-    }
-
-    /// Forgets the measures that no window will want again, of those in `rows`. `start` is G where
-    /// the window begins, which never moves back.
-    fn forget(&self, _rows: &mut Vec<Row>, _start: u128) {}
-}
 
 impl WindowPolicy {
     /// How rows are kept, if importance is read by `estimator`.

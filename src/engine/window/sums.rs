@@ -1,7 +1,7 @@
 //! Windows that begin at marks: all a page distributed between two marks is one sum.
 
-use super::Policy;
-use crate::engine::history::Row;
+use super::policy::Policy;
+use crate::engine::row::Row;
 
 /// One row a page.
 pub(super) struct Sums;

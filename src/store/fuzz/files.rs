@@ -11,7 +11,8 @@ use super::super::marks::{self, MarkFiles};
 use super::super::names::{NameLengths, NameLogs, NameReader, kept};
 use crate::codec::sealed;
 use crate::engine::{Fingerprint, Mark, Totals};
-use crate::fuzz::{Bytes, Dice, Memory};
+use crate::fuzz::dice::{Bytes, Dice};
+use crate::fuzz::memory::Memory;
 use crate::store::Disk;
 use crate::{Error, Result};
 

@@ -6,13 +6,13 @@ use std::sync::{Arc, LazyLock};
 use crate::batch::{Builder, HashKey, Rules};
 use crate::engine::{Config, EngineState};
 use crate::formats::Format;
-use crate::fuzz::{Bytes, Memory};
+use crate::fuzz::dice::Bytes;
+use crate::fuzz::memory::Memory;
 use crate::model::Limits;
 use crate::snapshot::{Making, RANK_BYTES, Ranked, Settle, Snapshot, publish};
+use crate::store::folder::fill;
 use crate::store::rows::KeepRows;
-use crate::store::{
-    Disk, Progress, Report, Settings, Store, checkpoint, fill, open_view, settings_of,
-};
+use crate::store::{Disk, Progress, Report, Settings, Store, checkpoint, open_view, settings_of};
 use crate::{Error, Result};
 
 const DIR: &str = "store";

@@ -214,7 +214,7 @@ impl RowWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fuzz::Memory;
+    use crate::fuzz::memory::Memory;
 
     /// Page numbers of 32 bits are a limit of rows, not of stores.
     #[test]

@@ -1,0 +1,153 @@
+//! All pages as an estimate sees them, each with its rows, its cash and its change since the window began.
+
+use super::fetches::Fetches;
+use super::ledger::{Totals, age_at, is_recycled};
+use super::mark::Mark;
+use super::past::{Base, Bases, Past, Sweep};
+use super::row::Row;
+use super::runs::Rows;
+use super::settled::Settled;
+use crate::Result;
+
+/// The totals as at a round's end.
+#[derive(Clone, Copy)]
+pub(super) struct Now {
+    pub(super) totals: Totals,
+    /// The clock, and what the virtual page received, with the waiting cash counted.
+    pub(super) clock: u128,
+    pub(super) virtual_received: u128,
+}
+
+/// What the pages of an estimate are read from.
+pub(super) struct Ground<'p> {
+    pub(super) past: &'p dyn Past,
+    pub(super) recycle_after: u8,
+    pub(super) totals: Totals,
+    /// The mark that changes are counted from.
+    pub(super) base: Mark,
+    /// Cash distributed before this mark is left out.
+    pub(super) mark: u64,
+    /// If importance is that of what was settled.
+    pub(super) settled: Option<&'p dyn Settled>,
+    /// G where the window begins, if it keeps measures.
+    pub(super) start: u128,
+}
+
+/// A page, as an estimate sees it.
+pub(super) struct Page<'r> {
+    /// Its rows, oldest first.
+    pub(super) rows: &'r [Row],
+    pub(super) cash: u64,
+    /// The part of its cash that a round's end would recycle: all or nothing.
+    pub(super) waiting: u64,
+    /// D(now) - D(base): link receipts less what was distributed.
+    pub(super) change: i128,
+    /// G at its admission, if the window keeps measures.
+    pub(super) admitted: u128,
+    /// (received, distributed), if they were settled.
+    pub(super) settled: Option<(f64, f64)>,
+}
+
+impl Page<'_> {
+    pub(super) fn fetches(&self) -> Fetches {
+        let mut rows = self.rows.iter();
+        let mut fetches = rows.next().map_or_else(Fetches::default, |row| row.fetches);
+        rows.for_each(|row| fetches.join(&row.fetches));
+        fetches
+    }
+}
+
+/// Walks over all pages, a chunk at a time.
+pub(super) struct Pages<'p> {
+    pub(super) ground: Ground<'p>,
+    pub(super) rows: std::iter::Peekable<Rows<'p>>,
+    pub(super) bases: Bases<'p>,
+    pub(super) sweep: Sweep<'p>,
+    /// The chunk: its first page, and cash and base of each.
+    pub(super) first: u64,
+    pub(super) cash: Vec<(u64, bool)>,
+    pub(super) base: Vec<Base>,
+    pub(super) at: usize,
+    pub(super) page: Vec<Row>,
+    /// Of the chunk, if importance was settled.
+    pub(super) settled: Vec<(f64, f64)>,
+}
+
+impl<'p> Pages<'p> {
+    pub(super) fn begin(ground: Ground<'p>) -> Result<Pages<'p>> {
+        let past = ground.past;
+        let rows = past.rows(ground.mark, ground.start)?;
+        Ok(Pages {
+            rows: rows.peekable(),
+            bases: Bases::new(past, &[&ground.base])?,
+            ground,
+            sweep: Sweep::new(past),
+            first: 0,
+            cash: Vec::new(),
+            base: Vec::new(),
+            at: 0,
+            page: Vec::new(),
+            settled: Vec::new(),
+        })
+    }
+
+    /// Goes on to the next chunk; its first page.
+    pub(super) fn next_block(&mut self) -> Result<Option<u64>> {
+        let Some((first, cells, ages)) = self.sweep.next()? else {
+            return Ok(None);
+        };
+        let (paid, after) = (self.ground.totals.paid, self.ground.recycle_after);
+        self.bases.read(first, cells.len())?;
+        self.base.clear();
+        self.base.extend(self.bases.since(0));
+        if let Some(settled) = self.ground.settled {
+            settled.read(first, cells.len(), &mut self.settled);
+        }
+        self.cash.clear();
+        let pages = cells.iter().zip(0..);
+        self.cash.extend(pages.map(|(cell, at)| {
+            let recycled = is_recycled(age_at(ages, at), after);
+            (cell.wrapping_add(paid), recycled)
+        }));
+        (self.first, self.at) = (first, 0);
+        Ok(Some(first))
+    }
+
+    /// The next page of the chunk.
+    pub(super) fn next(&mut self) -> Result<Option<Page<'_>>> {
+        let Some(&(cash, recycled)) = self.cash.get(self.at) else {
+            return Ok(None);
+        };
+        let number = self.first + self.at as u64;
+        self.page.clear();
+        while let Some(row) = self
+            .rows
+            .next_if(|row| row.as_ref().map_or(true, |row| row.page == number))
+        {
+            self.page.push(row?);
+        }
+        let base = self.base[self.at];
+        let settled = self.settled.get(self.at).copied();
+        self.at += 1;
+        Ok(Some(Page {
+            rows: &self.page,
+            cash,
+            waiting: if recycled { cash } else { 0 },
+            change: base.change(cash, &self.ground.totals),
+            admitted: base.admitted,
+            settled,
+        }))
+    }
+
+    /// After the last page: there must be no rows left.
+    pub(super) fn end(mut self) -> Result<()> {
+        match self.rows.next() {
+            None => Ok(()),
+            Some(Err(error)) => Err(error),
+            Some(Ok(row)) => Err(crate::Error::internal(format!(
+                "the history has a row for page {}, which the ledger does not know",
+                row.page
+            ))),
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Estimates that were made by settling links, and what it took.
+
+use serde::{Deserialize, Serialize};
+
+use super::certificate::Certificate;
+
+/// What settling took.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Effort {
+    /// The bound on the L1 error that was asked for.
+    pub until: f64,
+    /// Whether it was reached; if not, time was up, or numbers of 64 bits resolve no more.
+    pub reached: bool,
+    /// Sweeps over the kept rows.
+    pub sweeps: u64,
+    /// Links over which something was handed on.
+    pub links_touched: u64,
+    /// Links that the rows hold.
+    pub links: u64,
+}
+
+/// Estimates of all pages that were made elsewhere, with a certificate of their own.
+pub(crate) trait Settled {
+    /// What is certain of them.
+    fn certificate(&self) -> Certificate;
+    /// What they took.
+    fn effort(&self) -> Effort;
+    /// (received, distributed) of `len` pages from `first` on.
+    fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>);
+}

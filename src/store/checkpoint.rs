@@ -1,0 +1,213 @@
+//! A checkpoint, and what the engine gives out between two: runs, admissions, names, marks, rows.
+
+use super::chunks::Slot;
+use super::packing::{Packed, Packing, pack};
+use super::progress::Progress;
+use super::rows;
+use super::tables::Writing;
+use super::{Store, marks};
+use crate::engine::{
+    Admission, Archive, Engine, EngineState, Fingerprint, Links, Mark, Notes, PageId, fold, merge,
+    mergeable,
+};
+use crate::{Error, Result};
+
+/// Rows from which on a run is worth a thread.
+const PACKED_BESIDE: usize = 1 << 11;
+
+/// Makes the engine's state durable, with how far the inputs were read.
+pub fn checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()> {
+    if engine.archive().failed {
+        return Err(Error::Conflict(
+            "an earlier write failed; start again from the last checkpoint".into(),
+        ));
+    }
+    let result = try_checkpoint(engine, progress);
+    engine.archive_mut().failed = result.is_err();
+    result
+}
+
+fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()> {
+    engine.flush_log()?;
+    engine.ledger().check_law().map_err(Error::internal)?;
+    let state = engine.state();
+    let store = engine.archive_mut();
+    store.manifest.engine = state;
+    store.manifest.progress = progress.clone();
+    store.manifest.generation += 1;
+    store.manifest.names = store.names.sync()?;
+    store.sync_rows()?;
+    store.sync_marks()?;
+
+    let store = engine.archive();
+    let ledger = engine.ledger();
+    let pages = ledger.totals().pages;
+    let changed = ledger.dirty_chunks();
+    let written = store.cash.write(&ledger.arrays(), pages, changed)?;
+    engine.archive_mut().commit(&written)?;
+    engine.clean();
+    Ok(())
+}
+
+impl Store {
+    fn writing(&mut self) -> Result<&Writing> {
+        if self.writing.is_none() {
+            self.writing = Some(self.tables.begin()?);
+        }
+        self.writing
+            .as_ref()
+            .ok_or_else(|| Error::internal("no transaction"))
+    }
+
+    /// Notes a failure: nothing may be written after it.
+    pub(super) fn noting<T>(&mut self, result: Result<T>) -> Result<T> {
+        self.failed |= result.is_err();
+        result
+    }
+
+    fn sync_marks(&mut self) -> Result<()> {
+        if self.new_marks.is_empty() {
+            return Ok(());
+        }
+        let marks = self.dir.join("marks");
+        for file in std::mem::take(&mut self.new_marks).into_values() {
+            file.sync().map_err(Error::io(&marks, "sync"))?;
+        }
+        self.disk
+            .sync_dir(&marks)
+            .map_err(Error::io(&marks, "sync"))
+    }
+
+    /// Commits, with the slots of cash that were written.
+    fn commit(&mut self, written: &[(u64, Slot)]) -> Result<()> {
+        if let Some(block) = self.admissions.finish() {
+            self.put_admissions(block)?;
+        }
+        self.finish_packing()?;
+        self.merge_runs()?;
+        self.writing()?.put_slots(written)?;
+        self.manifest.slots = self.cash.note(written);
+        if let Some(writing) = self.writing.take() {
+            writing.commit(&self.manifest)?;
+        }
+        for number in std::mem::take(&mut self.dropped_marks) {
+            marks::remove(&*self.disk, &self.dir, number)?;
+        }
+        match self.doomed_rows.take() {
+            Some(number) => rows::remove(&*self.disk, &self.dir, number),
+            None => Ok(()),
+        }
+    }
+
+    fn merge_runs(&mut self) -> Result<()> {
+        let policy = self.identity.settings.config.policy();
+        let start = self.manifest.engine.window_start;
+        loop {
+            let runs = &self.manifest.runs;
+            let sizes: Vec<(u64, u64)> = runs.iter().map(|run| (run.interval, run.rows)).collect();
+            let EngineState { marks, totals, .. } = &self.manifest.engine;
+            let Some(range) = mergeable(&sizes, marks, totals.pages) else {
+                return Ok(());
+            };
+            let parts = runs[range.clone()].to_vec();
+            let number = self.manifest.next_run;
+            self.manifest.next_run += 1;
+            let blocks = self.manifest.admission_blocks;
+            let writing = self.writing()?;
+            let merged =
+                writing.merge_runs(&parts, number, blocks, |rows, admissions| {
+                    match range.start {
+                        0 => fold(&policy, rows, admissions, start),
+                        _ => merge(&policy, rows, start),
+                    }
+                })?;
+            self.manifest.runs.splice(range, [merged]);
+        }
+    }
+
+    /// Packs a run: a large one while the engine goes on. Once at a time, so that runs are written in
+    /// order, and at the same places of the stream whatever the threads do.
+    fn put_run(&mut self, interval: u64, notes: Notes) -> Result<Notes> {
+        let number = self.manifest.next_run;
+        self.manifest.next_run += 1;
+        let used = self.finish_packing()?;
+        if notes.len() < PACKED_BESIDE {
+            return self.write_run(pack(number, interval, notes)?);
+        }
+        let used = used.unwrap_or_else(|| notes.another());
+        self.packing = Some(Packing::start(number, interval, notes)?);
+        Ok(used)
+    }
+
+    /// Writes the run that is being packed, if there is one. Its notes.
+    fn finish_packing(&mut self) -> Result<Option<Notes>> {
+        let packed = self.packing.take().map(Packing::end).transpose()?;
+        packed.map(|packed| self.write_run(packed)).transpose()
+    }
+
+    fn write_run(&mut self, packed: Packed) -> Result<Notes> {
+        let Packed { run, blocks, notes } = packed;
+        self.writing()?.put_run(&run, &blocks)?;
+        self.manifest.runs.push(run);
+        Ok(notes)
+    }
+
+    fn put_admissions(&mut self, block: Vec<u8>) -> Result<()> {
+        let number = self.manifest.admission_blocks;
+        self.manifest.admission_blocks += 1;
+        self.writing()?.put_admissions(number, block)
+    }
+}
+
+impl Archive for Store {
+    fn page(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()> {
+        let appended = self.names.append(fingerprint, name);
+        self.noting(appended)
+    }
+
+    fn admission(&mut self, admission: Admission) -> Result<()> {
+        match self.admissions.add(admission) {
+            Some(block) => {
+                let put = self.put_admissions(block);
+                self.noting(put)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn row(&mut self, page: PageId, gone: bool, links: Links<'_>, again: bool) -> Result<()> {
+        let Some(rows) = self.rows.as_mut().filter(|_| self.appends_rows) else {
+            return Ok(());
+        };
+        match rows.append(page, gone, links, again) {
+            Ok(()) => Ok(()),
+            Err(stop) => {
+                let stopped = self.stop_rows(stop);
+                self.noting(stopped)
+            }
+        }
+    }
+
+    fn run(&mut self, interval: u64, notes: Notes) -> Result<Notes> {
+        let put = self.put_run(interval, notes);
+        self.noting(put)
+    }
+
+    fn keep_mark(&mut self, mark: &Mark, cells: &[u64]) -> Result<()> {
+        let written = marks::write(&*self.disk, &self.dir, self.identity.hash, mark, cells);
+        let file = self.noting(written)?;
+        self.new_marks.insert(mark.number, file);
+        Ok(())
+    }
+
+    fn drop_mark(&mut self, number: u64) -> Result<()> {
+        // No checkpoint names a mark made since the last: it can go at once, and with it an open
+        // file. Short rounds make thousands of marks between two checkpoints.
+        if self.new_marks.remove(&number).is_some() {
+            let removed = marks::remove(&*self.disk, &self.dir, number);
+            return self.noting(removed);
+        }
+        self.dropped_marks.push(number);
+        Ok(())
+    }
+}

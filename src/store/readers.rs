@@ -1,0 +1,88 @@
+//! What readers open: the last committed state, and what a store says of itself.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::folder::{is_busy, is_store};
+use super::identity::{self, Identity, Settings};
+use super::tables::{Access, Tables};
+use super::verify::Depth;
+use super::view::View;
+use crate::batch::HashKey;
+use crate::disk::Disk;
+use crate::{Error, Result};
+
+/// The last committed state of the store in `dir`, for reading it; nothing is written to it, and no writer is held
+/// up. It is [`Error::Busy`] while an ingest runs. Should one begin later, what is read may be of two commits, and look
+/// damaged: [`View::is_overtaken`] tells.
+pub fn open_view(disk: &dyn Disk, dir: &Path) -> Result<View> {
+    open_view_to(disk, dir, Depth::Quick)
+}
+
+/// As [`open_view`]; [`Depth::Deep`]: redb's pages are all checked before any is used.
+pub(crate) fn open_view_to(disk: &dyn Disk, dir: &Path, depth: Depth) -> Result<View> {
+    let look = || {
+        let identity = Identity::read(disk, dir)?;
+        if is_busy(disk, dir) {
+            return Err(Error::Busy { path: dir.into() });
+        }
+        let mut tables = Tables::open(disk, dir, Access::Look)?;
+        if depth == Depth::Deep {
+            tables.check()?;
+        }
+        let identity = identity.or_next(disk, dir, tables.read()?.manifest()?.identity)?;
+        View::new(disk, dir, Arc::new(tables), &identity)
+    };
+    // What looks damaged may be a writer's that came between.
+    look().or_else(|error| match error {
+        Error::Damaged { .. } => look(),
+        other => Err(other),
+    })
+}
+
+impl View {
+    /// Whether a writer came since this was opened, so that what was read may be of two commits.
+    pub fn is_overtaken(&self, disk: &dyn Disk) -> bool {
+        let now = || {
+            Tables::open(disk, &self.dir, Access::Look)?
+                .read()?
+                .manifest()
+        };
+        is_busy(disk, &self.dir) || !now().is_ok_and(|now| now == self.manifest)
+    }
+}
+
+/// The settings of the store in `dir`; `None` if there is none yet.
+pub fn settings_of(disk: &dyn Disk, dir: &Path) -> Result<Option<Settings>> {
+    if !is_store(disk, dir)? {
+        return Ok(None);
+    }
+    Ok(Some(Identity::read(disk, dir)?.settings))
+}
+
+/// As [`settings_of`], but `None` also for a store that read something and has no pages: it takes any settings. One that
+/// has read nothing yet keeps those it was begun with, unless others are asked for.
+pub fn fixed_settings_of(disk: &dyn Disk, dir: &Path) -> Result<Option<Settings>> {
+    let settings = settings_of(disk, dir)?;
+    let path = dir.join("fingerprints");
+    // One with names that no checkpoint knows goes on as it was begun.
+    let names = disk.read(&path).and_then(|file| file.size());
+    let tried = || {
+        let tables = Tables::open(disk, dir, Access::Look)?;
+        Ok::<_, Error>(!tables.read()?.manifest()?.progress.inputs.is_empty())
+    };
+    match names {
+        // What cannot be read now is told when the store is opened.
+        Ok(0) if tried().unwrap_or(true) => Ok(None),
+        _ => Ok(settings),
+    }
+}
+
+/// The settings of the store in `dir`, and the key of its fingerprints.
+pub(crate) fn identity_of(disk: &dyn Disk, dir: &Path) -> Result<(Settings, HashKey)> {
+    if !is_store(disk, dir)? {
+        return Err(identity::no_store(dir));
+    }
+    let identity = Identity::read(disk, dir)?;
+    Ok((identity.settings, identity.key))
+}

@@ -1,0 +1,129 @@
+//! The store's file of kept rows: begun as asked, appended to, compacted, and given up where it may not go on.
+
+use super::Store;
+use super::rows::{self, KeepRows, Reason, RowWriter, Standing, Stop};
+use crate::{Error, Result};
+
+impl Store {
+    /// Opens the row file, or begins it, as asked and as far as the store has rows.
+    pub(super) fn begin_rows(&mut self, keep: KeepRows) -> Result<()> {
+        let (disk, dir) = (&*self.disk, &*self.dir);
+        let standing = &self.manifest.rows.standing;
+        let empty = self.manifest.engine.totals.pages == 0 && self.identity.has_rows();
+        let most = match keep {
+            KeepRows::None => {
+                if standing.kept().is_some() {
+                    self.give_up_rows(Reason::Asked)?;
+                }
+                return Ok(());
+            }
+            KeepRows::AtMost(most) => most,
+            KeepRows::Usual(most) => {
+                // What is there already stays.
+                let held = standing.kept().map_or(0, |kept| kept.lengths.data);
+                self.manifest.rows.most.unwrap_or(most.max(held))
+            }
+        };
+        if let Some(kept) = standing.kept() {
+            if kept.lengths.data > most {
+                return self.give_up_rows(Reason::TooLarge(most));
+            }
+            self.rows = Some(RowWriter::open(disk, dir, *kept, most)?);
+        } else if empty {
+            self.rows = Some(RowWriter::create(disk, dir, 1, most)?);
+        } else if let KeepRows::AtMost(_) = keep {
+            return Err(Error::Conflict(format!(
+                "{}: the store has pages and keeps no rows of links ({}), and they cannot be had \
+                 afterwards; leave `keep_rows` out, or ingest the inputs into a new store",
+                dir.display(),
+                standing.why_not()
+            )));
+        }
+        if let KeepRows::AtMost(most) = keep {
+            self.manifest.rows.most = Some(most);
+        }
+        Ok(())
+    }
+
+    /// Whether visits append rows, if they are kept: those of repeated passes have nothing new.
+    pub(crate) fn append_rows(&mut self, append: bool) {
+        self.appends_rows = append;
+    }
+
+    /// Whether there are rows.
+    pub fn rows_standing(&self) -> &Standing {
+        &self.manifest.rows.standing
+    }
+
+    /// Why rows were given up, if they were since this was last asked.
+    pub fn rows_given_up(&mut self) -> Option<Reason> {
+        self.gave_up.take()
+    }
+
+    /// Removes row files of before compactions, but for the one that the current snapshot names.
+    pub(crate) fn release_rows(&mut self, named: Option<u64>) -> Result<()> {
+        let retired = &mut self.manifest.rows.retired;
+        let (stay, go) = std::mem::take(retired)
+            .into_iter()
+            .partition(|number| named == Some(*number));
+        *retired = stay;
+        let go: Vec<u64> = go;
+        let removed = go
+            .into_iter()
+            .try_for_each(|number| rows::remove(&*self.disk, &self.dir, number));
+        self.noting(removed)
+    }
+
+    /// Makes rows durable, and compacts them if half are superseded.
+    pub(super) fn sync_rows(&mut self) -> Result<()> {
+        let Some(rows) = &mut self.rows else {
+            return Ok(());
+        };
+        let (disk, dir) = (&*self.disk, &*self.dir);
+        match rows.sync(disk, dir) {
+            Ok(kept) => self.manifest.rows.standing = Standing::Kept(kept),
+            Err(stop) => return self.stop_rows(stop),
+        }
+        let pages = self.manifest.engine.totals.pages;
+        match rows::compact(disk, dir, rows, pages) {
+            Ok(None) => {}
+            Ok(Some(new)) => {
+                self.manifest.rows.retired.push(rows.kept().number);
+                *rows = new;
+            }
+            // The old file goes on.
+            Err(Stop::GiveUp(_) | Stop::Full(_)) => {}
+            Err(Stop::Failed(error)) => return Err(error),
+        }
+        self.manifest.rows.standing = Standing::Kept(*rows.kept());
+        Ok(())
+    }
+
+    pub(super) fn stop_rows(&mut self, stop: Stop) -> Result<()> {
+        match stop {
+            Stop::GiveUp(reason) => self.give_up_rows(reason),
+            // As with every other file: with room again, the same run goes on to the same bytes.
+            Stop::Full(error) | Stop::Failed(error) => Err(error),
+        }
+    }
+
+    /// Keeps no more rows. The next commit says so; then their file goes.
+    fn give_up_rows(&mut self, reason: Reason) -> Result<()> {
+        self.gave_up = Some(reason);
+        let committed = self.manifest.rows.standing.kept().copied();
+        self.doomed_rows = committed.map(|kept| kept.number);
+        let standing = Standing::GivenUp(reason);
+        self.manifest.rows.standing = standing;
+        let Some(writer) = self.rows.take() else {
+            return Ok(());
+        };
+        let number = writer.kept().number;
+        match committed {
+            Some(kept) => writer.cut(kept.lengths),
+            None => {
+                drop(writer);
+                rows::remove(&*self.disk, &self.dir, number)
+            }
+        }
+    }
+}

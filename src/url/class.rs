@@ -1,0 +1,58 @@
+//! In which parts of a canonical URL a byte stands for itself, and how far such bytes go.
+
+/// In a host label: lower-case letters, digits, `-` and `_`.
+pub(super) const HOST: u8 = 1;
+/// In a path, `/` included.
+pub(super) const PATH: u8 = 2;
+/// In a query, `?` included.
+pub(super) const QUERY: u8 = 4;
+
+/// For each byte, the parts of a canonical URL in which it stands for itself.
+///
+/// `^` is left to the parser: the standard has begun to escape it in paths.
+const CLASS: [u8; 256] = {
+    let mut class = [0; 256];
+    // All that is left out below stands for itself nowhere: controls, blanks, bytes from 0x7F on.
+    let mut byte = b'!';
+    while byte <= b'~' {
+        let mut parts = 0;
+        if matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_') {
+            parts |= HOST;
+        }
+        if !matches!(
+            byte,
+            b'?' | b'#' | b'\\' | b'"' | b'<' | b'>' | b'`' | b'{' | b'}' | b'^'
+        ) {
+            parts |= PATH;
+        }
+        if !matches!(byte, b'#' | b'"' | b'<' | b'>' | b'\'') {
+            parts |= QUERY;
+        }
+        class[byte as usize] = parts;
+        byte += 1;
+    }
+    class
+};
+
+/// Where the bytes of class `part`, one bit, that begin at `at` end. Eight bytes a branch.
+#[inline]
+pub(super) fn run(raw: &[u8], mut at: usize, part: u8) -> usize {
+    while let Some(eight) = raw[at..].first_chunk::<8>() {
+        let class = |byte: &u8| CLASS[usize::from(*byte)];
+        if eight.iter().fold(part, |all, byte| all & class(byte)) == 0 {
+            break;
+        }
+        at += 8;
+    }
+    short_run(raw, at, part)
+}
+
+/// The same byte by byte.
+#[inline]
+pub(super) fn short_run(raw: &[u8], at: usize, part: u8) -> usize {
+    let rest = &raw[at..];
+    at + rest
+        .iter()
+        .position(|&byte| CLASS[usize::from(byte)] & part == 0)
+        .unwrap_or(rest.len())
+}
