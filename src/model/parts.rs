@@ -110,6 +110,7 @@ pub(crate) fn remedy(path: &Path) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::name_settings;
 
     #[test]
     fn the_guide_has_every_part() {
@@ -117,7 +118,14 @@ mod tests {
         let guide = std::fs::read_to_string(path).unwrap();
         for part in &PARTS {
             let row = format!("| `{}` | {} | {} |", part.name, part.meaning, part.remedy);
-            assert!(guide.lines().any(|line| line == row), "{row}");
+            // The guide is of the command, where settings are options.
+            let option = |name: &str| format!("`--{}`", name.replace('_', "-"));
+            let plain = |name: &str| format!("--{}", name.replace('_', "-"));
+            let rows = [name_settings(&row, option), name_settings(&row, plain)];
+            assert!(
+                guide.lines().any(|line| rows.iter().any(|row| line == row)),
+                "{row}"
+            );
         }
     }
 
