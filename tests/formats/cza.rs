@@ -633,6 +633,8 @@ fn kinds_of_records_are_those_of_the_table() {
     assert_eq!(rows.len(), 5 + Reason::ALL.len());
     for (reason, row) in Reason::ALL.iter().zip(&rows[5..]) {
         assert_eq!(row[0], (5 + *reason as usize).to_string());
-        assert_eq!(row[1], format!("skipped: {}", reason.name()));
+        // What is no longer written is said behind the name.
+        let name = row[1].split('.').next();
+        assert_eq!(name, Some(&*format!("skipped: {}", reason.name())));
     }
 }

@@ -204,7 +204,7 @@ fn what_is_no_setting_is_refused() {
                 recycle_after: 200,
                 ..good()
             },
-            "recycle-after",
+            "recycle_after",
         ),
         (
             Setting {
