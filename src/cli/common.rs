@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use cashrank::decode::Time;
+use cashrank::decode::{Time, utc};
 use cashrank::engine::SelfLinks;
 use cashrank::memory::available;
 use cashrank::source::{InputName, SourceOptions};
@@ -195,8 +195,7 @@ impl MemoryArg {
 
 /// RFC 3339 in UTC; empty if unknown.
 pub fn time(at: Option<Time>) -> String {
-    at.and_then(|at| jiff::Timestamp::from_second(at).ok())
-        .map_or(String::new(), |at| at.to_string())
+    at.and_then(utc).unwrap_or_default()
 }
 
 /// A URL's canonical form, or an opaque name as it is.

@@ -30,7 +30,7 @@ use crate::model::Limits;
 use crate::rules::InputRules;
 
 pub(crate) use crate::model::is_redirect;
-pub use crate::model::{Link, Names, Parsed, Reason, Record, Time};
+pub use crate::model::{Link, Names, Parsed, Reason, Record, Time, utc};
 pub(crate) use time::from_archive as archive_time;
 
 /// Called once for each record of a chunk, in order, with the offset in the chunk at which the

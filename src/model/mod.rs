@@ -34,7 +34,7 @@ pub use part::Part;
 pub(crate) use part::{PartKind, Sites};
 pub(crate) use parts::remedy;
 pub use parts::{PARTS, Part as StorePart, part_of};
-pub use record::{Link, Names, Parsed, Reason, Record, Time};
+pub use record::{Link, Names, Parsed, Reason, Record, Time, utc};
 pub(crate) use record::{is_redirect, keep};
 pub use rel::Rel;
 pub use restart::{Compression, Restart};

@@ -7,6 +7,14 @@ use super::{Digest, LINKS_MAX, Rel};
 /// Seconds since 1970-01-01T00:00:00Z.
 pub type Time = i64;
 
+/// A time as RFC 3339 in UTC, in whole seconds; `None` outside the years -9999 to 9999. (A `jiff::Timestamp` ends a day before
+/// the year 9999 does.)
+pub fn utc(time: Time) -> Option<String> {
+    let epoch = jiff::civil::date(1970, 1, 1).at(0, 0, 0, 0);
+    let at = epoch.checked_add(jiff::SignedDuration::from_secs(time));
+    Some(format!("{}Z", at.ok()?))
+}
+
 /// One fetch of one page, as read: URLs are raw, links may be relative and may repeat.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Record<'a> {

@@ -22,6 +22,7 @@ use std::io::Write;
 use std::str::FromStr;
 
 use super::Candidate;
+use crate::model::utc;
 use crate::url::host;
 use crate::{Error, Result};
 
@@ -146,8 +147,7 @@ impl Taker {
 
 /// Last fetch as RFC 3339; `None`: not known.
 fn time(page: &Candidate) -> Option<String> {
-    let at = jiff::Timestamp::from_second(page.last_fetch?).ok()?;
-    Some(at.to_string())
+    utc(page.last_fetch?)
 }
 
 fn object(page: &Candidate) -> serde_json::Value {

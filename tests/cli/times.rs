@@ -216,3 +216,28 @@ fn in_every_format() {
         assert_eq!(done["pages"], 2, "{format}: {done}");
     }
 }
+
+/// The last day of the year 9999 is a time as any other; its exports failed.
+#[test]
+fn the_end_of_the_year_9999_is_exported() {
+    let lab = Lab::new();
+    let record = |url: &str, time: &str| {
+        format!("{{\"url\":\"http://{url}.example/\",\"fetched_at\":\"{time}\"}}\n")
+    };
+    let times = [("a", "0000-01-01T00:00:00Z"), ("b", "9999-12-31T23:59:59Z")];
+    lab.file("log", times.map(|(url, time)| record(url, time)).concat());
+    lab.run("ingest log --store s").exits(0);
+    for to in ["tsv", "jsonl"] {
+        let told = lab.run(&format!("export --to {to} --store s")).exits(0).out;
+        for (_, time) in times {
+            assert!(told.contains(time), "{to}: {told}");
+        }
+    }
+    lab.run("export --to parquet -o p --store s").exits(0);
+    lab.run("pagerank --store s -o exact").exits(0);
+    let told = lab
+        .run("rank http://b.example/ --json --store s")
+        .exits(0)
+        .out;
+    assert!(told.contains("9999-12-31T23:59:59Z"), "{told}");
+}

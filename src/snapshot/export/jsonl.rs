@@ -34,7 +34,7 @@ impl<W: Write> Exporter for Jsonl<W> {
             importance: importance(page)?,
             rank: page.rank,
             visits: page.visits,
-            last_fetch: last_fetch(page)?.map(|time| time.to_string()),
+            last_fetch: last_fetch(page)?,
             distance: self.1.distance.then_some(page.distance),
         };
         serde_json::to_writer(&mut self.0.buffer, &row)

@@ -24,6 +24,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::model::utc;
 use crate::{Error, Result};
 
 pub use crate::engine::RankedPage;
@@ -217,19 +218,17 @@ fn importance(page: &RankedPage<'_>) -> Result<f64> {
     )))
 }
 
-/// The last fetch as a timestamp.
-fn last_fetch(page: &RankedPage<'_>) -> Result<Option<jiff::Timestamp>> {
-    let Some(seconds) = page.last_fetch else {
-        return Ok(None);
-    };
-    jiff::Timestamp::from_second(seconds)
-        .map(Some)
-        .map_err(|_| {
+/// The last fetch as RFC 3339 in UTC.
+fn last_fetch(page: &RankedPage<'_>) -> Result<Option<String>> {
+    let told = |seconds| {
+        utc(seconds).ok_or_else(|| {
             Error::Unsupported(format!(
                 "page {}: its last fetch, {seconds} s from 1970, is outside the years -9999 to 9999",
                 page.page.0
             ))
         })
+    };
+    page.last_fetch.map(told).transpose()
 }
 
 #[cfg(all(test, feature = "parquet"))]

@@ -109,6 +109,7 @@ impl<W: Write + Send> Exporter for Parquet<W> {
     fn row(&mut self, page: &RankedPage<'_>) -> Result<()> {
         let importance = importance(page)?;
         let (rank, visits) = (signed(page, page.rank)?, signed(page, page.visits)?);
+        // Within the years to 9999: milliseconds do not overflow.
         let fetched = last_fetch(page)?;
 
         let columns = &mut self.columns;
@@ -122,7 +123,7 @@ impl<W: Write + Send> Exporter for Parquet<W> {
         columns.last_fetch_known.push(fetched.is_some().into());
         columns
             .last_fetch
-            .extend(fetched.map(|time| time.as_millisecond()));
+            .extend(page.last_fetch.map(|seconds| seconds * 1000));
         columns.distance_known.push(page.distance.is_some().into());
         columns.distance.extend(page.distance);
         if columns.url.len() >= GROUP_ROWS || columns.url_bytes >= GROUP_URL_BYTES {

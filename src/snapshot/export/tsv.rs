@@ -36,9 +36,7 @@ impl<W: Write> Exporter for Tsv<W> {
             )));
         }
         let importance = importance(page)?;
-        let fetched = last_fetch(page)?
-            .map(|time| time.to_string())
-            .unwrap_or_default();
+        let fetched = last_fetch(page)?.unwrap_or_default();
         let (url, rank, visits) = (&page.url, page.rank, page.visits);
         let distance = match (self.1.distance, page.distance) {
             (false, _) => String::new(),
