@@ -1,14 +1,16 @@
 //! `cashrank settle`: a closer ranking of what a store holds.
 
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cashrank::memory::check_room;
 use cashrank::settle::BYTES;
-use cashrank::snapshot::{Info, KEEP, Making, Published, RANK_BYTES, Settle, Watcher, publish};
+use cashrank::snapshot::{
+    Info, KEEP, Making, Published, RANK_BYTES, Settle, Snapshot, Watcher, publish,
+};
 use cashrank::store::{RealDisk, View, open_view};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -28,7 +30,7 @@ To settle means to go over the links again until importance is balanced, as Page
 of every page, which the store keeps (`ingest --keep-rows`); no input is read. This takes 18 bytes of memory a \
 page, and no ingest may be running.
 
-The new snapshot replaces the one of the same records. If you stop the command (Ctrl-C) nothing is published; the \
+The new snapshot replaces the one of the same records, if it is closer. If you stop the command (Ctrl-C) nothing is published; the \
 same command starts again.")]
 pub struct Args {
     #[command(flatten)]
@@ -57,6 +59,13 @@ impl Args {
         }
         // Says why there are none, if so.
         view.rows()?;
+        let published = current(&view);
+        let before = published.as_ref().and_then(|(_, info)| info.bound_l1());
+        if let Some((path, info)) = published
+            && before.is_some_and(|bound| bound <= self.until)
+        {
+            return self.told(&path, &info, None);
+        }
         let pages = view.state().totals.pages;
         let work = || format!("settling {} pages", thousands(pages));
         let instead = "settle on a machine with more memory";
@@ -64,28 +73,61 @@ impl Args {
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
         let started = Instant::now();
-        let watcher = Arc::new(Watcher::new(stop));
-        let published = self.publish(&view, &watcher)?;
+        let watcher = Arc::new(Watcher::new(stop.clone()));
+        let published = self.publish(&view, &watcher, before)?;
         let seconds = started.elapsed().as_secs_f64();
-        let Some((path, info)) = published else {
-            say!("stopped: nothing was published; the same command starts again");
-            return Ok(Exit::Stopped);
-        };
+        match published {
+            Some((path, info)) => self.told(&path, &info, Some(seconds)),
+            None if stop.load(Ordering::Relaxed) => {
+                say!("stopped: nothing was published; the same command starts again");
+                Ok(Exit::Stopped)
+            }
+            None => {
+                say!(
+                    "after {seconds:.1} s this was no closer than the ranking that is published ({}): that one stays",
+                    accuracy(before)
+                );
+                Ok(Exit::Done)
+            }
+        }
+    }
+
+    /// Says what is published: after so many seconds, or already before.
+    fn told(&self, path: &Path, info: &Info, seconds: Option<f64>) -> anyhow::Result<Exit> {
         if self.json {
             return print_json(&serde_json::json!({
                 "pages": info.pages,
                 "bound_l1": info.bound_l1(),
                 "settled": info.window.settled,
-                "seconds": seconds,
+                "reached": self.is_reached(info),
+                "seconds": seconds.unwrap_or(0.0),
                 "snapshot": path.display().to_string(),
             }));
         }
-        tell(&info, &path, seconds);
+        match seconds {
+            Some(seconds) => tell(info, path, seconds, self.is_reached(info)),
+            None => say!(
+                "snapshot {} is as close already; {}: nothing to do",
+                path.display(),
+                accuracy(info.bound_l1())
+            ),
+        }
         Ok(Exit::Done)
     }
 
+    /// Whether the certified bound is the one asked for. That of a settling leaves out how far the damping used, a multiple of
+    /// 2^-32, is from the one asked for.
+    fn is_reached(&self, info: &Info) -> bool {
+        info.bound_l1().is_some_and(|bound| bound <= self.until)
+    }
+
     /// On another thread, while this one shows how far it is.
-    fn publish(&self, view: &View, watcher: &Arc<Watcher>) -> anyhow::Result<Published> {
+    fn publish(
+        &self,
+        view: &View,
+        watcher: &Arc<Watcher>,
+        below: Option<f64>,
+    ) -> anyhow::Result<Published> {
         let making = Making {
             keep: self.keep_snapshots,
             rank_bytes: RANK_BYTES,
@@ -93,6 +135,7 @@ impl Args {
                 until: self.until,
                 time: self.settle_time,
                 memory: None,
+                below,
                 watcher: watcher.clone(),
             }),
         };
@@ -121,18 +164,29 @@ impl Args {
     }
 }
 
-fn tell(info: &Info, path: &Path, seconds: f64) {
+/// The current snapshot, if it is of all records that the store has read.
+fn current(view: &View) -> Option<(PathBuf, Info)> {
+    let snapshot = Snapshot::latest(&RealDisk, view.dir()).ok()?;
+    let info = snapshot.info();
+    let same = info.counters == *view.counters();
+    same.then(|| (snapshot.path().to_path_buf(), info.clone()))
+}
+
+fn tell(info: &Info, path: &Path, seconds: f64, reached: bool) {
     if let Some(effort) = info.window.settled {
         say!(
             "settled in {seconds:.1} s: {} links, each followed {:.1} times",
             thousands(effort.links),
             effort.links_touched as f64 / effort.links.max(1) as f64
         );
-        if !effort.reached {
-            say!(
-                "--until {:e} was not reached: time was up, or 64-bit numbers are not precise enough",
-                effort.until
-            );
+        if !reached {
+            let why = match effort.reached {
+                true => {
+                    "damping is stored as a multiple of 2^-32, and that difference is in the bound"
+                }
+                false => "time was up, or 64-bit numbers are not precise enough",
+            };
+            say!("--until {:e} was not reached: {why}", effort.until);
         }
     }
     say!(

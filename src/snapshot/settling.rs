@@ -32,6 +32,8 @@ pub struct Settle {
     pub time: Option<Duration>,
     /// Bytes of memory that it may take; `None`: any.
     pub memory: Option<u64>,
+    /// Publish only what has a lower bound on the L1 error than this.
+    pub below: Option<f64>,
     /// Who watches.
     pub watcher: Arc<Watcher>,
 }
@@ -43,6 +45,7 @@ impl Settle {
             until,
             time: None,
             memory: None,
+            below: None,
             watcher: Arc::default(),
         }
     }
@@ -117,7 +120,8 @@ impl Settle {
         };
         let mut watching = Watching {
             watcher: &self.watcher,
-            end: self.time.map(|time| Instant::now() + time),
+            // A time beyond what the clock can tell is no limit.
+            end: self.time.and_then(|time| Instant::now().checked_add(time)),
         };
         let settled = settle(&view.rows()?, &options, &mut watching)?;
         Ok(match settled {

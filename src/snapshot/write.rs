@@ -33,6 +33,10 @@ pub fn publish(disk: &dyn Disk, view: &View, making: &Making) -> Result<Publishe
             Outcome::NotDone => {}
             Outcome::Done(done) => {
                 estimation = Estimation::settled(view, config, &**settled.insert(done));
+                let bound = estimation.window().bound_l1().unwrap_or(f64::INFINITY);
+                if settle.below.is_some_and(|below| bound >= below) {
+                    return Ok(None);
+                }
             }
         }
     }

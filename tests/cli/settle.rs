@@ -113,3 +113,49 @@ fn snapshots_on_the_way_change_nothing() {
         "{bounds:?}"
     );
 }
+
+/// Asked for less than there is, `settle` replaced a ranking by one farther away.
+#[test]
+fn a_closer_ranking_stays() {
+    let lab = Lab::new();
+    lab.file("log", sample(400).concat());
+    lab.run("ingest log --store s --settle 1e-9").exits(0);
+    let before = lab.snapshot("s");
+    for until in ["1e-6", "1.99"] {
+        lab.run(&format!("settle --store s --until {until}"))
+            .exits(0)
+            .says(&["nothing to do"]);
+        assert!(lab.snapshot("s") == before, "{until}");
+    }
+    // As close as can be, and then no closer.
+    lab.run("settle --store s --until 1e-300").exits(0);
+    let closest = lab.snapshot("s");
+    lab.run("settle --store s --until 1e-300")
+        .exits(0)
+        .says(&["that one stays"]);
+    assert!(lab.snapshot("s") == closest);
+    lab.run("ingest log --store t --settle 0.5").exits(0);
+    lab.run("settle --store t --until 1e-9").exits(0);
+    // 0.85 is no multiple of 2^-32; the one used is at most 2^-32 away, and the bound has twice that over 1 - d.
+    let floor = 2.0 * 2f64.powi(-32) / 0.15;
+    let told = lab
+        .run("settle --store t --until 1e-10 --json")
+        .exits(0)
+        .json();
+    let bound = told["bound_l1"].as_f64().unwrap();
+    assert!(bound <= 1e-10 + floor, "{bound}");
+    assert_eq!(told["reached"], bound <= 1e-10);
+}
+
+/// A time beyond what a clock can tell was a panic.
+#[test]
+fn settling_for_ever_is_no_limit() {
+    let lab = Lab::new();
+    lab.file("log", sample(40).concat());
+    for time in ["18446744073709551615s", "9223372036854775807s"] {
+        lab.run(&format!("ingest log --store s{time} --settle-time {time}"))
+            .exits(0);
+        lab.run(&format!("settle --store s{time} --settle-time {time}"))
+            .exits(0);
+    }
+}

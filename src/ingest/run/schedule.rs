@@ -225,6 +225,7 @@ impl Run<'_> {
             until: self.job.until.map_or(until, |least| least.min(until)),
             time: self.job.settle_time,
             memory: self.budget.bytes.map(|bytes| bytes.saturating_sub(need)),
+            below: None,
             watcher: Arc::new(Watcher::new(match self.progress.finished {
                 true => self.job.stop.clone(),
                 // On the way a stop ends no settling: the run that goes on would not make this snapshot.
