@@ -220,7 +220,7 @@ impl Args {
         talk.tell_hidden();
         let outcome = done?;
         let seconds = talk.started.elapsed().as_secs_f64();
-        let nothing = nothing::is_nothing(&outcome);
+        let nothing = nothing::is_nothing(&outcome, talk.empty);
         if self.json {
             let remarks = &talk.remarks;
             super::common::print_json(&summary_json(&outcome, remarks, seconds))?;
@@ -289,12 +289,12 @@ impl Args {
         if let Some(damping) = self.damping {
             let before = config.damping_asked();
             // A store of an earlier version may use another multiple for it.
-            if (before - damping).abs() > 1e-9 {
+            if damping.is_nan() || (before - damping).abs() > 1e-9 {
+                config.set_damping(damping)?;
                 anyhow::ensure!(
                     (damping * 1e8).round() / 1e8 == damping,
                     "--damping {damping}: at most eight decimals"
                 );
-                config.set_damping(damping)?;
             }
         }
         config.window = self.window.unwrap_or(config.window);

@@ -24,14 +24,14 @@ pub struct Asked {
     pub scope: String,
 }
 
-/// Whether nothing of the inputs was read, though the run came to its end.
-pub fn is_nothing(outcome: &Outcome) -> bool {
+/// Whether nothing of the inputs was read, though the run came to its end; `empty` of them held nothing.
+pub fn is_nothing(outcome: &Outcome, empty: u64) -> bool {
     let (now, before) = (&outcome.counters, &outcome.before);
     let idle = outcome.nothing_to_do || outcome.stopped || now.records > before.records;
     let passed_over = now.skipped_total() > before.skipped_total()
         || now.other > before.other
         || now.out_of_scope > before.out_of_scope;
-    !idle && (passed_over || outcome.pages == 0)
+    !idle && (passed_over || empty > 0 || outcome.pages == 0)
 }
 
 /// What is said of it.

@@ -37,6 +37,8 @@ pub(super) struct Talk {
     last_drawn: Instant,
     shown: [u64; Reason::ALL.len()],
     caveat: Option<&'static str>,
+    /// Inputs that were empty.
+    pub(super) empty: u64,
 }
 
 impl Talk {
@@ -76,6 +78,7 @@ impl Talk {
             last_drawn: Instant::now(),
             shown: [0; Reason::ALL.len()],
             caveat: None,
+            empty: 0,
         }
     }
 
@@ -194,7 +197,10 @@ impl Observer for Talk {
                 }
                 format!("{input}: {caveat}")
             }
-            Note::Empty { input } => format!("{input}: is empty"),
+            Note::Empty { input } => {
+                self.empty += 1;
+                format!("{input}: is empty")
+            }
             Note::Skipped {
                 input,
                 record,

@@ -158,12 +158,18 @@ fn look(
                 false => format!("begins with all that was read of {read}, which has grown"),
             };
             Err(Error::InputChanged(format!(
-                "{input}: {what} since it was read to its end; put what is new into a file of its own, or pipe it: \
-                 `... | cashrank ingest -`"
+                "{input}: {what} since it was read to its end; put only what is new (what follows byte {} of the \
+                 unpacked file) into a file of its own, or pipe that",
+                end_of(&places, at)
             )))
         }
         _ => same_name(job, input, progress, left, goes_on),
     }
+}
+
+fn end_of(places: &[(Place, usize)], at: usize) -> u64 {
+    let of = |(place, which): &(Place, usize)| (*which == at).then_some(place.offset);
+    places.iter().find_map(of).unwrap_or(0)
 }
 
 fn places_records(places: &[(Place, usize)], at: usize) -> u64 {

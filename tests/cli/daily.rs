@@ -302,3 +302,33 @@ fn a_snapshot_of_a_day() {
         .exits(2)
         .says(&["no snapshot of so early a time"]);
 }
+
+/// An empty stream (a crawler that failed to start), or a file between, made a store forget the last stream: sent again, it
+/// counted twice.
+#[test]
+fn the_last_stream_is_known_after_an_empty_one_and_a_file() {
+    let lab = Lab::new();
+    days(&lab);
+    let first = std::fs::read(lab.path("day1")).unwrap();
+    let longer = [first.clone(), std::fs::read(lab.path("day2")).unwrap()].concat();
+    lab.feed("ingest - --store s", &first).exits(0);
+    lab.feed("ingest - --store s", b"")
+        .exits(3)
+        .says(&["-: is empty", "nothing was read"]);
+    lab.feed("ingest - --store s", &first)
+        .exits(0)
+        .says(&["the last stream again"]);
+    assert_eq!(lab.stat("s")["counters"]["records"], 100);
+    lab.run("ingest day3 --store s").exits(0);
+    lab.feed("ingest - --store s", &first)
+        .exits(0)
+        .says(&["the last stream again"]);
+    assert_eq!(lab.stat("s")["counters"]["records"], 200);
+    // What follows it is new.
+    lab.feed("ingest - --store s", &longer).exits(0);
+    assert_eq!(lab.stat("s")["counters"]["records"], 300);
+    lab.feed("ingest - --store s", &longer)
+        .exits(0)
+        .says(&["the last stream again"]);
+    assert_eq!(lab.stat("s")["counters"]["records"], 300);
+}

@@ -105,9 +105,10 @@ impl Run<'_> {
         Ok(Beginning::Begun(Box::new(begun)))
     }
 
-    /// Goes to the end of the stream before; its format.
+    /// Goes to the end of the last stream that was read; its format.
     fn pass_over_last(&mut self) -> Result<Format> {
-        let before = self.progress.inputs.last();
+        let stream = self.progress.stream.as_ref();
+        let before = stream.and_then(|stream| self.progress.inputs.get(stream.input as usize));
         let (end, format) = before
             .and_then(|before| Some((before.end?, before.format.parse())))
             .ok_or_else(|| Error::Conflict("-: no stream was read before".into()))?;

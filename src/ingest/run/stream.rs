@@ -79,9 +79,9 @@ impl Run<'_> {
     /// What the stream that was read last is known by, if the one that is to be read may be the same again.
     fn signature_before(&self) -> Option<Signature> {
         let progress = &self.progress;
-        let at = progress.input.checked_sub(1)?;
-        let before = progress.inputs.get(at as usize)?;
         let stream = progress.stream.as_ref()?;
+        // Files that came since, and streams that were empty, make no difference.
+        let before = progress.inputs.get(stream.input as usize)?;
         let follows = progress.inputs.len() as u64 == progress.input && before.end.is_some();
         // With another format it is other records, and what gave no page did no harm.
         let format = self.job.format.map(|format| format.name());
@@ -89,19 +89,21 @@ impl Run<'_> {
         let counted = self.engine.ledger().totals().pages > 0;
         let asked =
             self.job.stream == Stream::Auto && self.job.fault != Some(OldFault::StreamForgotten);
-        (asked && follows && alike && counted && before.name == "-" && stream.input == at)
+        (asked && follows && alike && counted && before.name == "-")
             .then(|| stream.signature.clone())
     }
 
-    /// Notes what is known of the stream that is being read.
+    /// Notes what is known of the stream that is being read. One of no bytes is none: the one before it may yet be sent
+    /// again.
     pub(super) fn note_signature(&mut self) {
         if let Some(SigningInput { input, signing }) = &self.signing
             && *input < self.progress.inputs.len() as u64
         {
-            self.progress.stream = Some(SignedInput {
-                input: *input,
-                signature: look(signing).signature().clone(),
-            });
+            let signature = look(signing).signature().clone();
+            if !signature.head.is_empty() || self.progress.stream.is_none() {
+                let input = *input;
+                self.progress.stream = Some(SignedInput { input, signature });
+            }
         }
     }
 
