@@ -100,7 +100,9 @@ impl Args {
                 ..Limits::default()
             },
         )?;
-        let result = pagerank(&loaded.graph, self.options(0.85))?;
+        let options = self.options(0.85);
+        let damping = options.damping_used();
+        let result = pagerank(&loaded.graph, options)?;
         let rows = loaded.pages.iter().zip(&result.scores).zip(result.ranks());
         let rows = rows.enumerate().map(|(at, ((page, score), rank))| {
             Ok(RankedPage {
@@ -118,11 +120,12 @@ impl Args {
             print_json(&summary(
                 &loaded.graph,
                 &result,
+                damping,
                 loaded.skipped,
                 loaded.ungrouped,
             ))?;
         } else {
-            tell(&loaded.graph, &result);
+            tell(&loaded.graph, &result, damping);
         }
         if let Some(caveat) = loaded.caveat {
             say!("{caveat}");
@@ -153,7 +156,9 @@ impl Args {
         let config = &snapshot.info().settings.config;
         let weighted = !config.follow.is_default();
         let graph = Graph::of_rows(&snapshot.rows()?, weighted, self.memory.budget())?;
-        let result = pagerank(&graph, self.options(config.damping()))?;
+        let options = self.options(config.damping());
+        let damping = options.damping_used();
+        let result = pagerank(&graph, options)?;
         let known = snapshot.pages().zip(snapshot.names());
         let rows = known.zip(&result.scores).zip(result.ranks());
         let rows = rows.map(|(((page, name), score), rank)| {
@@ -170,9 +175,9 @@ impl Args {
         });
         self.export(output, rows)?;
         if self.output.json {
-            return print_json(&summary(&graph, &result, 0, 0));
+            return print_json(&summary(&graph, &result, damping, 0, 0));
         }
-        tell(&graph, &result);
+        tell(&graph, &result, damping);
         Ok(Exit::Done)
     }
 
@@ -202,9 +207,9 @@ impl Args {
     }
 }
 
-fn tell(graph: &Graph, result: &PageRank) {
+fn tell(graph: &Graph, result: &PageRank, damping: f64) {
     say!(
-        "{} pages, {} links, {} iterations; L1 error at most {:.1e}{}",
+        "{} pages, {} links, {} iterations; L1 error at most {:.1e} with damping {damping}, the multiple of 2^-32 used{}",
         thousands(graph.nodes() as u64),
         thousands(graph.links() as u64),
         result.iterations,
@@ -217,12 +222,19 @@ fn tell(graph: &Graph, result: &PageRank) {
     );
 }
 
-fn summary(graph: &Graph, result: &PageRank, skipped: u64, ungrouped: u64) -> serde_json::Value {
+fn summary(
+    graph: &Graph,
+    result: &PageRank,
+    damping: f64,
+    skipped: u64,
+    ungrouped: u64,
+) -> serde_json::Value {
     serde_json::json!({
         "pages": graph.nodes(),
         "links": graph.links(),
         "iterations": result.iterations,
         "bound": result.bound,
+        "damping_used": damping,
         "converged": result.converged,
         "skipped": skipped,
         "ungrouped": ungrouped,

@@ -61,6 +61,13 @@ pub struct Options {
     pub lazy: bool,
 }
 
+impl Options {
+    /// The multiple of 2^-32 that is used for the damping asked for.
+    pub fn damping_used(&self) -> f64 {
+        damping_units(self.damping) as f64 / 2f64.powi(32)
+    }
+}
+
 impl Default for Options {
     /// Damping 0.85, residual 1e-12, whole steps.
     fn default() -> Self {
