@@ -217,7 +217,7 @@ impl<'p> Estimation<'p> {
         &self.window
     }
 
-    /// Hands the pages to `each`, in blocks of at most [`CHUNK_PAGES`], with each block's first page; it may
+    /// Hands the pages to `each`, in blocks of at most [`CHUNK_PAGES`](super::CHUNK_PAGES), with each block's first page; it may
     /// take the vector and leave another. How many measures were read.
     pub fn blocks(
         &self,

@@ -115,7 +115,7 @@ impl View {
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`] if there are none, which says why; [`Error::Damaged`].
+    /// [`Error::Missing`](crate::Error::Missing) if there are none, which says why; [`Error::Damaged`](crate::Error::Damaged).
     pub fn rows(&self) -> Result<KeptRows> {
         self.rows.rows()
     }
