@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use super::refresh::{self, Looks, Read};
-use super::{Choice, Focus, History, NameOrder, NameOrderBuilder, Scored, best_of};
+use super::{Choice, Crawl, Focus, History, NameOrder, NameOrderBuilder, Scored, best_of};
 use crate::decode::Time;
 use crate::engine::PageId;
 use crate::rows::{PAGES_MAX, Row, Rows};
@@ -213,7 +213,10 @@ impl Source<'_> {
             Some(cash) => Ok(best_of(history.crawl(), most, |page| {
                 cash[page as usize] as f64
             })),
-            None => history.best(rows, names.as_ref(), most),
+            None => {
+                let best = history.best(rows, names.as_ref(), most)?;
+                Ok(completed(best, history.crawl(), most))
+            }
         })
     }
 
@@ -409,6 +412,20 @@ struct Chosen {
     scored: Scored,
     url: String,
     fetched: bool,
+}
+
+/// An order with the open pages behind it that it says nothing of, as they became known: those that no page links to any
+/// more, and seeds whose fetch failed.
+fn completed(mut best: Vec<Scored>, crawl: &Crawl, most: usize) -> Vec<Scored> {
+    if best.len() >= most {
+        return best;
+    }
+    let named: HashSet<u32> = best.iter().map(|of| of.page).collect();
+    let score = best.last().map_or(0.0, |last| last.score.min(0.0));
+    let rest = (0..crawl.pages()).filter(|page| crawl.is_open(*page) && !named.contains(page));
+    let room = most - best.len();
+    best.extend(rest.take(room).map(|page| Scored { page, score }));
+    best
 }
 
 /// New pages and pages to be read again, each in its order, spread evenly over the list.

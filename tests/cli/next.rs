@@ -430,3 +430,30 @@ fn distances_are_told() {
         .exits(2)
         .says(&["fica"]);
 }
+
+/// Pages that no page links to any more, and a seed whose fetch failed, were never named by most orders, which said that there
+/// were no more.
+#[test]
+fn every_page_not_read_is_named() {
+    let lab = Lab::new();
+    lab.file(
+        "log",
+        "{\"url\":\"https://a.example/1\",\"links\":[\"https://a.example/2\",\"https://b.example/u\",\"https://b.example/v\"]}\n\
+         {\"url\":\"https://c.example/\",\"status\":503}\n\
+         {\"url\":\"https://a.example/1\",\"links\":[\"https://a.example/2\"]}\n",
+    );
+    lab.run("ingest log --store s").exits(0);
+    let expected = [
+        "https://a.example/2",
+        "https://b.example/u",
+        "https://b.example/v",
+        "https://c.example/",
+    ];
+    for strategy in cashrank::schedule::STRATEGIES {
+        let line = format!("next --store s --strategy {}", strategy.name);
+        let told = lab.run(&line).exits(0).out;
+        let mut named: Vec<&str> = told.lines().collect();
+        named.sort_unstable();
+        assert_eq!(named, expected, "{}", strategy.name);
+    }
+}
