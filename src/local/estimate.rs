@@ -56,7 +56,8 @@ pub struct Estimate {
     pub ranks: Vec<f64>,
     /// The part of each page's rank in F that links from outside the domain hand to it, 0 to 1.
     pub outside: Vec<f64>,
-    /// The part of each page's rank in F that holds whatever pages not fetched are like, 0 to 1.
+    /// The part of each page's rank in F that comes from readers who start at a known page and follow links that were read, 0
+    /// to 1. Not a share of the domain that is certain: pages not fetched may raise all others.
     pub certified: Vec<f64>,
     /// What each page's global PageRank certainly is at least, in units of the mean of all pages of the web.
     pub at_least: Vec<f64>,

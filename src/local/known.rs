@@ -155,6 +155,11 @@ impl Known {
         Ok(())
     }
 
+    /// Whether the page is one of the domain, or one that links lead to.
+    pub fn has(&self, page: u32) -> bool {
+        self.slots.contains_key(&page)
+    }
+
     /// A page that was asked for and could not be fetched: it is not asked for again.
     ///
     /// # Errors

@@ -622,3 +622,21 @@ fn experiments_on_a_synthetic_web() {
         assert!(lab.path(&format!("f/local-{name}")).exists(), "{name}");
     }
 }
+
+/// A page that cannot be fetched was asked for in every round.
+#[test]
+fn a_page_that_failed_three_times_is_left_alone() {
+    let lab = Lab::new();
+    let local = "{\"url\":\"https://a.example/\",\"links\":[\"https://b.example/u\",\"https://b.example/v\"]}\n";
+    let failed = "{\"url\":\"https://b.example/u\",\"status\":503}\n";
+    lab.file("log", [local, failed, failed].concat());
+    lab.file("more", failed);
+    let asked = || {
+        let line = "local --store s --domain host:a.example -n 5";
+        lab.run(line).exits(0).out
+    };
+    lab.run("ingest log --store s").exits(0);
+    assert_eq!(asked(), "https://b.example/u\nhttps://b.example/v\n");
+    lab.run("ingest more --store s").exits(0);
+    assert_eq!(asked(), "https://b.example/v\n");
+}

@@ -8,6 +8,7 @@ use cashrank::engine::PageId;
 use cashrank::local::Known;
 use cashrank::rows::Rows;
 use cashrank::rules::Scope;
+use cashrank::schedule::MAX_FAILURES;
 use cashrank::sim::crawled::Crawled;
 use cashrank::snapshot::Snapshot;
 
@@ -87,14 +88,22 @@ impl Crawl {
                  `cashrank inspect`"
             );
         }
-        let known = match self {
+        match self {
             Crawl::Store(snapshot) => {
                 let rows = snapshot.rows()?;
-                Known::of_rows(&rows as &dyn Rows, members, true)
+                let mut known = Known::of_rows(&rows as &dyn Rows, members, true)?;
+                // What cannot be fetched is not asked for in every round.
+                for page in snapshot.pages() {
+                    let page = page?;
+                    let number = page.page.0 as u32;
+                    if page.failed >= MAX_FAILURES && known.has(number) {
+                        known.lost(number)?;
+                    }
+                }
+                Ok(known)
             }
-            Crawl::Files(crawled) => Known::of_rows(&**crawled, members, true),
-        };
-        Ok(known?)
+            Crawl::Files(crawled) => Ok(Known::of_rows(&**crawled, members, true)?),
+        }
     }
 
     /// Whether links to pages outside may have been left out, by `--scope`.

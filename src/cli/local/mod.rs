@@ -47,7 +47,7 @@ communities, 2006; see formats/guide/local.md).
 Without -n the domain's pages are printed with their estimated ranks:
   importance  the estimated PageRank in the whole web, scaled so that the domain's pages have 1 together
   outside     the part of it that comes over links from outside the domain
-  certified   the part of it that is certain, whatever the pages not fetched are like
+  certified   the part of it that comes from readers who start at a known page, over links read
   at_least    what its PageRank certainly is at least, where the mean of all pages of the web is 1")]
 pub struct Args {
     /// Files with a crawl of the domain, and of pages outside so far, instead of a store.
