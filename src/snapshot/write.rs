@@ -34,6 +34,8 @@ pub fn publish(disk: &dyn Disk, view: &View, making: &Making) -> Result<Publishe
             Outcome::Done(done) => {
                 estimation = Estimation::settled(view, config, &**settled.insert(done));
                 let bound = estimation.window().bound_l1().unwrap_or(f64::INFINITY);
+                // As Info::bound_l1 has it.
+                let bound = bound + config.damping_bound();
                 if settle.below.is_some_and(|below| bound >= below) {
                     return Ok(None);
                 }

@@ -318,17 +318,17 @@ fn the_last_stream_is_known_after_an_empty_one_and_a_file() {
     lab.feed("ingest - --store s", &first)
         .exits(0)
         .says(&["the last stream again"]);
-    assert_eq!(lab.stat("s")["counters"]["records"], 100);
+    assert_eq!(lab.stat("s")["records"], 100);
     lab.run("ingest day3 --store s").exits(0);
     lab.feed("ingest - --store s", &first)
         .exits(0)
         .says(&["the last stream again"]);
-    assert_eq!(lab.stat("s")["counters"]["records"], 200);
+    assert_eq!(lab.stat("s")["records"], 200);
     // What follows it is new.
     lab.feed("ingest - --store s", &longer).exits(0);
-    assert_eq!(lab.stat("s")["counters"]["records"], 300);
+    assert_eq!(lab.stat("s")["records"], 300);
     lab.feed("ingest - --store s", &longer)
         .exits(0)
         .says(&["the last stream again"]);
-    assert_eq!(lab.stat("s")["counters"]["records"], 300);
+    assert_eq!(lab.stat("s")["records"], 300);
 }
