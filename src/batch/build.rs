@@ -218,7 +218,7 @@ impl Builder {
         let redirect;
         let links: &[Link<'_>] = match (&record.redirect, record.status) {
             _ if what != What::Visit => &[],
-            (Some(target), None | Some(300..=399)) => {
+            (Some(target), Some(300..=399)) => {
                 redirect = [Link::to(&**target)];
                 &redirect
             }

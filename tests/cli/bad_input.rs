@@ -312,23 +312,3 @@ fn damping_is_a_number() {
     lab.run("ingest log --store s --damping 0.5").exits(0);
     lab.run("ingest log --store s --damping nan").exits(2);
 }
-
-/// A redirect without a status was dropped, and not counted.
-#[test]
-fn a_redirect_needs_no_status() {
-    let lab = Lab::new();
-    let links = "\"redirect\":\"http://b.example/\",\"links\":[\"http://c.example/\"]";
-    for (store, status) in [("s", ""), ("t", "\"status\":301,")] {
-        lab.file(
-            "log",
-            format!("{{\"url\":\"http://a.example/\",{status}{links}}}\n"),
-        );
-        lab.run(&format!("ingest log --store {store}")).exits(0);
-        let told = lab
-            .run(&format!("links http://a.example/ --store {store}"))
-            .exits(0)
-            .out;
-        assert!(told.contains("http://b.example/"), "{store}: {told}");
-        assert!(!told.contains("http://c.example/"), "{store}: {told}");
-    }
-}
