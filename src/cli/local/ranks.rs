@@ -101,7 +101,7 @@ pub fn tell(crawl: &Crawl, search: &Search, estimate: &Estimate, unfetched: usiz
         100.0 * both.map(|(part, rank)| part * rank).sum::<f64>()
     };
     say!(
-        "importance of the domain: {:.1} % from links outside, {:.1} % certain; {:.1} % of all flows to pages not fetched",
+        "importance of the domain: {:.1} % from links outside, {:.1} % from known pages by links that were read; {:.1} % of all flows to pages not fetched",
         weighted(&estimate.outside),
         weighted(&estimate.certified),
         100.0 * estimate.leak
