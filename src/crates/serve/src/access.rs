@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::header::{AUTHORIZATION, HOST};
-use hyper::{Request, StatusCode};
+use hyper::{Request, StatusCode, Version};
 
 /// Shortest token.
 const TOKEN_MIN: usize = 16;
@@ -96,17 +96,27 @@ pub(crate) fn check<B>(
             )),
         };
     }
-    let named = request
-        .uri()
-        .authority()
-        .map(|authority| authority.as_str());
-    let named = named.or_else(|| request.headers().get(HOST)?.to_str().ok());
-    match named {
-        Some(host) if !is_own_name(host) => Err((
+    let authority = request.uri().authority();
+    let mut headers = request.headers().get_all(HOST).iter();
+    let header = headers.next();
+    let none = header.is_none() && authority.is_none() && request.version() == Version::HTTP_11;
+    if none || headers.next().is_some() {
+        return Err((
+            StatusCode::BAD_REQUEST,
+            "a request of HTTP/1.1 names one host",
+        ));
+    }
+    let header = header.map(|host| host.to_str().unwrap_or_default());
+    let mut named = authority
+        .map(|authority| authority.as_str())
+        .into_iter()
+        .chain(header);
+    match named.all(is_own_name) {
+        true => Ok(()),
+        false => Err((
             StatusCode::MISDIRECTED_REQUEST,
             "without a token, the service is asked for by its address or as `localhost`",
         )),
-        _ => Ok(()),
     }
 }
 
@@ -189,6 +199,12 @@ mod tests {
         ] {
             assert!(!named(other), "{other:?}");
         }
+        // None at all, or one of ours before one of others.
+        assert!(check(None, &asked(None)).is_err());
+        let mut two = asked(Some(("host", "localhost")));
+        two.headers_mut()
+            .append(HOST, "evil.example".parse().unwrap());
+        assert!(check(None, &two).is_err());
     }
 
     #[test]
