@@ -138,14 +138,14 @@ impl Args {
                 thousands(loaded.ungrouped)
             );
         }
-        if loaded.skipped > 0 {
-            say!("{} records were skipped", thousands(loaded.skipped));
-        }
         if loaded.timeless > 0 {
             let timeless = thousands(loaded.timeless);
             say!(
                 "{timeless} records were used without a time, since theirs cannot be read (bad-time)"
             );
+        }
+        if loaded.skipped > 0 {
+            say!("{} records were skipped", thousands(loaded.skipped));
             return Ok(Exit::Skipped);
         }
         Ok(Exit::Done)

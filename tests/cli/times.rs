@@ -241,3 +241,18 @@ fn the_end_of_the_year_9999_is_exported() {
         .out;
     assert!(told.contains("9999-12-31T23:59:59Z"), "{told}");
 }
+
+/// `pagerank` ended as if records had been skipped where only times were unreadable, and as if none had been where some were.
+#[test]
+fn pagerank_tells_them_from_skipped_records() {
+    let lab = Lab::new();
+    let timeless = "{\"url\":\"http://a.example/\",\"fetched_at\":\"never\"}\n";
+    lab.file("timeless", timeless);
+    lab.file("skipped", [timeless, "{bad\n"].concat());
+    lab.run("pagerank timeless --format records -o t")
+        .exits(0)
+        .says(&["1 records were used without a time"]);
+    lab.run("pagerank skipped --format records -o s")
+        .exits(3)
+        .says(&["1 records were skipped"]);
+}
