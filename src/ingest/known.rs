@@ -151,7 +151,7 @@ fn look(
         Compared::Whole(at) | Compared::Begins(at) if progress.inputs[at].end.is_none() => {
             Ok(Found::Unfinished)
         }
-        Compared::Begins(at) if places_records(&places, at) > 0 => {
+        Compared::Begins(at) if end_of(&places, at).records > 0 => {
             let read = &progress.inputs[at].name;
             let what = match *read == name {
                 true => "has grown".into(),
@@ -160,21 +160,17 @@ fn look(
             Err(Error::InputChanged(format!(
                 "{input}: {what} since it was read to its end; put only what is new (what follows byte {} of the \
                  unpacked file) into a file of its own, or pipe that",
-                end_of(&places, at)
+                end_of(&places, at).offset
             )))
         }
         _ => same_name(job, input, progress, left, goes_on),
     }
 }
 
-fn end_of(places: &[(Place, usize)], at: usize) -> u64 {
-    let of = |(place, which): &(Place, usize)| (*which == at).then_some(place.offset);
-    places.iter().find_map(of).unwrap_or(0)
-}
-
-fn places_records(places: &[(Place, usize)], at: usize) -> u64 {
-    let of = |(place, which): &(Place, usize)| (*which == at).then_some(place.records);
-    places.iter().find_map(of).unwrap_or(0)
+/// Where the input with this number ended; the start of one that is not among them.
+fn end_of(places: &[(Place, usize)], at: usize) -> Place {
+    let of = |(place, which): &(Place, usize)| (*which == at).then_some(*place);
+    places.iter().find_map(of).unwrap_or_default()
 }
 
 fn refuse<T>(what: String) -> Result<T> {
