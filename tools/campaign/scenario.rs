@@ -181,13 +181,7 @@ impl Scenario {
         let text = crawl(dice.roll(1 << 40), 10 + dice.roll(60))
             .concat()
             .into_bytes();
-        let stream = match dice.roll(3) {
-            0 => text,
-            kind => {
-                let pack = if kind == 1 { gzip } else { zstandard };
-                in_pieces(&text, 1 + dice.roll(2000) as usize, pack)
-            }
-        };
+        let stream = sent(dice, text);
         let mut job = job(Vec::new(), Config::default());
         job.inputs = vec![InputName::Stdin];
         job.checkpoint_every = Every::Records([3, 7, 20, 1000][dice.roll(4) as usize]);
@@ -237,13 +231,7 @@ impl Scenario {
     pub fn piped(dice: &mut Dice) -> Result<Scenario, String> {
         let records = 1 + dice.roll(60);
         let text = crawl(dice.roll(1 << 40), records).concat().into_bytes();
-        let stream = match dice.roll(3) {
-            0 => text,
-            kind => {
-                let pack = if kind == 1 { gzip } else { zstandard };
-                in_pieces(&text, 1 + dice.roll(2000) as usize, pack)
-            }
-        };
+        let stream = sent(dice, text);
         let mut job = job(Vec::new(), Config::default());
         job.inputs = vec![InputName::Stdin];
         // Who was cut off does not know whether its stream was read to the end.
@@ -505,6 +493,17 @@ struct Silent;
 impl Observer for Silent {
     fn note(&mut self, _: Note<'_>) {}
     fn progress(&mut self, _: &Progress<'_>) {}
+}
+
+/// A stream as it is sent: plain, or in members or frames of a size drawn from the dice.
+fn sent(dice: &mut Dice, text: Vec<u8>) -> Vec<u8> {
+    match dice.roll(3) {
+        0 => text,
+        kind => {
+            let pack = if kind == 1 { gzip } else { zstandard };
+            in_pieces(&text, 1 + dice.roll(2000) as usize, pack)
+        }
+    }
 }
 
 fn write_crawl(dir: &Path, seed: u64, records: u64) -> Result<PathBuf, String> {
