@@ -273,7 +273,10 @@ impl Drop for Running {
 pub fn await_that(what: &str, mut condition: impl FnMut() -> bool) {
     let started = Instant::now();
     while !condition() {
-        assert!(started.elapsed() < Duration::from_secs(120), "never: {what}");
+        assert!(
+            started.elapsed() < Duration::from_secs(120),
+            "never: {what}"
+        );
         std::thread::sleep(Duration::from_millis(1));
     }
 }
