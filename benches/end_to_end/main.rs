@@ -14,7 +14,7 @@
 //! | `archive` | convert to a crawl archive, and passes over it; the second and later ones by the difference of two runs | - |
 //! | `wat` | ingest of WAT records in gzip | `gzip -dc`, and zlib-rs in this process |
 //! | `formats` | ingest of every format, from plain files | - |
-//! | `accuracy` | time to an L1 distance of 0.01 to exact PageRank, from a list of edges | WebGraph's tools, if `webgraph` and `webgraph-rank` are on the PATH |
+//! | `accuracy` | time to a ranking within an L1 distance of 0.01 of exact PageRank, from a list of edges | WebGraph's tools, if `webgraph` and `webgraph-rank` are on the PATH |
 //! | `reference` | ingest of JSON lines; both rankings must be the same bytes | the plain engine of `plain.rs` |
 //! | `scale` | one pass from the generator's pipe, at sizes given: speed, memory, disk, restart | the generator alone |
 //!
