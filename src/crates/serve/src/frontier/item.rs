@@ -54,6 +54,20 @@ impl Order {
         Order::of(u64::MAX, u64::MAX, number)
     }
 
+    /// With its score so many times as large, if it has one.
+    pub(crate) fn times(self, factor: f64) -> Order {
+        let part = |at: usize| {
+            let mut eight = [0; 8];
+            eight.copy_from_slice(&self.0[at..at + 8]);
+            u64::from_be_bytes(eight)
+        };
+        let (list, bits, number) = (part(0), part(8), part(16));
+        match list {
+            u64::MAX => self,
+            list => Order::scored(!list, factor * f64::from_bits(!bits), number),
+        }
+    }
+
     fn of(list: u64, score: u64, number: u64) -> Order {
         let mut bytes = [0; Order::LEN];
         for (part, value) in bytes.chunks_exact_mut(8).zip([list, score, number]) {

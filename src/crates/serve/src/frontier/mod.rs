@@ -2,7 +2,8 @@
 //! them out in the order of a crawl strategy, so many of a queue at once, with its delays.
 //!
 //! A thread of its own asks the backend for the pages to crawl next, ten times a second, and gives those of a new list that
-//! the frontier knows their places. A URL that no list names comes after those that one names.
+//! the frontier knows their places: the best first, then the others, from where the list before was left. It leaves a list
+//! when there is a newer one. A URL that no list names comes after those that one names.
 //!
 //! | file | holds |
 //! |---|---|
@@ -24,7 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::backend::{Backend, NextList, NextQuery, Problem, Result};
+use crate::backend::{Backend, NextList, NextPage, NextQuery, Problem, Result};
 use state::State;
 
 pub(crate) use grpc::{Calls, Server, server};
@@ -32,7 +33,7 @@ pub(crate) use grpc::{Calls, Server, server};
 /// How often a new list is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Pages that get new places at once, while nobody else may use the frontier.
-const CHUNK: usize = 1_000;
+const CHUNK: usize = 500;
 
 /// A frontier's file, and how it orders what it hands out.
 #[derive(Debug, Clone)]
@@ -103,15 +104,28 @@ impl Frontier {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the pages of a list their places.
-    fn order(&self, list: &NextList) -> Result<()> {
+    /// Gives the pages of a list their places, part by part: the first part, then those from `left` on, around. Stops when
+    /// `is_old` says so, and returns where.
+    fn order(&self, list: &NextList, left: usize, is_old: impl Fn() -> bool) -> Result<usize> {
         let scores = list.pages.iter().map(|page| (page.url.clone(), page.score));
         self.state().begin_list(scores.collect())?;
-        for pages in list.pages.chunks(CHUNK) {
-            self.state().reorder(pages.iter().map(|page| &*page.url))?;
+        let parts: Vec<&[NextPage]> = list.pages.chunks(CHUNK).collect();
+        for part in in_turn(parts.len(), left) {
+            if part > 0 && is_old() {
+                return Ok(part);
+            }
+            let pages = parts[part].iter().map(|page| &*page.url);
+            self.state().reorder(pages)?;
         }
-        Ok(())
+        Ok(0)
     }
+}
+
+/// The first of so many parts, and then the others, from `left` on.
+fn in_turn(parts: usize, left: usize) -> impl Iterator<Item = usize> {
+    let left = left.clamp(1, parts.max(1));
+    let others = (left..parts).chain(1..left.min(parts));
+    (0..parts.min(1)).chain(others)
 }
 
 /// The thread that keeps a frontier in order; it ends when this is dropped.
@@ -155,6 +169,8 @@ impl Keeper {
 #[derive(Default)]
 struct Ordering {
     version: Option<String>,
+    /// The part at which that list was left.
+    left: usize,
     told: Option<Problem>,
 }
 
@@ -165,7 +181,12 @@ impl Ordering {
         let done = match backend.next(query) {
             Ok(Some(list)) if self.version.as_ref() != Some(&list.version) => {
                 self.version = Some(list.version.clone());
-                frontier.order(&list)
+                let is_old = || {
+                    let newest = backend.next(query);
+                    matches!(newest, Ok(Some(newest)) if newest.version != list.version)
+                };
+                let ordered = frontier.order(&list, self.left, is_old);
+                ordered.map(|left| self.left = left)
             }
             // Nothing new; or nothing yet.
             Ok(_) | Err(Problem::Later(_)) => return Duration::ZERO,

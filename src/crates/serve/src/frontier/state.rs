@@ -44,6 +44,10 @@ const LEASES_BETWEEN: u32 = 1_000;
 pub(crate) struct Queue {
     /// Its best URL that may be handed out.
     head: Option<Order>,
+    /// Its place among queues, if it has such a URL.
+    place: Option<Order>,
+    /// URLs that were fetched, or are handed out.
+    begun: u64,
     /// URLs ready, waiting or handed out.
     pub(crate) active: u64,
     /// URLs handed out.
@@ -63,6 +67,14 @@ pub(crate) struct Queue {
 impl Queue {
     fn is_empty(&self) -> bool {
         self.active + self.completed == 0
+    }
+
+    /// Where it comes among queues: by its best URL's score, times the URLs known to those fetched. A strategy hands importance
+    /// to what was read, so of two sites alike the one that more was read of has the higher scores, whatever else it has;
+    /// left to itself, it would be read to its end before the other.
+    fn place_of(&self, head: Order) -> Order {
+        let known = (self.active + self.completed) as f64;
+        head.times(known / (1 + self.begun) as f64)
     }
 
     fn is_plain(&self) -> bool {
@@ -302,9 +314,12 @@ impl State {
             self.urls += 1;
             self.next_number = self.next_number.max(item.number + 1);
         }
-        let heads = self.queues.iter();
-        let heads = heads.filter_map(|(name, queue)| Some((queue.head?, name.clone())));
-        self.order = heads.collect();
+        for queue in self.queues.values_mut() {
+            queue.place = queue.head.map(|head| queue.place_of(head));
+        }
+        let places = self.queues.iter();
+        let places = places.filter_map(|(name, queue)| Some((queue.place?, name.clone())));
+        self.order = places.collect();
         Ok(())
     }
 
@@ -319,15 +334,16 @@ impl State {
                 continue;
             };
             let head = tables.first(name, 1)?.pop().map(|(order, _)| order);
-            if head != queue.head {
-                if let Some(old) = queue.head {
+            let place = head.map(|head| queue.place_of(head));
+            if place != queue.place {
+                if let Some(old) = queue.place {
                     self.order.remove(&(old, name.clone()));
                 }
-                if let Some(new) = head {
+                if let Some(new) = place {
                     self.order.insert((new, name.clone()));
                 }
-                queue.head = head;
             }
+            (queue.head, queue.place) = (head, place);
             if queue.is_empty() && queue.is_plain() {
                 self.queues.remove(name);
             }
@@ -428,7 +444,7 @@ impl State {
         Ok(Ack::Ok)
     }
 
-    /// Hands URLs out: queues in the order of their best URL, and of each its best.
+    /// Hands URLs out: queues in their order, and of each its best URLs.
     pub(crate) fn get(&mut self, wanted: &Wanted, now_ms: u64) -> Result<Vec<Given>> {
         let done = self.try_get(wanted, now_ms);
         self.recount_after(done)
@@ -560,7 +576,8 @@ impl State {
     fn recount_after<T>(&mut self, done: Result<T>) -> Result<T> {
         if done.is_err() {
             for queue in self.queues.values_mut() {
-                (queue.head, queue.active, queue.leased, queue.completed) = (None, 0, 0, 0);
+                (queue.head, queue.place) = (None, None);
+                (queue.active, queue.leased, queue.completed, queue.begun) = (0, 0, 0, 0);
             }
             self.urls = 0;
             self.count()?;
@@ -579,6 +596,9 @@ struct Taken {
 /// Adds an item to the counts of its queue, or takes it off (-1).
 fn count_in(queue: &mut Queue, item: &Item, sign: i64) {
     let add = |count: &mut u64| *count = count.saturating_add_signed(sign);
+    if item.fetched || item.place == Place::Leased {
+        add(&mut queue.begun);
+    }
     match item.place {
         Place::Completed => add(&mut queue.completed),
         Place::Leased => {
@@ -618,6 +638,10 @@ impl State {
                     continue;
                 };
                 for (key, mut item) in entries_of(&tables, page)? {
+                    // It gets a place when it is put anew.
+                    if item.place == Place::Completed {
+                        continue;
+                    }
                     let name = Key::parse(&key)?.queue_name();
                     tables.lift(&name, &item)?;
                     item.order = Order::scored(self.list, score, item.number);

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::FrontierLimits;
 use super::item::{Key, Place};
 use super::state::{Ack, Put, State, Wanted};
+use super::{FrontierLimits, in_turn};
 
 const SECOND: u64 = 1_000;
 
@@ -136,7 +136,8 @@ fn scores_decide_within_queues_and_among_them() {
         found("c", "c1"),
     ];
     state.put(&puts, 0).unwrap();
-    let scores = [("a2", 0.2), ("b2", 0.4), ("b1", 0.1), ("later", 0.3)];
+    // Queues by their best score times their URLs: two of b, and three of a with the one that comes later.
+    let scores = [("a2", 0.2), ("b2", 0.5), ("b1", 0.1), ("later", 0.3)];
     let list: HashMap<String, f64> = scores.map(|(url, score)| (url.to_owned(), score)).into();
     let names: Vec<String> = scores.map(|(url, _)| url.to_owned()).into();
     state.begin_list(list).unwrap();
@@ -160,6 +161,44 @@ fn scores_decide_within_queues_and_among_them() {
     state.begin_list([("c1".to_owned(), 0.01)].into()).unwrap();
     state.reorder(["c1"].into_iter()).unwrap();
     assert_eq!(get(&mut state, &all(), 2_000 * SECOND)[0], "c1");
+}
+
+/// A queue's place is its best score times its URLs known to those fetched, so none is read to its end before others begin.
+#[test]
+fn a_queue_that_was_read_more_of_comes_later() {
+    let folder = Folder::new();
+    let mut state = open(&folder.file());
+    let urls = |queue: &str| (1..=4).map(|n| format!("{queue}{n}")).collect::<Vec<_>>();
+    for queue in ["a", "b"] {
+        let puts: Vec<Put> = urls(queue).iter().map(|url| found(queue, url)).collect();
+        state.put(&puts, 0).unwrap();
+    }
+    state.set_usual_delay(0).unwrap();
+    let score = |queue: &str| if queue == "a" { 0.4 } else { 0.11 };
+    let scores: HashMap<String, f64> = ["a", "b"]
+        .into_iter()
+        .flat_map(|queue| urls(queue).into_iter().map(move |url| (url, score(queue))))
+        .collect();
+    let names: Vec<String> = ["a", "b"].into_iter().flat_map(urls).collect();
+    state.begin_list(scores).unwrap();
+    state.reorder(names.iter().map(String::as_str)).unwrap();
+    let one = Wanted {
+        queues: 1,
+        per_queue: 1,
+        ..all()
+    };
+    let mut order = Vec::new();
+    for second in 10..18 {
+        let [url] = &get(&mut state, &one, second * SECOND)[..] else {
+            panic!("one URL a call");
+        };
+        state
+            .put(&[fetched(&url[..1], url, 0)], second * SECOND)
+            .unwrap();
+        order.push(url.clone());
+    }
+    // 4 x 0.4 / (1 + fetched of a) against 4 x 0.11 / (1 + fetched of b): 1.6, 0.8, 0.53 and then 0.4 against 0.44.
+    assert_eq!(order, ["a1", "a2", "a3", "b1", "a4", "b2", "b3", "b4"]);
 }
 
 #[test]
@@ -439,4 +478,15 @@ fn random_calls_do_what_a_simple_model_does() {
             assert_eq!(completed, of(&|place| place == Place::Completed));
         }
     }
+}
+
+#[test]
+fn the_best_of_a_list_come_first_and_all_others_in_turn() {
+    let turn = |parts, left| in_turn(parts, left).collect::<Vec<_>>();
+    assert_eq!(turn(5, 0), [0, 1, 2, 3, 4]);
+    assert_eq!(turn(5, 3), [0, 3, 4, 1, 2]);
+    // A list may be shorter than the one before.
+    assert_eq!(turn(2, 4), [0, 1]);
+    assert_eq!(turn(1, 1), [0]);
+    assert_eq!(turn(0, 3), [0; 0]);
 }
