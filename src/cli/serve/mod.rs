@@ -1,8 +1,9 @@
 //! `cashrank serve`, and the service beside an ingest (`ingest --serve`).
 
 mod backend;
-mod lists;
+mod current;
 mod live;
+mod made;
 mod next;
 
 use std::net::SocketAddr;

@@ -52,8 +52,8 @@ pub trait Backend: Send + Sync + 'static {
     fn movers(&self, n: usize) -> Result<Movers>;
     /// The `n` hosts of the largest importance.
     fn hosts(&self, n: usize) -> Result<Vec<Host>>;
-    /// The pages to crawl next, best first: the newest list that there is, at once. `None`: the first list is being made; it is
-    /// asked for again until it is there.
+    /// The pages to crawl next, best first: the newest list that there is, at once; it may have more pages than were asked
+    /// for. `None`: the first list is being made; it is asked for again until it is there.
     fn next(&self, query: &NextQuery) -> Result<Option<Arc<NextList>>>;
     /// A URL in the form in which [`Backend::next`] names pages.
     fn canonical(&self, url: &str) -> String;

@@ -235,8 +235,9 @@ async fn next(
         let look = move || {
             let (query, format, known) = &*question;
             let list = job.backend.next(query)?;
-            list.map(|list| listed(&list, *format, known.as_ref(), job.limits.answer_bytes))
-                .transpose()
+            let listed =
+                |list: Arc<NextList>| listed(&list, query.n, *format, known.as_ref(), &job.limits);
+            list.map(listed).transpose()
         };
         if let Some(found) = shared.workers.run(look).await? {
             return Ok(found);
@@ -258,12 +259,15 @@ struct Listed<'a> {
     next: &'a [NextPage],
 }
 
+/// The first `n` pages of a list.
 fn listed(
     list: &NextList,
+    n: usize,
     format: NextFormat,
     known: Option<&HeaderValue>,
-    most: usize,
+    limits: &Limits,
 ) -> Result<Found> {
+    let (pages, most) = (&list.pages[..n.min(list.pages.len())], limits.answer_bytes);
     let mark = HeaderValue::from_str(&format!("\"{}\"", list.version))
         .map_err(|error| Problem::Failed(error.to_string()))?;
     let since = list
@@ -279,12 +283,12 @@ fn listed(
                 snapshot: &list.snapshot,
                 records: list.records,
                 age_seconds: since.map(|since| since.as_millis() as f64 / 1e3),
-                next: &list.pages,
+                next: pages,
             },
             most,
         )?,
         NextFormat::Plain => {
-            let lines = list.pages.iter().map(|page| format!("{}\n", page.url));
+            let lines = pages.iter().map(|page| format!("{}\n", page.url));
             let text = lines.collect::<String>();
             bounded("text/plain; charset=utf-8", text.into(), most)?
         }

@@ -1,0 +1,302 @@
+//! The current snapshot of a store, and what is read of it for answers.
+//!
+//! Each [`Part`] is read once, when it is first asked for, and kept with its snapshot: the best pages, what moved, and, of up to
+//! [`LOOKUP_PAGES`] pages, where each name is. Beyond that, a page is found by a sweep over the store's fingerprints.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use cashrank::Error;
+use cashrank::engine::PageId;
+use cashrank::metrics::moved::{By, Move, Standing, Wanted};
+use cashrank::rows::row_of;
+use cashrank::snapshot::{self, Info, Lookup, Ranked, Snapshot};
+use cashrank::store::RealDisk;
+use cashrank_serve::{Mover, Movers, Page, Problem, Result};
+
+use super::super::rank::pages_of;
+use crate::cli::common::{as_options, time};
+
+/// Snapshots of at most so many pages have the places of their names in memory: 12 bytes a page.
+const LOOKUP_PAGES: u64 = 8_000_000;
+/// Best pages of a snapshot that are kept in memory; hosts are counted among them.
+const BEST: usize = 10_000;
+/// Movers that are kept.
+const MOVERS: usize = 1_000;
+
+/// What is read of a snapshot once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Its best pages.
+    Best,
+    /// What moved since the snapshot before.
+    Movers,
+    /// Where each name is.
+    Places,
+}
+
+/// The current snapshot of a store: read again when there is a newer one.
+pub struct Current {
+    store: PathBuf,
+    held: Mutex<Option<Arc<Held>>>,
+}
+
+/// A snapshot, and what was read of it.
+pub struct Held {
+    name: String,
+    written: Option<SystemTime>,
+    snapshot: Snapshot,
+    best: Once<Vec<Page>>,
+    movers: Once<Movers>,
+    lookup: Once<Lookup>,
+}
+
+/// What is made by whoever asks for it first, while others wait for it.
+struct Once<T> {
+    made: OnceLock<T>,
+    making: Mutex<()>,
+}
+
+impl<T> Default for Once<T> {
+    fn default() -> Once<T> {
+        Once {
+            made: OnceLock::new(),
+            making: Mutex::default(),
+        }
+    }
+}
+
+impl<T> Once<T> {
+    fn get(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+        if let Some(made) = self.made.get() {
+            return Ok(made);
+        }
+        let _making = lock(&self.making);
+        if let Some(made) = self.made.get() {
+            return Ok(made);
+        }
+        let new = make()?;
+        Ok(self.made.get_or_init(|| new))
+    }
+}
+
+impl Current {
+    pub fn new(store: PathBuf) -> Current {
+        Current {
+            store,
+            held: Mutex::default(),
+        }
+    }
+
+    /// The snapshot that is the newest now.
+    pub fn get(&self) -> Result<Arc<Held>> {
+        let name = snapshot::current_name(&RealDisk, &self.store).map_err(problem)?;
+        let name = name.ok_or_else(|| {
+            Problem::Later(format!(
+                "{}: no snapshot published yet; `cashrank ingest` publishes one at its end and at every \
+                 --snapshot-every",
+                self.store.display()
+            ))
+        })?;
+        let written = written(&self.store.join("snapshots").join(&name));
+        let mut held = lock(&self.held);
+        if let Some(held) = &*held
+            && held.name == name
+            && held.written == written
+        {
+            return Ok(held.clone());
+        }
+        let snapshot = Snapshot::latest(&RealDisk, &self.store).map_err(problem)?;
+        let path = snapshot.path();
+        let new = Arc::new(Held {
+            name: path
+                .file_name()
+                .map_or(name, |name| name.to_string_lossy().into_owned()),
+            written: written_of(&snapshot),
+            snapshot,
+            best: Once::default(),
+            movers: Once::default(),
+            lookup: Once::default(),
+        });
+        *held = Some(new.clone());
+        Ok(new)
+    }
+}
+
+/// Takes a lock, also one whose holder panicked: what these hold is whole at any time.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn written(path: &Path) -> Option<SystemTime> {
+    std::fs::metadata(path).ok()?.modified().ok()
+}
+
+fn written_of(snapshot: &Snapshot) -> Option<SystemTime> {
+    written(snapshot.path())
+}
+
+pub fn problem(error: Error) -> Problem {
+    match error {
+        refused if refused.is_refusal() => Problem::Asked(as_options(&refused.to_string())),
+        other => Problem::Failed(other.to_string()),
+    }
+}
+
+impl Held {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn written(&self) -> Option<SystemTime> {
+        self.written
+    }
+
+    /// What it says of the run.
+    pub fn info(&self) -> &Info {
+        self.snapshot.info()
+    }
+
+    /// A page, if it has it.
+    pub fn page(&self, page: PageId) -> Result<Option<Ranked>> {
+        self.snapshot.page(page).map_err(problem)
+    }
+
+    /// Tells it from every other snapshot, one of the same name too, of a store that was made anew.
+    pub fn version(&self) -> String {
+        let since = self
+            .written
+            .and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        format!(
+            "{}-{:x}",
+            self.name,
+            since.map_or(0, |since| since.as_nanos())
+        )
+    }
+
+    /// Names a list of things that have a page each.
+    pub fn named<T>(
+        &self,
+        things: Vec<T>,
+        page: impl Fn(&T) -> PageId,
+    ) -> Result<Vec<(T, String)>> {
+        let pages: Vec<PageId> = things.iter().map(page).collect();
+        let names = self.snapshot.names_of(&pages).map_err(problem)?;
+        Ok(things.into_iter().zip(names).collect())
+    }
+
+    /// Reads a part, if that was not done yet.
+    pub fn read(&self, part: Part) -> Result<()> {
+        match part {
+            Part::Best => self.best().map(drop),
+            Part::Movers => self.movers().map(drop),
+            Part::Places if self.has_places() => self.places().map(drop),
+            Part::Places => Ok(()),
+        }
+    }
+
+    /// The best pages, best first.
+    pub fn best(&self) -> Result<&[Page]> {
+        let page = |(page, url): (Ranked, String)| Page {
+            rank: page.rank,
+            importance: page.importance,
+            visits: page.visits,
+            last_fetch: page.last_fetch.map(|at| time(Some(at))),
+            url,
+        };
+        let best = self.best.get(|| {
+            let top = self.snapshot.top(BEST).map_err(problem)?;
+            let named = self.named(top, |page| page.page)?;
+            Ok(named.into_iter().map(page).collect())
+        })?;
+        Ok(best)
+    }
+
+    fn has_places(&self) -> bool {
+        self.info().pages <= LOOKUP_PAGES
+    }
+
+    fn places(&self) -> Result<&Lookup> {
+        self.lookup
+            .get(|| Lookup::new(&self.snapshot).map_err(problem))
+    }
+
+    /// The numbers of pages, in the order of the names given.
+    fn find(&self, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
+        let found = match self.has_places() {
+            true => self.places()?.find(&RealDisk, &self.snapshot, names),
+            false => self.snapshot.find(&RealDisk, names),
+        };
+        found.map_err(problem)
+    }
+
+    /// The pages of URLs in any form, or of opaque names.
+    pub fn pages(&self, urls: &[String]) -> Result<Vec<Option<PageId>>> {
+        pages_of(urls, |names| self.find(names))
+    }
+
+    /// The targets of a page's links, by a sweep over the rows that the store keeps; `None`: it was not visited.
+    pub fn row(&self, page: PageId) -> Result<Option<Vec<u32>>> {
+        let rows = self.snapshot.rows().map_err(problem)?;
+        let Ok(page) = u32::try_from(page.0) else {
+            return Ok(None);
+        };
+        row_of(&rows, page, |row| row.targets.to_vec()).map_err(problem)
+    }
+
+    /// What moved most since the snapshot before.
+    pub fn movers(&self) -> Result<&Movers> {
+        self.movers.get(|| {
+            let names = snapshot::names(&RealDisk, self.snapshot.store()).map_err(problem)?;
+            let before = names.into_iter().rfind(|name| *name < self.name);
+            let older = before.as_ref().map(|name| {
+                let folder = self.snapshot.path().with_file_name(name);
+                Snapshot::open(&RealDisk, &folder)
+            });
+            let mut found = Movers {
+                to: self.name.clone(),
+                ..Movers::default()
+            };
+            // One that went in the meantime is as if there were none.
+            if let Some(Ok(older)) = older {
+                found.from = before;
+                found.movers = self.moved(&older)?;
+            }
+            Ok(found)
+        })
+    }
+
+    fn moved(&self, older: &Snapshot) -> Result<Vec<Mover>> {
+        let wanted = Wanted {
+            count: MOVERS,
+            by: By::Change,
+            top: u64::MAX,
+            margin: None,
+        };
+        let moved = snapshot::moved(older, &self.snapshot, wanted).map_err(problem)?;
+        let both = moved.rose.into_iter().chain(moved.fell);
+        let both = both.map(|Move { page, left, right }| (page, Some(left), Some(right)));
+        let new = moved
+            .new
+            .into_iter()
+            .map(|(page, right)| (page, None, Some(right)));
+        let mut all: Vec<(PageId, Option<Standing>, Option<Standing>)> = both.chain(new).collect();
+        let of = |standing: &Option<Standing>| standing.map_or(0.0, |standing| standing.importance);
+        let change = |(_, left, right): &(PageId, Option<Standing>, Option<Standing>)| {
+            (of(right) - of(left)).abs()
+        };
+        all.sort_by(|a, b| change(b).total_cmp(&change(a)).then(a.0.cmp(&b.0)));
+        all.truncate(MOVERS);
+        let named = self.named(all, |(page, ..)| *page)?;
+        let mover =
+            |((_, left, right), url): ((_, Option<Standing>, Option<Standing>), String)| Mover {
+                url,
+                rank_before: left.map(|standing| standing.rank),
+                rank: right.map(|standing| standing.rank),
+                importance_before: left.map(|standing| standing.importance),
+                importance: right.map(|standing| standing.importance),
+            };
+        Ok(named.into_iter().map(mover).collect())
+    }
+}

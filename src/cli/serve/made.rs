@@ -1,0 +1,402 @@
+//! What takes long to make, kept for whoever asks again: lists of what to crawl next, and parts of snapshots.
+//!
+//! A question is answered at once from what was made last, which tells of which snapshot it is. One thread makes lists that
+//! nobody has an answer to yet. Another makes anew what was asked for within the last minute ([`LIVELY`]), when there is a newer
+//! snapshot: at a low priority, so that an ingest that keeps all processors busy loses little by it. Each makes one thing at a
+//! time, and rests after it, so that it takes a quarter of a processor at most however fast snapshots come; what is made anew
+//! takes a twentieth of one while this process is busy. A part that nobody asked for lately is read by whoever asks.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use cashrank::schedule::{self, Candidate, NextOptions, Which};
+use cashrank::store::RealDisk;
+use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result};
+
+use super::current::{Current, Held, Part, lock, problem};
+
+/// Lists that are kept; of more questions, those that nobody asked for longest are forgotten.
+const LISTS: usize = 4;
+/// How long a thing is made anew after it was asked for last.
+const LIVELY: Duration = Duration::from_secs(60);
+/// How often a newer snapshot is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// What a thread makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Lists that nobody has an answer to yet.
+    New,
+    /// What there is only an older one of.
+    Anew,
+}
+
+impl Kind {
+    const ALL: [Kind; 2] = [Kind::New, Kind::Anew];
+
+    fn thread(self) -> &'static str {
+        match self {
+            Kind::New => "next-new",
+            Kind::Anew => "next-anew",
+        }
+    }
+}
+
+/// How long a thread rests after it made something, in times that this took.
+const REST: u32 = 3;
+/// The same while this process is busy and the thing was made anew.
+const BUSY_REST: u32 = 19;
+/// Processors that a process keeps busy which is called so.
+const BUSY: f64 = 0.5;
+/// By how much the thread yields that makes things anew: beside one that does not, it gets about a tenth of a processor.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 10;
+
+/// A rest, and what this process had run when it began.
+struct Rest {
+    from: Instant,
+    took: Duration,
+    ran: Option<Duration>,
+}
+
+impl Rest {
+    fn after(took: Duration) -> Rest {
+        Rest {
+            from: Instant::now(),
+            took,
+            ran: ran(),
+        }
+    }
+
+    fn is_over(&self, kind: Kind) -> bool {
+        let rested = self.from.elapsed();
+        if rested < self.took * REST {
+            return false;
+        }
+        let busy = match (self.ran, ran()) {
+            (Some(before), Some(now)) => {
+                now.saturating_sub(before).as_secs_f64() > BUSY * rested.as_secs_f64()
+            }
+            _ => true,
+        };
+        kind == Kind::New || !busy || rested >= self.took * BUSY_REST
+    }
+}
+
+/// How long all threads of this process have run; `None`: not known.
+fn ran() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name of the program may have anything in it; its bracket is the last one.
+    let (_, fields) = text.rsplit_once(')')?;
+    let mut ticks = fields.split_ascii_whitespace().skip(11);
+    let mut tick = || ticks.next()?.parse::<u64>().ok();
+    // Linux counts these hundredths of a second, whatever its clock does.
+    Some(Duration::from_millis(10 * (tick()? + tick()?)))
+}
+
+/// What was made, and the threads that make it. They end when this is dropped, after what they are making.
+pub struct Made {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    store: PathBuf,
+    current: Arc<Current>,
+    kept: Mutex<Kept>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Kept {
+    lists: Vec<List>,
+    parts: Vec<Read>,
+    stop: bool,
+    /// Threads that were started.
+    started: usize,
+}
+
+/// A question, and the last answer.
+struct List {
+    query: NextQuery,
+    options: NextOptions,
+    asked: Instant,
+    /// Of which snapshot, and the list, or why there is none.
+    made: Option<(String, Result<Arc<NextList>>)>,
+}
+
+/// A part, and the snapshot that it was read of last.
+struct Read {
+    part: Part,
+    asked: Instant,
+    held: Arc<Held>,
+}
+
+/// What is to be made of a snapshot.
+struct Job {
+    held: Arc<Held>,
+    work: Work,
+}
+
+enum Work {
+    List(NextQuery, Box<NextOptions>),
+    Part(Part),
+}
+
+/// Makes this thread yield to others. Where that is not possible for one thread, or not allowed, nothing changes.
+fn lower_priority() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::nice(NICE);
+}
+
+impl Made {
+    pub fn new(store: PathBuf, current: Arc<Current>) -> Made {
+        Made {
+            shared: Arc::new(Shared {
+                store,
+                current,
+                kept: Mutex::default(),
+                changed: Condvar::new(),
+            }),
+        }
+    }
+
+    /// The newest snapshot of which a part was read, or is to be by whoever asks for it now.
+    pub fn with(&self, part: Part) -> Result<Arc<Held>> {
+        let newest = self.shared.current.get()?;
+        let mut kept = lock(&self.shared.kept);
+        let now = Instant::now();
+        let known = kept.parts.iter().position(|read| read.part == part);
+        let held = match known.map(|at| &mut kept.parts[at]) {
+            Some(read) => {
+                if !is_lively(read.asked) {
+                    read.held = newest;
+                }
+                read.asked = now;
+                read.held.clone()
+            }
+            None => {
+                kept.parts.push(Read {
+                    part,
+                    asked: now,
+                    held: newest.clone(),
+                });
+                newest
+            }
+        };
+        self.shared.start(&mut kept)?;
+        Ok(held)
+    }
+
+    /// The newest list that there is, with more pages than were asked for if there is such a one; `None`: the first one is
+    /// being made.
+    pub fn list(&self, query: &NextQuery) -> Result<Option<Arc<NextList>>> {
+        let version = self.shared.current.get()?.version();
+        let now = Instant::now();
+        let mut kept = lock(&self.shared.kept);
+        if let Some(list) = kept.list_for(query) {
+            list.asked = now;
+            self.shared.changed.notify_all();
+            return match &list.made {
+                None => Ok(None),
+                Some((_, Ok(made))) => Ok(Some(made.clone())),
+                // What cannot be made of one snapshot may be of the next.
+                Some((of, Err(problem))) if *of == version => Err(problem.clone()),
+                Some(_) => Ok(None),
+            };
+        }
+        let options = super::next::options(&self.shared.store, query)?;
+        kept.make_room()?;
+        kept.lists.push(List {
+            query: query.clone(),
+            options,
+            asked: now,
+            made: None,
+        });
+        self.shared.start(&mut kept)?;
+        Ok(None)
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        lock(&self.shared.kept).stop = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+fn is_lively(asked: Instant) -> bool {
+    asked.elapsed() < LIVELY
+}
+
+impl List {
+    /// Whether it has what is asked for: of pages not read yet, fewer are the first of more.
+    fn answers(&self, query: &NextQuery) -> bool {
+        self.query.options == query.options
+            && (self.query.n == query.n
+                || self.options.which == Which::NotFetched && self.query.n > query.n)
+    }
+}
+
+impl Kept {
+    /// The longest list that has what is asked for, of those that are there.
+    fn list_for(&mut self, query: &NextQuery) -> Option<&mut List> {
+        let lists = self.lists.iter_mut();
+        let answering = lists.filter(|list| list.answers(query));
+        answering.max_by_key(|list| (list.made.is_some(), list.query.n))
+    }
+
+    /// Forgets the list that nobody asked for longest, if there are too many. One that is still to be made is kept.
+    fn make_room(&mut self) -> Result<()> {
+        if self.lists.len() < LISTS {
+            return Ok(());
+        }
+        let made = self.lists.iter().enumerate();
+        let made = made.filter(|(_, list)| list.made.is_some());
+        match made.min_by_key(|(_, list)| list.asked) {
+            Some((oldest, _)) => {
+                self.lists.remove(oldest);
+                Ok(())
+            }
+            None => Err(Problem::Later(format!(
+                "{LISTS} other lists are being made: ask again"
+            ))),
+        }
+    }
+
+    /// Whether something was asked for lately.
+    fn is_lively(&self) -> bool {
+        let lists = self.lists.iter().map(|list| list.asked);
+        let parts = self.parts.iter().map(|read| read.asked);
+        lists.chain(parts).any(is_lively)
+    }
+
+    /// A list that nobody has an answer to yet.
+    fn new_list(&self) -> Option<Work> {
+        let new = self.lists.iter().find(|list| list.made.is_none());
+        new.map(|list| Work::List(list.query.clone(), Box::new(list.options.clone())))
+    }
+
+    /// Of what there is only an older one of, that which was made of the oldest snapshot.
+    fn oldest(&self, version: &str) -> Option<Work> {
+        let lists = self.lists.iter().filter_map(|list| {
+            let (of, made) = list.made.as_ref()?;
+            let since = made.as_ref().map_or(None, |made| made.made);
+            let work = || Work::List(list.query.clone(), Box::new(list.options.clone()));
+            (is_lively(list.asked) && of != version).then(|| (since, work()))
+        });
+        let parts = self.parts.iter().filter_map(|read| {
+            let older = is_lively(read.asked) && read.held.version() != version;
+            older.then(|| (read.held.written(), Work::Part(read.part)))
+        });
+        let oldest = lists.chain(parts).min_by_key(|(since, _)| *since);
+        oldest.map(|(_, work)| work)
+    }
+}
+
+impl Shared {
+    /// Tells the threads that something was asked for; starts them, if this is the first time.
+    fn start(self: &Arc<Shared>, kept: &mut Kept) -> Result<()> {
+        for kind in Kind::ALL.into_iter().skip(kept.started) {
+            let shared = self.clone();
+            let thread = std::thread::Builder::new().name(kind.thread().into());
+            thread
+                .spawn(move || shared.make_all(kind))
+                .map_err(|error| Problem::Failed(format!("no thread for lists: {error}")))?;
+            kept.started += 1;
+        }
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    fn make_all(&self, kind: Kind) {
+        if kind == Kind::Anew {
+            lower_priority();
+        }
+        let mut rest = Rest::after(Duration::ZERO);
+        while let Some(job) = self.next_job(kind, &rest) {
+            let started = Instant::now();
+            let made = catch_unwind(AssertUnwindSafe(|| self.make(&job)));
+            let failed = |_| Err(Problem::Failed("making the list failed".into()));
+            self.keep(job, made.unwrap_or_else(failed));
+            rest = Rest::after(started.elapsed());
+        }
+    }
+
+    /// Waits for something to do; `None`: it ends.
+    fn next_job(&self, kind: Kind, rest: &Rest) -> Option<Job> {
+        let mut kept = lock(&self.kept);
+        loop {
+            if kept.stop {
+                return None;
+            }
+            let waits = match kind {
+                Kind::New => kept.new_list().is_some(),
+                Kind::Anew => kept.is_lively(),
+            };
+            if waits && rest.is_over(kind) {
+                drop(kept);
+                // A store that cannot be read just now is looked at again.
+                let held = self.current.get().ok();
+                kept = lock(&self.kept);
+                if let Some(held) = held {
+                    let work = match kind {
+                        Kind::New => kept.new_list(),
+                        Kind::Anew => kept.oldest(&held.version()),
+                    };
+                    if let Some(work) = work {
+                        return Some(Job { held, work });
+                    }
+                }
+            }
+            kept = if waits {
+                let waited = self.changed.wait_timeout(kept, LOOK_EVERY);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            } else {
+                let waited = self.changed.wait(kept);
+                waited.unwrap_or_else(PoisonError::into_inner)
+            };
+        }
+    }
+
+    /// A list; or a part is read, which is then kept with its snapshot.
+    fn make(&self, job: &Job) -> Result<Option<Arc<NextList>>> {
+        match &job.work {
+            Work::List(_, options) => self.make_list(options, &job.held).map(Some),
+            Work::Part(part) => job.held.read(*part).map(|()| None),
+        }
+    }
+
+    fn keep(&self, job: Job, made: Result<Option<Arc<NextList>>>) {
+        let mut kept = lock(&self.kept);
+        match job.work {
+            Work::List(query, _) => {
+                if let Some(list) = kept.lists.iter_mut().find(|list| list.query == query) {
+                    let made = made.transpose();
+                    list.made = made.map(|made| (job.held.version(), made));
+                }
+            }
+            // Whoever asks next tries again to read what could not be read now, and is told why not.
+            Work::Part(part) => {
+                if let Some(read) = kept.parts.iter_mut().find(|read| read.part == part) {
+                    read.held = job.held;
+                }
+            }
+        }
+    }
+
+    fn make_list(&self, options: &NextOptions, held: &Held) -> Result<Arc<NextList>> {
+        let pages = schedule::next(&RealDisk, &self.store, options).map_err(problem)?;
+        let page = |page: Candidate| NextPage {
+            url: page.url,
+            score: page.score,
+        };
+        Ok(Arc::new(NextList {
+            snapshot: held.name().into(),
+            version: held.version(),
+            records: held.info().counters.records,
+            made: held.written(),
+            pages: pages.into_iter().map(page).collect(),
+        }))
+    }
+}
