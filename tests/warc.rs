@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::Path;
 
 use cashrank::Limits;
-use cashrank::decode::{Decoder, Parsed};
+use cashrank::decode::{Decoder, Parsed, Record};
 use cashrank::formats::Format;
 use cashrank::rules::{InputRules, Outlinks};
 
@@ -406,5 +406,45 @@ fn outlinks_of_heritrix() {
         });
         // Those of the 55 revisits.
         assert_eq!(links, 6_530);
+    }
+}
+
+/// The digest that each answer has, by page and time; of two with both, the last.
+fn digests(decoder: &dyn Decoder, data: &[u8]) -> BTreeMap<(Vec<u8>, Option<i64>), String> {
+    let mut digests = BTreeMap::new();
+    decoder.decode(data, &mut |_, parsed| {
+        if let Parsed::Record(record) = parsed
+            && record.digest != Record::default().digest
+        {
+            let key = (record.url.to_vec(), record.fetched_at);
+            digests.insert(key, format!("{:?}", record.digest));
+        }
+        true
+    });
+    digests
+}
+
+/// An extractor copies the digests of an archive, or makes them of the same bodies.
+#[test]
+fn a_wat_has_the_digests_of_its_warc() {
+    let pairs = [
+        ("blackbook/blackbook.warc.gz", "blackbook/blackbook.wat.gz"),
+        (
+            "govuk/resources__gov.uk-revisit-warcs__BL-20140325122341434-00000-32090~opera~8443.warc.gz",
+            "govuk/BL-20140325122341434-00000-32090~opera~8443.wat.gz",
+        ),
+        (
+            "postgresql/pg15-crawl1.warc.gz",
+            "postgresql/pg15-crawl1.wat.gz",
+        ),
+    ];
+    for (warc, wat) in pairs {
+        let (Some(of_warc), Some(of_wat)) = (data(warc), data(wat)) else {
+            continue;
+        };
+        let of_warc = digests(Format::Warc.decoder(), &of_warc);
+        let of_wat = digests(Format::Wat.decoder(), &of_wat);
+        assert!(of_warc.len() > 50, "{warc}: {}", of_warc.len());
+        assert_eq!(of_wat, of_warc, "{wat}");
     }
 }

@@ -7,12 +7,13 @@
 use std::borrow::Cow;
 
 use memchr::memmem;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
-    Announcement, Bad, Decoder, Link, Names, Parsed, Reason, Record, Sink, Skipped, Skipper, Told,
+    Announcement, Bad, Decoder, Names, Parsed, Reason, Record, Sink, Skipped, Skipper, Told,
     put_time, time, utf8,
 };
-use crate::model::{is_redirect, keep};
+use crate::model::{Digest, is_redirect, keep};
 
 /// What the format says of itself.
 pub(crate) const FORMAT: Announcement = Announcement {
@@ -123,7 +124,7 @@ fn read<'a>(text: &'a [u8], record: &mut Record<'a>) -> Result<Option<&'static s
     while let Some(line) = lines.next() {
         match line {
             "CrawlDatum::" if fetch.is_none() => fetch = Fetch::read(&mut lines)?,
-            "ParseData::" if parse.is_none() => parse = read_parse(&mut lines, &mut record.links)?,
+            "ParseData::" if parse.is_none() => parse = read_parse(&mut lines, record)?,
             _ => {}
         }
     }
@@ -277,6 +278,30 @@ fn bad_time(text: &str) -> String {
     )
 }
 
+/// Reads the metadata of the content behind the links, as far as it is there: Nutch's digest of the page is among it.
+/// Versions up to 1.16 write all of it on one line, `key=value` between blanks; later ones a line each, `key = value`.
+fn content_digest(lines: &mut Lines<'_>) -> Digest {
+    const KEY: &str = "nutch.content.digest";
+    let value = |text: &str| match text.split_ascii_whitespace().next() {
+        Some(digest) => Digest::of_content(xxh3_64(digest.as_bytes())),
+        None => Digest::NONE,
+    };
+    let Some(first) = lines.after("Content Metadata:") else {
+        return Digest::NONE;
+    };
+    let mut old = first.split(' ').filter_map(|word| word.strip_prefix(KEY));
+    if let Some(digest) = old.find_map(|rest| rest.strip_prefix('=')) {
+        return value(digest);
+    }
+    while let Some(line) = lines.after("  ") {
+        let rest = line.strip_prefix(KEY);
+        if let Some(digest) = rest.and_then(|rest| rest.strip_prefix(" = ")) {
+            return value(digest);
+        }
+    }
+    Digest::NONE
+}
+
 /// What became of parsing a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Parse {
@@ -286,7 +311,7 @@ enum Parse {
 }
 
 /// Reads the lines of a `ParseData`; `None`: it is none, but some page's text.
-fn read_parse<'a>(lines: &mut Lines<'a>, links: &mut Vec<Link<'a>>) -> Result<Option<Parse>, Bad> {
+fn read_parse<'a>(lines: &mut Lines<'a>, record: &mut Record<'a>) -> Result<Option<Parse>, Bad> {
     let Some(status) = lines
         .after("Version: ")
         .and_then(|_| lines.after("Status: "))
@@ -312,13 +337,60 @@ fn read_parse<'a>(lines: &mut Lines<'a>, links: &mut Vec<Link<'a>>) -> Result<Op
         if let Some(url) = line.strip_prefix("  outlink: toUrl: ") {
             // The first one: Nutch's URLs hold no blanks, anchors may hold anything.
             let (url, _) = url.split_once(" anchor: ").unwrap_or((url, ""));
-            keep(links, Cow::Borrowed(url.as_bytes()));
+            keep(&mut record.links, Cow::Borrowed(url.as_bytes()));
             found += 1;
         }
     }
+    record.digest = content_digest(lines);
     let success = status.starts_with("success(");
     Ok(Some(match success {
         true => Parse::Success,
         false => Parse::Failed,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The digest of the one record with this metadata of its content.
+    fn digest(metadata: &str) -> Digest {
+        let text = format!(
+            "Recno:: 0\nURL:: http://a.example/\n\nParseData::\nVersion: 5\nStatus: success(1,0)\nTitle: \n\
+             Outlinks: 1\n  outlink: toUrl: http://b.example/ anchor: \n{metadata}"
+        );
+        let mut found = None;
+        Nutch.decode(text.as_bytes(), &mut |_, parsed| {
+            let Parsed::Record(record) = parsed else {
+                panic!("{parsed:?}");
+            };
+            assert_eq!(record.links.len(), 1);
+            found = Some(record.digest);
+            true
+        });
+        found.unwrap()
+    }
+
+    #[test]
+    fn digests_of_both_layouts_are_read() {
+        let of = Digest::of_content(xxh3_64(b"d29ee470e34a742fcd18b9b0431b528b"));
+        let new = "Content Metadata:\n  Content-Type = text/html\n  nutch.content.digest = d29ee470e34a742fcd18b9b0431b528b\n";
+        let old = "Content Metadata: Server=Apache 2 nutch.content.digest=d29ee470e34a742fcd18b9b0431b528b Date=x\n";
+        for metadata in [new, old] {
+            assert_eq!(digest(metadata), of, "{metadata}");
+            assert_eq!(digest(&metadata.replace('\n', "\r\n")), of, "{metadata}");
+        }
+        for metadata in [
+            "",
+            "Content Metadata:\n  nutch.content.digest = \n",
+            "Content Metadata: nutch.content.digest=\n",
+            "Content Metadata: xnutch.content.digest=00\n",
+            "Content Metadata:\n  nutch.content.digests = 00\n",
+            // Of what was parsed, or of a page's text.
+            "Content Metadata:\nParse Metadata:\n  nutch.content.digest = 00\n",
+            "\nParseText::\n  nutch.content.digest = 00\n",
+        ] {
+            assert_eq!(digest(metadata), Digest::NONE, "{metadata}");
+        }
+    }
 }

@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::frame::{self, Frame, FrameSkipper, Header};
 use super::json;
@@ -15,7 +16,7 @@ use super::warc::read_time;
 use super::{
     Announcement, Bad, Decoder, Link, Names, Reason, Record, Sink, Skipper, put_time, utf8,
 };
-use crate::model::{is_redirect, keep};
+use crate::model::{Digest, is_redirect, keep};
 
 /// What the format says of itself.
 pub(crate) const FORMAT: Announcement = Announcement {
@@ -93,14 +94,14 @@ struct Body<'a> {
 
 #[derive(Deserialize)]
 struct Envelope<'a> {
-    /// Type, target, date.
+    /// Type, target, date, digest of the payload.
     #[serde(
         rename = "WARC-Header-Metadata",
         default,
         borrow,
         deserialize_with = "warc_header"
     )]
-    warc: Option<Values<'a, 3>>,
+    warc: Option<Values<'a, 4>>,
     /// Target, date.
     #[serde(
         rename = "ARC-Header-Metadata",
@@ -132,6 +133,9 @@ struct Response<'a> {
     headers: Option<Values<'a, 1>>,
     #[serde(rename = "HTML-Metadata", default, borrow)]
     html: Option<Object<Html<'a>>>,
+    /// The extractor's digest of the body.
+    #[serde(rename = "Entity-Digest", default, borrow, deserialize_with = "first")]
+    digest: Option<Cow<'a, str>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -145,9 +149,9 @@ struct Html<'a> {
 impl<'a> Envelope<'a> {
     /// Fills `record`; `Some(kind)`: there is none, and need not be.
     fn put(self, record: &mut Record<'a>) -> Result<Option<&'static str>, Bad> {
-        let (kind, url, date) = match (self.warc, self.arc) {
-            (Some([kind, url, date]), _) => (kind, url, date),
-            (None, Some([url, date])) => (Some(Cow::Borrowed("response")), url, date),
+        let (kind, url, date, digest) = match (self.warc, self.arc) {
+            (Some([kind, url, date, digest]), _) => (kind, url, date, digest),
+            (None, Some([url, date])) => (Some(Cow::Borrowed("response")), url, date, None),
             (None, None) => return Err(Bad::malformed("neither WARC nor ARC header metadata")),
         };
         let kind = kind.ok_or_else(|| Bad::malformed("no WARC-Type in the envelope"))?;
@@ -166,7 +170,12 @@ impl<'a> Envelope<'a> {
             record,
             read_time(date.as_deref().unwrap_or_default().as_bytes()),
         );
-        let Object(response) = response.unwrap_or_default();
+        let Object(mut response) = response.unwrap_or_default();
+        // A revisit has no body, and the extractor's digest is of nothing.
+        let of_body = response.digest.take().filter(|_| !revisit);
+        if let Some(digest) = digest.or(of_body).filter(|digest| !digest.is_empty()) {
+            record.digest = Digest::of_content(xxh3_64(digest.as_bytes()));
+        }
         response.put(revisit, record);
         Ok(None)
     }
@@ -247,8 +256,13 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
 /// The values of named fields; `None`: not there, or `null`.
 type Values<'a, const N: usize> = [Option<Cow<'a, str>>; N];
 
-fn warc_header<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Values<'de, 3>>, D::Error> {
-    json.deserialize_option(Pick(["WARC-Type", "WARC-Target-URI", "WARC-Date"]))
+fn warc_header<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Values<'de, 4>>, D::Error> {
+    json.deserialize_option(Pick([
+        "WARC-Type",
+        "WARC-Target-URI",
+        "WARC-Date",
+        "WARC-Payload-Digest",
+    ]))
 }
 
 fn arc_header<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Values<'de, 2>>, D::Error> {
@@ -261,6 +275,10 @@ fn message<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Values<'de, 1>>,
 
 fn http_headers<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Values<'de, 1>>, D::Error> {
     json.deserialize_option(Pick(["Location"]))
+}
+
+fn first<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Cow<'de, str>>, D::Error> {
+    First::deserialize(json).map(|First(text)| text)
 }
 
 fn head<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Values<'de, 1>>, D::Error> {
@@ -443,8 +461,13 @@ mod tests {
 
     /// The one record whose response metadata is `http`.
     fn one(http: &str) -> Result<Record<'static>, Reason> {
+        with(r#""WARC-Type":"response""#, http)
+    }
+
+    /// The one record with these fields in its header, beside the target.
+    fn with(header: &str, http: &str) -> Result<Record<'static>, Reason> {
         let json = format!(
-            r#"{{"Envelope":{{"WARC-Header-Metadata":{{"WARC-Type":"response","WARC-Target-URI":"u"}},
+            r#"{{"Envelope":{{"WARC-Header-Metadata":{{{header},"WARC-Target-URI":"u"}},
             "Payload-Metadata":{{"HTTP-Response-Metadata":{http}}}}}}}"#
         );
         let head = format!(
@@ -474,6 +497,25 @@ mod tests {
         ] {
             assert_eq!(one(http), Err(Reason::Malformed), "{http}");
         }
+    }
+
+    #[test]
+    fn the_digest_is_the_archives_else_the_extractors() {
+        let digest = |header: &str, http: &str| with(header, http).unwrap().digest;
+        let of = |text: &str| Digest::of_content(xxh3_64(text.as_bytes()));
+        let response = r#""WARC-Type":"response""#;
+        let both = r#""WARC-Type":"response","WARC-Payload-Digest":"sha1:A""#;
+        let entity = r#"{"Entity-Digest":"sha1:B"}"#;
+        assert_eq!(digest(both, entity), of("sha1:A"));
+        assert_eq!(digest(response, entity), of("sha1:B"));
+        assert_eq!(digest(both, "{}"), of("sha1:A"));
+        for none in ["{}", r#"{"Entity-Digest":""}"#, r#"{"Entity-Digest":null}"#] {
+            assert_eq!(digest(response, none), Digest::NONE, "{none}");
+        }
+        // The body of a revisit is not there.
+        assert_eq!(digest(r#""WARC-Type":"revisit""#, entity), Digest::NONE);
+        let revisit = r#""WARC-Type":"revisit","WARC-Payload-Digest":"sha1:A""#;
+        assert_eq!(digest(revisit, entity), of("sha1:A"));
     }
 
     #[test]
