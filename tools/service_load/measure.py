@@ -3,9 +3,11 @@
 python measure.py CASHRANK INPUT [--pairs N] [--rate R] [--snapshot-every T] [-- INGEST OPTIONS]
 
 Runs the same ingest, at full speed, in turn without the service and with it: N pairs, the order within a pair changing, so that what else
-the machine does meets both. With it, a client asks for /next, R times a second, and for /status and /top now and then. Prints each run as a line of JSON: seconds,
-processor seconds, and of the answers how many, and their latencies in milliseconds at the median, the 90th and 99th percentile and the longest.
-Then the median over the pairs of both ratios, with service to without.
+the machine does meets both. With it, a client asks for /next, R times a second, and for /status and /top now and then. Prints each run as a
+line of JSON: seconds, processor seconds of all threads and of those of the service, and of the answers how many, and their latencies in
+milliseconds at the median, the 90th and 99th percentile and the longest. Then ratios of the run with the service to that without: of
+seconds, of processor seconds, and of those of the ingest's own threads, each with the median over the pairs; and the service's own
+processor seconds as a share of the ingest's. Linux only.
 """
 
 import argparse
@@ -45,6 +47,24 @@ def asking(address, rate, ended, times, statuses):
         time.sleep(max(0, due - time.monotonic()))
 
 
+def of_service(name):
+    return name in ("serve", "frontier", "next-new", "next-anew") or name.startswith("tokio-r")
+
+
+def watched(pid, ended, seconds):
+    """Puts down how long each thread of the service has run, ten times a second: `seconds` by thread."""
+    while not ended.wait(0.1):
+        try:
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                of_thread = f"/proc/{pid}/task/{thread}"
+                with open(f"{of_thread}/comm") as name, open(f"{of_thread}/schedstat") as ran:
+                    if of_service(name.read().strip()):
+                        seconds[thread] = int(ran.read().split()[0]) / 1e9
+        except OSError:
+            # A thread, or all of it, ended meanwhile.
+            pass
+
+
 def percentiles(times):
     ranked = sorted(1000 * time for time in times)
     at = lambda share: round(ranked[min(len(ranked) - 1, int(share * len(ranked)))], 2)
@@ -70,15 +90,19 @@ def run(args, folder, served):
 
     reader = threading.Thread(target=said)
     reader.start()
+    of_threads = {}
+    watcher = threading.Thread(target=watched, args=(ingest.pid, ended, of_threads))
+    watcher.start()
     _, status, usage = os.wait4(ingest.pid, 0)
     seconds = time.monotonic() - started
     ended.set()
     ingest.returncode = os.waitstatus_to_exitcode(status)
     reader.join()
+    watcher.join()
     for client in clients:
         client.join()
     assert ingest.returncode == 0, ingest.returncode
-    told = {"served": served, "seconds": round(seconds, 2), "cpu": round(usage.ru_utime + usage.ru_stime, 2), "mib": usage.ru_maxrss >> 10}
+    told = {"served": served, "seconds": round(seconds, 2), "cpu": round(usage.ru_utime + usage.ru_stime, 2), "cpu_of_service": round(sum(of_threads.values()), 2), "mib": usage.ru_maxrss >> 10}
     if served:
         told |= {"statuses": statuses, "ms": {kind: percentiles(of) for kind, of in times.items()}}
     print(json.dumps(told), flush=True)
@@ -100,9 +124,15 @@ def main():
         for pair in range(args.pairs):
             order = (False, True) if pair % 2 == 0 else (True, False)
             pairs.append({served: run(args, folder, served) for served in order})
-    for what in ("seconds", "cpu"):
-        ratios = sorted(pair[True][what] / pair[False][what] for pair in pairs)
-        print(f"{what}: median ratio {statistics.median(ratios):.3f} of {' '.join(f'{ratio:.3f}' for ratio in ratios)}")
+    own = lambda run: run["cpu"] - run["cpu_of_service"]
+    ratios = {
+        "seconds": [pair[True]["seconds"] / pair[False]["seconds"] for pair in pairs],
+        "cpu": [pair[True]["cpu"] / pair[False]["cpu"] for pair in pairs],
+        "cpu of the ingest's own threads": [own(pair[True]) / own(pair[False]) for pair in pairs],
+        "cpu of the service, to that of the ingest": [pair[True]["cpu_of_service"] / own(pair[True]) for pair in pairs],
+    }
+    for what, found in ratios.items():
+        print(f"{what}: median ratio {statistics.median(found):.3f} of {' '.join(f'{ratio:.3f}' for ratio in sorted(found))}")
 
 
 if __name__ == "__main__":
