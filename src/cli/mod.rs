@@ -1,6 +1,7 @@
 //! The command line: one file a subcommand. Data goes to standard output, talk to standard error.
 
 mod ack;
+mod certain;
 mod common;
 mod compare;
 mod convert;
@@ -51,7 +52,7 @@ Examples:
 
 Exit codes:
   0    done
-  1    rank, links: a URL is not known
+  1    rank, links, compare --page: a URL is not known
   2    wrong usage, or a request that does not fit the store; the message says what to do
   3    done, but records were skipped (counted by reason), or nothing at all was read
   4    an input is corrupt, or --strict met a bad record; what came before it was applied

@@ -3,11 +3,11 @@
 use std::io::Write;
 
 use cashrank::engine::PageId;
-use cashrank::metrics::moved::is_certainly_above;
 use cashrank::schedule::Measure;
 use cashrank::snapshot::{Ranked, Snapshot};
 use cashrank::store::RealDisk;
 
+use super::certain::{Asked, certainly_above, write_certain};
 use super::common::{
     Exit, StoreArg, canonical, counted, parsed, percentile, print, thousands, time,
 };
@@ -76,7 +76,13 @@ impl Args {
             answers.push(answer);
         }
         let bound = snapshot.info().bound_l1();
-        compare(&mut answers, bound);
+        let pages: Vec<Asked<'_>> = answers
+            .iter()
+            .map(|answer| (answer.url, answer.importance))
+            .collect();
+        for (answer, above) in answers.iter_mut().zip(certainly_above(&pages, bound)) {
+            answer.certainly_above = above;
+        }
         let unknown = answers.iter().any(|answer| !answer.known);
         print(|out| {
             for answer in &answers {
@@ -88,7 +94,7 @@ impl Args {
                 }
             }
             if !self.json {
-                write_certain(out, &answers)?;
+                write_certain(out, "", &pages, bound)?;
             }
             Ok(())
         })?;
@@ -97,10 +103,10 @@ impl Args {
 }
 
 /// The pages of these names, found by `find`: a URL in any form, or an opaque name that looks like one.
-pub(super) fn pages_of<E>(
+pub(super) fn pages_of<P: Copy, E>(
     urls: &[String],
-    find: impl FnOnce(&[&[u8]]) -> Result<Vec<Option<PageId>>, E>,
-) -> Result<Vec<Option<PageId>>, E> {
+    find: impl FnOnce(&[&[u8]]) -> Result<Vec<Option<P>>, E>,
+) -> Result<Vec<Option<P>>, E> {
     let canonical: Vec<Vec<u8>> = urls.iter().map(|url| canonical(url)).collect();
     let names: Vec<&[u8]> = canonical
         .iter()
@@ -141,45 +147,6 @@ fn answer(url: &str, page: Option<Ranked>, pages: u64) -> Answer<'_> {
         distance: None,
         certainly_above: Vec::new(),
     }
-}
-
-/// Says of each page which others are certainly less important.
-fn compare(answers: &mut [Answer<'_>], bound: Option<f64>) {
-    let pages: Vec<(&str, Option<f64>)> = answers
-        .iter()
-        .map(|answer| (answer.url, answer.importance))
-        .collect();
-    for answer in answers {
-        let Some(importance) = answer.importance else {
-            continue;
-        };
-        let others = pages.iter().filter(|(_, other)| {
-            other.is_some_and(|other| is_certainly_above(importance, other, bound))
-        });
-        answer.certainly_above = others.map(|(url, _)| *url).collect();
-    }
-}
-
-/// Of the pages that are known, one line for each two that follow one another in importance.
-fn write_certain(out: &mut dyn Write, answers: &[Answer<'_>]) -> anyhow::Result<()> {
-    let mut known: Vec<&Answer<'_>> = answers.iter().filter(|answer| answer.known).collect();
-    known.sort_by_key(|answer| answer.rank);
-    for two in known.windows(2) {
-        let (upper, lower) = (two[0], two[1]);
-        match upper.certainly_above.contains(&lower.url) {
-            true => writeln!(
-                out,
-                "{} is certainly more important than {}",
-                upper.url, lower.url
-            )?,
-            false => writeln!(
-                out,
-                "{} and {}: not certain which is more important",
-                upper.url, lower.url
-            )?,
-        }
-    }
-    Ok(())
 }
 
 fn write_plain(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {

@@ -509,3 +509,102 @@ fn pipes_are_refused_before_they_are_read() {
     done.exits(2).says(&["no regular file", "/dev/stdin"]);
     lab.feed("compare /dev/stdin t --json", b"a\t1\n").exits(0);
 }
+
+const PAGES: &str =
+    "--page http://EXAMPLE.org/p1 --page http://example.org/p0 --page http://example.org/p2";
+
+/// In a ring no page is above another, and in a star the hub is above each leaf by (hub - leaf), many bounds apart. In
+/// each of the two rankings `rank` says the same as `compare`, word for word.
+#[test]
+fn pages_are_certainly_more_important_where_rank_says_so() {
+    let lab = ring_to_star(4);
+    let found = lab.run(&format!("compare {FIRST} s {PAGES} --json"));
+    let found = found.exits(0).json();
+    let hub = (1.0 + 0.85 * 3.0) / (4.0 * 1.85);
+    let bound = |side: &str| float(&found[side]["bound_l1"]);
+    let margin = float(&found["margin"]);
+    assert!((margin - (bound("left") + bound("right")) / 2.0).abs() < 1e-15);
+    let pages = list(&found, "pages");
+    let urls: Vec<&Value> = pages.iter().map(|page| &page["url"]).collect();
+    let [leaf, centre, other] = &pages[..] else {
+        panic!("{found}");
+    };
+    assert_eq!(urls[0], "http://EXAMPLE.org/p1");
+    for page in pages {
+        assert_eq!(page["left"]["rank"], 1);
+        assert_eq!(list(&page["left"], "certainly_above").len(), 0);
+        assert_eq!(page["certain"], true);
+        let (l, r) = (&page["left"]["importance"], &page["right"]["importance"]);
+        assert!((float(&page["change"]) - (float(r) - float(l))).abs() < 1e-15);
+    }
+    assert!((float(&centre["right"]["importance"]) - hub).abs() <= bound("right") + 1e-9);
+    assert_eq!(
+        (&centre["right"]["rank"], &leaf["right"]["rank"]),
+        (&1.into(), &2.into())
+    );
+    let above = list(&centre["right"], "certainly_above");
+    assert_eq!(above[..], [urls[0].clone(), urls[2].clone()]);
+    for leaf in [leaf, other] {
+        assert_eq!(list(&leaf["right"], "certainly_above").len(), 0);
+    }
+
+    let plain = lab.run(&format!("compare {FIRST} s {PAGES}")).exits(0).out;
+    let said = |side: &str| -> String {
+        let lines = plain.lines().filter_map(|line| line.strip_prefix(side));
+        lines.map(|line| format!("{line}\n")).collect()
+    };
+    let urls = PAGES.replace("--page ", "");
+    for (side, snapshot) in [("left: ", "--snapshot 12000"), ("right: ", "")] {
+        let rank = lab
+            .run(&format!("rank {urls} --store s {snapshot}"))
+            .exits(0)
+            .out;
+        assert_eq!(said(side).lines().count(), 2);
+        assert!(rank.ends_with(&said(side)), "{rank} {plain}");
+    }
+    assert!(said("right: ").contains("p0 is certainly more important than http"));
+    assert!(said("left: ").contains("not certain which is more important"));
+}
+
+/// Files have no bounds: nothing is certain. Their scores may have any sum. A page of one side has no change, and one of
+/// neither is not known.
+#[test]
+fn pages_of_files_and_of_one_side() {
+    let lab = Lab::new();
+    lab.file("a", "x\t6\ny\t3\nz\t3\n");
+    lab.file("b", "w\t1\nx\t1\n");
+    let found = lab
+        .run("compare a b --page x --page y --page w --json")
+        .exits(0)
+        .json();
+    let place = |at: usize, side: &str| {
+        let place = &list(&found, "pages")[at][side];
+        (place["importance"].as_f64(), place["rank"].as_u64())
+    };
+    assert_eq!(place(0, "left"), (Some(0.5), Some(1)));
+    assert_eq!(place(0, "right"), (Some(0.5), Some(1)));
+    assert_eq!(place(1, "left"), (Some(0.25), Some(2)));
+    assert_eq!(place(1, "right"), (None, None));
+    assert_eq!(place(2, "left"), (None, None));
+    assert_eq!(place(2, "right"), (Some(0.5), Some(1)));
+    assert!(found["margin"].is_null());
+    for (page, change) in list(&found, "pages").iter().zip([Some(0.0), None, None]) {
+        assert_eq!(page["change"].as_f64(), change);
+        assert!(page["certain"].is_null());
+    }
+    let plain = lab
+        .run("compare a b --page x --page y --page v")
+        .exits(1)
+        .out;
+    assert!(
+        plain.contains("left: x and y: not certain which is more important"),
+        "{plain}"
+    );
+    assert!(!plain.contains("right: "), "{plain}");
+    assert_eq!(plain.matches("not known").count(), 3, "{plain}");
+    lab.run("compare a b --page x --moved 3")
+        .exits(2)
+        .says(&["--page"]);
+    let pipe = lab.feed("compare a /dev/stdin --page x", b"x\t1\n");
+    pipe.exits(2).says(&["no regular file", "--page"]);
+}

@@ -1,6 +1,7 @@
-//! `cashrank compare`: how far two rankings are apart, or what moved from one to the other.
+//! `cashrank compare`: how far two rankings are apart, what moved from one to the other, or where some pages stand.
 
 mod moved;
+mod pages;
 mod side;
 
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ Examples:
   cashrank compare ranks exact.tsv.gz
   cashrank compare ranks --snapshot 50000 --json
   cashrank compare ranks --snapshot 2026-11-01 --moved 20 --top 1000
+  cashrank compare ranks --snapshot 2026-11-01 --page https://a.org/x --page https://a.org/y
 
 With --snapshot, LEFT is a store, and its older snapshot is compared with RIGHT, or with its current snapshot.
 
@@ -29,6 +31,9 @@ and two stores: by a hash of the name). New and gone pages are ordered by rank.
 A change is certain if it is more than half the sum of both bounds: then PageRank itself changed, for the links \
 that each snapshot knows. Files have no bounds, so their changes are unknown. Rates are for a day of fetch time, \
 and for a turnover (all importance handed on once).
+
+With --page, each page's importance, rank and change, and for each side which of the pages is certainly more \
+important, as in `cashrank rank`: they differ by more than that side's bound.
 
 Two snapshots of one store are read side by side, with memory only for the lists. All else is joined by name, in \
 about 64 bytes a page, and files are read twice.")]
@@ -51,6 +56,10 @@ pub struct Args {
     /// List only pages that are among the first K on either side.
     #[arg(long, value_name = "K", value_parser = positive, requires = "moved")]
     top: Option<u64>,
+    /// Show instead where this page stands on both sides. May be repeated: then also which page is certainly more
+    /// important.
+    #[arg(long, value_name = "URL", conflicts_with = "moved")]
+    page: Vec<String>,
     #[command(flatten)]
     memory: MemoryArg,
     /// Print one JSON object, for programs.
@@ -72,6 +81,17 @@ impl Args {
                 return print_json(&report);
             }
             return print(|out| report.write(out));
+        }
+        if !self.page.is_empty() {
+            let report = pages::report(&left, &right, &self.page)?;
+            match self.json {
+                true => print_json(&report)?,
+                false => print(|out| report.write(out))?,
+            };
+            return Ok(match report.is_all_known() {
+                true => Exit::Done,
+                false => Exit::Unknown,
+            });
         }
         let (left, right) = scores(&left, &right, &self.memory)?;
         let comparison = compare(left, right)?;

@@ -33,7 +33,7 @@ pub struct Report {
 
 /// A side. Of a file only its name is known.
 #[derive(serde::Serialize)]
-struct About {
+pub(super) struct About {
     path: String,
     records: Option<u64>,
     last_fetch: Option<String>,
@@ -94,13 +94,7 @@ pub fn report(
         }
     }
     for side in [left, right] {
-        if !side.lasts() {
-            return Err(Error::Usage(format!(
-                "{side}: no regular file; --moved reads a side twice, the second time for the names: \
-                 write it to a file first"
-            ))
-            .into());
-        }
+        side.check_lasts("--moved")?;
     }
     let elapsed = match both {
         Some((l, r)) => elapsed(l.info(), r.info(), false)?,
@@ -112,7 +106,7 @@ pub fn report(
 }
 
 /// Says what makes importances differ though no link does.
-fn note_settings(left: &Info, right: &Info) {
+pub(super) fn note_settings(left: &Info, right: &Info) {
     let (l, r) = (&left.settings.config, &right.settings.config);
     if (l.damping(), l.self_links) != (r.damping(), r.self_links) {
         say!(
@@ -230,7 +224,7 @@ impl<P: Copy + Eq + std::hash::Hash> Names<P> {
 }
 
 impl About {
-    fn of(side: &Side) -> About {
+    pub(super) fn of(side: &Side) -> About {
         let info = side.snapshot().map(Snapshot::info);
         About {
             path: side.to_string(),
@@ -244,7 +238,11 @@ impl About {
         }
     }
 
-    fn write(&self, out: &mut dyn Write, name: &str, pages: u64) -> std::io::Result<()> {
+    pub(super) fn bound_l1(&self) -> Option<f64> {
+        self.bound_l1
+    }
+
+    pub(super) fn write(&self, out: &mut dyn Write, name: &str, pages: u64) -> std::io::Result<()> {
         write!(out, "{name}\t{}: {} pages", self.path, thousands(pages))?;
         if let Some(records) = self.records {
             write!(out, ", {} records", thousands(records))?;
@@ -343,14 +341,19 @@ impl Report {
             if let Some(rate) = row.per_turnover {
                 write!(out, " {rate:>+12.3e}")?;
             }
-            let certain = match row.certain {
-                Some(true) => "yes",
-                Some(false) => "no",
-                None => "unknown",
-            };
+            let certain = sure(row.certain);
             writeln!(out, " {certain:>7}  {}", row.url)?;
         }
         Ok(())
+    }
+}
+
+/// Whether a change is certain, in a word.
+pub(super) fn sure(certain: Option<bool>) -> &'static str {
+    match certain {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "unknown",
     }
 }
 

@@ -44,12 +44,18 @@ impl Side {
         }
     }
 
-    /// Whether it can be read twice: a pipe cannot.
-    pub fn lasts(&self) -> bool {
-        match self {
+    /// Refused, for `option`, if it cannot be read twice: a pipe cannot.
+    pub fn check_lasts(&self, option: &str) -> Result<(), Error> {
+        let lasts = match self {
             Side::Snapshot(_) => true,
             // What cannot be looked at is an error when it is read.
             Side::File(path) => path.metadata().map_or(true, |found| found.is_file()),
+        };
+        match lasts {
+            true => Ok(()),
+            false => Err(Error::Usage(format!(
+                "{self}: no regular file; {option} reads a side twice: write it to a file first"
+            ))),
         }
     }
 

@@ -1,0 +1,48 @@
+//! Which of some pages of a ranking are certainly more important than others: the same words and the same rule
+//! wherever pages are compared.
+
+use std::io::{self, Write};
+
+use cashrank::metrics::moved::is_certainly_above;
+
+/// A page as it was asked for, and its importance, if it is known.
+pub type Asked<'a> = (&'a str, Option<f64>);
+
+/// Of each page, those of the others that are certainly less important.
+pub fn certainly_above<'a>(pages: &[Asked<'a>], bound: Option<f64>) -> Vec<Vec<&'a str>> {
+    let below = |importance: f64| {
+        let others = pages.iter().filter(|(_, other)| {
+            other.is_some_and(|other| is_certainly_above(importance, other, bound))
+        });
+        others.map(|(url, _)| *url).collect()
+    };
+    let all = pages.iter().map(|(_, importance)| *importance);
+    all.map(|importance| importance.map_or_else(Vec::new, below))
+        .collect()
+}
+
+/// One line for each two known pages that follow one another in importance, each after `start`.
+pub fn write_certain(
+    out: &mut dyn Write,
+    start: &str,
+    pages: &[Asked<'_>],
+    bound: Option<f64>,
+) -> io::Result<()> {
+    let known = pages.iter().filter_map(|&(url, known)| Some((url, known?)));
+    let mut known: Vec<(&str, f64)> = known.collect();
+    known.sort_by(|a, b| b.1.total_cmp(&a.1));
+    for two in known.windows(2) {
+        let ((upper, importance), (lower, less)) = (two[0], two[1]);
+        match is_certainly_above(importance, less, bound) {
+            true => writeln!(
+                out,
+                "{start}{upper} is certainly more important than {lower}"
+            )?,
+            false => writeln!(
+                out,
+                "{start}{upper} and {lower}: not certain which is more important"
+            )?,
+        }
+    }
+    Ok(())
+}

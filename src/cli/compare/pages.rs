@@ -1,0 +1,224 @@
+//! `compare --page`: some pages in two rankings, what changed, and which of them is certainly more important in each.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use cashrank::Error;
+use cashrank::metrics::moved::{Move, Standing, margin};
+use cashrank::snapshot::{Info, Snapshot};
+
+use super::moved::{About, note_settings, sure};
+use super::side::Side;
+use crate::cli::certain::{Asked, certainly_above, write_certain};
+use crate::cli::common::thousands;
+use crate::cli::rank;
+
+/// All that is shown.
+#[derive(serde::Serialize)]
+pub struct Report<'a> {
+    left: About,
+    right: About,
+    /// How much of a change may be error; without it nothing is certain.
+    margin: Option<f64>,
+    pages: Vec<Page<'a>>,
+    #[serde(skip)]
+    counts: [u64; 2],
+}
+
+/// A page that was asked for.
+#[derive(serde::Serialize)]
+struct Page<'a> {
+    url: &'a str,
+    left: Option<Place<'a>>,
+    right: Option<Place<'a>>,
+    change: Option<f64>,
+    /// Whether PageRank itself changed in that direction; unknown without bounds.
+    certain: Option<bool>,
+}
+
+/// Where a page stands on a side.
+#[derive(serde::Serialize)]
+struct Place<'a> {
+    importance: f64,
+    rank: u64,
+    /// Those of the other pages asked for that are certainly less important on this side.
+    certainly_above: Vec<&'a str>,
+}
+
+/// Looks the pages up on both sides.
+pub fn report<'a>(left: &Side, right: &Side, urls: &'a [String]) -> anyhow::Result<Report<'a>> {
+    if let Some((l, r)) = left.snapshot().zip(right.snapshot()) {
+        note_settings(l.info(), r.info());
+    }
+    for side in [left, right] {
+        side.check_lasts("--page")?;
+    }
+    let sides = [Standings::of(left, urls)?, Standings::of(right, urls)?];
+    let margin = margin(sides[0].bound, sides[1].bound);
+    let places = sides.each_ref().map(|side| side.places(urls));
+    let [lefts, rights] = places;
+    let both = lefts.into_iter().zip(rights);
+    let pages = urls.iter().zip(both).map(|(url, (left, right))| {
+        let standing = |place: &Place<'_>| Standing {
+            importance: place.importance,
+            rank: place.rank,
+        };
+        let both = left.as_ref().zip(right.as_ref());
+        let moved = both.map(|(left, right)| Move {
+            page: (),
+            left: standing(left),
+            right: standing(right),
+        });
+        Page {
+            url,
+            change: moved.map(|moved| moved.change()),
+            certain: moved.and_then(|moved| moved.is_certain(margin)),
+            left,
+            right,
+        }
+    });
+    Ok(Report {
+        left: About::of(left),
+        right: About::of(right),
+        margin,
+        pages: pages.collect(),
+        counts: sides.map(|side| side.pages),
+    })
+}
+
+/// What a side says of the pages.
+struct Standings {
+    pages: u64,
+    bound: Option<f64>,
+    found: Vec<Option<Standing>>,
+}
+
+impl Standings {
+    fn of(side: &Side, urls: &[String]) -> anyhow::Result<Standings> {
+        Ok(match side.snapshot() {
+            Some(snapshot) => Standings::of_snapshot(snapshot, urls)?,
+            None => Standings::of_file(side, urls)?,
+        })
+    }
+
+    fn of_snapshot(snapshot: &Snapshot, urls: &[String]) -> Result<Standings, Error> {
+        let pages = rank::pages(snapshot, urls)?;
+        let standing = |page| -> Result<Option<Standing>, Error> {
+            let Some(page) = page else { return Ok(None) };
+            let found = snapshot.page(page)?;
+            Ok(found.map(|page| Standing {
+                importance: page.importance,
+                rank: page.rank,
+            }))
+        };
+        Ok(Standings {
+            pages: snapshot.info().pages,
+            bound: Info::bound_l1(snapshot.info()),
+            found: pages.into_iter().map(standing).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Reads a file of scores twice: for the scores and their sum, then for the ranks.
+    fn of_file(side: &Side, urls: &[String]) -> Result<Standings, Error> {
+        let (mut sum, mut pages) = (0.0, 0);
+        let scores = rank::pages_of(urls, |names| -> Result<Vec<Option<f64>>, Error> {
+            let mut found: HashMap<&[u8], Option<f64>> =
+                names.iter().map(|name| (*name, None)).collect();
+            side.each(|name, score| {
+                sum += score;
+                pages += 1;
+                if let Some(found) = found.get_mut(name) {
+                    *found = Some(score);
+                }
+                Ok(())
+            })?;
+            Ok(names.iter().map(|name| found[name]).collect())
+        })?;
+        let mut ranks = vec![1; scores.len()];
+        side.each(|_, other| {
+            for (rank, score) in ranks.iter_mut().zip(&scores) {
+                *rank += u64::from(score.is_some_and(|score| other > score));
+            }
+            Ok(())
+        })?;
+        let found = scores.iter().zip(ranks).map(|(score, rank)| {
+            score.map(|score| Standing {
+                importance: if sum > 0.0 { score / sum } else { 0.0 },
+                rank,
+            })
+        });
+        Ok(Standings {
+            pages,
+            bound: None,
+            found: found.collect(),
+        })
+    }
+
+    fn places<'a>(&self, urls: &'a [String]) -> Vec<Option<Place<'a>>> {
+        let asked = urls.iter().zip(&self.found);
+        let asked: Vec<Asked<'a>> = asked
+            .map(|(url, found)| (url.as_str(), found.map(|found| found.importance)))
+            .collect();
+        let above = certainly_above(&asked, self.bound);
+        let places = self.found.iter().zip(above);
+        let place = |(found, certainly_above): (&Option<Standing>, _)| {
+            found.map(|found| Place {
+                importance: found.importance,
+                rank: found.rank,
+                certainly_above,
+            })
+        };
+        places.map(place).collect()
+    }
+}
+
+impl Report<'_> {
+    /// Whether each page is known on a side at least.
+    pub fn is_all_known(&self) -> bool {
+        let known = |page: &Page<'_>| page.left.is_some() || page.right.is_some();
+        self.pages.iter().all(known)
+    }
+
+    /// Both sides, each page, and each two that follow one another in importance.
+    pub fn write(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+        self.left.write(out, "left", self.counts[0])?;
+        self.right.write(out, "right", self.counts[1])?;
+        for page in &self.pages {
+            writeln!(out, "{}", page.url)?;
+            for (name, place) in [("left", &page.left), ("right", &page.right)] {
+                match place {
+                    None => writeln!(out, "  {name:<6} not known")?,
+                    Some(place) => writeln!(
+                        out,
+                        "  {name:<6} {:.6e}, rank {}",
+                        place.importance,
+                        thousands(place.rank)
+                    )?,
+                }
+            }
+            if let Some(change) = page.change {
+                let certain = sure(page.certain);
+                writeln!(out, "  change {change:+.6e}, certain: {certain}")?;
+            }
+        }
+        let lefts = self.pages.iter().map(|page| asked(page.url, &page.left));
+        write_certain(
+            out,
+            "left: ",
+            &lefts.collect::<Vec<_>>(),
+            self.left.bound_l1(),
+        )?;
+        let rights = self.pages.iter().map(|page| asked(page.url, &page.right));
+        write_certain(
+            out,
+            "right: ",
+            &rights.collect::<Vec<_>>(),
+            self.right.bound_l1(),
+        )?;
+        Ok(())
+    }
+}
+
+fn asked<'a>(url: &'a str, place: &Option<Place<'_>>) -> Asked<'a> {
+    (url, place.as_ref().map(|place| place.importance))
+}
