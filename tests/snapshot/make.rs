@@ -29,6 +29,9 @@ pub const READ_PARTS: [&str; 7] = [
 ];
 pub const SNAPSHOT: &str = READ_PARTS[6];
 
+/// The ranking of [`make_settled`].
+pub const SETTLED: &str = "snapshots/000000000005.snapshot";
+
 /// The rows of links beside them.
 pub const ROW_PARTS: [&str; 2] = ["rows/1", "rows/1.index"];
 
@@ -59,11 +62,28 @@ pub fn job(store: &Path) -> Job {
     }
 }
 
+/// Reads the sample's five records once into a new store, and settles them.
+pub fn make_settled(store: &Path) {
+    let job = Job {
+        repeat: 1,
+        settle: Some(1e-9),
+        ..job(store)
+    };
+    let outcome = ingest(&job, Arc::new(RealDisk), &mut Quiet).unwrap();
+    assert_eq!(outcome.counters.records, 5);
+}
+
 /// Copies what a reader needs.
 pub fn copy_parts(from: &Path, to: &Path) {
+    copy_with(from, to, SNAPSHOT);
+}
+
+/// The same of a store whose current ranking is `snapshot`.
+pub fn copy_with(from: &Path, to: &Path, snapshot: &str) {
     fs::create_dir_all(to.join("snapshots")).unwrap();
     fs::create_dir_all(to.join("rows")).unwrap();
-    for part in READ_PARTS.into_iter().chain(ROW_PARTS) {
+    let others = READ_PARTS.into_iter().filter(|part| *part != SNAPSHOT);
+    for part in others.chain(ROW_PARTS).chain([snapshot]) {
         fs::copy(from.join(part), to.join(part)).unwrap();
     }
 }
