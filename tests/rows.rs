@@ -366,6 +366,88 @@ fn where_rows_do_not_fit_all_else_goes_on() {
     }
 }
 
+/// A disk on which so many more writes of rows find room.
+fn filling(writes: u64) -> Arc<dyn Disk> {
+    let full = Failing {
+        writes: AtomicU64::new(writes),
+        kind: io::ErrorKind::StorageFull,
+        rows_only: true,
+    };
+    Arc::new(Meddled(Arc::new(full)))
+}
+
+/// Wherever the disk is full while rows are kept, the run ends, and the store is as of a checkpoint: with the rows of all
+/// records until there, and no others. With room again the same command goes on to the same end; without, it goes on
+/// without rows if that is asked for.
+#[test]
+fn a_full_disk_leaves_the_rows_of_a_checkpoint() {
+    let lab = Lab::new();
+    let records = crawl(7, 300);
+    let input = lab.input("a", &records);
+    let job = |store: &str| Job {
+        checkpoint_every: Every::Records(40),
+        ..lab.job(store, std::slice::from_ref(&input))
+    };
+    run(&job("whole")).0.unwrap();
+    let whole = lab.store("whole");
+    // Pages have the numbers of their first appearance, whatever fails.
+    let names = names(&whole);
+    let mut reached = BTreeSet::new();
+    for writes in 0.. {
+        let full = job(&format!("full-{writes}"));
+        let (result, told) = run_on(&full, filling(writes));
+        assert_eq!(told, []);
+        match result {
+            Ok(_) => break,
+            Err(Error::Io { source, .. }) => {
+                assert_eq!(source.kind(), io::ErrorKind::StorageFull);
+            }
+            Err(other) => panic!("{other}"),
+        }
+        let view = open_view(&RealDisk, &full.store).unwrap();
+        let committed = view.counters().records as usize;
+        assert!(
+            committed < 300 && committed.is_multiple_of(40),
+            "{committed}"
+        );
+        // Without a record, rows have not begun.
+        if committed > 0 {
+            let rows = swept(&view.rows().unwrap(), &names);
+            assert_eq!(rows, expected(&records[..committed]));
+        }
+        reached.insert(committed);
+        drop(view);
+
+        match writes % 2 {
+            0 => {
+                run(&full).0.unwrap();
+                assert!(snapshot_bytes(&full.store) == snapshot_bytes(&whole));
+                assert_eq!(rows_of(&full.store), expected(&records));
+            }
+            _ => {
+                let mut without = full.clone();
+                without.keep_rows = KeepRows::None;
+                let (result, told) = run_on(&without, filling(0));
+                result.unwrap();
+                let dropped = if committed > 0 {
+                    &[Reason::Asked][..]
+                } else {
+                    &[]
+                };
+                assert_eq!(told, dropped);
+                assert_eq!(row_files(&full.store), [""; 0]);
+                assert!(
+                    Snapshot::latest(&RealDisk, &full.store)
+                        .unwrap()
+                        .rows()
+                        .is_err()
+                );
+            }
+        }
+    }
+    assert!(reached.len() > 3, "{reached:?}");
+}
+
 /// The size asked for is the store's: left out, it is as before, also where it is more than usual.
 #[test]
 fn the_size_asked_for_stays() {
