@@ -105,7 +105,8 @@ trait SaysDomain {
 impl SaysDomain for super::support::Done {
     fn says_domain(&self, domain: u64, outside: u64, frontier: u64) {
         let words = format!(
-            "{domain} pages in the domain, {outside} fetched outside, {frontier} known and not fetched"
+            "{domain} {} in the domain, {outside} fetched outside, {frontier} known and not fetched",
+            if domain == 1 { "page" } else { "pages" }
         );
         assert!(self.err.contains(&words), "{self:#?}");
     }
@@ -159,7 +160,7 @@ fn what_makes_no_sense_is_said_in_words() {
     for (rule, says) in [
         (
             "host:nowhere.org",
-            "the domain has no page: no name known fits its rules",
+            "the domain has no page: no name known fits --domain",
         ),
         (
             "url:http://b.org/3",
@@ -200,9 +201,25 @@ fn what_makes_no_sense_is_said_in_words() {
         .exits(0)
         .says(&[
             "0 fetched outside",
-            "2 pages of the domain were not fetched",
-            "only 2 pages outside are known",
+            "of the domain, 2 pages were not fetched",
+            "no more than 2 pages are known and not fetched",
+            "all pages known are in the domain: there is no outside",
         ]);
+    lab.file("bare.jsonl", "{\"url\":\"http://c.org/\",\"links\":[]}\n");
+    lab.run("local bare.jsonl --domain host:c.org -n 3")
+        .exits(0)
+        .says(&[
+            "1 page in the domain",
+            "no page that was fetched has a link to another page: all ranks are alike",
+        ]);
+    lab.file("one.jsonl", crawl(&[0, 1, 2, 3]));
+    for live in ["", " --live --ranks r.tsv --force"] {
+        lab.run(&format!(
+            "local one.jsonl --domain host:a.org -n 18446744073709551615{live}"
+        ))
+        .exits(0)
+        .says(&["no more than 1 page is known and not fetched: all are listed"]);
+    }
     lab.run("local c.jsonl --domain a.org")
         .exits(2)
         .says(&["host:NAME"]);

@@ -84,7 +84,7 @@ impl Crawl {
     pub fn known(&self, members: &[u32]) -> anyhow::Result<Known> {
         if members.is_empty() {
             bail!(
-                "the domain has no page: no name known fits its rules; see some names with `cashrank top` or \
+                "the domain has no page: no name known fits --domain; see some names with `cashrank top` or \
                  `cashrank inspect`"
             );
         }
@@ -103,6 +103,14 @@ impl Crawl {
                 Ok(known)
             }
             Crawl::Files(crawled) => Ok(Known::of_rows(&**crawled, members, true)?),
+        }
+    }
+
+    /// Pages known.
+    pub fn pages(&self) -> u64 {
+        match self {
+            Crawl::Store(snapshot) => snapshot.info().pages,
+            Crawl::Files(crawled) => crawled.names().len() as u64,
         }
     }
 

@@ -14,9 +14,9 @@ use cashrank::{Error, Options, Writer};
 
 use super::domain::{Crawl, Domain};
 use super::list::is_unread;
-use super::ranks::{locals, tell, write_ranks};
-use super::{Args, candidates};
-use crate::cli::common::{Exit, say, thousands};
+use super::ranks::{Found, locals, tell, write_ranks};
+use super::{Args, candidates, tell_few};
+use crate::cli::common::{Exit, counted, say, thousands};
 use crate::cli::output::Output;
 
 /// A search that a crawler feeds.
@@ -147,11 +147,12 @@ impl Live<'_> {
             written => written?,
         }
         say!(
-            "round {} of {}: {} pages listed",
+            "round {} of {}: {} listed",
             self.rounds,
             self.args.rounds,
-            thousands(asked.len() as u64)
+            counted(asked.len() as u64, "page", "pages")
         );
+        tell_few(count as u64, asked.len());
         self.waiting.extend(asked.iter().map(|asked| asked.page));
         Ok(!asked.is_empty())
     }
@@ -215,12 +216,12 @@ impl Live<'_> {
         }
         let crawl = Crawl::Files(Box::new(crawled));
         let estimate = self.search.estimate();
-        tell(&crawl, &self.search, &estimate, 0);
+        tell(&crawl, &self.search, &estimate, &Found::default());
         if self.late > 0 {
             say!(
-                "{} pages of the domain were fetched only now, and count as pages outside: `cashrank local` over all \
-                 that was crawled ranks them, too",
-                thousands(self.late as u64)
+                "{} of the domain fetched only now, as if outside: `cashrank local` over all that was crawled ranks \
+                 them, too",
+                counted(self.late as u64, "page was", "pages were")
             );
         }
         if let Some(ranks) = ranks {

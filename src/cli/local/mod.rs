@@ -27,7 +27,7 @@ use super::rules::RulesArgs;
 use super::values::{FormatArg, formats};
 use domain::{Crawl, Domain};
 use list::ListArgs;
-use ranks::{Local, locals, tell, write_ranks};
+use ranks::{Found, Local, locals, tell, write_ranks};
 
 /// Estimate how one site's pages rank in the whole web, and list the pages outside to fetch for that.
 #[derive(clap::Args)]
@@ -139,7 +139,10 @@ impl Args {
         let members = crawl.members(&domain)?;
         let known = crawl.known(&members)?;
         let rest = members.iter().filter(|&&page| !known.is_fetched(page));
-        let unfetched = rest.count();
+        let found = Found {
+            unfetched: rest.count(),
+            is_all: members.len() as u64 == crawl.pages(),
+        };
         let mut search = Search::new(known, self.search())?;
         let asked = match self.n {
             Some(n) => search.next(usize::try_from(n).unwrap_or(usize::MAX)),
@@ -148,9 +151,9 @@ impl Args {
         let estimate = search.estimate();
         let pages = locals(&crawl, &search, &estimate)?;
         if self.json {
-            return self.object(&crawl, &search, &estimate, unfetched, &asked, &pages);
+            return self.object(&crawl, &search, &estimate, found.unfetched, &asked, &pages);
         }
-        tell(&crawl, &search, &estimate, unfetched);
+        tell(&crawl, &search, &estimate, &found);
         if let Some(ranks) = &ranks {
             write_ranks(ranks, &pages)?;
         }
@@ -247,8 +250,8 @@ impl Args {
     fn exit(&self, crawl: &Crawl) -> anyhow::Result<Exit> {
         match crawl {
             Crawl::Files(crawled) if crawled.skipped() > 0 => {
-                let count = common::thousands(crawled.skipped());
-                say!("{count} records were skipped");
+                let count = common::counted(crawled.skipped(), "record was", "records were");
+                say!("{count} skipped");
                 Ok(Exit::Skipped)
             }
             _ => Ok(Exit::Done),
@@ -276,8 +279,8 @@ fn candidates(asked: &[Asked], names: impl IntoIterator<Item = String>) -> Vec<C
 
 fn tell_few(wanted: u64, named: usize) {
     if (named as u64) < wanted && named > 0 {
-        let named = common::thousands(named as u64);
-        say!("only {named} pages outside are known and not fetched: all are listed");
+        let named = common::counted(named as u64, "page is", "pages are");
+        say!("no more than {named} known and not fetched: all are listed");
     }
 }
 

@@ -3,7 +3,7 @@
 use cashrank::local::{Estimate, Search};
 
 use super::domain::Crawl;
-use crate::cli::common::{say, thousands};
+use crate::cli::common::{counted, say, thousands};
 use crate::cli::output::Output;
 
 /// A page of the domain, with its estimate.
@@ -73,16 +73,25 @@ pub fn write_ranks(ranks: &Output, pages: &[Local]) -> anyhow::Result<()> {
     })
 }
 
-/// Says what the estimate stands on. `unfetched`: pages of the domain that were not fetched.
-pub fn tell(crawl: &Crawl, search: &Search, estimate: &Estimate, unfetched: usize) {
+/// What was found of the domain, beside what a search knows.
+#[derive(Default)]
+pub struct Found {
+    /// Pages of the domain that were not fetched.
+    pub unfetched: usize,
+    /// No page is known that is not of the domain.
+    pub is_all: bool,
+}
+
+/// Says what the estimate stands on.
+pub fn tell(crawl: &Crawl, search: &Search, estimate: &Estimate, found: &Found) {
     let known = search.known();
     let count = |count: usize| thousands(count as u64);
     let gone = known.found_gone();
     let beyond = known.fetched() - known.domain() - gone;
     let frontier = search.matrix().frontier.len();
     say!(
-        "{} pages in the domain, {} fetched outside, {} known and not fetched",
-        count(known.domain()),
+        "{} in the domain, {} fetched outside, {} known and not fetched",
+        counted(known.domain() as u64, "page", "pages"),
         count(beyond),
         count(frontier)
     );
@@ -90,10 +99,10 @@ pub fn tell(crawl: &Crawl, search: &Search, estimate: &Estimate, unfetched: usiz
         let gone = count(gone);
         say!("pages found gone: {gone}; they count as pages without links, and have no rank here");
     }
-    if unfetched > 0 {
+    if found.unfetched > 0 {
         say!(
-            "{} pages of the domain were not fetched and have no estimate: they are among those to fetch",
-            count(unfetched)
+            "of the domain, {} not fetched: no estimate, but they are among those to fetch",
+            counted(found.unfetched as u64, "page was", "pages were")
         );
     }
     let weighted = |parts: &[f64]| -> f64 {
@@ -106,6 +115,9 @@ pub fn tell(crawl: &Crawl, search: &Search, estimate: &Estimate, unfetched: usiz
         weighted(&estimate.certified),
         100.0 * estimate.leak
     );
+    if known.links() == 0 {
+        say!("no page that was fetched has a link to another page: all ranks are alike");
+    }
     match (frontier, beyond) {
         (0, 0) if crawl.is_scoped() => say!(
             "no link leads out of the domain: --scope left out pages outside and links to them when the crawl was read; \
@@ -113,6 +125,9 @@ pub fn tell(crawl: &Crawl, search: &Search, estimate: &Estimate, unfetched: usiz
         ),
         (0, 0) => say!(
             "no link leads out of the domain: there is nothing to fetch, and the ranks are those of the domain alone"
+        ),
+        (_, 0) if found.is_all => say!(
+            "all pages known are in the domain: there is no outside, and the ranks are those of the crawl by itself"
         ),
         (0, _) => say!(
             "all pages that can be reached were fetched: the ranks are those in the whole crawl"
