@@ -88,7 +88,7 @@ pub fn estimate(
         leak: leak(matrix, ranks),
         extrapolated: 0.0,
     };
-    let beyond = matrix.len() - matrix.domain;
+    let beyond = matrix.len() - matrix.domain - matrix.failed;
     if estimator == Estimator::Extrapolated && beyond >= 4 && estimate.leak > 0.0 {
         let stage = |part: usize| {
             let matrix = known.matrix_of(matrix.domain + beyond / part);

@@ -10,7 +10,8 @@ const NONE: u32 = u32::MAX;
 /// The domain L, the pages fetched outside of it, and the frontier: F and Fout of the paper.
 ///
 /// Memory and time are those of the rows added: no table has a place for each page of the web. A page that
-/// is fetched is a *member*; the first [`domain`](Known::domain) members are the domain.
+/// is fetched is a *member*; the first [`domain`](Known::domain) members are the domain. So is, at the end of a
+/// [`Matrix`], a page that could not be fetched.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
     domain: usize,
@@ -24,6 +25,8 @@ pub struct Known {
     fetched: Vec<u32>,
     /// Of each slot: it could not be fetched, and is no candidate.
     lost: Vec<bool>,
+    /// The slots of those, in the order of their failures. Some may have been fetched later.
+    failed: Vec<u32>,
     /// Members that are gone.
     gone: usize,
     /// Row of member `i`: `targets[ends[i - 1]..ends[i]]`, as slots.
@@ -160,14 +163,27 @@ impl Known {
         self.slots.contains_key(&page)
     }
 
-    /// A page that was asked for and could not be fetched: it is not asked for again.
+    /// A page that was asked for and could not be fetched: it is not asked for again. Until it is fetched it counts as a
+    /// page without links, as in all rankings of this library: no more will be known of it.
     ///
     /// # Errors
     /// As [`Known::fetch`].
     pub fn lost(&mut self, page: u32) -> Result<()> {
         let slot = self.slot(page)?;
-        self.lost[slot as usize] = true;
+        if !std::mem::replace(&mut self.lost[slot as usize], true) {
+            self.failed.push(slot);
+        }
         Ok(())
+    }
+
+    /// Pages that could not be fetched.
+    pub fn failed(&self) -> usize {
+        self.failed_slots().count()
+    }
+
+    fn failed_slots(&self) -> impl Iterator<Item = u32> + '_ {
+        let failed = self.failed.iter().copied();
+        failed.filter(|&slot| self.members[slot as usize] == NONE)
     }
 
     fn slot(&mut self, page: u32) -> Result<u32> {
@@ -229,16 +245,29 @@ impl Known {
         self.matrix_of(self.fetched.len())
     }
 
-    /// The links as they were when `members` pages were fetched. At least those of the domain.
+    /// The links as they were when `members` pages were fetched, at least those of the domain. Pages that could not be
+    /// fetched come after them, without links.
     pub fn matrix_of(&self, members: usize) -> Matrix {
         let members = members.clamp(self.domain, self.fetched.len());
-        let inside = |slot: u32| (self.members[slot as usize] as usize) < members;
+        let mut failed = HashMap::new();
+        for slot in self.failed_slots() {
+            failed.insert(slot, (members + failed.len()) as u32);
+        }
+        let inside = |slot: u32| {
+            let member = self.members[slot as usize];
+            let fetched = (member as usize) < members;
+            match fetched {
+                true => Some(member),
+                false => failed.get(&slot).copied(),
+            }
+        };
         let mut numbers = vec![NONE; self.pages.len()];
         let mut matrix = Matrix {
             domain: self.domain,
+            failed: failed.len(),
             inside: Lists::default(),
             beyond: Lists::default(),
-            out: Vec::with_capacity(members),
+            out: Vec::with_capacity(members + failed.len()),
             sources: Lists::default(),
             frontier: Vec::new(),
         };
@@ -250,25 +279,24 @@ impl Known {
         let mut start = 0;
         for &end in &self.ends[..members] {
             for (at, &slot) in (start..end).zip(&self.targets[start..end]) {
-                if inside(slot) {
-                    matrix.inside.items.push(self.members[slot as usize]);
+                if let Some(member) = inside(slot) {
+                    matrix.inside.items.push(member);
                     weigh(at, &mut matrix.inside);
-                } else if !self.lost[slot as usize] {
-                    let number = &mut numbers[slot as usize];
-                    if *number == NONE {
-                        *number = matrix.frontier.len() as u32;
-                        matrix.frontier.push(self.pages[slot as usize]);
-                    }
-                    matrix.beyond.items.push(*number);
-                    weigh(at, &mut matrix.beyond);
+                    continue;
                 }
+                let number = &mut numbers[slot as usize];
+                if *number == NONE {
+                    *number = matrix.frontier.len() as u32;
+                    matrix.frontier.push(self.pages[slot as usize]);
+                }
+                matrix.beyond.items.push(*number);
+                weigh(at, &mut matrix.beyond);
             }
-            matrix.inside.end();
-            matrix.beyond.end();
             // A row's links weigh 1 on average.
-            matrix.out.push((end - start) as f64);
+            matrix.end_row((end - start) as f64);
             start = end;
         }
+        (0..failed.len()).for_each(|_| matrix.end_row(0.0));
         matrix.sources = matrix.beyond.transposed(matrix.frontier.len());
         matrix
     }
@@ -279,6 +307,8 @@ impl Known {
 pub struct Matrix {
     /// Members 0 to `domain - 1` are the domain.
     pub domain: usize,
+    /// So many members, the last ones, could not be fetched: they have no links.
+    pub failed: usize,
     /// Of each member: the members that it links to.
     pub inside: Lists,
     /// Of each member: the places in `frontier` that it links to.
@@ -300,6 +330,13 @@ impl Matrix {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// A member is done, whose links weigh so much.
+    fn end_row(&mut self, out: f64) {
+        self.inside.end();
+        self.beyond.end();
+        self.out.push(out);
     }
 
     /// What the links of a member weigh, also those to pages not fetched; without weights, how many there are.

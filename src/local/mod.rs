@@ -21,7 +21,8 @@
 //!
 //! **Departures.** Self-links and repeats are dropped (as the paper has it, section 5.1). The policy, the estimate and
 //! the power method each say what they add; [`Policy::Share`], [`Policy::FrontierCash`] and
-//! [`Estimator::Extrapolated`] are ours. Links may have weights, and pages that are gone are pages without links.
+//! [`Estimator::Extrapolated`] are ours. Links may have weights, and pages that are gone or
+//! cannot be fetched are pages without links, as in all rankings of this library.
 
 mod estimate;
 mod known;

@@ -217,6 +217,30 @@ proptest! {
         }
     }
 
+    /// Pages that cannot be fetched are pages without links: when all others were, the ranks are exact PageRank of that web,
+    /// whatever failed and when, and nothing leaks.
+    #[test]
+    fn what_cannot_be_fetched_has_no_links(web in webs(), domain in 1usize..3, fails in prop::collection::vec(any::<bool>(), 15)) {
+        let mut known = known(&web, domain, 0);
+        let mut left = web.clone();
+        for page in domain..web.len() {
+            if fails[page] {
+                known.lost(page as u32).unwrap();
+                left[page].clear();
+            } else {
+                known.fetch(page as u32, web[page].iter().copied()).unwrap();
+            }
+        }
+        let matrix = known.matrix();
+        let ranks = power().rank(&matrix);
+        let expected = normalised(&exact(&left)[..domain]);
+        for estimator in [Estimator::Plain, Estimator::Extrapolated] {
+            let estimate = estimate(&known, &matrix, &ranks, &power(), estimator);
+            prop_assert!(l1(&estimate.ranks, &expected) < 1e-10, "{:?} {expected:?}", estimate.ranks);
+            prop_assert_eq!(estimate.leak, 0.0);
+        }
+    }
+
     /// The same where links have weights: with everything fetched, the exact PageRank of the weighted web.
     #[test]
     fn weighted_links_hand_on_by_weight(web in weighted_webs(), domain in 1usize..3) {
@@ -298,19 +322,28 @@ proptest! {
         }
     }
 
-    /// However it is searched, no page is asked for twice, and in the end all that can be reached is known.
+    /// However it is searched: at first the ranks are those of the domain by itself; no page is asked for twice; in the
+    /// end all that can be reached is known; and where that is the web, the ranks are its exact PageRank.
     #[test]
-    fn a_search_ends_with_all_that_can_be_reached(web in webs(), count in 1usize..4) {
+    fn a_search_ends_with_all_that_can_be_reached(web in webs(), ring in any::<bool>(), count in 1usize..4) {
+        let mut web = web;
+        let pages = web.len() as u32;
+        if ring {
+            (0..pages).for_each(|page| web[page as usize].push((page + 1) % pages));
+        }
+        let two: Web = web[..2].iter().map(|row| row.iter().copied().filter(|&page| page < 2).collect()).collect();
+        let (own, global) = (exact(&two), exact(&web));
         let mut reached = vec![false; web.len()];
-        let mut queue = vec![0u32];
+        let mut queue = vec![0u32, 1];
         while let Some(page) = queue.pop() {
             if !std::mem::replace(&mut reached[page as usize], true) {
                 queue.extend(&web[page as usize]);
             }
         }
         for policy in Policy::ALL {
-            let options = Options { policy, ..Options::default() };
-            let mut search = Search::new(known(&web, 1, 0), options).unwrap();
+            let options = Options { policy, power: power(), ..Options::default() };
+            let mut search = Search::new(known(&web, 2, 0), options).unwrap();
+            prop_assert!(l1(&search.estimate().ranks, &normalised(&own)) < 1e-9);
             loop {
                 let asked = search.next(count);
                 prop_assert!(asked.len() <= count);
@@ -325,6 +358,12 @@ proptest! {
             }
             prop_assert_eq!(search.known().fetched(), reached.iter().filter(|&&r| r).count());
             prop_assert_eq!(search.estimate().leak, 0.0);
+            if reached.iter().all(|&reached| reached) {
+                for estimator in [Estimator::Plain, Estimator::Extrapolated] {
+                    let ranks = search.estimate_by(estimator).ranks;
+                    prop_assert!(l1(&ranks, &normalised(&global[..2])) < 1e-9, "{policy} {ranks:?}");
+                }
+            }
         }
     }
 }
@@ -483,18 +522,33 @@ fn repeats_links_to_itself_and_lost_pages_are_no_links() {
     known.close_domain().unwrap();
     known.fetch(7, [3]).unwrap(); // Fetched before.
     assert_eq!((known.pages(), known.links()), (3, 2));
-    // One that could not be fetched is not asked for again, but linked all the same.
+    // One that could not be fetched is not asked for again, and is a page without links, until it is fetched.
+    known.lost(9).unwrap();
     known.lost(9).unwrap();
     let matrix = known.matrix();
-    assert_eq!(matrix.frontier, [8]);
-    assert_eq!((matrix.out(0), matrix.leaks(0)), (2.0, 2.0));
+    assert_eq!(
+        (&matrix.frontier[..], matrix.len(), matrix.failed),
+        (&[8][..], 2, 1)
+    );
+    assert_eq!(
+        (matrix.out(0), matrix.leaks(0), matrix.out(1)),
+        (2.0, 1.0, 0.0)
+    );
     assert!(known.is_fetched(7) && !known.is_fetched(9) && !known.is_fetched(1));
+    let mut late = known.clone();
+    late.fetch(9, [7]).unwrap();
+    let matrix = late.matrix();
+    assert_eq!((matrix.len(), matrix.failed, late.failed()), (2, 0, 0));
+    assert_eq!(matrix.inside.get(1), [0]);
     // One that is gone is a page without links.
     known.gone(8).unwrap();
     known.gone(7).unwrap(); // Fetched before.
     let matrix = known.matrix();
-    assert_eq!((matrix.len(), known.found_gone()), (2, 1));
-    assert_eq!((matrix.frontier.len(), matrix.leaks(0)), (0, 1.0));
+    assert_eq!(
+        (matrix.len(), known.found_gone(), known.failed()),
+        (3, 1, 1)
+    );
+    assert_eq!((matrix.frontier.len(), matrix.leaks(0)), (0, 0.0));
 }
 
 #[test]

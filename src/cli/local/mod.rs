@@ -238,6 +238,7 @@ impl Args {
             "domain_pages_not_fetched": unfetched,
             "outside_pages": known.fetched() - known.domain() - known.found_gone(),
             "gone_pages": known.found_gone(),
+            "failed_pages": known.failed(),
             "frontier_pages": search.matrix().frontier.len(),
             "leak": estimate.leak,
             "extrapolated": estimate.extrapolated,

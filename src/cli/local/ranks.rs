@@ -99,6 +99,12 @@ pub fn tell(crawl: &Crawl, search: &Search, estimate: &Estimate, found: &Found) 
         let gone = count(gone);
         say!("pages found gone: {gone}; they count as pages without links, and have no rank here");
     }
+    if known.failed() > 0 {
+        let failed = count(known.failed());
+        say!(
+            "pages that could not be fetched: {failed}; they count as pages without links until they are"
+        );
+    }
     if found.unfetched > 0 {
         say!(
             "of the domain, {} not fetched: no estimate, but they are among those to fetch",
