@@ -9,11 +9,11 @@ use cashrank::engine::Config;
 use cashrank::formats::Format;
 use cashrank::local::{Policy, Power};
 use cashrank::rules::{InputRules, Scope};
-use cashrank::sim::local::{self, Method, Row, Study, World};
+use cashrank::sim::local::{self, Method, Row, Study, Ties, World};
 use cashrank::sim::{Graph, Options, load, pagerank};
 use cashrank::source::InputName;
 
-use super::common::{Exit, parsed, positive, print, say, threads};
+use super::common::{Exit, one_of, parsed, positive, print, say, threads};
 
 /// Options of `simulate --local`.
 #[derive(clap::Args)]
@@ -40,9 +40,14 @@ pub struct LocalArgs {
     /// Number of rounds.
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = positive, requires = "local")]
     rounds: u64,
-    /// Methods to compare: sc, pf, outlink, random or share, with `+` for the extrapolated estimate. Default: all.
+    /// Methods to compare: sc, pf, outlink, random, frontier-cash or share, with `+` for the extrapolated estimate.
+    /// Default: all.
     #[arg(long, value_name = "METHOD", value_parser = parsed::<Chosen>, requires = "local", value_delimiter = ',')]
     select: Vec<Chosen>,
+    /// Which of pages with equal scores is fetched first: the one known first, the first by name, or any (random).
+    #[arg(long, value_name = "WHICH", default_value = "known", requires = "local",
+        value_parser = one_of(Ties::ALL.map(Ties::name), parsed::<Ties>))]
+    ties: Ties,
     /// With --figures: also measure times for domains of so many pages.
     #[arg(long, value_name = "PAGES", value_parser = positive, requires = "figures", requires = "local", value_delimiter = ',')]
     time: Vec<u64>,
@@ -82,7 +87,12 @@ impl LocalArgs {
             bail!("--outside {}: 0 to 1,000,000", self.outside);
         }
         let (name, graph, names) = self.web(base)?;
-        let domains = self.choose(&graph, &names)?;
+        let order = order(graph.nodes(), &names);
+        let domains = self.choose(&graph, &names, &order)?;
+        let mut places = vec![0; order.len()];
+        for (place, &page) in (0u32..).zip(&order) {
+            places[page as usize] = place;
+        }
         let exact = pagerank(
             &graph,
             Options {
@@ -92,10 +102,11 @@ impl LocalArgs {
         )?;
         let study = Study {
             name,
-            world: World::new(&graph, &exact.scores),
+            world: World::new(&graph, &exact.scores).with_places(&places),
             domains,
             rounds: self.rounds as usize,
             outside: self.outside,
+            ties: self.ties,
             power: Power {
                 damping: base.damping,
                 ..Power::default()
@@ -149,8 +160,13 @@ impl LocalArgs {
         Ok((name.into_owned(), loaded.graph, names))
     }
 
-    /// Ranges are of pages in order of their names: numbers by their values.
-    fn choose(&self, graph: &Graph, names: &[String]) -> anyhow::Result<Vec<Vec<u32>>> {
+    /// Ranges are of pages in order of their names.
+    fn choose(
+        &self,
+        graph: &Graph,
+        names: &[String],
+        order: &[u32],
+    ) -> anyhow::Result<Vec<Vec<u32>>> {
         if !self.domain.is_empty() {
             let pages = |scope: &Scope| -> anyhow::Result<Vec<u32>> {
                 let named = (0u32..).zip(names);
@@ -167,17 +183,22 @@ impl LocalArgs {
         let usual = (nodes / (10 * count).max(1)).clamp(1, 4000);
         let pages = self.domain_pages.map_or(usual, |pages| pages as usize);
         let mut domains = local::ranges(nodes, count, pages)?;
-        let mut order: Vec<u32> = (0..nodes as u32).collect();
-        if !names.is_empty() {
-            let key = |&page: &u32| {
-                let name = &names[page as usize];
-                (name.parse::<u64>().unwrap_or(u64::MAX), name.as_str())
-            };
-            order.sort_by_key(key);
-        }
         for page in domains.iter_mut().flatten() {
             *page = order[*page as usize];
         }
         Ok(domains)
     }
+}
+
+/// All pages in order of their names, numbers by their values.
+fn order(nodes: usize, names: &[String]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..nodes as u32).collect();
+    if !names.is_empty() {
+        let key = |&page: &u32| {
+            let name = &names[page as usize];
+            (name.parse::<u64>().unwrap_or(u64::MAX), name.as_str())
+        };
+        order.sort_by_key(key);
+    }
+    order
 }

@@ -105,9 +105,15 @@ impl Search {
     /// The `count` pages of the frontier to fetch next, best first; fewer if there are no more. Asked again
     /// before an [`update`](Search::update), it names the same ones, but for policies that draw.
     pub fn next(&mut self, count: usize) -> Vec<Asked> {
+        self.next_by(count, |_| 0)
+    }
+
+    /// The same, but of pages with equal scores that with the least `tie` comes first, and of those the one known first.
+    pub fn next_by(&mut self, count: usize, tie: impl Fn(u32) -> u64) -> Vec<Asked> {
         let damping = self.options.power.damping;
         let scores = self.select.scores(&self.matrix, &self.ranks, damping);
-        let places = select::best(&scores, count);
+        let frontier = &self.matrix.frontier;
+        let places = select::best_by(&scores, count, |place| tie(frontier[place as usize]));
         let asked = places.into_iter().map(|place| Asked {
             page: self.matrix.frontier[place as usize],
             score: scores[place as usize],

@@ -46,10 +46,16 @@ pub trait Select: fmt::Debug + Send {
 /// The `count` places of the frontier with the highest scores, best first; of equal ones the page known
 /// first.
 pub fn best(scores: &[f64], count: usize) -> Vec<u32> {
+    best_by(scores, count, |_| 0)
+}
+
+/// The same, but of equal ones that with the least `tie` comes first, and of those the page known first.
+pub fn best_by(scores: &[f64], count: usize, tie: impl Fn(u32) -> u64) -> Vec<u32> {
     let mut places: Vec<u32> = (0..scores.len() as u32).collect();
-    let order = |a: &u32, b: &u32| {
-        let (x, y) = (scores[*a as usize], scores[*b as usize]);
-        y.total_cmp(&x).then(a.cmp(b))
+    let order = |&a: &u32, &b: &u32| {
+        let (x, y) = (scores[a as usize], scores[b as usize]);
+        let ties = || tie(a).cmp(&tie(b)).then(a.cmp(&b));
+        y.total_cmp(&x).then_with(ties)
     };
     if count < places.len() {
         places.select_nth_unstable_by(count, order);

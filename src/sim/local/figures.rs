@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::{Course, Distance, Method, Outcome, World, hosts};
+use super::{Course, Distance, Method, Outcome, Ties, World, hosts};
 use crate::local::{Estimator, Options, Policy, Power, Search};
 use crate::sim::plot::{Axis, Line, Plot, Scale};
 use crate::{Error, Result};
@@ -26,6 +26,8 @@ pub struct Study<'a> {
     pub rounds: usize,
     /// Pages fetched outside, a share of the domain's.
     pub outside: f64,
+    /// What decides between equal scores.
+    pub ties: Ties,
     /// The power method's settings.
     pub power: Power,
     /// Seed of what is drawn.
@@ -48,6 +50,8 @@ pub struct Row {
     pub last: Distance,
     /// Pages fetched outside.
     pub fetched: f64,
+    /// The part of them that was preferred to a page of the same score.
+    pub tied: f64,
     /// Seconds that choosing took, a domain.
     pub choosing_s: f64,
     /// Seconds that ranks and the estimate took, a domain.
@@ -62,12 +66,13 @@ pub struct Row {
 
 impl Row {
     /// Names of the columns of [`Row::line`].
-    pub const COLUMNS: &str = "method,domains,none_l1,l1,linf,tau,fetched,choosing_s,ranking_s";
+    pub const COLUMNS: &str =
+        "method,domains,none_l1,l1,linf,tau,fetched,tied,choosing_s,ranking_s";
 
     /// As a line of CSV.
     pub fn line(&self) -> String {
         format!(
-            "{},{},{:.4},{:.4},{:.5},{:.4},{:.0},{:.3},{:.3}",
+            "{},{},{:.4},{:.4},{:.5},{:.4},{:.0},{:.3},{:.3},{:.3}",
             self.method,
             self.domains,
             self.none_l1,
@@ -75,6 +80,7 @@ impl Row {
             self.last.linf,
             self.last.tau,
             self.fetched,
+            self.tied,
             self.choosing_s,
             self.ranking_s
         )
@@ -90,6 +96,7 @@ impl Study<'_> {
         let course = Course {
             rounds: self.rounds,
             outside: self.outside,
+            ties: self.ties,
             options: Options {
                 policy: method.policy,
                 estimator: match method.extrapolated {
@@ -114,6 +121,7 @@ impl Study<'_> {
                 tau: mean(&|o| o.last().tau),
             },
             fetched: mean(&|o| o.fetched as f64),
+            tied: mean(&|o| o.tied as f64 / o.fetched.max(1) as f64),
             choosing_s: mean(&|o| o.choosing_s),
             ranking_s: mean(&|o| o.ranking_s),
             curve: (0..points).map(|at| mean(&|o| o.curve[at].l1)).collect(),

@@ -13,6 +13,7 @@ mod hosts;
 use std::time::Instant;
 
 use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::graph::Graph;
 use crate::local::{Estimator, Known, Options, Policy, Search, Select, select};
@@ -87,6 +88,41 @@ impl Method {
     }
 }
 
+/// Which of pages with equal scores is fetched first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ties {
+    /// The one that became known first: breadth-first.
+    #[default]
+    Known,
+    /// The first by name.
+    Name,
+    /// Any.
+    Random,
+}
+
+impl Ties {
+    /// All of them.
+    pub const ALL: [Ties; 3] = [Ties::Known, Ties::Name, Ties::Random];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Ties::Known => "known",
+            Ties::Name => "name",
+            Ties::Random => "random",
+        }
+    }
+}
+
+impl std::str::FromStr for Ties {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Ties, String> {
+        let found = Ties::ALL.into_iter().find(|ties| ties.name() == text);
+        found.ok_or_else(|| format!("{text:?}: known, name or random"))
+    }
+}
+
 /// An experiment on one domain.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Course {
@@ -94,6 +130,8 @@ pub struct Course {
     pub rounds: usize,
     /// Pages to fetch in all, a share of the domain's: 2 for 2n.
     pub outside: f64,
+    /// What decides between equal scores.
+    pub ties: Ties,
     /// The rest.
     pub options: Options,
 }
@@ -105,6 +143,8 @@ pub struct Outcome {
     pub curve: Vec<Distance>,
     /// Pages fetched outside.
     pub fetched: usize,
+    /// Those of them that were preferred to a page of the same score.
+    pub tied: usize,
     /// Seconds that choosing pages took.
     pub choosing_s: f64,
     /// Seconds that ranks and the estimate took.
@@ -123,12 +163,31 @@ impl Outcome {
 pub struct World<'a> {
     graph: &'a Graph,
     exact: &'a [f64],
+    places: &'a [u32],
 }
 
 impl<'a> World<'a> {
     /// `exact` is the PageRank of the graph, at the damping of the experiments.
     pub fn new(graph: &'a Graph, exact: &'a [f64]) -> World<'a> {
-        World { graph, exact }
+        World {
+            graph,
+            exact,
+            places: &[],
+        }
+    }
+
+    /// With the place of each page in the order of names. Without, names are numbers.
+    pub fn with_places(self, places: &'a [u32]) -> World<'a> {
+        World { places, ..self }
+    }
+
+    /// Of pages with equal scores, that with the least key comes first.
+    fn tie(&self, ties: Ties, seed: u64, page: u32) -> u64 {
+        match ties {
+            Ties::Known => 0,
+            Ties::Name => self.places.get(page as usize).map_or(page, |&at| at).into(),
+            Ties::Random => xxh3_64_with_seed(&page.to_le_bytes(), seed),
+        }
     }
 
     /// The truth on a domain.
@@ -165,6 +224,7 @@ impl<'a> World<'a> {
         let mut outcome = Outcome {
             curve: Vec::new(),
             fetched: 0,
+            tied: 0,
             choosing_s: 0.0,
             ranking_s: 0.0,
         };
@@ -176,9 +236,18 @@ impl<'a> World<'a> {
         let total = (course.outside * domain.len() as f64).round() as usize;
         for round in 0..course.rounds {
             let share = |round: usize| total * round / course.rounds;
+            let count = share(round + 1) - share(round);
+            let tie = |page| self.tie(course.ties, course.options.seed, page);
             let began = Instant::now();
-            let asked = search.next(share(round + 1) - share(round));
+            // One more, to see whether the last ones had equals.
+            let mut asked = search.next_by(count + 1, tie);
             outcome.choosing_s += began.elapsed().as_secs_f64();
+            if asked.len() > count
+                && let Some(next) = asked.pop()
+            {
+                let tied = asked.iter().filter(|asked| asked.score == next.score);
+                outcome.tied += tied.count();
+            }
             outcome.fetched += asked.len();
             for asked in asked {
                 search.fetched(asked.page, self.row(asked.page))?;
