@@ -7,10 +7,11 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::memory::check_room;
-use crate::pipeline::REPLAY;
 use crate::snapshot::{Columns, Info, Latest, Snapshot};
 use crate::store::rows::{ROWS, number_of};
-use crate::store::{Disk, NEXT_IDENTITY, SNAPSHOTS, View, identity_of, open_view_to, verify_spool};
+use crate::store::{
+    Disk, NEXT_IDENTITY, REPLAY, SNAPSHOTS, View, identity_of, open_view_to, verify_spool,
+};
 use crate::{Error, Result};
 
 pub use crate::store::{Depth, Report};

@@ -118,9 +118,8 @@ fn scrapy_pipes_records() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // Passes after the first one are read from the spool.
     let told = Command::new(env!("CARGO_BIN_EXE_cashrank"))
-        .args("ingest - --store s --spool --repeat 60 --follow nofollow=0 --json".split(' '))
+        .args("ingest - --store s --repeat 60 --follow nofollow=0 --json".split(' '))
         .current_dir(&folder)
         .stdin(crawling.stdout.take().unwrap())
         .output()

@@ -26,12 +26,12 @@ mod delays;
 mod engine;
 #[path = "html.rs"]
 mod html;
-#[path = "kept.rs"]
-mod kept;
 #[path = "pagerank.rs"]
 mod pagerank;
-#[path = "replay.rs"]
-mod replay;
+#[path = "passes.rs"]
+mod passes;
+#[path = "reread.rs"]
+mod reread;
 #[path = "rows.rs"]
 mod rows;
 #[path = "sim.rs"]

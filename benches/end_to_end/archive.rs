@@ -1,5 +1,5 @@
-//! Part `archive`: a crawl archive made of JSON lines, and passes over both: over what the first pass kept, and over
-//! the archive itself.
+//! Part `archive`: a crawl archive made of JSON lines, and passes over both: over the links that the first pass kept, and
+//! over the archive itself.
 //!
 //! The time of a later pass is the difference of two runs, one of [`FEW`] passes and one of
 //! [`MANY`], over their difference in passes: start, first pass and snapshot fall out.
@@ -35,7 +35,7 @@ pub fn run(bench: &mut Bench) {
         bench,
         "archive, nothing kept",
         &archive,
-        &["--replay-disk", "0"],
+        &["--keep-rows", "none"],
     );
     passes(bench, "JSON lines", &input, &[]);
     let _ = std::fs::remove_file(&archive);

@@ -27,18 +27,17 @@ pub fn main(arguments: &[String]) -> ExitCode {
 fn rank(input: &Path, passes: u32, output: &Path) -> io::Result<()> {
     let mut engine = Plain {
         round_length: ROUND_MIN,
+        keeps: passes > 1,
         ..Plain::default()
     };
-    for pass in 0..passes {
-        if pass > 0 && engine.round_records > 0 {
-            engine.end_round();
-        }
-        let mut lines = BufReader::new(zstd::Decoder::new(File::open(input)?)?);
-        let mut line = String::new();
-        while lines.read_line(&mut line)? > 0 {
-            engine.apply(&serde_json::from_str(&line)?);
-            line.clear();
-        }
+    let mut lines = BufReader::new(zstd::Decoder::new(File::open(input)?)?);
+    let mut line = String::new();
+    while lines.read_line(&mut line)? > 0 {
+        engine.apply(&serde_json::from_str(&line)?);
+        line.clear();
+    }
+    for _ in 1..passes {
+        engine.go_over();
     }
     engine.write(BufWriter::new(File::create(output)?))
 }
@@ -84,6 +83,9 @@ struct Plain {
     times: Vec<String>,
     targets: Vec<usize>,
     records: u64,
+    /// There are further passes: the page and targets of each visit are kept.
+    keeps: bool,
+    kept: Vec<(usize, Vec<usize>)>,
 }
 
 struct Page {
@@ -96,6 +98,8 @@ struct Page {
     last_fetch: Option<usize>,
     /// The last record that named it as a target.
     named: u64,
+    /// The last of the visits that are kept.
+    kept: usize,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -129,6 +133,7 @@ impl Plain {
             round: None,
             last_fetch: None,
             named: 0,
+            kept: 0,
         });
         self.cells.push(ENDOWMENT - self.sums.paid);
         self.history.push(0);
@@ -158,7 +163,32 @@ impl Plain {
             }
         }
         self.visit(page, &targets);
+        self.pages[page].last_fetch = self.times.len().checked_sub(1);
+        if self.keeps {
+            self.pages[page].kept = self.kept.len();
+            self.kept.push((page, targets.clone()));
+        }
         self.targets = targets;
+        self.count();
+    }
+
+    /// A further pass: every page that was fetched once, with the links that were found last, in the order in which
+    /// they were found.
+    fn go_over(&mut self) {
+        if self.round_records > 0 {
+            self.end_round();
+        }
+        let kept = std::mem::take(&mut self.kept);
+        for (at, (page, targets)) in kept.iter().enumerate() {
+            if self.pages[*page].kept == at {
+                self.visit(*page, targets);
+                self.count();
+            }
+        }
+        self.kept = kept;
+    }
+
+    fn count(&mut self) {
         self.round_records += 1;
         if self.round_records >= self.round_length {
             self.end_round();
@@ -179,7 +209,6 @@ impl Plain {
         let known = &mut self.pages[page];
         known.visits += 1;
         known.round = Some(self.sums.rounds);
-        known.last_fetch = self.times.len().checked_sub(1);
         self.give(rest);
         self.pay();
     }

@@ -9,9 +9,7 @@ use std::time::Duration;
 use cashrank::Limits;
 use cashrank::engine::{Config, Estimator, SelfLinks, Span, WindowPolicy};
 use cashrank::formats::Format;
-use cashrank::ingest::{
-    Every, Job, Outcome, REPLAY_BYTES, ROWS_BYTES, StandardInput, Stream, ingest,
-};
+use cashrank::ingest::{Every, Job, Outcome, ROWS_BYTES, StandardInput, Stream, ingest};
 use cashrank::memory::available;
 use cashrank::rules::Follow;
 use cashrank::snapshot::{KEEP, RANK_BYTES, SETTLE_UNTIL};
@@ -20,8 +18,8 @@ use cashrank::store::rows::KeepRows;
 use cashrank::store::{RealDisk, Settings, SpoolOptions, fixed_settings_of};
 
 use super::common::{
-    Exit, STORE, VerifyArgs, bytes, one_of, parsed, positive, self_links, some_bytes,
-    stop_on_signal, tell_keyboard, threads,
+    Exit, STORE, VerifyArgs, one_of, parsed, positive, self_links, some_bytes, stop_on_signal,
+    tell_keyboard, threads,
 };
 use super::limits::LimitArgs;
 use super::log::TalkArgs;
@@ -90,7 +88,9 @@ pub struct Args {
     /// With --window auto: how far back it may reach, in turnovers, like 3, or in fetch time, like 90d.
     #[arg(long, help_heading = "Ranking", value_name = "T", value_parser = parsed::<Span>)]
     max_age: Option<Span>,
-    /// Read the inputs N times.
+    /// Make N passes. The first one reads the inputs. Each further one goes over the links that the store keeps, and
+    /// visits every page that was read; if none are kept (--keep-rows), it reads the inputs again, which standard input
+    /// does not allow.
     #[arg(
         long,
         help_heading = "Several passes",
@@ -98,11 +98,6 @@ pub struct Args {
         default_value_t = 1
     )]
     repeat: u32,
-    /// With --repeat: disk space in the store for what the first pass read, so that later passes need not read it
-    /// again. Takes 4 bytes a link (6 with --follow) and about 12 a record, or 28 if EVERY is in records; 0: none
-    /// [default: 8G or half of the free space, whichever is less].
-    #[arg(long, help_heading = "Several passes", value_name = "SIZE", value_parser = bytes)]
-    replay_disk: Option<u64>,
     /// Disk space for the links of all pages, 1 to 4 bytes a link. Accurate rankings, `next`, `links`, `settle` and
     /// `pagerank --store` need them. none: keep none [default: for a new store 8G or half of the free space, whichever
     /// is less; otherwise as before].
@@ -319,9 +314,6 @@ impl Args {
             inputs: self.inputs.iter().map(|i| InputName::parse(i)).collect(),
             format: self.format.0,
             repeat: self.repeat,
-            replay_bytes: self
-                .replay_disk
-                .unwrap_or_else(|| REPLAY_BYTES.min(free_bytes(&self.store) / 2)),
             keep_rows: self.keep_rows(),
             settle: self.settle.map_or(Some(SETTLE_UNTIL), |bound| bound.0),
             settle_time: self.settle_time,

@@ -110,7 +110,6 @@ struct Disk {
     marks: u64,
     snapshots: u64,
     spool: u64,
-    replay: u64,
     total: u64,
 }
 
@@ -200,7 +199,6 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
         snapshots: folder("snapshots")?,
         rows: optional("rows")?,
         spool: optional("spool")?,
-        replay: file("replay"),
         total: 0,
     };
     disk.total = disk.cash
@@ -210,8 +208,7 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
         + disk.rows
         + disk.marks
         + disk.snapshots
-        + disk.spool
-        + disk.replay;
+        + disk.spool;
     Ok(disk)
 }
 
@@ -352,7 +349,6 @@ fn disk_said(disk: &Disk) -> String {
         ("marks", disk.marks),
         ("snapshots", disk.snapshots),
         ("spool", disk.spool),
-        ("replay", disk.replay),
     ];
     format!("{} ({})", human(disk.total), sizes(&parts))
 }

@@ -29,8 +29,8 @@ pub(super) struct Talk {
     /// Formats that were read.
     pub(super) formats: Vec<Format>,
     bar: Option<ProgressBar>,
-    /// Bytes of all inputs of all passes, if they are known, and of those done.
-    total: Option<u64>,
+    /// Bytes of all inputs, if they are known; each pass counts as so many. And of those done.
+    once: Option<u64>,
     done: u64,
     current: (u32, usize, u64),
     first: Option<(u64, u64)>,
@@ -53,14 +53,11 @@ impl Talk {
                     .map(|found| found.len()),
             })
             .collect();
-        let total = sizes.map(|sizes| {
-            let once = sizes.iter().sum::<u64>();
-            once.saturating_mul(u64::from(repeat))
-        });
+        let once = sizes.map(|sizes| sizes.iter().sum::<u64>());
         let is_drawn = std::io::stderr().is_terminal() && !log.quiet;
         // What is wider than the screen is cut.
-        let bar = is_drawn.then(|| match total {
-            Some(total) => ProgressBar::new(total)
+        let bar = is_drawn.then(|| match once {
+            Some(once) => ProgressBar::new(once.saturating_mul(u64::from(repeat)))
                 .with_style(style("{bar:16} {percent:>3}%  {eta} left  {wide_msg}")),
             None => ProgressBar::new_spinner().with_style(style("{spinner} {wide_msg}")),
         });
@@ -71,7 +68,7 @@ impl Talk {
             remarks: Remarks::default(),
             formats: Vec::new(),
             bar,
-            total,
+            once,
             done: 0,
             current: (1, 0, 0),
             first: None,
@@ -79,6 +76,18 @@ impl Talk {
             shown: [0; Reason::ALL.len()],
             caveat: None,
             empty: 0,
+        }
+    }
+
+    /// How far a pass over an input, or over kept links, is in bytes of the inputs, and how many it has.
+    fn in_bytes(&self, standing: &Standing<'_>) -> (u64, u64) {
+        let length = standing.length.unwrap_or(0);
+        match (standing.input, self.once) {
+            (None, Some(once)) => {
+                let share = standing.done as f64 / length.max(1) as f64;
+                ((once as f64 * share) as u64, once)
+            }
+            _ => (standing.done, length),
         }
     }
 
@@ -146,12 +155,7 @@ impl Observer for Talk {
                     about(fits)
                 )
             }
-            Note::Spooling { from, ended: false } => {
-                format!("spool: send the stream from byte {from} on")
-            }
-            Note::Spooling { from, ended: true } => {
-                format!("spool: the stream ended at byte {from}: nothing more of it is read")
-            }
+            Note::Spooling { from } => format!("spool: send the stream from byte {from} on"),
             Note::Spooled { to } => format!("spool: durable to byte {to}"),
             Note::SpooledDamage => {
                 "spool: it holds the damaged bytes as they were sent, so reading them again fails again; \
@@ -238,9 +242,16 @@ impl Observer for Talk {
                  sort -s -k6,6)",
                 thousands(sources)
             ),
-            Note::NotReplayed { input, why } => {
-                format!("{input}: {why}: later passes read this file again, and all files after it")
+            Note::Repeating { repeat, kept: true } => {
+                format!("{repeat} passes: all but the first go over the links that the store keeps")
             }
+            Note::Repeating { repeat, .. } => {
+                format!("{repeat} passes: each reads the inputs, as their links are not kept (--keep-rows)")
+            }
+            Note::GoingOver { pass, visited } => format!(
+                "pass {pass} over the links of the store: going on after {}",
+                counted(visited, "page", "pages")
+            ),
             Note::OutgrowsIngest {
                 names,
                 need,
@@ -299,7 +310,8 @@ impl Observer for Talk {
             self.done += length;
             self.current = (standing.pass, standing.input_index, 0);
         }
-        self.current.2 = standing.compressed_len.unwrap_or(0);
+        let (done, length) = self.in_bytes(standing);
+        self.current.2 = length;
         let counters = standing.counters;
         let (records, links) = *self.first.get_or_insert((counters.records, counters.links));
         if self.last_drawn.elapsed() < Duration::from_millis(200) {
@@ -314,8 +326,8 @@ impl Observer for Talk {
             rate(counters.links - links),
             thousands(standing.pages)
         ));
-        if self.total.is_some() {
-            bar.set_position(self.done + standing.compressed);
+        if self.once.is_some() {
+            bar.set_position(self.done + done);
         } else {
             bar.tick();
         }

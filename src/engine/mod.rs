@@ -211,8 +211,10 @@ pub struct Engine<A = InMemory> {
     /// What a link of each class weighs; empty: all the same.
     class_weights: Vec<u64>,
     weights: Vec<u64>,
-    /// Fetches are news: not those of a pass that goes over records again.
+    /// What fetches tell beside links is kept.
     news: bool,
+    /// A pass goes over records again.
+    again: bool,
 }
 
 impl<A: Archive> Engine<A> {
@@ -240,6 +242,7 @@ impl<A: Archive> Engine<A> {
             class_weights: config.follow.table(),
             weights: Vec::new(),
             news: true,
+            again: false,
             config,
         })
     }
@@ -349,10 +352,14 @@ impl<A: Archive> Engine<A> {
         self.index.get(fingerprint)
     }
 
-    /// Whether fetches are news, which tell of failures and changes: not those of a pass that goes over
-    /// records again, nor where nothing of that is kept.
+    /// Whether what fetches tell of failures and changes is kept.
     pub(crate) fn take_news(&mut self, news: bool) {
         self.news = news;
+    }
+
+    /// Whether a pass goes over records again: then no page is fetched by them.
+    pub(crate) fn go_again(&mut self, again: bool) {
+        self.again = again;
     }
 
     /// Begins a batch: names of an earlier one are forgotten.
@@ -361,19 +368,16 @@ impl<A: Archive> Engine<A> {
         self.ahead.clear();
     }
 
-    /// Asks for the memory that the next entries of an archive or a replay need, as far as their names' pages are
-    /// known: many at a time, so that none is waited for alone.
+    /// Asks for the memory that the next entries of an archive need, as far as their names' pages are known: many at a
+    /// time, so that none is waited for alone.
     pub fn look_ahead(&mut self, batch: &Batch, entries: &[Entry]) {
         self.ahead.clear();
+        if batch.part.is_none() {
+            return;
+        }
         let known = self.names.len();
-        let entries = match batch.part {
-            Some(_) => {
-                let known = |entry: &Entry| u64::from(entry.names_end) <= known;
-                &entries[..entries.partition_point(known)]
-            }
-            None if batch.resolved => entries,
-            None => &[],
-        };
+        let is_known = |entry: &Entry| u64::from(entry.names_end) <= known;
+        let entries = &entries[..entries.partition_point(is_known)];
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
             return;
         };
@@ -382,13 +386,9 @@ impl<A: Archive> Engine<A> {
         let mut ahead = std::mem::take(&mut self.ahead);
         self.pages_of(batch, names, &mut ahead);
         self.ahead = ahead;
-        for &page in &self.ahead {
-            self.ledger.prefetch_target(page);
-        }
         let of_pages = entries.iter().filter(|entry| entry.what.is_of_page());
-        for page in of_pages.map(|entry| self.page_of(batch, entry.source)) {
-            self.ledger.prefetch(page);
-        }
+        let visited = of_pages.map(|entry| self.page_of(batch, entry.source));
+        self.prefetch(visited, &self.ahead);
     }
 
     /// The pages of the names of the archive being read; leaves none. To be given back with
@@ -434,7 +434,7 @@ impl<A: Archive> Engine<A> {
 
     fn apply_record(&mut self, batch: &Batch, entry: &Entry) -> Result<()> {
         self.check_room(batch, entry, self.ledger.page_limit())?;
-        self.note_time(entry)?;
+        self.note_time(entry.fetched_at)?;
         self.admit_names(batch, entry.names_end)?;
         let page = self.page_of(batch, entry.source);
         self.counters.take(entry);
@@ -450,7 +450,7 @@ impl<A: Archive> Engine<A> {
                 let again = self.has_row(page);
                 self.archive.row(page, false, links, again)?;
                 let digest = match entry.digest {
-                    Digest::NONE if self.news => digest_of(links),
+                    Digest::NONE if self.is_news() => digest_of(links),
                     digest => digest,
                 };
                 let seen = self.seen(digest);
@@ -469,10 +469,32 @@ impl<A: Archive> Engine<A> {
                 let seen = self.seen(Digest::UNCHANGED);
                 self.log.seen(page, seen);
             }
-            What::Failed if self.news => self.log.failed(page, self.time),
+            What::Failed if self.is_news() => self.log.failed(page, self.time),
             What::Failed | What::Skipped(_) | What::OutOfScope | What::Other => {}
         }
         self.end_record()
+    }
+
+    /// Visits a page again with the links that its last record left, in a pass after the first. Nothing is fetched by
+    /// that, and nothing of the page is learnt. It counts as a record of those links.
+    pub(crate) fn visit_again(&mut self, page: PageId, gone: bool, links: Links<'_>) -> Result<()> {
+        self.note_time(None)?;
+        self.counters.records += 1;
+        self.counters.gone += u64::from(gone);
+        self.counters.links += links.targets.len() as u64;
+        let age = if gone { age::GONE } else { age::NOW };
+        self.visit(page, links, age, Visit::default());
+        self.end_record()
+    }
+
+    /// Asks for the memory that visits of pages need, and links to others.
+    pub(crate) fn prefetch(&self, visited: impl Iterator<Item = PageId>, targets: &[PageId]) {
+        for &page in targets {
+            self.ledger.prefetch_target(page);
+        }
+        for page in visited {
+            self.ledger.prefetch(page);
+        }
     }
 
     /// Checks that with the pages an entry brings, and those of entries before it that were not applied
@@ -498,9 +520,9 @@ impl<A: Archive> Engine<A> {
         }
     }
 
-    /// Takes the record's time, which a window in fetch time cannot do without.
-    fn note_time(&mut self, entry: &Entry) -> Result<()> {
-        self.time = self.time.max(entry.fetched_at);
+    /// Takes a record's time, which a window in fetch time cannot do without.
+    fn note_time(&mut self, fetched_at: Option<Time>) -> Result<()> {
+        self.time = self.time.max(fetched_at);
         if let Some(Span::Seconds(seconds)) = self.config.span() {
             let Some(time) = self.time else {
                 let option = match self.config.max_age {
@@ -552,7 +574,6 @@ impl<A: Archive> Engine<A> {
     #[inline]
     pub fn page_of(&self, batch: &Batch, name: u32) -> PageId {
         match batch.part {
-            None if batch.resolved => PageId(name.into()),
             None => self.ids[name as usize],
             Some(_) => self.names.page(name),
         }
@@ -575,11 +596,16 @@ impl<A: Archive> Engine<A> {
         weights
     }
 
-    /// The page was reached by this record.
+    /// Whether a fetch tells something beside its links.
+    fn is_news(&self) -> bool {
+        self.news && !self.again
+    }
+
+    /// The page was reached by this record, unless that is read again.
     fn seen(&self, digest: Digest) -> Visit {
         Visit {
-            fetched: self.time,
-            reached: self.news,
+            fetched: self.time.filter(|_| !self.again),
+            reached: self.is_news(),
             digest,
         }
     }

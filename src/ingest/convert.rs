@@ -247,9 +247,9 @@ impl<W: Write> Run<'_, W> {
         }
         self.look_at_reading();
         self.observer.progress(&Standing {
-            input: reading.input,
-            compressed: chunk.compressed,
-            compressed_len: reading.compressed_len,
+            input: Some(reading.input),
+            done: chunk.compressed,
+            length: reading.compressed_len,
             input_index: reading.at,
             inputs: self.job.inputs.len(),
             pass: 1,

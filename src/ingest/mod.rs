@@ -36,9 +36,6 @@ pub use crate::store::rows::ROWS_BYTES;
 pub use convert::{Conversion, Converted, convert};
 pub use run::ingest;
 
-/// The usual [`Job::replay_bytes`].
-pub const REPLAY_BYTES: u64 = 8 << 30;
-
 /// How often something is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Every {
@@ -61,11 +58,9 @@ pub struct Job {
     pub inputs: Vec<InputName>,
     /// Their format; `None`: guessed for each.
     pub format: Option<Format>,
-    /// Passes over the inputs, from 1.
+    /// Passes, from 1. Those after the first go over the links that the first kept (`keep_rows`), a visit of each page that
+    /// was read; where none are kept they read the inputs again.
     pub repeat: u32,
-    /// Bytes of disk for what one pass read, resolved, so that those after it need not read and decode it again;
-    /// 0: none.
-    pub replay_bytes: u64,
     /// Whether the links of pages are kept in the store.
     pub keep_rows: KeepRows,
     /// Settle importance to this bound on the L1 error before a snapshot, where the links are kept and no window is
@@ -104,7 +99,7 @@ pub struct Job {
     /// For tests: a seed of short delays wherever a thread hands something on to another. Results do not depend
     /// on them.
     pub delays: Option<u64>,
-    /// For tests: a fault that the program once had. The campaign of faults must find it out.
+    /// For tests: a fault that the program once had, or might have. The campaign of faults must find it out.
     #[doc(hidden)]
     pub fault: Option<OldFault>,
     /// Set from outside to stop at the next record, with a checkpoint.
@@ -117,6 +112,8 @@ pub struct Job {
 pub enum OldFault {
     /// A later pass over an archive is begun with as many of its names as happen to be known.
     NamesInPart,
+    /// A pass over kept links that was interrupted begins at its start again.
+    PassFromStart,
     /// A stream that is sent again after its end is taken for another.
     StreamForgotten,
 }
@@ -132,7 +129,6 @@ impl Job {
             inputs,
             format: None,
             repeat: 1,
-            replay_bytes: REPLAY_BYTES,
             keep_rows: KeepRows::Usual(ROWS_BYTES),
             settle: Some(crate::snapshot::SETTLE_UNTIL),
             settle_time: None,
@@ -275,8 +271,6 @@ pub enum Note<'a> {
     Spooling {
         /// Bytes of the stream, from its start, that it has: the next one is expected.
         from: u64,
-        /// The stream ended before: nothing is expected.
-        ended: bool,
     },
     /// The spool is closed.
     Spooled {
@@ -375,12 +369,19 @@ pub enum Note<'a> {
         /// Why.
         reason: GivenUp,
     },
-    /// An input, or what follows of it, is read again by passes that might have replayed what one before had read.
-    NotReplayed {
-        /// The input.
-        input: &'a InputName,
-        /// Why.
-        why: &'a str,
+    /// There are passes after the first. Told at the start, and when `kept` changes.
+    Repeating {
+        /// Passes in all.
+        repeat: u32,
+        /// They go over the links that the first kept; else they read the inputs again.
+        kept: bool,
+    },
+    /// A pass over kept links goes on where a checkpoint left off.
+    GoingOver {
+        /// The pass, from 2.
+        pass: u32,
+        /// Pages visited in it before.
+        visited: u64,
     },
     /// An ingest of the archive that is being written would take more memory than the budget; one of an archive
     /// that tells no places would not. Told once.
@@ -444,13 +445,13 @@ pub enum Note<'a> {
 /// Where things stand.
 #[derive(Debug)]
 pub struct Standing<'a> {
-    /// The input being read.
-    pub input: &'a InputName,
-    /// Compressed bytes read of it.
-    pub compressed: u64,
-    /// Its length, if known.
-    pub compressed_len: Option<u64>,
-    /// Its index.
+    /// The input being read; `None`: the pass goes over kept links.
+    pub input: Option<&'a InputName>,
+    /// Bytes read of it, as it lies, compressed or not; pages visited in a pass over kept links.
+    pub done: u64,
+    /// How many there are, if known.
+    pub length: Option<u64>,
+    /// The input's index.
     pub input_index: usize,
     /// Number of inputs.
     pub inputs: usize,

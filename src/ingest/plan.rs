@@ -12,6 +12,7 @@ use super::{Job, Note, Observer, Stream};
 use crate::formats::{Format, check_text, is_decided};
 use crate::pipeline::guess_of;
 use crate::source::{InputName, Source};
+use crate::store::rows::KeepRows;
 use crate::store::{Place, Progress, SpoolStanding};
 use crate::{Error, Result};
 
@@ -82,8 +83,10 @@ pub(super) fn check_job(job: &Job) -> Result<()> {
     if streams == 0 && job.spool.is_some() {
         return usage("`spool` keeps standard input: name `-` among the inputs");
     }
-    if streams == 1 && job.repeat > 1 && job.spool.is_none() {
-        return usage("`repeat` needs files, or `spool`: standard input cannot be read again");
+    if streams == 1 && job.repeat > 1 && job.keep_rows == KeepRows::None {
+        return usage(
+            "`repeat` needs files, or `keep_rows`: standard input cannot be read again, and no links are kept",
+        );
     }
     for input in &job.inputs {
         if let InputName::File(path) = input {
@@ -137,7 +140,7 @@ fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolStanding>) -> Re
         return refused("`complete` must be given as it was when the store was made");
     }
     if progress.pass > 2 || progress.repeat > 1 || job.repeat > 1 {
-        return replayed_stream(job, progress);
+        return repeated_stream(job, progress);
     }
     if progress.complete && progress.finished {
         let what = "this store was completed (`complete`): a stream cannot follow";
@@ -212,29 +215,32 @@ fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolStanding>) -> Re
 
 /// `ingest -` with `--repeat`, now or before, on a store that has read something: only the same plan
 /// may go on.
-fn replayed_stream(job: &Job, mut progress: Progress) -> Result<Plan> {
+fn repeated_stream(job: &Job, mut progress: Progress) -> Result<Plan> {
     let of_stream = progress.inputs.len() == 1 && progress.inputs[0].name == "-";
     if job.stream == Stream::Again
         && progress.finished
         && of_stream
-        && job.repeat == progress.repeat
+        && job.repeat >= progress.repeat
     {
+        // Further passes need no stream.
+        progress.finished = job.repeat == progress.repeat;
+        progress.repeat = job.repeat;
         return Ok(Plan {
+            finished: progress.finished,
             progress,
             inputs: job.inputs.clone(),
-            finished: true,
             unless_read_before: None,
         });
     }
     if progress.finished || !of_stream {
-        let what = "a store that replays (`repeat`) reads no stream after its first inputs; use another store";
+        let what = "a store of several passes (`repeat`) reads no stream after its first inputs; use another store";
         return match of_stream && job.repeat == progress.repeat {
             true => unless_read_before(job, progress, what),
             false => refused(what),
         };
     }
     if job.stream == Stream::New {
-        return refused("`new_stream`: a stream that is replayed (`repeat`) needs another store");
+        return refused("`new_stream`: a stream of several passes (`repeat`) needs another store");
     }
     if job.repeat < progress.pass {
         return refused(format!(
@@ -328,12 +334,6 @@ fn files(job: &Job, mut progress: Progress, observer: &mut dyn Observer) -> Resu
             "pass {} is under way: give `repeat` {} or more",
             progress.pass, progress.pass
         ));
-    }
-    if done && job.repeat > progress.repeat && job.inputs.contains(&InputName::Stdin) {
-        return refused(
-            "`repeat`: the stream among the inputs is no longer kept: it must be given when a stream \
-             is begun; use another store",
-        );
     }
     progress.repeat = match done {
         true => progress.repeat.max(job.repeat),

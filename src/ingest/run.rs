@@ -6,9 +6,9 @@ mod begin;
 mod budget;
 mod complete;
 mod reading;
-mod replayed;
 mod schedule;
 mod stream;
+mod swept;
 mod unchanged;
 mod until;
 
@@ -25,7 +25,6 @@ use super::{Job, Note, Observer, Outcome};
 use crate::engine::{Counters, Engine, NameMap};
 use crate::memory::Need;
 use crate::pipeline::BufferPool;
-use crate::pipeline::replay::Replay;
 use crate::session::Budget;
 use crate::snapshot::{self, Info};
 use crate::source::{DamageKind, InputName, Restart};
@@ -35,6 +34,7 @@ use ahead::Ahead;
 use reading::Reading;
 use schedule::{Publishing, Reached};
 use stream::SigningInput;
+use swept::check_passes;
 use unchanged::Stamp;
 
 /// Runs a job to its end, or to where something stops it. Whatever stops it, the store holds its
@@ -62,6 +62,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
     let was_finished = progress.finished;
     let found = spooling::found(&*disk, job)?;
     let plan = plan(job, progress.clone(), found, observer)?;
+    check_passes(&plan, engine.archive())?;
     let spooling = Spooling::open(job, &disk, &plan, &progress, found)?;
     let Plan {
         progress,
@@ -74,7 +75,6 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
     if let Some(spooling) = &spooling {
         observer.note(Note::Spooling {
             from: spooling.acked(),
-            ended: progress.pass > 1,
         });
     }
     let mut run = Run {
@@ -82,7 +82,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         needed: None,
         before: (engine.counters().clone(), engine.ledger().totals().pages),
         cadence: Cadence::new(published_at, engine.counters().records),
-        feed: Feed::new(job, &disk, inputs),
+        feed: Feed::new(job, inputs),
         job,
         observer,
         progress,
@@ -93,6 +93,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         engine,
         disk,
     };
+    run.tell_passes();
     run.tell_memory();
     run.release_rows()?;
     let dropped = run.tell_rows();
@@ -135,7 +136,6 @@ struct Run<'a> {
     spooling: Option<Spooling>,
     /// Of the stream that is read or was read last, if it was from its first byte.
     signing: Option<SigningInput>,
-    /// Before the engine as well: it reads what passes before kept in the store.
     feed: Feed,
     engine: Engine<Store>,
     budget: Budget,
@@ -188,8 +188,6 @@ impl Cadence {
 /// What is read, and what is kept of it from input to input and pass to pass.
 struct Feed {
     inputs: Vec<InputName>,
-    /// What passes before read.
-    replay: Replay,
     /// The next input, if it was begun.
     ahead: Option<Ahead>,
     /// Memory that goes from one input's pipeline to the next one's.
@@ -201,9 +199,8 @@ struct Feed {
 }
 
 impl Feed {
-    fn new(job: &Job, disk: &Arc<dyn Disk>, inputs: Vec<InputName>) -> Feed {
+    fn new(job: &Job, inputs: Vec<InputName>) -> Feed {
         Feed {
-            replay: Replay::new(disk.clone(), &job.store, job.replay_bytes),
             ahead: None,
             pool: BufferPool::new(job.threads),
             names: Vec::new(),
@@ -225,19 +222,24 @@ enum InputEnd {
 impl Run<'_> {
     fn read_passes(mut self) -> Result<Outcome> {
         while self.progress.pass <= self.progress.repeat && !self.progress.finished {
-            let first = self.progress.pass == 1;
-            self.engine.archive_mut().append_rows(first);
-            let keeps = self.engine.archive().keeps_fetches();
-            self.engine.take_news(first && keeps);
-            if self.progress.pass > 1 && self.progress.input == 0 && self.progress.place.offset == 0
+            if self.progress.pass > 1
+                && let Some(refusal) = self.cannot_repeat()
             {
+                return Err(self.leave_out_passes(refusal));
+            }
+            self.engine.go_again(self.progress.pass > 1);
+            if self.is_between_passes() {
                 self.engine.begin_pass()?;
             }
             while self.progress.completing.is_none()
                 && (self.progress.input as usize) < self.feed.inputs.len()
             {
                 let input = self.feed.inputs[self.progress.input as usize].clone();
-                match self.read_input(&input) {
+                let done = match self.is_over_rows() {
+                    true => self.sweep_rows(),
+                    false => self.read_input(&input),
+                };
+                match done {
                     Ok(InputEnd::Whole) => {}
                     Ok(InputEnd::Stopped) => return self.stop(),
                     Ok(InputEnd::ReadBefore) => return self.read_before(),
@@ -247,23 +249,45 @@ impl Run<'_> {
             if self.progress.complete && self.complete()? == InputEnd::Stopped {
                 return self.stop();
             }
-            self.progress.pass += 1;
-            self.progress.input = 0;
-            self.progress.place = Place::start();
-            if self.job.until.is_some() && self.is_between_passes() {
-                self.checkpoint()?;
-                let durable = self.cadence.checkpointed_at == Some(self.reached());
-                self.progress.finished = durable && self.is_near_enough()?;
-            }
+            self.end_pass()?;
         }
-        self.progress.finished = true;
-        // The last checkpoint and snapshot take most of the disk.
-        self.feed.replay.remove();
-        self.checkpoint()?;
-        self.rest()?;
-        self.final_snapshot()?;
+        self.finish()?;
         let stopped = self.progress.unverified.is_none() && self.owes_snapshot();
         Ok(self.outcome(false, stopped))
+    }
+
+    /// The last checkpoint and snapshot.
+    fn finish(&mut self) -> Result<()> {
+        self.progress.finished = true;
+        self.checkpoint()?;
+        self.rest()?;
+        self.final_snapshot()
+    }
+
+    /// Before another pass all before it is made durable where that decides: after the first pass whether links were
+    /// kept, and always how near the ranking is.
+    fn end_pass(&mut self) -> Result<()> {
+        let is_first = self.progress.pass == 1;
+        self.progress.pass += 1;
+        self.progress.input = 0;
+        self.progress.place = Place::start();
+        if !self.is_between_passes() || !is_first && self.job.until.is_none() {
+            return Ok(());
+        }
+        self.checkpoint()?;
+        let durable = self.cadence.checkpointed_at == Some(self.reached());
+        self.progress.finished = durable && self.is_near_enough()?;
+        Ok(())
+    }
+
+    /// What was read is ranked; the passes to come cannot be made.
+    fn leave_out_passes(mut self, refusal: Error) -> Error {
+        self.progress.repeat = self.progress.pass - 1;
+        self.progress.input = 0;
+        self.progress.place = Place::start();
+        let finished = self.finish();
+        self.end_spooling();
+        finished.err().unwrap_or(refusal)
     }
 
     fn stop(mut self) -> Result<Outcome> {
@@ -366,6 +390,7 @@ impl Run<'_> {
         let reason = self.engine.archive_mut().rows_given_up();
         if let Some(reason) = reason {
             self.observer.note(Note::RowsGivenUp { reason });
+            self.tell_passes();
         }
         reason.is_some()
     }

@@ -55,7 +55,7 @@ impl Spooling {
         let stream = stream.filter(|&at| !plan.finished && is_read(&plan.progress, at));
         check_promise(job, stream, committed, found)?;
         let Some((at, options)) = stream.zip(job.spool.as_ref()) else {
-            return Spooling::without(job, &**disk, plan, stream, committed, found);
+            return Spooling::without(job, &**disk, stream, committed, found);
         };
         let begun = committed.inputs.get(at as usize);
         let taken_up = match (begun.map(|input| input.spooled), found) {
@@ -76,7 +76,8 @@ impl Spooling {
                 );
             }
             (Some(Some(spooled)), Some(found)) if found.input == at => {
-                Some((found, needed_from(plan, committed, spooled)?))
+                // The first byte that it must hold.
+                Some((found, spooled.restart.raw))
             }
             (Some(Some(_)), _) => {
                 return Err(Error::Damaged {
@@ -101,7 +102,6 @@ impl Spooling {
     fn without(
         job: &Job,
         disk: &dyn Disk,
-        plan: &Plan,
         stream: Option<u64>,
         committed: &Progress,
         found: Option<SpoolStanding>,
@@ -114,7 +114,7 @@ impl Spooling {
         }
         let last = (committed.inputs.len() as u64).checked_sub(1);
         let stale = found.is_some_and(|found| Some(found.input) != last);
-        let over = stream.is_some() || (plan.finished && committed.repeat > 1);
+        let over = stream.is_some() || committed.is_past_first();
         if job.stream == Stream::New || stale || over {
             remove_spool(disk, &job.store)?;
         }
@@ -145,41 +145,21 @@ impl Spooling {
         })
     }
 
-    /// The stream at `place` (of which `begun` tells, if a checkpoint knows it): what the spool holds, and then, in
-    /// the first pass, `stdin`; and where in the stream that begins.
+    /// The stream (of which `begun` tells, if a checkpoint knows it): what the spool holds, and then `stdin`; and where
+    /// in the stream that begins.
     pub fn reader(
         &self,
         job: &Job,
-        first_pass: bool,
-        place: Place,
         begun: Option<Spooled>,
     ) -> Result<(Box<dyn Read + Send>, Option<Restart>)> {
-        if !first_pass {
-            // The reader ends where what is durable does, and that must be the stream's end.
-            self.spool.sync()?;
-        }
-        let from = begun.map(|spooled| match spooled.restart {
-            restart if first_pass => restart,
-            Restart {
-                compression: Compression::Plain,
-                ..
-            } => plain(place),
-            restart => Restart {
-                raw: 0,
-                offset: 0,
-                ..restart
-            },
-        });
+        let from = begun.map(|spooled| spooled.restart);
         let spooled = self.spool.reader(from.map_or(0, |from| from.raw))?;
-        let reader: Box<dyn Read + Send> = match first_pass {
-            false => Box::new(spooled),
-            true => Box::new(Tee {
-                spooled: Some(spooled),
-                stream: job.stdin.open(),
-                spool: self.spool.clone(),
-            }),
+        let reader = Tee {
+            spooled: Some(spooled),
+            stream: job.stdin.open(),
+            spool: self.spool.clone(),
         };
-        Ok((reader, from))
+        Ok((Box::new(reader), from))
     }
 
     /// Bytes since the stream's start that are durable.
@@ -202,13 +182,11 @@ impl Spooling {
         self.spool.sync()
     }
 
-    /// To be called after a checkpoint with `progress`: what is covered goes.
-    pub fn after_checkpoint(&self, progress: &Progress) -> Result<()> {
-        if progress.repeat > 1 {
-            return match progress.finished {
-                true => self.spool.clear(),
-                false => Ok(()),
-            };
+    /// To be called after a checkpoint with `progress`: what is covered goes, and all if no stream is read any more
+    /// (`over`).
+    pub fn after_checkpoint(&self, progress: &Progress, over: bool) -> Result<()> {
+        if over {
+            return self.spool.clear();
         }
         let input = progress.inputs.get(self.input as usize);
         match input.and_then(|input| input.spooled) {
@@ -249,8 +227,7 @@ pub(super) fn plain(place: Place) -> Restart {
 
 /// Whether the input with this index is still to be read.
 fn is_read(progress: &Progress, at: u64) -> bool {
-    let in_pass = progress.pass == progress.repeat && at >= progress.input;
-    !progress.finished && (progress.pass < progress.repeat || in_pass)
+    !progress.finished && progress.pass == 1 && at >= progress.input
 }
 
 /// Refuses a job that would not read what was promised to be kept.
@@ -284,22 +261,6 @@ fn check_promise(
         job.store.display(),
         found.acked
     ))
-}
-
-/// The first byte that the spool of a stream taken up again must hold.
-fn needed_from(plan: &Plan, committed: &Progress, spooled: Spooled) -> Result<u64> {
-    if committed.repeat > 1 {
-        // All of it, even if this plan reads it only once: no checkpoint says so yet, and the next
-        // plan may be the old one again.
-        return Ok(0);
-    }
-    if plan.progress.repeat > 1 && spooled.restart.raw > 0 {
-        return refused(
-            "`repeat`: the start of this stream is no longer in the spool; `repeat` must be given when \
-             a stream is begun",
-        );
-    }
-    Ok(spooled.restart.raw)
 }
 
 /// What the spool holds, then the stream, which is appended to the spool as it is read.

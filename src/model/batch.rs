@@ -118,8 +118,6 @@ pub struct Batch {
     /// A part of a crawl archive: its place there. Entries and links then count names from the
     /// archive's first, and the names given here are none or those from `part.first_name` on.
     pub part: Option<Part>,
-    /// Entries and links count pages, all of them known, not names: a replay of what was read before.
-    pub resolved: bool,
     /// Of a part of a crawl archive: the hosts that complete it.
     pub(crate) sites: Sites,
 }
@@ -181,7 +179,6 @@ impl Batch {
         self.timeless.clear();
         self.statuses.clear();
         self.part = None;
-        self.resolved = false;
         self.sites.clear();
     }
 }

@@ -5,7 +5,7 @@
 //! there with [`name_settings`].
 
 /// All settings that messages name.
-pub const SETTINGS: [&str; 37] = [
+pub const SETTINGS: [&str; 36] = [
     "complete",
     "damping",
     "deep",
@@ -32,7 +32,6 @@ pub const SETTINGS: [&str; 37] = [
     "preverify",
     "recycle_after",
     "repeat",
-    "replay_disk",
     "resume",
     "scope",
     "self_links",

@@ -8,7 +8,6 @@ mod flow;
 mod guess;
 mod piece;
 mod pool;
-pub(crate) mod replay;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,20 +28,17 @@ use flow::Flow;
 
 pub(crate) use delays::Delays;
 pub(crate) use guess::{guess_of, over_the_limit};
-pub(crate) use piece::{Hashes, Piece};
+pub(crate) use piece::Piece;
 pub(crate) use pool::BufferPool;
-pub(crate) use replay::REPLAY;
 
 /// Chunks waiting between two threads.
 const CHUNKS_WAITING: usize = 3;
 /// Batches waiting for the caller, for each decoder. One may be far larger than its chunk, where
 /// relative links are made absolute, so few wait.
 const PIECES: usize = 1;
-/// Pieces of a replay waiting for the caller.
-const REPLAYED: usize = 4;
 /// Bytes of chunks on their way. What is made of them takes a few times as much.
 const CHUNKS_BYTES: u64 = 48 << 20;
-/// The same of an archive or a replay, with what is made of them.
+/// The same of an archive, with what is made of them.
 const BLOCKS_BYTES: u64 = 160 << 20;
 /// Decoders of an archive at the most. Each keeps memory of the size of a block, and no more chunks than
 /// that are on their way for long.
@@ -150,42 +146,6 @@ impl Pipeline {
         })
     }
 
-    /// Starts to read back what was kept of an input, `summary` included.
-    pub fn replay(
-        mut pieces: replay::Reader,
-        summary: Summary,
-        pool: &BufferPool,
-        delays: Delays,
-    ) -> Result<Pipeline> {
-        let (give, take) = bounded(REPLAYED);
-        let flow = Flow::new(BLOCKS_BYTES);
-        let (batches, reading) = (pool.clone(), flow.clone());
-        let mut pauses = delays.of_thread(1);
-        let reader = spawn("replay", move || {
-            let mut admit = |bytes| {
-                pauses.pause();
-                reading.admit(bytes);
-            };
-            while let Some(piece) = pieces.next(batches.batch(), &mut admit).transpose() {
-                let failed = piece.is_err();
-                if give.send(piece).is_err() || failed {
-                    break;
-                }
-            }
-            summary
-        })?;
-        Ok(Pipeline {
-            flow,
-            handed: None,
-            decoded: vec![take],
-            turn: 0,
-            pool: pool.clone(),
-            reader: Some(reader),
-            decoders: Vec::new(),
-            pauses: delays.of_thread(0),
-        })
-    }
-
     /// The next piece in order. The one before counts as dealt with: best recycle it first.
     pub fn next(&mut self) -> Result<Next> {
         if let Some(last) = self.handed.take() {
@@ -196,8 +156,7 @@ impl Pipeline {
         match from.recv_timeout(PATIENCE) {
             Ok(piece) => {
                 let piece = piece?;
-                // A replayed piece comes without others of its chunk.
-                self.handed = Some(piece.last || piece.hashes.is_some());
+                self.handed = Some(piece.last);
                 self.turn += usize::from(piece.last);
                 Ok(Next::Piece(Box::new(piece)))
             }
@@ -208,10 +167,7 @@ impl Pipeline {
 
     /// Whether a decoder has no more to do: the others have their last chunks, or had them.
     pub fn is_ending(&self) -> bool {
-        match self.decoders.is_empty() {
-            true => self.reader.as_ref().is_none_or(JoinHandle::is_finished),
-            false => self.decoders.iter().any(JoinHandle::is_finished),
-        }
+        self.decoders.iter().any(JoinHandle::is_finished)
     }
 
     /// Takes back a piece's memory.
@@ -310,7 +266,6 @@ impl Worker {
                     chunk: chunk.clone(),
                     batch,
                     last,
-                    hashes: None,
                 };
                 self.pauses.pause();
                 alive = pieces.send(Ok(piece)).is_ok();

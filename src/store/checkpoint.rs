@@ -176,7 +176,7 @@ impl Archive for Store {
     }
 
     fn row(&mut self, page: PageId, gone: bool, links: Links<'_>, again: bool) -> Result<()> {
-        let Some(rows) = self.rows.as_mut().filter(|_| self.appends_rows) else {
+        let Some(rows) = &mut self.rows else {
             return Ok(());
         };
         match rows.append(page, gone, links, again) {

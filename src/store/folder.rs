@@ -120,10 +120,21 @@ pub(super) fn fill(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashKe
 
 /// Removes the file that version 0.1 had with `--correction`.
 pub(super) fn remove_corrected(disk: &dyn Disk, dir: &Path) -> Result<()> {
-    let path = dir.join("correction");
-    match disk.remove(&path) {
+    remove_old(disk, &dir.join("correction"))
+}
+
+/// A file that version 0.1 had while it read inputs again, and that a killed process left.
+pub(crate) const REPLAY: &str = "replay";
+
+/// Removes it: it was of no use to another process.
+pub(super) fn remove_replay(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    remove_old(disk, &dir.join(REPLAY))
+}
+
+fn remove_old(disk: &dyn Disk, path: &Path) -> Result<()> {
+    match disk.remove(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        removed => removed.map_err(Error::io(&path, "remove")),
+        removed => removed.map_err(Error::io(path, "remove")),
     }
 }
 

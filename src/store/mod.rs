@@ -67,7 +67,8 @@ use crate::{Error, Result};
 use blocks::Packer;
 use chunks::{CASH, ChunkFile, Chunks};
 use create::create;
-use folder::{is_store, remove_corrected, remove_unpublished, take_lock};
+pub(crate) use folder::REPLAY;
+use folder::{is_store, remove_corrected, remove_replay, remove_unpublished, take_lock};
 use identity::Identity;
 use manifest::Manifest;
 use names::NameLogs;
@@ -109,8 +110,6 @@ pub struct Store {
     names: NameLogs,
     /// Absent where none are kept.
     rows: Option<RowWriter>,
-    /// Visits append rows.
-    appends_rows: bool,
     /// Why rows were given up since somebody asked.
     gave_up: Option<Reason>,
     /// A row file that no commit names any more once the next is made.
@@ -171,6 +170,7 @@ impl Store {
         drop(reading);
         marks::remove_others(&*disk, dir, &manifest.engine.marks)?;
         remove_unpublished(&*disk, dir)?;
+        remove_replay(&*disk, dir)?;
         rows::remove_others(&*disk, dir, &manifest.rows)?;
         // The file is the last commit's until there is another.
         if manifest.corrected.take().is_none() && !identity.has_rows() {
@@ -180,7 +180,6 @@ impl Store {
             cash,
             names: NameLogs::open(&*disk, dir, manifest.names, pages)?,
             rows: None,
-            appends_rows: true,
             gave_up: None,
             doomed_rows: None,
             tables: Arc::new(tables),

@@ -90,6 +90,13 @@ impl Default for Progress {
     }
 }
 
+impl Progress {
+    /// Whether only passes after the first remain, or remained: they need no stream.
+    pub(crate) fn is_past_first(&self) -> bool {
+        self.repeat > 1 && self.pass > 1
+    }
+}
+
 impl Place {
     /// Before the first record: no bytes, and their hash.
     pub fn start() -> Place {

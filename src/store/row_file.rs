@@ -1,7 +1,7 @@
 //! The store's file of kept rows: begun as asked, appended to, compacted, and given up where it may not go on.
 
 use super::Store;
-use super::rows::{self, KeepRows, Reason, RowWriter, Standing, Stop};
+use super::rows::{self, KeepRows, KeptRows, Reason, RowWriter, RowsOf, Standing, Stop};
 use crate::{Error, Result};
 
 impl Store {
@@ -45,14 +45,28 @@ impl Store {
         Ok(())
     }
 
-    /// Whether visits append rows, if they are kept: those of repeated passes have nothing new.
-    pub(crate) fn append_rows(&mut self, append: bool) {
-        self.appends_rows = append;
+    /// Whether rows are kept, of what no checkpoint knows yet as well.
+    pub(crate) fn keeps_rows(&self) -> bool {
+        self.rows.is_some()
     }
 
-    /// Whether there are rows.
+    /// Whether rows were given up, which nobody was told yet.
+    pub(crate) fn is_giving_up_rows(&self) -> bool {
+        self.gave_up.is_some()
+    }
+
+    /// Whether there are committed rows.
     pub fn rows_standing(&self) -> &Standing {
         &self.manifest.rows.standing
+    }
+
+    /// The committed rows.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if there are none; [`Error::Damaged`].
+    pub(crate) fn kept_rows(&self) -> Result<KeptRows> {
+        let pages = self.manifest.engine.totals.pages;
+        RowsOf::new(&*self.disk, &self.dir, self.manifest.rows.standing, pages).rows()
     }
 
     /// Why rows were given up, if they were since this was last asked.

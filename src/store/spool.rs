@@ -117,6 +117,9 @@ pub fn spool_standing(disk: &dyn Disk, store: &Path) -> Result<Option<SpoolStand
 /// # Errors
 /// [`Error::Damaged`], [`Error::Io`].
 pub fn verify_spool(disk: &dyn Disk, store: &Path, progress: &Progress) -> Result<u64> {
+    if progress.is_past_first() {
+        return Ok(0);
+    }
     let Some(standing) = spool_standing(disk, store)? else {
         return match progress.inputs.last().and_then(|input| input.spooled) {
             Some(_) if !progress.finished => Err(Error::damaged(
@@ -126,15 +129,9 @@ pub fn verify_spool(disk: &dyn Disk, store: &Path, progress: &Progress) -> Resul
             _ => Ok(0),
         };
     };
-    if progress.finished && progress.repeat > 1 {
-        return Ok(0);
-    }
     let spooled = progress.inputs.get(standing.input as usize);
     let restart = spooled.and_then(|input| input.spooled);
-    let from = match restart {
-        Some(spooled) if progress.repeat == 1 => spooled.restart.raw,
-        _ => 0,
-    };
+    let from = restart.map_or(0, |spooled| spooled.restart.raw);
     let dir = store.join(SPOOL);
     let held = held(&list(disk, &dir)?, from, standing.acked).to_vec();
     check_covered(&dir, from, standing.acked)?;

@@ -161,7 +161,24 @@ fn passes_and_lists_may_be_taken_in_steps() {
             lab.snapshot(&again) == lab.snapshot(&five),
             "passes, {window}"
         );
-        assert_eq!(lab.stat(&five)["records"], 1_500);
+        // Passes after the first visit each page once that was read, or found gone.
+        let read = |line: &&String| {
+            !["304", "503"]
+                .iter()
+                .any(|s| line.contains(&format!("\"status\":{s}")))
+        };
+        let url = |line: &String| {
+            line.split("\"url\":")
+                .nth(1)
+                .unwrap()
+                .split('"')
+                .nth(1)
+                .unwrap()
+                .to_owned()
+        };
+        let pages: std::collections::HashSet<String> =
+            records.iter().filter(read).map(url).collect();
+        assert_eq!(lab.stat(&five)["records"], 300 + 4 * pages.len());
     }
 }
 
@@ -256,7 +273,7 @@ fn the_size_of_chunks_changes_nothing() {
     }
 }
 
-/// Files that have been as they are for a while are begun before their turn in later passes. That changes nothing.
+/// Files that are read again, and have been as they are for a while, are begun before their turn. That changes nothing.
 #[test]
 fn what_is_read_ahead_changes_nothing() {
     let lab = Lab::new();
@@ -265,9 +282,9 @@ fn what_is_read_ahead_changes_nothing() {
     lab.run("convert a -o a.cza --block-records 40").exits(0);
     lab.run("convert b -o b.cza --block-records 40").exits(0);
     let lines = [
-        "a.cza --repeat 7",
-        "a.cza b.cza --repeat 4",
-        "a.cza b a.cza --repeat 3 --complete",
+        "a.cza --repeat 7 --keep-rows none",
+        "a.cza b.cza --repeat 4 --keep-rows none",
+        "a.cza b a.cza --repeat 3 --keep-rows none --complete",
     ];
     for (at, line) in lines.iter().enumerate() {
         lab.run(&format!("ingest {line} --store fresh{at}"))

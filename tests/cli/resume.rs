@@ -45,7 +45,7 @@ fn killed_at_many_points_of_a_real_crawl() {
 }
 
 #[test]
-fn killed_at_many_points_of_a_replay() {
+fn killed_at_many_points_of_several_passes() {
     let lab = Lab::new();
     let records = crawl(21, 160);
     lab.file("a", records[..60].concat());
@@ -54,7 +54,7 @@ fn killed_at_many_points_of_a_replay() {
 }
 
 #[test]
-fn killed_at_many_points_of_a_replay_that_ends_when_it_is_near_enough() {
+fn killed_at_many_points_of_passes_that_end_when_it_is_near_enough() {
     let lab = Lab::new();
     lab.file("a", sample(150).concat());
     kill_often(&lab, "ingest a --repeat 60 --settle none --until 1e-3", 3);
@@ -117,7 +117,7 @@ fn a_signal_stops_a_file_too() {
     await_commits(&mut running, &lab.path("cut"), 20);
     running.signal("TERM");
     running.join().exits(130);
-    lab.run(line).exits(0).says(&["going on after record"]);
+    lab.run(line).exits(0).says(&["going on after"]);
     assert!(lab.snapshot("cut") == lab.snapshot("whole"));
 }
 

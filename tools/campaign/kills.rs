@@ -210,12 +210,18 @@ fn lives(binary: &Binary, lab: &Path, seed: u64) -> Result<Vec<Life>, String> {
         life("ingest ../wide", None, 1, SELDOM)?,
         life("ingest ../wide.zst --repeat 2", None, 1, SELDOM)?,
         life(
-            "ingest ../wide.cza --repeat 5 --replay-disk 0",
+            "ingest ../wide.cza --repeat 5 --keep-rows none",
             None,
             1,
             SELDOM,
         )?,
         life(stream, Some(&wide), 1, SELDOM)?,
+        life(
+            "ingest - --format records --repeat 4",
+            Some(&text),
+            3,
+            OFTEN,
+        )?,
     ])
 }
 

@@ -15,6 +15,7 @@ use cashrank::ingest::{
 };
 use cashrank::rows::Rows;
 use cashrank::source::{InputName, SourceOptions};
+use cashrank::store::rows::KeepRows;
 use cashrank::store::{Disk, Settings, View, open_view};
 use cashrank::{Error, Limits};
 
@@ -39,7 +40,7 @@ pub struct Scenario {
     /// The first cut of a chain comes while the last snapshot is made.
     pub ends: bool,
     snapshots: BTreeMap<String, Vec<u8>>,
-    /// The links of pages that it keeps.
+    /// The links of pages that it keeps; none, if it keeps none.
     rows: Vec<Row>,
     /// Disk operations of the undisturbed run.
     pub operations: u64,
@@ -109,10 +110,10 @@ impl Observer for Witness {
                 let name = path.file_name().unwrap_or_default();
                 self.promise.snapshot = Some(name.to_string_lossy().into_owned());
             }
-            Note::Spooling { from, ended } if !ended && !self.producer.is_asked_from(from) => {
+            Note::Spooling { from } if !self.producer.is_asked_from(from) => {
                 self.asked_for_more = Some(from);
             }
-            Note::Resuming { .. } => {
+            Note::Resuming { .. } | Note::GoingOver { .. } => {
                 self.recovery.get_or_insert(self.started.elapsed());
             }
             _ => {}
@@ -166,8 +167,10 @@ impl Scenario {
         job.repeat = 3 + dice.roll(3) as u32;
         job.checkpoint_every = Every::Records(40 + dice.roll(60));
         job.snapshot_every = Every::Records(211);
-        // Half of the passes read files again, half what was kept of them.
-        job.replay_bytes *= dice.roll(2);
+        // Half of the passes read files again, half go over kept links.
+        if dice.roll(2) == 0 {
+            job.keep_rows = KeepRows::None;
+        }
         job.source.chunk_bytes = 900;
         // What was written a moment ago is not read ahead.
         std::thread::sleep(Duration::from_millis(2_100));
@@ -185,6 +188,7 @@ impl Scenario {
         let mut job = job(Vec::new(), Config::default());
         job.inputs = vec![InputName::Stdin];
         job.checkpoint_every = Every::Records([3, 7, 20, 1000][dice.roll(4) as usize]);
+        job.repeat = [1, 1, 3][dice.roll(3) as usize];
         if dice.roll(2) == 0 {
             job.rank_bytes = 200 + dice.roll(4000);
         }
@@ -237,7 +241,7 @@ impl Scenario {
         // Who was cut off does not know whether its stream was read to the end.
         job.stream = Stream::Again;
         job.checkpoint_every = Every::Records([1, 3, 7, 20, 1000][dice.roll(5) as usize]);
-        job.repeat = [1, 1, 1, 2][dice.roll(4) as usize];
+        job.repeat = [1, 1, 2, 3][dice.roll(4) as usize];
         Scenario::new(job, Some(stream.into()))
     }
 
@@ -425,6 +429,9 @@ impl Scenario {
 
 fn rows_of(view: &View) -> cashrank::Result<Vec<Row>> {
     let mut found = Vec::new();
+    if view.rows_standing().kept().is_none() {
+        return Ok(found);
+    }
     view.rows()?.sweep(&mut |row| {
         found.push((row.page, row.gone, row.targets.to_vec()));
         Ok(())

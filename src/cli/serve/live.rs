@@ -11,6 +11,9 @@ use cashrank_serve::Reading;
 /// How often counters are put down.
 const EVERY: Duration = Duration::from_millis(100);
 
+/// What is named as the input of a pass over kept links.
+const OVER_LINKS: &str = "kept links";
+
 /// The newest counters of an ingest.
 #[derive(Default)]
 pub struct Live(Mutex<Option<Now>>);
@@ -58,13 +61,15 @@ impl<'a, O: Observer> Watched<'a, O> {
         let (records, links) = *self.first.get_or_insert((counters.records, counters.links));
         let now = Now {
             reading: Reading {
-                input: standing.input.to_string(),
+                input: standing
+                    .input
+                    .map_or_else(|| OVER_LINKS.into(), ToString::to_string),
                 input_number: standing.input_index + 1,
                 inputs: standing.inputs,
                 pass: standing.pass,
                 passes: standing.repeat,
-                read_bytes: standing.compressed,
-                input_bytes: standing.compressed_len,
+                read_bytes: standing.input.map_or(0, |_| standing.done),
+                input_bytes: standing.input.and(standing.length),
                 seconds: self.started.elapsed().as_secs_f64(),
                 records: counters.records - records,
                 links: counters.links - links,

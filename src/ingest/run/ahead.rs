@@ -1,8 +1,8 @@
 //! The input that comes next, begun while the last pieces of the one before are applied: else the engine would
 //! wait at the start of every pass for the first piece, and all others at its end for the engine.
 //!
-//! Only what is replayed, or read again from regular files that have been as they are for a while: of them format and
-//! names are known, and opening them neither waits nor has anything to say. What cannot be begun is left to its turn,
+//! Only regular files that are read again, and have been as they are for a while: of them format and names are known,
+//! and opening them neither waits nor has anything to say. What cannot be begun is left to its turn,
 //! and so are its errors. An archive's names are known once all of it was applied, and not before: the decoders that
 //! are begun here leave out the names they are told are known, and the hosts of the others would be missing. So an
 //! archive that is read with its names, as a run does that goes on inside it, is begun again at its turn only.
@@ -44,7 +44,6 @@ impl Run<'_> {
         // Names are known by then.
         let chunk = &piece.chunk.bytes;
         let fits = match is_archive {
-            _ if piece.hashes.is_some() => piece.batch.is_ordinary(),
             true => cza::memory(chunk, u64::MAX) <= LARGE_UNPACKED,
             false => chunk.len() <= LARGE,
         };
@@ -70,13 +69,10 @@ impl Run<'_> {
     }
 
     fn begin_ahead(&self, reading: &Reading<'_>) -> Option<Ahead> {
-        let (pass, input) = self.next_input()?;
-        if let Ok(Some(begun)) = self.begin_replay(input) {
-            return Some(Ahead { pass, input, begun });
-        }
         if self.progress.pass == 1 || self.job.source.preverify {
             return None;
         }
+        let (pass, input) = self.next_input()?;
         let name = self.feed.inputs[input as usize].clone();
         let stamp = Stamp::of(&name)?;
         let format: Format = self

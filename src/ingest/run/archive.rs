@@ -8,7 +8,6 @@
 use super::{Reading, Run};
 use crate::cza::Chain;
 use crate::engine::NameMap;
-use crate::formats::Format;
 use crate::pipeline::Piece;
 use crate::source::{InputName, Summary};
 use crate::store::Place;
@@ -53,12 +52,6 @@ impl Run<'_> {
     pub(super) fn known_names(&self, input: u64) -> u64 {
         let names = self.feed.names.get(input as usize);
         names.map_or(0, NameMap::len)
-    }
-
-    /// Whether the input was begun as an archive.
-    pub(super) fn is_archive(&self, input: u64) -> bool {
-        let begun = self.progress.inputs.get(input as usize);
-        begun.is_some_and(|begun| begun.format == Format::Cza.name())
     }
 
     /// The first of the piece's entries that is to be applied; `None`: all of it was before.
@@ -119,7 +112,7 @@ impl Run<'_> {
             return Err(another(reading.input, place));
         }
         let names = self.engine.take_names();
-        if self.progress.pass < self.progress.repeat {
+        if self.progress.pass < self.progress.repeat && !self.engine.archive().keeps_rows() {
             let at = self.progress.input as usize;
             self.feed
                 .names

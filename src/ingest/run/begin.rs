@@ -12,7 +12,7 @@ use crate::ingest::input::guessed;
 use crate::ingest::plan::check_text_of;
 use crate::pipeline::{Delays, PATIENCE, Pipeline};
 use crate::source::{Compression, InputName, Restart, Source};
-use crate::store::{Input, Place};
+use crate::store::Input;
 use crate::threads::spawn;
 use crate::{Error, Result};
 
@@ -23,8 +23,6 @@ pub(super) struct Begun {
     pub format: Format,
     pub compression: Compression,
     pub compressed_len: Option<u64>,
-    /// It is not read, but what a pass before read of it.
-    pub replayed: bool,
     pub pipeline: Pipeline,
 }
 
@@ -50,11 +48,6 @@ impl Run<'_> {
     /// Begins an input at the current place.
     pub(super) fn begin_here(&mut self, name: &InputName) -> Result<Beginning> {
         let at = self.progress.input;
-        if self.progress.place == Place::start()
-            && let Some(replay) = self.begin_replay(at)?
-        {
-            return Ok(Beginning::Begun(Box::new(replay)));
-        }
         let stamp = Stamp::of(name);
         let (mut source, longer) = match self.open(name)? {
             None => return Ok(Beginning::Stopped),
@@ -143,7 +136,6 @@ impl Run<'_> {
             format,
             compression,
             compressed_len,
-            replayed: false,
             pipeline: Pipeline::start(
                 source,
                 format,

@@ -27,17 +27,12 @@ impl Run<'_> {
                 need,
                 budget,
                 fits,
-                settles: match self.job.settle.is_some() && self.keeps_rows() {
+                settles: match self.job.settle.is_some() && self.engine.archive().keeps_rows() {
                     true => self.budget.settles,
                     false => fits,
                 },
             });
         }
-    }
-
-    /// Whether the links of pages are kept.
-    fn keeps_rows(&self) -> bool {
-        self.engine.archive().rows_standing().kept().is_some()
     }
 
     /// Gives up what only more records would need: settling has its memory.

@@ -25,8 +25,6 @@ const AHEAD: usize = 64;
 pub(super) struct Reading<'a> {
     /// The file before it was opened.
     pub(super) stamp: Option<Stamp>,
-    /// What a pass before read of it is applied again.
-    pub(super) replayed: bool,
     pub(super) input: &'a InputName,
     pub(super) format: Format,
     pub(super) compression: Compression,
@@ -35,8 +33,6 @@ pub(super) struct Reading<'a> {
     pub(super) compressed_len: Option<u64>,
     /// Hash of the input up to so many bytes into the running chunk.
     pub(super) hash: Option<(Xxh3, usize)>,
-    /// The same at the end of each entry of the running piece, if they are kept for a replay.
-    pub(super) each: Option<Vec<u128>>,
     /// An over-long record that follows the last chunk, not counted yet.
     pub(super) oversize: u64,
     /// Where the last record that may be stopped at ended.
@@ -71,46 +67,32 @@ impl Run<'_> {
         };
         self.begun = true;
         warn(name, begun.format, self.observer);
-        if !begun.replayed {
-            self.begin_keeping(name, begun.compressed_len);
-        }
         let place = self.progress.place;
         let at = self.progress.input;
         let mut reading = Reading {
             stamp: begun.stamp,
-            replayed: begun.replayed,
             input: name,
             format: begun.format,
             compression: begun.compression,
             spooled: self.progress.pass == 1 && self.is_spooling(at),
             compressed_len: begun.compressed_len,
             hash: None,
-            each: self.keeps_each(begun.format).then(Vec::new),
             oversize: 0,
             end: place.offset,
             whole: true,
             torn: None,
-            archive: (begun.format == Format::Cza && !begun.replayed)
-                .then(|| self.follow_archive(place)),
+            archive: (begun.format == Format::Cza).then(|| self.follow_archive(place)),
             known: self.engine.ledger().totals().pages,
         };
         let pipeline = &mut begun.pipeline;
         loop {
-            let next = match pipeline.next() {
-                Err(error) if reading.replayed => {
-                    self.end_replay(name, &error);
-                    drop(begun);
-                    return self.read_input(name);
-                }
-                next => next.map_err(|error| error.after_record(self.progress.place.records))?,
-            };
-            match next {
+            let next = pipeline.next();
+            match next.map_err(|error| error.after_record(self.progress.place.records))? {
                 Next::Piece(mut piece) => {
                     let stopped = self.apply_piece(&mut reading, &mut piece)?;
                     if stopped {
                         return Ok(InputEnd::Stopped);
                     }
-                    self.keep(&mut reading, &piece);
                     self.look_further(pipeline, &piece, &reading);
                     pipeline.recycle(piece);
                 }
@@ -149,9 +131,9 @@ impl Run<'_> {
             reading.oversize = chunk.oversize;
         }
         self.observer.progress(&Standing {
-            input: reading.input,
-            compressed: chunk.compressed,
-            compressed_len: reading.compressed_len,
+            input: Some(reading.input),
+            done: chunk.compressed,
+            length: reading.compressed_len,
             input_index: self.progress.input as usize,
             inputs: self.feed.inputs.len(),
             pass: self.progress.pass,
@@ -200,7 +182,6 @@ impl Run<'_> {
                 reading.end = end;
                 self.progress.place.offset = end;
             }
-            self.note_hash(reading, piece, entry)?;
             if reading.whole && self.is_due() {
                 self.note_place(reading, piece)?;
                 self.on_records()?;
@@ -229,9 +210,6 @@ impl Run<'_> {
         if self.is_spooling(self.progress.input) {
             self.progress.place.prefix = 0;
             return Ok(());
-        }
-        if let Some(hashes) = &piece.hashes {
-            return self.note_replayed_place(piece, hashes);
         }
         let Some((hash, hashed)) = &mut reading.hash else {
             return Ok(());
@@ -300,7 +278,7 @@ impl Run<'_> {
         })
     }
 
-    /// The next record has a time that cannot be read. Later passes may be replays, which don't know.
+    /// The next record has a time that cannot be read: told once.
     fn without_time(&mut self, reading: &Reading<'_>, detail: Option<&str>) {
         if self.progress.pass > 1 {
             return;
@@ -404,17 +382,10 @@ impl Run<'_> {
                 )));
             }
         }
-        if reading.replayed {
-            if !self.still_holds(end)? {
-                return Ok(InputEnd::Stopped);
-            }
-        } else {
-            let unchanged = reading
-                .stamp
-                .filter(|stamp| stamp.still_holds(reading.input));
-            self.feed.stamps[self.progress.input as usize] = unchanged;
-            self.end_keeping(reading, summary);
-        }
+        let unchanged = reading
+            .stamp
+            .filter(|stamp| stamp.still_holds(reading.input));
+        self.feed.stamps[self.progress.input as usize] = unchanged;
         self.progress.unverified = None;
         self.progress.input += 1;
         self.progress.place = Place::start();

@@ -112,7 +112,7 @@ impl Run<'_> {
         from.is_some_and(|from| Instant::now() >= from)
     }
 
-    /// Makes the state durable; not if a stop keeps it from being sure that a replayed file is
+    /// Makes the state durable; not if a stop keeps it from being sure that a file read again is
     /// unchanged.
     pub(super) fn checkpoint(&mut self) -> Result<()> {
         if !self.is_as_in_pass_1()? {
@@ -146,7 +146,8 @@ impl Run<'_> {
             records: self.engine.counters().records,
         });
         if let Some(spooling) = &self.spooling {
-            spooling.after_checkpoint(&self.progress)?;
+            let over = self.progress.is_past_first() && self.is_over_rows();
+            spooling.after_checkpoint(&self.progress, over)?;
         }
         self.cadence.checkpointed = Instant::now();
         self.cadence.checkpointed_at = Some(self.reached());

@@ -6,7 +6,7 @@ use crate::ingest::again::{Likeness, Shared, Signed, look};
 use crate::ingest::{Note, OldFault, Outcome, Stream};
 use crate::model::{Signature, SignedInput};
 use crate::source::{InputName, Source};
-use crate::store::{Place, remove_spool};
+use crate::store::remove_spool;
 use crate::{Error, Result};
 
 /// The signing of a stream, and its number among the inputs.
@@ -23,24 +23,19 @@ impl Run<'_> {
         to_head: impl FnOnce(Source) -> Result<Source> + Send + 'static,
     ) -> Result<Option<Opening>> {
         let input = self.progress.input;
-        let first = self.progress.pass == 1;
         let (stream, from) = match &self.spooling {
             None => (self.job.stdin.open(), None),
             Some(spooling) => {
                 let begun = self.progress.inputs.get(input as usize);
                 let begun = begun.and_then(|begun| begun.spooled);
-                let place = match self.is_archive(input) {
-                    true => Place::start(),
-                    false => self.progress.place,
-                };
-                spooling.reader(self.job, first, place, begun)?
+                spooling.reader(self.job, begun)?
             }
         };
         let (limits, options) = (self.job.limits.clone(), self.job.source.clone());
         let live = move |stream| {
             Source::live(InputName::Stdin, stream, from, &limits, &options).and_then(to_head)
         };
-        if !first || from.is_some_and(|from| from.raw > 0) {
+        if from.is_some_and(|from| from.raw > 0) {
             self.signing = None;
             let opened = self.patiently(move || live(stream))?;
             return Ok(opened.map(Opening::Source));

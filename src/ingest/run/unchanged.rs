@@ -5,14 +5,12 @@
 //! only if the system says that the file was not touched since it was known to hold what pass 1
 //! read; or else once all of it was read again and gives the hash of pass 1, its front up to the
 //! checkpoint's place the hash of what was applied. Times alone are trusted only when they are older
-//! than the coarsest clock that file systems use. At its end every file that was read is checked by its hash; of one that
-//! was replayed the system is asked, or it is read then.
+//! than the coarsest clock that file systems use. At its end every file is checked by its hash.
 
 use std::time::{Duration, SystemTime};
 
 use super::Run;
 use crate::source::{InputName, Source};
-use crate::store::Place;
 use crate::{Error, Result};
 
 /// A change less long ago may be followed by another at the same time of the file system's clock.
@@ -66,19 +64,10 @@ impl Run<'_> {
     ///
     /// The file was changed.
     pub(super) fn is_as_in_pass_1(&mut self) -> Result<bool> {
-        match self.progress.pass > 1 && self.progress.place.offset > 0 {
-            true => self.still_holds(self.progress.place),
-            false => Ok(true),
+        let place = self.progress.place;
+        if self.progress.pass == 1 || place.offset == 0 {
+            return Ok(true);
         }
-    }
-
-    /// Whether the running input holds what pass 1 read, up to `place` what was applied. `false`: a stop came
-    /// before that was known.
-    ///
-    /// # Errors
-    ///
-    /// The file was changed.
-    pub(super) fn still_holds(&mut self, place: Place) -> Result<bool> {
         let at = self.progress.input as usize;
         let end = self.progress.inputs.get(at).and_then(|input| input.end);
         let (Some(input), Some(end)) = (self.feed.inputs.get(at).cloned(), end) else {
@@ -87,12 +76,9 @@ impl Run<'_> {
         let InputName::File(path) = &input else {
             return Ok(true);
         };
-        // A pipe's bytes come once: they are known by their hash at the end only. What is replayed was a file.
+        // A pipe's bytes come once: they are known by their hash at the end only.
         if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-            return match self.feed.replay.kept(at) {
-                None => Ok(true),
-                Some(_) => Err(changed(&input)),
-            };
+            return Ok(true);
         }
         if self.feed.stamps[at].is_some_and(|stamp| stamp.still_holds(&input)) {
             return Ok(true);

@@ -61,9 +61,9 @@ impl Rows {
     }
 
     /// Calls `visit` with each row: its number, head, targets and weights.
-    pub fn each<E>(
-        &self,
-        mut visit: impl FnMut(usize, &Head, &[u32], &[u64]) -> Result<(), E>,
+    pub fn each<'a, E>(
+        &'a self,
+        mut visit: impl FnMut(usize, &'a Head, &'a [u32], &'a [u64]) -> Result<(), E>,
     ) -> Result<(), E> {
         let (mut targets, mut weights) = (&self.targets[..], &self.weights[..]);
         for (at, head) in self.heads.iter().enumerate() {

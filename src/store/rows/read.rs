@@ -248,13 +248,42 @@ impl KeptRows {
     /// Calls `visit` with the head, targets and weights of each row that is the last of its page.
     pub(super) fn each(&self, visit: &mut Visit<'_>) -> Result<()> {
         self.each_block(&mut |first, rows| {
-            rows.each(|at, head, targets, weights| {
-                let live = &self.live;
-                match live.as_ref().is_none_or(|live| live.get(first + at as u64)) {
+            rows.each(
+                |at, head, targets, weights| match self.counts(first + at as u64) {
                     true => visit(*head, targets, weights),
                     false => Ok(()),
+                },
+            )
+        })
+    }
+
+    /// Whether a row is the last of its page.
+    fn counts(&self, row: u64) -> bool {
+        self.live.as_ref().is_none_or(|live| live.get(row))
+    }
+
+    /// Calls `visit` with many rows of a sweep at a time, from the one of number `from` on.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Rows::sweep`].
+    pub(crate) fn sweep_from(
+        &self,
+        from: u64,
+        visit: &mut dyn FnMut(&[Row<'_>]) -> Result<()>,
+    ) -> Result<()> {
+        let mut passed = 0;
+        self.each_block(&mut |first, block| {
+            let mut rows = Vec::with_capacity(block.heads.len());
+            block.each(|at, head, targets, weights| {
+                if self.counts(first + at as u64) {
+                    rows.push(row_of(*head, targets, weights));
                 }
-            })
+                Ok::<(), Error>(())
+            })?;
+            let skipped = from.saturating_sub(passed).min(rows.len() as u64);
+            passed += rows.len() as u64;
+            visit(&rows[skipped as usize..])
         })
     }
 }
@@ -269,14 +298,16 @@ impl Rows for KeptRows {
     }
 
     fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
-        self.each(&mut |head, targets, weights| {
-            visit(Row {
-                page: head.page,
-                gone: head.gone,
-                targets,
-                weights,
-            })
-        })
+        self.each(&mut |head, targets, weights| visit(row_of(head, targets, weights)))
+    }
+}
+
+fn row_of<'a>(head: Head, targets: &'a [u32], weights: &'a [u64]) -> Row<'a> {
+    Row {
+        page: head.page,
+        gone: head.gone,
+        targets,
+        weights,
     }
 }
 

@@ -1,5 +1,5 @@
-//! Files that are read again (`--repeat`) and change meanwhile: that is noticed before anything of
-//! the change is made durable.
+//! Files that are read again (`--repeat` where no links are kept) and change meanwhile: that is noticed before
+//! anything of the change is made durable.
 
 use crate::crawl;
 
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use cashrank::Error;
 use cashrank::ingest::{Every, Job, Note, Observer, Outcome, Standing, ingest};
 use cashrank::source::InputName;
+use cashrank::store::rows::KeepRows;
 use cashrank::store::{RealDisk, open_view};
 use crawl::crawl;
 
@@ -18,6 +19,7 @@ fn job(input: &Path, store: PathBuf) -> Job {
     Job {
         format: Some(cashrank::formats::Format::Records),
         repeat: 3,
+        keep_rows: KeepRows::None,
         checkpoint_every: Every::Records(20),
         threads: 2,
         ..Job::new(store, vec![InputName::File(input.into())])
@@ -125,4 +127,61 @@ fn touching_a_file_is_no_change() {
     let done = run(&job(&input, lab.path().join("touched")), &mut meddler).unwrap();
     assert!(meddler.after > 10, "{}", meddler.after);
     assert_eq!(snapshot(&done), snapshot(&whole));
+}
+
+/// Does something when pass 3 has begun.
+struct AtPass3<F: FnMut()>(F, bool);
+
+impl<F: FnMut()> Observer for AtPass3<F> {
+    fn note(&mut self, _: Note<'_>) {}
+
+    fn progress(&mut self, standing: &Standing<'_>) {
+        if standing.pass == 3 && !self.1 {
+            self.1 = true;
+            (self.0)();
+        }
+    }
+}
+
+/// Nothing of a file that is no longer there, or no file, may be made durable: the store would be of no further use.
+#[test]
+fn a_file_that_is_read_again_must_still_be_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let (input, aside) = (dir.path().join("in.jsonl"), dir.path().join("aside"));
+    std::fs::write(&input, crawl(36, RECORDS).concat()).unwrap();
+    type Change<'a> = (&'a str, &'a dyn Fn(&Path));
+    let changes: [Change; 3] = [
+        ("gone", &|_| {}),
+        ("directory", &|input| std::fs::create_dir(input).unwrap()),
+        ("other", &|input| std::fs::write(input, "{}").unwrap()),
+    ];
+    for every in [Every::Never, Every::Records(20)] {
+        for (name, change) in &changes {
+            let job = Job {
+                repeat: 5,
+                checkpoint_every: every,
+                ..job(&input, dir.path().join(format!("{name}{every:?}")))
+            };
+            let meddle = || {
+                std::fs::rename(&input, &aside).unwrap();
+                change(&input);
+            };
+            let mut meddler = AtPass3(meddle, false);
+            let result = run(&job, &mut meddler);
+            assert!(meddler.1, "{name}");
+            match result {
+                Err(Error::InputChanged(what)) => {
+                    assert!(what.contains("changed since pass 1"), "{what}")
+                }
+                Err(Error::Io { path, .. }) => assert!(path == input && *name != "other"),
+                other => panic!("{name}: {other:?}"),
+            }
+            if *name == "directory" {
+                std::fs::remove_dir(&input).unwrap();
+            }
+            std::fs::rename(&aside, &input).unwrap();
+            // Put back, the same command goes on.
+            run(&job, &mut Quiet).unwrap();
+        }
+    }
 }

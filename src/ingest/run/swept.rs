@@ -1,0 +1,148 @@
+//! Passes after the first: over the kept rows, where rows are kept. No input is read again, nor need it be there.
+//!
+//! Such a pass visits each page that has a row, once, with the links that its last record left. The order is that of
+//! these records: it does not depend on checkpoints, nor on when superseded rows were dropped. A place in it is the
+//! number of pages visited, `records` of the input's place, whose `offset` stays 0.
+//!
+//! Where no rows are kept, all inputs are read again as in the first pass; standard input cannot be. What it is to be
+//! is known with the checkpoint that ends the first pass: rows that were whole then are not given up in a later pass.
+
+use super::{InputEnd, Run};
+use crate::engine::{Links, PageId};
+use crate::ingest::planned::Plan;
+use crate::ingest::{Note, OldFault, Standing};
+use crate::rows::Row;
+use crate::source::InputName;
+use crate::store::{Place, Progress, Store};
+use crate::{Error, Result};
+
+/// Rows whose pages are asked for together.
+const AHEAD: usize = 64;
+
+/// Refuses a plan whose passes cannot be made as they were begun, or not at all.
+pub(super) fn check_passes(plan: &Plan, store: &Store) -> Result<()> {
+    let progress = &plan.progress;
+    if plan.finished || progress.finished {
+        return Ok(());
+    }
+    if progress.pass > 1 && store.is_giving_up_rows() {
+        return Err(Error::Conflict(format!(
+            "`keep_rows`: pass {} of {} goes over the links that the store keeps; leave `keep_rows` out, or give \
+             at least as much as they take",
+            progress.pass, progress.repeat
+        )));
+    }
+    match cannot_repeat(progress, &plan.inputs, store) {
+        Some(refusal) if progress.pass == 1 => Err(refusal),
+        _ => Ok(()),
+    }
+}
+
+/// What keeps passes after the first from being made, if something does.
+fn cannot_repeat(progress: &Progress, inputs: &[InputName], store: &Store) -> Option<Error> {
+    let once = progress.repeat == 1 || !inputs.contains(&InputName::Stdin) || store.keeps_rows();
+    (!once).then(|| {
+        Error::Conflict(format!(
+            "`repeat`: standard input comes once, and its links are not kept for further passes ({}). Give \
+             `repeat` 1; or a new store, and enough `keep_rows`; or put the stream into a file",
+            store.rows_standing().why_not()
+        ))
+    })
+}
+
+impl Run<'_> {
+    /// See [`cannot_repeat`].
+    pub(super) fn cannot_repeat(&self) -> Option<Error> {
+        cannot_repeat(&self.progress, &self.feed.inputs, self.engine.archive())
+    }
+
+    /// Whether the running pass goes over rows.
+    pub(super) fn is_over_rows(&self) -> bool {
+        self.progress.pass > 1 && self.engine.archive().keeps_rows()
+    }
+
+    /// Says what passes after the first go over, as far as it is known.
+    pub(super) fn tell_passes(&mut self) {
+        if self.progress.repeat > 1 && !self.progress.finished {
+            self.observer.note(Note::Repeating {
+                repeat: self.progress.repeat,
+                kept: self.engine.archive().keeps_rows(),
+            });
+        }
+    }
+
+    /// Visits the pages of all rows, from where a checkpoint left off.
+    pub(super) fn sweep_rows(&mut self) -> Result<InputEnd> {
+        let from = match self.job.fault {
+            Some(OldFault::PassFromStart) => 0,
+            _ => self.progress.place.records,
+        };
+        if from > 0 {
+            self.observer.note(Note::GoingOver {
+                pass: self.progress.pass,
+                visited: from,
+            });
+        }
+        self.begun = true;
+        let rows = self.engine.archive().kept_rows()?;
+        let all = rows.rows();
+        let mut targets = Vec::new();
+        let mut stopped = false;
+        let swept = rows.sweep_from(from, &mut |rows| {
+            for rows in rows.chunks(AHEAD) {
+                self.visit_rows(rows, &mut targets)?;
+                self.tell_swept(all);
+                stopped = self.stop_asked();
+                if stopped {
+                    // Nobody sees it.
+                    return Err(Error::internal("stopped"));
+                }
+            }
+            self.on_time()
+        });
+        if stopped {
+            return Ok(InputEnd::Stopped);
+        }
+        swept?;
+        self.progress.input = self.feed.inputs.len() as u64;
+        self.progress.place = Place::start();
+        Ok(InputEnd::Whole)
+    }
+
+    fn visit_rows(&mut self, rows: &[Row<'_>], targets: &mut Vec<PageId>) -> Result<()> {
+        let page = |page: u32| PageId(page.into());
+        targets.clear();
+        for row in rows {
+            targets.extend(row.targets.iter().map(|&target| page(target)));
+        }
+        self.engine
+            .prefetch(rows.iter().map(|row| page(row.page)), targets);
+        let mut rest = &targets[..];
+        for row in rows {
+            let links = Links {
+                targets: rest.split_off(..row.targets.len()).unwrap_or_default(),
+                weights: row.weights,
+            };
+            self.engine.visit_again(page(row.page), row.gone, links)?;
+            self.progress.place.records += 1;
+            if self.is_due() {
+                self.on_records()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_swept(&mut self, all: u64) {
+        self.observer.progress(&Standing {
+            input: None,
+            done: self.progress.place.records,
+            length: Some(all),
+            input_index: 0,
+            inputs: self.feed.inputs.len(),
+            pass: self.progress.pass,
+            repeat: self.progress.repeat,
+            counters: self.engine.counters(),
+            pages: self.engine.ledger().totals().pages,
+        });
+    }
+}

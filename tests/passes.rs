@@ -1,0 +1,667 @@
+//! Passes after the first, which go over the links that the store keeps: they visit every page that was read, once,
+//! with its latest links, and need no input. Threads, checkpoints, compactions, stops and failures don't show in them.
+
+use crate::crawl;
+use crate::disk;
+use crate::pack;
+
+use std::io::{self, Cursor};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use cashrank::decode::{Link, Names, Record};
+use cashrank::ingest::{Every, Job, Note, Observer, Outcome, StandardInput, Standing, ingest};
+use cashrank::rows::Rows;
+use cashrank::snapshot::Snapshot;
+use cashrank::source::{InputName, SourceOptions};
+use cashrank::store::rows::{KeepRows, Reason};
+use cashrank::store::{Disk, DiskFile, RealDisk, Settings, open_view};
+use cashrank::{Config, Engine, Error, Limits};
+use crawl::crawl;
+use disk::{Meddled, Over};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const PASSES: u32 = 4;
+
+/// Notes what is told, and stops after so many looks at later passes.
+#[derive(Default)]
+struct Watch {
+    notes: Vec<String>,
+    stop_after: Option<u64>,
+    stop: Arc<AtomicBool>,
+    looks: u64,
+}
+
+impl Watch {
+    fn said(&self, what: &str) -> usize {
+        self.notes.iter().filter(|note| note.contains(what)).count()
+    }
+}
+
+impl Observer for Watch {
+    fn note(&mut self, note: Note<'_>) {
+        self.notes.push(format!("{note:?}"));
+    }
+
+    fn progress(&mut self, standing: &Standing<'_>) {
+        assert_eq!(standing.input.is_none(), standing.pass > 1);
+        if standing.pass > 1 {
+            assert!(standing.done <= standing.length.unwrap());
+            self.looks += 1;
+            if self.stop_after.is_some_and(|looks| self.looks > looks) {
+                self.stop.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+struct Lab {
+    dir: TempDir,
+    inputs: Vec<InputName>,
+    /// All records, as lines.
+    records: Vec<String>,
+}
+
+impl Lab {
+    /// Records of three kinds: plain with lines that are skipped, packed, and an archive.
+    fn new() -> Lab {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let [a, b, c] =
+            [(31, 900), (32, 600), (33, 750)].map(|(seed, records)| crawl(seed, records));
+        let mut lines = a.clone();
+        lines.insert(20, "{\"url\": 3}\n".into());
+        lines.insert(91, "\n".into());
+        lines.push("no record, and no line end".into());
+        std::fs::write(path("a.jsonl"), lines.concat()).unwrap();
+        std::fs::write(path("b.jsonl.gz"), pack::gzip(b.concat().as_bytes())).unwrap();
+        std::fs::write(path("c.jsonl"), c.concat()).unwrap();
+        let converted = Command::new(env!("CARGO_BIN_EXE_cashrank"))
+            .args(["convert", "c.jsonl", "-o", "c.cza", "--block-records", "40"])
+            .current_dir(dir.path())
+            .status();
+        assert!(converted.unwrap().success());
+        let inputs = ["a.jsonl", "b.jsonl.gz", "c.cza"];
+        Lab {
+            inputs: inputs.map(|name| InputName::File(path(name))).into(),
+            records: [a, b, c].concat(),
+            dir,
+        }
+    }
+
+    fn store(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn job(&self, store: &str) -> Job {
+        Job {
+            repeat: PASSES,
+            threads: 2,
+            checkpoint_every: Every::Records(83),
+            snapshot_every: Every::Records(211),
+            // Many pieces.
+            source: SourceOptions {
+                chunk_bytes: 3_000,
+                ..SourceOptions::default()
+            },
+            ..Job::new(self.store(store), self.inputs.clone())
+        }
+    }
+}
+
+fn run(job: &Job) -> (cashrank::Result<Outcome>, Watch) {
+    run_on(job, Arc::new(RealDisk), None)
+}
+
+fn run_on(
+    job: &Job,
+    disk: Arc<dyn Disk>,
+    stop_after: Option<u64>,
+) -> (cashrank::Result<Outcome>, Watch) {
+    job.stop.store(false, Ordering::Relaxed);
+    let mut watch = Watch {
+        stop: job.stop.clone(),
+        stop_after,
+        ..Watch::default()
+    };
+    let result = ingest(job, disk, &mut watch);
+    (result, watch)
+}
+
+/// Names and bytes of all snapshots, in order.
+type Snapshots = Vec<(String, Vec<u8>)>;
+
+fn snapshots(store: &Path) -> Snapshots {
+    let mut found: Vec<_> = std::fs::read_dir(store.join("snapshots"))
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.file_name() != "latest.json")
+        .map(|entry| {
+            let name = entry.file_name().into_string().unwrap();
+            (name, std::fs::read(entry.path()).unwrap())
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// Asserts that two stores published the same.
+#[track_caller]
+fn assert_same(found: &[(String, Vec<u8>)], expected: &[(String, Vec<u8>)], what: &str) {
+    let names =
+        |of: &[(String, Vec<u8>)]| of.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(found), names(expected), "{what}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(found == expected, "{what}: {} differs", found.0);
+    }
+}
+
+fn last(store: &Path) -> Vec<u8> {
+    std::fs::read(Snapshot::latest(&RealDisk, store).unwrap().path()).unwrap()
+}
+
+/// What records say: the rows that count, in the order of their visits, and how many records tell of a page.
+fn rows_of(records: &[String]) -> Vec<(String, bool, Vec<String>)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let mut rows: Vec<(String, bool, Vec<String>)> = Vec::new();
+    for record in records {
+        let record: Value = serde_json::from_str(record).unwrap();
+        let url = text(&record["url"]);
+        let links = match record["status"].as_u64() {
+            Some(404 | 410) => None,
+            Some(301) => Some(vec![text(&record["redirect"])]),
+            None | Some(200) => {
+                let links = record["links"].as_array().into_iter().flatten();
+                Some(links.map(text).collect())
+            }
+            Some(_) => continue,
+        };
+        rows.retain(|row| row.0 != url);
+        rows.push((url, links.is_none(), links.unwrap_or_default()));
+    }
+    rows
+}
+
+fn record_of<'a>(url: &'a str, links: impl Iterator<Item = &'a str>) -> Record<'a> {
+    Record {
+        url: url.as_bytes().into(),
+        links: links.map(|link| Link::to(link.as_bytes())).collect(),
+        ..Record::default()
+    }
+}
+
+/// The engine in memory is given the records, and then, pass by pass, a record of each page as its last one left it.
+#[test]
+fn later_passes_visit_what_the_records_left() {
+    let lab = Lab::new();
+    let mut engine = Engine::new(Config::default()).unwrap();
+    let mut reader = engine.reader(Names::Url).unwrap();
+    for record in &lab.records {
+        let read: Value = serde_json::from_str(record).unwrap();
+        let links: Vec<&str> = read["links"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|link| link.as_str().unwrap())
+            .collect();
+        let record = Record {
+            fetched_at: read["fetched_at"].as_i64(),
+            status: read["status"].as_i64().map(|status| status as i32),
+            redirect: read["redirect"].as_str().map(|to| to.as_bytes().into()),
+            ..record_of(read["url"].as_str().unwrap(), links.into_iter())
+        };
+        reader.apply(&mut engine, &record).unwrap();
+    }
+    let first = engine.ranking().unwrap();
+    let rows = rows_of(&lab.records);
+    assert!(rows.len() < lab.records.len() * 3 / 4 && rows.iter().any(|row| row.1));
+    for _ in 1..PASSES {
+        engine.begin_pass().unwrap();
+        for (url, gone, links) in &rows {
+            let record = Record {
+                status: gone.then_some(404),
+                ..record_of(url, links.iter().map(String::as_str))
+            };
+            reader.apply(&mut engine, &record).unwrap();
+        }
+    }
+    let expected = engine.ranking().unwrap();
+
+    let job = Job {
+        settle: None,
+        ..lab.job("s")
+    };
+    let (outcome, watch) = run(&job);
+    let counters = outcome.unwrap().counters;
+    let later = u64::from(PASSES - 1) * rows.len() as u64;
+    assert_eq!(counters.records, lab.records.len() as u64 + later);
+    assert_eq!(watch.said("Repeating { repeat: 4, kept: true }"), 1);
+    let snapshot = Snapshot::latest(&RealDisk, &job.store).unwrap();
+    let names: Vec<String> = snapshot.names().collect::<cashrank::Result<_>>().unwrap();
+    assert_eq!(names.len(), expected.pages.len());
+    for (((name, page), expected), first) in names
+        .iter()
+        .zip(snapshot.pages())
+        .zip(&expected.pages)
+        .zip(&first.pages)
+    {
+        let page = page.unwrap();
+        assert_eq!(*name, expected.url);
+        assert_eq!(page.importance, expected.importance, "{name}");
+        assert_eq!(
+            (page.rank, page.visits),
+            (expected.rank, expected.visits),
+            "{name}"
+        );
+        // Nothing was fetched again.
+        assert_eq!(page.last_fetch, first.last_fetch, "{name}");
+    }
+}
+
+/// Where each page is read once, it is the same pass whether over links or over inputs.
+#[test]
+fn of_a_crawl_without_captures_again_it_is_the_same_to_read_it_again() {
+    let lab = Lab::new();
+    let mut seen = std::collections::HashSet::new();
+    let once: Vec<String> = crawl(34, 900)
+        .into_iter()
+        .filter(|line| {
+            let record: Value = serde_json::from_str(line).unwrap();
+            let status = record["status"].as_u64();
+            // Unchanged and failed ones count as records where they are read again, and end rounds.
+            !matches!(status, Some(304 | 503))
+                && seen.insert(record["url"].as_str().unwrap().to_owned())
+        })
+        .collect();
+    std::fs::write(lab.store("once"), once.concat()).unwrap();
+    type Change = fn(&mut Config);
+    let configs: [(Change, bool); 2] = [
+        (|_| {}, false),
+        (
+            |config| {
+                config.follow = "internal=3,external=1".parse().unwrap();
+                config.window = "fixed:500s".parse().unwrap();
+            },
+            true,
+        ),
+    ];
+    for (at, (change, complete)) in configs.into_iter().enumerate() {
+        let mut config = Config::default();
+        change(&mut config);
+        let job = |kept: bool| Job {
+            settle: None,
+            complete,
+            settings: Settings::new(config.clone(), &Limits::default()),
+            keep_rows: match kept {
+                true => KeepRows::Usual(u64::MAX),
+                false => KeepRows::None,
+            },
+            inputs: vec![InputName::File(lab.store("once"))],
+            ..lab.job(&format!("{at}{kept}"))
+        };
+        let [kept, read] = [true, false].map(|kept| {
+            let job = job(kept);
+            let mut quiet = Quiet;
+            ingest(&job, Arc::new(RealDisk), &mut quiet).unwrap();
+            let snapshot = Snapshot::latest(&RealDisk, &job.store).unwrap();
+            let pages: Vec<_> = snapshot.pages().map(Result::unwrap).collect();
+            format!("{pages:?}")
+        });
+        assert!(kept.len() > 10_000);
+        assert!(kept == read, "{at}");
+    }
+}
+
+struct Quiet;
+
+impl Observer for Quiet {
+    fn note(&mut self, _: Note<'_>) {}
+    fn progress(&mut self, _: &Standing<'_>) {}
+}
+
+#[test]
+fn threads_checkpoints_and_compactions_do_not_show() {
+    let lab = Lab::new();
+    let expected = lab.job("expected");
+    run(&expected).0.unwrap();
+    let expected = snapshots(&expected.store);
+    assert!(expected.len() > 5);
+    let mut numbers = Vec::new();
+    for (threads, every) in [
+        (1, Every::Never),
+        (3, Every::Never),
+        (1, Every::Records(29)),
+        (2, Every::Records(140)),
+        (3, Every::Records(500)),
+    ] {
+        let what = format!("{threads}{every:?}");
+        let job = Job {
+            threads,
+            checkpoint_every: every,
+            ..lab.job(&what)
+        };
+        run(&job).0.unwrap();
+        assert_same(&snapshots(&job.store), &expected, &what);
+        let rows = open_view(&RealDisk, &job.store).unwrap().rows().unwrap();
+        numbers.push(rows.kept().number);
+    }
+    // Rows were dropped at other places, in some not at all.
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert!(numbers.len() > 1, "{numbers:?}");
+}
+
+#[test]
+fn a_run_that_is_stopped_goes_on_to_the_same_bytes() {
+    let lab = Lab::new();
+    let expected = lab.job("expected");
+    run(&expected).0.unwrap();
+    let expected = snapshots(&expected.store);
+    for every in [Every::Records(83), Every::Never] {
+        // Once or more often in each pass.
+        for stop_after in 0..PASSES as u64 - 1 {
+            let job = Job {
+                checkpoint_every: every,
+                ..lab.job(&format!("{every:?}{stop_after}"))
+            };
+            let (stopped, _) = run_on(&job, Arc::new(RealDisk), Some(stop_after));
+            assert!(stopped.unwrap().stopped, "after {stop_after}");
+            // What version 0.1 may have left.
+            let leftover = job.store.join("replay");
+            std::fs::write(&leftover, "of no use").unwrap();
+            assert!(!run(&job).0.unwrap().stopped);
+            assert!(!leftover.exists());
+            let what = format!("{every:?}, after {stop_after}");
+            assert_same(&snapshots(&job.store), &expected, &what);
+        }
+    }
+}
+
+/// A disk of which all writes fail after so many.
+#[derive(Clone)]
+struct Failing(Arc<AtomicU64>);
+
+#[derive(Debug)]
+struct Fragile(Box<dyn DiskFile>, Arc<AtomicU64>);
+
+impl Over for Failing {
+    fn over(&self, _: &Path, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
+        Box::new(Fragile(file, self.0.clone()))
+    }
+}
+
+impl DiskFile for Fragile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        self.0.read_at(buf, offset)
+    }
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        let one_less = |left: u64| left.checked_sub(1);
+        match self
+            .1
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
+        {
+            Ok(_) => self.0.write_at(data, offset),
+            Err(_) => Err(io::Error::other("it broke")),
+        }
+    }
+    fn size(&self) -> io::Result<u64> {
+        self.0.size()
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync()
+    }
+    fn try_lock(&self) -> io::Result<bool> {
+        self.0.try_lock()
+    }
+}
+
+/// Cut off at every place there is, the end of the first pass and the moments between passes among them.
+#[test]
+fn a_run_that_is_cut_off_anywhere_goes_on_to_the_same_bytes() {
+    let lab = Lab::new();
+    std::fs::write(lab.store("short"), crawl(35, 40).concat()).unwrap();
+    let job = |store: &str| Job {
+        checkpoint_every: Every::Records(17),
+        snapshot_every: Every::Never,
+        repeat: 3,
+        inputs: vec![InputName::File(lab.store("short"))],
+        ..lab.job(store)
+    };
+    let writes = Failing(Arc::new(AtomicU64::new(u64::MAX)));
+    let whole = job("whole");
+    run_on(&whole, Arc::new(Meddled(writes.clone())), None)
+        .0
+        .unwrap();
+    let expected = last(&whole.store);
+    let writes = u64::MAX - writes.0.load(Ordering::Relaxed);
+    let (mut resumed, mut over, mut whole) = (0, 0, 0);
+    for after in (0..writes).step_by(3) {
+        let job = job(&after.to_string());
+        let failing = Failing(Arc::new(AtomicU64::new(after)));
+        let (failed, _) = run_on(&job, Arc::new(Meddled(failing)), None);
+        // How often a database writes depends on its keys.
+        whole += u64::from(failed.is_ok());
+        let (done, watch) = run(&job);
+        done.unwrap();
+        resumed += watch.said("GoingOver");
+        over += usize::from(watch.said("Resuming") + watch.said("GoingOver") == 0);
+        assert!(last(&job.store) == expected, "after {after} of {writes}");
+        std::fs::remove_dir_all(&job.store).unwrap();
+    }
+    assert!(resumed > 3 && over > 3, "{resumed}, {over}");
+    assert!(whole < writes / 12, "{whole} of {writes}");
+}
+
+/// The input may be gone, or be another, once it was read.
+#[test]
+fn no_input_is_read_again() {
+    let lab = Lab::new();
+    let expected = lab.job("expected");
+    run(&expected).0.unwrap();
+    struct Remover(Vec<InputName>);
+    impl Observer for Remover {
+        fn note(&mut self, _: Note<'_>) {}
+        fn progress(&mut self, standing: &Standing<'_>) {
+            if standing.pass > 1 {
+                for input in self.0.drain(..) {
+                    let InputName::File(path) = input else {
+                        panic!()
+                    };
+                    std::fs::remove_file(path).unwrap();
+                }
+            }
+        }
+    }
+    let job = lab.job("s");
+    let mut remover = Remover(lab.inputs.clone());
+    ingest(&job, Arc::new(RealDisk), &mut remover).unwrap();
+    assert!(remover.0.is_empty());
+    assert_same(&snapshots(&job.store), &snapshots(&expected.store), "gone");
+}
+
+fn piped(job: Job, bytes: Vec<u8>) -> Job {
+    let open = move || Box::new(Cursor::new(bytes.clone())) as Box<dyn io::Read + Send>;
+    Job {
+        inputs: vec![InputName::Stdin],
+        stdin: StandardInput::new(open),
+        ..job
+    }
+}
+
+/// A stream needs no spool, and what it gives is what a file of it gives.
+#[test]
+fn a_stream_is_gone_over_like_a_file() {
+    let lab = Lab::new();
+    let whole = lab.records.concat().into_bytes();
+    std::fs::write(lab.store("whole"), &whole).unwrap();
+    let file = Job {
+        inputs: vec![InputName::File(lab.store("whole"))],
+        ..lab.job("file")
+    };
+    run(&file).0.unwrap();
+    let expected = snapshots(&file.store);
+    let job = piped(lab.job("stream"), whole.clone());
+    let (done, watch) = run(&job);
+    done.unwrap();
+    assert_eq!(watch.said("Repeating { repeat: 4, kept: true }"), 1);
+    assert_same(&snapshots(&job.store), &expected, "stream");
+    assert!(run(&job).0.unwrap().nothing_to_do);
+    // Stopped in a later pass it goes on, whatever is sent.
+    let job = piped(lab.job("stopped"), whole);
+    assert!(run_on(&job, Arc::new(RealDisk), Some(1)).0.unwrap().stopped);
+    let (done, watch) = run(&piped(job.clone(), b"nobody reads this".to_vec()));
+    done.unwrap();
+    assert_eq!(watch.said("GoingOver"), 1);
+    assert_same(&snapshots(&job.store), &expected, "stopped");
+    // More passes, later: no stream is needed.
+    let less = piped(
+        Job {
+            repeat: 2,
+            ..lab.job("more")
+        },
+        lab.records.concat().into_bytes(),
+    );
+    run(&less).0.unwrap();
+    let more = Job {
+        repeat: PASSES,
+        stream: cashrank::ingest::Stream::Again,
+        ..piped(less, b"nobody reads this either".to_vec())
+    };
+    run(&more).0.unwrap();
+    assert!(last(&more.store) == last(&file.store));
+}
+
+/// Links that are given up in the first pass cannot be gone over: files are read again, of a stream the first pass
+/// is ranked, and that is said.
+#[test]
+fn where_links_do_not_fit_files_are_read_again_and_streams_once() {
+    let lab = Lab::new();
+    let small = |store: &str| Job {
+        keep_rows: KeepRows::AtMost(2_000),
+        ..lab.job(store)
+    };
+    let job = small("files");
+    let mut told = Watch::default();
+    struct Any<'a>(&'a mut Watch);
+    impl Observer for Any<'_> {
+        fn note(&mut self, note: Note<'_>) {
+            self.0.note(note);
+        }
+        fn progress(&mut self, standing: &Standing<'_>) {
+            assert!(standing.input.is_some());
+        }
+    }
+    ingest(&job, Arc::new(RealDisk), &mut Any(&mut told)).unwrap();
+    assert_eq!(told.said("Repeating { repeat: 4, kept: true }"), 1);
+    assert_eq!(told.said("Repeating { repeat: 4, kept: false }"), 1);
+    let none = Job {
+        keep_rows: KeepRows::None,
+        ..lab.job("none")
+    };
+    ingest(&none, Arc::new(RealDisk), &mut Quiet).unwrap();
+    assert!(last(&none.store) == last(&job.store));
+
+    let whole = lab.records.concat().into_bytes();
+    let job = piped(small("stream"), whole.clone());
+    let refused = |found: cashrank::Result<Outcome>| match found {
+        Err(Error::Conflict(what)) => {
+            assert!(what.contains("standard input comes once"), "{what}");
+            assert!(what.contains("given up"), "{what}");
+        }
+        other => panic!("{other:?}"),
+    };
+    refused(run(&job).0);
+    let once = piped(
+        Job {
+            repeat: 1,
+            ..small("once stream")
+        },
+        whole.clone(),
+    );
+    run(&once).0.unwrap();
+    assert!(last(&job.store) == last(&once.store));
+    // The store is one of a single pass: another stream may follow.
+    let more = crawl(36, 50).concat().into_bytes();
+    for store in [&job, &once] {
+        let next = piped(
+            Job {
+                repeat: 1,
+                store: store.store.clone(),
+                ..lab.job("")
+            },
+            more.clone(),
+        );
+        run(&next).0.unwrap();
+    }
+    assert!(last(&job.store) == last(&once.store));
+    // Asked for none, it is refused before anything is read.
+    let none = Job {
+        keep_rows: KeepRows::None,
+        ..piped(lab.job("refused"), whole)
+    };
+    assert!(matches!(run(&none).0, Err(Error::Usage(what)) if what.contains("`keep_rows`")));
+    assert!(!none.store.exists());
+}
+
+/// Links are not given up while passes go over them.
+#[test]
+fn links_are_kept_to_the_last_pass() {
+    let lab = Lab::new();
+    let job = lab.job("s");
+    assert!(run_on(&job, Arc::new(RealDisk), Some(1)).0.unwrap().stopped);
+    for keep_rows in [KeepRows::None, KeepRows::AtMost(100)] {
+        let without = Job {
+            keep_rows,
+            ..job.clone()
+        };
+        let refused = run(&without).0;
+        assert!(matches!(refused, Err(Error::Conflict(what)) if what.contains("`keep_rows`")));
+    }
+    run(&job).0.unwrap();
+    let expected = lab.job("expected");
+    run(&expected).0.unwrap();
+    assert_same(&snapshots(&job.store), &snapshots(&expected.store), "kept");
+    // Then they may go.
+    let without = Job {
+        keep_rows: KeepRows::None,
+        ..job
+    };
+    let (done, watch) = run(&without);
+    done.unwrap();
+    assert_eq!(watch.said(&format!("{:?}", Reason::Asked)), 1);
+    let view = open_view(&RealDisk, &without.store).unwrap();
+    assert!(view.rows_standing().kept().is_none());
+}
+
+/// A damaged row ends a later pass; what was published stays.
+#[test]
+fn damaged_links_end_a_pass() {
+    let lab = Lab::new();
+    let once = Job {
+        repeat: 1,
+        ..lab.job("s")
+    };
+    run(&once).0.unwrap();
+    let before = last(&once.store);
+    let view = open_view(&RealDisk, &once.store).unwrap();
+    let rows = view.rows().unwrap();
+    assert!(rows.links() > 500);
+    let path = once.store.join("rows").join(rows.kept().number.to_string());
+    drop((rows, view));
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    std::fs::write(&path, bytes).unwrap();
+    let more = Job { repeat: 2, ..once };
+    match run(&more).0 {
+        Err(Error::Damaged { path: found, .. }) => assert_eq!(found, path),
+        other => panic!("{other:?}"),
+    }
+    assert!(last(&more.store) == before);
+}
