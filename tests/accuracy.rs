@@ -1,17 +1,12 @@
 //! How near windows and settling come to exact PageRank on a real graph, in its own order and in
 //! others. The limits are those of a second implementation, in exact integers.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
-
 use cashrank::Reader;
 use cashrank::decode::Names;
 use cashrank::engine::{Config, Engine, InMemory, SelfLinks};
-use cashrank::sim::graph::GraphBuilder;
 use cashrank::sim::pagerank::{Options, iterate, pagerank};
 
-use crate::common;
+use crate::{cnr, common};
 #[path = "../tools/bfs_order/order.rs"]
 mod order;
 #[path = "accuracy/settled.rs"]
@@ -59,28 +54,13 @@ struct Graph {
 impl Graph {
     /// cnr-2000; `None`: it is absent.
     fn cnr() -> Option<Graph> {
-        let path =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/cnr-2000/adjacency.tsv.zst");
-        let Ok(file) = File::open(&path) else {
-            eprintln!("SKIPPED: {} is absent", path.display());
-            return None;
-        };
-        let mut text = String::new();
-        zstd::Decoder::new(file)
-            .unwrap()
-            .read_to_string(&mut text)
-            .unwrap();
-        let mut graph = GraphBuilder::new(SelfLinks::Drop);
-        for line in text.lines() {
-            let mut ids = line.split_terminator('\t').map(|id| id.parse().unwrap());
-            graph.row(ids.next().unwrap(), ids);
-        }
+        let text = cnr::adjacency(&cnr::folder()?);
         let options = Options {
             damping: 0.85,
             residual: 1e-13,
             ..Options::default()
         };
-        let graph = graph.build();
+        let graph = cnr::graph(&text, SelfLinks::Drop);
         let exact = pagerank(&graph, options).unwrap().scores;
         let mut offline = Vec::new();
         iterate(&graph, options.damping, 20, |scores| {

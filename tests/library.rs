@@ -2,6 +2,8 @@
 //!
 //! `cargo test --test library engine` runs a part.
 
+#[path = "common/cnr.rs"]
+mod cnr;
 mod common;
 #[path = "common/crawl.rs"]
 mod crawl;

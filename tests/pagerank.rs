@@ -1,43 +1,15 @@
 //! Exact PageRank and the metrics on a real graph, against the ranks that WebGraph computed.
 
-use std::fs::File;
-use std::io::{BufReader, Read};
-use std::path::{Path, PathBuf};
-
 use cashrank::Limits;
 use cashrank::engine::SelfLinks;
 use cashrank::metrics::{Scores, compare, read_scores};
-use cashrank::sim::graph::{Graph, GraphBuilder};
 use cashrank::sim::pagerank::{Options, pagerank};
 
-fn data() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/cnr-2000");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    eprintln!("SKIPPED: {} is absent", folder.display());
-    None
-}
-
-/// Line i is node i: `node TAB successor...`; nothing after the tab where there is none.
-fn read_graph(folder: &Path, self_links: SelfLinks) -> Graph {
-    let file = File::open(folder.join("adjacency.tsv.zst")).unwrap();
-    let mut text = String::new();
-    zstd::Decoder::new(file)
-        .unwrap()
-        .read_to_string(&mut text)
-        .unwrap();
-    let mut builder = GraphBuilder::new(self_links);
-    for line in text.lines() {
-        let mut ids = line.split_terminator('\t').map(|id| id.parse().unwrap());
-        builder.row(ids.next().unwrap(), ids);
-    }
-    builder.build()
-}
+use crate::cnr;
 
 fn check(rule: SelfLinks, links: usize, reference: &str) {
-    let Some(folder) = data() else { return };
-    let graph = read_graph(&folder, rule);
+    let Some(folder) = cnr::folder() else { return };
+    let graph = cnr::graph(&cnr::adjacency(&folder), rule);
     assert_eq!((graph.nodes(), graph.links()), (325_557, links));
 
     let options = Options {
@@ -50,8 +22,7 @@ fn check(rule: SelfLinks, links: usize, reference: &str) {
     for (node, score) in ranks.scores.iter().enumerate() {
         ours.push(node.to_string().as_bytes(), *score).unwrap();
     }
-    let file = File::open(folder.join(reference)).unwrap();
-    let text = BufReader::new(flate2::read::MultiGzDecoder::new(file));
+    let text = cnr::ranks(&folder, reference);
     let theirs = read_scores(text, reference, &Limits::default()).unwrap();
 
     let c = compare(ours, theirs).unwrap();

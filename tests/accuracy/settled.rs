@@ -1,17 +1,16 @@
 //! Settling a real graph in the orders in which it may have been read: the certified bound holds against the
 //! ranks that WebGraph computed, and the sweeps are few.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
+use std::io::BufRead;
 
 use cashrank::Result;
 use cashrank::engine::{Config, SelfLinks};
 use cashrank::rows::{Row, Rows};
 use cashrank::settle::{Options, settle};
-use cashrank::sim::{Graph, GraphBuilder};
+use cashrank::sim::Graph;
 
 use super::order::{Random, breadth_first};
+use crate::cnr;
 
 /// A graph whose rows lie in some order.
 struct Ordered {
@@ -57,28 +56,11 @@ impl Rows for Ordered {
 
 /// The graph, and PageRank as WebGraph computed it.
 fn cnr() -> Option<(Graph, Vec<f64>)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/cnr-2000");
-    let Ok(file) = File::open(folder.join("adjacency.tsv.zst")) else {
-        eprintln!("SKIPPED: {} is absent", folder.display());
-        return None;
-    };
-    let mut text = String::new();
-    zstd::Decoder::new(file)
-        .unwrap()
-        .read_to_string(&mut text)
-        .unwrap();
-    let mut builder = GraphBuilder::new(SelfLinks::Drop);
-    for line in text.lines() {
-        let mut ids = line.split_terminator('\t').map(|id| id.parse().unwrap());
-        builder.row(ids.next().unwrap(), ids);
-    }
-    let file = File::open(folder.join("pagerank-0.85.txt.gz")).unwrap();
-    let mut text = String::new();
-    flate2::read::MultiGzDecoder::new(file)
-        .read_to_string(&mut text)
-        .unwrap();
-    let exact: Vec<f64> = text.lines().map(|line| line.parse().unwrap()).collect();
-    Some((builder.build(), exact))
+    let folder = cnr::folder()?;
+    let graph = cnr::graph(&cnr::adjacency(&folder), SelfLinks::Drop);
+    let lines = cnr::ranks(&folder, "pagerank-0.85.txt.gz").lines();
+    let exact = lines.map(|line| line.unwrap().parse().unwrap()).collect();
+    Some((graph, exact))
 }
 
 /// What a settling may cost, in links touched over links there are, to a bound.
