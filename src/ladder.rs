@@ -27,12 +27,30 @@ fn files(of: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What follows `crate::` in code, but not in tests: those may look wherever they like.
-fn taken(text: &str) -> Vec<String> {
-    let code: String = text
-        .split("#[cfg(test)]\nmod ")
-        .next()
-        .unwrap()
+/// The library's code: each file's path below `src`, its room, and its text without its tests. Apart are the root, the
+/// binary, members of the workspace, and what stands beside what it tests.
+fn sources() -> Vec<(String, String, String)> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut all = Vec::new();
+    files(&src, &mut all);
+    let source = |path: PathBuf| {
+        let inner = path.strip_prefix(&src).unwrap().to_str().unwrap();
+        let room = inner.split('/').next().unwrap().trim_end_matches(".rs");
+        let is_apart = ["lib", "main", "cli", "crates", "ladder"].contains(&room);
+        let is_test = inner.contains("fuzz") || inner.ends_with("tests.rs");
+        let is_code = inner.ends_with(".rs") && !is_apart && !is_test;
+        is_code.then(|| {
+            let text = fs::read_to_string(&path).unwrap();
+            let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
+            (inner.to_owned(), room.to_owned(), code.to_owned())
+        })
+    };
+    all.into_iter().filter_map(source).collect()
+}
+
+/// What follows `crate::` in code.
+fn taken(code: &str) -> Vec<String> {
+    let code: String = code
         .lines()
         .map(|line| format!("{}\n", line.split("//").next().unwrap()))
         .collect();
@@ -68,34 +86,15 @@ fn step(name: &str) -> Option<usize> {
 
 #[test]
 fn no_room_uses_one_above_it() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut all = Vec::new();
-    files(&src, &mut all);
     let mut wrong = Vec::new();
-    for path in all
-        .iter()
-        .filter(|path| path.extension().is_some_and(|e| e == "rs"))
-    {
-        let inner = path.strip_prefix(&src).unwrap();
-        let room = inner
-            .iter()
-            .next()
-            .unwrap()
-            .to_str()
-            .unwrap()
-            .trim_end_matches(".rs");
-        // The root, the binary, members of the workspace, and what stands beside what it tests.
-        let is_apart = ["lib", "main", "cli", "crates", "ladder"].contains(&room);
-        if is_apart || inner.to_str().unwrap().contains("fuzz") || inner.ends_with("tests.rs") {
-            continue;
-        }
-        let Some(here) = step(room) else {
+    for (path, room, code) in sources() {
+        let Some(here) = step(&room) else {
             wrong.push(format!("{room} is not on the ladder"));
             continue;
         };
-        for name in taken(&fs::read_to_string(path).unwrap()) {
+        for name in taken(&code) {
             if step(&name).is_none_or(|there| there > here) {
-                wrong.push(format!("{}: {room} must not use {name}", inner.display()));
+                wrong.push(format!("{path}: {room} must not use {name}"));
             }
         }
     }
@@ -119,38 +118,20 @@ fn the_readme_has_every_room() {
 
 #[test]
 fn what_is_taken_is_found() {
-    let text = "use crate::a::B;\nuse crate::{Error, c::{D, e::F}, g};\nlet x = crate::h::i(crate::j::K);\n// crate::no\n\
-                #[cfg(test)]\nmod tests {\n use crate::none;";
+    let text = "use crate::a::B;\nuse crate::{Error, c::{D, e::F}, g};\nlet x = crate::h::i(crate::j::K);\n// crate::no";
     assert_eq!(taken(text), ["a", "Error", "c", "g", "h", "j"]);
 }
 
 /// The library names settings, and the command says what they are there: options ([`crate::name_settings`]).
 #[test]
 fn no_message_of_the_library_names_an_option() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut all = Vec::new();
-    files(&src, &mut all);
     let mut wrong = Vec::new();
-    for path in all
-        .iter()
-        .filter(|path| path.extension().is_some_and(|e| e == "rs"))
-    {
-        let inner = path.strip_prefix(&src).unwrap().to_str().unwrap();
-        let is_apart = ["lib.rs", "main.rs", "ladder.rs"].contains(&inner);
-        let is_apart = is_apart
-            || ["cli/", "crates/"]
-                .iter()
-                .any(|room| inner.starts_with(room));
-        if is_apart || inner.contains("fuzz") || inner.ends_with("tests.rs") {
-            continue;
-        }
-        let text = fs::read_to_string(path).unwrap();
-        let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
+    for (path, _, code) in sources() {
         let lines = code.lines().map(|line| line.split("//").next().unwrap());
         for (at, line) in lines.enumerate() {
             let is_option = |after: &str| after.starts_with(|c: char| c.is_ascii_lowercase());
             if line.split("--").skip(1).any(is_option) {
-                wrong.push(format!("{inner}:{}: {}", at + 1, line.trim()));
+                wrong.push(format!("{path}:{}: {}", at + 1, line.trim()));
             }
         }
     }
