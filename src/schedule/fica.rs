@@ -56,12 +56,7 @@ impl Strategy for Fica {
         };
         let own = self.queue.score(row.page).unwrap_or(0.0);
         let score = -alpha * libm::log10(row.targets.len() as f64) + (1.0 - alpha) * own;
-        for &target in row.targets {
-            let nearer = self.queue.score(target).is_none_or(|known| score > known);
-            if nearer && !crawl.is_read(target) {
-                self.queue.put(target, score);
-            }
-        }
+        self.queue.raise(crawl, row.targets, score);
     }
 
     fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {

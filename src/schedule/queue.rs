@@ -87,6 +87,16 @@ impl Queue {
         }
     }
 
+    /// Gives those targets of a page that were not read a score, unless theirs is as great.
+    pub fn raise(&mut self, crawl: &Crawl, targets: &[u32], score: f64) {
+        for &target in targets {
+            let is_greater = self.score(target).is_none_or(|known| score > known);
+            if is_greater && !crawl.is_read(target) {
+                self.put(target, score);
+            }
+        }
+    }
+
     /// Gives a page that was read a score: it is in no queue.
     pub fn note(&mut self, page: u32, score: f64) {
         if self.scores.len() <= page as usize {
