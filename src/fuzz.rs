@@ -53,7 +53,6 @@ pub const TARGETS: &[Target] = &[
     target("html", crate::decode::html::fuzz::html),
     target("cdxj", crate::order::cdxj::fuzz),
     target("cza_block", crate::cza::fuzz::block),
-    target("cza_text", crate::cza::fuzz::text),
     target("time", crate::decode::fuzz::time),
     target("url", crate::url::fuzz::url),
     target("scores", crate::metrics::fuzz::scores),

@@ -7,7 +7,7 @@ mod golden;
 mod support;
 
 use cashrank::Error;
-use cashrank::cza::Index;
+use cashrank::cza::{Index, Options};
 use cashrank::formats::Format;
 use cashrank::ingest::convert;
 use cashrank::source::DamageKind;
@@ -153,30 +153,26 @@ fn unverified_records_are_not_sealed() {
     }
 }
 
-/// Names are packed by zstd up to level 9, by PPMd from 10 on; the archives say the same.
+/// Levels say the same; there are none above the highest.
 #[test]
-fn levels_pack_names_in_two_ways() {
+fn levels_say_the_same() {
     let records = crawl(11, 60);
     let file = tempfile::NamedTempFile::new().unwrap();
     let made = |bytes: &[u8], format, level| {
         std::fs::write(file.path(), bytes).unwrap();
         let mut job = support::conversion(file.path(), format, 13);
         job.level = level;
-        let (bytes, converted) = convert(&job, Vec::new(), "".into(), &mut Silent).unwrap();
-        assert!(converted.bad_end.is_none());
-        bytes
+        convert(&job, Vec::new(), "".into(), &mut Silent).map(|(bytes, _)| bytes)
     };
-    let [by_zstd, by_ppmd] =
-        [9, 10].map(|level| made(records.as_bytes(), Some(Format::Records), level));
-    // From 10 on hosts are those of URLs, too.
-    for (bytes, flags) in [(&by_zstd, 0), (&by_ppmd, 8 | 64)] {
-        for block in &index_of(bytes).blocks {
-            assert_eq!(bytes[block.offset as usize + 4] & (8 | 64), flags);
-        }
+    let most = Options::LEVEL_MAX;
+    let [one, other] =
+        [1, most].map(|level| made(records.as_bytes(), Some(Format::Records), level).unwrap());
+    assert!(one != other);
+    assert!(made(&one, None, most).unwrap() == other);
+    assert!(made(&other, None, 1).unwrap() == one);
+    for level in [0, most + 1] {
+        assert!(matches!(made(&one, None, level), Err(Error::Usage(_))));
     }
-    assert!(by_zstd != by_ppmd);
-    assert!(made(&by_zstd, None, 10) == by_ppmd);
-    assert!(made(&by_ppmd, None, 9) == by_zstd);
 }
 
 /// A record that would bring more than 1,310,720 targets together begins a block: what is written is read under the

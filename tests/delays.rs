@@ -174,8 +174,8 @@ fn no_thread_is_waited_for_by_luck() {
         .map(|n: u64| format!("{}\t{}\n", n / 3, n * n % 131))
         .collect();
     let edges = lab.file("d.edges", edges.as_bytes());
-    let archive = lab.archive("a.jsonl", "e.cza", "12");
-    lab.archive("a.jsonl", "f.cza", "9");
+    let archive = lab.archive("a.jsonl", "e.cza", "9");
+    lab.archive("a.jsonl", "f.cza", "1");
     let file = |name: &str| InputName::File(lab.path(name));
     let kinds = [
         ("records", From::Files(vec![plain.clone()])),

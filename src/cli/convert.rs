@@ -28,7 +28,7 @@ use crate::cli::common::say;
 const EXAMPLES: &str = "\
 Examples:
   cashrank convert crawl-*.jsonl.zst -o crawl.cza
-  cashrank convert CC-MAIN-*.warc.wat.gz -o crawl.cza --level 19
+  cashrank convert CC-MAIN-*.warc.wat.gz -o crawl.cza --level 3
   cashrank convert graph.tsv.zst -o - | cashrank ingest - --store ranks
 
 An ingest of the archive gives the same ranking as an ingest of the inputs, byte for byte. An archive keeps of each \
@@ -50,9 +50,8 @@ pub struct Args {
     /// The format of the inputs (see formats/). auto recognises it from the content.
     #[arg(long, default_value = "auto", value_parser = formats())]
     format: FormatArg,
-    /// How hard to compress, 1 to 22, as zstd's levels. From 10 on, URLs take a tenth to a half less (they are packed
-    /// with PPMd and stored by host), but reading the archive takes about 6 bytes of memory more for each.
-    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(i32).range(1..=22))]
+    /// How hard to compress, 1 to 9, as zstd's levels. Lower ones are faster.
+    #[arg(long, value_name = "N", default_value_t = Options::LEVEL_MAX, value_parser = clap::value_parser!(i32).range(1..=Options::LEVEL_MAX.into()))]
     level: i32,
     /// At most so many records in a block. Smaller blocks lose less to damage, and compress less well.
     #[arg(long, value_name = "N", default_value_t = Options::BLOCK_RECORDS as u64, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]

@@ -252,18 +252,6 @@ impl Observer for Talk {
                 "pass {pass} over the links of the store: going on after {}",
                 counted(visited, "page", "pages")
             ),
-            Note::OutgrowsIngest {
-                names,
-                need,
-                budget,
-            } => format!(
-                "memory: after {} URLs, an ingest of this archive would need {}, with {} at hand; {} of that is \
-                for where URLs are, which an archive of --level 9 (larger) does not need",
-                thousands(names),
-                human(need.total()),
-                human(budget),
-                human(need.names)
-            ),
             Note::Unchecked { input, members } => format!(
                 "{input}: {} frame(s) without a checksum: their content could not be verified",
                 thousands(members)
@@ -344,7 +332,6 @@ fn is_amiss(note: &Note<'_>) -> bool {
             | Note::Ungrouped { .. }
             | Note::Unchecked { .. }
             | Note::Withheld { .. }
-            | Note::OutgrowsIngest { .. }
     ) || is_loss(note)
 }
 

@@ -1,18 +1,16 @@
 //! A block: some records of a crawl with the names that are new in them; what is the same packed and unpacked.
 //!
 //! On both sides stands a [`Batch`](crate::batch::Batch). Its names are numbered through the whole archive, in order of
-//! first appearance, so what a record adds is a count. Pages on the host of a record's page are given by their places
-//! there ([`super::sites`]). A block has two parts: a reader that knows the pages of the names (in a second pass) never
-//! looks at the first.
+//! first appearance, so what a record adds is a count. A block has two parts: a reader that knows the pages of the names
+//! (in a second pass) never looks at the first.
 
 use super::column::Column;
-use super::sites::LOCAL;
 use super::{Fault, KINDS};
 use crate::batch::{LinkCounts, What};
 use crate::codec::varint::zigzag;
 use crate::decode::Reason;
 
-/// How the first known target of a list is told, by the number in the block's head.
+/// How the first known target of a list is stored, by the number in the block's head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum From {
     /// By itself.
@@ -56,21 +54,19 @@ pub(super) fn what(kind: u64) -> Result<What, Fault> {
 pub(super) struct Columns {
     pub kinds: Column,
     pub sources: Column,
-    /// With hosts only.
+    /// Which host each name is on: always the only one.
     pub hosts: Column,
-    /// Where hosts are counted only.
+    /// How many names it had before the block.
     pub before: Column,
     pub times: Column,
     pub lists: Column,
     pub run_counts: Column,
     pub runs: Column,
-    /// With hosts only.
     pub shapes: Column,
-    pub rest_counts: Column,
-    pub rests: Targets,
-    /// With hosts only; those before are of other hosts, then.
-    pub local_counts: Column,
-    pub locals: Targets,
+    /// Targets on other hosts: always 0, and then nothing.
+    pub elsewhere: [Column; 3],
+    pub known_counts: Column,
+    pub known: Targets,
     pub new: Column,
     pub counts: [Column; 5],
     /// In blocks with classes only.
@@ -79,51 +75,50 @@ pub(super) struct Columns {
 
 impl Columns {
     /// All but the classes.
-    pub fn all(&mut self, hosts: bool, counted: bool) -> impl Iterator<Item = &mut Column> {
-        let always = [
-            (&mut self.kinds, true),
-            (&mut self.sources, true),
-            (&mut self.hosts, hosts),
-            (&mut self.before, counted),
-            (&mut self.times, true),
-            (&mut self.lists, true),
-            (&mut self.run_counts, true),
-            (&mut self.runs, true),
-            (&mut self.shapes, hosts),
-            (&mut self.rest_counts, true),
-            (&mut self.rests.firsts, true),
-            (&mut self.rests.gaps, hosts),
-            (&mut self.local_counts, hosts),
-            (&mut self.locals.firsts, hosts),
-            (&mut self.locals.gaps, hosts),
-            (&mut self.new, true),
+    pub fn all(&mut self) -> impl Iterator<Item = &mut Column> {
+        let of_records = [
+            &mut self.kinds,
+            &mut self.sources,
+            &mut self.hosts,
+            &mut self.before,
+            &mut self.times,
+            &mut self.lists,
+            &mut self.run_counts,
+            &mut self.runs,
+            &mut self.shapes,
         ];
-        let counts = self.counts.iter_mut().map(|column| (column, true));
-        let all = always.into_iter().chain(counts);
-        all.filter_map(|(column, is_there)| is_there.then_some(column))
-    }
-
-    /// The columns that tell hosts, and their pages before the block.
-    pub fn of_hosts(&mut self) -> (&mut Column, &mut Column) {
-        (&mut self.hosts, &mut self.before)
+        let of_known = [
+            &mut self.known_counts,
+            &mut self.known.firsts,
+            &mut self.known.gaps,
+            &mut self.new,
+        ];
+        let all = of_records.into_iter().chain(self.elsewhere.iter_mut());
+        all.chain(of_known).chain(self.counts.iter_mut())
     }
 
     /// The columns of shapes that are new in the block.
     pub fn of_shape(&mut self) -> impl Iterator<Item = &mut Column> {
-        let lens = [&mut self.rest_counts, &mut self.local_counts, &mut self.new];
+        let [elsewhere, ..] = &mut self.elsewhere;
+        let lens = [elsewhere, &mut self.known_counts, &mut self.new];
         lens.into_iter().chain(self.counts.iter_mut())
     }
 }
 
-/// The numbers that a list has, in the order of their columns: targets that are not copied, elsewhere and on the
-/// page's host, new names, and the counts, told by those of the list that is copied from.
+/// The numbers that a list has, in the order of their columns: targets elsewhere, known targets that are not copied, new
+/// names, and the counts, less those of the list that is copied from.
 pub(super) type Shape = [u64; 8];
+
+/// What the block says of the host of its first name, which all others are on, too.
+pub(super) fn first_host(first_name: u32) -> u64 {
+    // A new one, or the first there is.
+    if first_name == 0 { 1 } else { 3 }
+}
 
 /// Targets of lists: of each list the first, and what is between it and the others.
 #[derive(Default)]
 pub(super) struct Targets {
     pub firsts: Column,
-    /// Without hosts, gaps are among the firsts.
     pub gaps: Column,
 }
 
@@ -138,7 +133,7 @@ impl Targets {
         self.firsts.cost() + self.gaps.cost()
     }
 
-    /// Tells ascending targets. `base`: what the first is told by.
+    /// Appends ascending targets. `base`: what the first is stored relative to.
     pub fn put(&mut self, from: From, targets: &[u32], base: u32) {
         let (Some(&lowest), Some(&highest)) = (targets.first(), targets.last()) else {
             return;
@@ -167,13 +162,4 @@ pub(super) fn counts_of(counts: &LinkCounts) -> [u32; 5] {
         counts.invalid,
         counts.too_long,
     ]
-}
-
-/// Whether a target, as it is told, is on `host`. `hosts`: those of the names from `first_name` on.
-pub(super) fn is_on(host: u32, target: u32, first_name: u32, hosts: &[u32]) -> bool {
-    if target >= LOCAL {
-        return true;
-    }
-    let new = target.checked_sub(first_name);
-    new.and_then(|new| hosts.get(new as usize)) == Some(&host)
 }

@@ -1,16 +1,15 @@
 //! Streams and columns: how the numbers and the text of a block are laid down.
 //!
-//! A *stream* is some bytes, packed where that helps: as one zstd frame, or (the text of names) by
-//! PPMd. A *column* of numbers is two streams: for each number one byte that says how large it is (its
-//! *token*), and the bits that the tokens leave open. Tokens repeat and are packed well; the open bits
-//! are noise, and stay as they are.
+//! A *stream* is some bytes, packed as one zstd frame where that helps. A *column* of numbers is two streams: for each
+//! number one byte that says how large it is (its *token*), and the bits that the tokens leave open. Tokens repeat and
+//! are packed well; the open bits are noise, and stay as they are.
 //!
 //! | number | token | open bits |
 //! |---|---|---|
 //! | 0 to 7 | the number | none |
 //! | with highest bit `e`, from 3 | `8 + 4 (e - 3)` + the two bits below the highest | the `e - 2` others |
 
-use super::{Fault, text};
+use super::Fault;
 
 /// First token with open bits.
 const SMALL: u64 = 8;
@@ -28,17 +27,8 @@ pub(super) fn put_stream(
     raw: &[u8],
 ) -> Result<(), Fault> {
     let packed = packer.compress(raw).map_err(Fault::other)?;
-    put_shorter(out, raw, &packed)
-}
-
-/// Appends `raw` as a stream that PPMd packs.
-pub(super) fn put_text(out: &mut Vec<u8>, raw: &[u8]) -> Result<(), Fault> {
-    put_shorter(out, raw, &text::pack(raw)?)
-}
-
-fn put_shorter(out: &mut Vec<u8>, raw: &[u8], packed: &[u8]) -> Result<(), Fault> {
     let chosen = if packed.len() < raw.len() {
-        packed
+        &packed
     } else {
         raw
     };
@@ -88,20 +78,14 @@ impl<'a> Streams<'a> {
         ))
     }
 
-    /// The next stream's length unpacked, for which there is room, and its bytes, which are passed over.
-    fn next(&mut self) -> Result<(usize, &'a [u8]), Fault> {
+    /// The next stream, into `out`, with `slack` zeros behind.
+    fn take(&mut self, out: &mut Vec<u8>, slack: usize) -> Result<(), Fault> {
         let (raw, body) = self.stream()?;
         self.rest = &self.rest[HEAD + body.len()..];
         self.room = self
             .room
             .checked_sub(raw as u64)
             .ok_or_else(|| Fault::new("its streams unpack to more than it says"))?;
-        Ok((raw, body))
-    }
-
-    /// The next stream, into `out`, with `slack` zeros behind.
-    fn take(&mut self, out: &mut Vec<u8>, slack: usize) -> Result<(), Fault> {
-        let (raw, body) = self.next()?;
         out.clear();
         out.reserve(raw + slack);
         if body.len() == raw {
@@ -122,18 +106,6 @@ impl<'a> Streams<'a> {
     /// The next stream as it is.
     pub fn bytes(&mut self, out: &mut Vec<u8>) -> Result<(), Fault> {
         self.take(out, 0)
-    }
-
-    /// The next stream, which PPMd packed.
-    pub fn text(&mut self, out: &mut Vec<u8>) -> Result<(), Fault> {
-        let (raw, body) = self.next()?;
-        out.clear();
-        if body.len() == raw {
-            out.extend_from_slice(body);
-            return Ok(());
-        }
-        out.resize(raw, 0);
-        text::unpack(body, out)
     }
 
     /// The next two streams as a column.

@@ -1,16 +1,12 @@
-//! Fuzz targets: a block whose checksums are right, whatever is in it, and its text.
+//! Fuzz target: a block whose checksums are right, whatever is in it.
 
 use super::block::From;
-use super::hosts::Hosts;
-use super::pack::{Packer, SMALL_LEVEL};
-use super::places::Places;
+use super::pack::Packer;
 use super::section::BlockHead;
-use super::text::{pack, unpack};
 use super::unpack::{Policy, Unpacker};
-use crate::batch::{Batch, HashKey};
+use crate::batch::{Batch, Entry, HashKey};
 use crate::codec::varint::number;
 use crate::engine::SelfLinks;
-use crate::model::Part;
 use crate::rules::LinkClass;
 
 /// Longest name allowed.
@@ -22,11 +18,6 @@ fn head_of(data: &[u8]) -> Option<(BlockHead, &[u8])> {
     let field = |at: usize, size: usize| number(&fields[at..at + size]);
     let mut head = BlockHead::empty(fields[22] & 1 == 1, field(0, 4) as u32, 0);
     head.classes = fields[22] & 2 == 2;
-    head.words = fields[22] & 4 == 4;
-    head.ppmd = fields[22] & 8 == 8;
-    head.hosts = fields[22] & 16 == 16;
-    head.counted = fields[22] & 32 == 32;
-    head.sites = fields[22] & 64 == 64;
     head.records = field(4, 2) as u32;
     head.names = field(6, 2) as u32;
     head.text = field(8, 4);
@@ -34,11 +25,8 @@ fn head_of(data: &[u8]) -> Option<(BlockHead, &[u8])> {
     head.links = field(16, 4);
     head.names_len = field(20, 2) as u32;
     head.from = From::ALL[usize::from(fields[23] & 15) % 3];
-    head.local_from = From::ALL[usize::from(fields[23] >> 4) % 3];
-    head.first_host = u32::from(fields[22] >> 7);
-    // A reader refuses what takes more than its limit, and what makes no sense.
-    let is_sound = head.is_sound() && head.memory() < 16 << 20;
-    is_sound.then_some((head, parts))
+    // A reader refuses what takes more than its limit.
+    (head.memory() < 16 << 20).then_some((head, parts))
 }
 
 /// A block is refused, or its numbers keep to what its head says, and packed again it says the same.
@@ -61,11 +49,6 @@ pub(crate) fn block(data: &[u8]) {
         unpacker
             .names(names, head, URL_BYTES, &fingerprints, &mut batch)
             .ok()?;
-        if head.hosts {
-            let part = Part::of_block(head);
-            let mut hosts = Hosts::new(fingerprints, URL_BYTES);
-            hosts.complete(&mut batch, &part).ok()?;
-        }
         Some(batch)
     };
     let Some(batch) = read(names, records, &head, SelfLinks::Drop) else {
@@ -75,24 +58,19 @@ pub(crate) fn block(data: &[u8]) {
     let kept = read(names, records, &head, SelfLinks::Keep).expect("either policy reads it");
     for (one, other) in batch.entries.iter().zip(&kept.entries) {
         assert_eq!(one.counts.read, other.counts.read);
-        let followed = |entry: &crate::batch::Entry| {
+        let followed = |entry: &Entry| {
             let dropped = entry.counts;
             entry.links_end - entry.links_start + dropped.own + dropped.repeated
         };
         assert_eq!(followed(one), followed(other));
     }
-    // Names before the block are on no host.
-    if head.first_name > 0 || !batch.entries.iter().all(|entry| is_distinct(&batch, entry)) {
+    if !batch.entries.iter().all(|entry| is_distinct(&batch, entry)) {
         return;
     }
-    let level = if head.ppmd { SMALL_LEVEL } else { 1 };
-    let told = told(&batch, head.urls && head.ppmd);
-    let mut packer = Packer::new(level).expect("a level that is there");
-    let mut empty = BlockHead::empty(head.urls, 0, 0);
-    empty.sites = head.urls && head.ppmd;
-    let packed = packer.pack(&told, empty);
+    let mut packer = Packer::new(1).expect("a level that is there");
+    let before = BlockHead::empty(head.urls, head.first_name, 0);
+    let packed = packer.pack(&as_written(&batch), before);
     let packed = packed.expect("what was read can be written");
-    assert!(packed.head.is_sound());
     let again = read(
         &packed.names,
         &packed.records,
@@ -114,50 +92,27 @@ pub(crate) fn block(data: &[u8]) {
     }
 }
 
-/// Text that is unpacked is refused or as long as it should be, whatever it was packed to; and what was
-/// packed comes back.
-pub(crate) fn text(data: &[u8]) {
-    let (len, packed) = data.split_at(data.len().min(2));
-    let mut raw = vec![0; number(len) as usize];
-    let _ = unpack(packed, &mut raw);
-    let again = pack(data).expect("memory takes it");
-    let mut raw = vec![0; data.len()];
-    unpack(&again, &mut raw).expect("what was packed can be unpacked");
-    assert_eq!(raw, data);
-}
-
-/// The first block of an archive, as it is told.
-fn told(batch: &Batch, by_site: bool) -> Batch {
-    let mut places = Places::new().expect("memory");
-    let mut told = Batch::default();
-    told.text.clone_from(&batch.text);
-    told.text_ends.clone_from(&batch.text_ends);
-    let mut known = 0;
-    for entry in &batch.entries {
-        let start = told.links.len() as u32;
-        let mut added = *entry;
-        if entry.what.is_of_page() {
-            for name in known..entry.names_end {
-                let name = batch.name(name);
-                let added = places.add(name, by_site, &mut told.sites);
-                added.expect("memory");
-            }
-            let (host, page, known_then) = places.page(entry.source, known, &mut told.sites);
-            let targets = batch.targets(entry).iter();
-            let targets = targets.map(|&target| places.target(target, host, known_then));
-            told.links.extend(targets);
-            known = entry.names_end;
-            added.source = page;
-        }
-        // Links to a page itself that were dropped are there no more.
-        (added.links_start, added.links_end) = (start, told.links.len() as u32);
-        told.classes.extend_from_slice(batch.classes(entry));
-        told.entries.push(added);
+/// Links to a page itself that were dropped are there no more.
+fn as_written(read: &Batch) -> Batch {
+    let mut written = Batch {
+        text: read.text.clone(),
+        text_ends: read.text_ends.clone(),
+        ..Batch::default()
+    };
+    for entry in &read.entries {
+        let start = written.links.len() as u32;
+        written.links.extend_from_slice(read.targets(entry));
+        written.classes.extend_from_slice(read.classes(entry));
+        written.entries.push(Entry {
+            links_start: start,
+            links_end: written.links.len() as u32,
+            ..*entry
+        });
     }
-    told
+    written
 }
 
-fn sorted(batch: &Batch, entry: &crate::batch::Entry) -> Vec<(u32, LinkClass)> {
+fn sorted(batch: &Batch, entry: &Entry) -> Vec<(u32, LinkClass)> {
     let targets = batch.targets(entry).iter().copied();
     let mut targets: Vec<_> = targets.zip(batch.classes(entry).iter().copied()).collect();
     targets.sort_unstable_by_key(|link| link.0);
@@ -165,7 +120,7 @@ fn sorted(batch: &Batch, entry: &crate::batch::Entry) -> Vec<(u32, LinkClass)> {
 }
 
 /// Whether its targets are as the writer makes them: distinct, without the page itself.
-fn is_distinct(batch: &Batch, entry: &crate::batch::Entry) -> bool {
+fn is_distinct(batch: &Batch, entry: &Entry) -> bool {
     let targets = sorted(batch, entry);
     targets.iter().all(|link| link.0 != entry.source)
         && targets.windows(2).all(|pair| pair[0].0 != pair[1].0)

@@ -9,8 +9,7 @@
 //! itself among the navigation, have lists that differ in order only where they must.
 
 use std::collections::HashMap;
-
-use super::sites::LOCAL;
+use std::ops::Range;
 
 /// Lists just before that are tried as what to copy from.
 const WINDOW: usize = 4;
@@ -27,13 +26,10 @@ fn number_cost(number: u32) -> usize {
     }
 }
 
-/// Bits that ascending targets cost, roughly: the first ones of both kinds, and the gaps.
+/// Bits that ascending targets cost, roughly: the first one, and the gaps.
 fn cost(targets: &[u32]) -> usize {
     let mut next = 0;
     let costs = targets.iter().map(|&target| {
-        if target >= LOCAL {
-            next = next.max(LOCAL);
-        }
         let cost = number_cost(target - next);
         next = target + 1;
         cost
@@ -62,8 +58,8 @@ pub(super) struct Lists {
     classes: Vec<u16>,
     foreseen: Foreseen,
     ends: Vec<u32>,
-    /// Of a page, by host and as it is told: its last list.
-    by_page: HashMap<(u32, u32), u32>,
+    /// Of a page: its last list.
+    by_page: HashMap<u32, u32>,
     /// Of a whole list, by hash, and of two samples of it: the last list like it.
     by_content: [HashMap<u32, u32>; 3],
     set: Set,
@@ -114,23 +110,18 @@ impl Lists {
         self.targets.len() as u64
     }
 
-    fn range(&self, list: usize) -> std::ops::Range<usize> {
+    fn range(&self, list: usize) -> Range<usize> {
         let start = list.checked_sub(1).map_or(0, |before| self.ends[before]);
         start as usize..self.ends[list] as usize
     }
 
-    /// Takes the next list: `known` and `new` targets of `page`, which is on `host`, without itself; `own`: it
-    /// links to itself. Says what it copies.
-    pub fn add(&mut self, host: u32, page: u32, known: &[u32], new: &[u32], own: bool) -> &Copy {
-        self.set.fill(known, own.then_some(page));
-        let number = self.len();
+    /// Takes the next list: `known` targets of `page`, and `new` ones, without itself; `own`: it links to itself. Says
+    /// what it copies.
+    pub fn add(&mut self, page: u32, known: &[u32], new: Range<u32>, own: bool) -> &Copy {
         let itself = own.then_some(page);
-        self.choose(
-            (host, page),
-            number,
-            known,
-            marks(known.iter().chain(&itself)),
-        );
+        self.set.fill(known, itself);
+        let number = self.len();
+        self.choose(page, number, known, marks(known.iter().chain(&itself)));
         let (from, runs) = (self.best.list, &self.best.runs);
         if from < number {
             let whole = self.range(from);
@@ -138,7 +129,7 @@ impl Lists {
             copy(&mut self.classes, whole, runs);
         }
         self.targets.extend_from_slice(&self.best.rest);
-        self.targets.extend_from_slice(new);
+        self.targets.extend(new);
         self.classes.resize(self.targets.len(), UNTOLD);
         let start = self.ends.last().map_or(0, |&end| end as usize);
         if own {
@@ -148,7 +139,7 @@ impl Lists {
         if self.targets.len() > start {
             let marks = marks(self.targets[start..].iter());
             let number = number as u32;
-            self.by_page.insert((host, page), number);
+            self.by_page.insert(page, number);
             for (by, mark) in self.by_content.iter_mut().zip(marks) {
                 by.insert(mark, number);
             }
@@ -158,12 +149,7 @@ impl Lists {
 
     /// Gives the classes of the list added last, as `class` has them of its targets, and hands each to `tell`
     /// as it is told.
-    pub fn tell_classes(
-        &mut self,
-        on_host: impl Fn(u32) -> Option<bool>,
-        class: impl Fn(u32) -> u16,
-        mut tell: impl FnMut(u64),
-    ) {
+    pub fn tell_classes(&mut self, class: impl Fn(u32) -> u16, mut tell: impl FnMut(u64)) {
         let last = self.len() - 1;
         let range = self.range(last);
         let targets = &self.targets[range.clone()];
@@ -172,12 +158,11 @@ impl Lists {
             tell(u64::from(class ^ foreseen));
             class
         };
-        self.foreseen
-            .each(targets, &mut self.classes[range], on_host, told);
+        self.foreseen.each(targets, &mut self.classes[range], told);
     }
 
     /// Leaves the best copy in `best`.
-    fn choose(&mut self, page: (u32, u32), number: usize, known: &[u32], marks: [u32; 3]) {
+    fn choose(&mut self, page: u32, number: usize, known: &[u32], marks: [u32; 3]) {
         self.best.list = number;
         self.best.runs.clear();
         self.best.rest.clear();
@@ -235,7 +220,7 @@ const OWN: u16 = ON_HOST;
 
 /// What classes are told by the difference to. For a target that is copied: the class it is copied with. For
 /// others: the one that it had in the last list of the block where it was not copied, or else that of the
-/// target before it, but for what hosts say.
+/// target before it, taken to be on the page's host.
 #[derive(Default)]
 pub(super) struct Foreseen(HashMap<u32, u16>);
 
@@ -245,25 +230,17 @@ impl Foreseen {
         self.0.clear();
     }
 
-    /// Gives each target of a list the class that `class` says, given what is foreseen. `on_host`: whether
-    /// a target is on the page's host, if that is known.
+    /// Gives each target of a list the class that `class` says, given what is foreseen.
     pub fn each(
         &mut self,
         targets: &[u32],
         classes: &mut [u16],
-        on_host: impl Fn(u32) -> Option<bool>,
         mut class: impl FnMut(u32, u16) -> u16,
     ) {
         let mut before = 0;
         for (&target, known) in targets.iter().zip(classes) {
             if *known == UNTOLD {
-                let last = self
-                    .0
-                    .entry(target)
-                    .or_insert_with(|| match on_host(target) {
-                        Some(same) => before & !ON_HOST | u16::from(same),
-                        None => before,
-                    });
+                let last = self.0.entry(target).or_insert(before | ON_HOST);
                 *last = class(target, *last);
                 *known = *last;
             } else {
@@ -275,7 +252,7 @@ impl Foreseen {
 }
 
 /// Appends what a copy of `targets[whole]` keeps.
-fn copy<T: Clone>(targets: &mut Vec<T>, whole: std::ops::Range<usize>, runs: &[u32]) {
+fn copy<T: Clone>(targets: &mut Vec<T>, whole: Range<usize>, runs: &[u32]) {
     let mut at = whole.start;
     let mut copying = true;
     for &run in runs {

@@ -1,13 +1,12 @@
 //! `cza`: a crawl as an archive. Compact, seekable, checksummed; made to be replayed.
 //!
 //! Every name is in the archive once. Records and links refer to names by their number, in order of first
-//! appearance, or by their place among those of the page's host. Blocks of some ten thousand records are unpacked
-//! independently, on any thread; what they give by hosts is completed in their order. Specified in
+//! appearance. Blocks of some ten thousand records are unpacked independently, on any thread. Specified in
 //! `formats/cza.md`.
 //!
 //! ```text
 //! Writer: batches of any input -> numbers -> blocks -> packed on threads -> file
-//! Reader: chunks of whole sections -> batches;  Chain: that they follow each other, and their hosts
+//! Reader: chunks of whole sections -> batches;  Chain: that they follow each other
 //! ```
 //!
 //! Promises:
@@ -21,16 +20,12 @@ mod column;
 mod decoder;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
-mod hosts;
 mod index;
 mod lists;
 mod names;
 mod pack;
-mod places;
 mod read;
 mod section;
-mod sites;
-mod text;
 mod unpack;
 mod write;
 
@@ -44,10 +39,8 @@ pub use read::Chain;
 pub(crate) use read::{Reader, memory};
 pub use write::{Options, Writer, Written};
 
-/// Version of the format.
+/// Version of the format, the only one that is read.
 pub const VERSION: u32 = 4;
-/// Oldest version that is read.
-const OLDEST: u32 = 1;
 /// First bytes of an archive. Whatever rewrites line ends, or drops the high bit, breaks them.
 pub const MAGIC: [u8; 8] = *b"\x89CZA\r\n\x1a\n";
 /// Kinds of records: the table in `formats/cza.md`.

@@ -1,9 +1,8 @@
 //! The names part of a block: text that names share is stored once, and frequent words are single bytes.
 //!
-//! A name begins with bytes of the name before it, on the same host if hosts are stored; what follows is in the text,
-//! up to its line feed. The words that names are made of are written there as byte values that no name of the block
-//! has. So a word costs what a letter does, where a reference to its last place would cost three bytes. Version 1 had
-//! no words, and a column of lengths instead of line feeds.
+//! A name begins with bytes of the name before it; what follows is in the text, up to its line feed. The words that
+//! names are made of are written there as byte values that no name of the block has. So a word costs what a letter does,
+//! where a reference to its last place would cost three bytes.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,9 +10,8 @@ use std::ops::Range;
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use super::Fault;
-use super::column::{Column, Streams, put_stream, put_text};
+use super::column::{Column, Streams, put_stream};
 use super::section::BlockHead;
-use super::sites::host_len;
 use crate::batch::{Batch, Fingerprints};
 use crate::codec::prefix;
 
@@ -24,30 +22,18 @@ const FREQUENT: usize = 4;
 /// So many different words are counted, the first ones: frequent ones come early, and memory is bounded.
 const COUNTED: usize = 1 << 16;
 
-/// Packs the names of `batch`, whose hosts it has; if `ppmd`, that packs their text.
-pub(super) fn pack(
-    batch: &Batch,
-    by_site: bool,
-    zstd: &mut zstd::bulk::Compressor<'_>,
-    ppmd: bool,
-) -> Result<Vec<u8>, Fault> {
-    let sites = &batch.sites;
+/// Packs the names of `batch`.
+pub(super) fn pack(batch: &Batch, zstd: &mut zstd::bulk::Compressor<'_>) -> Result<Vec<u8>, Fault> {
     let mut shared = Column::default();
     let mut text = Vec::new();
-    let mut last: HashMap<u32, &[u8]> = HashMap::new();
-    let mut hosts = sites.first_host;
-    for (at, &host) in sites.names.iter().enumerate() {
+    let mut last: &[u8] = &[];
+    for at in 0..batch.text_ends.len() {
         let name = batch.name(at as u32);
-        let (site, path) = name.split_at(host_len(name, by_site));
-        let before = last.insert(host, path);
-        if host == hosts {
-            hosts += 1;
-            text.extend_from_slice(site);
-        }
-        let same = before.map_or(0, |before| sharing(before, path));
+        let same = sharing(last, name);
         shared.put(same as u64);
-        text.extend_from_slice(&path[same..]);
+        text.extend_from_slice(&name[same..]);
         text.push(b'\n');
+        last = name;
     }
     let words = frequent_words(&text);
     let mut told = Vec::new();
@@ -56,14 +42,10 @@ pub(super) fn pack(
         told.extend_from_slice(word);
         told.push(b'\n');
     }
-    let coded = in_codes(&text, &words)?;
     let mut part = Vec::new();
     shared.put_into(&mut part, zstd)?;
     put_stream(&mut part, zstd, &told)?;
-    match ppmd {
-        true => put_text(&mut part, &coded)?,
-        false => put_stream(&mut part, zstd, &coded)?,
-    }
+    put_stream(&mut part, zstd, &in_codes(&text, &words)?)?;
     Ok(part)
 }
 
@@ -119,16 +101,12 @@ fn in_codes(text: &[u8], words: &[(u8, &[u8])]) -> Result<Vec<u8>, Fault> {
 #[derive(Default)]
 pub(super) struct Names {
     shared: Column,
-    added: Column,
     words: Words,
     text: Vec<u8>,
-    /// Where the last name of each host stands, its host left out.
-    last: HashMap<u32, (u32, u32)>,
 }
 
 impl Names {
-    /// Reads the names part of a block into `batch`, which has their hosts. Names of hosts that the block does not
-    /// name lack their beginnings, and all of a block with hosts their fingerprints.
+    /// Reads the names part of a block into `batch`.
     pub fn unpack(
         &mut self,
         part: &[u8],
@@ -142,30 +120,13 @@ impl Names {
         let room = head.text.saturating_add(24 * u64::from(head.names) + 64);
         let mut streams = Streams::new(part, zstd, room);
         streams.column(&mut self.shared)?;
-        match head.words {
-            true => self.words.read(&mut streams)?,
-            false => streams.column(&mut self.added)?,
-        }
-        match head.ppmd {
-            true => streams.text(&mut self.text)?,
-            false => streams.bytes(&mut self.text)?,
-        }
+        self.words.read(&mut streams)?;
+        streams.bytes(&mut self.text)?;
         streams.end()?;
         let wrong = || Fault::new("a name's length is wrong");
         let mut rest = &self.text[..];
         let mut last = 0..0;
-        let sites = std::mem::take(&mut batch.sites.names);
-        let mut hosts = batch.sites.first_host;
-        self.last.clear();
-        for name in 0..head.names {
-            let host = sites.get(name as usize).copied();
-            let mut is_whole = true;
-            if let Some(host) = host {
-                is_whole = host == hosts;
-                hosts += u32::from(is_whole);
-                let (start, end) = self.last.get(&host).copied().unwrap_or_default();
-                last = start as usize..end as usize;
-            }
+        for _ in 0..head.names {
             let shared = usize::try_from(self.shared.take()).unwrap_or(usize::MAX);
             if shared > last.len() {
                 return Err(wrong());
@@ -173,21 +134,12 @@ impl Names {
             let start = batch.text.len();
             let same = last.start..last.start + shared;
             batch.text.extend_from_within(same);
-            if head.words {
-                let end = memchr::memchr(b'\n', rest).ok_or_else(wrong)?;
-                self.words.put(&rest[..end], head.text, &mut batch.text)?;
-                rest = &rest[end + 1..];
-            } else {
-                let added = usize::try_from(self.added.take()).ok();
-                let (new, after) = added
-                    .and_then(|added| rest.split_at_checked(added))
-                    .ok_or_else(wrong)?;
-                batch.text.extend_from_slice(new);
-                rest = after;
-            }
+            let end = memchr::memchr(b'\n', rest).ok_or_else(wrong)?;
+            self.words.put(&rest[..end], head.text, &mut batch.text)?;
+            rest = &rest[end + 1..];
             last = start..batch.text.len();
             let name = &batch.text[last.clone()];
-            if is_whole && name.is_empty() || name.len() as u64 > url_bytes {
+            if name.is_empty() || name.len() as u64 > url_bytes {
                 return Err(wrong());
             }
             if batch.text.len() as u64 > head.text {
@@ -197,25 +149,10 @@ impl Names {
                 return Err(Fault::new("a name is no text of one line without tabs"));
             }
             batch.text_ends.push(batch.text.len() as u32);
-            match host {
-                None => batch.fingerprints.push(fingerprints.of(name)),
-                Some(host) => {
-                    let site = match is_whole {
-                        true => host_len(name, head.sites),
-                        false => 0,
-                    };
-                    let place = ((last.start + site) as u32, last.end as u32);
-                    self.last.insert(host, place);
-                }
-            }
+            batch.fingerprints.push(fingerprints.of(name));
         }
-        batch.sites.names = sites;
         self.shared.end()?;
-        if !head.words {
-            self.added.end()?;
-        }
-        let is_all = head.hosts || batch.text.len() as u64 == head.text;
-        if rest.is_empty() && is_all {
+        if rest.is_empty() && batch.text.len() as u64 == head.text {
             return Ok(());
         }
         Err(Fault::new("it has less text than it says, or more"))
@@ -289,49 +226,39 @@ mod tests {
     use super::*;
     use crate::batch::HashKey;
 
-    /// Names, all on one host.
     fn batch(names: &[&str]) -> Batch {
         let mut batch = Batch::default();
         for name in names {
             batch.text.extend_from_slice(name.as_bytes());
             batch.text_ends.push(batch.text.len() as u32);
-            batch.sites.names.push(0);
         }
         batch
     }
 
-    fn packed(batch: &Batch, by_site: bool, ppmd: bool) -> Vec<u8> {
-        let mut zstd = zstd::bulk::Compressor::new(1).unwrap();
-        pack(batch, by_site, &mut zstd, ppmd).unwrap()
-    }
-
-    /// The head of a block of version 2, that has these names.
+    /// The head of a block that has these names.
     fn head(names: &[&str]) -> BlockHead {
         BlockHead {
-            words: true,
             names: names.len() as u32,
             text: names.iter().map(|name| name.len() as u64).sum(),
             ..BlockHead::empty(false, 0, 0)
         }
     }
 
-    /// The names of a part; `hosts`: the host of each, if they are told.
-    fn unpacked(part: &[u8], head: &BlockHead, hosts: &[u32]) -> Result<Batch, Fault> {
+    fn unpacked(part: &[u8], head: &BlockHead) -> Result<Batch, Fault> {
         let mut zstd = zstd::bulk::Decompressor::new().unwrap();
         let fingerprints = HashKey([1, 2]).fingerprints();
         let mut batch = Batch::default();
-        batch.sites.names.extend_from_slice(hosts);
         Names::default().unpack(part, &mut zstd, head, 1000, &fingerprints, &mut batch)?;
         Ok(batch)
     }
 
-    /// A names part of these streams, without shared bytes.
-    fn part(words: &[u8], text: &[u8]) -> Vec<u8> {
+    /// A names part of these streams; `shared`: bytes that each shares with the name before.
+    fn part(shared: &[u64], words: &[u8], text: &[u8]) -> Vec<u8> {
         let mut zstd = zstd::bulk::Compressor::new(1).unwrap();
         let mut part = Vec::new();
-        let mut shared = Column::default();
-        (text.split_inclusive(|&b| b == b'\n')).for_each(|_| shared.put(0));
-        shared.put_into(&mut part, &mut zstd).unwrap();
+        let mut column = Column::default();
+        shared.iter().for_each(|&len| column.put(len));
+        column.put_into(&mut part, &mut zstd).unwrap();
         put_stream(&mut part, &mut zstd, words).unwrap();
         put_stream(&mut part, &mut zstd, text).unwrap();
         part
@@ -357,73 +284,16 @@ mod tests {
             .collect();
         let web: Vec<&str> = web.iter().map(String::as_str).collect();
         for names in [&all[..], &all[..200], &web, &["a"], &[]] {
-            for ppmd in [false, true] {
-                let head = BlockHead {
-                    ppmd,
-                    ..head(names)
-                };
-                let part = packed(&batch(names), false, ppmd);
-                // On one host without a name they are told as those of earlier versions.
-                for hosts in [&vec![0; names.len()][..], &[]] {
-                    let batch = unpacked(&part, &head, hosts).unwrap();
-                    assert_eq!(batch.text_ends.len(), names.len());
-                    for (at, name) in names.iter().enumerate() {
-                        assert_eq!(batch.name(at as u32), name.as_bytes());
-                    }
-                }
+            let mut zstd = zstd::bulk::Compressor::new(1).unwrap();
+            let part = pack(&batch(names), &mut zstd).unwrap();
+            let read = unpacked(&part, &head(names)).unwrap();
+            assert_eq!(read.text_ends.len(), names.len());
+            let fingerprints = HashKey([1, 2]).fingerprints();
+            for (at, name) in names.iter().enumerate() {
+                assert_eq!(read.name(at as u32), name.as_bytes());
+                assert_eq!(read.fingerprints[at], fingerprints.of(name.as_bytes()));
             }
         }
-    }
-
-    /// The first name of a host is whole; of the others the host is left out, and what they share is shared with
-    /// the last one there.
-    #[test]
-    fn hosts_are_told_once() {
-        let names = [
-            "https://rose.example/garden/1",
-            "https://other.example/",
-            "https://rose.example/garden/2",
-            "https://other.example/garden/2",
-            "https://known.example/a/b",
-            "https://known.example/a/c",
-        ];
-        let mut batch = batch(&names);
-        batch.sites.first_host = 4;
-        batch.sites.names = vec![4, 5, 4, 5, 2, 2];
-        let head = BlockHead {
-            hosts: true,
-            sites: true,
-            ..head(&names)
-        };
-        let part = packed(&batch, true, false);
-        let mut zstd = zstd::bulk::Decompressor::new().unwrap();
-        let mut streams = Streams::new(&part, &mut zstd, 1 << 12);
-        let mut shared = Column::default();
-        streams.column(&mut shared).unwrap();
-        let shared: Vec<u64> = (0..6).map(|_| shared.take()).collect();
-        assert_eq!(shared, [0, 0, 7, 0, 0, 2]);
-        let mut back = Batch::default();
-        back.sites.first_host = 4;
-        back.sites.names = batch.sites.names.clone();
-        let fingerprints = HashKey([1, 2]).fingerprints();
-        let read =
-            Names::default().unpack(&part, &mut zstd_of(), &head, 1000, &fingerprints, &mut back);
-        read.unwrap();
-        let told: Vec<&[u8]> = (0..6).map(|at| back.name(at)).collect();
-        let expected: [&[u8]; 6] = [
-            names[0].as_bytes(),
-            names[1].as_bytes(),
-            b"garden/2",
-            b"garden/2",
-            b"a/b",
-            b"a/c",
-        ];
-        assert_eq!(told, expected);
-        assert!(back.fingerprints.is_empty());
-    }
-
-    fn zstd_of() -> zstd::bulk::Decompressor<'static> {
-        zstd::bulk::Decompressor::new().unwrap()
     }
 
     #[test]
@@ -469,47 +339,29 @@ mod tests {
     }
 
     #[test]
-    fn bad_lengths_of_version_1_are_refused() {
-        let head = BlockHead {
-            words: false,
-            ..head(&["rose-garden", "rose"])
-        };
-        let read = |shared: [u64; 2], added: [u64; 2], text: &[u8]| {
-            let mut zstd = zstd::bulk::Compressor::new(1).unwrap();
-            let mut part = Vec::new();
-            for lengths in [shared, added] {
-                let mut column = Column::default();
-                lengths.iter().for_each(|&len| column.put(len));
-                column.put_into(&mut part, &mut zstd).unwrap();
-            }
-            put_stream(&mut part, &mut zstd, text).unwrap();
-            unpacked(&part, &head, &[])
-        };
-        let sound = read([0, 3], [11, 1], b"rose-gardene").unwrap();
-        assert_eq!(sound.name(1), b"rose");
-        for (shared, added) in [
-            ([1, 3], [10, 1]),
-            ([0, 12], [11, 1]),
-            ([0, u64::MAX], [11, 1]),
-            ([0, 3], [11, 2]),
-            ([0, 3], [11, u64::MAX]),
-            ([0, 0], [12, 0]),
-        ] {
-            let said = read(shared, added, b"rose-gardene").err();
-            assert_eq!(said.expect("it is refused").0, "a name's length is wrong");
+    fn bad_lengths_are_refused() {
+        let head = head(&["rose-garden", "rosy"]);
+        let read = |shared: &[u64]| unpacked(&part(shared, b"", b"rose-garden\ny\n"), &head);
+        assert_eq!(read(&[0, 3]).unwrap().name(1), b"rosy");
+        for shared in [[1, 3], [0, 12], [0, u64::MAX]] {
+            let said = read(&shared).err().expect("it is refused").0;
+            assert_eq!(said, "a name's length is wrong");
         }
-        let said = read([0, 4], [11, 0], b"rose-gardene").err();
-        let less = "it has less text than it says, or more";
-        assert_eq!(said.expect("it is refused").0, less);
+        let said = read(&[0, 4]).err().expect("it is refused").0;
+        assert_eq!(said, "it has more text than it says");
+        let said = read(&[0, 2]).err().expect("it is refused").0;
+        assert_eq!(said, "it has less text than it says, or more");
+        let said = read(&[0]).err().expect("it is refused").0;
+        assert_eq!(said, "a column ends early");
     }
 
     #[test]
     fn bad_words_and_text_are_refused() {
-        let sound = part(b"\xffrose\nagarden\n", b"\xff-a\nb\n");
+        let sound = part(&[0, 0], b"\xffrose\nagarden\n", b"\xff-a\nb\n");
         let mut head = head(&["rose-garden", "b"]);
-        assert_eq!(unpacked(&sound, &head, &[]).unwrap().text, b"rose-gardenb");
+        assert_eq!(unpacked(&sound, &head).unwrap().text, b"rose-gardenb");
         let refused = |words: &[u8], text: &[u8], head: &BlockHead| {
-            let said = unpacked(&part(words, text), head, &[]).err();
+            let said = unpacked(&part(&[0; 2], words, text), head).err();
             said.expect("it is refused").0
         };
         for words in [&b"\xff\n"[..], b"\n", b"\xffrose", b"\xffrose\n\n", b"\xff"] {
@@ -526,6 +378,9 @@ mod tests {
             "a name's length is wrong"
         );
         let more = refused(b"", b"rose-garden\nb\nc\n", &head);
+        assert_eq!(more, "it has less text than it says, or more");
+        let more = unpacked(&part(&[0; 3], b"", b"rose-garden\nb\n"), &head).err();
+        let more = more.expect("it is refused").0;
         assert_eq!(more, "a column has more numbers than belong there");
         // Ten bytes that mean a thousand are refused before they are unpacked.
         let word = [&[0xff][..], &[b'x'; 100], b"\n"].concat();

@@ -2,16 +2,14 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::hosts::Hosts;
+use super::Fault;
 use super::section::{
     BLOCK, BLOCK_HEAD, BlockHead, END, END_HEAD, EndHead, HEADER, Header, Refusal, section_len,
     tail_bytes,
 };
 use super::unpack::{Policy, Unpacker};
-use super::{Fault, text};
 use crate::batch::{Batch, Fingerprints, Rules};
 use crate::codec::varint::number;
-use crate::memory::check_room;
 use crate::model::{Part, PartKind};
 use crate::source::{Chunk, Damage, DamageKind, InputName};
 use crate::{Error, Result};
@@ -29,9 +27,6 @@ impl Part {
             first_name: 0,
             names: 0,
             urls: false,
-            hosts: false,
-            sites: false,
-            text: 0,
             links: 0,
             start: 0,
             end: 0,
@@ -48,9 +43,6 @@ impl Part {
             first_name: head.first_name,
             names: head.names,
             urls: head.urls,
-            hosts: head.hosts,
-            sites: head.sites,
-            text: head.text,
             links: head.links,
             before: head.before,
             ..Part::of(PartKind::Block)
@@ -260,11 +252,10 @@ pub(crate) fn memory(chunk: &[u8], known: u64) -> u64 {
         if chunk[at..].starts_with(&BLOCK)
             && let Ok(head) = BlockHead::read(&chunk[at..at + BLOCK_HEAD])
         {
-            let model = u64::from(head.ppmd) * u64::from(text::MEMORY);
             let is_known = head.names_end().is_ok_and(|end| u64::from(end) <= known);
             most = most.max(match is_known {
                 true => head.records_memory(),
-                false => head.memory().saturating_add(model),
+                false => head.memory(),
             });
         }
         at = at.saturating_add(len as usize).min(chunk.len());
@@ -318,12 +309,9 @@ fn cut_short(input: &InputName, offset: u64) -> Error {
     }
 }
 
-/// The sections of an archive in their order: whether they come whole, none lost, none from elsewhere; and the hosts,
-/// by which blocks are completed.
+/// The sections of an archive in their order: whether they come whole, none lost, none from elsewhere.
+#[derive(Default)]
 pub struct Chain {
-    /// Most bytes of memory that the hosts may take.
-    memory: Option<u64>,
-    hosts: Hosts,
     sum: Option<u64>,
     blocks: u64,
     records: u64,
@@ -333,54 +321,19 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Before an archive that is read by these rules.
-    pub fn new(rules: &Rules) -> Chain {
-        Chain {
-            memory: rules.limits.memory,
-            hosts: Hosts::new(rules.key.fingerprints(), rules.limits.url_bytes),
-            sum: None,
-            blocks: 0,
-            records: 0,
-            names: 0,
-            links: 0,
-            ended: false,
-        }
-    }
-
-    /// Most bytes of memory that the hosts take with `names` names more.
-    pub fn bytes_with(&self, names: u64) -> u64 {
-        self.hosts.bytes_with(names)
-    }
-
-    /// Takes the next batch of the archive, and the chunk that it was read from. Before, a batch is not whole.
+    /// Takes the next batch of the archive, and the chunk that it was read from.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if it is not what follows; [`Error::Usage`] if it is too large to be held;
-    /// [`Error::TooLarge`] if the hosts are.
-    pub fn follow(&mut self, chunk: &Chunk, batch: &mut Batch, input: &InputName) -> Result<()> {
-        let Some(part) = batch.part else {
-            return match chunk.oversize {
-                0 => Ok(()),
-                bytes => Err(Error::Usage(format!(
-                    "{input}: a block of {bytes} bytes or more at byte {}: raise `limit_block`",
-                    chunk.offset
-                ))),
-            };
-        };
-        let offset = chunk.offset + part.start as u64;
-        self.take(&part, input, offset)?;
-        if !part.hosts {
-            return Ok(());
+    /// [`Error::Corrupt`] if it is not what follows; [`Error::Usage`] if it is too large to be held.
+    pub fn follow(&mut self, chunk: &Chunk, batch: &Batch, input: &InputName) -> Result<()> {
+        match (batch.part, chunk.oversize) {
+            (Some(part), _) => self.take(&part, input, chunk.offset + part.start as u64),
+            (None, 0) => Ok(()),
+            (None, bytes) => Err(Error::Usage(format!(
+                "{input}: a block of {bytes} bytes or more at byte {}: raise `limit_block`",
+                chunk.offset
+            ))),
         }
-        check_room(
-            self.memory,
-            self.bytes_with(batch.sites.names.len() as u64),
-            || format!("what is known of the hosts of {input}"),
-            "convert it with `level` 9 where there is more",
-        )?;
-        self.hosts
-            .complete(batch, &part)
-            .map_err(|Fault(what)| corrupt(input, DamageKind::InvalidData, &what, offset))
     }
 
     fn take(&mut self, part: &Part, input: &InputName, offset: u64) -> Result<()> {
@@ -476,7 +429,7 @@ mod tests {
             [known(head) - known(empty), new(head) - new(empty)]
         };
         let names = 1000 * (size_of::<Fingerprint>() + size_of::<u32>()) as u64;
-        let entries = 1000 * size_of::<Entry>() as u64;
+        let entries = 1000 * (size_of::<Entry>() + size_of::<Shape>()) as u64;
         let links = 1000 * (size_of::<u32>() + size_of::<LinkClass>()) as u64;
         let [known_names, new_names] = more(&|head| head.names = 1001);
         assert!(known_names == 0 && new_names >= names);
@@ -491,25 +444,6 @@ mod tests {
                 .iter()
                 .all(|&n| n >= links)
         );
-        let model = [0, u64::from(text::MEMORY)];
-        assert_eq!(more(&|head| head.ppmd = true), model);
-        // With hosts: of each record the host and a shape, of each name a host; and its text twice.
-        let by_hosts = |change: &dyn Fn(&mut BlockHead)| {
-            let [_, plain] = more(change);
-            let [known, new] = more(&|head| {
-                (head.hosts, head.words) = (true, true);
-                change(head);
-            });
-            (known, new - plain)
-        };
-        let none = by_hosts(&|_| {});
-        let (known, new) = by_hosts(&|head| head.records = 1000);
-        let records = 1000 * (size_of::<(u32, bool)>() + size_of::<Shape>()) as u64;
-        assert!(known >= entries + records && new >= none.1 + records);
-        let (known, new) = by_hosts(&|head| head.names = 1001);
-        assert!(known >= none.0 + 4000 && new >= none.1 + 4000);
-        assert_eq!(by_hosts(&|head| head.text = 1000).1, none.1 + 1000);
-
         let (chunk, _) = sample(&Limits::default());
         let bytes = &chunk.bytes[..];
         let least = [empty.to_bytes(), bytes.to_vec()].concat();

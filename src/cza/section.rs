@@ -2,9 +2,8 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::block::From;
-use super::sites::LOCAL;
-use super::{Fault, MAGIC, OLDEST, VERSION};
+use super::block::{From, Shape};
+use super::{Fault, MAGIC, VERSION};
 use crate::codec::varint::number;
 use crate::model::Limits;
 use crate::rules::InputRules;
@@ -29,18 +28,12 @@ pub(super) const TAIL_MAGIC: [u8; 8] = *b"\r\n\x1aCZA\x89\n";
 const URLS: u8 = 1;
 /// Flag: the classes of links follow.
 const CLASSES: u8 = 2;
-/// Flag: names are told in words. Without: as version 1 told them.
-const WORDS: u8 = 4;
-/// Flag: PPMd packed the text of the names, not zstd.
-const PPMD: u8 = 8;
-/// Flag: pages and links are told by their places on hosts.
-const HOSTS: u8 = 16;
-/// Flag: it is told how many pages hosts had before the block.
-const COUNTED: u8 = 32;
-/// Flag: the host of a name is that of its URL. Without, all names are on one host, which has no name.
-const SITES: u8 = 64;
-/// All of them.
-const FLAGS: u8 = URLS | CLASSES | WORDS | PPMD | HOSTS | COUNTED | SITES;
+/// Flags that all blocks have: frequent words are single bytes, and all names are on one host.
+const ALWAYS: u8 = 4 | 16 | 32;
+/// Flags that version 0.1 set from `--level 10` on: PPMd packed the text of names, pages were numbered by their hosts.
+const BY_HOSTS: u8 = 8 | 64;
+/// Most names of an archive: what is above numbered pages by their hosts.
+pub(super) const NAMES_MAX: u32 = (1 << 31) - 1;
 /// Memory that a record takes, unpacked.
 const ENTRY_MEMORY: u64 = 80;
 const _: () = assert!(size_of::<crate::batch::Entry>() as u64 <= ENTRY_MEMORY);
@@ -122,9 +115,10 @@ impl Header {
         if !is_sound(bytes) {
             return Err(damaged("the header does not match its checksum"));
         }
-        if !(OLDEST..=VERSION).contains(&version) {
+        if version != VERSION {
             return Err(Refusal::Unknown(format!(
-                "an archive of version {version}; this cashrank reads versions {OLDEST} to {VERSION}"
+                "an archive of version {version}; this cashrank reads version {VERSION}: convert the original inputs \
+                 again"
             )));
         }
         let header = Header {
@@ -162,25 +156,11 @@ pub(super) struct BlockHead {
     pub urls: bool,
     /// Whether the classes of links follow.
     pub classes: bool,
-    /// Whether names are told in words.
-    pub words: bool,
-    /// Whether PPMd packed their text.
-    pub ppmd: bool,
-    /// Whether pages and links are told by their places on hosts.
-    pub hosts: bool,
-    /// Whether it is told how many pages hosts had before the block.
-    pub counted: bool,
-    /// Whether the host of a name is that of its URL; else all names are on one host.
-    pub sites: bool,
     pub from: From,
-    /// The same of the first target on the page's own host.
-    pub local_from: From,
     pub records: u32,
     pub names: u32,
     /// Names before the block.
     pub first_name: u32,
-    /// Hosts before the block.
-    pub first_host: u32,
     /// Records before the block.
     pub first_record: u64,
     /// Bytes of its names.
@@ -203,17 +183,10 @@ impl BlockHead {
         BlockHead {
             urls,
             classes: false,
-            words: false,
-            ppmd: false,
-            hosts: false,
-            counted: false,
-            sites: false,
             from: From::Zero,
-            local_from: From::Zero,
             records: 0,
             names: 0,
             first_name,
-            first_host: 0,
             first_record,
             text: 0,
             targets: 0,
@@ -228,21 +201,10 @@ impl BlockHead {
 
     pub fn to_bytes(self) -> Vec<u8> {
         let mut out = BLOCK.to_vec();
-        let flags = (u8::from(self.urls) * URLS)
-            | (u8::from(self.classes) * CLASSES)
-            | (u8::from(self.words) * WORDS)
-            | (u8::from(self.ppmd) * PPMD)
-            | (u8::from(self.hosts) * HOSTS)
-            | (u8::from(self.counted) * COUNTED)
-            | (u8::from(self.sites) * SITES);
-        put!(out, flags, self.from as u8, self.local_from as u8, 0u8);
-        put!(
-            out,
-            self.records,
-            self.names,
-            self.first_name,
-            self.first_host
-        );
+        let flags = ALWAYS | (u8::from(self.urls) * URLS) | (u8::from(self.classes) * CLASSES);
+        put!(out, flags, 0u8, self.from as u8, 0u8);
+        put!(out, self.records, self.names);
+        put!(out, self.first_name, self.hosts_before());
         put!(out, self.first_record, self.text, self.targets, self.links);
         put!(
             out,
@@ -262,29 +224,27 @@ impl BlockHead {
         }
         let mut fields = Fields(&bytes[BLOCK.len()..]);
         let flags = fields.next(1) as u8;
-        let froms = [fields.next(1), fields.next(1)];
-        let [from, local_from] = froms.map(|from| From::ALL.get(from as usize).copied());
+        if flags & !(URLS | CLASSES | BY_HOSTS) == ALWAYS && flags & BY_HOSTS != 0 {
+            return Err(Refusal::Unknown(
+                "an archive that version 0.1 made at `level` 10 or above, whose pages are numbered by their hosts: \
+                 convert the original inputs again, or this archive with version 0.1 at `level` 9"
+                    .into(),
+            ));
+        }
         let zero = fields.next(1);
-        let (records, names) = (fields.next(4) as u32, fields.next(4) as u32);
-        let (first_name, first_host) = (fields.next(4) as u32, fields.next(4) as u32);
+        let from = From::ALL.get(fields.next(1) as usize).copied();
+        let zeros = zero + fields.next(1);
         let unknown = || Refusal::Unknown("a block with unknown features".into());
-        let (Some(from), Some(local_from)) = (from, local_from) else {
-            return Err(unknown());
-        };
+        let from = from.ok_or_else(unknown)?;
+        let (records, names) = (fields.next(4) as u32, fields.next(4) as u32);
+        let (first_name, hosts_before) = (fields.next(4) as u32, fields.next(4) as u32);
         let head = BlockHead {
             urls: flags & URLS != 0,
             classes: flags & CLASSES != 0,
-            words: flags & WORDS != 0,
-            ppmd: flags & PPMD != 0,
-            hosts: flags & HOSTS != 0,
-            counted: flags & COUNTED != 0,
-            sites: flags & SITES != 0,
             from,
-            local_from,
             records,
             names,
             first_name,
-            first_host,
             first_record: fields.next(8),
             text: fields.next(8),
             targets: fields.next(8),
@@ -295,27 +255,22 @@ impl BlockHead {
             records_sum: fields.next(8),
             before: fields.next(8),
         };
-        let is_known = flags & !FLAGS == 0 && zero == 0 && head.is_sound();
-        if !is_known {
+        let is_known = flags & !(URLS | CLASSES) == ALWAYS && zeros == 0;
+        if !is_known || hosts_before != head.hosts_before() {
             return Err(unknown());
         }
         Ok(head)
     }
 
-    /// Whether its features go together.
-    pub fn is_sound(&self) -> bool {
-        let by_hosts = self.counted || self.sites || self.first_host > 0;
-        let hosts = match self.hosts {
-            true => self.words && self.from != From::Page,
-            false => !by_hosts && self.local_from == From::Zero,
-        };
-        hosts && (self.counted || self.local_from != From::Newest) && (self.urls || !self.sites)
+    /// Hosts before the block: one has all names.
+    fn hosts_before(&self) -> u32 {
+        u32::from(self.first_name > 0)
     }
 
     /// Names up to the end of the block.
     pub fn names_end(&self) -> Result<u32, Fault> {
         let end = self.first_name.checked_add(self.names);
-        end.filter(|&end| !self.hosts || end < LOCAL)
+        end.filter(|&end| end <= NAMES_MAX)
             .ok_or_else(|| Fault::new("it has more names than an archive can"))
     }
 
@@ -333,21 +288,15 @@ impl BlockHead {
 
     /// Bytes of memory that the block takes, packed and unpacked.
     pub fn memory(&self) -> u64 {
-        // What is told by hosts is there twice while it is completed.
-        let text = self.text.saturating_mul(1 + u64::from(self.hosts));
-        let names = text.saturating_add(u64::from(self.names) * 44);
+        let names = self.text.saturating_add(u64::from(self.names) * 44);
         let unpacked = self.records_memory().saturating_add(names);
         unpacked.saturating_add(self.body())
     }
 
-    /// Of it, what its records take unpacked. With hosts there is one for each new name and each record's page, and
-    /// a shape for each list; with sites, two tables have all hosts.
+    /// Of it, what its records take unpacked: entries, a shape for each list at most, and links.
     pub fn records_memory(&self) -> u64 {
         let links = self.targets.saturating_mul(6);
-        let (records, names) = (u64::from(self.records), u64::from(self.names));
-        let sites = u64::from(self.sites) * 68 * names;
-        let hosts = u64::from(self.hosts) * (100 * records + 12 * names) + sites;
-        let entries = records * ENTRY_MEMORY + hosts;
+        let entries = u64::from(self.records) * (ENTRY_MEMORY + size_of::<Shape>() as u64);
         self.columns().saturating_add(links).saturating_add(entries)
     }
 }

@@ -3,16 +3,15 @@
 use std::ops::Range;
 
 use super::Fault;
-use super::block::{Columns, From, Shape, Targets, is_on, what};
+use super::block::{Columns, From, Shape, Targets, first_host, what};
 use super::column::{Column, Streams};
 use super::lists::{Foreseen, UNTOLD, self_last};
 use super::names::Names;
 use super::section::BlockHead;
-use super::sites::{Here, LOCAL};
 use crate::batch::{Batch, Entry, Fingerprints, LinkCounts, What};
 use crate::codec::varint::unzigzag;
 use crate::engine::SelfLinks;
-use crate::model::{Digest, Sites};
+use crate::model::Digest;
 use crate::rules::LinkClass;
 
 /// How links are to be read.
@@ -35,7 +34,6 @@ pub(super) struct Unpacker {
     foreseen: Foreseen,
     /// Where each list ends in the batch's links; a first 0.
     ends: Vec<u32>,
-    here: Here,
     shapes: Vec<Shape>,
 }
 
@@ -50,7 +48,6 @@ impl Unpacker {
             takes_classes: false,
             foreseen: Foreseen::default(),
             ends: Vec::new(),
-            here: Here::default(),
             shapes: Vec::new(),
         })
     }
@@ -78,7 +75,7 @@ impl Unpacker {
         batch: &mut Batch,
     ) -> Result<(), Fault> {
         let mut streams = Streams::new(part, &mut self.zstd, head.columns());
-        for column in self.columns.all(head.hosts, head.counted) {
+        for column in self.columns.all() {
             streams.column(column)?;
         }
         self.classes.clear();
@@ -96,18 +93,14 @@ impl Unpacker {
         self.counts.clear();
         self.ends.clear();
         self.ends.push(0);
-        self.here.begin(head.first_host, head.counted);
         self.shapes.clear();
-        batch.sites.first_host = head.first_host;
-        batch.sites.counted = head.counted;
         batch.links.reserve(head.targets as usize);
         batch.entries.reserve(head.records as usize);
         let mut state = State {
             names: head.first_name,
             names_max: head.names_end()?,
             source: 0,
-            host: None,
-            known_here: 0,
+            hosts: 0,
             time: 0,
             links: 0,
         };
@@ -115,7 +108,8 @@ impl Unpacker {
             let entry = self.record(head, policy.self_links, &mut state, batch)?;
             batch.entries.push(Entry { end, ..entry });
         }
-        for column in self.columns.all(head.hosts, head.counted) {
+        self.host(head.first_name, state.hosts)?;
+        for column in self.columns.all() {
             column.end()?;
         }
         if self.takes_classes {
@@ -157,9 +151,8 @@ impl Unpacker {
         if !what.is_of_page() {
             return Ok(entry);
         }
-        entry.source = self.page(head, state, &mut batch.sites)?;
-        let columns = &mut self.columns;
-        entry.fetched_at = match columns.times.take() {
+        entry.source = self.page(state)?;
+        entry.fetched_at = match self.columns.times.take() {
             0 => None,
             told => {
                 state.time = state.time.wrapping_add(unzigzag(told - 1));
@@ -182,55 +175,65 @@ impl Unpacker {
         Ok(entry)
     }
 
-    /// The page of a record, as it is told.
+    /// The page of a record.
     #[inline]
-    fn page(
-        &mut self,
-        head: &BlockHead,
-        state: &mut State,
-        sites: &mut Sites,
-    ) -> Result<u32, Fault> {
-        let columns = &mut self.columns;
-        let known = columns.sources.take().checked_sub(1).map(unzigzag);
-        let is_new = known.is_none();
-        let unknown = || Fault::new("a record of a page that is not known");
-        // Where a known one is, so far from another.
-        let near = |last: u32, distance: i64, most: u32| {
-            let page = i64::from(last).checked_add(distance);
-            let page = page.and_then(|page| u32::try_from(page).ok());
-            page.filter(|&page| page < most).ok_or_else(unknown)
+    fn page(&mut self, state: &mut State) -> Result<u32, Fault> {
+        state.hosts += 1;
+        let stored = self.columns.sources.take();
+        let Some(distance) = stored.checked_sub(1).map(unzigzag) else {
+            return state.new_names(1);
         };
-        if !head.hosts {
-            state.source = match known {
-                None => state.new_names(1)?,
-                Some(distance) => near(state.source, distance, state.names)?,
-            };
-            return Ok(state.source);
-        }
-        let before = &mut sites.before;
-        let told = columns.of_hosts();
-        let (host, here) = self.here.take(is_new, state.host, told, before)?;
-        state.host = Some(host);
-        sites.pages.push((host, is_new));
-        let page = match known {
-            None => {
-                sites.names.push(host);
-                let name = state.new_names(1)?;
-                let place = here.add()?;
-                if head.counted { LOCAL | place } else { name }
-            }
-            Some(distance) => {
-                // Of a host that is not counted, that is found where the block is completed.
-                let most = if head.counted { here.all } else { LOCAL };
-                here.last = near(here.last, distance, most)?;
-                LOCAL | here.last
-            }
-        };
-        state.known_here = here.all;
-        Ok(page)
+        let page = i64::from(state.source).checked_add(distance);
+        let page = page.and_then(|page| u32::try_from(page).ok());
+        let page = page.filter(|&page| page < state.names);
+        state.source = page.ok_or_else(|| Fault::new("a record of a page that is not known"))?;
+        Ok(state.source)
     }
 
-    /// Appends a visit's targets to `links`; 1 if the page itself is among them, as the last.
+    /// All of the block's `count` pages and new names must be on the only host, which had all names before.
+    fn host(&mut self, first_name: u32, count: usize) -> Result<(), Fault> {
+        let Some(others) = count.checked_sub(1) else {
+            return Ok(());
+        };
+        let columns = &mut self.columns;
+        let mut is_one = columns.hosts.take() == first_host(first_name);
+        columns.hosts.each(others, |host| {
+            is_one &= host == 0;
+            is_one
+        });
+        if first_name > 0 {
+            is_one &= columns.before.take() == u64::from(first_name);
+        }
+        match is_one {
+            true => Ok(()),
+            false => Err(Fault::new("its names are not on one host")),
+        }
+    }
+
+    /// The numbers of the next list: its known targets that are not copied, its new ones, and its counts.
+    #[inline]
+    fn shape(&mut self) -> Result<[u64; 7], Fault> {
+        let columns = &mut self.columns;
+        let known = columns.shapes.take();
+        if known == 0 {
+            let mut shape = Shape::default();
+            for (number, column) in shape.iter_mut().zip(columns.of_shape()) {
+                *number = column.take();
+            }
+            self.shapes.push(shape);
+        }
+        let at = match known.checked_sub(1) {
+            None => self.shapes.len().checked_sub(1),
+            Some(at) => usize::try_from(at).ok(),
+        };
+        match at.and_then(|at| self.shapes.get(at)) {
+            Some(&[0, rest @ ..]) => Ok(rest),
+            Some(_) => Err(Fault::new("a link to another host than the only one")),
+            None => Err(Fault::new("a shape that is not there")),
+        }
+    }
+
+    /// Appends a visit's targets to the links; 1 if the page itself is among them, as the last.
     #[inline]
     fn list(
         &mut self,
@@ -240,165 +243,111 @@ impl Unpacker {
         batch: &mut Batch,
         into: &mut LinkCounts,
     ) -> Result<u32, Fault> {
-        let (links, sites) = (&mut batch.links, &mut batch.sites);
-        let (columns, classes) = (&mut self.columns, &mut self.classes);
-        let takes_classes = self.takes_classes;
+        let links = &mut batch.links;
         let start = links.len();
-        let room = head.targets;
-        let number = self.counts.len();
-        let back = columns.lists.take();
-        let mut before = [0; 5];
-        if back > 0 {
-            let back = usize::try_from(back).ok();
-            let from = back.and_then(|back| number.checked_sub(back));
-            let from = from.ok_or_else(|| Fault::new("a copy of a list that is not there"))?;
-            before = self.counts[from];
-            let whole = self.ends[from] as usize..self.ends[from + 1] as usize;
-            // Not longer than the list, and so not than all of the block.
-            let mut copy = |range: Range<usize>| {
-                if takes_classes {
-                    classes.extend_from_within(range.clone());
-                }
-                links.extend_from_within(range);
-            };
-            match columns.run_counts.take() {
-                0 => copy(whole),
-                runs => {
-                    let runs = usize::try_from(runs).unwrap_or(usize::MAX);
-                    copy_runs(whole, runs, &mut columns.runs, copy)?;
-                }
-            }
-        }
-        // Places that are known on one host may not be on another.
-        let end = state.locals_end(head);
-        if head.counted && links[start..].iter().any(|&link| link >= end) {
-            return Err(Fault::new("a copy of pages that its host does not have"));
-        }
-        let [rest, local, new, told @ ..] = match head.hosts {
-            true => match columns.shapes.take() {
-                0 => {
-                    let mut shape = Shape::default();
-                    for (number, column) in shape.iter_mut().zip(columns.of_shape()) {
-                        *number = column.take();
-                    }
-                    self.shapes.push(shape);
-                    shape
-                }
-                known => {
-                    let known = usize::try_from(known - 1).ok();
-                    let known = known.and_then(|known| self.shapes.get(known));
-                    *known.ok_or_else(|| Fault::new("a shape that is not there"))?
-                }
-            },
-            false => {
-                let (rest, new) = (columns.rest_counts.take(), columns.new.take());
-                let counts = columns.counts.each_mut();
-                let [own, repeated, scheme, invalid, too_long] = counts.map(Column::take);
-                [rest, 0, new, own, repeated, scheme, invalid, too_long]
-            }
-        };
+        let before = self.copy(links)?;
+        let [known, new, more @ ..] = self.shape()?;
         let full = || Fault::new("it has more links than it says");
-        let mut all = [rest, local, new].into_iter();
+        let mut all = [known, new].into_iter();
         let all = all.try_fold(links.len() as u64, u64::checked_add);
-        if all.ok_or_else(full)? > room {
+        if all.ok_or_else(full)? > head.targets {
             return Err(full());
         }
-        let base = match head.from {
-            From::Zero => 0,
-            From::Page => page,
-            From::Newest => state.names,
-        };
-        let known = 0..state.names;
-        take_targets(
-            &mut columns.rests,
-            head.hosts,
-            head.from,
-            rest as usize,
-            base,
-            known,
-            links,
-        )?;
-        if local > 0 {
-            let from = head.local_from;
-            let base = match from {
-                From::Zero => LOCAL,
-                From::Page => page.max(LOCAL),
-                From::Newest => end,
-            };
-            let known = LOCAL..end;
-            take_targets(
-                &mut columns.locals,
-                true,
-                from,
-                local as usize,
-                base,
-                known,
-                links,
-            )?;
-        }
+        let targets = &mut self.columns.known;
+        take_targets(targets, head.from, known as usize, page, state.names, links)?;
         let first = state.new_names(new)?;
-        if head.hosts {
-            for name in first..state.names {
-                let before = &mut sites.before;
-                let told = columns.of_hosts();
-                let (host, here) = self.here.take(true, state.host, told, before)?;
-                sites.names.push(host);
-                let place = here.add()?;
-                let is_local = head.counted && state.host == Some(host);
-                links.push(if is_local { LOCAL | place } else { name });
-            }
-        } else {
-            links.extend(first..state.names);
-        }
+        state.hosts += new as usize;
+        links.extend(first..state.names);
+        let wrong = || Fault::new("a count of links is wrong");
         let mut counts = [0u32; 5];
-        for ((count, before), told) in counts.iter_mut().zip(before).zip(told) {
-            let now = i64::from(before).checked_add(unzigzag(told));
-            *count = now
-                .and_then(|now| u32::try_from(now).ok())
-                .ok_or_else(|| Fault::new("a count of links is wrong"))?;
+        for ((count, before), more) in counts.iter_mut().zip(before).zip(more) {
+            let now = i64::from(before).checked_add(unzigzag(more));
+            let now = now.and_then(|now| u32::try_from(now).ok());
+            *count = now.ok_or_else(wrong)?;
         }
         let [own, repeated, scheme, invalid, too_long] = counts;
-        if takes_classes {
-            classes.resize(links.len(), UNTOLD);
-        }
-        if own > 0 {
-            let classes = takes_classes.then_some(&mut *classes);
-            self_last(links, classes, start, page);
-            if links.len() as u64 > room {
-                return Err(full());
-            }
-        }
-        if takes_classes {
-            let told = |_, foreseen| {
-                // A number that is no class is found where the block ends.
-                foreseen ^ u16::try_from(columns.classes.take()).unwrap_or(UNTOLD)
-            };
-            let on_host = |target| {
-                let host = state.host?;
-                Some(is_on(host, target, head.first_name, &sites.names))
-            };
-            self.foreseen
-                .each(&links[start..], &mut classes[start..], on_host, told);
+        let own_class = self.end_list(links, start, (own > 0).then_some(page))?;
+        if links.len() as u64 > head.targets {
+            return Err(full());
         }
         let others = (links.len() - start) as u32 - u32::from(own > 0);
         let read = [others, own, repeated, scheme, invalid, too_long];
         let read = read.iter().try_fold(0u32, |sum, &n| sum.checked_add(n));
         *into = LinkCounts {
-            read: read.ok_or_else(|| Fault::new("a count of links is wrong"))?,
+            read: read.ok_or_else(wrong)?,
             scheme,
             invalid,
             too_long,
             own,
             repeated,
             out_of_scope: 0,
-            own_class: match (own, classes.last()) {
-                (1.., Some(&number)) if takes_classes => class(number)?,
-                _ => LinkClass::default(),
-            },
+            own_class,
         };
         self.counts.push(counts);
-        self.ends.push(links.len() as u32);
         Ok(u32::from(own > 0))
+    }
+
+    /// Appends what a list copies from an earlier one, and gives the counts of that; else zeros.
+    #[inline]
+    fn copy(&mut self, links: &mut Vec<u32>) -> Result<[u32; 5], Fault> {
+        let (columns, classes) = (&mut self.columns, &mut self.classes);
+        let back = columns.lists.take();
+        if back == 0 {
+            return Ok([0; 5]);
+        }
+        let back = usize::try_from(back).ok();
+        let from = back.and_then(|back| self.counts.len().checked_sub(back));
+        let from = from.ok_or_else(|| Fault::new("a copy of a list that is not there"))?;
+        let whole = self.ends[from] as usize..self.ends[from + 1] as usize;
+        let takes_classes = self.takes_classes;
+        // Not longer than the list, and so not than all of the block.
+        let mut copy = |range: Range<usize>| {
+            if takes_classes {
+                classes.extend_from_within(range.clone());
+            }
+            links.extend_from_within(range);
+        };
+        match columns.run_counts.take() {
+            0 => copy(whole),
+            runs => {
+                let runs = usize::try_from(runs).unwrap_or(usize::MAX);
+                copy_runs(whole, runs, &mut columns.runs, copy)?;
+            }
+        }
+        Ok(self.counts[from])
+    }
+
+    /// Ends the list from `start` on, which has all targets but its page, if it links to itself: that is moved to the
+    /// end. Takes their classes, and gives that of the page.
+    #[inline]
+    fn end_list(
+        &mut self,
+        links: &mut Vec<u32>,
+        start: usize,
+        own: Option<u32>,
+    ) -> Result<LinkClass, Fault> {
+        let takes_classes = self.takes_classes;
+        let (column, classes) = (&mut self.columns.classes, &mut self.classes);
+        if takes_classes {
+            classes.resize(links.len(), UNTOLD);
+        }
+        if let Some(page) = own {
+            self_last(links, takes_classes.then_some(&mut *classes), start, page);
+        }
+        self.ends.push(links.len() as u32);
+        if !takes_classes {
+            return Ok(LinkClass::default());
+        }
+        let stored = |_, foreseen| {
+            // A number that is no class is found where the block ends.
+            foreseen ^ u16::try_from(column.take()).unwrap_or(UNTOLD)
+        };
+        self.foreseen
+            .each(&links[start..], &mut classes[start..], stored);
+        match (own, classes.last()) {
+            (Some(_), Some(&number)) => class(number),
+            _ => Ok(LinkClass::default()),
+        }
     }
 }
 
@@ -406,25 +355,15 @@ impl Unpacker {
 struct State {
     names: u32,
     names_max: u32,
-    /// Without hosts: the page of the record before.
+    /// The last page that was known before its record; at first 0.
     source: u32,
-    /// The host of the last record's page.
-    host: Option<u32>,
-    /// Its pages before the record's targets.
-    known_here: u32,
+    /// Pages and new names whose host was stored.
+    hosts: usize,
     time: i64,
     links: u64,
 }
 
 impl State {
-    /// What places that are told are below. Of a host that is not counted, that is found where the block is completed.
-    fn locals_end(&self, head: &BlockHead) -> u32 {
-        match head.counted {
-            true => LOCAL.saturating_add(self.known_here),
-            false => u32::MAX,
-        }
-    }
-
     /// Takes the next `count` names; the first of them.
     fn new_names(&mut self, count: u64) -> Result<u32, Fault> {
         let first = self.names;
@@ -470,46 +409,33 @@ fn copy_runs(
     Ok(())
 }
 
-/// The inverse of [`Targets::put`]; `with_gaps`: gaps are there, not among the firsts. The targets are among `known`.
+/// The inverse of [`Targets::put`], for a list of `page`: targets among the first `names`.
 /// Not inlined: its loop needs the registers.
 #[inline(never)]
 fn take_targets(
-    told: &mut Targets,
-    with_gaps: bool,
+    targets: &mut Targets,
     from: From,
     count: usize,
-    base: u32,
-    known: Range<u32>,
+    page: u32,
+    names: u32,
     links: &mut Vec<u32>,
 ) -> Result<(), Fault> {
     if count == 0 {
         return Ok(());
     }
     let wrong = || Fault::new("a link to a name that is not known");
-    // From the newest on they descend, so they are told as if from the other end.
-    let (base, lowest, end) = match from {
-        From::Zero | From::Page => (base, known.start, known.end),
-        From::Newest => (0, 0, base.checked_sub(known.start).ok_or_else(wrong)?),
-    };
-    let first = told.firsts.take();
+    let first = targets.firsts.take();
     let first = match from {
-        From::Page => i64::from(base).checked_add(unzigzag(first)),
-        From::Zero | From::Newest => i64::try_from(first)
-            .ok()
-            .and_then(|at| at.checked_add(i64::from(base))),
+        From::Page => i64::from(page).checked_add(unzigzag(first)),
+        From::Zero | From::Newest => i64::try_from(first).ok(),
     };
     let first = first.and_then(|at| u32::try_from(at).ok());
-    let first = first.filter(|at| (lowest..end).contains(at));
-    let mut at = u64::from(first.ok_or_else(wrong)?);
-    let end = u64::from(end);
+    let first = first.filter(|&at| at < names).ok_or_else(wrong)?;
+    let (mut at, end) = (u64::from(first), u64::from(names));
     let start = links.len();
-    links.resize(start + count, at as u32);
+    links.resize(start + count, first);
     let mut rest = links[start + 1..].iter_mut();
-    let gaps = match with_gaps {
-        true => &mut told.gaps,
-        false => &mut told.firsts,
-    };
-    gaps.each(count - 1, |gap| {
+    targets.gaps.each(count - 1, |gap| {
         at = at.saturating_add(gap).saturating_add(1);
         if let Some(target) = rest.next() {
             *target = at as u32;
@@ -519,12 +445,11 @@ fn take_targets(
     if at >= end {
         return Err(wrong());
     }
-    // A list does not depend on how it was told.
+    // From the newest on they descend, and are stored as if from the other end. A list does not depend on that.
     if from == From::Newest {
-        let newest = known.start + end as u32 - 1;
         links[start..].reverse();
         let descending = links[start..].iter_mut();
-        descending.for_each(|target| *target = newest - *target);
+        descending.for_each(|target| *target = names - 1 - *target);
     }
     Ok(())
 }

@@ -1,9 +1,8 @@
 //! Writing: batches of any input become numbered records, gathered into blocks, packed on threads,
 //! written in order.
 //!
-//! Memory: the index of names, some 12 bytes a name, and 8 for its host and place; some 16 bytes a host; some blocks;
-//! 32 bytes a block for the end's index; for an input that is itself an archive, 4 bytes for each of its names, and
-//! what its own hosts take.
+//! Memory: the index of names, some 12 bytes a name; some blocks; 32 bytes a block for the end's index; for an input
+//! that is itself an archive, 4 bytes for each of its names.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -14,12 +13,10 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Fault;
-use super::pack::{Packed, Packer, SMALL_LEVEL};
-use super::places::Places;
+use super::pack::{Packed, Packer};
 use super::section::{
-    BlockHead, END_HEAD, ENTRY, EndHead, HEADER, Header, TAIL, entry_bytes, tail_bytes,
+    BlockHead, END_HEAD, ENTRY, EndHead, HEADER, Header, NAMES_MAX, TAIL, entry_bytes, tail_bytes,
 };
-use super::sites::LOCAL;
 use crate::batch::{Batch, Entry, LinkCounts};
 use crate::codec::varint::number;
 use crate::decode::{Names, Reason};
@@ -35,16 +32,13 @@ const BLOCK_TARGETS: usize = 1 << 20;
 const BLOCK_TARGETS_MAX: usize = BLOCK_TARGETS / 4 * 5;
 /// or so many bytes of names, if not at [`Options::block_records`].
 const BLOCK_TEXT: usize = 8 << 20;
-/// Most names of an archive: so large a number means a place.
-const NAMES_MAX: u32 = LOCAL - 1;
 /// Blocks that wait for each packing thread.
 const DEPTH: usize = 1;
 
 /// How an archive is written.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The zstd level, 1 to 22. From 10 on PPMd packs the names, smaller and slower, and URLs are told by their hosts,
-    /// which takes a reader memory.
+    /// The zstd level, 1 to [`Options::LEVEL_MAX`].
     pub level: i32,
     /// Threads that pack, at least 1.
     pub threads: usize,
@@ -60,6 +54,8 @@ pub struct Options {
 impl Options {
     /// Usual size of a block, in records.
     pub const BLOCK_RECORDS: usize = 1 << 16;
+    /// The highest level, and the usual one. Those of zstd above it take much longer, and save little.
+    pub const LEVEL_MAX: i32 = 9;
 }
 
 /// What was written.
@@ -87,10 +83,7 @@ pub struct Writer<W> {
     path: PathBuf,
     packers: Packers,
     block_records: usize,
-    /// Whether the host of a URL is told.
-    by_site: bool,
     index: engine::Index,
-    places: Places,
     /// The number of each name of the running batch, or input if that is an archive.
     ids: Vec<u32>,
     /// The open block.
@@ -117,9 +110,7 @@ impl<W: Write> Writer<W> {
             path,
             packers: Packers::start(options.threads, options.level)?,
             block_records: options.block_records,
-            by_site: options.level >= SMALL_LEVEL,
             index: engine::Index::new()?,
-            places: Places::new()?,
             ids: Vec::new(),
             block: Batch::default(),
             urls: false,
@@ -146,12 +137,7 @@ impl<W: Write> Writer<W> {
     pub fn bytes_with(&self, more: u64) -> u64 {
         let ids = size_of::<u32>() as u64 * (self.ids.len() as u64 + more);
         let index = self.index.bytes_at(self.names() + more);
-        index + ids + self.places.bytes_with(more) + self.entries.len() as u64
-    }
-
-    /// Roughly the bytes of memory that who reads the archive takes for the places of its names.
-    pub fn reading_bytes(&self) -> u64 {
-        self.places.reading_bytes()
+        index + ids + self.entries.len() as u64
     }
 
     /// Begins another input, whose names are of this kind.
@@ -207,14 +193,10 @@ impl<W: Write> Writer<W> {
             counts: LinkCounts::default(),
         };
         if entry.what.is_of_page() {
-            let names = self.names;
             self.admit(batch, entry.names_end)?;
-            let page = self.ids[entry.source as usize];
-            let (host, page, known) = self.places.page(page, names, &mut self.block.sites);
-            added.source = page;
-            let (ids, places) = (&self.ids, &self.places);
+            added.source = self.ids[entry.source as usize];
             let targets = batch.targets(entry).iter();
-            let targets = targets.map(|&target| places.target(ids[target as usize], host, known));
+            let targets = targets.map(|&target| self.ids[target as usize]);
             self.block.links.extend(targets);
             self.block.classes.extend_from_slice(batch.classes(entry));
             self.block
@@ -265,10 +247,7 @@ impl<W: Write> Writer<W> {
                     )));
                 }
                 self.names += 1;
-                let text = batch.name(at);
-                let by_site = self.urls && self.by_site;
-                self.places.add(text, by_site, &mut self.block.sites)?;
-                self.block.text.extend_from_slice(text);
+                self.block.text.extend_from_slice(batch.name(at));
                 self.block.text_ends.push(self.block.text.len() as u32);
             }
             self.ids.push(id.0 as u32);
@@ -281,8 +260,7 @@ impl<W: Write> Writer<W> {
         if self.block.entries.is_empty() {
             return Ok(());
         }
-        let mut head = BlockHead::empty(self.urls, self.first_name, self.first_record);
-        head.sites = self.urls && self.by_site;
+        let head = BlockHead::empty(self.urls, self.first_name, self.first_record);
         self.first_name = self.names;
         self.first_record += self.block.entries.len() as u64;
         let mut block = std::mem::take(&mut self.block);
@@ -295,7 +273,6 @@ impl<W: Write> Writer<W> {
             self.write(packed)?;
             self.block = spent;
         }
-        self.block.sites.first_host = self.places.hosts();
         Ok(())
     }
 

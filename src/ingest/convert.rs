@@ -13,9 +13,9 @@ use super::{Note, Observer, Standing};
 use crate::batch::{Batch, HashKey, Rules, What};
 use crate::cza::{Chain, Options, Writer, Written};
 use crate::decode::Reason;
-use crate::engine::{Config, Counters, SelfLinks};
+use crate::engine::{Counters, SelfLinks};
 use crate::formats::{Format, is_decided};
-use crate::memory::{BUFFERS, Need, check_room};
+use crate::memory::{BUFFERS, check_room};
 use crate::model::Limits;
 use crate::pipeline::{BufferPool, Delays, Next, Piece, Pipeline, over_the_limit};
 use crate::rules::InputRules;
@@ -23,10 +23,8 @@ use crate::source::{InputName, Source, SourceOptions, Summary};
 use crate::store::Unverified;
 use crate::{Error, Result};
 
-/// What a packing thread takes at most: its blocks, and zstd, which searches larger tables above
-/// [`USUAL_LEVEL`].
-const PACKING: [u64; 2] = [112 << 20, 192 << 20];
-const USUAL_LEVEL: i32 = 12;
+/// What a packing thread takes at most: its blocks, and zstd.
+const PACKING: u64 = 112 << 20;
 /// Buffers and packing rarely take what they may: of a budget, this share is kept for them at the most.
 const BUFFERS_SHARE: u64 = 2;
 
@@ -84,6 +82,12 @@ pub fn convert<W: Write>(
     observer: &mut dyn Observer,
 ) -> Result<(W, Converted)> {
     job.limits.check()?;
+    if !(1..=Options::LEVEL_MAX).contains(&job.level) {
+        return Err(Error::Usage(format!(
+            "`level` is from 1 to {}",
+            Options::LEVEL_MAX
+        )));
+    }
     let options = Options {
         level: job.level,
         threads: job.threads,
@@ -104,7 +108,6 @@ pub fn convert<W: Write>(
         observer,
         counters: Counters::default(),
         unverified: None,
-        told: false,
         spent: BufferPool::new(job.threads),
     };
     let mut bad_end = None;
@@ -143,8 +146,6 @@ struct Run<'a, W: Write> {
     writer: Writer<W>,
     counters: Counters,
     unverified: Option<Unverified>,
-    /// Whether it was told that the archive outgrows an ingest.
-    told: bool,
     /// Memory that goes from one input's pipeline to the next one's.
     spent: BufferPool,
 }
@@ -174,7 +175,7 @@ impl<W: Write> Run<'_, W> {
             input,
             at,
             compressed_len: source.compressed_len(),
-            chain: (format == Format::Cza).then(|| Chain::new(&self.rules)),
+            chain: (format == Format::Cza).then(Chain::default),
             records: 0,
             offset: 0,
         };
@@ -192,8 +193,8 @@ impl<W: Write> Run<'_, W> {
             let next = pipeline.next();
             match next.map_err(|error| error.after_record(reading.records))? {
                 Next::Idle => {}
-                Next::Piece(mut piece) => {
-                    self.piece(&mut reading, &mut piece)?;
+                Next::Piece(piece) => {
+                    self.piece(&mut reading, &piece)?;
                     pipeline.recycle(piece);
                 }
                 Next::End(summary) => return self.end_input(&reading, &summary),
@@ -211,11 +212,11 @@ impl<W: Write> Run<'_, W> {
         Ok(self.job.format)
     }
 
-    fn piece(&mut self, reading: &mut Reading<'_>, piece: &mut Piece) -> Result<()> {
-        self.check_room(reading, &piece.batch)?;
+    fn piece(&mut self, reading: &mut Reading<'_>, piece: &Piece) -> Result<()> {
+        self.check_room(&piece.batch)?;
         let chunk = &*piece.chunk;
         if let Some(chain) = &mut reading.chain {
-            chain.follow(chunk, &mut piece.batch, reading.input)?;
+            chain.follow(chunk, &piece.batch, reading.input)?;
         }
         let batch = &piece.batch;
         self.writer.begin(batch)?;
@@ -245,7 +246,6 @@ impl<W: Write> Run<'_, W> {
             self.oversize(reading, chunk.oversize)?;
             reading.offset += chunk.oversize;
         }
-        self.look_at_reading();
         self.observer.progress(&Standing {
             input: Some(reading.input),
             done: chunk.compressed,
@@ -261,46 +261,20 @@ impl<W: Write> Run<'_, W> {
     }
 
     /// Refuses a batch whose names may take more memory than there is.
-    fn check_room(&self, reading: &Reading<'_>, batch: &Batch) -> Result<()> {
+    fn check_room(&self, batch: &Batch) -> Result<()> {
         let Some(budget) = self.job.limits.memory else {
             return Ok(());
         };
         let names = self.writer.names();
-        let packing = PACKING[usize::from(self.job.level > USUAL_LEVEL)];
-        let threads = self.job.threads as u64;
-        let more = batch.text_ends.len() as u64;
-        let chain = reading.chain.as_ref();
-        let hosts_bytes = chain.map_or(0, |chain| chain.bytes_with(more));
-        let names_bytes = self.writer.bytes_with(more) + hosts_bytes;
-        let buffers = (BUFFERS + packing * threads).min(budget / BUFFERS_SHARE);
-        let need = names_bytes + buffers;
+        let names_bytes = self.writer.bytes_with(batch.text_ends.len() as u64);
+        let buffers = BUFFERS + PACKING * self.job.threads as u64;
+        let need = names_bytes + buffers.min(budget / BUFFERS_SHARE);
         check_room(
             Some(budget),
             need,
             || format!("an archive of more than {names} names"),
             "take fewer `threads`, or convert the inputs in parts and ingest the archives one after the other",
         )
-    }
-
-    /// Tells if what is written outgrows an ingest under the same budget for the places of its names.
-    fn look_at_reading(&mut self) {
-        let Some(budget) = self.job.limits.memory.filter(|_| !self.told) else {
-            return;
-        };
-        let names = self.writer.names();
-        let least = Need::to_resume(&Config::default(), names, Some(budget));
-        let need = Need {
-            names: self.writer.reading_bytes(),
-            ..least
-        };
-        if least.total() <= budget && need.total() > budget {
-            self.told = true;
-            self.observer.note(Note::OutgrowsIngest {
-                names,
-                need,
-                budget,
-            });
-        }
     }
 
     /// A record that was dropped unread, since it is over the limit.

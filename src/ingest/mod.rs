@@ -383,16 +383,6 @@ pub enum Note<'a> {
         /// Pages visited in it before.
         visited: u64,
     },
-    /// An ingest of the archive that is being written would take more memory than the budget; one of an archive
-    /// that tells no places would not. Told once.
-    OutgrowsIngest {
-        /// Names so far.
-        names: u64,
-        /// What an ingest of them would take, places included: [`Need::names`].
-        need: Need,
-        /// The budget, in bytes.
-        budget: u64,
-    },
     /// Members or frames of an input had no checksum.
     Unchecked {
         /// The input.

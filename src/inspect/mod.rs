@@ -107,14 +107,14 @@ fn read(
         input: how.input.clone(),
         classes: false,
     };
-    let mut chain = (format == Format::Cza).then(|| Chain::new(&rules));
+    let mut chain = (format == Format::Cza).then(Chain::default);
     let spent = BufferPool::new(how.threads);
     let mut pipeline =
         Pipeline::start(source, format, &rules, how.threads, 0, &spent, Delays::NONE)?;
     while !reading.is_done() {
-        let next = pipeline.next().and_then(|mut next| {
-            if let (Next::Piece(piece), Some(chain)) = (&mut next, &mut chain) {
-                chain.follow(&piece.chunk, &mut piece.batch, &input)?;
+        let next = pipeline.next().and_then(|next| {
+            if let (Next::Piece(piece), Some(chain)) = (&next, &mut chain) {
+                chain.follow(&piece.chunk, &piece.batch, &input)?;
             }
             Ok(next)
         });

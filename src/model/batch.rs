@@ -1,6 +1,6 @@
 //! Records as the engine takes them: many at a time, in one arena, with every distinct name once.
 
-use super::{Digest, Fingerprint, LinkClass, Part, Reason, Sites, Time};
+use super::{Digest, Fingerprint, LinkClass, Part, Reason, Time};
 
 /// Text that ends a batch early: relative links can be far shorter than what they stand for.
 pub(crate) const TEXT_BYTES: usize = 8 << 20;
@@ -118,8 +118,6 @@ pub struct Batch {
     /// A part of a crawl archive: its place there. Entries and links then count names from the
     /// archive's first, and the names given here are none or those from `part.first_name` on.
     pub part: Option<Part>,
-    /// Of a part of a crawl archive: the hosts that complete it.
-    pub(crate) sites: Sites,
 }
 
 impl Batch {
@@ -160,9 +158,7 @@ impl Batch {
             + size_of::<Entry>() * self.entries.capacity()
             + size_of::<u32>() * (self.links.capacity() + self.text_ends.capacity())
             + size_of::<LinkClass>() * self.classes.capacity()
-            + size_of::<Fingerprint>() * self.fingerprints.capacity()
-            + size_of::<(u32, bool)>() * self.sites.pages.capacity()
-            + size_of::<u32>() * self.sites.names.capacity();
+            + size_of::<Fingerprint>() * self.fingerprints.capacity();
         bytes <= 4 * TEXT_BYTES
     }
 
@@ -179,7 +175,6 @@ impl Batch {
         self.timeless.clear();
         self.statuses.clear();
         self.part = None;
-        self.sites.clear();
     }
 }
 

@@ -31,7 +31,7 @@ pub use limits::Limits;
 pub(crate) use limits::{LINE_BYTES, LINKS_MAX};
 pub use page::PageId;
 pub use part::Part;
-pub(crate) use part::{PartKind, Sites};
+pub(crate) use part::PartKind;
 pub(crate) use parts::remedy;
 pub use parts::{PARTS, Part as StorePart, part_of};
 pub use record::{Link, Names, Parsed, Reason, Record, Time, utc};

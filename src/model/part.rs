@@ -1,6 +1,4 @@
-//! Where a batch stands in the crawl archive that it was read from, and what its block says by hosts.
-
-use std::collections::HashMap;
+//! Where a batch stands in the crawl archive that it was read from.
 
 /// Where a batch stands in its archive. Names, also those that links and entries speak of, are
 /// numbered through the archive.
@@ -18,12 +16,6 @@ pub struct Part {
     pub names: u32,
     /// Whether its names are URLs.
     pub urls: bool,
-    /// Whether it is told by hosts, and to be completed.
-    pub(crate) hosts: bool,
-    /// Whether the host of a name is that of its URL.
-    pub(crate) sites: bool,
-    /// Bytes of its names.
-    pub(crate) text: u64,
     /// Its links as read; of the end, those of the archive.
     pub(crate) links: u64,
     /// Its place in the chunk.
@@ -41,30 +33,4 @@ pub(crate) enum PartKind {
     Header,
     Block,
     End { blocks: u64 },
-}
-
-/// What a block says by hosts, packed or not. Empty: nothing.
-#[derive(Debug, Default)]
-pub(crate) struct Sites {
-    /// Hosts before the block.
-    pub first_host: u32,
-    /// Whether the names that hosts had before the block are told, in `before`.
-    pub counted: bool,
-    /// The host of each entry's page, for those of a page, and whether the page is new.
-    pub pages: Vec<(u32, bool)>,
-    /// The host of each new name. One that is not below those before is new with it.
-    pub names: Vec<u32>,
-    /// Names before the block of each older host that it tells; reading, if they are told.
-    pub before: HashMap<u32, u32>,
-}
-
-impl Sites {
-    /// Empties it, keeping its memory.
-    pub fn clear(&mut self) {
-        self.first_host = 0;
-        self.counted = false;
-        self.pages.clear();
-        self.names.clear();
-        self.before.clear();
-    }
 }

@@ -85,8 +85,6 @@ pub(super) struct Loading {
     timeless: u64,
     ungrouped: u64,
     caveat: Option<&'static str>,
-    /// Bytes of what is known of an archive's hosts.
-    hosts: u64,
     /// Most bytes of memory to take.
     memory: Option<u64>,
     /// The input being read has a link a line.
@@ -108,7 +106,6 @@ impl Loading {
             timeless: 0,
             ungrouped: 0,
             caveat: None,
-            hosts: 0,
             memory: None,
             grouped: false,
         }
@@ -143,7 +140,6 @@ impl Loading {
     }
 
     fn piece(&mut self, piece: &Piece<'_>) -> Result<bool> {
-        self.hosts = piece.hosts;
         let pages = &mut self.pages;
         self.nodes.take(piece.batch, |name| {
             pages.push(Page {
@@ -162,7 +158,7 @@ impl Loading {
 
     fn check_room(&self) -> Result<()> {
         let pages = self.pages.len() as u64;
-        let need = pages * NODE_BYTES + self.nodes.text() + self.hosts + self.builder.bytes();
+        let need = pages * NODE_BYTES + self.nodes.text() + self.builder.bytes();
         let work = || format!("a graph in memory of more than {pages} pages");
         check_room(
             self.memory,

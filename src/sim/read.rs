@@ -35,8 +35,6 @@ pub(super) struct Piece<'a> {
     pub batch: &'a Batch,
     /// Records before it that were too large to be read.
     pub oversize: u64,
-    /// Bytes of what is known of an archive's hosts.
-    pub hosts: u64,
 }
 
 /// Reads an input to its end, or until `take` returns false.
@@ -51,7 +49,7 @@ pub(super) fn batches(
     take: &mut dyn FnMut(&Piece<'_>) -> Result<bool>,
 ) -> Result<()> {
     let input = source.name().clone();
-    let mut chain = (format == Format::Cza).then(|| Chain::new(rules));
+    let mut chain = (format == Format::Cza).then(Chain::default);
     let pool = BufferPool::new(threads);
     let mut pipeline = Pipeline::start(source, format, rules, threads, 0, &pool, Delays::NONE)?;
     loop {
@@ -61,16 +59,13 @@ pub(super) fn batches(
                 let ended = chain.map(|chain| chain.finish(&input, summary.bytes));
                 return ended.unwrap_or(Ok(()));
             }
-            Next::Piece(mut piece) => {
-                let mut hosts = 0;
+            Next::Piece(piece) => {
                 if let Some(chain) = &mut chain {
-                    chain.follow(&piece.chunk, &mut piece.batch, &input)?;
-                    hosts = chain.bytes_with(0);
+                    chain.follow(&piece.chunk, &piece.batch, &input)?;
                 }
                 let goes_on = take(&Piece {
                     batch: &piece.batch,
                     oversize: u64::from(piece.last && piece.chunk.oversize > 0),
-                    hosts,
                 })?;
                 if !goes_on {
                     return Ok(());

@@ -150,35 +150,6 @@ fn stat_tells_what_going_on_needs() {
     assert_eq!(memory["settling"], 18 * pages);
 }
 
-/// `convert` says that an ingest of its archive does not fit, where one of level 9 would.
-#[test]
-fn an_archive_that_outgrows_an_ingest_is_told_of() {
-    let lab = Lab::new();
-    let (pages, hosts) = (20_000, 1_000);
-    let record = |page: u32| format!("{{\"url\":\"http://h{}.example/{page}\"}}\n", page % hosts);
-    lab.file("a", (0..pages).map(record).collect::<String>());
-    lab.run("ingest a --store s").exits(0);
-    let memory = &lab.stat("s")["memory_bytes"];
-    let bytes = |part: &str| memory[part].as_u64().unwrap();
-    let least = bytes("total") - bytes("log");
-    // 5 bytes for each name and 72 for each host.
-    let places = u64::from(5 * pages + 72 * hosts);
-    for (need, level, told) in [
-        (least - 100, 12, false),
-        (least, 12, true),
-        (least, 10, true),
-        (least, 9, false),
-        (least + places - 100, 12, true),
-        (least + places, 12, false),
-    ] {
-        let budget = budget_for(need);
-        let line = format!("convert a -o a.cza --force --level {level} --memory {budget}");
-        let done = lab.run(&line).exits(0);
-        let says = "for where URLs are, which an archive of --level 9";
-        assert_eq!(done.err.contains(says), told, "{line}: {}", done.err);
-    }
-}
-
 /// Commands that hold something of each page refuse what does not fit, before anything is written; what holds
 /// nothing of them, or little, goes on.
 #[test]
@@ -207,8 +178,7 @@ fn other_commands_refuse_what_does_not_fit() {
         ("pagerank a -o out", "16M", "use `ingest`"),
         ("verify --deep --store s", "65M", "leave --deep out"),
         ("order a.cdxj a.warc -o out", "1M", "parts of the index"),
-        ("inspect a.cza", "1M", "--level 9"),
-        ("pagerank a.cza -o out", "16M", "--level 9"),
+        ("pagerank a.cza -o out", "16M", "use `ingest`"),
     ] {
         lab.run(&format!("{line} --memory 4K")).exits(8).says(&[
             "memory:",

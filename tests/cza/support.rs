@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::crawl as random;
 use cashrank::Limits;
-use cashrank::cza::Index;
+use cashrank::cza::{Index, Options};
 use cashrank::formats::Format;
 use cashrank::ingest::{Conversion, Converted, Note, Observer, Standing, convert};
 use cashrank::source::{InputName, SourceOptions};
@@ -31,7 +31,7 @@ pub fn conversion(input: &Path, format: Option<Format>, block_records: usize) ->
         format,
         strict: false,
         threads: 1,
-        level: 12,
+        level: Options::LEVEL_MAX,
         block_records,
         limits: Limits::default(),
         source: SourceOptions::default(),

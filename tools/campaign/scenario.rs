@@ -157,7 +157,7 @@ impl Scenario {
                 let file = write_crawl(dir, dice.roll(1 << 40), 200 + dice.roll(200))?;
                 match dice.roll(8) {
                     0 => Ok(file),
-                    _ => archived(&file, 10 + dice.roll(16) as usize, 12),
+                    _ => archived(&file, 10 + dice.roll(16) as usize, 9),
                 }
             })
             .collect::<Result<_, String>>()?;

@@ -27,11 +27,6 @@ impl Following {
     pub fn known(&self) -> u64 {
         self.known
     }
-
-    /// Bytes of memory that what is told by hosts takes, with `names` names to come.
-    pub fn bytes_with(&self, names: u64) -> u64 {
-        self.chain.bytes_with(names)
-    }
 }
 
 impl Run<'_> {
@@ -42,7 +37,7 @@ impl Run<'_> {
         let names = self.feed.names.get_mut(at).map(std::mem::take);
         self.engine.set_names(names.unwrap_or_default());
         Following {
-            chain: Chain::new(&self.rules()),
+            chain: Chain::default(),
             known,
             until: (place.records > 0).then_some(place),
         }
@@ -58,14 +53,14 @@ impl Run<'_> {
     pub(super) fn follow(
         &mut self,
         reading: &mut Reading<'_>,
-        piece: &mut Piece,
+        piece: &Piece,
     ) -> Result<Option<usize>> {
         let Some(archive) = &mut reading.archive else {
             return Ok(Some(0));
         };
         archive
             .chain
-            .follow(&piece.chunk, &mut piece.batch, reading.input)?;
+            .follow(&piece.chunk, &piece.batch, reading.input)?;
         let (Some(place), Some(part)) = (archive.until, piece.batch.part) else {
             return Ok(Some(0));
         };

@@ -50,10 +50,7 @@ impl Run<'_> {
         let pages = self.engine.ledger().totals().pages;
         let names = match &reading.archive {
             None => 0,
-            Some(archive) => {
-                let more = batch.text_ends.len().max(batch.sites.names.len()) as u64;
-                self.names_bytes() + NameMap::bytes_more(more) + archive.bytes_with(more)
-            }
+            Some(_) => self.names_bytes() + NameMap::bytes_more(batch.text_ends.len() as u64),
         };
         if names > self.budget.names || pages >= self.budget.again_at {
             // The next batches are likely to want more names, too.
