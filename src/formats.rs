@@ -3,7 +3,6 @@
 //! A format is a decoder and an announcement in one file of `decode`, and one line of the table below: names,
 //! help, completions and messages are made from it.
 
-use std::str::FromStr;
 use std::sync::Arc;
 
 use memchr::memrchr;
@@ -15,37 +14,16 @@ use crate::decode::{
     Announcement, Decoder, adjacency, arc, crawl_log, csv_links, edges, frame, lines, nutch,
     records, warc, wat,
 };
-use crate::model::{Error, Limits, Result};
+use crate::model::{Error, Limits, Result, registry};
 use crate::rules::InputRules;
 
 /// How WARC and ARC files begin.
 const WARC: &[u8] = b"WARC/";
 const ARC: &[u8] = b"filedesc://";
 
-/// Makes [`Format`] and its table.
-macro_rules! formats {
-    ($($(#[$doc:meta])* $format:ident is $announced:path;)*) => {
-        /// A format of crawl records; each has its specification in `formats/`.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
-        pub enum Format {
-            $($(#[$doc])* $format,)*
-        }
-
-        impl Format {
-            /// All formats.
-            pub const ALL: [Format; [$(stringify!($format)),*].len()] = [$(Format::$format),*];
-
-            fn announced(self) -> &'static Announcement {
-                match self {
-                    $(Format::$format => &$announced,)*
-                }
-            }
-        }
-    };
-}
-
-formats! {
+registry! {
+    /// A format of crawl records; each has its specification in `formats/`.
+    Format of Announcement, called "format";
     /// JSON lines, one object a crawl record.
     Records is records::FORMAT;
     /// WARC files of crawlers.
@@ -69,16 +47,6 @@ formats! {
 }
 
 impl Format {
-    /// The name used on the command line.
-    pub fn name(self) -> &'static str {
-        self.announced().name
-    }
-
-    /// What it is, in a few words.
-    pub fn about(self) -> &'static str {
-        self.announced().about
-    }
-
     /// The format's parser, by these rules. Of the limits, `line_bytes` bounds what a record may unpack
     /// to.
     pub fn decoder_by(self, rules: &InputRules, limits: &Limits) -> Arc<dyn Decoder> {
@@ -99,18 +67,6 @@ impl Format {
     /// What users of the format should know of every ranking made from it; one line.
     pub fn caveat(self) -> Option<&'static str> {
         self.announced().caveat
-    }
-}
-
-impl FromStr for Format {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Format> {
-        let known = Format::ALL.into_iter().find(|format| format.name() == name);
-        known.ok_or_else(|| {
-            let names = Format::ALL.map(Format::name).join(", ");
-            Error::Usage(format!("no format {name:?}; there are: {names}"))
-        })
     }
 }
 

@@ -14,6 +14,7 @@ use cashrank::engine::SelfLinks;
 use cashrank::memory::available;
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::{Error, name_settings, url};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
@@ -257,11 +258,15 @@ pub fn tell_keyboard(inputs: &[InputName]) {
 
 /// One of these words, for clap: completions and help know them.
 pub fn one_of<T: Clone + Send + Sync + 'static>(
-    names: impl IntoIterator<Item = &'static str>,
+    words: impl IntoIterator<Item = impl Into<PossibleValue>>,
     read: impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static,
-) -> impl clap::builder::TypedValueParser<Value = T> {
-    use clap::builder::{PossibleValuesParser, TypedValueParser};
-    PossibleValuesParser::new(names).try_map(move |name| read(&name))
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(words).try_map(move |name| read(&name))
+}
+
+/// A word, and what help says of it.
+pub fn word(name: &'static str, about: &'static str) -> PossibleValue {
+    PossibleValue::new(name).help(about)
 }
 
 /// How far a ranking may be from exact PageRank, as people read it: the certified bound on the L1 error.

@@ -8,7 +8,7 @@ use cashrank::schedule::Measure;
 use cashrank::snapshot::Snapshot;
 use cashrank::snapshot::export::{Columns, Format, RankedPage, export};
 
-use super::common::{Exit, MemoryArg, StoreArg, counted, one_of, parsed, print_json};
+use super::common::{Exit, MemoryArg, StoreArg, counted, one_of, parsed, print_json, word};
 use super::output::{Output, SummedOutputArgs};
 use super::snapshots::SnapshotArg;
 use crate::cli::common::say;
@@ -54,21 +54,14 @@ pub(super) fn distances(
 
 /// The formats by name, for clap.
 pub(super) fn export_formats() -> impl clap::builder::TypedValueParser<Value = Format> {
-    one_of(Format::ALL.map(Format::name), parsed::<Format>)
-}
-
-/// Refuses what no screen can show.
-pub(super) fn refuse_terminal(to: Format, output: &Output) -> anyhow::Result<()> {
-    if to == Format::Parquet && output.is_terminal() {
-        anyhow::bail!("parquet is not for a terminal: name a file with -o, or choose --to tsv");
-    }
-    Ok(())
+    let formats = Format::ALL.map(|format| word(format.name(), format.about()));
+    one_of(formats, parsed::<Format>)
 }
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let output = self.output.open()?;
-        refuse_terminal(self.to, &output)?;
+        output.must_show(self.to.name(), self.to.is_text())?;
         let snapshot = self.snapshot.open(&self.store.store)?;
         let path = self.output.file.name();
         let distances = distances(&snapshot, self.distance.as_ref())?;

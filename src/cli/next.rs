@@ -12,6 +12,7 @@ use cashrank::store::RealDisk;
 
 use super::common::{Exit, StoreArg, parsed, positive, thousands};
 use super::output::OutputArgs;
+use super::values::takers;
 use crate::cli::common::say;
 
 /// List the pages to crawl next, best first.
@@ -82,9 +83,8 @@ pub struct Args {
     /// ingested yet. May be repeated.
     #[arg(long, value_name = "FILE")]
     exclude: Vec<PathBuf>,
-    /// The format to write: plain, tsv, jsonl, parquet, nutch-inject, heritrix-precedence, heritrix-schedule,
-    /// urlfrontier or scrapy.
-    #[arg(long, value_name = "FORMAT", default_value = "plain", value_parser = parsed::<Taker>)]
+    /// The format to write.
+    #[arg(long, value_name = "FORMAT", default_value = "plain", value_parser = takers())]
     to: Taker,
     /// The same as --to jsonl.
     #[arg(long, conflicts_with = "to")]
@@ -99,10 +99,11 @@ impl Args {
             return list();
         }
         let output = self.output.open()?;
+        let to = if self.json { Taker::Jsonl } else { self.to };
+        output.must_show(to.name(), to.is_text())?;
         let mut options = self.options()?;
         self.exclude_into(&mut options)?;
         let pages = next(&RealDisk, &self.store.store, &options)?;
-        let to = if self.json { Taker::Jsonl } else { self.to };
         output.put(|out| Ok(to.write(&pages, out)?))?;
         let found = pages.len() as u64;
         if found < self.count {

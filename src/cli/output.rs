@@ -145,6 +145,16 @@ impl Output {
         }
     }
 
+    /// Refuses to write what is no text to a screen.
+    pub fn must_show(&self, format: &str, is_text: bool) -> anyhow::Result<()> {
+        if !is_text && self.is_terminal() {
+            anyhow::bail!(
+                "{format} is not for a terminal: name a file with -o, or choose --to tsv"
+            );
+        }
+        Ok(())
+    }
+
     /// Writes the whole result.
     pub fn put(
         &self,

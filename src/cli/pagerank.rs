@@ -16,7 +16,7 @@ use cashrank::store::RealDisk;
 use super::common::{
     Exit, MemoryArg, parsed, print_json, self_links, store_unless, tell_keyboard, thousands,
 };
-use super::export::{export_formats, refuse_terminal};
+use super::export::export_formats;
 use super::output::{Output, SummedOutputArgs};
 use super::rules::RulesArgs;
 use super::values::{FormatArg, formats};
@@ -76,7 +76,7 @@ pub struct Args {
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let output = self.output.open()?;
-        refuse_terminal(self.to, &output)?;
+        output.must_show(self.to.name(), self.to.is_text())?;
         match store_unless(&self.inputs, self.store.as_deref())? {
             Some(store) => self.of_store(&store, &output),
             None => self.of_inputs(&output),

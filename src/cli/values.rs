@@ -4,16 +4,24 @@ use std::time::Duration;
 
 use cashrank::formats::Format;
 use cashrank::ingest::Every;
+use cashrank::schedule::Taker;
 
-use super::common::{one_of, parsed, some_bytes};
+use super::common::{one_of, parsed, some_bytes, word};
 
 #[derive(Clone, Copy)]
 pub(super) struct FormatArg(pub(super) Option<Format>);
 
 /// The formats by name, for clap.
 pub(super) fn formats() -> impl clap::builder::TypedValueParser<Value = FormatArg> {
-    let names = ["auto"].into_iter().chain(Format::ALL.map(Format::name));
-    one_of(names, format)
+    let auto = word("auto", "recognised from the content");
+    let formats = Format::ALL.map(|format| word(format.name(), format.about()));
+    one_of([auto].into_iter().chain(formats), format)
+}
+
+/// The formats of lists of pages by name, for clap.
+pub(super) fn takers() -> impl clap::builder::TypedValueParser<Value = Taker> {
+    let takers = Taker::ALL.map(|taker| word(taker.name(), taker.about()));
+    one_of(takers, parsed::<Taker>)
 }
 
 fn format(text: &str) -> Result<FormatArg, String> {

@@ -15,176 +15,70 @@
 //! Crawlers' priorities are places in the list, since scores of different strategies have different
 //! measures, and most differ by less than a priority resolves.
 
+mod lines;
 #[cfg(feature = "parquet")]
+mod parquet;
+#[cfg(not(feature = "parquet"))]
+#[path = "takers/no_parquet.rs"]
 mod parquet;
 
 use std::io::Write;
-use std::str::FromStr;
 
 use super::Candidate;
-use crate::model::utc;
-use crate::url::host;
+use crate::model::registry;
 use crate::{Error, Result};
 
-/// Who takes a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taker {
+registry! {
+    /// Who takes a list.
+    Taker of Announcement, called "format of a list of pages";
     /// URLs.
-    Plain,
+    Plain is lines::PLAIN;
     /// Tab-separated.
-    Tsv,
+    Tsv is lines::TSV;
     /// JSON objects.
-    Jsonl,
+    Jsonl is lines::JSONL;
     /// Apache Parquet.
-    Parquet,
+    Parquet is parquet::PARQUET;
     /// Nutch's injector.
-    NutchInject,
+    NutchInject is lines::NUTCH_INJECT;
     /// Heritrix, a precedence for each URI.
-    HeritrixPrecedence,
+    HeritrixPrecedence is lines::HERITRIX_PRECEDENCE;
     /// Heritrix's action directory.
-    HeritrixSchedule,
+    HeritrixSchedule is lines::HERITRIX_SCHEDULE;
     /// URLFrontier.
-    UrlFrontier,
+    UrlFrontier is lines::URLFRONTIER;
     /// Scrapy.
-    Scrapy,
+    Scrapy is lines::SCRAPY;
+}
+
+/// What is known of a format of lists.
+struct Announcement {
+    name: &'static str,
+    about: &'static str,
+    is_text: bool,
+    write: fn(&[Candidate], &mut (dyn Write + Send)) -> Result<()>,
 }
 
 impl Taker {
-    /// All of them.
-    pub const ALL: [Taker; 9] = [
-        Taker::Plain,
-        Taker::Tsv,
-        Taker::Jsonl,
-        Taker::Parquet,
-        Taker::NutchInject,
-        Taker::HeritrixPrecedence,
-        Taker::HeritrixSchedule,
-        Taker::UrlFrontier,
-        Taker::Scrapy,
-    ];
-
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Taker::Plain => "plain",
-            Taker::Tsv => "tsv",
-            Taker::Jsonl => "jsonl",
-            Taker::Parquet => "parquet",
-            Taker::NutchInject => "nutch-inject",
-            Taker::HeritrixPrecedence => "heritrix-precedence",
-            Taker::HeritrixSchedule => "heritrix-schedule",
-            Taker::UrlFrontier => "urlfrontier",
-            Taker::Scrapy => "scrapy",
-        }
+    /// Whether people can read it.
+    pub fn is_text(self) -> bool {
+        self.announced().is_text
     }
 
     /// Writes a list.
     ///
     /// # Errors
-    /// [`Error::Io`] if writing fails.
+    /// [`Error::Io`](crate::Error::Io) if writing fails.
     pub fn write(self, pages: &[Candidate], out: &mut (dyn Write + Send)) -> Result<()> {
-        let written = match self {
-            #[cfg(feature = "parquet")]
-            Taker::Parquet => {
-                let mut out = out;
-                parquet::write(pages, &mut out)
-            }
-            #[cfg(not(feature = "parquet"))]
-            Taker::Parquet => {
-                return Err(Error::Unsupported(
-                    "this cashrank was built without Parquet (its feature `parquet`)".into(),
-                ));
-            }
-            _ => self.write_lines(pages, out),
-        };
-        written.map_err(|source| Error::Io {
-            path: "the list of pages".into(),
-            action: "write",
-            source,
-        })
-    }
-
-    fn write_lines(self, pages: &[Candidate], out: &mut dyn Write) -> std::io::Result<()> {
-        if self == Taker::Tsv {
-            writeln!(out, "url\tscore\tfetched\tvisits\tlast_fetch\timportance")?;
-        }
-        for (at, page) in pages.iter().enumerate() {
-            let url = &page.url;
-            let left = pages.len() - at;
-            match self {
-                Taker::Tsv => writeln!(
-                    out,
-                    "{url}\t{}\t{}\t{}\t{}\t{}",
-                    page.score,
-                    page.fetched,
-                    page.visits,
-                    time(page).unwrap_or_default(),
-                    page.importance
-                )?,
-                Taker::Jsonl => writeln!(out, "{}", object(page))?,
-                Taker::NutchInject => {
-                    writeln!(
-                        out,
-                        "{url}\tnutch.score={}",
-                        left as f64 / pages.len() as f64
-                    )?;
-                }
-                Taker::HeritrixPrecedence => {
-                    writeln!(out, "{url} {}", 1 + at * 127 / pages.len())?;
-                }
-                Taker::HeritrixSchedule => writeln!(out, "F+ {url}")?,
-                Taker::UrlFrontier => writeln!(out, "{}", frontier_item(page, at as u64 + 1))?,
-                Taker::Scrapy => {
-                    let request = serde_json::json!({ "url": url, "priority": left });
-                    writeln!(out, "{request}")?;
-                }
-                Taker::Plain | Taker::Parquet => writeln!(out, "{url}")?,
-            }
-        }
-        Ok(())
+        (self.announced().write)(pages, out)
     }
 }
 
-/// Last fetch as RFC 3339; `None`: not known.
-fn time(page: &Candidate) -> Option<String> {
-    utc(page.last_fetch?)
-}
-
-fn object(page: &Candidate) -> serde_json::Value {
-    serde_json::json!({
-        "url": page.url,
-        "score": page.score,
-        "fetched": page.fetched,
-        "visits": page.visits,
-        "last_fetch": time(page),
-        "importance": page.importance,
-        "failed": page.failed,
-        "compared": page.compared,
-        "changed": page.changed,
-    })
-}
-
-/// An item as the frontier's protocol writes it in JSON. Its queues are hosts.
-fn frontier_item(page: &Candidate, date: u64) -> serde_json::Value {
-    let key = String::from_utf8_lossy(host(page.url.as_bytes())).into_owned();
-    serde_json::json!({ "known": {
-        "info": { "url": page.url, "key": key, "metadata": {} },
-        "refetchable_from_date": date,
-    }})
-}
-
-impl FromStr for Taker {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Taker> {
-        let taker = Taker::ALL.into_iter().find(|taker| taker.name() == name);
-        taker.ok_or_else(|| {
-            let names: Vec<&str> = Taker::ALL.iter().map(|taker| taker.name()).collect();
-            Error::Usage(format!(
-                "{name:?} is no format of a list of pages; choose one of {}",
-                names.join(", ")
-            ))
-        })
+fn failed(source: std::io::Error) -> Error {
+    Error::Io {
+        path: "the list of pages".into(),
+        action: "write",
+        source,
     }
 }
 

@@ -5,15 +5,14 @@ use std::path::{Path, PathBuf};
 
 use cashrank::schedule::{Candidate, Taker};
 
-use crate::cli::common::{one_of, parsed};
 use crate::cli::output::Output;
+use crate::cli::values::takers;
 
 /// How a list of pages is written.
 #[derive(clap::Args)]
 pub struct ListArgs {
     /// The format of the list, as of `next`.
-    #[arg(long, value_name = "FORMAT", default_value = "plain",
-        value_parser = one_of(Taker::ALL.map(Taker::name), parsed::<Taker>))]
+    #[arg(long, value_name = "FORMAT", default_value = "plain", value_parser = takers())]
     pub to: Taker,
     /// Write the list to FILE (`-`: standard output).
     #[arg(short, long, value_name = "FILE")]
@@ -24,9 +23,11 @@ pub struct ListArgs {
 }
 
 impl ListArgs {
-    /// Where the list goes; refused if it would replace something unasked.
+    /// Where the list goes; refused if it would replace something unasked, or cannot be shown there.
     pub fn open(&self) -> anyhow::Result<Output> {
-        Output::open(self.output.as_deref(), self.force)
+        let output = Output::open(self.output.as_deref(), self.force)?;
+        output.must_show(self.to.name(), self.to.is_text())?;
+        Ok(output)
     }
 
     /// Whether it goes to standard output.

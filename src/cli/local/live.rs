@@ -5,7 +5,6 @@ use std::path::Path;
 
 use anyhow::bail;
 use cashrank::local::Search;
-use cashrank::schedule::Taker;
 use cashrank::sim::crawled::{Crawled, Fetch};
 use cashrank::snapshot::Snapshot;
 use cashrank::source::InputName;
@@ -51,7 +50,7 @@ impl Args {
                 "--live without --store needs --ranks FILE: what was fetched is kept nowhere else"
             );
         }
-        if self.list.to == Taker::Parquet && self.list.is_standard()? {
+        if !self.list.to.is_text() && self.list.is_standard()? {
             bail!(
                 "Parquet is written to a file: -o 'round-*.parquet', where * is the number of the round"
             );

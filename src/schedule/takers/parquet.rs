@@ -1,16 +1,18 @@
 //! A list of pages as Apache Parquet, one row group.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::sync::Arc;
 
 use parquet::basic::Compression;
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
+use super::{Announcement, failed};
 use crate::schedule::Candidate;
+use crate::snapshot::export::parquet::{into_io, write_column};
 
 const SCHEMA: &str = "message next {
     REQUIRED BYTE_ARRAY url (STRING);
@@ -21,17 +23,14 @@ const SCHEMA: &str = "message next {
     REQUIRED DOUBLE importance;
 }";
 
-pub(super) fn write(pages: &[Candidate], out: &mut (impl Write + Send)) -> io::Result<()> {
-    write_rows(pages, out).map_err(|error| match error {
-        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
-            Ok(error) => *error,
-            Err(inner) => io::Error::other(inner),
-        },
-        error => io::Error::other(error),
-    })
-}
+pub(super) const PARQUET: Announcement = Announcement {
+    name: "parquet",
+    about: "Apache Parquet",
+    is_text: false,
+    write: |pages, out| write_rows(pages, out).map_err(|error| failed(into_io(error))),
+};
 
-fn write_rows(pages: &[Candidate], out: &mut (impl Write + Send)) -> Result<(), ParquetError> {
+fn write_rows(pages: &[Candidate], out: &mut (dyn Write + Send)) -> Result<(), ParquetError> {
     let schema = Arc::new(parse_message_type(SCHEMA)?);
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
@@ -43,13 +42,13 @@ fn write_rows(pages: &[Candidate], out: &mut (impl Write + Send)) -> Result<(), 
         .iter()
         .map(|of| of.url.as_bytes().to_vec().into())
         .collect();
-    column::<ByteArrayType, _>(&mut group, &urls, None)?;
+    write_column::<ByteArrayType, _>(&mut group, &urls, None)?;
     let scores: Vec<f64> = pages.iter().map(|of| of.score).collect();
-    column::<DoubleType, _>(&mut group, &scores, None)?;
+    write_column::<DoubleType, _>(&mut group, &scores, None)?;
     let fetched: Vec<bool> = pages.iter().map(|of| of.fetched).collect();
-    column::<BoolType, _>(&mut group, &fetched, None)?;
+    write_column::<BoolType, _>(&mut group, &fetched, None)?;
     let visits: Vec<i64> = pages.iter().map(|of| of.visits as i64).collect();
-    column::<Int64Type, _>(&mut group, &visits, None)?;
+    write_column::<Int64Type, _>(&mut group, &visits, None)?;
     let times: Vec<i64> = pages
         .iter()
         .filter_map(|of| of.last_fetch.map(|seconds| seconds.saturating_mul(1000)))
@@ -58,22 +57,10 @@ fn write_rows(pages: &[Candidate], out: &mut (impl Write + Send)) -> Result<(), 
         .iter()
         .map(|of| of.last_fetch.is_some().into())
         .collect();
-    column::<Int64Type, _>(&mut group, &times, Some(&known))?;
+    write_column::<Int64Type, _>(&mut group, &times, Some(&known))?;
     let importance: Vec<f64> = pages.iter().map(|of| of.importance).collect();
-    column::<DoubleType, _>(&mut group, &importance, None)?;
+    write_column::<DoubleType, _>(&mut group, &importance, None)?;
     group.close()?;
     writer.close()?;
     Ok(())
-}
-
-fn column<T: DataType, W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    values: &[T::T],
-    known: Option<&[i16]>,
-) -> Result<(), ParquetError> {
-    let Some(mut column) = group.next_column()? else {
-        return Err(ParquetError::General("the schema has fewer columns".into()));
-    };
-    column.typed::<T>().write_batch(values, known, None)?;
-    column.close()
 }

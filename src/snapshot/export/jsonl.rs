@@ -1,11 +1,18 @@
 //! JSON lines: one object a page, keys in the order of the columns, `last_fetch` a string or null.
 
-use std::io::{self, Write};
+use std::io;
 
 use serde::Serialize;
 
-use super::{Columns, Exporter, Lines, Output, RankedPage, importance, last_fetch};
+use super::{Announcement, Columns, Exporter, Lines, RankedPage, importance, last_fetch};
 use crate::{Error, Result};
+
+pub(super) const FORMAT: Announcement = Announcement {
+    name: "jsonl",
+    about: "JSON lines, an object a page",
+    is_text: true,
+    start: |out, columns| Ok(Box::new(Jsonl(Lines::new(out), columns))),
+};
 
 #[derive(Serialize)]
 struct Row<'a> {
@@ -19,15 +26,9 @@ struct Row<'a> {
     distance: Option<Option<f64>>,
 }
 
-pub(super) struct Jsonl<W>(Lines<W>, Columns);
+struct Jsonl<'w>(Lines<'w>, Columns);
 
-impl<W: Write> Jsonl<W> {
-    pub(super) fn new(out: Output<W>, columns: Columns) -> Jsonl<W> {
-        Jsonl(Lines::new(out), columns)
-    }
-}
-
-impl<W: Write> Exporter for Jsonl<W> {
+impl Exporter for Jsonl<'_> {
     fn row(&mut self, page: &RankedPage<'_>) -> Result<()> {
         let row = Row {
             url: &page.url,

@@ -17,54 +17,44 @@
 
 mod jsonl;
 #[cfg(feature = "parquet")]
+pub(crate) mod parquet;
+#[cfg(not(feature = "parquet"))]
+#[path = "no_parquet.rs"]
 mod parquet;
 mod tsv;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
-use crate::model::utc;
+use crate::model::{registry, utc};
 use crate::{Error, Result};
 
 pub use crate::engine::RankedPage;
 
-/// A file format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+registry! {
+    /// A file format.
+    Format of Announcement, called "export format";
     /// Tab-separated, with a header line.
-    Tsv,
+    Tsv is tsv::FORMAT;
     /// One JSON object a line.
-    Jsonl,
+    Jsonl is jsonl::FORMAT;
     /// Apache Parquet.
-    Parquet,
+    Parquet is parquet::FORMAT;
 }
 
 impl Format {
-    /// All formats.
-    pub const ALL: [Format; 3] = [Format::Tsv, Format::Jsonl, Format::Parquet];
-
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::Tsv => "tsv",
-            Format::Jsonl => "jsonl",
-            Format::Parquet => "parquet",
-        }
+    /// Whether people can read it.
+    pub fn is_text(self) -> bool {
+        self.announced().is_text
     }
 }
 
-impl FromStr for Format {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Format> {
-        let format = Format::ALL.into_iter().find(|format| format.name() == name);
-        format.ok_or_else(|| {
-            Error::Usage(format!(
-                "{name:?} is no export format; choose tsv, jsonl or parquet"
-            ))
-        })
-    }
+/// What a format says of itself.
+pub(crate) struct Announcement {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub is_text: bool,
+    start: for<'w> fn(Output<'w>, Columns) -> Result<Box<dyn Exporter + 'w>>,
 }
 
 /// Columns beside those that all files have.
@@ -100,22 +90,11 @@ pub fn exporter<'w>(
     path: &Path,
 ) -> Result<Box<dyn Exporter + 'w>> {
     let out = Output {
-        out,
+        out: Box::new(out),
         path: path.to_owned(),
         failed: false,
     };
-    Ok(match format {
-        Format::Tsv => Box::new(tsv::Tsv::new(out, columns)?),
-        Format::Jsonl => Box::new(jsonl::Jsonl::new(out, columns)),
-        #[cfg(feature = "parquet")]
-        Format::Parquet => Box::new(parquet::Parquet::new(out, columns)?),
-        #[cfg(not(feature = "parquet"))]
-        Format::Parquet => {
-            return Err(Error::Unsupported(
-                "this cashrank was built without Parquet (its feature `parquet`)".into(),
-            ));
-        }
-    })
+    (format.announced().start)(out, columns)
 }
 
 /// Writes a whole file; returns the number of rows.
@@ -141,31 +120,34 @@ pub fn export<'a>(
 
 /// Where a file goes. After a failed write it refuses all further ones, so that buffers
 /// that are dropped don't write behind the failure.
-struct Output<W> {
-    out: W,
+struct Output<'w> {
+    out: Box<dyn Write + Send + 'w>,
     path: PathBuf,
     failed: bool,
 }
 
-impl<W: Write> Output<W> {
-    fn guarded<T>(&mut self, io: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<T> {
+impl<'w> Output<'w> {
+    fn guarded<T>(
+        &mut self,
+        io: impl FnOnce(&mut (dyn Write + Send + 'w)) -> io::Result<T>,
+    ) -> io::Result<T> {
         if self.failed {
             return Err(io::Error::other("an earlier write failed"));
         }
-        let result = io(&mut self.out);
+        let result = io(&mut *self.out);
         // An interrupted call is tried again by its caller.
         self.failed = matches!(&result, Err(e) if e.kind() != io::ErrorKind::Interrupted);
         result
     }
 }
 
-impl<W: Write> Write for Output<W> {
+impl Write for Output<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.guarded(|out| out.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.guarded(W::flush)
+        self.guarded(|out| out.flush())
     }
 }
 
@@ -173,13 +155,13 @@ impl<W: Write> Write for Output<W> {
 const PIECE: usize = 1 << 16;
 
 /// Lines on their way to an [`Output`].
-struct Lines<W> {
-    out: Output<W>,
+struct Lines<'w> {
+    out: Output<'w>,
     buffer: Vec<u8>,
 }
 
-impl<W: Write> Lines<W> {
-    fn new(out: Output<W>) -> Lines<W> {
+impl<'w> Lines<'w> {
+    fn new(out: Output<'w>) -> Lines<'w> {
         Lines {
             out,
             buffer: Vec::with_capacity(2 * PIECE),

@@ -24,8 +24,15 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
-use super::{Columns, Exporter, Output, RankedPage, importance, last_fetch};
+use super::{Announcement, Columns, Exporter, Output, RankedPage, importance, last_fetch};
 use crate::{Error, Result};
+
+pub(super) const FORMAT: Announcement = Announcement {
+    name: "parquet",
+    about: "Apache Parquet",
+    is_text: false,
+    start: |out, columns| Ok(Box::new(Parquet::new(out, columns)?)),
+};
 
 const SCHEMA: &str = "message ranking {
     REQUIRED BYTE_ARRAY url (STRING);
@@ -64,14 +71,14 @@ struct Group {
     url_bytes: usize,
 }
 
-pub(super) struct Parquet<W: Write + Send> {
-    writer: SerializedFileWriter<Output<W>>,
+struct Parquet<'w> {
+    writer: SerializedFileWriter<Output<'w>>,
     columns: Group,
     distance: bool,
 }
 
-impl<W: Write + Send> Parquet<W> {
-    pub(super) fn new(out: Output<W>, columns: Columns) -> Result<Parquet<W>> {
+impl<'w> Parquet<'w> {
+    fn new(out: Output<'w>, columns: Columns) -> Result<Parquet<'w>> {
         let path = out.path.clone();
         let start = || {
             let schema = Arc::new(parse_message_type(&schema(columns))?);
@@ -105,7 +112,7 @@ impl<W: Write + Send> Parquet<W> {
     }
 }
 
-impl<W: Write + Send> Exporter for Parquet<W> {
+impl Exporter for Parquet<'_> {
     fn row(&mut self, page: &RankedPage<'_>) -> Result<()> {
         let importance = importance(page)?;
         let (rank, visits) = (signed(page, page.rank)?, signed(page, page.visits)?);
@@ -170,7 +177,7 @@ fn write_group<W: Write + Send>(
 }
 
 /// Writes the next column; `known` holds 1 for a value and 0 for a null.
-fn write_column<T: DataType, W: Write + Send>(
+pub(crate) fn write_column<T: DataType, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     values: &[T::T],
     known: Option<&[i16]>,
@@ -183,7 +190,7 @@ fn write_column<T: DataType, W: Write + Send>(
 }
 
 /// The system's error, if there is one inside.
-fn into_io(error: ParquetError) -> io::Error {
+pub(crate) fn into_io(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
             Ok(error) => *error,

@@ -8,13 +8,20 @@ use std::io::Write;
 
 use memchr::memchr3;
 
-use super::{Columns, Exporter, Lines, Output, RankedPage, importance, last_fetch};
+use super::{Announcement, Columns, Exporter, Lines, Output, RankedPage, importance, last_fetch};
 use crate::{Error, Result};
 
-pub(super) struct Tsv<W>(Lines<W>, Columns);
+pub(super) const FORMAT: Announcement = Announcement {
+    name: "tsv",
+    about: "tab-separated values with a header line",
+    is_text: true,
+    start: |out, columns| Ok(Box::new(Tsv::new(out, columns))),
+};
 
-impl<W: Write> Tsv<W> {
-    pub(super) fn new(out: Output<W>, columns: Columns) -> Result<Tsv<W>> {
+struct Tsv<'w>(Lines<'w>, Columns);
+
+impl<'w> Tsv<'w> {
+    fn new(out: Output<'w>, columns: Columns) -> Tsv<'w> {
         let mut lines = Lines::new(out);
         lines
             .buffer
@@ -23,11 +30,11 @@ impl<W: Write> Tsv<W> {
             lines.buffer.extend_from_slice(b"\tdistance");
         }
         lines.buffer.push(b'\n');
-        Ok(Tsv(lines, columns))
+        Tsv(lines, columns)
     }
 }
 
-impl<W: Write> Exporter for Tsv<W> {
+impl Exporter for Tsv<'_> {
     fn row(&mut self, page: &RankedPage<'_>) -> Result<()> {
         if memchr3(b'\t', b'\n', b'\r', page.url.as_bytes()).is_some() {
             return Err(Error::Unsupported(format!(

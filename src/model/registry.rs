@@ -1,0 +1,51 @@
+//! What can be chosen by name, as a table of one line each: formats of inputs, of rankings, of lists.
+
+/// Makes an enum of what a table registers: names, help, completions and messages come from it. What is registered has a
+/// `name` and says what it is `about`.
+macro_rules! registry {
+    ($(#[$attribute:meta])* $name:ident of $announced:ty, called $what:literal;
+     $($(#[$doc:meta])* $item:ident is $entry:path;)*) => {
+        $(#[$attribute])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$doc])* $item,)*
+        }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: [$name; [$(stringify!($item)),*].len()] = [$($name::$item),*];
+
+            fn announced(self) -> &'static $announced {
+                match self {
+                    $($name::$item => &$entry,)*
+                }
+            }
+
+            /// The name used on the command line.
+            pub fn name(self) -> &'static str {
+                self.announced().name
+            }
+
+            /// What it is, in a few words.
+            pub fn about(self) -> &'static str {
+                self.announced().about
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::model::Error;
+
+            fn from_str(name: &str) -> Result<$name, $crate::model::Error> {
+                let known = $name::ALL.into_iter().find(|known| known.name() == name);
+                known.ok_or_else(|| {
+                    let names = $name::ALL.map($name::name).join(", ");
+                    let what = $what;
+                    $crate::model::Error::Usage(format!("no {what} {name:?}; there are: {names}"))
+                })
+            }
+        }
+    };
+}
+
+pub(crate) use registry;

@@ -1,0 +1,152 @@
+//! Lists with a line for each page.
+
+use std::io::{self, Write};
+
+use super::{Announcement, failed};
+use crate::Result;
+use crate::model::utc;
+use crate::schedule::Candidate;
+use crate::url::host;
+
+pub(super) const PLAIN: Announcement = Announcement {
+    name: "plain",
+    about: "a URL a line",
+    is_text: true,
+    write: |pages, out| lines(pages, out, |page, _, out| writeln!(out, "{}", page.url)),
+};
+
+pub(super) const TSV: Announcement = Announcement {
+    name: "tsv",
+    about: "tab-separated values with a header line",
+    is_text: true,
+    write: |pages, out| {
+        let header = "url\tscore\tfetched\tvisits\tlast_fetch\timportance";
+        writeln!(out, "{header}").map_err(failed)?;
+        lines(pages, out, |page, _, out| {
+            let Candidate {
+                url,
+                score,
+                fetched,
+                visits,
+                importance,
+                ..
+            } = page;
+            let time = time(page).unwrap_or_default();
+            writeln!(
+                out,
+                "{url}\t{score}\t{fetched}\t{visits}\t{time}\t{importance}"
+            )
+        })
+    },
+};
+
+pub(super) const JSONL: Announcement = Announcement {
+    name: "jsonl",
+    about: "JSON lines, an object a page",
+    is_text: true,
+    write: |pages, out| lines(pages, out, |page, _, out| writeln!(out, "{}", object(page))),
+};
+
+pub(super) const NUTCH_INJECT: Announcement = Announcement {
+    name: "nutch-inject",
+    about: "seeds for Nutch's injector, with a score each",
+    is_text: true,
+    write: |pages, out| {
+        lines(pages, out, |page, place, out| {
+            let score = place.left() as f64 / place.of as f64;
+            writeln!(out, "{}\tnutch.score={score}", page.url)
+        })
+    },
+};
+
+pub(super) const HERITRIX_PRECEDENCE: Announcement = Announcement {
+    name: "heritrix-precedence",
+    about: "a URI and its precedence for Heritrix, 1 to 127",
+    is_text: true,
+    write: |pages, out| {
+        lines(pages, out, |page, place, out| {
+            writeln!(out, "{} {}", page.url, 1 + place.at * 127 / place.of)
+        })
+    },
+};
+
+pub(super) const HERITRIX_SCHEDULE: Announcement = Announcement {
+    name: "heritrix-schedule",
+    about: "a schedule for Heritrix's action directory",
+    is_text: true,
+    write: |pages, out| lines(pages, out, |page, _, out| writeln!(out, "F+ {}", page.url)),
+};
+
+pub(super) const URLFRONTIER: Announcement = Announcement {
+    name: "urlfrontier",
+    about: "items of URLFrontier as JSON lines",
+    is_text: true,
+    write: |pages, out| {
+        lines(pages, out, |page, place, out| {
+            writeln!(out, "{}", frontier_item(page, place.at as u64 + 1))
+        })
+    },
+};
+
+pub(super) const SCRAPY: Announcement = Announcement {
+    name: "scrapy",
+    about: "requests for Scrapy as JSON lines",
+    is_text: true,
+    write: |pages, out| {
+        lines(pages, out, |page, place, out| {
+            let request = serde_json::json!({ "url": page.url, "priority": place.left() });
+            writeln!(out, "{request}")
+        })
+    },
+};
+
+/// Where a page stands in a list, from 0, and how long that is.
+struct Place {
+    at: usize,
+    of: usize,
+}
+
+impl Place {
+    /// How many pages are left, this one counted.
+    fn left(&self) -> usize {
+        self.of - self.at
+    }
+}
+
+fn lines(
+    pages: &[Candidate],
+    out: &mut (dyn Write + Send),
+    line: impl Fn(&Candidate, Place, &mut (dyn Write + Send)) -> io::Result<()>,
+) -> Result<()> {
+    let of = pages.len();
+    let mut places = pages.iter().enumerate();
+    places.try_for_each(|(at, page)| line(page, Place { at, of }, out).map_err(failed))
+}
+
+/// Last fetch as RFC 3339; `None`: not known.
+fn time(page: &Candidate) -> Option<String> {
+    utc(page.last_fetch?)
+}
+
+fn object(page: &Candidate) -> serde_json::Value {
+    serde_json::json!({
+        "url": page.url,
+        "score": page.score,
+        "fetched": page.fetched,
+        "visits": page.visits,
+        "last_fetch": time(page),
+        "importance": page.importance,
+        "failed": page.failed,
+        "compared": page.compared,
+        "changed": page.changed,
+    })
+}
+
+/// An item as the frontier's protocol writes it in JSON. Its queues are hosts.
+fn frontier_item(page: &Candidate, date: u64) -> serde_json::Value {
+    let key = String::from_utf8_lossy(host(page.url.as_bytes())).into_owned();
+    serde_json::json!({ "known": {
+        "info": { "url": page.url, "key": key, "metadata": {} },
+        "refetchable_from_date": date,
+    }})
+}

@@ -1,0 +1,16 @@
+//! Apache Parquet, where this program was built without it.
+
+use super::Announcement;
+use crate::Error;
+
+pub(super) const FORMAT: Announcement = Announcement {
+    name: "parquet",
+    about: "Apache Parquet; this program was built without it",
+    is_text: false,
+    start: |_, _| Err(none()),
+};
+
+/// Says what would help.
+pub(crate) fn none() -> Error {
+    Error::Unsupported("this cashrank was built without Parquet (its feature `parquet`)".into())
+}
