@@ -1,6 +1,21 @@
 //! L1 and L-infinity distance of two vectors, entry by entry.
 
+use std::fmt;
+
+use serde::Serialize;
+
+use super::measure::{Measure, Pair};
+use super::scores::Row;
 use super::sum::Sum;
+
+/// Distances over the union of the pages.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Distances {
+    /// Sum of the absolute differences, 0 to 2.
+    pub l1: f64,
+    /// The largest absolute difference.
+    pub linf: f64,
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Distance {
@@ -21,5 +36,31 @@ impl Distance {
 
     pub(super) fn linf(&self) -> f64 {
         self.largest
+    }
+}
+
+impl Measure for Distance {
+    type Found = Distances;
+
+    fn begin(_: &mut [Row], _: &mut [Row]) -> Distance {
+        Distance::default()
+    }
+
+    fn page(&mut self, pair: &Pair<'_>) {
+        self.add(pair.left_share, pair.right_share);
+    }
+
+    fn end(self) -> Distances {
+        Distances {
+            l1: self.l1(),
+            linf: self.linf(),
+        }
+    }
+}
+
+impl fmt::Display for Distances {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "l1\t{:?}", self.l1)?;
+        writeln!(f, "linf\t{:?}", self.linf)
     }
 }

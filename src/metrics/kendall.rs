@@ -8,6 +8,53 @@
 //! n0 all pairs, n1 those tied in x, n2 in y, n3 in both. Sorted by (x, y), the discordant
 //! pairs D are the exchanges that sorting by y takes, counted while merging. Counts are exact.
 
+use std::fmt;
+
+use serde::Serialize;
+
+use super::measure::{Measure, Pair};
+use super::scores::Row;
+
+/// Whether the common pages stand in the same order.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OrderOfPairs {
+    /// Kendall's tau-b over the common pages, -1 to 1. `None`: undefined, since there are fewer than
+    /// two or one side scores all of them alike.
+    pub kendall_tau_b: Option<f64>,
+}
+
+/// Both scores of each common page.
+pub(super) struct Pairs(Vec<(f64, f64)>);
+
+impl Measure for Pairs {
+    type Found = OrderOfPairs;
+
+    fn begin(_: &mut [Row], _: &mut [Row]) -> Pairs {
+        Pairs(Vec::new())
+    }
+
+    fn page(&mut self, pair: &Pair<'_>) {
+        if let (Some(left), Some(right)) = (pair.left, pair.right) {
+            self.0.push((left.score, right.score));
+        }
+    }
+
+    fn end(self) -> OrderOfPairs {
+        OrderOfPairs {
+            kendall_tau_b: tau_b(self.0),
+        }
+    }
+}
+
+impl fmt::Display for OrderOfPairs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kendall_tau_b {
+            Some(tau) => writeln!(f, "kendall_tau_b\t{tau:?}"),
+            None => writeln!(f, "kendall_tau_b\tundefined"),
+        }
+    }
+}
+
 /// Tau-b of the pairs (x, y), -1 to 1; `None` if it is undefined: fewer than two pairs, or all x or
 /// all y the same. Values must not be NaN. Works in 16 bytes a pair beyond its argument.
 pub fn tau_b(mut pairs: Vec<(f64, f64)>) -> Option<f64> {

@@ -4,10 +4,19 @@
 //! that row is found by selection in linear time.
 
 use std::cmp::Ordering;
+use std::fmt;
 
 use serde::Serialize;
 
+use super::measure::{Measure, Pair};
 use super::scores::Row;
+
+/// Overlaps of the two top k.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Overlaps {
+    /// For k = 10, 100, ... up to the shorter side.
+    pub top: Vec<TopK>,
+}
 
 /// The overlap of the two sides' k best pages.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -53,9 +62,11 @@ struct Level {
     common: u64,
 }
 
-impl Overlap {
-    /// Finds the k-th rows. Reorders both sides.
-    pub(super) fn new(left: &mut [Row], right: &mut [Row]) -> Overlap {
+impl Measure for Overlap {
+    type Found = Overlaps;
+
+    /// Finds the k-th rows.
+    fn begin(left: &mut [Row], right: &mut [Row]) -> Overlap {
         let powers = (1..).map_while(|exponent| 10usize.checked_pow(exponent));
         let shorter = left.len().min(right.len());
         let ks: Vec<usize> = powers.take_while(|&k| k <= shorter).collect();
@@ -77,8 +88,10 @@ impl Overlap {
         Overlap(levels)
     }
 
-    /// One page that both sides have.
-    pub(super) fn add(&mut self, left: &Row, right: &Row) {
+    fn page(&mut self, pair: &Pair<'_>) {
+        let (Some(left), Some(right)) = (pair.left, pair.right) else {
+            return;
+        };
         // Most pages are outside the largest k, and those inside one are inside all larger.
         for level in self.0.iter_mut().rev() {
             if by_rank(left, &level.last_left).is_gt() || by_rank(right, &level.last_right).is_gt()
@@ -89,12 +102,21 @@ impl Overlap {
         }
     }
 
-    pub(super) fn finish(self) -> Vec<TopK> {
+    fn end(self) -> Overlaps {
         let top = |level: Level| TopK {
             k: level.k,
             common: level.common,
             overlap: level.common as f64 / level.k as f64,
         };
-        self.0.into_iter().map(top).collect()
+        Overlaps {
+            top: self.0.into_iter().map(top).collect(),
+        }
+    }
+}
+
+impl fmt::Display for Overlaps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = |top: &TopK| writeln!(f, "top\t{}\t{}\t{:?}", top.k, top.common, top.overlap);
+        self.top.iter().try_for_each(line)
     }
 }

@@ -12,13 +12,53 @@
 //! rankings are read to that depth.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::hash::Hash;
+
+use serde::Serialize;
+
+use super::measure::{Measure, Pair};
+use super::overlap::best;
+use super::scores::Row;
 
 /// The persistence p: the ten best ranks carry 86 % of the weight (their equation 21).
 pub const P: f64 = 0.9;
 
 /// How deep rankings are read.
 pub const DEPTH: usize = 1000;
+
+/// How much the two rankings have in common, the best ranks above all.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RankBiased {
+    /// Extrapolated rank-biased overlap, 0 to 1.
+    pub rank_biased_overlap: f64,
+    /// Its parameter p.
+    pub rank_biased_overlap_p: f64,
+}
+
+impl Measure for RankBiased {
+    type Found = RankBiased;
+
+    fn begin(left: &mut [Row], right: &mut [Row]) -> RankBiased {
+        RankBiased {
+            rank_biased_overlap: extrapolated(&best(left, DEPTH), &best(right, DEPTH)),
+            rank_biased_overlap_p: P,
+        }
+    }
+
+    fn page(&mut self, _: &Pair<'_>) {}
+
+    fn end(self) -> RankBiased {
+        self
+    }
+}
+
+impl fmt::Display for RankBiased {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "rank_biased_overlap_p\t{:?}", self.rank_biased_overlap_p)?;
+        writeln!(f, "rank_biased_overlap\t{:?}", self.rank_biased_overlap)
+    }
+}
 
 /// The extrapolated rank-biased overlap of two rankings, best first, each without repeats, for p =
 /// [`P`]: 0 (disjoint) to 1 (the same). Two empty rankings are the same; an empty and another are disjoint.

@@ -5,30 +5,51 @@
 //! only the reference knows counts with an error of 100 %.
 
 use std::cmp::Ordering;
+use std::fmt;
 
+use serde::Serialize;
+
+use super::measure::{Measure, Pair};
 use super::overlap::{by_rank, cut};
 use super::scores::Row;
 use super::sum::Sum;
+
+/// Relative errors.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RelativeErrors {
+    /// Mean of |left - right| / right in percent, over all pages whose reference is not 0.
+    pub relative_error_percent: f64,
+    /// The number of those pages.
+    pub relative_error_pages: u64,
+    /// The same mean over the tenth of them (rounded up) that the reference ranks highest.
+    pub relative_error_top_tenth_percent: f64,
+    /// The number of those pages.
+    pub relative_error_top_tenth_pages: u64,
+    /// Pages of the union left out of the relative errors: the reference is 0, or has no such page.
+    pub reference_zero_pages: u64,
+}
 
 #[derive(Debug)]
 pub(super) struct Relative {
     /// The last row of the top tenth.
     last: Option<Row>,
-    pub(super) all: Mean,
-    pub(super) top: Mean,
+    all: Mean,
+    top: Mean,
     /// Pages whose reference is 0.
-    pub(super) excluded: u64,
+    excluded: u64,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Mean {
+struct Mean {
     sum: Sum,
-    pub(super) pages: u64,
+    pages: u64,
 }
 
-impl Relative {
-    /// Finds the top tenth of the reference, rounded up. Reorders the rows.
-    pub(super) fn new(reference: &mut [Row]) -> Relative {
+impl Measure for Relative {
+    type Found = RelativeErrors;
+
+    /// Finds the top tenth of the reference, rounded up.
+    fn begin(_: &mut [Row], reference: &mut [Row]) -> Relative {
         let positive = reference.iter().filter(|row| row.score > 0.0).count();
         Relative {
             last: cut(reference, positive.div_ceil(10)),
@@ -38,9 +59,9 @@ impl Relative {
         }
     }
 
-    /// One page: both normalised scores, and the reference's row if there is one.
-    pub(super) fn add(&mut self, left: f64, right: f64, reference: Option<&Row>) {
-        let Some(row) = reference.filter(|_| right > 0.0) else {
+    fn page(&mut self, pair: &Pair<'_>) {
+        let (left, right) = (pair.left_share, pair.right_share);
+        let Some(row) = pair.right.filter(|_| right > 0.0) else {
             self.excluded += 1;
             return;
         };
@@ -53,6 +74,16 @@ impl Relative {
             self.top.add(error);
         }
     }
+
+    fn end(self) -> RelativeErrors {
+        RelativeErrors {
+            relative_error_percent: self.all.percent(),
+            relative_error_pages: self.all.pages,
+            relative_error_top_tenth_percent: self.top.percent(),
+            relative_error_top_tenth_pages: self.top.pages,
+            reference_zero_pages: self.excluded,
+        }
+    }
 }
 
 impl Mean {
@@ -62,7 +93,23 @@ impl Mean {
     }
 
     /// In percent. There is a page with a reference above 0 wherever scores can be normalised.
-    pub(super) fn percent(&self) -> f64 {
+    fn percent(&self) -> f64 {
         100.0 * self.sum.value() / self.pages as f64
+    }
+}
+
+impl fmt::Display for RelativeErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let top = self.relative_error_top_tenth_percent;
+        let top_pages = self.relative_error_top_tenth_pages;
+        writeln!(
+            f,
+            "relative_error_percent\t{:?}",
+            self.relative_error_percent
+        )?;
+        writeln!(f, "relative_error_pages\t{}", self.relative_error_pages)?;
+        writeln!(f, "relative_error_top_tenth_percent\t{top:?}")?;
+        writeln!(f, "relative_error_top_tenth_pages\t{top_pages}")?;
+        writeln!(f, "reference_zero_pages\t{}", self.reference_zero_pages)
     }
 }

@@ -1,0 +1,52 @@
+//! How many pages either side has, and both.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::measure::{Measure, Pair};
+use super::scores::Row;
+
+/// Numbers of pages.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PageCounts {
+    /// Pages of the left side.
+    pub left_pages: u64,
+    /// Pages of the right side, the reference.
+    pub right_pages: u64,
+    /// Pages on both sides.
+    pub common_pages: u64,
+    /// Pages on either side.
+    pub union_pages: u64,
+}
+
+impl Measure for PageCounts {
+    type Found = PageCounts;
+
+    fn begin(left: &mut [Row], right: &mut [Row]) -> PageCounts {
+        PageCounts {
+            left_pages: left.len() as u64,
+            right_pages: right.len() as u64,
+            common_pages: 0,
+            union_pages: 0,
+        }
+    }
+
+    fn page(&mut self, pair: &Pair<'_>) {
+        self.union_pages += 1;
+        self.common_pages += u64::from(pair.left.is_some() && pair.right.is_some());
+    }
+
+    fn end(self) -> PageCounts {
+        self
+    }
+}
+
+impl fmt::Display for PageCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "left_pages\t{}", self.left_pages)?;
+        writeln!(f, "right_pages\t{}", self.right_pages)?;
+        writeln!(f, "common_pages\t{}", self.common_pages)?;
+        writeln!(f, "union_pages\t{}", self.union_pages)
+    }
+}

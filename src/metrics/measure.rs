@@ -1,0 +1,76 @@
+//! What a measure of two rankings is, and the table that puts them together.
+
+use std::fmt::Display;
+
+use serde::Serialize;
+
+use super::scores::Row;
+
+/// A page of either side, and its normalised scores: 0 where it is absent.
+pub(super) struct Pair<'a> {
+    pub left: Option<&'a Row>,
+    pub right: Option<&'a Row>,
+    pub left_share: f64,
+    pub right_share: f64,
+}
+
+/// A measure of how far two rankings are apart. The right one is the reference.
+pub(super) trait Measure: Sized {
+    /// What it finds: fields of JSON, and lines of `name<TAB>value`.
+    type Found: Serialize + Display;
+
+    /// Before pages are joined. May reorder the rows of either side.
+    fn begin(left: &mut [Row], right: &mut [Row]) -> Self;
+
+    /// Takes a page. Each page of the union comes once.
+    fn page(&mut self, pair: &Pair<'_>);
+
+    /// Once all pages have come, and the sides' memory is free.
+    fn end(self) -> Self::Found;
+}
+
+/// Makes [`Comparison`](super::Comparison) of the measures that a table names, in its order.
+macro_rules! measures {
+    ($(#[$attribute:meta])* $comparison:ident;
+     $($(#[$doc:meta])* $name:ident: $found:path, by $measure:path;)*) => {
+        $(#[$attribute])*
+        #[derive(Debug, Clone, PartialEq, Serialize)]
+        pub struct $comparison {
+            $($(#[$doc])* #[serde(flatten)] pub $name: $found,)*
+        }
+
+        /// The measures under way.
+        struct Measures {
+            $($name: $measure,)*
+        }
+
+        impl Measure for Measures {
+            type Found = $comparison;
+
+            fn begin(left: &mut [Row], right: &mut [Row]) -> Measures {
+                Measures {
+                    $($name: Measure::begin(left, right),)*
+                }
+            }
+
+            fn page(&mut self, pair: &Pair<'_>) {
+                $(self.$name.page(pair);)*
+            }
+
+            fn end(self) -> $comparison {
+                $comparison {
+                    $($name: self.$name.end(),)*
+                }
+            }
+        }
+
+        impl fmt::Display for $comparison {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                $(write!(f, "{}", self.$name)?;)*
+                Ok(())
+            }
+        }
+    };
+}
+
+pub(super) use measures;
