@@ -7,6 +7,7 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::section::{END_HEAD, ENTRY, EndHead, TAIL, TAIL_MAGIC};
+use crate::codec::frame::Fields;
 use crate::codec::varint::number;
 use crate::{Error, Result};
 
@@ -72,11 +73,14 @@ impl Index {
         if xxh3_64(&entries) != head.entries_sum {
             return Err(refused("the index of blocks does not match its checksum"));
         }
-        let blocks = entries.chunks_exact(ENTRY).map(|entry| Stretch {
-            offset: number(&entry[..8]),
-            first_record: number(&entry[8..16]),
-            first_name: number(&entry[16..24]),
-            first_link: number(&entry[24..]),
+        let blocks = entries.chunks_exact(ENTRY).map(|entry| {
+            let [offset, first_record, first_name, first_link] = Fields(entry).u64s();
+            Stretch {
+                offset,
+                first_record,
+                first_name,
+                first_link,
+            }
         });
         Ok(Index {
             blocks: blocks.collect(),

@@ -1,10 +1,8 @@
 //! The sections of an archive, byte by byte: header, block heads, end.
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use super::block::{From, Shape};
 use super::{Fault, MAGIC, VERSION};
-use crate::codec::varint::number;
+use crate::codec::frame::{Fields, Head, is_sealed};
 use crate::model::Limits;
 use crate::rules::InputRules;
 
@@ -49,35 +47,6 @@ pub(super) struct Header {
     pub taken: u64,
 }
 
-/// Appends a little-endian number.
-macro_rules! put {
-    ($out:ident, $($value:expr),*) => { $($out.extend_from_slice(&$value.to_le_bytes());)* };
-}
-
-/// Appends the checksum of all of `out`.
-fn seal(mut out: Vec<u8>) -> Vec<u8> {
-    let sum = xxh3_64(&out);
-    put!(out, sum);
-    out
-}
-
-/// Whether the last eight bytes are the checksum of the others.
-fn is_sound(head: &[u8]) -> bool {
-    let (summed, sum) = head.split_at(head.len() - 8);
-    xxh3_64(summed) == number(sum)
-}
-
-/// Reads numbers one after the other.
-struct Fields<'a>(&'a [u8]);
-
-impl Fields<'_> {
-    fn next(&mut self, size: usize) -> u64 {
-        let (field, rest) = self.0.split_at(size.min(self.0.len()));
-        self.0 = rest;
-        number(field)
-    }
-}
-
 impl Header {
     pub fn new(limits: &Limits, input: &InputRules) -> Header {
         Header {
@@ -90,18 +59,11 @@ impl Header {
     }
 
     pub fn to_bytes(self) -> Vec<u8> {
-        let mut out = MAGIC.to_vec();
-        put!(
-            out,
-            VERSION,
-            self.url_rules,
-            self.line_bytes,
-            self.url_bytes,
-            self.links,
-            self.taken,
-            0u64
-        );
-        seal(out)
+        let head = Head::behind(MAGIC.to_vec())
+            .u32(VERSION)
+            .u32(self.url_rules);
+        let limits = [self.line_bytes, self.url_bytes, self.links];
+        head.u64s(limits).u64(self.taken).u64(0).sealed()
     }
 
     /// Reads `bytes`, [`HEADER`] of them.
@@ -111,8 +73,8 @@ impl Header {
             return Err(damaged("its first bytes are not those of an archive"));
         }
         let mut fields = Fields(&bytes[MAGIC.len()..]);
-        let version = fields.next(4) as u32;
-        if !is_sound(bytes) {
+        let version = fields.u32();
+        if !is_sealed(bytes) {
             return Err(damaged("the header does not match its checksum"));
         }
         if version != VERSION {
@@ -122,13 +84,13 @@ impl Header {
             )));
         }
         let header = Header {
-            url_rules: fields.next(4) as u32,
-            line_bytes: fields.next(8),
-            url_bytes: fields.next(8),
-            links: fields.next(8),
-            taken: fields.next(8),
+            url_rules: fields.u32(),
+            line_bytes: fields.u64(),
+            url_bytes: fields.u64(),
+            links: fields.u64(),
+            taken: fields.u64(),
         };
-        match fields.next(8) {
+        match fields.u64() {
             0 => Ok(header),
             _ => Err(Refusal::Unknown("an archive with unknown features".into())),
         }
@@ -200,30 +162,24 @@ impl BlockHead {
     }
 
     pub fn to_bytes(self) -> Vec<u8> {
-        let mut out = BLOCK.to_vec();
         let flags = ALWAYS | (u8::from(self.urls) * URLS) | (u8::from(self.classes) * CLASSES);
-        put!(out, flags, 0u8, self.from as u8, 0u8);
-        put!(out, self.records, self.names);
-        put!(out, self.first_name, self.hosts_before());
-        put!(out, self.first_record, self.text, self.targets, self.links);
-        put!(
-            out,
-            self.names_len,
-            self.records_len,
-            self.names_sum,
-            self.records_sum,
-            self.before
-        );
-        seal(out)
+        let head = Head::behind(BLOCK.to_vec()).u8(flags);
+        let head = head.u8(0).u8(self.from as u8).u8(0);
+        let head = head.u32(self.records).u32(self.names);
+        let head = head.u32(self.first_name).u32(self.hosts_before());
+        let head = head.u64s([self.first_record, self.text, self.targets, self.links]);
+        let head = head.u32(self.names_len).u32(self.records_len);
+        head.u64s([self.names_sum, self.records_sum, self.before])
+            .sealed()
     }
 
     /// Reads `bytes`, [`BLOCK_HEAD`] of them.
     pub fn read(bytes: &[u8]) -> Result<BlockHead, Refusal> {
-        if !is_sound(bytes) {
+        if !is_sealed(bytes) {
             return Err(Fault::new("a block's head does not match its checksum").into());
         }
         let mut fields = Fields(&bytes[BLOCK.len()..]);
-        let flags = fields.next(1) as u8;
+        let flags = fields.u8();
         if flags & !(URLS | CLASSES | BY_HOSTS) == ALWAYS && flags & BY_HOSTS != 0 {
             return Err(Refusal::Unknown(
                 "an archive that version 0.1 made at `level` 10 or above, whose pages are numbered by their hosts: \
@@ -231,13 +187,13 @@ impl BlockHead {
                     .into(),
             ));
         }
-        let zero = fields.next(1);
-        let from = From::ALL.get(fields.next(1) as usize).copied();
-        let zeros = zero + fields.next(1);
+        let elsewhere = fields.u8();
+        let from = From::ALL.get(usize::from(fields.u8())).copied();
+        let zeros = elsewhere | fields.u8();
         let unknown = || Refusal::Unknown("a block with unknown features".into());
         let from = from.ok_or_else(unknown)?;
-        let (records, names) = (fields.next(4) as u32, fields.next(4) as u32);
-        let (first_name, hosts_before) = (fields.next(4) as u32, fields.next(4) as u32);
+        let (records, names) = (fields.u32(), fields.u32());
+        let (first_name, hosts_before) = (fields.u32(), fields.u32());
         let head = BlockHead {
             urls: flags & URLS != 0,
             classes: flags & CLASSES != 0,
@@ -245,15 +201,15 @@ impl BlockHead {
             records,
             names,
             first_name,
-            first_record: fields.next(8),
-            text: fields.next(8),
-            targets: fields.next(8),
-            links: fields.next(8),
-            names_len: fields.next(4) as u32,
-            records_len: fields.next(4) as u32,
-            names_sum: fields.next(8),
-            records_sum: fields.next(8),
-            before: fields.next(8),
+            first_record: fields.u64(),
+            text: fields.u64(),
+            targets: fields.u64(),
+            links: fields.u64(),
+            names_len: fields.u32(),
+            records_len: fields.u32(),
+            names_sum: fields.u64(),
+            records_sum: fields.u64(),
+            before: fields.u64(),
         };
         let is_known = flags & !(URLS | CLASSES) == ALWAYS && zeros == 0;
         if !is_known || hosts_before != head.hosts_before() {
@@ -315,36 +271,27 @@ pub(super) struct EndHead {
 
 impl EndHead {
     pub fn to_bytes(self) -> Vec<u8> {
-        let mut out = END.to_vec();
-        put!(
-            out,
-            0u32,
-            self.blocks,
-            self.records,
-            self.names,
-            self.links,
-            self.before
-        );
-        put!(out, self.entries_sum);
-        seal(out)
+        let head = Head::behind(END.to_vec()).u32(0);
+        let head = head.u64s([self.blocks, self.records, self.names, self.links]);
+        head.u64(self.before).u64(self.entries_sum).sealed()
     }
 
     /// Reads `bytes`, [`END_HEAD`] of them.
     pub fn read(bytes: &[u8]) -> Result<EndHead, Fault> {
-        if !is_sound(bytes) || !bytes.starts_with(&END) {
+        if !is_sealed(bytes) || !bytes.starts_with(&END) {
             return Err(Fault::new("the end's head does not match its checksum"));
         }
         let mut fields = Fields(&bytes[END.len()..]);
-        if fields.next(4) != 0 {
+        if fields.u32() != 0 {
             return Err(Fault::new("the end has unknown features"));
         }
         Ok(EndHead {
-            blocks: fields.next(8),
-            records: fields.next(8),
-            names: fields.next(8),
-            links: fields.next(8),
-            before: fields.next(8),
-            entries_sum: fields.next(8),
+            blocks: fields.u64(),
+            records: fields.u64(),
+            names: fields.u64(),
+            links: fields.u64(),
+            before: fields.u64(),
+            entries_sum: fields.u64(),
         })
     }
 
@@ -358,23 +305,15 @@ impl EndHead {
 
 /// Where a block lies, and what comes before it.
 pub(super) fn entry_bytes(offset: u64, head: &BlockHead, first_link: u64) -> Vec<u8> {
-    let mut out = Vec::with_capacity(ENTRY);
-    put!(
-        out,
-        offset,
-        head.first_record,
-        u64::from(head.first_name),
-        first_link
-    );
-    out
+    let names = u64::from(head.first_name);
+    Head::default()
+        .u64s([offset, head.first_record, names, first_link])
+        .bytes()
 }
 
 /// The end's last part.
 pub(super) fn tail_bytes(end: u64) -> Vec<u8> {
-    let mut out = Vec::with_capacity(TAIL);
-    put!(out, end);
-    out.extend_from_slice(&TAIL_MAGIC);
-    out
+    [&end.to_le_bytes()[..], &TAIL_MAGIC].concat()
 }
 
 /// Length of the whole section that `bytes` begins with. `Ok(None)`: too few bytes to tell.

@@ -3,6 +3,8 @@
 //! The store holds no other file handles and calls no other file functions, so that faults can be
 //! put under the very code that users run.
 
+pub(crate) mod log;
+
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -9,10 +9,11 @@ use super::{
     BEFORE, COLUMNS, COLUMNS_BEFORE, Column, ENTRY, Info, Latest, MAGIC, MAGIC_BEFORE, SNAPSHOTS,
     TRAILER, column,
 };
+use crate::codec::frame::{Fields, is_sealed};
 use crate::decode::Time;
 use crate::engine::{CHUNK_PAGES, Fingerprint, PageId};
 use crate::store::rows::{KeptRows, RowsOf, Standing};
-use crate::store::{self, Disk, DiskFile, NameReader, number};
+use crate::store::{self, Disk, DiskFile, NameReader};
 use crate::{Error, Result};
 
 /// A published snapshot, with the names of its pages.
@@ -358,7 +359,8 @@ impl Columns {
     fn packed(&self, block: u64, which: Column) -> Result<Vec<u8>> {
         let at = (block as usize * self.columns + which as usize) * ENTRY;
         let entry = &self.directory[at..at + ENTRY];
-        let (offset, len) = (number(&entry[..8]), number(&entry[8..12]));
+        let mut entry = Fields(entry);
+        let (offset, len, sum) = (entry.u64(), u64::from(entry.u32()), entry.u64());
         if offset.checked_add(len).is_none_or(|end| end > self.end) {
             return Err(self.damaged(format!(
                 "its directory puts column {which:?} of block {block} outside of the columns"
@@ -368,7 +370,7 @@ impl Columns {
         self.file
             .read_at(&mut packed, offset)
             .map_err(Error::reading(&self.path))?;
-        if xxh3_64(&packed) != number(&entry[12..]) {
+        if xxh3_64(&packed) != sum {
             return Err(self.bad(block, which));
         }
         Ok(packed)
@@ -513,11 +515,7 @@ fn read_tail(file: &dyn DiskFile, path: &Path) -> Result<(Info, Vec<u8>, u64)> {
     let mut magic = [0; MAGIC.len()];
     file.read_at(&mut magic, 0).map_err(Error::reading(path))?;
     check_magic(&magic, &trailer[32..], path)?;
-    let (directory, info, pages) = (
-        number(&trailer[..8]),
-        number(&trailer[8..16]),
-        number(&trailer[16..24]),
-    );
+    let [directory, info, pages] = Fields(&trailer).u64s();
     let blocks = pages.div_ceil(CHUNK_PAGES);
     let version = if magic == *MAGIC {
         super::VERSION
@@ -534,8 +532,7 @@ fn read_tail(file: &dyn DiskFile, path: &Path) -> Result<(Info, Vec<u8>, u64)> {
     let mut tail = vec![0; (len - directory) as usize];
     file.read_at(&mut tail, directory)
         .map_err(Error::reading(path))?;
-    let summed = tail.len() - 16;
-    if xxh3_64(&tail[..summed]) != number(&trailer[24..32]) {
+    if !is_sealed(&tail[..tail.len() - MAGIC.len()]) {
         return Err(damaged("its directory does not match its checksum"));
     }
     let text = &tail[(info - directory) as usize..tail.len() - TRAILER];

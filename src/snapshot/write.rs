@@ -11,6 +11,7 @@ use super::kept::thin;
 use super::ranks::{Seen, order};
 use super::settling::{Making, Outcome};
 use super::{COLUMNS, Column, ENTRY, Info, Latest, MAGIC, column};
+use crate::codec::frame::Head;
 use crate::engine::{CHUNK_PAGES, Estimation, NO_TIME, PageEstimate, Past};
 use crate::store::{Disk, DiskFile, SNAPSHOTS, View};
 use crate::threads::in_two;
@@ -269,21 +270,17 @@ impl Writer {
     }
 
     fn finish(mut self, info: &Info) -> Result<()> {
-        let mut tail = Vec::with_capacity(self.directory.len() * COLUMNS * ENTRY);
-        for packed in self.directory.iter().flatten() {
-            tail.extend_from_slice(&packed.offset.to_le_bytes());
-            tail.extend_from_slice(&packed.len.to_le_bytes());
-            tail.extend_from_slice(&packed.sum.to_le_bytes());
-        }
-        let directory_len = tail.len() as u64;
+        let tail = Vec::with_capacity(self.directory.len() * COLUMNS * ENTRY);
+        let put =
+            |head: Head, packed: &Packed| head.u64(packed.offset).u32(packed.len).u64(packed.sum);
+        let columns = self.directory.iter().flatten();
+        let mut tail = columns.fold(Head::behind(tail), put).bytes();
+        let directory = self.at;
+        let info_at = directory + tail.len() as u64;
         let text = serde_json::to_vec(info).map_err(|error| Error::internal(error.to_string()))?;
         tail.extend_from_slice(&text);
-        let directory = self.at;
-        tail.extend_from_slice(&directory.to_le_bytes());
-        tail.extend_from_slice(&(directory + directory_len).to_le_bytes());
-        tail.extend_from_slice(&self.pages.to_le_bytes());
-        let sum = xxh3_64(&tail);
-        tail.extend_from_slice(&sum.to_le_bytes());
+        let places = [directory, info_at, self.pages];
+        let mut tail = Head::behind(tail).u64s(places).sealed();
         tail.extend_from_slice(MAGIC);
         self.write(&tail)?;
         self.file.sync().map_err(Error::io(&self.path, "sync"))

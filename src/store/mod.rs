@@ -36,7 +36,6 @@ mod folder;
 pub(crate) mod fuzz;
 mod identity;
 mod inside;
-mod log;
 mod manifest;
 mod marks;
 mod names;

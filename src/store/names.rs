@@ -5,11 +5,11 @@
 
 use std::path::Path;
 
-use super::log::{Block, BlockLog, LogLengths};
 use crate::batch::HashKey;
 use crate::codec::prefix;
 use crate::codec::varint;
 use crate::disk::Disk;
+use crate::disk::log::{Block, BlockLog, LogLengths};
 use crate::engine::Fingerprint;
 use crate::{Error, Result};
 

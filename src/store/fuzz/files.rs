@@ -6,10 +6,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::chunks::{ChunkFile, Slot};
 use super::super::identity::Identity;
-use super::super::log::{Block, BlockLog, LogLengths};
 use super::super::marks::{self, MarkFiles};
 use super::super::names::{NameLengths, NameLogs, NameReader, kept};
 use crate::codec::sealed;
+use crate::disk::log::{Block, BlockLog, LogLengths};
 use crate::engine::{Fingerprint, Mark, Totals};
 use crate::fuzz::dice::{Bytes, Dice};
 use crate::fuzz::memory::Memory;

@@ -1,4 +1,4 @@
-//! One block of kept rows: what a [`BlockLog`](super::super::log::BlockLog) takes for its payload.
+//! One block of kept rows: what a [`BlockLog`](crate::disk::log::BlockLog) takes for its payload.
 //!
 //! ```text
 //! head bytes u32 | links u32 | gap bytes u32 | code u32 | XXH3-64 of these 16 bytes and the heads u64
@@ -15,6 +15,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::codec::frame;
 use crate::codec::varint::{number, put, take, unzigzag, zigzag};
 use crate::rows::PAGES_MAX;
 
@@ -109,8 +110,7 @@ pub(crate) fn pack(rows: &mut Rows) -> Vec<u8> {
     for field in [heads.len(), links, bytes.len(), code] {
         out.extend_from_slice(&(field as u32).to_le_bytes());
     }
-    let sum = heads_sum(&out, &heads);
-    out.extend_from_slice(&sum.to_le_bytes());
+    let mut out = frame::Head::behind(out).summed(xxh3_64(&heads));
     out.extend_from_slice(&heads);
     out.extend_from_slice(&controls);
     out.extend_from_slice(&bytes);
@@ -142,10 +142,7 @@ fn sort(rows: &mut Rows) {
 }
 
 fn heads_sum(fields: &[u8], heads: &[u8]) -> u64 {
-    let mut hash = xxhash_rust::xxh3::Xxh3::new();
-    hash.update(&fields[..16]);
-    hash.update(&xxh3_64(heads).to_le_bytes());
-    hash.digest()
+    frame::checksum(&fields[..16], xxh3_64(heads))
 }
 
 /// Makes the checksum of the heads right, if the payload has as many bytes as it says.
@@ -288,14 +285,13 @@ struct Fields {
 
 impl Fields {
     fn of(bytes: &[u8]) -> Option<Fields> {
-        let (fields, sum) = bytes.first_chunk::<FIXED>()?.split_at(16);
-        let field = |at: usize| number(&fields[4 * at..4 * at + 4]) as usize;
+        let mut fields = frame::Fields(bytes.first_chunk::<FIXED>()?);
         Some(Fields {
-            heads: field(0),
-            links: field(1),
-            gaps: field(2),
-            code: Some(field(3)).filter(|&code| code < CODES.len())?,
-            sum: number(sum),
+            heads: fields.u32() as usize,
+            links: fields.u32() as usize,
+            gaps: fields.u32() as usize,
+            code: Some(fields.u32() as usize).filter(|&code| code < CODES.len())?,
+            sum: fields.u64(),
         })
     }
 }

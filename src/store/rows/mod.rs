@@ -1,7 +1,7 @@
 //! Kept rows: what visits found of pages' links, as page numbers, on disk for as long as the store lives.
 //!
 //! A row is appended for each page that was read, or found gone. Of a page with several the last one
-//! counts; the others are *superseded*. Rows lie in the order of their visits in one log (`store::log`), `rows/NUMBER`
+//! counts; the others are *superseded*. Rows lie in the order of their visits in one log (`disk::log`), `rows/NUMBER`
 //! and `rows/NUMBER.index`, block after block (`block`); the manifest has its committed lengths ([`Kept`]), so
 //! that recovery is a cut. Where half of the rows and links are superseded, a checkpoint writes the others into a new
 //! file, in the same order, and its commit switches to that (`compact`); the old one stays while the current
@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::log::LogLengths;
 use crate::disk::Disk;
+use crate::disk::log::LogLengths;
 use crate::model::human;
 use crate::{Error, Result};
 

@@ -8,8 +8,8 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use super::block::{FIXED, Head, Rows as Block, heads_end, unpack, unpack_heads};
 use super::{Kept, Standing, none, path_of};
 use crate::disk::Disk;
+use crate::disk::log::BlockLog;
 use crate::rows::{Row, Rows};
-use crate::store::log::BlockLog;
 use crate::{Error, Result};
 
 /// Blocks that are read ahead of the one whose rows are being visited.

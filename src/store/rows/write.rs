@@ -8,9 +8,9 @@ use std::thread::JoinHandle;
 use super::block::{Head, Rows, pack};
 use super::{Kept, ROWS, Reason, path_of};
 use crate::disk::Disk;
+use crate::disk::log::{BlockLog, LogLengths};
 use crate::engine::{Links, PageId};
 use crate::rows::PAGES_MAX;
-use crate::store::log::{BlockLog, LogLengths};
 use crate::threads::spawn;
 use crate::{Error, Result};
 

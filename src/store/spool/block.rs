@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::codec::varint::number;
+use crate::codec::frame::{self, Fields, is_sealed};
 use crate::disk::{Disk, DiskFile};
 use crate::{Error, Result};
 
@@ -33,28 +33,22 @@ pub(super) struct Head {
 }
 
 impl Head {
-    pub fn to_bytes(self) -> [u8; HEADER] {
-        let mut head = [0; HEADER];
-        head[..8].copy_from_slice(&self.offset.to_le_bytes());
-        head[8..16].copy_from_slice(&self.input.to_le_bytes());
-        head[16..20].copy_from_slice(&self.length.to_le_bytes());
-        head[20..28].copy_from_slice(&self.payload.to_le_bytes());
-        let sum = xxh3_64(&head[..28]);
-        head[28..].copy_from_slice(&sum.to_le_bytes());
-        head
+    pub fn to_bytes(self) -> Vec<u8> {
+        let head = frame::Head::default().u64(self.offset).u64(self.input);
+        head.u32(self.length).u64(self.payload).sealed()
     }
 
     /// `None`: it does not match its checksum, or no block has such a length.
     fn from_bytes(head: &[u8; HEADER]) -> Option<Head> {
-        let length = number(&head[16..20]);
-        let sound = xxh3_64(&head[..28]) == number(&head[28..])
-            && (1..=BLOCK_BYTES as u64).contains(&length);
-        sound.then_some(Head {
-            offset: number(&head[..8]),
-            input: number(&head[8..16]),
-            length: length as u32,
-            payload: number(&head[20..28]),
-        })
+        let mut fields = Fields(head);
+        let found = Head {
+            offset: fields.u64(),
+            input: fields.u64(),
+            length: fields.u32(),
+            payload: fields.u64(),
+        };
+        let is_sound = is_sealed(head) && (1..=BLOCK_BYTES as u32).contains(&found.length);
+        is_sound.then_some(found)
     }
 
     /// Offset of the stream's byte after the block.

@@ -15,11 +15,13 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use crate::codec::varint::number;
-use crate::disk::{Disk, DiskFile};
+use super::{Disk, DiskFile};
+use crate::codec::frame::{self, Fields};
 use crate::{Error, Result};
 
 const HEADER: usize = 24;
+/// Bytes of it under its checksum.
+const SUMMED: usize = 16;
 const ENTRY: u64 = 16;
 /// Payloads longer than this are checked before they are taken into memory.
 const LARGE: u64 = 1 << 20;
@@ -43,6 +45,44 @@ impl Block {
     /// Its pages.
     pub fn pages(&self) -> std::ops::Range<u64> {
         self.first..self.first.saturating_add(self.pages.into())
+    }
+}
+
+/// A block's head, as it was read.
+struct Head {
+    first: u64,
+    pages: u32,
+    length: u64,
+    sum: u64,
+    summed: [u8; SUMMED],
+}
+
+impl Head {
+    /// From the front of `bytes`, [`HEADER`] of them or more.
+    fn of(bytes: &[u8]) -> Head {
+        let mut summed = [0; SUMMED];
+        summed.copy_from_slice(&bytes[..SUMMED]);
+        let mut fields = Fields(bytes);
+        Head {
+            first: fields.u64(),
+            pages: fields.u32(),
+            length: fields.u32().into(),
+            sum: fields.u64(),
+            summed,
+        }
+    }
+
+    /// Whether it is sound, and its payload has this checksum.
+    fn fits(&self, payload: u64) -> bool {
+        frame::checksum(&self.summed, payload) == self.sum
+    }
+
+    fn block(&self, payload: Vec<u8>) -> Block {
+        Block {
+            first: self.first,
+            pages: self.pages,
+            payload,
+        }
     }
 }
 
@@ -108,12 +148,8 @@ impl BlockLog {
         let offset = self.lengths.data + self.data_tail.len() as u64;
         self.index_tail.extend_from_slice(&first.to_le_bytes());
         self.index_tail.extend_from_slice(&offset.to_le_bytes());
-        let mut head = [0; HEADER];
-        head[..8].copy_from_slice(&first.to_le_bytes());
-        head[8..12].copy_from_slice(&pages.to_le_bytes());
-        head[12..16].copy_from_slice(&(payload.len() as u32).to_le_bytes());
-        let sum = checksum(&head[..16], xxh3_64(payload));
-        head[16..].copy_from_slice(&sum.to_le_bytes());
+        let head = frame::Head::default().u64(first).u32(pages);
+        let head = head.u32(payload.len() as u32).summed(xxh3_64(payload));
         self.data_tail.extend_from_slice(&head);
         self.data_tail.extend_from_slice(payload);
     }
@@ -169,30 +205,24 @@ impl BlockLog {
         self.data
             .read_at(&mut head, offset)
             .map_err(Error::reading(&self.path))?;
-        let len = number(&head[12..16]);
+        let head = Head::of(&head);
         let start = offset + HEADER as u64;
-        let end = start + len;
+        let end = start + head.length;
         if end > self.lengths.data {
             return Err(at("its length is wrong"));
         }
-        let sum = number(&head[16..24]);
         // Blocks are small. A damaged length must not take gigabytes of memory to be noticed.
-        if len > LARGE && checksum(&head[..16], self.sum_of(start, len)?) != sum {
+        if head.length > LARGE && !head.fits(self.sum_of(start, head.length)?) {
             return Err(at("its checksum does not match"));
         }
-        let mut payload = vec![0; len as usize];
+        let mut payload = vec![0; head.length as usize];
         self.data
             .read_at(&mut payload, start)
             .map_err(Error::reading(&self.path))?;
-        if checksum(&head[..16], xxh3_64(&payload)) != sum {
-            return Err(at("its checksum does not match"));
+        match head.fits(xxh3_64(&payload)) {
+            true => Ok((head.block(payload), end)),
+            false => Err(at("its checksum does not match")),
         }
-        let block = Block {
-            first: number(&head[0..8]),
-            pages: number(&head[8..12]) as u32,
-            payload,
-        };
-        Ok((block, end))
     }
 
     /// The checksum of a stretch, read piece by piece.
@@ -212,11 +242,12 @@ impl BlockLog {
     }
 
     fn entry(&self, at: u64) -> Result<(u64, u64)> {
-        let mut bytes = [[0; 8]; 2];
+        let mut bytes = [0; ENTRY as usize];
         self.index
-            .read_at(bytes.as_flattened_mut(), at * ENTRY)
+            .read_at(&mut bytes, at * ENTRY)
             .map_err(Error::reading(index_path(&self.path)))?;
-        Ok((u64::from_le_bytes(bytes[0]), u64::from_le_bytes(bytes[1])))
+        let [first, offset] = Fields(&bytes).u64s();
+        Ok((first, offset))
     }
 
     /// Blocks, as the index has them.
@@ -247,10 +278,14 @@ impl BlockLog {
         };
         let mut bytes = vec![0; HEADER + least];
         read(offset, &mut bytes)?;
-        let (first, pages) = (number(&bytes[..8]), number(&bytes[8..12]) as u32);
-        let payload = number(&bytes[12..16]);
+        let Head {
+            first,
+            pages,
+            length,
+            ..
+        } = Head::of(&bytes);
         bytes.drain(..HEADER);
-        let len = len(&bytes).filter(|&len| len >= least && len as u64 <= payload);
+        let len = len(&bytes).filter(|&len| len >= least && len as u64 <= length);
         let len = len.ok_or_else(damaged)?;
         if offset + (HEADER + len) as u64 > self.lengths.data {
             return Err(damaged());
@@ -340,18 +375,13 @@ impl BlockLog {
 
     /// The block at `offset`, as [`BlockLog::block_at`] reads it.
     fn block_ahead(&self, offset: u64, ahead: &mut Ahead) -> Result<(Block, u64)> {
-        let Some((head, payload)) = ahead.framed(self, offset)? else {
-            return self.block_at(offset);
-        };
-        if checksum(&head[..16], xxh3_64(payload)) != number(&head[16..24]) {
-            return self.block_at(offset);
+        match ahead.framed(self, offset)? {
+            Some((head, payload)) if head.fits(xxh3_64(payload)) => {
+                let end = offset + (HEADER + payload.len()) as u64;
+                Ok((head.block(payload.to_vec()), end))
+            }
+            _ => self.block_at(offset),
         }
-        let block = Block {
-            first: number(&head[0..8]),
-            pages: number(&head[8..12]) as u32,
-            payload: payload.to_vec(),
-        };
-        Ok((block, offset + (HEADER + payload.len()) as u64))
     }
 
     /// All blocks in order. Checks that pages follow on without a gap.
@@ -421,17 +451,17 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// Header and payload of the block at `offset`; `None`: it is too large, or its length is wrong.
-    fn framed(&mut self, log: &BlockLog, offset: u64) -> Result<Option<(&[u8], &[u8])>> {
+    /// Head and payload of the block at `offset`; `None`: it is too large, or its length is wrong.
+    fn framed(&mut self, log: &BlockLog, offset: u64) -> Result<Option<(Head, &[u8])>> {
         if !self.read(log, offset, HEADER as u64)? {
             return Ok(None);
         }
-        let len = number(&self.from(offset)[12..16]);
-        if !self.read(log, offset, HEADER as u64 + len)? {
+        let head = Head::of(self.from(offset));
+        if !self.read(log, offset, HEADER as u64 + head.length)? {
             return Ok(None);
         }
-        let (head, rest) = self.from(offset).split_at(HEADER);
-        Ok(Some((head, &rest[..len as usize])))
+        let payload = &self.from(offset)[HEADER..][..head.length as usize];
+        Ok(Some((head, payload)))
     }
 
     fn from(&self, offset: u64) -> &[u8] {
@@ -473,14 +503,6 @@ fn cut(path: &Path, file: &dyn DiskFile, len: u64) -> Result<()> {
         file.set_len(len).map_err(Error::io(path, "cut"))?;
     }
     Ok(())
-}
-
-/// Of a header, given the checksum of its payload.
-fn checksum(head: &[u8], payload: u64) -> u64 {
-    let mut hash = Xxh3::new();
-    hash.update(head);
-    hash.update(&payload.to_le_bytes());
-    hash.digest()
 }
 
 fn index_path(path: &Path) -> PathBuf {

@@ -1,0 +1,144 @@
+//! How the heads of checksummed blocks are laid down: little-endian fields one after the other, under an XXH3-64.
+//!
+//! | file | a block's head, by fields | its checksum covers |
+//! |---|---|---|
+//! | block log (`disk::log`): names, fingerprints, kept rows | first, count, length | the head and the payload's XXH3-64 |
+//! | a payload of kept rows (`store::rows`) | lengths of its parts, code | the head and the XXH3-64 of its first part |
+//! | segment of the spool (`store::spool`) | offset, input, length, the payload's XXH3-64 | the head: it is *sealed* |
+//! | crawl archive | a tag, numbers, lengths, the parts' XXH3-64 | the head: it is sealed |
+//! | snapshot | of its tail: where the parts are | all of the tail: it is sealed |
+//!
+//! A reader uses nothing of a head before its checksum fits, but for a block log's length, which it holds against the
+//! committed length of the file first. What lies behind the last block that was committed is cut off, or not looked at.
+
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use super::varint::number;
+
+/// Fields being written.
+#[derive(Debug, Default)]
+pub(crate) struct Head(Vec<u8>);
+
+impl Head {
+    /// Behind these bytes.
+    pub fn behind(bytes: Vec<u8>) -> Head {
+        Head(bytes)
+    }
+
+    /// Appends a field of a byte.
+    pub fn u8(mut self, field: u8) -> Head {
+        self.0.push(field);
+        self
+    }
+
+    /// Appends a field of four bytes.
+    pub fn u32(mut self, field: u32) -> Head {
+        self.0.extend_from_slice(&field.to_le_bytes());
+        self
+    }
+
+    /// Appends a field of eight bytes.
+    pub fn u64(mut self, field: u64) -> Head {
+        self.0.extend_from_slice(&field.to_le_bytes());
+        self
+    }
+
+    /// Appends fields of eight bytes.
+    pub fn u64s(self, fields: impl IntoIterator<Item = u64>) -> Head {
+        fields.into_iter().fold(self, Head::u64)
+    }
+
+    /// As they are.
+    pub fn bytes(self) -> Vec<u8> {
+        self.0
+    }
+
+    /// With their checksum behind them.
+    pub fn sealed(self) -> Vec<u8> {
+        let sum = xxh3_64(&self.0);
+        self.u64(sum).bytes()
+    }
+
+    /// With the checksum of them and of what they speak of, whose own is `payload`.
+    pub fn summed(self, payload: u64) -> Vec<u8> {
+        let sum = checksum(&self.0, payload);
+        self.u64(sum).bytes()
+    }
+}
+
+/// Whether the last eight bytes are the checksum of the others.
+pub(crate) fn is_sealed(head: &[u8]) -> bool {
+    let (summed, sum) = head.split_at(head.len().saturating_sub(8));
+    sum.len() == 8 && xxh3_64(summed) == number(sum)
+}
+
+/// The checksum of a head, given that of what it speaks of.
+pub(crate) fn checksum(head: &[u8], payload: u64) -> u64 {
+    let mut hash = Xxh3::new();
+    hash.update(head);
+    hash.update(&payload.to_le_bytes());
+    hash.digest()
+}
+
+/// Fields being read, one after the other. Those that are not there are 0.
+pub(crate) struct Fields<'a>(pub &'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn take(&mut self, size: usize) -> &'a [u8] {
+        let (field, rest) = self.0.split_at(size.min(self.0.len()));
+        self.0 = rest;
+        field
+    }
+
+    /// A field of a byte.
+    pub fn u8(&mut self) -> u8 {
+        number(self.take(1)) as u8
+    }
+
+    /// A field of four bytes.
+    pub fn u32(&mut self) -> u32 {
+        number(self.take(4)) as u32
+    }
+
+    /// A field of eight bytes.
+    pub fn u64(&mut self) -> u64 {
+        number(self.take(8))
+    }
+
+    /// So many fields of eight bytes.
+    pub fn u64s<const N: usize>(&mut self) -> [u64; N] {
+        std::array::from_fn(|_| self.u64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_come_back_and_every_flipped_bit_is_noticed() {
+        let head = Head::behind(b"TAG".into())
+            .u8(7)
+            .u32(1 << 30)
+            .u64s([9, u64::MAX]);
+        let sealed = head.sealed();
+        assert_eq!(sealed.len(), 3 + 1 + 4 + 16 + 8);
+        assert_eq!(sealed[4..8], [0, 0, 0, 0x40]);
+        let mut fields = Fields(&sealed[3..]);
+        assert_eq!((fields.u8(), fields.u32()), (7, 1 << 30));
+        assert_eq!(fields.u64s(), [9, u64::MAX]);
+        assert_eq!(fields.u64(), xxh3_64(&sealed[..24]));
+        assert_eq!((fields.u64(), fields.u8()), (0, 0));
+        for bit in 0..8 * sealed.len() {
+            let mut flipped = sealed.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(!is_sealed(&flipped), "{bit}");
+        }
+        assert!(is_sealed(&sealed) && !is_sealed(b"short") && !is_sealed(b""));
+        // A head that speaks of a payload: another payload is noticed.
+        assert_ne!(
+            Head::default().u8(1).summed(1),
+            Head::default().u8(1).summed(2)
+        );
+    }
+}
