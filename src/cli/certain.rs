@@ -5,6 +5,8 @@ use std::io::{self, Write};
 
 use cashrank::metrics::moved::is_certainly_above;
 
+use super::common::shown;
+
 /// A page as it was asked for, and its importance, if it is known.
 pub type Asked<'a> = (&'a str, Option<f64>);
 
@@ -33,6 +35,7 @@ pub fn write_certain(
     known.sort_by(|a, b| b.1.total_cmp(&a.1));
     for two in known.windows(2) {
         let ((upper, importance), (lower, less)) = (two[0], two[1]);
+        let (upper, lower) = (shown(upper), shown(lower));
         match is_certainly_above(importance, less, bound) {
             true => writeln!(
                 out,

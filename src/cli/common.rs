@@ -1,5 +1,6 @@
 //! What subcommands share: exit codes, output, the store option, small formats.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -229,6 +230,39 @@ pub fn thousands(n: u64) -> String {
 /// So many of something: `1 record`, `1,204 records`.
 pub fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", thousands(n), if n == 1 { one } else { many })
+}
+
+/// A name as a terminal may show it: control characters, which it would obey, are escaped.
+pub fn shown(name: &str) -> Cow<'_, str> {
+    if !name.contains(char::is_control) {
+        return name.into();
+    }
+    let shown = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    name.chars().map(shown).collect::<String>().into()
+}
+
+/// So many pages.
+pub fn pages(n: u64) -> String {
+    counted(n, "page", "pages")
+}
+
+/// So many records.
+pub fn records(n: u64) -> String {
+    counted(n, "record", "records")
+}
+
+/// So many links.
+pub fn links(n: u64) -> String {
+    counted(n, "link", "links")
+}
+
+/// Says how many records were skipped.
+pub fn tell_skipped(n: u64) {
+    let were = if n == 1 { "was" } else { "were" };
+    say!("{} {were} skipped", records(n));
 }
 
 /// About so many, as people say it: `1.0 billion`.

@@ -12,8 +12,8 @@ use cashrank::ingest::{Conversion, Converted, convert};
 use cashrank::source::InputName;
 
 use super::common::{
-    Exit, MemoryArg, VerifyArgs, positive, print_json, stop_on_signal, tell_keyboard, thousands,
-    threads,
+    Exit, MemoryArg, VerifyArgs, counted, positive, print_json, stop_on_signal, tell_keyboard,
+    thousands, threads,
 };
 use super::limits::LimitArgs;
 use super::log::TalkArgs;
@@ -182,9 +182,9 @@ fn summary(done: &Converted, seconds: f64, talk: &Talk) {
         &talk.remarks,
     );
     talk.log.tell(&format!(
-        "{} bytes in {} blocks: {:.3} bytes a link ({} of names, {} of records and links)",
+        "{} bytes in {}: {:.3} bytes a link ({} of names, {} of records and links)",
         thousands(bytes),
-        thousands(blocks),
+        counted(blocks, "block", "blocks"),
         bytes as f64 / (links as f64).max(1.0),
         thousands(names_bytes),
         thousands(records_bytes),

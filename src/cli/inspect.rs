@@ -11,8 +11,8 @@ use cashrank::source::{Compression, InputName};
 use serde_json::{Value, json};
 
 use super::common::{
-    Exit, MemoryArg, VerifyArgs, as_options, exit_of_error, positive, print, tell_keyboard,
-    thousands, threads, time,
+    self, Exit, MemoryArg, VerifyArgs, as_options, exit_of_error, positive, print, shown,
+    tell_keyboard, thousands, threads, time,
 };
 use super::limits::LimitArgs;
 use super::rules::RulesArgs;
@@ -268,10 +268,7 @@ fn pages(report: &Report) -> String {
         text += &format!("; {} hosts", distinct(hosts));
     }
     if report.again > 0 {
-        text += &format!(
-            "; {} records of a page that had one",
-            thousands(report.again)
-        );
+        text += &format!("; {} of a page that had one", common::records(report.again));
     }
     text
 }
@@ -300,17 +297,22 @@ fn tell_first(first: &First, out: &mut dyn Write) -> anyhow::Result<()> {
     ];
     let facts = list(std::iter::once(first.what.into()).chain(facts.into_iter().flatten()));
     let place = position(&first.place);
-    line(out, "first", &format!("{} ({facts}; {place})", first.url))?;
+    line(
+        out,
+        "first",
+        &format!("{} ({facts}; {place})", shown(&first.url)),
+    )?;
     if let Some(to) = &first.redirect {
         line(out, "", &format!("redirects to {to}"))?;
     }
     if let Some(base) = &first.base {
         line(out, "", &format!("base {base}"))?;
     }
-    let (read, followed) = (thousands(first.read), thousands(first.followed));
-    line(out, "", &format!("{read} links read, {followed} followed"))?;
+    let read = common::links(first.read);
+    let followed = thousands(first.followed);
+    line(out, "", &format!("{read} read, {followed} followed"))?;
     for link in &first.links {
-        line(out, "", &format!("-> {link}"))?;
+        line(out, "", &format!("-> {}", shown(link)))?;
     }
     match first.followed - first.links.len() as u64 {
         0 => Ok(()),

@@ -6,7 +6,7 @@ use cashrank::rows::{Rows, row_of};
 use cashrank::snapshot::{Ranked, Snapshot};
 use cashrank::store::RealDisk;
 
-use super::common::{Exit, StoreArg, print, thousands};
+use super::common::{Exit, StoreArg, print, shown, thousands};
 use super::rank::find;
 use crate::cli::common::say;
 
@@ -63,7 +63,7 @@ impl Args {
         let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
         let rows = snapshot.rows()?;
         let Some(page) = find(&snapshot, &self.url)? else {
-            say!("{}: not known", self.url);
+            say!("{}: not known", shown(&self.url));
             return Ok(Exit::Unknown);
         };
         let (fetched, ends) = match self.incoming {
@@ -87,7 +87,7 @@ impl Args {
                     serde_json::to_writer(&mut *out, &link)?;
                     out.write_all(b"\n")?;
                 } else {
-                    writeln!(out, "{url}")?;
+                    writeln!(out, "{}", shown(url))?;
                 }
             }
             Ok(())

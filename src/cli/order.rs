@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use cashrank::Limits;
 use cashrank::order::{Order, Ordered};
 
-use super::common::{Exit, MemoryArg, print_json, thousands};
+use super::common::{Exit, MemoryArg, counted, print_json, thousands};
 use super::output::SummedOutputArgs;
 use crate::cli::common::say;
 
@@ -50,8 +50,8 @@ impl Args {
             return print_json(&serde_json::json!({"captures": captures, "bytes": bytes}));
         }
         say!(
-            "{} captures, {} bytes",
-            thousands(done.captures),
+            "{}, {} bytes",
+            counted(done.captures, "capture", "captures"),
             thousands(done.bytes)
         );
         Ok(Exit::Done)

@@ -14,7 +14,8 @@ use cashrank::source::InputName;
 use cashrank::store::RealDisk;
 
 use super::common::{
-    Exit, MemoryArg, parsed, print_json, self_links, store_unless, tell_keyboard, thousands,
+    Exit, MemoryArg, counted, links, pages, parsed, print_json, self_links, store_unless,
+    tell_keyboard, tell_skipped, thousands,
 };
 use super::export::export_formats;
 use super::output::{Output, SummedOutputArgs};
@@ -145,7 +146,7 @@ impl Args {
             );
         }
         if loaded.skipped > 0 {
-            say!("{} records were skipped", thousands(loaded.skipped));
+            tell_skipped(loaded.skipped);
             return Ok(Exit::Skipped);
         }
         Ok(Exit::Done)
@@ -209,10 +210,10 @@ impl Args {
 
 fn tell(graph: &Graph, result: &PageRank, damping: f64) {
     say!(
-        "{} pages, {} links, {} iterations; L1 error at most {:.1e} with damping {damping}, the multiple of 2^-32 used{}",
-        thousands(graph.nodes() as u64),
-        thousands(graph.links() as u64),
-        result.iterations,
+        "{}, {}, {}; L1 error at most {:.1e} with damping {damping}, the multiple of 2^-32 used{}",
+        pages(graph.nodes() as u64),
+        links(graph.links() as u64),
+        counted(result.iterations, "iteration", "iterations"),
         result.bound,
         if result.converged {
             ""

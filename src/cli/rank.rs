@@ -9,7 +9,7 @@ use cashrank::store::RealDisk;
 
 use super::certain::{Asked, certainly_above, write_certain};
 use super::common::{
-    Exit, StoreArg, canonical, counted, parsed, percentile, print, thousands, time,
+    Exit, StoreArg, canonical, counted, parsed, percentile, print, shown, thousands, time,
 };
 use super::export::distances;
 use super::snapshots::SnapshotArg;
@@ -156,9 +156,9 @@ fn write_plain(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
         answer.percentile,
         answer.visits,
     ) else {
-        return Ok(writeln!(out, "{}\n  not known", answer.url)?);
+        return Ok(writeln!(out, "{}\n  not known", shown(answer.url))?);
     };
-    writeln!(out, "{}", answer.url)?;
+    writeln!(out, "{}", shown(answer.url))?;
     writeln!(out, "  importance  {importance:.6e}, of 1 for all pages")?;
     writeln!(out, "  rank        {}", thousands(rank))?;
     writeln!(out, "  percentile  {percentile:.3}")?;

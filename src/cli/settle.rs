@@ -14,7 +14,9 @@ use cashrank::snapshot::{
 use cashrank::store::{RealDisk, View, open_view};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::common::{Exit, MemoryArg, StoreArg, accuracy, print_json, stop_on_signal, thousands};
+use super::common::{
+    Exit, MemoryArg, StoreArg, accuracy, links, pages, print_json, stop_on_signal, thousands,
+};
 use super::summary::{settling, withheld};
 use super::values::{bound, time};
 use crate::cli::common::say;
@@ -175,8 +177,8 @@ fn current(view: &View) -> Option<(PathBuf, Info)> {
 fn tell(info: &Info, path: &Path, seconds: f64, reached: bool) {
     if let Some(effort) = info.window.settled {
         say!(
-            "settled in {seconds:.1} s: {} links, each followed {:.1} times",
-            thousands(effort.links),
+            "settled in {seconds:.1} s: {}, each followed {:.1} times",
+            links(effort.links),
             effort.links_touched as f64 / effort.links.max(1) as f64
         );
         if !reached {
@@ -190,9 +192,9 @@ fn tell(info: &Info, path: &Path, seconds: f64, reached: bool) {
         }
     }
     say!(
-        "snapshot {}: {} pages; {}",
+        "snapshot {}: {}; {}",
         path.display(),
-        thousands(info.pages),
+        pages(info.pages),
         accuracy(info.bound_l1())
     );
 }

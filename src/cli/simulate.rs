@@ -265,7 +265,7 @@ impl Args {
             &Limits::default(),
         )?;
         if loaded.skipped > 0 {
-            say!("{} records were skipped", common::thousands(loaded.skipped));
+            common::tell_skipped(loaded.skipped);
         }
         let names = loaded.pages.into_iter().map(|page| page.name).collect();
         let base = Base::Graph {

@@ -10,7 +10,9 @@ use cashrank::snapshot::Snapshot;
 use cashrank::store::rows::Standing;
 use cashrank::store::{RealDisk, SpoolStanding, spool_standing};
 
-use super::common::{Exit, StoreArg, accuracy, as_options, print, print_json, thousands, time};
+use super::common::{
+    Exit, StoreArg, accuracy, as_options, counted, pages, print, print_json, thousands, time,
+};
 
 /// Show what a store holds: counts, accuracy of the ranking, disk and memory.
 #[derive(clap::Args)]
@@ -258,12 +260,12 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
         (Some(rows), _) => line(
             "links kept",
             format!(
-                "{} of {} pages ({}, {:.2} bytes a link; {} rows that newer ones replaced)",
+                "{} of {} ({}, {:.2} bytes a link; {} that newer ones replaced)",
                 thousands(rows.links),
-                thousands(rows.pages),
+                pages(rows.pages),
                 human(rows.bytes),
                 rows.bytes_a_link,
-                thousands(rows.superseded)
+                counted(rows.superseded, "row", "rows")
             ),
         )?,
         (None, why) => line(

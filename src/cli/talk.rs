@@ -309,10 +309,10 @@ impl Observer for Talk {
         let seconds = self.started.elapsed().as_secs_f64().max(0.001);
         let rate = |n: u64| thousands((n as f64 / seconds) as u64);
         bar.set_message(format!(
-            "{} records/s  {} links/s  {} pages",
+            "{} records/s  {} links/s  {}",
             rate(counters.records - records),
             rate(counters.links - links),
-            thousands(standing.pages)
+            counted(standing.pages, "page", "pages")
         ));
         if self.once.is_some() {
             bar.set_position(self.done + done);

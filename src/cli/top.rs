@@ -6,7 +6,7 @@ use cashrank::engine::PageId;
 use cashrank::snapshot::{Ranked, Snapshot};
 use cashrank::store::RealDisk;
 
-use super::common::{Exit, StoreArg, accuracy, print, print_json, thousands, time};
+use super::common::{self, Exit, StoreArg, accuracy, print, print_json, records, thousands, time};
 use super::log::{Paint, cut, width};
 use super::snapshots::SnapshotArg;
 
@@ -95,21 +95,22 @@ fn show_of(snapshot: &Snapshot, n: usize) -> anyhow::Result<Exit> {
         );
         writeln!(out, "{}", Paint::stdout().bold(&head))?;
         for page in &pages {
-            let url = left.map(|left| cut(&page.url, left));
+            let url = common::shown(&page.url);
+            let url = left.map_or(url.to_string(), |left| cut(&url, left));
             writeln!(
                 out,
                 "{:>ranks$}  {:>11.4e}  {:>9}  {}",
                 thousands(page.rank),
                 page.importance,
                 times(page.visits),
-                url.as_ref().unwrap_or(&page.url)
+                url
             )?;
         }
         writeln!(
             out,
-            "{} pages, {} records; {}",
-            thousands(info.pages),
-            thousands(info.counters.records),
+            "{}, {}; {}",
+            common::pages(info.pages),
+            records(info.counters.records),
             accuracy(info.bound_l1())
         )?;
         Ok(())

@@ -8,9 +8,9 @@ use cashrank::check::{Checked, Depth, Report, check};
 use cashrank::store::{RealDisk, part_of};
 
 use super::common::{
-    Exit, MemoryArg, StoreArg, as_options, exit_of_error, print, print_json, thousands,
+    self, Exit, MemoryArg, StoreArg, as_options, counted, exit_of_error, pages, print, print_json,
+    say, thousands,
 };
-use crate::cli::common::say;
 
 /// Check a store for damage.
 #[derive(clap::Args)]
@@ -187,28 +187,23 @@ fn write_plain(out: &mut dyn Write, checked: &Checked) -> anyhow::Result<()> {
 fn write_report(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> {
     write!(
         out,
-        "checkpoint  sound: {} pages, no importance lost or made; {} fingerprints, {} earlier states to read windows from",
-        thousands(report.pages),
-        thousands(report.fingerprints),
-        thousands(report.marks)
+        "checkpoint  sound: {}, no importance lost or made; {}, {} to read windows from",
+        pages(report.pages),
+        counted(report.fingerprints, "fingerprint", "fingerprints"),
+        counted(report.marks, "earlier state", "earlier states")
     )?;
     if let (Some(rows), Some(links)) = (report.rows, report.row_links) {
-        write!(
-            out,
-            "; {} links of {} pages",
-            thousands(links),
-            thousands(rows)
-        )?;
+        write!(out, "; {} of {}", common::links(links), pages(rows))?;
     }
     if let (Some(names), Some(rows), Some(admissions)) =
         (report.names, report.history_rows, report.admissions)
     {
         write!(
             out,
-            "; {} names, {} entries of what was received, {} first links to pages",
-            thousands(names),
-            thousands(rows),
-            thousands(admissions)
+            "; {}, {} of what was received, {} to pages",
+            counted(names, "name", "names"),
+            counted(rows, "entry", "entries"),
+            counted(admissions, "first link", "first links")
         )?;
     }
     writeln!(out)?;

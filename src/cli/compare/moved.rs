@@ -11,8 +11,7 @@ use cashrank::snapshot::{Elapsed, Info, Snapshot, elapsed, moved, same_numbers};
 use cashrank::store::RealDisk;
 
 use super::side::{Side, scores};
-use crate::cli::common::say;
-use crate::cli::common::{MemoryArg, accuracy, thousands, time};
+use crate::cli::common::{self, MemoryArg, accuracy, say, shown, time};
 
 /// All that is shown.
 #[derive(serde::Serialize)]
@@ -243,9 +242,9 @@ impl About {
     }
 
     pub(super) fn write(&self, out: &mut dyn Write, name: &str, pages: u64) -> std::io::Result<()> {
-        write!(out, "{name}\t{}: {} pages", self.path, thousands(pages))?;
+        write!(out, "{name}\t{}: {}", self.path, common::pages(pages))?;
         if let Some(records) = self.records {
-            write!(out, ", {} records", thousands(records))?;
+            write!(out, ", {}", common::records(records))?;
         }
         if let Some(at) = &self.last_fetch {
             write!(out, ", until {at}")?;
@@ -342,7 +341,7 @@ impl Report {
                 write!(out, " {rate:>+12.3e}")?;
             }
             let certain = sure(row.certain);
-            writeln!(out, " {certain:>7}  {}", row.url)?;
+            writeln!(out, " {certain:>7}  {}", shown(&row.url))?;
         }
         Ok(())
     }
@@ -374,7 +373,9 @@ fn write_single(out: &mut dyn Write, name: &str, rows: &[Single]) -> anyhow::Res
         writeln!(
             out,
             "{:>9} {:>11.4e}  {}",
-            row.rank, row.importance, row.url
+            row.rank,
+            row.importance,
+            shown(&row.url)
         )?;
     }
     Ok(())

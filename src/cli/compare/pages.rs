@@ -10,7 +10,7 @@ use cashrank::snapshot::{Info, Snapshot};
 use super::moved::{About, note_settings, sure};
 use super::side::Side;
 use crate::cli::certain::{Asked, certainly_above, write_certain};
-use crate::cli::common::thousands;
+use crate::cli::common::{shown, thousands};
 use crate::cli::rank;
 
 /// All that is shown.
@@ -184,7 +184,7 @@ impl Report<'_> {
         self.left.write(out, "left", self.counts[0])?;
         self.right.write(out, "right", self.counts[1])?;
         for page in &self.pages {
-            writeln!(out, "{}", page.url)?;
+            writeln!(out, "{}", shown(page.url))?;
             for (name, place) in [("left", &page.left), ("right", &page.right)] {
                 match place {
                     None => writeln!(out, "  {name:<6} not known")?,
