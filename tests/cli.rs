@@ -72,6 +72,8 @@ mod spool;
 mod store;
 #[path = "cli/support.rs"]
 mod support;
+#[path = "cli/terminal.rs"]
+mod terminal;
 #[path = "cli/times.rs"]
 mod times;
 #[path = "cli/until.rs"]

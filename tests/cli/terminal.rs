@@ -1,0 +1,146 @@
+//! On a real terminal: what is shown, what is not, and the keyboard as input.
+
+use std::process::Command;
+
+use crate::support::{Done, Lab, crawl};
+
+/// Runs a line in `lab` on a terminal of 80 columns; once `words` are shown, `keys` are typed. `None`: there is no
+/// Python to make a terminal with.
+fn on_terminal(
+    lab: &Lab,
+    line: &str,
+    words: &str,
+    keys: &str,
+    env: &[(&str, &str)],
+) -> Option<Done> {
+    let python = std::env::var("CASHRANK_PYTHON").unwrap_or_else(|_| "python3".into());
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/terminal.py");
+    let done = Command::new(&python)
+        .args([script, "80", words, keys, env!("CARGO_BIN_EXE_cashrank")])
+        .args(line.split_whitespace())
+        .current_dir(lab.path(""))
+        .env_remove("NO_COLOR")
+        .env("TERM", "xterm")
+        .envs(env.iter().copied())
+        .output();
+    let Ok(done) = done else {
+        eprintln!("SKIPPED: no {python} to make a terminal with");
+        return None;
+    };
+    let err = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(!err.contains("Traceback"), "{err}");
+    Some(Done {
+        code: done.status.code(),
+        out: String::from_utf8_lossy(&done.stdout).into_owned(),
+        err,
+    })
+}
+
+/// What is shown, without what colours and moves.
+fn plain(shown: &str) -> String {
+    let mut out = String::new();
+    let mut rest = shown;
+    while let Some((before, after)) = rest.split_once("\x1b[") {
+        out += before;
+        // Sequences here end with a letter.
+        let end = after.find(|c: char| c.is_ascii_alphabetic()).unwrap();
+        rest = &after[end + 1..];
+    }
+    out + rest
+}
+
+/// Nothing wider than the terminal, the progress line least of all: what wraps cannot be drawn over.
+#[test]
+fn progress_does_not_wrap() {
+    let lab = Lab::new();
+    lab.file("a", crawl(1, 3_000).concat());
+    let line = "ingest a --store s --repeat 3 --snapshot-every 1000";
+    let Some(done) = on_terminal(&lab, line, "", "", &[]) else {
+        return;
+    };
+    let done = done.exits(0);
+    let mut drawings = 0;
+    for line in done.out.split('\n') {
+        // What is drawn over is followed by what is drawn next, and at last by a sentence, which may wrap.
+        let shown: Vec<String> = line.split('\r').map(plain).collect();
+        for drawn in &shown[..shown.len().saturating_sub(2)] {
+            assert!(drawn.chars().count() <= 80, "{drawn:?}");
+            drawings += 1;
+        }
+    }
+    assert!(drawings > 0, "{done:?}");
+}
+
+/// `ingest -` says that it waits for the keyboard, and takes what is typed.
+#[test]
+fn the_keyboard_is_an_input() {
+    let lab = Lab::new();
+    let record = "{\"url\":\"http://a.example/\",\"status\":200,\"links\":[\"/b\"]}\n\x04";
+    let waits = "reading from the keyboard";
+    let Some(done) = on_terminal(&lab, "ingest - --store s", waits, record, &[]) else {
+        return;
+    };
+    let done = done.exits(0);
+    assert!(done.out.contains(waits), "{done:?}");
+    assert_eq!(lab.stat("s")["pages"], 2);
+}
+
+/// What no screen can show is not written there.
+#[test]
+fn only_text_goes_to_a_terminal() {
+    let lab = Lab::new();
+    lab.file("a", crawl(2, 100).concat());
+    lab.run("ingest a --store s").exits(0);
+    for line in [
+        "export --store s --to parquet",
+        "next --store s --to parquet",
+        "pagerank a --to parquet",
+        "local --store s --domain host:h1.example -n 1 --to parquet",
+        "convert a -o -",
+    ] {
+        let Some(done) = on_terminal(&lab, line, "", "", &[]) else {
+            return;
+        };
+        let done = done.exits(2);
+        assert!(done.out.contains("not for a terminal"), "{done:?}");
+    }
+}
+
+/// Colours, and URLs cut to the width; not where NO_COLOR asks for plain text, and not in a pipe.
+#[test]
+fn colours_can_be_refused() {
+    let lab = Lab::new();
+    let long = format!("http://a.example/{}", "long".repeat(40));
+    lab.file(
+        "a",
+        format!("{{\"url\":\"{long}\",\"status\":200,\"links\":[]}}\n"),
+    );
+    lab.run("ingest a --store s").exits(0);
+    let Some(coloured) = on_terminal(&lab, "top --store s", "", "", &[]) else {
+        return;
+    };
+    let coloured = coloured.exits(0).out;
+    assert!(coloured.contains("\x1b[1m"), "{coloured:?}");
+    let refused = [("NO_COLOR", "1")];
+    let refused = on_terminal(&lab, "top --store s", "", "", &refused);
+    let refused = refused.unwrap().exits(0).out;
+    assert!(!refused.contains('\x1b'), "{refused:?}");
+    assert_eq!(plain(&coloured), refused);
+    let url = refused
+        .lines()
+        .find(|line| line.contains("http://"))
+        .unwrap();
+    assert!(url.trim_end().ends_with("...") && url.trim_end().chars().count() <= 80);
+    let piped = lab.run("top --store s").exits(0).out;
+    assert!(!piped.contains('\x1b') && piped.contains(&long), "{piped}");
+}
+
+/// A terminal obeys control characters: names do not bring any.
+#[test]
+fn names_do_not_move_the_cursor() {
+    let lab = Lab::new();
+    lab.file("a", crawl(3, 30).concat());
+    lab.run("ingest a --store s").exits(0);
+    let unknown = lab.run("rank --store s \x1b[31mred").out;
+    assert_eq!(unknown, "\\u{1b}[31mred\n  not known\n");
+}
