@@ -1,8 +1,9 @@
 //! `cashrank next`: the pages to crawl next.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use cashrank::Error;
 use cashrank::rules::Scope;
 use cashrank::schedule::{
     Choice, Focus, FocusRule, MAX_FAILURES, NextOptions, STRATEGIES, Taker, Which, next,
@@ -10,7 +11,7 @@ use cashrank::schedule::{
 use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
 
-use super::common::{Exit, StoreArg, parsed, positive, thousands};
+use super::common::{Exit, STORE, parsed, positive, thousands};
 use super::output::OutputArgs;
 use super::values::takers;
 use crate::cli::common::say;
@@ -35,8 +36,9 @@ Examples:
 The same store gives the same list. The guide (formats/guide/next.md) has recipes for Nutch, Heritrix, StormCrawler \
 and Browsertrix.")]
 pub struct Args {
-    #[command(flatten)]
-    store: StoreArg,
+    /// The store's directory [default: the environment variable CASHRANK_STORE].
+    #[arg(long, value_name = "DIR", env = STORE, hide_env = true)]
+    store: Option<PathBuf>,
     /// List at most N pages.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 100, value_parser = positive)]
     count: u64,
@@ -98,13 +100,20 @@ impl Args {
         if self.strategy == "list" {
             return list();
         }
+        let Some(store) = &self.store else {
+            let text = "whose pages? Name a store: --store DIR, or the environment variable CASHRANK_STORE";
+            return Err(Error::Usage(text.into()).into());
+        };
         let output = self.output.open()?;
         let to = if self.json { Taker::Jsonl } else { self.to };
         output.must_show(to.name(), to.is_text())?;
         let mut options = self.options()?;
-        self.exclude_into(&mut options)?;
-        let pages = next(&RealDisk, &self.store.store, &options)?;
-        output.put(|out| Ok(to.write(&pages, out)?))?;
+        self.exclude_into(store, &mut options)?;
+        let pages = next(&RealDisk, store, &options)?;
+        output.put(|out| {
+            to.write(&pages, out)
+                .map_err(|error| self.named(error).into())
+        })?;
         let found = pages.len() as u64;
         if found < self.count {
             say!(
@@ -116,8 +125,23 @@ impl Args {
         Ok(Exit::Done)
     }
 
+    /// An error of writing the list, with the file's name.
+    fn named(&self, error: Error) -> Error {
+        match error {
+            Error::Io { action, source, .. } => Error::Io {
+                path: match self.output.name() {
+                    name if name == Path::new("-") => "standard output".into(),
+                    name => name.into(),
+                },
+                action,
+                source,
+            },
+            other => other,
+        }
+    }
+
     /// Holds back the pages that --exclude names. Those that the store does not know are no matter.
-    fn exclude_into(&self, options: &mut NextOptions) -> anyhow::Result<()> {
+    fn exclude_into(&self, store: &Path, options: &mut NextOptions) -> anyhow::Result<()> {
         if self.exclude.is_empty() {
             return Ok(());
         }
@@ -131,7 +155,7 @@ impl Args {
             let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
             urls.extend(lines.map(str::to_owned));
         }
-        let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
+        let snapshot = Snapshot::latest(&RealDisk, store)?;
         let found = super::rank::pages(&snapshot, &urls)?;
         let pages = found.into_iter().flatten().map(|page| page.0);
         options.exclude.extend(pages);
@@ -151,6 +175,10 @@ impl Args {
             (false, Some(discovery)) => Which::Budget { discovery },
             (false, None) => Which::NotFetched,
         };
+        if self.older_than.is_some() && options.which == Which::NotFetched {
+            let text = "--older-than chooses among pages to fetch again: add --refetch, or --budget discovery=SHARE";
+            return Err(Error::Usage(text.into()).into());
+        }
         options.per_host = self.per_host;
         options.per_domain = self.per_domain;
         options.older_than = self.older_than;

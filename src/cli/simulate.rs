@@ -147,17 +147,20 @@ impl Args {
         let setting = self.setting()?;
         let web = self.base()?.0.web(self.seed)?;
         print(|out| {
-            if !self.json {
-                writeln!(out, "{}", Sample::COLUMNS)?;
-            }
+            let mut columns = match self.json {
+                true => String::new(),
+                false => format!("{}\n", Sample::COLUMNS),
+            };
             setting.run(web, |sample| {
+                // A setting that is refused has no columns.
+                let head = std::mem::take(&mut columns);
                 let line = match self.json {
                     true => serde_json::to_string(&sample).map_err(std::io::Error::from),
                     false => Ok(sample.line()),
                 };
                 // A row is worth seeing before the next one is known.
                 let written =
-                    line.and_then(|line| writeln!(out, "{line}").and_then(|()| out.flush()));
+                    line.and_then(|line| writeln!(out, "{head}{line}").and_then(|()| out.flush()));
                 written.map_err(|source| Error::Io {
                     path: "standard output".into(),
                     action: "write",

@@ -126,6 +126,7 @@ impl Crawls {
                 "hot": point.hot,
                 "importance": point.importance,
                 "kendall_tau_b": point.tau,
+                "links": point.links,
             })
             .to_string();
         }
@@ -134,9 +135,10 @@ impl Crawls {
             share,
             hot,
             importance,
+            links,
             ..
         } = point;
-        format!("{order}\t{share}\t{hot:.4}\t{importance:.4}\t{tau}")
+        format!("{order}\t{share}\t{hot:.4}\t{importance:.4}\t{tau}\t{links:.0}")
     }
 
     fn draw(&self, found: &[Vec<Point>], folder: &Path) -> anyhow::Result<()> {
@@ -145,7 +147,7 @@ impl Crawls {
             let path = folder.join(name);
             std::fs::write(&path, text).with_context(|| path.display().to_string())
         };
-        let mut table = String::from("strategy,share,hot,importance,kendall_tau_b\n");
+        let mut table = String::from("strategy,share,hot,importance,kendall_tau_b,links\n");
         for (order, points) in self.orders.iter().zip(found) {
             for point in points {
                 let tau = point.tau.map_or(String::new(), |tau| tau.to_string());
@@ -153,10 +155,13 @@ impl Crawls {
                     share,
                     hot,
                     importance,
+                    links,
                     ..
                 } = point;
                 // Parameters have commas.
-                table.push_str(&format!("\"{order}\",{share},{hot},{importance},{tau}\n"));
+                table.push_str(&format!(
+                    "\"{order}\",{share},{hot},{importance},{tau},{links}\n"
+                ));
             }
         }
         write("crawl.csv", table)?;
@@ -200,7 +205,7 @@ impl Crawls {
     }
 }
 
-const COLUMNS: &str = "strategy\tshare\thot\timportance\tkendall_tau_b";
+const COLUMNS: &str = "strategy\tshare\thot\timportance\tkendall_tau_b\tlinks";
 
 fn axis(label: &str) -> Axis {
     Axis {

@@ -2,7 +2,7 @@
 //! counts anew after every K pages only (its Algorithm 2); here the count is always that of now.
 
 use super::queue::Queue;
-use super::{Ask, Crawl, Registered, Scored, Strategy};
+use super::{Ask, AtATime, Crawl, Registered, Scored, Strategy};
 use crate::Result;
 use crate::rows::Row;
 
@@ -10,7 +10,7 @@ pub(super) const REGISTERED: Registered = Registered {
     name: "backlink",
     about: "most links seen first",
     parameters: &[],
-    page_by_page: true,
+    at_a_time: AtATime::One,
     without_rows: false,
     needs_names: false,
     make: |_| Box::new(BackLink::default()),

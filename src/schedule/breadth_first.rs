@@ -1,13 +1,13 @@
 //! Breadth-first: in the order in which pages became known.
 
-use super::{Ask, Registered, Scored, Strategy};
+use super::{Ask, AtATime, Registered, Scored, Strategy};
 use crate::Result;
 
 pub(super) const REGISTERED: Registered = Registered {
     name: "breadth-first",
     about: "in the order in which pages became known",
     parameters: &[],
-    page_by_page: true,
+    at_a_time: AtATime::One,
     without_rows: true,
     needs_names: false,
     make: |_| Box::new(BreadthFirst { first: 0 }),

@@ -63,6 +63,8 @@ pub struct Parameters {
     pub discovery: f64,
     /// The power of what is unseen near a page by its name.
     pub unseen: f64,
+    /// Forecast is kept up by pushes while the crawl grows, not settled from nothing when it is asked.
+    pub pushes: bool,
     /// Seed of what is drawn.
     pub seed: u64,
 }
@@ -76,6 +78,7 @@ impl Default for Parameters {
             damping: 0.85,
             discovery: 0.5,
             unseen: super::forecast::UNSEEN,
+            pushes: true,
             seed: 1,
         }
     }
@@ -109,6 +112,14 @@ impl Choice {
     pub fn with_k(mut self, k: u64) -> Choice {
         if !self.given.iter().any(|name| name == "k") {
             self.parameters.k = k.max(1);
+        }
+        self
+    }
+
+    /// To be asked once, of a crawl that is told as a whole: nothing is kept up, unless that was asked for.
+    pub fn once(mut self) -> Choice {
+        if !self.given.iter().any(|name| name == "pushes") {
+            self.parameters.pushes = false;
         }
         self
     }
@@ -163,6 +174,11 @@ impl Choice {
                 Ok(unseen) if (0.0..=8.0).contains(&unseen) => p.unseen = unseen,
                 _ => return Err(bad("a number between 0 and 8")),
             },
+            "pushes" => match value {
+                "0" => p.pushes = false,
+                "1" => p.pushes = true,
+                _ => return Err(bad("0 or 1")),
+            },
             "damping" => p.damping = share()?,
             "discovery" => p.discovery = share()?,
             _ => p.seed = value.parse().map_err(|_| bad("a whole number"))?,
@@ -206,6 +222,7 @@ impl fmt::Display for Choice {
                 "damping" => &p.damping,
                 "discovery" => &p.discovery,
                 "unseen" => &p.unseen,
+                "pushes" => &u8::from(p.pushes),
                 _ => &p.seed,
             };
             write!(f, "{}{name}={value}", if at == 0 { ":" } else { "," })?;

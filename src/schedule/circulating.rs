@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::greedy::parts;
 use super::queue::Queue;
-use super::{Ask, Crawl, Registered, Scored, State, Strategy};
+use super::{Ask, AtATime, Crawl, Registered, Scored, State, Strategy};
 use crate::Result;
 use crate::rows::Row;
 
@@ -15,7 +15,7 @@ pub(super) const REGISTERED: Registered = Registered {
     name: "circulating",
     about: "most cash first; pages already read pass on again what reaches them",
     parameters: &["damping"],
-    page_by_page: true,
+    at_a_time: AtATime::One,
     without_rows: false,
     needs_names: false,
     make: |parameters| {
@@ -25,6 +25,7 @@ pub(super) const REGISTERED: Registered = Registered {
             links: Vec::new(),
             ends: Vec::new(),
             waiting: VecDeque::new(),
+            gone_over: 0,
         })
     },
 };
@@ -41,6 +42,7 @@ struct Circulating {
     ends: Vec<usize>,
     /// Pages read whose cash is to be handed on.
     waiting: VecDeque<u32>,
+    gone_over: u64,
 }
 
 impl Circulating {
@@ -70,6 +72,7 @@ impl Strategy for Circulating {
             };
             let cash = self.queue.score(page).unwrap_or(0.0);
             self.queue.note(page, 0.0);
+            self.gone_over += self.row(at).len() as u64;
             for link in self.row(at) {
                 let (target, part) = self.links[link];
                 let had = self.queue.score(target).unwrap_or(0.0);
@@ -88,5 +91,9 @@ impl Strategy for Circulating {
 
     fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
         Ok(self.queue.best(ask.crawl, ask.count))
+    }
+
+    fn links(&self) -> u64 {
+        self.gone_over
     }
 }

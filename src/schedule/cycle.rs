@@ -1,7 +1,7 @@
 //! Cycle (OPIC, section 3.1): one page after the other, in the order in which they became known, from the
 //! page read last on; after the last one from the first.
 
-use super::{Ask, Crawl, Registered, Scored, Strategy};
+use super::{Ask, AtATime, Crawl, Registered, Scored, Strategy};
 use crate::Result;
 use crate::rows::Row;
 
@@ -9,7 +9,7 @@ pub(super) const REGISTERED: Registered = Registered {
     name: "cycle",
     about: "one after the other as they became known, from the page read last on",
     parameters: &[],
-    page_by_page: true,
+    at_a_time: AtATime::One,
     without_rows: false,
     needs_names: false,
     make: |_| Box::new(Cycle { next: 0 }),

@@ -2,7 +2,7 @@
 //! nearest first; seeds are at 0.
 
 use super::queue::Queue;
-use super::{Ask, Crawl, Registered, Scored, Strategy};
+use super::{Ask, AtATime, Crawl, Registered, Scored, Strategy};
 use crate::Result;
 use crate::rows::Row;
 
@@ -10,7 +10,7 @@ pub(super) const REGISTERED: Registered = Registered {
     name: "distance",
     about: "least logarithmic distance from the seeds",
     parameters: &[],
-    page_by_page: true,
+    at_a_time: AtATime::One,
     without_rows: false,
     needs_names: false,
     make: |_| Box::new(Distance::default()),

@@ -10,7 +10,7 @@
 //! learning rates that the paper compares are parameters ([`super::Learning`]), and alpha = 1.
 
 use super::queue::Queue;
-use super::{Ask, Crawl, Parameters, Registered, Scored, Strategy};
+use super::{Ask, AtATime, Crawl, Parameters, Registered, Scored, Strategy};
 use crate::Result;
 use crate::rows::Row;
 
@@ -18,7 +18,7 @@ pub(super) const REGISTERED: Registered = Registered {
     name: "fica",
     about: "least distance of FICA, which forgets where it came from",
     parameters: &["k", "beta", "learning"],
-    page_by_page: true,
+    at_a_time: AtATime::One,
     without_rows: false,
     needs_names: false,
     make: |parameters| {

@@ -8,6 +8,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::Crawl;
 use crate::rules::Scope;
 
 /// Most rules: a page's rule is kept in a byte.
@@ -139,6 +140,17 @@ impl Focused {
     pub(super) fn rule(&self, page: u32) -> Option<usize> {
         let rule = *self.rules.get(page as usize)?;
         usize::from(rule).checked_sub(1)
+    }
+
+    /// How many pages are paid by each rule.
+    pub(super) fn members(&self, crawl: &Crawl) -> Vec<u32> {
+        let mut members = vec![0; self.shares.len()];
+        if !members.is_empty() {
+            (0..crawl.pages())
+                .filter_map(|page| self.pays(page, crawl.is_read(page)))
+                .for_each(|rule| members[rule] += 1);
+        }
+        members
     }
 
     /// The rule by which a page is paid.

@@ -3,88 +3,307 @@
 //! Three things make it differ from the importance of the known graph ([`super::settled`]):
 //!
 //! - A page not read is taken to link as the pages do that link to it: of what it receives from a page,
-//!   0.98 (damped) goes back there. So what a page has found, and nobody read yet, counts for that page.
-//! - The virtual page pays the share (1 - read/known)^2.5 s/(s + 10) to the s seeds, the rest equally to pages
+//!   0.93 a goes back there. So what a page has found, and nobody read yet, counts for that page.
+//! - The virtual page pays the share a (1 - read/known)^2.5 s/(s + 10) to the s seeds, the rest equally to pages
 //!   read: early the crawl is about the neighbourhood of the seeds, later about the web. A few seeds say little of
 //!   what matters in it.
 //! - A page whose neighbours in name order were hardly read has most of its links still to be seen: its
-//!   score is what it receives, times (known / (1 + read))^e of the seven names on each side, with e = 0.35 until half of
+//!   score is what it receives, times (known / (1 + read))^(b e) of the seven names on each side, with e = 0.35 until half of
 //!   the pages known were read, then 1.4 (1 - read/known)^2: what was not read until then is poor in links. A parameter,
 //!   `unseen`, stands for the 0.35 (and four times it for the 1.4): a larger one spreads the crawl over the parts of a site,
 //!   and finds the last of its most important pages sooner.
 //!
-//! Settled by 20 sweeps over the rows, from scratch whenever it is asked: 20 links a link known, 16 bytes
-//! a page beside the crawl's own, 24 with names.
+//! **What the crawl tells of itself.** Whether a page links back to the page that found it is seen when it is read. a is five
+//! times the share of pages that did, at most 1, and b the same of those pages that have links at all; of late reads more
+//! than of early ones ([`Mean`]). Where links are drawn at random nothing comes back, and where all that is left to read has
+//! no links nothing will: then a is 0, and this is the importance of the known graph.
+//!
+//! The equations, and how they are solved, are in [`super::pushes`]. Asked once, rows are swept until no page is worth a push,
+//! in 28 bytes a page beside the crawl's own (36 with names). With the parameter `pushes`, on unless `next` asks once, the
+//! solution is kept up while the crawl grows: each page read is pushed, and whenever the pages read have grown by a hundredth
+//! the others are that are worth it. That takes 56 bytes a page and no rows in memory. What is there then depends on the rows
+//! and their order alone, not on when the order was asked for. Both ways solve the same equations, as nearly as is certified
+//! there; pages whose scores are closer than that may come in another order.
 
-use super::surfer::Surfer;
-use super::{Ask, Registered, Scored, Strategy, best_of};
+use super::pushes::{Pushes, Worth};
+use super::{Ask, AtATime, Crawl, Registered, Scored, Strategy, best_of, greedy::parts};
 use crate::Result;
+use crate::rows::{Row, Rows};
 
 pub(super) const REGISTERED: Registered = Registered {
     name: "forecast",
     about: "importance that a page will have in the end, estimated from the links known",
-    parameters: &["unseen"],
-    page_by_page: false,
+    parameters: &["unseen", "pushes"],
+    at_a_time: AtATime::Part(100),
     without_rows: false,
     needs_names: true,
-    make: |of| {
-        Box::new(Forecast {
-            unseen: of.unseen,
-            scores: Vec::new(),
-            settled: (0, 0),
-        })
-    },
+    make: |of| Box::new(Forecast::new(of.unseen, of.pushes)),
 };
 
-/// What comes back of what a page not read receives.
-const RETURNED: f64 = 0.98;
+/// What comes back of what a page not read receives, at most.
+const RETURNED: f64 = 0.93;
 /// The power of the share not read that seeds are paid.
 const SEEDS: f64 = 2.5;
 /// So many seeds are paid half of it.
 const FEW_SEEDS: f64 = 10.0;
 /// The power of what is unseen near a page, if nothing else is said.
 pub(super) const UNSEEN: f64 = 0.35;
-const SWEEPS: u32 = 20;
 /// Names on each side that are a page's neighbourhood.
 const NEAR: usize = 7;
+/// The share of pages linking back from which on everything is as if all did.
+const BACK: f64 = 0.2;
 
-/// The last answer's scores: nothing changes them but a page read.
+/// What makes a page worth a push, in what the virtual page pays one page read: asked once, and kept up.
+const ONCE: f64 = 0.02;
+const KEPT_UP: f64 = 0.05;
+/// Sweeps at most.
+const SWEEPS: u32 = 100;
+/// No page.
+const NONE: u32 = u32::MAX;
+
 struct Forecast {
     unseen: f64,
+    /// The page that found each page, and which part of its links that is.
+    found_by: Vec<u32>,
+    /// Of all pages read that were found, whether they link back; of those with links.
+    back: Mean,
+    back_of_linking: Mean,
+    kept_up: Option<KeptUp>,
+    /// The last answer's scores: nothing changes them but a page read.
     scores: Vec<f64>,
     /// Pages known and read then.
     settled: (u32, u32),
+    links: u64,
+}
+
+/// A share that is counted while the crawl goes on: the plain mean at first, begun as ten times 1; then a read weighs
+/// 1/(30 + read/8) of it.
+struct Mean {
+    value: f64,
+    count: f64,
+}
+
+impl Mean {
+    fn new() -> Mean {
+        Mean {
+            value: 1.0,
+            count: 10.0,
+        }
+    }
+
+    fn add(&mut self, is_so: bool, read: u32) {
+        self.count += 1.0;
+        let weight = 1.0 / self.count.min(30.0 + f64::from(read) / 8.0);
+        self.value += (f64::from(u8::from(is_so)) - self.value) * weight;
+    }
+
+    /// From 0 to 1.
+    fn likeness(&self) -> f64 {
+        (self.value / BACK).min(1.0)
+    }
+}
+
+/// The solutions for the pages read as payers, each paying 1 to itself, and for the seeds.
+struct KeptUp {
+    pushes: Pushes<2>,
+    /// Which part of its finder's links leads to each page.
+    parts: Vec<f32>,
+    /// Pages read when the rows are gone over next.
+    next: u32,
+}
+
+impl Forecast {
+    fn new(unseen: f64, keep_up: bool) -> Forecast {
+        Forecast {
+            unseen,
+            found_by: Vec::new(),
+            back: Mean::new(),
+            back_of_linking: Mean::new(),
+            kept_up: keep_up.then(|| KeptUp {
+                pushes: Pushes::new(RETURNED),
+                parts: Vec::new(),
+                next: 0,
+            }),
+            scores: Vec::new(),
+            settled: (0, 0),
+            links: 0,
+        }
+    }
+
+    fn returned(&self) -> f64 {
+        RETURNED * self.back.likeness()
+    }
+
+    /// The share that seeds are paid.
+    fn to_seeds(&self, crawl: &Crawl) -> f64 {
+        let seeds = crawl.seeds().len() as f64;
+        self.back.likeness() * libm::pow(not_read(crawl), SEEDS) * seeds / (seeds + FEW_SEEDS)
+    }
+
+    /// What a unit of both payers counts: together they pay a unit for each page read.
+    fn weights(&self, crawl: &Crawl) -> [f64; 2] {
+        let seeds = self.to_seeds(crawl);
+        let each = f64::from(crawl.read()) / crawl.seeds().len().max(1) as f64;
+        [1.0 - seeds, seeds * each]
+    }
+
+    /// What each page receives, settled from nothing.
+    fn settle_once(&mut self, ask: &Ask<'_>) -> Result<Vec<f64>> {
+        let crawl = ask.crawl;
+        let mut pushes = Pushes::new(self.returned());
+        pushes.grow(crawl.pages());
+        let [page, seed] = self.weights(crawl);
+        let focus = crawl.focus();
+        let members = focus.members(crawl);
+        let units =
+            |rule: usize| focus.shares()[rule] * f64::from(crawl.read()) / f64::from(members[rule]);
+        let shares = focus.shares().iter().zip(&members);
+        let focused: f64 = shares
+            .filter(|(_, members)| **members > 0)
+            .map(|(share, _)| share)
+            .sum();
+        for of in 0..crawl.pages() {
+            let is_read = crawl.is_read(of);
+            if is_read {
+                pushes.pay(of, [page * (1.0 - focused)]);
+            }
+            if let Some(rule) = focus.pays(of, is_read) {
+                pushes.pay(of, [units(rule)]);
+            }
+        }
+        for &of in crawl.seeds() {
+            pushes.pay(of, [seed * (1.0 - focused)]);
+        }
+        let worth = Worth {
+            weights: [1.0],
+            least: ONCE,
+        };
+        pushes.settle(crawl, ask.rows, worth, SWEEPS)?;
+        self.links += pushes.links();
+        Ok(shares_of(crawl, |of| {
+            (pushes.held(of)[0], pushes.handed(of)[0])
+        }))
+    }
+}
+
+fn not_read(crawl: &Crawl) -> f64 {
+    1.0 - f64::from(crawl.read()) / f64::from(crawl.pages().max(1))
+}
+
+/// What pages hold and handed on, as shares of all.
+fn shares_of(crawl: &Crawl, of: impl Fn(u32) -> (f64, f64)) -> Vec<f64> {
+    let mut all: Vec<f64> = (0..crawl.pages())
+        .map(|page| {
+            let (held, handed) = of(page);
+            held + handed
+        })
+        .collect();
+    let sum: f64 = all.iter().sum();
+    if sum > 0.0 {
+        all.iter_mut().for_each(|share| *share /= sum);
+    }
+    all
+}
+
+impl KeptUp {
+    fn settle(
+        &mut self,
+        crawl: &Crawl,
+        rows: &dyn Rows,
+        weights: [f64; 2],
+        returned: f64,
+    ) -> Result<()> {
+        self.pushes.set_returned(returned);
+        let worth = Worth {
+            weights,
+            least: KEPT_UP,
+        };
+        self.pushes.settle(crawl, rows, worth, SWEEPS)?;
+        self.next = crawl.read() + (crawl.read() / 100).max(1);
+        Ok(())
+    }
+
+    fn read(&mut self, crawl: &Crawl, row: Row<'_>, found_by: &[u32]) {
+        self.pushes.grow(crawl.pages());
+        self.parts.resize(crawl.pages() as usize, 0.0);
+        for (target, part) in parts(row) {
+            if found_by[target as usize] == row.page {
+                self.parts[target as usize] = part as f32;
+            }
+        }
+        let by = found_by[row.page as usize];
+        let part = f64::from(self.parts[row.page as usize]);
+        self.pushes
+            .begin(row.page, (by != NONE).then_some((by, part)));
+        let is_seed = crawl.seeds().last() == Some(&row.page);
+        self.pushes
+            .pay(row.page, [1.0, f64::from(u8::from(is_seed))]);
+        self.pushes.push(crawl, row);
+    }
 }
 
 impl Strategy for Forecast {
+    fn found(&mut self, _crawl: &Crawl, page: u32, by: Option<u32>) {
+        self.found_by.resize(page as usize + 1, NONE);
+        self.found_by[page as usize] = by.unwrap_or(NONE);
+    }
+
+    fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
+        self.found_by.resize(crawl.pages() as usize, NONE);
+        let by = self.found_by[row.page as usize];
+        if by != NONE {
+            let back = row.targets.contains(&by);
+            self.back.add(back, crawl.read());
+            if !row.targets.is_empty() {
+                self.back_of_linking.add(back, crawl.read());
+            }
+        }
+        if let Some(kept_up) = &mut self.kept_up {
+            kept_up.read(crawl, row, &self.found_by);
+        }
+    }
+
+    fn keep_up(&mut self, crawl: &Crawl, rows: &dyn Rows) -> Result<()> {
+        let (weights, returned) = (self.weights(crawl), self.returned());
+        match &mut self.kept_up {
+            Some(kept_up) if crawl.read() >= kept_up.next => {
+                kept_up.settle(crawl, rows, weights, returned)
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
-        let now = (ask.crawl.pages(), ask.crawl.read());
+        let crawl = ask.crawl;
+        let now = (crawl.pages(), crawl.read());
         if self.settled != now {
-            self.scores = settle(ask, self.unseen)?;
+            self.keep_up(crawl, ask.rows)?;
+            let weights = self.weights(crawl);
+            let mut scores = match &self.kept_up {
+                Some(kept_up) if crawl.focus().shares().is_empty() => {
+                    let sum = |of: [f64; 2]| of[0] * weights[0] + of[1] * weights[1];
+                    let pushes = &kept_up.pushes;
+                    shares_of(crawl, |of| (sum(pushes.held(of)), sum(pushes.handed(of))))
+                }
+                _ => self.settle_once(ask)?,
+            };
+            if let Some(names) = ask.names {
+                let late = (2.0 * not_read(crawl)).min(1.0);
+                let power = self.unseen * self.back_of_linking.likeness() * late * late;
+                let lift = |page: u32, known: u32, read: u32| {
+                    let unseen = f64::from(known) / f64::from(1 + read);
+                    scores[page as usize] *= libm::pow(unseen, power);
+                };
+                names.around(NEAR, |page| crawl.is_read(page), lift);
+            }
+            self.scores = scores;
             self.settled = now;
         }
         let scores = &self.scores;
-        Ok(best_of(ask.crawl, ask.count, |page| scores[page as usize]))
+        Ok(best_of(crawl, ask.count, |page| scores[page as usize]))
     }
-}
 
-fn settle(ask: &Ask<'_>, unseen: f64) -> Result<Vec<f64>> {
-    let crawl = ask.crawl;
-    let not_read = 1.0 - f64::from(crawl.read()) / f64::from(crawl.pages().max(1));
-    let seeds = crawl.seeds().len() as f64;
-    let surfer = Surfer::Forecast {
-        returned: RETURNED,
-        seeds: libm::pow(not_read, SEEDS) * seeds / (seeds + FEW_SEEDS),
-    };
-    let mut scores = surfer.settle(crawl, ask.rows, SWEEPS)?;
-    if let Some(names) = ask.names {
-        let late = (2.0 * not_read).min(1.0);
-        let power = unseen * late * late;
-        let lift = |page: u32, known: u32, read: u32| {
-            let unseen = f64::from(known) / f64::from(1 + read);
-            scores[page as usize] *= libm::pow(unseen, power);
-        };
-        names.around(NEAR, |page| crawl.is_read(page), lift);
+    fn links(&self) -> u64 {
+        self.links + self.kept_up.as_ref().map_or(0, |of| of.pushes.links())
     }
-    Ok(scores)
 }

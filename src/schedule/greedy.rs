@@ -2,7 +2,7 @@
 //! page that is read hands its cash on over its links, once.
 
 use super::queue::Queue;
-use super::{Ask, Crawl, Registered, Scored, Strategy};
+use super::{Ask, AtATime, Crawl, Registered, Scored, Strategy};
 use crate::Result;
 use crate::rows::Row;
 
@@ -10,13 +10,14 @@ pub(super) const REGISTERED: Registered = Registered {
     name: "greedy",
     about: "most cash first, as in OPIC, each page handing its cash on once",
     parameters: &["damping"],
-    page_by_page: true,
+    at_a_time: AtATime::One,
     without_rows: true,
     needs_names: false,
     make: |parameters| {
         Box::new(Greedy {
             damping: parameters.damping,
             queue: Queue::default(),
+            links: 0,
         })
     },
 };
@@ -25,6 +26,7 @@ struct Greedy {
     damping: f64,
     /// Scores are cash: of a page that was read, all that it ever had.
     queue: Queue,
+    links: u64,
 }
 
 impl Strategy for Greedy {
@@ -34,6 +36,7 @@ impl Strategy for Greedy {
 
     fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
         let cash = self.queue.score(row.page).unwrap_or(0.0);
+        self.links += row.targets.len() as u64;
         for (target, part) in parts(row) {
             // What comes to a page after it was read is not handed on, but says what it is worth.
             let had = self.queue.score(target).unwrap_or(0.0);
@@ -47,6 +50,10 @@ impl Strategy for Greedy {
 
     fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
         Ok(self.queue.best(ask.crawl, ask.count))
+    }
+
+    fn links(&self) -> u64 {
+        self.links
     }
 
     fn importance(&self, page: u32) -> Option<f64> {

@@ -136,6 +136,16 @@ impl History {
         self.strategy.read(&self.crawl, row);
     }
 
+    /// As [`History::row`], with the strategy kept up to date ([`Strategy::keep_up`]). `rows` are those told so far, this one
+    /// among them.
+    ///
+    /// # Errors
+    /// Those of sweeping the rows.
+    pub fn follow(&mut self, row: Row<'_>, rows: &dyn Rows) -> Result<()> {
+        self.row(row);
+        self.strategy.keep_up(&self.crawl, rows)
+    }
+
     /// All pages below `pages` are known, though no row names them.
     pub fn known_below(&mut self, pages: u32, by: Option<u32>) {
         for page in self.crawl.pages()..pages {

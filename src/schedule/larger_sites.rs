@@ -4,14 +4,14 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{Ask, Registered, Scored, Strategy};
+use super::{Ask, AtATime, Registered, Scored, Strategy};
 use crate::{Error, Result};
 
 pub(super) const REGISTERED: Registered = Registered {
     name: "larger-sites-first",
     about: "a page of the host with most pages waiting",
     parameters: &[],
-    page_by_page: false,
+    at_a_time: AtATime::Part(20),
     without_rows: true,
     needs_names: true,
     make: |_| Box::new(LargerSites),

@@ -24,6 +24,7 @@ mod measure;
 mod names;
 mod next;
 mod partial_pagerank;
+mod pushes;
 mod queue;
 mod random;
 mod refresh;
@@ -82,17 +83,42 @@ pub trait Strategy: Send {
         let _ = (crawl, row);
     }
 
+    /// After a page was read: goes over the rows where it is time to, if the strategy is kept up by that. When it is depends
+    /// on the history alone. Who tells rows one by one and asks now and then calls it after each; who tells all and asks
+    /// once need not.
+    ///
+    /// # Errors
+    /// Those of sweeping the rows.
+    fn keep_up(&mut self, crawl: &Crawl, rows: &dyn Rows) -> Result<()> {
+        let _ = (crawl, rows);
+        Ok(())
+    }
+
     /// The best pages that are open ([`Crawl::is_open`]), best first; of equal ones the one known first.
     ///
     /// # Errors
     /// Those of sweeping the rows; what the strategy needs is not known.
     fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>>;
 
+    /// How many links it went over so far, to hand something on over them.
+    fn links(&self) -> u64 {
+        0
+    }
+
     /// What the strategy itself thinks of a page's importance, if its order says less than that.
     fn importance(&self, page: u32) -> Option<f64> {
         let _ = page;
         None
     }
+}
+
+/// How many pages are worth asking a strategy for at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtATime {
+    /// One: it is up to date after every page, at a cost of a few links.
+    One,
+    /// A part of those read, this being its denominator: an answer goes over all pages, or all rows.
+    Part(u32),
 }
 
 /// A strategy that can be asked for by name.
@@ -103,8 +129,8 @@ pub struct Registered {
     pub about: &'static str,
     /// Names of its parameters.
     pub parameters: &'static [&'static str],
-    /// It is up to date after every page, at a cost of a few links: the simulator asks it page by page.
-    pub page_by_page: bool,
+    /// How many pages are worth asking for at a time.
+    pub at_a_time: AtATime,
     /// It can be asked of a store that keeps no rows.
     pub without_rows: bool,
     /// It looks at the names of pages.

@@ -190,7 +190,7 @@ impl Source<'_> {
         if self.rows.is_none() && !known.without_rows {
             return Err(self.needs_rows(known.name));
         }
-        let mut history = History::new(self.options.strategy.strategy());
+        let mut history = History::new(self.options.strategy.clone().once().strategy());
         let focus = &self.options.focus;
         if !focus.is_empty() {
             if !FOCUSED.contains(&known.name) {

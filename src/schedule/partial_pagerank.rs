@@ -3,15 +3,15 @@
 
 use super::queue::Queue;
 use super::settled::SWEEPS;
-use super::surfer::Surfer;
-use super::{Ask, Crawl, Registered, Scored, Strategy};
+use super::surfer::settle;
+use super::{Ask, AtATime, Crawl, Registered, Scored, Strategy};
 use crate::Result;
 
 pub(super) const REGISTERED: Registered = Registered {
     name: "pagerank",
     about: "partial PageRank: that of the known graph, computed again after every K pages",
     parameters: &["k"],
-    page_by_page: true,
+    at_a_time: AtATime::One,
     without_rows: false,
     needs_names: false,
     make: |parameters| {
@@ -40,7 +40,7 @@ impl Strategy for PartialPageRank {
         let due = u64::from(ask.crawl.read()) / self.k;
         if due > self.ranked {
             self.ranked = due;
-            let scores = Surfer::Known.settle(ask.crawl, ask.rows, SWEEPS)?;
+            let scores = settle(ask.crawl, ask.rows, SWEEPS)?;
             self.queue = Queue::default();
             for page in ask.crawl.all_open() {
                 self.queue.put(page, scores[page as usize]);

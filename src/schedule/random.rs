@@ -3,14 +3,14 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::{Ask, Registered, Scored, Strategy, best_of};
+use super::{Ask, AtATime, Registered, Scored, Strategy, best_of};
 use crate::Result;
 
 pub(super) const REGISTERED: Registered = Registered {
     name: "random",
     about: "any page, with equal probability",
     parameters: &["seed"],
-    page_by_page: false,
+    at_a_time: AtATime::Part(20),
     without_rows: true,
     needs_names: false,
     make: |parameters| Box::new(Random(parameters.seed)),

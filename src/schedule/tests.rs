@@ -229,3 +229,63 @@ fn a_focus_is_a_personalised_teleport() {
         &[(2, d / 2.0 + (1.0 - d) * w + left), (1, d / 2.0 + left)],
     );
 }
+
+/// A crawl of a web with some structure: page p links to p/2, p + 1 and a few others.
+fn crawl_of(pages: u32) -> Vec<(u32, Vec<u32>)> {
+    let links = |page: u32| {
+        let mut targets = vec![page / 2, page + 1, page * 7 % 97, page * 13 % 61, page + 9];
+        targets.retain(|&target| target != page);
+        targets.sort_unstable();
+        targets.dedup();
+        targets
+    };
+    (0..pages).map(|page| (page, links(page))).collect()
+}
+
+fn follow(told: &[(u32, Vec<u32>)], asked_every: usize) -> Vec<Scored> {
+    let mut history = History::new(Choice::default().strategy());
+    let mut rows = Read(Vec::new(), 0);
+    for (at, (page, targets)) in told.iter().enumerate() {
+        rows.0.push((*page, targets.clone()));
+        rows.1 = 1 + rows.1.max(targets.iter().copied().max().unwrap_or(0));
+        let row = Row {
+            page: *page,
+            gone: false,
+            targets,
+            weights: &[],
+        };
+        history.follow(row, &rows).unwrap();
+        if at % asked_every == 0 {
+            history.best(&rows, None, 7).unwrap();
+        }
+    }
+    history.best(&rows, None, usize::MAX).unwrap()
+}
+
+/// What is kept up depends on the rows alone, not on when it was asked for; and it is, nearly, what is settled at once.
+#[test]
+fn what_is_kept_up_is_what_is_settled() {
+    let told = crawl_of(150);
+    let kept_up = follow(&told, usize::MAX);
+    assert!(kept_up.len() > 5, "{}", kept_up.len());
+    assert_eq!(follow(&told, 1), kept_up);
+    assert_eq!(follow(&told, 13), kept_up);
+    let mut history = History::new(Choice::default().once().strategy());
+    let rows = Read(told, 200);
+    rows.sweep(&mut |row| {
+        history.row(row);
+        Ok(())
+    })
+    .unwrap();
+    let once = history.best(&rows, None, usize::MAX).unwrap();
+    assert_eq!(once.len(), kept_up.len());
+    for of in &kept_up {
+        let other = once.iter().find(|other| other.page == of.page).unwrap();
+        assert!(
+            (other.score - of.score).abs() < 0.2 * of.score,
+            "{of:?} {other:?}"
+        );
+    }
+    // Links gone over: far fewer than by settling at each page.
+    assert!(history.strategy().links() > 0);
+}

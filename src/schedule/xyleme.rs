@@ -9,7 +9,7 @@
 //! together what the seeds brought, exactly, after every page.
 
 use super::queue::Queue;
-use super::{Ask, Crawl, Registered, Scored, Strategy};
+use super::{Ask, AtATime, Crawl, Registered, Scored, Strategy};
 use crate::Result;
 use crate::rows::Row;
 
@@ -17,7 +17,7 @@ pub(super) const REGISTERED: Registered = Registered {
     name: "xyleme",
     about: "most cash first, the virtual page paying pages not read yet",
     parameters: &["damping", "discovery"],
-    page_by_page: true,
+    at_a_time: AtATime::One,
     without_rows: false,
     needs_names: false,
     make: |parameters| {

@@ -5,9 +5,9 @@
 //! order for pages; where none is left, a page drawn at random is read. A page is read once. Pages have the
 //! numbers that an ingest would give them: in the order in which they become known, a page before its links.
 //!
-//! An order that is up to date after every page is asked page by page; one that settles is asked for a
-//! twentieth as many pages as were read. A limit of pages a host holds for the pages asked for at a time,
-//! then a twentieth for all orders.
+//! An order that is up to date after every page is asked page by page; `forecast`, which is kept up, for a hundredth as
+//! many pages as were read, and one that settles for a twentieth. A limit of pages a host holds for the pages asked for at a
+//! time, then a twentieth for all orders.
 //!
 //! **Hot pages** (FICA, section 4): of the first k pages read, the share that is among the k pages of
 //! greatest PageRank of the whole graph. **tau** (its Table 1): Kendall's, of the PageRank of the pages read
@@ -20,7 +20,7 @@ use super::Graph;
 use super::random::{Purpose, Random};
 use crate::metrics::kendall::tau_b;
 use crate::rows::{Row, Rows};
-use crate::schedule::{Choice, History, NameOrder};
+use crate::schedule::{AtATime, Choice, History, NameOrder};
 use crate::{Error, Result};
 
 /// Who chooses.
@@ -77,6 +77,8 @@ pub struct Point {
     pub importance: f64,
     /// Kendall's tau; `None`: undefined.
     pub tau: Option<f64>,
+    /// Links that the order went over, for each page read ([`crate::schedule::Strategy::links`]).
+    pub links: f64,
 }
 
 /// A web to be crawled.
@@ -187,7 +189,7 @@ struct Crawl<'a> {
     node: Vec<u32>,
     /// Pages that the oracle may take, by importance.
     oracle: Option<BinaryHeap<(u64, std::cmp::Reverse<u32>)>>,
-    page_by_page: bool,
+    at_a_time: AtATime,
     needs_names: bool,
     random: Random,
     /// Nodes to be read before the order is asked, last first.
@@ -229,7 +231,10 @@ impl<'a> Crawl<'a> {
             page: vec![UNKNOWN; nodes],
             node: Vec::new(),
             oracle: oracle.then(BinaryHeap::new),
-            page_by_page: registered.page_by_page || oracle,
+            at_a_time: match oracle {
+                true => AtATime::One,
+                false => registered.at_a_time,
+            },
             needs_names: registered.needs_names && !oracle,
             random,
             waiting: all,
@@ -249,7 +254,7 @@ impl<'a> Crawl<'a> {
             };
             let page = self.page[next as usize];
             if page == UNKNOWN || !self.history.crawl().is_read(page) {
-                self.read(next);
+                self.read(next)?;
             }
         }
         Ok(())
@@ -278,7 +283,7 @@ impl<'a> Crawl<'a> {
         *page
     }
 
-    fn read(&mut self, node: u32) {
+    fn read(&mut self, node: u32) -> Result<()> {
         let page = self.know(node);
         let start = self.told.targets.len();
         let links = self.starts[node as usize]..self.starts[node as usize + 1];
@@ -289,16 +294,18 @@ impl<'a> Crawl<'a> {
         self.told.pages.push(page);
         self.told.ends.push(self.told.targets.len());
         self.told.known = self.node.len() as u64;
-        self.history.row(row(page, &self.told.targets[start..]));
+        self.history
+            .follow(row(page, &self.told.targets[start..]), &self.told)
     }
 
     /// The nodes to read next.
     fn ask(&mut self) -> Result<Vec<u32>> {
-        let twentieth = u64::from(self.history.crawl().read() / 20).max(1);
-        let count = match (self.setting.batch, self.setting.per_host) {
-            (Some(batch), _) => batch,
-            (None, None) if self.page_by_page => 1,
-            (None, _) => twentieth,
+        let part = |of: u32| u64::from(self.history.crawl().read() / of);
+        let count = match (self.setting.batch, self.setting.per_host, self.at_a_time) {
+            (Some(batch), ..) => batch,
+            (None, Some(_), _) => part(20),
+            (None, None, AtATime::One) => 1,
+            (None, None, AtATime::Part(of)) => part(of),
         };
         let count = count.max(1) as usize;
         let Some(per_host) = self.setting.per_host else {
@@ -377,6 +384,7 @@ impl<'a> Crawl<'a> {
             hot: hot.count() as f64 / read.len() as f64,
             importance: nodes.map(importance).sum::<f64>() / all,
             tau: tau_b(pairs.collect()),
+            links: strategy.links() as f64 / read.len() as f64,
         }
     }
 }
@@ -395,6 +403,7 @@ pub fn mean(crawls: &[Vec<Point>]) -> Vec<Point> {
             hot: each(&|point| point.hot),
             importance: each(&|point| point.importance),
             tau: taus.map(|taus| taus.iter().sum::<f64>() / count),
+            links: each(&|point| point.links),
         }
     };
     (0..shares).map(at).collect()

@@ -58,7 +58,7 @@ impl Read {
 
     fn best(&self, strategy: &str, count: usize) -> Vec<String> {
         let choice: Choice = strategy.parse().unwrap();
-        let mut history = History::new(choice.strategy());
+        let mut history = History::new(choice.once().strategy());
         self.sweep(&mut |row| {
             history.row(row);
             Ok(())
@@ -149,6 +149,11 @@ fn what_cannot_be_answered_is_told() {
     lab.run("next --store s --older-than 30")
         .exits(2)
         .says(&["30d"]);
+    lab.run("next --store s --older-than 30d").exits(2).says(&[
+        "--older-than",
+        "--refetch",
+        "--budget",
+    ]);
     lab.run("next --store s --budget 0.7")
         .exits(2)
         .says(&["discovery="]);
@@ -180,6 +185,18 @@ fn orders_are_simulated() {
     };
     assert!(hot("oracle") > hot("forecast") && hot("forecast") > 0.0);
     assert!(hot("fica:k=10,beta=0.2") > 0.0);
+    // Without a store, and without the heading of a table that there will not be.
+    assert!(
+        lab.run("next --strategy list")
+            .exits(0)
+            .out
+            .contains("forecast")
+    );
+    lab.run("next -n 5")
+        .exits(2)
+        .says(&["--store", "CASHRANK_STORE"]);
+    let refused = lab.run("simulate --pages 100 --damping nan").exits(2);
+    assert_eq!(refused.out, "");
     lab.run("simulate --crawl --pages 400 --strategy cash")
         .exits(2)
         .says(&["unknown strategy"]);

@@ -56,7 +56,7 @@ pub fn options(store: &Path, query: &NextQuery) -> Result<NextOptions> {
     let mut options = words
         .next
         .options()
-        .map_err(|error| Problem::Asked(error.to_string()))?;
+        .map_err(|error| Problem::Asked(error.to_string().replace("--", "")))?;
     options.count = query.n;
     Ok(options)
 }

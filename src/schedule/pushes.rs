@@ -1,0 +1,408 @@
+//! What pages receive, kept up by pushes: Forecast's importance without sweeps over all rows.
+//!
+//! ```text
+//! x_i = b_i + sum over pages p read that link to i of d w_pi x_p + r d u_i x_i      (i was read)
+//! y_j =       sum over pages p read that link to j of d w_pj x_p                      (j was not)
+//! ```
+//!
+//! b_i is what the virtual page pays page i, w_pi the part of p's links that leads to i, u_i the part of i's links that leads to
+//! pages not read, and r what comes back of what those receive. The equations are linear: for several payers (the pages read, the
+//! seeds) there is a solution each, and any mixture of payers has the same mixture of solutions.
+//!
+//! **State.** X_i, what page i handed on so far, and D_i, what it holds: x = X + D where nothing is held back. A *push* of page i
+//! moves D_i/(1 - r d u_i) to X_i and hands d times that over i's links; what would come back to i is in it. D is signed: where
+//! a page is read that others had counted as not read, what came back from it is taken back, at once from the page that found
+//! it, from others when they are pushed next; the sum of what is still to be taken back is known (`stale`). Where a row
+//! changes, what was handed on over the old one is taken back over it and handed on over the new one.
+//!
+//! **Law.** sum of D = sum of b + sum over pages read of (d [it has links] + r d u_i - 1) X_i.
+//!
+//! **Certificate.** A push leaves at most d of an error at pages read. So all x together are within
+//! B = (sum over pages read of |D_i| + r |stale|)/(1 - d) of the solution, and all y within d B.
+//!
+//! **Cost.** A page is pushed when it is read, and when D_i is worth the price of its row, in [`Pushes::settle`], which goes over
+//! the rows until no page is. 16 bytes a page and payer, and 8 more.
+
+use super::Crawl;
+use super::greedy::parts;
+use crate::Result;
+use crate::rows::{Row, Rows};
+
+/// Damping.
+const D: f64 = 0.85;
+
+/// The solutions for K payers, as far as they are known.
+pub(super) struct Pushes<const K: usize> {
+    /// Of each page X.
+    handed: Vec<[f64; K]>,
+    /// Of each page D; of pages not read this is y.
+    held: Vec<[f64; K]>,
+    /// Of each page read u, as of its last push.
+    open: Vec<f64>,
+    /// r
+    returned: f64,
+    /// Of what pages received before they were read, what is still counted as coming back: r times this.
+    stale: [f64; K],
+    /// Links gone over.
+    links: u64,
+}
+
+/// What makes a page worth a push.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Worth<const K: usize> {
+    /// What a unit of each payer counts.
+    pub weights: [f64; K],
+    /// A page with m links is pushed if it holds more than this times the square root of m + 1.
+    pub least: f64,
+}
+
+impl<const K: usize> Worth<K> {
+    fn of(&self, held: &[f64; K]) -> f64 {
+        let of = |(held, weight): (&f64, &f64)| held.abs() * weight;
+        held.iter().zip(&self.weights).map(of).sum()
+    }
+
+    fn has(&self, held: &[f64; K], links: usize) -> bool {
+        self.of(held) > self.least * ((links + 1) as f64).sqrt()
+    }
+}
+
+impl<const K: usize> Pushes<K> {
+    /// Nobody holds anything.
+    pub fn new(returned: f64) -> Pushes<K> {
+        Pushes {
+            handed: Vec::new(),
+            held: Vec::new(),
+            open: Vec::new(),
+            returned,
+            stale: [0.0; K],
+            links: 0,
+        }
+    }
+
+    /// Links gone over so far.
+    pub fn links(&self) -> u64 {
+        self.links
+    }
+
+    /// What a page received that was not read; of others what they hold.
+    pub fn held(&self, page: u32) -> [f64; K] {
+        self.held.get(page as usize).copied().unwrap_or([0.0; K])
+    }
+
+    /// What a page handed on.
+    pub fn handed(&self, page: u32) -> [f64; K] {
+        self.handed.get(page as usize).copied().unwrap_or([0.0; K])
+    }
+
+    /// Makes room for all pages known.
+    pub fn grow(&mut self, pages: u32) {
+        let pages = pages as usize;
+        if self.held.len() < pages {
+            self.handed.resize(pages, [0.0; K]);
+            self.held.resize(pages, [0.0; K]);
+            self.open.resize(pages, 0.0);
+        }
+    }
+
+    /// The virtual page pays a page.
+    pub fn pay(&mut self, page: u32, units: [f64; K]) {
+        add(&mut self.held[page as usize], units);
+    }
+
+    /// Changes what comes back of what pages not read receive.
+    pub fn set_returned(&mut self, returned: f64) {
+        let change = (returned - self.returned) * D;
+        if change == 0.0 {
+            return;
+        }
+        self.returned = returned;
+        let pages = self.held.iter_mut().zip(&self.handed).zip(&self.open);
+        for ((held, handed), &open) in pages {
+            add(held, handed.map(|handed| change * open * handed));
+        }
+    }
+
+    /// A page was read, which `by` found, with this part of its links: what it received is its own to hand on, and nothing of
+    /// it comes back any more.
+    pub fn begin(&mut self, page: u32, by: Option<(u32, f64)>) {
+        let received = self.held[page as usize];
+        add(&mut self.stale, received);
+        if let Some((by, part)) = by {
+            let by = by as usize;
+            let back = self.handed[by].map(|handed| -D * part * handed);
+            self.open[by] -= part;
+            add(&mut self.held[by], back.map(|units| self.returned * units));
+            add(&mut self.stale, back);
+        }
+    }
+
+    /// Hands on what a page holds that was read.
+    pub fn push(&mut self, crawl: &Crawl, row: Row<'_>) {
+        let page = row.page as usize;
+        self.links += row.targets.len() as u64;
+        self.open_again(crawl, row);
+        let back = self.returned * D * self.open[page];
+        let units =
+            std::mem::replace(&mut self.held[page], [0.0; K]).map(|held| held / (1.0 - back));
+        add(&mut self.handed[page], units);
+        self.hand_on(row, units);
+    }
+
+    /// Sees again which part of a page's links leads to pages not read.
+    fn open_again(&mut self, crawl: &Crawl, row: Row<'_>) {
+        let page = row.page as usize;
+        let of_open = |(target, part): (u32, f64)| if crawl.is_read(target) { 0.0 } else { part };
+        let open: f64 = parts(row).map(of_open).sum();
+        let change = D * (open - self.open[page]);
+        if change != 0.0 {
+            let units = self.handed[page].map(|handed| change * handed);
+            add(
+                &mut self.held[page],
+                units.map(|units| self.returned * units),
+            );
+            add(&mut self.stale, units);
+        }
+        self.open[page] = open;
+    }
+
+    fn hand_on(&mut self, row: Row<'_>, units: [f64; K]) {
+        for (target, part) in parts(row) {
+            if let Some(held) = self.held.get_mut(target as usize) {
+                add(held, units.map(|units| D * part * units));
+            }
+        }
+    }
+
+    /// The row of a page that was read before is another now.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "for rows of pages that were read again")
+    )]
+    pub fn replace(&mut self, crawl: &Crawl, old: Row<'_>, new: Row<'_>) {
+        self.links += (old.targets.len() + new.targets.len()) as u64;
+        self.open_again(crawl, old);
+        let handed = self.handed[new.page as usize];
+        self.hand_on(old, handed.map(|handed| -handed));
+        self.hand_on(new, handed);
+        // The new row was never counted otherwise.
+        let stale = self.stale;
+        self.open_again(crawl, new);
+        self.stale = stale;
+    }
+
+    /// Goes over the rows until no page is worth a push, at most so many times. How often it did.
+    pub fn settle(
+        &mut self,
+        crawl: &Crawl,
+        rows: &dyn Rows,
+        worth: Worth<K>,
+        most: u32,
+    ) -> Result<u32> {
+        for sweep in 0..most {
+            let mut pushed = false;
+            rows.sweep(&mut |row| {
+                let page = row.page as usize;
+                let known = page < self.held.len() && crawl.is_read(row.page);
+                if known && worth.has(&self.held[page], row.targets.len()) {
+                    self.push(crawl, row);
+                    pushed = true;
+                }
+                Ok(())
+            })?;
+            if !pushed {
+                return Ok(sweep);
+            }
+        }
+        Ok(most)
+    }
+
+    /// The most by which all that pages read have, for each payer, differs from the solution; that of others by d times
+    /// this.
+    #[cfg(test)]
+    pub fn bound(&self, crawl: &Crawl) -> [f64; K] {
+        let mut sum = self.stale.map(|stale| self.returned * stale.abs());
+        for page in (0..crawl.pages()).filter(|&page| crawl.is_read(page)) {
+            add(&mut sum, self.held[page as usize].map(f64::abs));
+        }
+        sum.map(|sum| sum / (1.0 - D))
+    }
+}
+
+fn add<const K: usize>(to: &mut [f64; K], units: [f64; K]) {
+    for (to, units) in to.iter_mut().zip(units) {
+        *to += units;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::schedule::{Ask, History, Scored};
+
+    /// Rows of pages read, in that order; of a page with two the last one counts.
+    struct Told(Vec<(u32, Vec<u32>)>);
+
+    impl Rows for Told {
+        fn pages(&self) -> u64 {
+            u64::from(PAGES)
+        }
+
+        fn links(&self) -> u64 {
+            self.0.iter().map(|(_, row)| row.len() as u64).sum()
+        }
+
+        fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
+            self.0
+                .iter()
+                .try_for_each(|(page, targets)| visit(row(*page, targets)))
+        }
+    }
+
+    struct Nothing;
+
+    impl crate::schedule::Strategy for Nothing {
+        fn best(&mut self, _ask: &Ask<'_>) -> Result<Vec<Scored>> {
+            Ok(Vec::new())
+        }
+    }
+
+    const PAGES: u32 = 12;
+
+    fn row(page: u32, targets: &[u32]) -> Row<'_> {
+        Row {
+            page,
+            gone: false,
+            targets,
+            weights: &[],
+        }
+    }
+
+    /// The solution of the equations, by putting them into themselves until nothing changes any more. Of payers: each page
+    /// read a unit, and page 0, if read, a unit.
+    fn solved(crawl: &Crawl, told: &Told, returned: f64) -> Vec<[f64; 2]> {
+        let mut now = vec![[0.0; 2]; PAGES as usize];
+        for _ in 0..400 {
+            let mut then = vec![[0.0; 2]; PAGES as usize];
+            for (page, targets) in &told.0 {
+                let of = *page as usize;
+                add(&mut then[of], [1.0, f64::from(u8::from(of == 0))]);
+                for target in targets {
+                    let handed = now[of].map(|units| D * units / targets.len() as f64);
+                    add(&mut then[*target as usize], handed);
+                    if !crawl.is_read(*target) {
+                        add(&mut then[of], handed.map(|units| returned * units));
+                    }
+                }
+            }
+            now = then;
+        }
+        now
+    }
+
+    fn rows() -> impl Strategy<Value = Vec<(u32, Vec<u32>)>> {
+        vec((0..PAGES, vec(0..PAGES, 0..5)), 1..14).prop_map(|rows| {
+            let mut seen = Vec::new();
+            let clean = |(page, mut targets): (u32, Vec<u32>)| {
+                targets.sort_unstable();
+                targets.dedup();
+                targets.retain(|&target| target != page);
+                (page, targets)
+            };
+            let mut rows: Vec<_> = rows.into_iter().map(clean).collect();
+            rows.retain(|(page, _)| {
+                let new = !seen.contains(page);
+                seen.push(*page);
+                new
+            });
+            rows
+        })
+    }
+
+    /// What the law says that all pages hold together.
+    fn held_by_law(pushes: &Pushes<2>, crawl: &Crawl, told: &Told) -> [f64; 2] {
+        let mut sum = [0.0; 2];
+        for (page, targets) in &told.0 {
+            let open = pushes.open[*page as usize];
+            let has_links = if targets.is_empty() { 0.0 } else { D };
+            let factor = has_links + pushes.returned * D * open - 1.0;
+            add(&mut sum, [1.0, f64::from(u8::from(*page == 0))]);
+            add(&mut sum, pushes.handed(*page).map(|handed| factor * handed));
+        }
+        assert_eq!(u32::try_from(told.0.len()).unwrap(), crawl.read());
+        sum
+    }
+
+    fn check(
+        pushes: &Pushes<2>,
+        crawl: &Crawl,
+        told: &Told,
+    ) -> std::result::Result<(), TestCaseError> {
+        let law = held_by_law(pushes, crawl, told);
+        let exact = solved(crawl, told, pushes.returned);
+        let bound = pushes.bound(crawl);
+        for payer in 0..2 {
+            let held: f64 = (0..PAGES).map(|page| pushes.held(page)[payer]).sum();
+            prop_assert!((held - law[payer]).abs() < 1e-9, "{held} {law:?}");
+            let mut off = [0.0; 2];
+            for page in 0..PAGES {
+                let is_read = crawl.pages() > page && crawl.is_read(page);
+                let found = match is_read {
+                    true => pushes.handed(page)[payer],
+                    false => pushes.held(page)[payer],
+                };
+                off[usize::from(is_read)] += (found - exact[page as usize][payer]).abs();
+            }
+            prop_assert!(off[1] <= bound[payer] + 1e-9, "{off:?} {bound:?}");
+            prop_assert!(off[0] <= D * bound[payer] + 1e-9, "{off:?} {bound:?}");
+        }
+        Ok(())
+    }
+
+    proptest! {
+        /// The law and the certificate after every page, and the solution in the end, whatever was settled on the way; then
+        /// with other rows and another return.
+        #[test]
+        fn pushes_solve_the_equations(rows in rows(), others in rows(), settled in vec(any::<bool>(), 14), returned in 0.0..1.0) {
+            let worth = Worth { weights: [1.0, 1.0], least: 1e-13 };
+            let mut history = History::new(Box::new(Nothing));
+            let mut pushes = Pushes::<2>::new(returned);
+            pushes.grow(PAGES);
+            let mut told = Told(Vec::new());
+            let mut found = std::collections::HashMap::new();
+            for ((page, targets), settle) in rows.iter().zip(settled) {
+                let new = |target: &&u32| **target >= history.crawl().pages();
+                let part = 1.0 / targets.len() as f64;
+                found.extend(targets.iter().filter(new).map(|&target| (target, (*page, part))));
+                history.row(row(*page, targets));
+                told.0.push((*page, targets.clone()));
+                pushes.begin(*page, found.get(page).copied());
+                pushes.pay(*page, [1.0, f64::from(u8::from(*page == 0))]);
+                pushes.push(history.crawl(), row(*page, targets));
+                if settle {
+                    pushes.settle(history.crawl(), &told, worth, 3).unwrap();
+                }
+                check(&pushes, history.crawl(), &told)?;
+            }
+            for (page, targets) in others {
+                let Some(at) = told.0.iter().position(|(of, _)| *of == page) else { continue };
+                history.row(row(page, &targets));
+                let old = std::mem::replace(&mut told.0[at].1, targets.clone());
+                pushes.replace(history.crawl(), row(page, &old), row(page, &targets));
+                check(&pushes, history.crawl(), &told)?;
+            }
+            pushes.set_returned(1.0 - returned);
+            check(&pushes, history.crawl(), &told)?;
+            // Rows that nobody pushes since others were read keep what came back: all are seen again.
+            for (page, targets) in &told.0 {
+                pushes.push(history.crawl(), row(*page, targets));
+            }
+            pushes.settle(history.crawl(), &told, worth, 1000).unwrap();
+            prop_assert!(pushes.bound(history.crawl()).iter().all(|bound| *bound < 1e-9), "{:?}", pushes.bound(history.crawl()));
+            check(&pushes, history.crawl(), &told)?;
+        }
+    }
+}
