@@ -70,7 +70,7 @@ pub struct Args {
     /// With --crawl: at most so many pages of a host at a time [default: any].
     #[arg(long, value_name = "N", value_parser = positive, requires = "crawl")]
     per_host: Option<u64>,
-    /// With --crawl: choose so many pages at a time [default: one, or a twentieth of those read if the order settles].
+    /// With --crawl: choose so many pages at a time [default: one; of those read, a hundredth for forecast, and a twentieth for other orders that settle].
     #[arg(long, value_name = "N", value_parser = positive, requires = "crawl")]
     batch: Option<u64>,
     /// A window, as for `ingest`. May be repeated.

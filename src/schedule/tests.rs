@@ -215,6 +215,16 @@ fn a_focus_is_a_personalised_teleport() {
     // Pages not read share it.
     let both = one + rest * w / 2.0;
     close(&score("settled", "unread=0.4"), &[(1, both), (2, both)]);
+    // Forecast: page 0 hands on x_0, of which what pages 1 and 2 receive returns but for 0.07, and is paid 1 - w.
+    let first_of = (1.0 - w) / (1.0 - 0.93 * d);
+    let sum = first_of * (1.0 + d) + w;
+    close(
+        &score("forecast", "host:c.example=0.4"),
+        &[
+            (2, (d * first_of / 2.0 + w) / sum),
+            (1, d * first_of / 2.0 / sum),
+        ],
+    );
     // Nobody is there to be paid: as without.
     let x = 1.0 / (3.0 + d);
     let plain = d * x / 2.0 + (1.0 - d * x) / 3.0;
