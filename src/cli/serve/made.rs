@@ -2,18 +2,18 @@
 //!
 //! A question is answered at once from what was made last, which tells of which snapshot it is. One thread makes lists that
 //! nobody has an answer to yet. Another makes anew what was asked for within the last minute ([`LIVELY`]), when there is a newer
-//! snapshot: at a low priority, so that an ingest that keeps all processors busy loses little by it. Each makes one thing at a
-//! time, and rests after it, so that it takes a quarter of a processor at most however fast snapshots come; what is made anew
-//! takes a twentieth of one while this process is busy. A part that nobody asked for lately is read by whoever asks.
+//! snapshot. Each makes one thing at a time, and rests after it, so that it takes a quarter of a processor at most however fast
+//! snapshots come. While this process is busy, what is made anew takes a twentieth of one, at a low priority: an ingest at full
+//! speed loses little by it, and one that waits for its crawler has the newest lists. A part that nobody asked for lately is
+//! read by whoever asks.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use cashrank::schedule::{self, Candidate, NextOptions, Which};
 use cashrank::store::RealDisk;
-use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result};
+use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, spent};
 
 use super::current::{Current, Held, Part, lock, problem};
 
@@ -43,21 +43,21 @@ impl Kind {
     }
 }
 
-/// How long a thread rests after it made something, in times that this took.
+/// How long a thread rests after it made something, in times of what that took of a processor.
 const REST: u32 = 3;
 /// The same while this process is busy and the thing was made anew.
 const BUSY_REST: u32 = 19;
 /// Processors that a process keeps busy which is called so.
 const BUSY: f64 = 0.5;
-/// By how much the thread yields that makes things anew: beside one that does not, it gets about a tenth of a processor.
+/// By how much what is made anew yields then: beside a thread that does not, it gets about a tenth of a processor.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
-/// A rest, and what this process had run when it began.
+/// A rest, and what this process had spent when it began.
 struct Rest {
     from: Instant,
     took: Duration,
-    ran: Option<Duration>,
+    spent: Option<Duration>,
 }
 
 impl Rest {
@@ -65,34 +65,23 @@ impl Rest {
         Rest {
             from: Instant::now(),
             took,
-            ran: ran(),
+            spent: spent::by_process(),
         }
+    }
+
+    /// Whether the process was busy meanwhile, or may have been.
+    fn is_busy(&self) -> bool {
+        let spent = self.spent.zip(spent::by_process());
+        spent.is_none_or(|(before, now)| {
+            now.saturating_sub(before) > self.from.elapsed().mul_f64(BUSY)
+        })
     }
 
     fn is_over(&self, kind: Kind) -> bool {
         let rested = self.from.elapsed();
-        if rested < self.took * REST {
-            return false;
-        }
-        let busy = match (self.ran, ran()) {
-            (Some(before), Some(now)) => {
-                now.saturating_sub(before).as_secs_f64() > BUSY * rested.as_secs_f64()
-            }
-            _ => true,
-        };
-        kind == Kind::New || !busy || rested >= self.took * BUSY_REST
+        rested >= self.took * BUSY_REST
+            || rested >= self.took * REST && (kind == Kind::New || !self.is_busy())
     }
-}
-
-/// How long all threads of this process have run; `None`: not known.
-fn ran() -> Option<Duration> {
-    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the program may have anything in it; its bracket is the last one.
-    let (_, fields) = text.rsplit_once(')')?;
-    let mut ticks = fields.split_ascii_whitespace().skip(11);
-    let mut tick = || ticks.next()?.parse::<u64>().ok();
-    // Linux counts these hundredths of a second, whatever its clock does.
-    Some(Duration::from_millis(10 * (tick()? + tick()?)))
 }
 
 /// What was made, and the threads that make it. They end when this is dropped, after what they are making.
@@ -310,17 +299,30 @@ impl Shared {
     }
 
     fn make_all(&self, kind: Kind) {
-        if kind == Kind::Anew {
-            lower_priority();
-        }
         let mut rest = Rest::after(Duration::ZERO);
         while let Some(job) = self.next_job(kind, &rest) {
-            let started = Instant::now();
-            let made = catch_unwind(AssertUnwindSafe(|| self.make(&job)));
-            let failed = |_| Err(Problem::Failed("making the list failed".into()));
-            self.keep(job, made.unwrap_or_else(failed));
-            rest = Rest::after(started.elapsed());
+            let yields = kind == Kind::Anew && rest.is_busy();
+            let (made, took) = self.make_apart(&job, yields);
+            self.keep(job, made);
+            rest = Rest::after(took);
         }
+    }
+
+    /// Makes a thing on a thread of its own, for a priority is only ever lowered; and what that took of a processor.
+    fn make_apart(&self, job: &Job, yields: bool) -> (Result<Option<Arc<NextList>>>, Duration) {
+        let started = Instant::now();
+        let making = || {
+            if yields {
+                lower_priority();
+            }
+            let made = self.make(job);
+            (made, spent::since(Some(Duration::ZERO), started.elapsed()))
+        };
+        let made = std::thread::scope(|scope| scope.spawn(making).join());
+        made.unwrap_or_else(|_| {
+            let failed = Problem::Failed("making the list failed".into());
+            (Err(failed), started.elapsed())
+        })
     }
 
     /// Waits for something to do; `None`: it ends.

@@ -38,6 +38,7 @@ mod limits;
 mod metrics;
 mod query;
 mod server;
+pub mod spent;
 mod stream;
 mod workers;
 
