@@ -34,6 +34,8 @@ pub struct Axis {
 pub enum Scale {
     /// Evenly, from 0.
     Linear,
+    /// Evenly, from a round value below the least.
+    Range,
     /// By their logarithm. What is not above 0 has no place, and is left out.
     Log,
     /// Values 0, 1, 2 ... are steps with these names.
@@ -84,7 +86,8 @@ impl Placed {
         });
         let (low, high) = if low <= high { (low, high) } else { (1.0, 1.0) };
         let (from, to, ticks) = match scale {
-            Scale::Linear => linear(high),
+            Scale::Linear => even(0.0, high),
+            Scale::Range => even(low, high),
             Scale::Log => logarithmic(low, high),
             Scale::Steps(names) => {
                 let ticks = names.iter().enumerate();
@@ -116,16 +119,32 @@ impl Placed {
     }
 }
 
-/// From 0 to a round value from `high` on, in at most ten round steps.
-fn linear(high: f64) -> (f64, f64, Vec<(f64, String)>) {
-    let high = if high > 0.0 { high } else { 1.0 };
-    let power = power_of_ten(high / 10.0);
-    let fits = |factor: &&f64| high <= 10.0 * **factor * power * (1.0 + 1e-9);
+/// From a round value up to `low`, which is 0 or more, to one from `high` on, in at most ten round steps.
+fn even(low: f64, high: f64) -> (f64, f64, Vec<(f64, String)>) {
+    let high = if high > low { high } else { low + 1.0 };
+    // One step is kept for a `low` and a `high` that are not round.
+    let most = if low > 0.0 { 9.0 } else { 10.0 };
+    let power = power_of_ten((high - low) / most);
+    let fits = |factor: &&f64| high - low <= most * **factor * power * (1.0 + 1e-9);
     let step = [1.0, 2.0, 5.0].iter().find(fits).unwrap_or(&10.0) * power;
-    let steps = (high / step * (1.0 - 1e-9)).ceil() as u32;
-    let ticks = (0..=steps).map(|at| f64::from(at) * step);
-    let ticks = ticks.map(|value| (value, number(value))).collect();
-    (0.0, f64::from(steps) * step, ticks)
+    let first = (low / step * (1.0 + 1e-9)).floor();
+    let last = (high / step * (1.0 - 1e-9)).ceil();
+    let digits = -libm::floor(libm::log10(step) + 1e-9);
+    let ticks = (first as i64..=last as i64).map(|at| at as f64 * step);
+    let ticks = ticks.map(|value| (value, rounded(value, digits))).collect();
+    (first * step, last * step, ticks)
+}
+
+/// A tick's value, of which so many digits after the point count.
+fn rounded(value: f64, digits: f64) -> String {
+    if !(0.0..=4.0).contains(&digits) {
+        return number(value);
+    }
+    let text = format!("{value:.*}", digits as usize);
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
 }
 
 /// From and to 1, 2 or 5 times a power of ten; over more than three decades, powers of ten only.
@@ -179,6 +198,15 @@ fn number(value: f64) -> String {
 impl Plot {
     /// The whole drawing.
     pub fn svg(&self) -> String {
+        self.drawn(true)
+    }
+
+    /// The same with points that are not joined.
+    pub fn scatter(&self) -> String {
+        self.drawn(false)
+    }
+
+    fn drawn(&self, joined: bool) -> String {
         let all = || self.lines.iter().flat_map(|line| &line.points);
         let x = Placed::new(&self.x.scale, all().map(|point| point.0), LEFT, RIGHT);
         let y = Placed::new(&self.y.scale, all().map(|point| point.1), BOTTOM, TOP);
@@ -203,11 +231,13 @@ impl Plot {
         );
         self.axes(&mut out, &x, &y);
         for (nth, line) in self.lines.iter().enumerate() {
-            draw(&mut out, nth, line, &x, &y);
+            draw(&mut out, nth, line, (&x, &y), joined);
         }
         for (nth, line) in self.lines.iter().enumerate() {
             let at = TOP + 10.0 + nth as f64 * ENTRY;
-            path(&mut out, nth, &[(RIGHT + 22.0, at), (RIGHT + 62.0, at)]);
+            if joined {
+                path(&mut out, nth, &[(RIGHT + 22.0, at), (RIGHT + 62.0, at)]);
+            }
             mark(&mut out, nth, (RIGHT + 42.0, at));
             text(&mut out, (RIGHT + 70.0, at + 4.5), "start", "", &line.name);
         }
@@ -238,12 +268,14 @@ impl Plot {
     }
 }
 
-fn draw(out: &mut String, nth: usize, line: &Line, x: &Placed, y: &Placed) {
+fn draw(out: &mut String, nth: usize, line: &Line, (x, y): (&Placed, &Placed), joined: bool) {
     let points = line.points.iter();
     let points: Vec<(f64, f64)> = points
         .filter_map(|&(across, up)| Some((x.at(across)?, y.at(up)?)))
         .collect();
-    path(out, nth, &points);
+    if joined {
+        path(out, nth, &points);
+    }
     for &point in &points {
         mark(out, nth, point);
     }
@@ -318,13 +350,20 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_hold_all_values() {
-        assert_eq!(labels(linear(10.0)), "0 1 2 3 4 5 6 7 8 9 10");
-        assert_eq!(labels(linear(2.83)), "0 0.5 1 1.5 2 2.5 3");
+        assert_eq!(labels(even(0.0, 10.0)), "0 1 2 3 4 5 6 7 8 9 10");
+        assert_eq!(labels(even(0.0, 2.83)), "0 0.5 1 1.5 2 2.5 3");
         assert_eq!(
-            labels(linear(0.0)),
+            labels(even(0.0, 0.0)),
             "0 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1"
         );
-        assert_eq!(labels(linear(135.0)), "0 20 40 60 80 100 120 140");
+        assert_eq!(labels(even(0.0, 135.0)), "0 20 40 60 80 100 120 140");
+        // Digits are those of the step: 0.12 is not 0.1.
+        assert_eq!(labels(even(0.0, 0.113)), "0 0.02 0.04 0.06 0.08 0.1 0.12");
+        assert_eq!(
+            labels(even(0.3464, 0.3980)),
+            "0.34 0.35 0.36 0.37 0.38 0.39 0.4"
+        );
+        assert_eq!(labels(even(0.5, 0.5)), "0.4 0.6 0.8 1 1.2 1.4 1.6");
         assert_eq!(labels(logarithmic(2.4, 135.0)), "2 5 10 20 50 100 200");
         assert_eq!(labels(logarithmic(10.0, 100.0)), "10 20 50 100");
         assert_eq!(
@@ -365,5 +404,8 @@ mod tests {
         // A value of 0 has no place on a logarithmic axis: three marks, and one in the legend.
         assert_eq!(svg.matches("<circle").count(), 4);
         assert_eq!(svg, plot.svg());
+        let scatter = plot.scatter();
+        assert_eq!(scatter.matches("<circle").count(), 4);
+        assert!(!scatter.contains("<polyline"));
     }
 }
