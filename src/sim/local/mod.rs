@@ -145,6 +145,8 @@ pub struct Outcome {
     pub fetched: usize,
     /// Those of them that were preferred to a page of the same score.
     pub tied: usize,
+    /// Of the rank that flows into the domain from pages outside, the part that comes from those fetched.
+    pub impact: f64,
     /// Seconds that choosing pages took.
     pub choosing_s: f64,
     /// Seconds that ranks and the estimate took.
@@ -210,6 +212,27 @@ impl<'a> World<'a> {
         Ok(known)
     }
 
+    /// The paper's impact of each page outside, as a part of their sum: its PageRank times the part of its links that lead
+    /// into the domain (section 6.2).
+    fn impacts(&self, domain: &[u32]) -> Vec<f64> {
+        let mut local = vec![false; self.graph.nodes()];
+        domain.iter().for_each(|&page| local[page as usize] = true);
+        let rows = self.graph.rows().zip(self.exact).zip(&local);
+        let impact = |((row, rank), &is_local): ((&[u32], &f64), &bool)| {
+            let into = row.iter().filter(|&&to| local[to as usize]).count();
+            match is_local || into == 0 {
+                true => 0.0,
+                false => rank * into as f64 / row.len() as f64,
+            }
+        };
+        let mut impacts: Vec<f64> = rows.map(impact).collect();
+        let sum: f64 = impacts.iter().sum();
+        if sum > 0.0 {
+            impacts.iter_mut().for_each(|impact| *impact /= sum);
+        }
+        impacts
+    }
+
     fn row(&self, page: u32) -> impl Iterator<Item = u32> + use<'a> {
         self.graph.row(page as usize).iter().copied()
     }
@@ -221,10 +244,12 @@ impl<'a> World<'a> {
     /// Those of [`Search`].
     pub fn run(&self, domain: &[u32], course: &Course, curve: bool) -> Result<Outcome> {
         let truth = self.truth(domain);
+        let impacts = self.impacts(domain);
         let mut outcome = Outcome {
             curve: Vec::new(),
             fetched: 0,
             tied: 0,
+            impact: 0.0,
             choosing_s: 0.0,
             ranking_s: 0.0,
         };
@@ -250,6 +275,7 @@ impl<'a> World<'a> {
             }
             outcome.fetched += asked.len();
             for asked in asked {
+                outcome.impact += impacts[asked.page as usize];
                 search.fetched(asked.page, self.row(asked.page))?;
             }
             let began = Instant::now();
