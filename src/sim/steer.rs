@@ -218,7 +218,8 @@ impl<'a> Crawl<'a> {
         }));
         let choice = match order {
             Order::Strategy(choice) => choice.clone().with_seed(seed),
-            Order::Oracle => Choice::default(),
+            // Nobody asks it: one that does nothing.
+            Order::Oracle => "cycle".parse().unwrap_or_default(),
         };
         let registered = choice.registered();
         let oracle = *order == Order::Oracle;
