@@ -3,9 +3,9 @@
 //! A question is answered at once from what was made last, which tells of which snapshot it is. One thread makes lists that
 //! nobody has an answer to yet. Another makes anew what was asked for within the last minute ([`LIVELY`]), when there is a newer
 //! snapshot. Each makes one thing at a time, and rests after it, so that it takes a quarter of a processor at most however fast
-//! snapshots come. While this process is busy, what is made anew takes a twentieth of one, at a low priority: an ingest at full
-//! speed loses little by it, and one that waits for its crawler has the newest lists. A part that nobody asked for lately is
-//! read by whoever asks.
+//! snapshots come. While this process is busy, what is made anew takes a twentieth of its processor time, or a fiftieth of one
+//! processor if that is more, at a low priority: an ingest at full speed loses little by it, and one that waits for its crawler
+//! has the newest lists. A part that nobody asked for lately is read by whoever asks.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -45,19 +45,21 @@ impl Kind {
 
 /// How long a thread rests after it made something, in times of what that took of a processor.
 const REST: u32 = 3;
-/// The same while this process is busy and the thing was made anew.
-const BUSY_REST: u32 = 19;
-/// Processors that a process keeps busy which is called so.
+/// The same while this process is busy and the thing was made anew: in times of what that took, either what the process spends
+/// meanwhile, or the time that passes.
+const BUSY_REST: (u32, u32) = (20, 50);
+/// Processors that a process wants which is called busy.
 const BUSY: f64 = 0.5;
 /// By how much what is made anew yields then: beside a thread that does not, it gets about a tenth of a processor.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
-/// A rest, and what this process had spent when it began.
+/// A rest, and what this process had spent and wanted when it began.
 struct Rest {
     from: Instant,
     took: Duration,
     spent: Option<Duration>,
+    wanted: Option<Duration>,
 }
 
 impl Rest {
@@ -66,21 +68,29 @@ impl Rest {
             from: Instant::now(),
             took,
             spent: spent::by_process(),
+            wanted: spent::wanted_by_process(),
         }
     }
 
     /// Whether the process was busy meanwhile, or may have been.
     fn is_busy(&self) -> bool {
-        let spent = self.spent.zip(spent::by_process());
-        spent.is_none_or(|(before, now)| {
+        let wanted = self.wanted.zip(spent::wanted_by_process());
+        wanted.is_none_or(|(before, now)| {
             now.saturating_sub(before) > self.from.elapsed().mul_f64(BUSY)
         })
     }
 
     fn is_over(&self, kind: Kind) -> bool {
         let rested = self.from.elapsed();
-        rested >= self.took * BUSY_REST
-            || rested >= self.took * REST && (kind == Kind::New || !self.is_busy())
+        if rested < self.took * REST {
+            return false;
+        }
+        let spent = self.spent.zip(spent::by_process());
+        let spent = spent.map_or(Duration::ZERO, |(before, now)| now.saturating_sub(before));
+        kind == Kind::New
+            || spent >= self.took * BUSY_REST.0
+            || rested >= self.took * BUSY_REST.1
+            || !self.is_busy()
     }
 }
 

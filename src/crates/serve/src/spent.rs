@@ -21,6 +21,20 @@ pub fn by_process() -> Option<Duration> {
     Some(Duration::from_millis(10 * (tick()? + tick()?)))
 }
 
+/// By the threads of this process that there are now, with the time that they waited for a processor; `None`: not known.
+pub fn wanted_by_process() -> Option<Duration> {
+    let threads = std::fs::read_dir("/proc/self/task").ok()?;
+    let of_thread = |thread: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        let mut times = text.split_ascii_whitespace();
+        let mut time = || times.next()?.parse::<u64>().ok();
+        Some(time()? + time()?)
+    };
+    // A thread may end meanwhile.
+    let times = threads.filter_map(|thread| of_thread(thread.ok()?));
+    Some(Duration::from_nanos(times.sum()))
+}
+
 /// By this thread since `before`, or the time that passed, `elapsed`, where that is not known.
 pub fn since(before: Option<Duration>, elapsed: Duration) -> Duration {
     let spent = before.zip(by_thread());
@@ -41,6 +55,7 @@ mod tests {
             sum = std::hint::black_box(sum.wrapping_add(1));
         }
         assert!(by_process().unwrap() >= of_all + Duration::from_millis(20));
+        assert!(wanted_by_process().unwrap() >= Duration::from_millis(50));
         let worked = by_thread();
         std::thread::sleep(Duration::from_millis(200));
         let waited = since(worked, Duration::from_secs(1));
