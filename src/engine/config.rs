@@ -121,7 +121,7 @@ impl Config {
 
     /// Whether importance is settled where the links of pages are kept: nobody asked for importance over a period.
     pub(crate) fn is_settled(&self) -> bool {
-        self.window == WindowPolicy::Auto && self.max_age.is_none()
+        self.window.shape().chooses() && self.max_age.is_none()
     }
 
     /// Whether marks are made.
@@ -138,13 +138,14 @@ impl Config {
                  distributed"
             )));
         }
-        if window.uses_marks(estimator) && window != WindowPolicy::Auto && self.marks == 0 {
+        let chooses = window.shape().chooses();
+        if window.uses_marks(estimator) && !chooses && self.marks == 0 {
             return Err(Error::Usage(format!(
                 "`window` {window} begins at a mark, and `marks` 0 keeps none: keep some, or use `estimator` \
                  distributed"
             )));
         }
-        if self.max_age.is_some() && window != WindowPolicy::Auto {
+        if self.max_age.is_some() && !chooses {
             return Err(Error::Usage(format!(
                 "`max_age` says how far back `window` auto may choose; `window` {window} chooses nothing: \
                  leave one of them out"

@@ -32,7 +32,7 @@ use super::past::{Bases, Past, Sweep};
 use super::row::Row;
 use super::scale::{Scale, Value, WithCash};
 use super::settled::{Effort, Settled};
-use super::window::{Measures, Span, WindowPolicy};
+use super::window::{Kept, Measures, Span, WindowPolicy};
 use crate::Result;
 use crate::model::Time;
 
@@ -154,52 +154,33 @@ impl<'p> Estimation<'p> {
             virtual_received: totals.virtual_received + waiting,
         };
         let length = |span: Span| span.units(now.clock, totals.pages, past.times());
-        let start = match config.window {
-            WindowPolicy::Fixed { span, .. } => now.clock - length(span).min(now.clock),
-            _ => 0,
-        };
-        let start = start.max(past.window_start());
+        let shape = config.window.shape();
+        let start = shape.start(now.clock, &length).max(past.window_start());
         let begun = Mark::default();
         let moved = |mark: &&Mark| now.clock > mark.totals.clock || mark.number == 0;
         let marks = std::iter::once(&begun).chain(past.marks()).filter(moved);
-        let (base, window) = match (config.window, config.estimator()) {
-            (WindowPolicy::Auto, _) => {
-                let oldest = config
-                    .max_age
-                    .map_or(0, |age| now.clock - length(age).min(now.clock));
-                let mut marks: Vec<&Mark> = marks.collect();
-                // The newest is the best there is, if all are too old.
-                let old = marks.partition_point(|mark| mark.totals.clock < oldest);
-                marks.drain(..old.min(marks.len().saturating_sub(1)));
-                best_window(past, config, &now, &marks)?
-            }
-            (WindowPolicy::Whole, _) => best_window(past, config, &now, &[&begun])?,
-            (WindowPolicy::Fixed { .. }, Estimator::Received) => {
-                let off = |mark: &&Mark| mark.totals.clock.abs_diff(start);
-                let nearest = marks.min_by_key(off).unwrap_or(&begun);
-                best_window(past, config, &now, &[nearest])?
-            }
-            (policy, _) => {
+        let marks: Vec<&Mark> = marks.collect();
+        let oldest = match config.max_age {
+            Some(age) => now.clock.saturating_sub(length(age)),
+            None => 0,
+        };
+        let marks = shape.candidates(&marks, config.estimator(), start, oldest);
+        let (base, window) = match &marks[..] {
+            [] => {
                 let supply = (totals.supply() as f64).max(1.0);
-                let turnovers = match policy {
-                    WindowPolicy::Fixed { .. } => {
-                        Some(now.clock.saturating_sub(start) as f64 / supply)
-                    }
-                    WindowPolicy::Interpolation(Span::Turnovers(turnovers)) => Some(turnovers),
-                    WindowPolicy::Interpolation(span) => Some(length(span) as f64 / supply),
-                    _ => None,
-                };
+                let since = now.clock.saturating_sub(start);
                 let window = Window {
-                    policy,
+                    policy: config.window,
                     mark: 0,
                     correction: false,
                     settled: None,
-                    turnovers,
+                    turnovers: shape.turnovers(since, supply, &length),
                     estimator: Estimator::Distributed,
                     certificate: None,
                 };
                 (begun, window)
             }
+            marks => best_window(past, config, &now, marks)?,
         };
         Ok(Estimation {
             past,
@@ -272,12 +253,10 @@ impl<'p> Estimation<'p> {
         if self.settled.is_some() {
             return Ok(Scale::Settled);
         }
-        let policy = self.window.policy;
-        if let Some(measures) = policy.measures(self.config.estimator()) {
-            return self.measured(measures);
-        }
-        Ok(match policy {
-            WindowPolicy::Interpolation(span) => {
+        let shape = self.window.policy.shape();
+        Ok(match shape.kept(self.config.estimator()) {
+            Kept::Measures(measures) => return self.measured(measures),
+            Kept::Folded(span) => {
                 let units = span.units(self.now.clock, totals.pages, self.past.times());
                 let default = units / u128::from(totals.pages.max(1));
                 let mut sum = 0u128;
@@ -297,11 +276,11 @@ impl<'p> Estimation<'p> {
                     },
                 }
             }
-            _ if since_clock == 0 => even,
-            policy => Scale::Window {
+            Kept::Sums if since_clock == 0 => even,
+            Kept::Sums => Scale::Window {
                 clock: since_clock as f64,
                 virtual_each,
-                with_cash: (policy == WindowPolicy::Whole).then(|| WithCash {
+                with_cash: shape.counts_cash().then(|| WithCash {
                     sum: (totals.clock + totals.supply()) as f64,
                     virtual_each: totals.virtual_cash as f64 / pages,
                 }),
@@ -447,11 +426,11 @@ fn certificate(config: &Config, now: &Now, mark: &Mark, residual: f64) -> Option
 /// As [`certify`], but the paper's estimate with cash has no bound.
 fn certified(config: &Config, residual: f64, rounding: f64) -> Certificate {
     let certificate = certify(config.damping(), residual, rounding);
-    match config.window {
-        WindowPolicy::Whole => Certificate {
+    match config.window.shape().counts_cash() {
+        true => Certificate {
             distributed_l1: None,
             ..certificate
         },
-        _ => certificate,
+        false => certificate,
     }
 }

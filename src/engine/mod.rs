@@ -60,7 +60,7 @@ pub(crate) use runs::{Blocks, fold, merge, mergeable, rows_of_run};
 pub use settled::Effort;
 pub(crate) use settled::Settled;
 pub(crate) use window::Policy;
-use window::stretch;
+use window::Shape;
 pub use window::{MEASURES_MAX, Span, TimeTable, WindowPolicy};
 
 /// Expected pairs of distinct URLs among `pages` that the index takes for one page.
@@ -211,6 +211,7 @@ pub struct Engine<A = InMemory> {
     /// What a link of each class weighs; empty: all the same.
     class_weights: Vec<u64>,
     weights: Vec<u64>,
+    window: Box<dyn Shape>,
     /// What fetches tell beside links is kept.
     news: bool,
     /// A pass goes over records again.
@@ -241,6 +242,7 @@ impl<A: Archive> Engine<A> {
             ahead_from: 0,
             class_weights: config.follow.table(),
             weights: Vec::new(),
+            window: config.window.shape(),
             news: true,
             again: false,
             config,
@@ -616,7 +618,7 @@ impl<A: Archive> Engine<A> {
         }
         let paid = self.ledger.visit(page, links, age);
         let pages = self.ledger.totals().pages;
-        let moment = moment(&self.config, &self.times, paid.clock, pages);
+        let moment = moment(&*self.window, &self.times, paid.clock, pages);
         self.log.measure(page, paid.cash, Some(visit), moment);
     }
 
@@ -707,10 +709,10 @@ impl<A: Archive> Engine<A> {
     fn end_round(&mut self) -> Result<()> {
         let pages = self.ledger.totals().pages;
         let (log, archive) = (&mut self.log, &mut self.archive);
-        let (config, times) = (&self.config, &self.times);
+        let (window, times) = (&*self.window, &self.times);
         let interval = self.marks_made;
         self.ledger.end_round(|page, paid| {
-            let moment = moment(config, times, paid.clock, pages);
+            let moment = moment(window, times, paid.clock, pages);
             log.measure(page, paid.cash, None, moment);
             // A round may recycle most pages there are.
             if log.is_full() {
@@ -719,7 +721,8 @@ impl<A: Archive> Engine<A> {
             Ok::<(), Error>(())
         })?;
         let clock = self.ledger.totals().clock;
-        let start = window_start(&self.config, &self.times, clock, pages);
+        let length = |span: Span| span.units(clock, pages, &self.times);
+        let start = self.window.start(clock, &length);
         self.window_start = self.window_start.max(start);
         self.make_mark()
     }
@@ -737,12 +740,9 @@ impl<A: Archive> Engine<A> {
         self.archive.keep_mark(&mark, self.ledger.cells())?;
         self.marks.push(mark);
         let limit = usize::from(self.config.marks);
-        let superfluous = match self.config.window {
-            WindowPolicy::Fixed { .. } => {
-                mark::superfluous_since(&self.marks, limit, self.window_start)
-            }
-            _ => mark::superfluous(&self.marks, limit),
-        };
+        let superfluous = self
+            .window
+            .superfluous(&self.marks, limit, self.window_start);
         if let Some(at) = superfluous {
             let dropped = self.marks.remove(at);
             self.archive.drop_mark(dropped.number)?;
@@ -761,25 +761,11 @@ impl<A: Archive> Engine<A> {
 }
 
 /// What a measure at G = `clock` needs to know of its time.
-fn moment(config: &Config, times: &TimeTable, clock: u128, pages: u64) -> Moment {
-    let (known, span) = match config.window {
-        WindowPolicy::Interpolation(span) => (pages, span.units(clock, pages, times)),
-        WindowPolicy::Fixed { span, groups, .. } if groups > 0 => {
-            (0, stretch(span.units(clock, pages, times), groups))
-        }
-        _ => (0, 0),
-    };
+fn moment(window: &dyn Shape, times: &TimeTable, clock: u128, pages: u64) -> Moment {
+    let (known, span) = window.noted(pages, &|span| span.units(clock, pages, times));
     Moment {
         clock,
         pages: known,
         span,
-    }
-}
-
-/// G where a window of fixed length begins that ends at `clock`; 0 for other windows.
-fn window_start(config: &Config, times: &TimeTable, clock: u128, pages: u64) -> u128 {
-    match config.window {
-        WindowPolicy::Fixed { span, .. } => clock.saturating_sub(span.units(clock, pages, times)),
-        _ => 0,
     }
 }

@@ -1,12 +1,58 @@
 //! The interpolation: one number a page, for a window of some length.
 
 use super::policy::Policy;
+use super::shape::{Form, Length, Shape};
+use super::{Kept, Span, WindowPolicy};
+use crate::engine::estimator::Estimator;
+use crate::engine::mark::Mark;
 use crate::engine::row::Row;
 
-/// One state a page, which its measures are folded into, oldest first.
-pub(super) struct Interpolation;
+pub(super) const FORM: Form = Form {
+    name: "interpolation",
+    forms: "interpolation:T",
+    read: |rest| rest.map(|length| Ok(WindowPolicy::Interpolation(length.parse()?))),
+};
 
-impl Policy for Interpolation {
+/// For a window of this length.
+pub(super) struct Interpolation(pub Span);
+
+impl Shape for Interpolation {
+    fn kept(&self, _: Estimator) -> Kept {
+        Kept::Folded(self.0)
+    }
+
+    fn span(&self) -> Option<Span> {
+        Some(self.0)
+    }
+
+    fn allows_received(&self) -> bool {
+        false
+    }
+
+    fn noted(&self, pages: u64, length: Length<'_>) -> (u64, u128) {
+        (pages, length(self.0))
+    }
+
+    fn candidates<'m>(&self, _: &[&'m Mark], _: Estimator, _: u128, _: u128) -> Vec<&'m Mark> {
+        Vec::new()
+    }
+
+    fn turnovers(&self, _: u128, supply: f64, length: Length<'_>) -> Option<f64> {
+        Some(match self.0 {
+            Span::Turnovers(turnovers) => turnovers,
+            span => length(span) as f64 / supply,
+        })
+    }
+
+    fn form(&self) -> String {
+        format!("interpolation:{}", self.0)
+    }
+}
+
+/// One state a page, which its measures are folded into, oldest first.
+pub(super) struct Folding;
+
+impl Policy for Folding {
     fn is_timed(&self) -> bool {
         true
     }

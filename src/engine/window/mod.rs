@@ -5,11 +5,16 @@
 //! each visit left: `fixed` with `distributed`, and `variable`. An *interpolation* keeps one number a
 //! page, which is weighed down as time goes by.
 
+mod auto;
+mod fixed;
 mod interpolation;
 mod measures;
 mod policy;
+mod shape;
 mod span;
 mod sums;
+mod variable;
+mod whole;
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,12 +23,34 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::estimator::Estimator;
-use interpolation::Interpolation;
+use interpolation::Folding;
+use shape::Form;
 use sums::Sums;
 
-pub(super) use measures::{Measures, stretch};
+pub(super) use measures::Measures;
 pub(crate) use policy::Policy;
+pub(crate) use shape::Shape;
 pub use span::{Span, TimeTable};
+
+/// All kinds of windows.
+const FORMS: [Form; 5] = [
+    auto::FORM,
+    whole::FORM,
+    fixed::FORM,
+    variable::FORM,
+    interpolation::FORM,
+];
+
+/// What rows keep of pages.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Kept {
+    /// Sums since marks.
+    Sums,
+    /// Measures.
+    Measures(Measures),
+    /// One number, folded for a window of this length.
+    Folded(Span),
+}
 
 /// Which window a store keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -53,58 +80,55 @@ pub enum WindowPolicy {
 pub const MEASURES_MAX: u32 = 1000;
 
 impl WindowPolicy {
+    /// What it decides.
+    pub(crate) fn shape(self) -> Box<dyn Shape> {
+        match self {
+            WindowPolicy::Auto => Box::new(auto::Auto),
+            WindowPolicy::Whole => Box::new(whole::Whole),
+            WindowPolicy::Fixed {
+                span,
+                least,
+                groups,
+            } => Box::new(fixed::Fixed {
+                span,
+                least,
+                groups,
+            }),
+            WindowPolicy::Variable(last) => Box::new(variable::Variable(last)),
+            WindowPolicy::Interpolation(span) => Box::new(interpolation::Interpolation(span)),
+        }
+    }
+
     /// How rows are kept, if importance is read by `estimator`.
     pub(crate) fn policy(self, estimator: Estimator) -> Arc<dyn Policy> {
-        match (self, estimator) {
-            (WindowPolicy::Interpolation(_), _) => Arc::new(Interpolation),
-            _ => match self.measures(estimator) {
-                Some(measures) => Arc::new(measures),
-                None => Arc::new(Sums),
-            },
+        match self.shape().kept(estimator) {
+            Kept::Sums => Arc::new(Sums),
+            Kept::Measures(measures) => Arc::new(measures),
+            Kept::Folded(_) => Arc::new(Folding),
         }
     }
 
     /// Which measures are kept, if any are.
     pub(super) fn measures(self, estimator: Estimator) -> Option<Measures> {
-        match (self, estimator) {
-            (WindowPolicy::Fixed { least, .. }, Estimator::Distributed) => {
-                Some(Measures::Since { least })
-            }
-            (WindowPolicy::Variable(last), _) => Some(Measures::Last(last)),
-            _ => None,
+        match self.shape().kept(estimator) {
+            Kept::Measures(measures) => Some(measures),
+            Kept::Sums | Kept::Folded(_) => None,
         }
     }
 
     /// Whether marks (copies of the cash cells) are of use.
     pub(crate) fn uses_marks(self, estimator: Estimator) -> bool {
-        match self {
-            WindowPolicy::Auto => true,
-            WindowPolicy::Fixed { .. } => estimator == Estimator::Received,
-            WindowPolicy::Whole | WindowPolicy::Variable(_) | WindowPolicy::Interpolation(_) => {
-                false
-            }
-        }
+        self.shape().uses_marks(estimator)
     }
 
     /// Its length, if it has one.
     pub fn span(self) -> Option<Span> {
-        match self {
-            WindowPolicy::Fixed { span, .. } | WindowPolicy::Interpolation(span) => Some(span),
-            WindowPolicy::Auto | WindowPolicy::Whole | WindowPolicy::Variable(_) => None,
-        }
+        self.shape().span()
     }
 
     /// Whether it can be read by `estimator`: what a page received is known since marks only.
     pub fn allows(self, estimator: Estimator) -> bool {
-        match (self, estimator) {
-            (WindowPolicy::Variable(_) | WindowPolicy::Interpolation(_), Estimator::Received) => {
-                false
-            }
-            (WindowPolicy::Fixed { least, groups, .. }, Estimator::Received) => {
-                (least, groups) == (0, 0)
-            }
-            _ => true,
-        }
+        estimator == Estimator::Distributed || self.shape().allows_received()
     }
 
     /// The estimator it is read by, if none is asked for: `received` where it can be.
@@ -118,60 +142,25 @@ impl WindowPolicy {
 
 impl fmt::Display for WindowPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            WindowPolicy::Auto => f.write_str("auto"),
-            WindowPolicy::Whole => f.write_str("whole"),
-            WindowPolicy::Fixed {
-                span,
-                least,
-                groups,
-            } => {
-                write!(f, "fixed:{span}")?;
-                for (name, number) in [("min", least), ("groups", groups)] {
-                    if *number > 0 {
-                        write!(f, ",{name}={number}")?;
-                    }
-                }
-                Ok(())
-            }
-            WindowPolicy::Variable(last) => write!(f, "variable:{last}"),
-            WindowPolicy::Interpolation(span) => write!(f, "interpolation:{span}"),
-        }
+        f.write_str(&self.shape().form())
     }
 }
-
-/// The forms of a window.
-const FORMS: &str = "auto, whole, fixed:T, fixed:T,min=M, fixed:T,groups=N, variable:K or \
-                     interpolation:T (T in turnovers, like 1.5, or of fetch time, like 90d)";
 
 impl FromStr for WindowPolicy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once(':') {
-            None if text == "auto" => Ok(WindowPolicy::Auto),
-            None if text == "whole" => Ok(WindowPolicy::Whole),
-            Some(("fixed", length)) => {
-                let (length, groups) = option(length, ",groups=")?;
-                let (length, least) = option(length, ",min=")?;
-                Ok(WindowPolicy::Fixed {
-                    span: length.parse()?,
-                    least,
-                    groups,
-                })
-            }
-            Some(("variable", last)) => Ok(WindowPolicy::Variable(measures(last)?)),
-            Some(("interpolation", length)) => Ok(WindowPolicy::Interpolation(length.parse()?)),
-            _ => Err(format!("unknown window {text:?}: {FORMS}")),
-        }
-    }
-}
-
-/// Cuts a number of measures off the end, where it has this name; 0: it is not given.
-fn option<'t>(text: &'t str, name: &str) -> Result<(&'t str, u32), String> {
-    match text.split_once(name) {
-        None => Ok((text, 0)),
-        Some((before, number)) => Ok((before, measures(number)?)),
+        let (name, rest) = match text.split_once(':') {
+            Some((name, rest)) => (name, Some(rest)),
+            None => (text, None),
+        };
+        let form = FORMS.iter().find(|form| form.name == name);
+        form.and_then(|form| (form.read)(rest)).unwrap_or_else(|| {
+            let forms = FORMS.map(|form| form.forms).join(", ");
+            Err(format!(
+                "unknown window {text:?}: {forms} (T in turnovers, like 1.5, or of fetch time, like 90d)"
+            ))
+        })
     }
 }
 

@@ -1,0 +1,40 @@
+//! `auto`: of the windows since a retained mark, the one with the least certified residual.
+
+use super::WindowPolicy;
+use super::shape::{Form, Shape};
+use crate::engine::estimator::Estimator;
+use crate::engine::mark::Mark;
+
+pub(super) const FORM: Form = Form {
+    name: "auto",
+    forms: "auto",
+    read: |rest| rest.is_none().then_some(Ok(WindowPolicy::Auto)),
+};
+
+pub(super) struct Auto;
+
+impl Shape for Auto {
+    fn uses_marks(&self, _: Estimator) -> bool {
+        true
+    }
+
+    fn chooses(&self) -> bool {
+        true
+    }
+
+    fn candidates<'m>(
+        &self,
+        marks: &[&'m Mark],
+        _: Estimator,
+        _: u128,
+        oldest: u128,
+    ) -> Vec<&'m Mark> {
+        // The newest is the best there is, if all are too old.
+        let old = marks.partition_point(|mark| mark.totals.clock < oldest);
+        marks[old.min(marks.len().saturating_sub(1))..].to_vec()
+    }
+
+    fn form(&self) -> String {
+        "auto".into()
+    }
+}

@@ -1,0 +1,103 @@
+//! `fixed:T`: the last T, by measures or since the mark nearest to its start; with `min=M`, of every page at least M
+//! measures are kept (the paper's improved policy, section 3.3); with `groups=N`, consecutive measures are grouped.
+
+use super::measures::{Measures, stretch};
+use super::shape::{Form, Length, Shape};
+use super::{Kept, Span, WindowPolicy, measures};
+use crate::engine::estimator::Estimator;
+use crate::engine::mark::{self, Mark};
+
+pub(super) const FORM: Form = Form {
+    name: "fixed",
+    forms: "fixed:T, fixed:T,min=M, fixed:T,groups=N",
+    read: |rest| rest.map(read),
+};
+
+fn read(length: &str) -> Result<WindowPolicy, String> {
+    let (length, groups) = option(length, ",groups=")?;
+    let (length, least) = option(length, ",min=")?;
+    Ok(WindowPolicy::Fixed {
+        span: length.parse()?,
+        least,
+        groups,
+    })
+}
+
+/// Cuts a number of measures off the end, where it has this name; 0: it is not given.
+fn option<'t>(text: &'t str, name: &str) -> Result<(&'t str, u32), String> {
+    match text.split_once(name) {
+        None => Ok((text, 0)),
+        Some((before, number)) => Ok((before, measures(number)?)),
+    }
+}
+
+pub(super) struct Fixed {
+    pub span: Span,
+    pub least: u32,
+    pub groups: u32,
+}
+
+impl Shape for Fixed {
+    fn kept(&self, estimator: Estimator) -> Kept {
+        let least = self.least;
+        match estimator {
+            Estimator::Distributed => Kept::Measures(Measures::Since { least }),
+            Estimator::Received => Kept::Sums,
+        }
+    }
+
+    fn uses_marks(&self, estimator: Estimator) -> bool {
+        estimator == Estimator::Received
+    }
+
+    fn span(&self) -> Option<Span> {
+        Some(self.span)
+    }
+
+    fn allows_received(&self) -> bool {
+        (self.least, self.groups) == (0, 0)
+    }
+
+    fn start(&self, clock: u128, length: Length<'_>) -> u128 {
+        clock.saturating_sub(length(self.span))
+    }
+
+    fn noted(&self, _: u64, length: Length<'_>) -> (u64, u128) {
+        match self.groups {
+            0 => (0, 0),
+            groups => (0, stretch(length(self.span), groups)),
+        }
+    }
+
+    fn candidates<'m>(
+        &self,
+        marks: &[&'m Mark],
+        estimator: Estimator,
+        start: u128,
+        _: u128,
+    ) -> Vec<&'m Mark> {
+        let off = |mark: &&&Mark| mark.totals.clock.abs_diff(start);
+        match estimator {
+            Estimator::Received => marks.iter().min_by_key(off).copied().into_iter().collect(),
+            Estimator::Distributed => Vec::new(),
+        }
+    }
+
+    fn superfluous(&self, marks: &[Mark], limit: usize, start: u128) -> Option<usize> {
+        mark::superfluous_since(marks, limit, start)
+    }
+
+    fn turnovers(&self, since: u128, supply: f64, _: Length<'_>) -> Option<f64> {
+        Some(since as f64 / supply)
+    }
+
+    fn form(&self) -> String {
+        let mut form = format!("fixed:{}", self.span);
+        for (name, number) in [("min", self.least), ("groups", self.groups)] {
+            if number > 0 {
+                form += &format!(",{name}={number}");
+            }
+        }
+        form
+    }
+}

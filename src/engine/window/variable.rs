@@ -1,0 +1,33 @@
+//! `variable:K`: every page's last K measures (the paper, section 3.3).
+
+use super::measures::Measures;
+use super::shape::{Form, Shape};
+use super::{Kept, WindowPolicy, measures};
+use crate::engine::estimator::Estimator;
+use crate::engine::mark::Mark;
+
+pub(super) const FORM: Form = Form {
+    name: "variable",
+    forms: "variable:K",
+    read: |rest| rest.map(|last| Ok(WindowPolicy::Variable(measures(last)?))),
+};
+
+pub(super) struct Variable(pub u32);
+
+impl Shape for Variable {
+    fn kept(&self, _: Estimator) -> Kept {
+        Kept::Measures(Measures::Last(self.0))
+    }
+
+    fn allows_received(&self) -> bool {
+        false
+    }
+
+    fn candidates<'m>(&self, _: &[&'m Mark], _: Estimator, _: u128, _: u128) -> Vec<&'m Mark> {
+        Vec::new()
+    }
+
+    fn form(&self) -> String {
+        format!("variable:{}", self.0)
+    }
+}

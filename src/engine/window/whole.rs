@@ -1,0 +1,28 @@
+//! `whole`: everything since the start of the stream, with the cash that pages hold (the paper, section 3.2).
+
+use super::WindowPolicy;
+use super::shape::{Form, Shape};
+use crate::engine::estimator::Estimator;
+use crate::engine::mark::Mark;
+
+pub(super) const FORM: Form = Form {
+    name: "whole",
+    forms: "whole",
+    read: |rest| rest.is_none().then_some(Ok(WindowPolicy::Whole)),
+};
+
+pub(super) struct Whole;
+
+impl Shape for Whole {
+    fn candidates<'m>(&self, marks: &[&'m Mark], _: Estimator, _: u128, _: u128) -> Vec<&'m Mark> {
+        marks[..1].to_vec()
+    }
+
+    fn counts_cash(&self) -> bool {
+        true
+    }
+
+    fn form(&self) -> String {
+        "whole".into()
+    }
+}
