@@ -9,6 +9,7 @@ mod accounts;
 mod cells;
 mod certificate;
 mod config;
+mod counters;
 mod estimate;
 mod estimator;
 mod fetches;
@@ -20,15 +21,15 @@ mod memory;
 mod names;
 mod pages;
 mod past;
+mod resolve;
 mod row;
 mod runs;
 mod scale;
 mod settled;
+mod state;
 mod window;
 
-use serde::{Deserialize, Serialize};
-
-use crate::model::{Batch, Digest, Entry, LinkClass, LinkCounts, Reason, Time, What};
+use crate::model::{Batch, Digest, Entry, LinkClass, Time, What};
 use crate::{Error, Result};
 use fetches::digest_of;
 use history::{Log, Moment, Visit};
@@ -41,6 +42,7 @@ pub(crate) use cells::Cells;
 pub use certificate::Certificate;
 pub(crate) use certificate::{certify, ratio_up};
 pub use config::Config;
+pub use counters::Counters;
 pub use estimate::{Estimation, PageEstimate, Window};
 pub use estimator::Estimator;
 pub use fetches::Fetches;
@@ -59,6 +61,7 @@ pub use runs::Rows;
 pub(crate) use runs::{Blocks, fold, merge, mergeable, rows_of_run};
 pub use settled::Effort;
 pub(crate) use settled::Settled;
+pub use state::EngineState;
 pub(crate) use window::Policy;
 use window::Shape;
 pub use window::{MEASURES_MAX, Span, TimeTable, WindowPolicy};
@@ -86,105 +89,6 @@ pub trait Archive {
     fn keep_mark(&mut self, mark: &Mark, cells: &[u64]) -> Result<()>;
     /// A mark is no longer needed. Runs after it now belong to the mark before.
     fn drop_mark(&mut self, number: u64) -> Result<()>;
-}
-
-/// What was read and what became of it. All are counts since the store was made.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counters {
-    /// Records applied, gone pages and failed fetches included.
-    pub records: u64,
-    /// Of those: pages gone (404, 410).
-    pub gone: u64,
-    /// Of those: pages unchanged, their links unknown.
-    pub unchanged: u64,
-    /// Of those: failed fetches.
-    pub failed: u64,
-    /// Records that could not be used, by reason ([`Reason::ALL`]'s order).
-    pub skipped: [u64; Reason::ALL.len()],
-    /// Pieces of input that are not crawl records, and need not be (comments, requests ...).
-    pub other: u64,
-    /// Records of pages out of scope.
-    #[serde(default)]
-    pub out_of_scope: u64,
-    /// Links as read from applied records.
-    pub links: u64,
-    /// Of those: to something that is no page (`mailto:` ...).
-    pub links_scheme: u64,
-    /// Of those: not a URL.
-    pub links_invalid: u64,
-    /// Of those: longer than `--limit-url`.
-    pub links_too_long: u64,
-    /// Of those: from a page to itself, dropped.
-    pub links_own: u64,
-    /// Of those: repeats of a target the record named before.
-    pub links_repeated: u64,
-    /// Of those: to pages out of scope.
-    #[serde(default)]
-    pub links_out_of_scope: u64,
-    /// Pages visited at least once.
-    pub visited: u64,
-}
-
-impl Counters {
-    /// Records skipped, for all reasons.
-    pub fn skipped_total(&self) -> u64 {
-        self.skipped.iter().sum()
-    }
-
-    /// Counts an entry, but for what [`Counters::visited`] needs to know.
-    pub(crate) fn take(&mut self, entry: &Entry) {
-        match entry.what {
-            What::Other => self.other += 1,
-            What::OutOfScope => self.out_of_scope += 1,
-            What::Skipped(reason) => self.skipped[reason as usize] += 1,
-            What::Visit | What::Gone | What::Unchanged | What::Failed => {
-                self.records += 1;
-                self.gone += u64::from(entry.what == What::Gone);
-                self.unchanged += u64::from(entry.what == What::Unchanged);
-                self.failed += u64::from(entry.what == What::Failed);
-                self.take_links(&entry.counts);
-            }
-        }
-    }
-
-    fn take_links(&mut self, counts: &LinkCounts) {
-        self.links += u64::from(counts.read);
-        self.links_scheme += u64::from(counts.scheme);
-        self.links_invalid += u64::from(counts.invalid);
-        self.links_too_long += u64::from(counts.too_long);
-        self.links_own += u64::from(counts.own);
-        self.links_repeated += u64::from(counts.repeated);
-        self.links_out_of_scope += u64::from(counts.out_of_scope);
-    }
-}
-
-/// All of the engine that is not an array: what a checkpoint's manifest holds.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EngineState {
-    /// The ledger's totals.
-    pub totals: Totals,
-    /// The retained marks, oldest first.
-    pub marks: Vec<Mark>,
-    /// Marks ever made.
-    pub marks_made: u64,
-    /// What was read.
-    pub counters: Counters,
-    /// Running maximum of the records' times.
-    pub time: Option<Time>,
-    /// When the last part of the clock was, if the window is in fetch time.
-    pub times: TimeTable,
-    /// G where the window began at the last round's end, if it keeps measures. It never moves back.
-    pub window_start: u128,
-}
-
-impl EngineState {
-    /// Before the first record.
-    pub fn start() -> EngineState {
-        EngineState {
-            totals: Totals::start(),
-            ..EngineState::default()
-        }
-    }
 }
 
 /// The engine. See the module's head.
@@ -364,63 +268,6 @@ impl<A: Archive> Engine<A> {
         self.again = again;
     }
 
-    /// Begins a batch: names of an earlier one are forgotten.
-    pub fn begin(&mut self) {
-        self.ids.clear();
-        self.ahead.clear();
-    }
-
-    /// Asks for the memory that the next entries of an archive need, as far as their names' pages are known: many at a
-    /// time, so that none is waited for alone.
-    pub fn look_ahead(&mut self, batch: &Batch, entries: &[Entry]) {
-        self.ahead.clear();
-        if batch.part.is_none() {
-            return;
-        }
-        let known = self.names.len();
-        let is_known = |entry: &Entry| u64::from(entry.names_end) <= known;
-        let entries = &entries[..entries.partition_point(is_known)];
-        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
-            return;
-        };
-        let names = &batch.links[first.links_start as usize..last.links_end as usize];
-        self.ahead_from = first.links_start;
-        let mut ahead = std::mem::take(&mut self.ahead);
-        self.pages_of(batch, names, &mut ahead);
-        self.ahead = ahead;
-        let of_pages = entries.iter().filter(|entry| entry.what.is_of_page());
-        let visited = of_pages.map(|entry| self.page_of(batch, entry.source));
-        self.prefetch(visited, &self.ahead);
-    }
-
-    /// The pages of the names of the archive being read; leaves none. To be given back with
-    /// [`Engine::set_names`] before the next part of that archive.
-    pub fn take_names(&mut self) -> NameMap {
-        std::mem::take(&mut self.names)
-    }
-
-    /// Begins or goes on with an archive, the pages of whose first names are known.
-    pub fn set_names(&mut self, names: NameMap) {
-        self.names = names;
-    }
-
-    /// Looks up the names of an archive's part, up to `names_end`, which an earlier run applied.
-    ///
-    /// # Errors
-    /// [`Error::InputChanged`] if one has no page: it was another archive.
-    pub fn recall(&mut self, batch: &Batch, names_end: u32) -> Result<()> {
-        let names = names_end.saturating_sub(batch.first_name()) as usize;
-        for fingerprint in batch.fingerprints.iter().take(names) {
-            let page = self.index.get(*fingerprint).ok_or_else(|| {
-                Error::InputChanged(
-                    "the archive has names that were not in what was read before".into(),
-                )
-            })?;
-            self.names.push(page);
-        }
-        Ok(())
-    }
-
     /// Applies one entry of the batch begun last. Entries come in order, without gaps. After an error
     /// the engine must not be used further, as the record may have been applied in part; but nothing
     /// was after [`Error::TooManyPages`].
@@ -499,29 +346,6 @@ impl<A: Archive> Engine<A> {
         }
     }
 
-    /// Checks that with the pages an entry brings, and those of entries before it that were not applied
-    /// yet, there are no more than `limit`.
-    #[inline]
-    pub(crate) fn check_room(&self, batch: &Batch, entry: &Entry, limit: u64) -> Result<()> {
-        let known = self.known(batch, entry.names_end);
-        if known >= entry.names_end {
-            return Ok(());
-        }
-        let room = limit.saturating_sub(self.ledger.totals().pages);
-        let first = batch.first_name();
-        let names =
-            (known.max(first) - first) as usize..(entry.names_end.max(first) - first) as usize;
-        if names.len() as u64 <= room {
-            return Ok(());
-        }
-        let is_new = |&&name: &&Fingerprint| self.index.get(name).is_none();
-        let new = batch.fingerprints[names].iter().filter(is_new).count();
-        match new as u64 <= room {
-            true => Ok(()),
-            false => Err(Error::TooManyPages { limit }),
-        }
-    }
-
     /// Takes a record's time, which a window in fetch time cannot do without.
     fn note_time(&mut self, fetched_at: Option<Time>) -> Result<()> {
         self.time = self.time.max(fetched_at);
@@ -543,42 +367,6 @@ impl<A: Archive> Engine<A> {
     /// Whether a visit before left a row of the page: visits that complete a pass don't.
     fn has_row(&self, page: PageId) -> bool {
         !matches!(self.ledger.age(page), age::NEVER | age::COMPLETED)
-    }
-
-    /// The entry's targets: of those `ahead`, or put into `targets`.
-    fn targets<'a>(
-        &self,
-        batch: &Batch,
-        entry: &Entry,
-        ahead: &'a [PageId],
-        targets: &'a mut Vec<PageId>,
-    ) -> &'a [PageId] {
-        let names = batch.targets(entry);
-        let from = entry.links_start.wrapping_sub(self.ahead_from) as usize;
-        if let Some(ahead) = ahead.get(from..from + names.len()) {
-            return ahead;
-        }
-        targets.clear();
-        self.pages_of(batch, names, targets);
-        targets
-    }
-
-    /// Appends the pages of names of the running batch, of entries that are applied or looked ahead at.
-    #[inline]
-    fn pages_of(&self, batch: &Batch, names: &[u32], into: &mut Vec<PageId>) {
-        match batch.part {
-            None => into.extend(names.iter().map(|&name| self.page_of(batch, name))),
-            Some(_) => self.names.pages(names, into),
-        }
-    }
-
-    /// The page of a name of the running batch, of an entry that was applied.
-    #[inline]
-    pub fn page_of(&self, batch: &Batch, name: u32) -> PageId {
-        match batch.part {
-            None => self.ids[name as usize],
-            Some(_) => self.names.page(name),
-        }
     }
 
     /// What the entry's targets weigh, unless all weigh the same.
@@ -620,48 +408,6 @@ impl<A: Archive> Engine<A> {
         let pages = self.ledger.totals().pages;
         let moment = moment(&*self.window, &self.times, paid.clock, pages);
         self.log.measure(page, paid.cash, Some(visit), moment);
-    }
-
-    /// Names of those up to `names_end` whose pages are known, at most so many.
-    fn known(&self, batch: &Batch, names_end: u32) -> u32 {
-        match batch.part {
-            None => self.ids.len() as u32,
-            Some(_) => self.names.len().min(u64::from(names_end)) as u32,
-        }
-    }
-
-    fn admit_names(&mut self, batch: &Batch, names_end: u32) -> Result<()> {
-        let known = self.known(batch, names_end);
-        if known >= names_end {
-            return Ok(());
-        }
-        let before = *self.ledger.totals();
-        let first = batch.first_name();
-        for name in known..names_end {
-            let at = (name - first) as usize;
-            if at.is_multiple_of(TOUCHED) {
-                let ahead = batch.fingerprints.len().min(at + TOUCHED);
-                self.index.touch(&batch.fingerprints[at..ahead]);
-            }
-            let fingerprint = batch.fingerprints[at];
-            let (page, new) = self.index.admit(fingerprint)?;
-            if new {
-                self.ledger.admit()?;
-                self.archive.page(fingerprint, batch.name(at as u32))?;
-            }
-            match batch.part {
-                None => self.ids.push(page),
-                Some(_) => self.names.push(page),
-            }
-        }
-        if self.ledger.totals().pages > before.pages {
-            self.archive.admission(Admission {
-                first: before.pages,
-                paid: before.paid,
-                clock: if self.log.is_timed() { before.clock } else { 0 },
-            })?;
-        }
-        Ok(())
     }
 
     fn end_record(&mut self) -> Result<()> {

@@ -1,0 +1,75 @@
+//! What was read, and what became of it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Entry, LinkCounts, Reason, What};
+
+/// What was read and what became of it. All are counts since the store was made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Records applied, gone pages and failed fetches included.
+    pub records: u64,
+    /// Of those: pages gone (404, 410).
+    pub gone: u64,
+    /// Of those: pages unchanged, their links unknown.
+    pub unchanged: u64,
+    /// Of those: failed fetches.
+    pub failed: u64,
+    /// Records that could not be used, by reason ([`Reason::ALL`]'s order).
+    pub skipped: [u64; Reason::ALL.len()],
+    /// Pieces of input that are not crawl records, and need not be (comments, requests ...).
+    pub other: u64,
+    /// Records of pages out of scope.
+    #[serde(default)]
+    pub out_of_scope: u64,
+    /// Links as read from applied records.
+    pub links: u64,
+    /// Of those: to something that is no page (`mailto:` ...).
+    pub links_scheme: u64,
+    /// Of those: not a URL.
+    pub links_invalid: u64,
+    /// Of those: longer than `--limit-url`.
+    pub links_too_long: u64,
+    /// Of those: from a page to itself, dropped.
+    pub links_own: u64,
+    /// Of those: repeats of a target the record named before.
+    pub links_repeated: u64,
+    /// Of those: to pages out of scope.
+    #[serde(default)]
+    pub links_out_of_scope: u64,
+    /// Pages visited at least once.
+    pub visited: u64,
+}
+
+impl Counters {
+    /// Records skipped, for all reasons.
+    pub fn skipped_total(&self) -> u64 {
+        self.skipped.iter().sum()
+    }
+
+    /// Counts an entry, but for what [`Counters::visited`] needs to know.
+    pub(crate) fn take(&mut self, entry: &Entry) {
+        match entry.what {
+            What::Other => self.other += 1,
+            What::OutOfScope => self.out_of_scope += 1,
+            What::Skipped(reason) => self.skipped[reason as usize] += 1,
+            What::Visit | What::Gone | What::Unchanged | What::Failed => {
+                self.records += 1;
+                self.gone += u64::from(entry.what == What::Gone);
+                self.unchanged += u64::from(entry.what == What::Unchanged);
+                self.failed += u64::from(entry.what == What::Failed);
+                self.take_links(&entry.counts);
+            }
+        }
+    }
+
+    fn take_links(&mut self, counts: &LinkCounts) {
+        self.links += u64::from(counts.read);
+        self.links_scheme += u64::from(counts.scheme);
+        self.links_invalid += u64::from(counts.invalid);
+        self.links_too_long += u64::from(counts.too_long);
+        self.links_own += u64::from(counts.own);
+        self.links_repeated += u64::from(counts.repeated);
+        self.links_out_of_scope += u64::from(counts.out_of_scope);
+    }
+}
