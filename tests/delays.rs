@@ -2,11 +2,12 @@
 //! happened to: for every kind of input that can be gone on with, with delays drawn from a seed at every hand-over
 //! between threads ([`Job::delays`]).
 
+use crate::common::snapshots;
 use crate::crawl;
 use crate::pack;
 
 use std::io::Cursor;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -115,21 +116,6 @@ fn sending(bytes: &[u8], acked: Option<Arc<AtomicU64>>) -> StandardInput {
         let from = acked.as_ref().map_or(0, |a| a.load(Ordering::Relaxed)) as usize;
         Box::new(Cursor::new(bytes[from.min(bytes.len())..].to_vec()))
     })
-}
-
-/// All snapshots with their names.
-fn snapshots(store: &Path) -> Vec<(String, Vec<u8>)> {
-    let entries = std::fs::read_dir(store.join("snapshots")).unwrap();
-    let mut found: Vec<_> = entries
-        .map(|entry| entry.unwrap())
-        .filter(|entry| entry.file_name() != "latest.json")
-        .map(|entry| {
-            let name = entry.file_name().into_string().unwrap();
-            (name, std::fs::read(entry.path()).unwrap())
-        })
-        .collect();
-    found.sort();
-    found
 }
 
 /// Runs a job with delays, stopped at random again and again. How often it was stopped.

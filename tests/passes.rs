@@ -1,6 +1,7 @@
 //! Passes after the first, which go over the links that the store keeps: they visit every page that was read, once,
 //! with its latest links, and need no input. Threads, checkpoints, compactions, stops and failures don't show in them.
 
+use crate::common;
 use crate::crawl;
 use crate::disk;
 use crate::pack;
@@ -19,8 +20,9 @@ use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::rows::{KeepRows, Reason};
 use cashrank::store::{Disk, DiskFile, RealDisk, Settings, open_view};
 use cashrank::{Config, Engine, Error, Limits};
+use common::snapshots;
 use crawl::crawl;
-use disk::{Meddled, Over};
+use disk::{Files, Meddled, MeddledFile, Over};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -129,23 +131,6 @@ fn run_on(
     };
     let result = ingest(job, disk, &mut watch);
     (result, watch)
-}
-
-/// Names and bytes of all snapshots, in order.
-type Snapshots = Vec<(String, Vec<u8>)>;
-
-fn snapshots(store: &Path) -> Snapshots {
-    let mut found: Vec<_> = std::fs::read_dir(store.join("snapshots"))
-        .unwrap()
-        .map(|entry| entry.unwrap())
-        .filter(|entry| entry.file_name() != "latest.json")
-        .map(|entry| {
-            let name = entry.file_name().into_string().unwrap();
-            (name, std::fs::read(entry.path()).unwrap())
-        })
-        .collect();
-    found.sort();
-    found
 }
 
 /// Asserts that two stores published the same.
@@ -384,40 +369,20 @@ fn a_run_that_is_stopped_goes_on_to_the_same_bytes() {
 #[derive(Clone)]
 struct Failing(Arc<AtomicU64>);
 
-#[derive(Debug)]
-struct Fragile(Box<dyn DiskFile>, Arc<AtomicU64>);
-
 impl Over for Failing {
     fn over(&self, _: &Path, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
-        Box::new(Fragile(file, self.0.clone()))
+        Box::new(MeddledFile(file, Arc::new(self.clone())))
     }
 }
 
-impl DiskFile for Fragile {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        self.0.read_at(buf, offset)
-    }
-    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+impl Files for Failing {
+    fn write(&self, file: &dyn DiskFile, data: &[u8], offset: u64) -> io::Result<()> {
         let one_less = |left: u64| left.checked_sub(1);
-        match self
-            .1
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
-        {
-            Ok(_) => self.0.write_at(data, offset),
+        let left = &self.0;
+        match left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less) {
+            Ok(_) => file.write_at(data, offset),
             Err(_) => Err(io::Error::other("it broke")),
         }
-    }
-    fn size(&self) -> io::Result<u64> {
-        self.0.size()
-    }
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
-    }
-    fn sync(&self) -> io::Result<()> {
-        self.0.sync()
-    }
-    fn try_lock(&self) -> io::Result<bool> {
-        self.0.try_lock()
     }
 }
 

@@ -23,7 +23,7 @@ use cashrank::store::rows::{KeepRows, KeptRows, Reason, Standing};
 use cashrank::store::{Disk, DiskFile, RealDisk, open_view};
 use cashrank::{Error, Result};
 use crawl::crawl;
-use disk::{Meddled, Over};
+use disk::{Files, Meddled, MeddledFile, Over};
 use proptest::prelude::*;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -179,48 +179,24 @@ struct Failing {
     rows_only: bool,
 }
 
-#[derive(Debug)]
-struct Fragile(Box<dyn DiskFile>, Arc<Failing>);
-
-impl std::fmt::Debug for Failing {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.kind.fmt(f)
-    }
-}
-
 impl Over for Arc<Failing> {
     fn over(&self, path: &Path, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
         let of_rows = path.parent().is_some_and(|parent| parent.ends_with("rows"));
         match of_rows || !self.rows_only {
-            true => Box::new(Fragile(file, self.clone())),
+            true => Box::new(MeddledFile(file, self.clone())),
             false => file,
         }
     }
 }
 
-impl DiskFile for Fragile {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        self.0.read_at(buf, offset)
-    }
-    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        let left = &self.1.writes;
+impl Files for Failing {
+    fn write(&self, file: &dyn DiskFile, data: &[u8], offset: u64) -> io::Result<()> {
         let one_less = |left: u64| left.checked_sub(1);
+        let left = &self.writes;
         match left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less) {
-            Ok(_) => self.0.write_at(data, offset),
-            Err(_) => Err(self.1.kind.into()),
+            Ok(_) => file.write_at(data, offset),
+            Err(_) => Err(self.kind.into()),
         }
-    }
-    fn size(&self) -> io::Result<u64> {
-        self.0.size()
-    }
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
-    }
-    fn sync(&self) -> io::Result<()> {
-        self.0.sync()
-    }
-    fn try_lock(&self) -> io::Result<bool> {
-        self.0.try_lock()
     }
 }
 
@@ -475,49 +451,25 @@ struct Slow {
     in_vain: AtomicU64,
 }
 
-#[derive(Debug)]
-struct Held(Box<dyn DiskFile>, Arc<Slow>);
-
-impl std::fmt::Debug for Slow {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.until.fmt(f)
-    }
-}
-
 impl Over for Arc<Slow> {
     fn over(&self, path: &Path, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
         match path.ends_with("000000000100.tmp") {
-            true => Box::new(Held(file, self.clone())),
+            true => Box::new(MeddledFile(file, self.clone())),
             false => file,
         }
     }
 }
 
-impl DiskFile for Held {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        self.0.read_at(buf, offset)
-    }
-    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+impl Files for Slow {
+    fn write(&self, file: &dyn DiskFile, data: &[u8], offset: u64) -> io::Result<()> {
         for _ in 0..6_000 {
-            if self.1.checkpoints.load(Ordering::Relaxed) >= self.1.until {
-                return self.0.write_at(data, offset);
+            if self.checkpoints.load(Ordering::Relaxed) >= self.until {
+                return file.write_at(data, offset);
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
-        self.1.in_vain.fetch_add(1, Ordering::Relaxed);
-        self.0.write_at(data, offset)
-    }
-    fn size(&self) -> io::Result<u64> {
-        self.0.size()
-    }
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
-    }
-    fn sync(&self) -> io::Result<()> {
-        self.0.sync()
-    }
-    fn try_lock(&self) -> io::Result<bool> {
-        self.0.try_lock()
+        self.in_vain.fetch_add(1, Ordering::Relaxed);
+        file.write_at(data, offset)
     }
 }
 

@@ -1,7 +1,9 @@
 //! The system's disk, with something put over its files.
 
+use std::fmt;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use cashrank::store::{Disk, DiskFile, RealDisk};
 
@@ -40,5 +42,45 @@ impl<T: Over> Disk for Meddled<T> {
     }
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
         RealDisk.list(path)
+    }
+}
+
+/// What is done with a file's writes and syncs; by default what they ask for.
+pub trait Files: Send + Sync {
+    fn write(&self, file: &dyn DiskFile, data: &[u8], offset: u64) -> io::Result<()> {
+        file.write_at(data, offset)
+    }
+    fn sync(&self, file: &dyn DiskFile) -> io::Result<()> {
+        file.sync()
+    }
+}
+
+/// A file with that.
+pub struct MeddledFile(pub Box<dyn DiskFile>, pub Arc<dyn Files>);
+
+impl fmt::Debug for MeddledFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl DiskFile for MeddledFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        self.0.read_at(buf, offset)
+    }
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        self.1.write(&*self.0, data, offset)
+    }
+    fn size(&self) -> io::Result<u64> {
+        self.0.size()
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.1.sync(&*self.0)
+    }
+    fn try_lock(&self) -> io::Result<bool> {
+        self.0.try_lock()
     }
 }

@@ -12,6 +12,8 @@
 #![allow(dead_code)] // Each test binary uses its part.
 
 use std::borrow::Cow;
+use std::fs;
+use std::path::Path;
 
 use cashrank::decode::{Link, Record};
 
@@ -61,4 +63,19 @@ fn link(url: &str) -> Link<'_> {
 pub fn l1(x: &[f64], y: &[f64]) -> f64 {
     assert_eq!(x.len(), y.len());
     x.iter().zip(y).map(|(x, y)| (x - y).abs()).sum()
+}
+
+/// Names and bytes of all snapshots of a store, in order.
+pub fn snapshots(store: &Path) -> Vec<(String, Vec<u8>)> {
+    let entries = fs::read_dir(store.join("snapshots")).unwrap();
+    let mut found: Vec<_> = entries
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.file_name() != "latest.json")
+        .map(|entry| {
+            let name = entry.file_name().into_string().unwrap();
+            (name, fs::read(entry.path()).unwrap())
+        })
+        .collect();
+    found.sort();
+    found
 }

@@ -1,6 +1,5 @@
 //! Damaged spools, and disks and listeners that fail.
 
-use std::fmt::Debug;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use cashrank::Error;
 use cashrank::ingest::{Every, Job, StandardInput, Stream};
 use cashrank::store::{DiskFile, RealDisk, Told, spool_standing};
 
-use super::disk::{Meddled, Over};
+use super::disk::{Files, Meddled, MeddledFile, Over};
 use super::support::{Lab, Sender, crawl, run, run_on, verify};
 
 /// A stream that broke off, with much of it in several segments.
@@ -95,41 +94,21 @@ fn a_spool_that_a_checkpoint_needs_is_missed() {
 /// A disk whose syncs in the spool fail from one on.
 struct Failing(Arc<AtomicU64>);
 
-#[derive(Debug)]
-struct FailingFile(Box<dyn DiskFile>, Option<Arc<AtomicU64>>);
-
 impl Over for Failing {
     fn over(&self, path: &Path, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
-        let spool = path.components().any(|part| part.as_os_str() == "spool");
-        Box::new(FailingFile(file, spool.then(|| self.0.clone())))
+        match path.components().any(|part| part.as_os_str() == "spool") {
+            true => Box::new(MeddledFile(file, Arc::new(Failing(self.0.clone())))),
+            false => file,
+        }
     }
 }
 
-impl DiskFile for FailingFile {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        self.0.read_at(buf, offset)
-    }
-    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        self.0.write_at(data, offset)
-    }
-    fn size(&self) -> io::Result<u64> {
-        self.0.size()
-    }
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
-    }
-    fn sync(&self) -> io::Result<()> {
-        let left = self
-            .1
-            .as_ref()
-            .map(|left| left.fetch_sub(1, Ordering::Relaxed));
-        match left {
-            Some(left) if left as i64 <= 0 => Err(io::Error::other("no luck")),
-            _ => self.0.sync(),
+impl Files for Failing {
+    fn sync(&self, file: &dyn DiskFile) -> io::Result<()> {
+        match self.0.fetch_sub(1, Ordering::Relaxed) as i64 {
+            ..=0 => Err(io::Error::other("no luck")),
+            _ => file.sync(),
         }
-    }
-    fn try_lock(&self) -> io::Result<bool> {
-        self.0.try_lock()
     }
 }
 
