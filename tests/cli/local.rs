@@ -657,3 +657,29 @@ fn a_page_that_failed_three_times_is_left_alone() {
     lab.run("ingest more --store s").exits(0);
     assert_eq!(asked(), "https://b.example/v\n");
 }
+
+/// A page that failed has no links, as in `pagerank`, also while it is still to be tried again: all that can be fetched was,
+/// and the ranks are exact. They were far from it, as if the page's links would be known one day.
+#[test]
+fn ranks_take_pages_that_failed_to_have_no_links() {
+    let lab = Lab::new();
+    let failed = "{\"url\":\"http://b.org/2\",\"status\":503}\n";
+    lab.file("read.jsonl", crawl(&[0, 1, 2, 4]));
+    lab.file("all.jsonl", crawl(&[0, 1, 2, 4]) + failed);
+    let exact = lab.run("pagerank read.jsonl").exits(0).out;
+    let rows = exact.lines().skip(1).map(|line| line.split('\t'));
+    let rows = rows.map(|mut fields| {
+        let url = fields.next().unwrap().to_owned();
+        (url, fields.next().unwrap().parse::<f64>().unwrap())
+    });
+    let mut local: Vec<(String, f64)> = rows.filter(|row| row.0.contains("a.org")).collect();
+    let sum: f64 = local.iter().map(|row| row.1).sum();
+    local.iter_mut().for_each(|row| row.1 /= sum);
+    local.sort_by(|a, b| b.1.total_cmp(&a.1));
+    lab.run("ingest all.jsonl --store s").exits(0);
+    let done = lab.run("local --store s --domain host:a.org").exits(0);
+    let done = done.says(&["pages that could not be fetched: 1"]);
+    near(&ranks(&done.out), &local);
+    let listed = lab.run("local --store s --domain host:a.org -n 5").exits(0);
+    assert_eq!(listed.out, "http://b.org/2\n");
+}

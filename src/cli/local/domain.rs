@@ -80,8 +80,9 @@ impl Crawl {
         Ok(members)
     }
 
-    /// What is known of the domain with these pages, and of the pages outside.
-    pub fn known(&self, members: &[u32]) -> anyhow::Result<Known> {
+    /// What is known of the domain with these pages, and of the pages outside; and the pages that failed, and are to be
+    /// tried again.
+    pub fn known(&self, members: &[u32]) -> anyhow::Result<(Known, Vec<u32>)> {
         if members.is_empty() {
             bail!(
                 "the domain has no page: no name known fits --domain; see some names with `cashrank top` or \
@@ -92,17 +93,22 @@ impl Crawl {
             Crawl::Store(snapshot) => {
                 let rows = snapshot.rows()?;
                 let mut known = Known::of_rows(&rows as &dyn Rows, members, true)?;
-                // What cannot be fetched is not asked for in every round.
+                let mut failing = Vec::new();
                 for page in snapshot.pages() {
                     let page = page?;
                     let number = page.page.0 as u32;
-                    if page.failed >= MAX_FAILURES && known.has(number) {
-                        known.lost(number)?;
+                    if page.failed == 0 || !known.has(number) {
+                        continue;
+                    }
+                    // What cannot be fetched is not asked for in every round.
+                    match page.failed >= MAX_FAILURES {
+                        true => known.lost(number)?,
+                        false => failing.push(number),
                     }
                 }
-                Ok(known)
+                Ok((known, failing))
             }
-            Crawl::Files(crawled) => Ok(Known::of_rows(&**crawled, members, true)?),
+            Crawl::Files(crawled) => Ok((Known::of_rows(&**crawled, members, true)?, Vec::new())),
         }
     }
 

@@ -65,7 +65,8 @@ impl Args {
             Some(store) => self.begin_in_store(store, domain)?,
             None => {
                 let crawl = Crawl::Files(Box::new(self.crawled()?));
-                let search = Search::new(crawl.known(&crawl.members(domain)?)?, self.search())?;
+                let (known, _) = crawl.known(&crawl.members(domain)?)?;
+                let search = Search::new(known, self.search())?;
                 let Crawl::Files(crawled) = crawl else {
                     bail!("--live has no crawl to begin with");
                 };
@@ -116,7 +117,8 @@ impl Args {
         }
         let snapshot = Snapshot::latest(&RealDisk, store)?;
         let crawl = Crawl::Store(Box::new(snapshot));
-        let search = Search::new(crawl.known(&crawl.members(domain)?)?, self.search())?;
+        let (known, _) = crawl.known(&crawl.members(domain)?)?;
+        let search = Search::new(known, self.search())?;
         let Crawl::Store(snapshot) = crawl else {
             bail!("--live has no store to begin with");
         };

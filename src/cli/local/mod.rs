@@ -137,17 +137,23 @@ impl Args {
             None => Crawl::Files(Box::new(self.crawled()?)),
         };
         let members = crawl.members(&domain)?;
-        let known = crawl.known(&members)?;
+        let (known, failing) = crawl.known(&members)?;
         let rest = members.iter().filter(|&&page| !known.is_fetched(page));
         let found = Found {
             unfetched: rest.count(),
             is_all: members.len() as u64 == crawl.pages(),
         };
+        let ranked = (!failing.is_empty()).then(|| known.clone());
         let mut search = Search::new(known, self.search())?;
         let asked = match self.n {
             Some(n) => search.next(usize::try_from(n).unwrap_or(usize::MAX)),
             None => Vec::new(),
         };
+        // For the ranks, what failed has no links, though it is to be tried again.
+        if let Some(mut known) = ranked {
+            failing.into_iter().try_for_each(|page| known.lost(page))?;
+            search = Search::new(known, self.search())?;
+        }
         let estimate = search.estimate();
         let pages = locals(&crawl, &search, &estimate)?;
         if self.json {
