@@ -20,7 +20,7 @@ mod jsonl;
 pub(crate) mod parquet;
 #[cfg(not(feature = "parquet"))]
 #[path = "no_parquet.rs"]
-mod parquet;
+pub(crate) mod parquet;
 mod tsv;
 
 use std::io::{self, Write};
