@@ -15,7 +15,7 @@ use cashrank::store::RealDisk;
 
 use super::common::{
     Exit, MemoryArg, counted, links, pages, parsed, print_json, self_links, store_unless,
-    tell_keyboard, tell_skipped, thousands,
+    tell_keyboard, tell_skipped,
 };
 use super::export::export_formats;
 use super::output::{Output, SummedOutputArgs};
@@ -133,16 +133,16 @@ impl Args {
         }
         if loaded.ungrouped > 0 {
             say!(
-                "{} groups of edges replaced an earlier group of the same source. If the file is not \
+                "{} of edges replaced an earlier group of the same source. If the file is not \
                  grouped by source, sort it first (edges: sort -s -k1,1; crawl-log: sort -s \
                  -k6,6)",
-                thousands(loaded.ungrouped)
+                counted(loaded.ungrouped, "group", "groups")
             );
         }
         if loaded.timeless > 0 {
-            let timeless = thousands(loaded.timeless);
             say!(
-                "{timeless} records were used without a time, since theirs cannot be read (bad-time)"
+                "used without a time, since theirs cannot be read: {} (bad-time)",
+                counted(loaded.timeless, "record", "records")
             );
         }
         if loaded.skipped > 0 {

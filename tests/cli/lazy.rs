@@ -9,10 +9,11 @@ fn score(done: &Done, name: &str) -> f64 {
     row.nth(1).unwrap().parse().unwrap()
 }
 
-/// The word before "iterations" on standard error.
+/// The number before "iterations" on standard error.
 fn iterations(done: &Done) -> u64 {
     let (before, _) = done.err.split_once(" iterations").unwrap();
-    before.rsplit(' ').next().unwrap().parse().unwrap()
+    let number = before.rsplit(' ').next().unwrap();
+    number.replace(',', "").parse().unwrap()
 }
 
 /// Leaves and hub link to each other, so two groups of pages link to each other only. The hub of k leaves has

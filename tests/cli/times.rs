@@ -251,8 +251,8 @@ fn pagerank_tells_them_from_skipped_records() {
     lab.file("skipped", [timeless, "{bad\n"].concat());
     lab.run("pagerank timeless --format records -o t")
         .exits(0)
-        .says(&["1 records were used without a time"]);
+        .says(&["used without a time, since theirs cannot be read: 1 record (bad-time)"]);
     lab.run("pagerank skipped --format records -o s")
         .exits(3)
-        .says(&["1 records were skipped"]);
+        .says(&["1 record was skipped"]);
 }
