@@ -230,11 +230,6 @@ impl<A: Archive> Engine<A> {
         self.log.set_full(rows);
     }
 
-    /// Names of the running archive whose pages are known.
-    pub(crate) fn names_known(&self) -> u64 {
-        self.names.len()
-    }
-
     /// Bytes of memory in use for the names of the running archive.
     pub fn names_bytes(&self) -> u64 {
         self.names.bytes()

@@ -110,8 +110,6 @@ pub struct Job {
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OldFault {
-    /// A later pass over an archive is begun with as many of its names as happen to be known.
-    NamesInPart,
     /// A pass over kept links that was interrupted begins at its start again.
     PassFromStart,
     /// A stream that is sent again after its end is taken for another.

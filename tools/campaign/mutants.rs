@@ -113,11 +113,6 @@ pub const MUTANTS: &[(&str, Mutant)] = &[
 /// Faults that the program once had, or might have, and where cuts must find them out.
 pub const FAULTS: &[(&str, Kind, OldFault)] = &[
     (
-        "a pass over an archive is begun with a part of its names",
-        Kind::Threads,
-        OldFault::NamesInPart,
-    ),
-    (
         "a pass over kept links begins at its start again",
         Kind::Any,
         OldFault::PassFromStart,

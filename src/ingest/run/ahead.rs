@@ -3,9 +3,9 @@
 //!
 //! Only regular files that are read again, and have been as they are for a while: of them format and names are known,
 //! and opening them neither waits nor has anything to say. What cannot be begun is left to its turn,
-//! and so are its errors. An archive's names are known once all of it was applied, and not before: the decoders that
-//! are begun here leave out the names they are told are known, and the hosts of the others would be missing. So an
-//! archive that is read with its names, as a run does that goes on inside it, is begun again at its turn only.
+//! and so are its errors. An archive's names are known once all of it was applied, and not before: what decoders leave out
+//! must not depend on how far the engine has come. So an archive that is read with its names, as a run does that goes on
+//! inside it, is begun again at its turn only.
 
 use super::archive::Following;
 use super::begin::Begun;
@@ -13,7 +13,6 @@ use super::unchanged::Stamp;
 use super::{Reading, Run};
 use crate::cza;
 use crate::formats::Format;
-use crate::ingest::OldFault;
 use crate::pipeline::{Piece, Pipeline};
 use crate::source::Source;
 
@@ -83,7 +82,6 @@ impl Run<'_> {
             .parse()
             .ok()?;
         let known = match input == self.progress.input {
-            true if self.job.fault == Some(OldFault::NamesInPart) => self.engine.names_known(),
             true => reading.archive.as_ref().map_or(0, Following::known),
             false => self.known_names(input),
         };
