@@ -26,6 +26,7 @@ use super::log::TalkArgs;
 use super::nothing::{self, Asked};
 use super::output::Output;
 use super::rules::RulesArgs;
+use super::say;
 use super::summary::{summary, summary_json};
 use super::talk::Talk;
 use super::values::{Bound, FormatArg, eps_or_none, every, formats, size_or_none, time};
@@ -103,6 +104,9 @@ pub struct Args {
     /// is less; otherwise as before].
     #[arg(long, help_heading = "Ranking", value_name = "SIZE|none", value_parser = size_or_none)]
     keep_rows: Option<u64>,
+    /// Of version 0.1; of no meaning since passes go over kept links.
+    #[arg(long, hide = true, value_name = "SIZE")]
+    replay_disk: Option<String>,
     /// Before each snapshot, settle importance: go over the kept links until it is certified to be within EPS of
     /// PageRank (L1). none: importance is what one reading of the crawl gives. With a --window or --max-age it comes
     /// from that window [default: 0.01].
@@ -308,6 +312,11 @@ impl Args {
         };
         let mut settings = Settings::new(config, &limits);
         settings.input = self.rules.resolve(found.map(|s| &s.input))?;
+        if self.replay_disk.is_some() {
+            say!(
+                "--replay-disk has no effect any more: passes after the first go over the links that the store keeps"
+            );
+        }
         Ok(Job {
             store: self.store.clone(),
             settings,
