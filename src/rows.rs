@@ -23,6 +23,18 @@ pub struct Row<'a> {
     pub weights: &'a [u64],
 }
 
+impl<'a> Row<'a> {
+    /// Of a page that was found, with links that all weigh the same.
+    pub fn new(page: u32, targets: &'a [u32]) -> Row<'a> {
+        Row {
+            page,
+            gone: false,
+            targets,
+            weights: &[],
+        }
+    }
+}
+
 /// Rows that can be read again and again, from the first to the last.
 pub trait Rows: Sync {
     /// Pages known: all page numbers are below it.

@@ -73,12 +73,7 @@ mod tests {
         /// 0 links to 1, 2, 3; 1 to 4 and 2. Nothing leads to 5.
         fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
             for (page, targets) in [(0, &[1, 2, 3][..]), (1, &[4, 2])] {
-                visit(Row {
-                    page,
-                    gone: false,
-                    targets,
-                    weights: &[],
-                })?;
+                visit(Row::new(page, targets))?;
             }
             Ok(())
         }

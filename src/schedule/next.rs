@@ -253,12 +253,7 @@ impl Source<'_> {
             let page = page?;
             let number = page.page.0 as u32;
             if self.rows.is_none() && page.visits > 0 {
-                history.row(Row {
-                    page: number,
-                    gone: false,
-                    targets: &[],
-                    weights: &[],
-                });
+                history.row(Row::new(number, &[]));
             } else if page.visits > 0 || page.last_fetch.is_some() || self.is_failing(&page) {
                 history.hold(number);
             }

@@ -258,7 +258,7 @@ mod tests {
         fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
             self.0
                 .iter()
-                .try_for_each(|(page, targets)| visit(row(*page, targets)))
+                .try_for_each(|(page, targets)| visit(Row::new(*page, targets)))
         }
     }
 
@@ -271,15 +271,6 @@ mod tests {
     }
 
     const PAGES: u32 = 12;
-
-    fn row(page: u32, targets: &[u32]) -> Row<'_> {
-        Row {
-            page,
-            gone: false,
-            targets,
-            weights: &[],
-        }
-    }
 
     /// The solution of the equations, by putting them into themselves until nothing changes any more. Of payers: each page
     /// read a unit, and page 0, if read, a unit.
@@ -377,11 +368,11 @@ mod tests {
                 let new = |target: &&u32| **target >= history.crawl().pages();
                 let part = 1.0 / targets.len() as f64;
                 found.extend(targets.iter().filter(new).map(|&target| (target, (*page, part))));
-                history.row(row(*page, targets));
+                history.row(Row::new(*page, targets));
                 told.0.push((*page, targets.clone()));
                 pushes.begin(*page, found.get(page).copied());
                 pushes.pay(*page, [1.0, f64::from(u8::from(*page == 0))]);
-                pushes.push(history.crawl(), row(*page, targets));
+                pushes.push(history.crawl(), Row::new(*page, targets));
                 if settle {
                     pushes.settle(history.crawl(), &told, worth, 3).unwrap();
                 }
@@ -389,16 +380,16 @@ mod tests {
             }
             for (page, targets) in others {
                 let Some(at) = told.0.iter().position(|(of, _)| *of == page) else { continue };
-                history.row(row(page, &targets));
+                history.row(Row::new(page, &targets));
                 let old = std::mem::replace(&mut told.0[at].1, targets.clone());
-                pushes.replace(history.crawl(), row(page, &old), row(page, &targets));
+                pushes.replace(history.crawl(), Row::new(page, &old), Row::new(page, &targets));
                 check(&pushes, history.crawl(), &told)?;
             }
             pushes.set_returned(1.0 - returned);
             check(&pushes, history.crawl(), &told)?;
             // Rows that nobody pushes since others were read keep what came back: all are seen again.
             for (page, targets) in &told.0 {
-                pushes.push(history.crawl(), row(*page, targets));
+                pushes.push(history.crawl(), Row::new(*page, targets));
             }
             pushes.settle(history.crawl(), &told, worth, 1000).unwrap();
             prop_assert!(pushes.bound(history.crawl()).iter().all(|bound| *bound < 1e-9), "{:?}", pushes.bound(history.crawl()));

@@ -18,12 +18,7 @@ impl Rows for Read {
 
     fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
         for (page, targets) in &self.0 {
-            visit(Row {
-                page: *page,
-                gone: false,
-                targets,
-                weights: &[],
-            })?;
+            visit(Row::new(*page, targets))?;
         }
         Ok(())
     }
@@ -258,12 +253,7 @@ fn follow(told: &[(u32, Vec<u32>)], asked_every: usize) -> Vec<Scored> {
     for (at, (page, targets)) in told.iter().enumerate() {
         rows.0.push((*page, targets.clone()));
         rows.1 = 1 + rows.1.max(targets.iter().copied().max().unwrap_or(0));
-        let row = Row {
-            page: *page,
-            gone: false,
-            targets,
-            weights: &[],
-        };
+        let row = Row::new(*page, targets);
         history.follow(row, &rows).unwrap();
         if at % asked_every == 0 {
             history.best(&rows, None, 7).unwrap();

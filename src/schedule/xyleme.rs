@@ -235,7 +235,7 @@ mod tests {
                     seeds += 1;
                     xyleme.found(crawl_before, page, None);
                 }
-                let row = Row { page, gone: false, targets: &targets, weights: &[] };
+                let row = Row::new(page, &targets);
                 crawl.row(row);
                 xyleme.read(crawl.crawl(), row);
                 let open: u128 = (0..xyleme.cells.len() as u32)

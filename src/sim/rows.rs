@@ -54,12 +54,7 @@ impl Rows for Graph {
             ));
         }
         for (page, targets) in self.rows().enumerate() {
-            visit(Row {
-                page: page as u32,
-                gone: false,
-                targets,
-                weights: &[],
-            })?;
+            visit(Row::new(page as u32, targets))?;
         }
         Ok(())
     }

@@ -160,19 +160,10 @@ impl Rows for Told {
     fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
         let mut start = 0;
         for (&page, &end) in self.pages.iter().zip(&self.ends) {
-            visit(row(page, &self.targets[start..end]))?;
+            visit(Row::new(page, &self.targets[start..end]))?;
             start = end;
         }
         Ok(())
-    }
-}
-
-fn row(page: u32, targets: &[u32]) -> Row<'_> {
-    Row {
-        page,
-        gone: false,
-        targets,
-        weights: &[],
     }
 }
 
@@ -296,7 +287,7 @@ impl<'a> Crawl<'a> {
         self.told.ends.push(self.told.targets.len());
         self.told.known = self.node.len() as u64;
         self.history
-            .follow(row(page, &self.told.targets[start..]), &self.told)
+            .follow(Row::new(page, &self.told.targets[start..]), &self.told)
     }
 
     /// The nodes to read next.

@@ -43,14 +43,9 @@ impl Rows for Ordered {
     }
 
     fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
-        self.rows.iter().try_for_each(|(page, targets)| {
-            visit(Row {
-                page: *page,
-                gone: false,
-                targets,
-                weights: &[],
-            })
-        })
+        self.rows
+            .iter()
+            .try_for_each(|(page, targets)| visit(Row::new(*page, targets)))
     }
 }
 

@@ -29,12 +29,7 @@ impl Rows for Read {
         visit: &mut dyn FnMut(Row<'_>) -> cashrank::Result<()>,
     ) -> cashrank::Result<()> {
         for (page, targets) in &self.rows {
-            visit(Row {
-                page: *page,
-                gone: false,
-                targets,
-                weights: &[],
-            })?;
+            visit(Row::new(*page, targets))?;
         }
         Ok(())
     }
