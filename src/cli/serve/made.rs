@@ -326,7 +326,10 @@ impl Shared {
                 lower_priority();
             }
             let made = self.make(job);
-            (made, spent::since(Some(Duration::ZERO), started.elapsed()))
+            (
+                made,
+                spent::by_thread().unwrap_or_else(|| started.elapsed()),
+            )
         };
         let made = std::thread::scope(|scope| scope.spawn(making).join());
         made.unwrap_or_else(|_| {
