@@ -21,7 +21,7 @@ use super::input::is_unsound;
 use super::plan::{check_first, check_job, plan};
 use super::planned::Plan;
 use super::spooling::{self, Spooling};
-use super::{Job, Note, Observer, Outcome};
+use super::{Job, Note, Observer, Outcome, Standing};
 use crate::engine::{Counters, Engine, NameMap};
 use crate::memory::Need;
 use crate::pipeline::BufferPool;
@@ -404,6 +404,21 @@ impl Run<'_> {
 
     fn stop_asked(&self) -> bool {
         self.job.stop.load(Ordering::Relaxed)
+    }
+
+    /// Tells how far an input was read, or, without one, the rows.
+    fn tell_progress(&mut self, input: Option<&InputName>, done: u64, length: Option<u64>) {
+        self.observer.progress(&Standing {
+            input,
+            done,
+            length,
+            input_index: self.progress.input as usize,
+            inputs: self.feed.inputs.len(),
+            pass: self.progress.pass,
+            repeat: self.progress.repeat,
+            counters: self.engine.counters(),
+            pages: self.engine.ledger().totals().pages,
+        });
     }
 }
 

@@ -10,9 +10,9 @@ use crate::batch::{Batch, Entry, What};
 use crate::decode::Reason;
 use crate::engine::age;
 use crate::formats::Format;
+use crate::ingest::Note;
 use crate::ingest::input::{Bad, note_use, warn};
 use crate::ingest::spooling::{self, Spooling};
-use crate::ingest::{Note, Standing};
 use crate::pipeline::{Next, Piece, over_the_limit};
 use crate::source::{Compression, InputName, Restart, Summary};
 use crate::store::{Place, Spooled};
@@ -130,17 +130,8 @@ impl Run<'_> {
             reading.hash = None;
             reading.oversize = chunk.oversize;
         }
-        self.observer.progress(&Standing {
-            input: Some(reading.input),
-            done: chunk.compressed,
-            length: reading.compressed_len,
-            input_index: self.progress.input as usize,
-            inputs: self.feed.inputs.len(),
-            pass: self.progress.pass,
-            repeat: self.progress.repeat,
-            counters: self.engine.counters(),
-            pages: self.engine.ledger().totals().pages,
-        });
+        let done = chunk.compressed;
+        self.tell_progress(Some(reading.input), done, reading.compressed_len);
         Ok(self.stop_asked())
     }
 

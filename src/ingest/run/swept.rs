@@ -10,7 +10,7 @@
 use super::{InputEnd, Run};
 use crate::engine::{Links, PageId};
 use crate::ingest::planned::Plan;
-use crate::ingest::{Note, OldFault, Standing};
+use crate::ingest::{Note, OldFault};
 use crate::rows::Row;
 use crate::source::InputName;
 use crate::store::{Place, Progress, Store};
@@ -91,7 +91,7 @@ impl Run<'_> {
         let swept = rows.sweep_from(from, &mut |rows| {
             for rows in rows.chunks(AHEAD) {
                 self.visit_rows(rows, &mut targets)?;
-                self.tell_swept(all);
+                self.tell_progress(None, self.progress.place.records, Some(all));
                 stopped = self.stop_asked();
                 if stopped {
                     // Nobody sees it.
@@ -130,19 +130,5 @@ impl Run<'_> {
             }
         }
         Ok(())
-    }
-
-    fn tell_swept(&mut self, all: u64) {
-        self.observer.progress(&Standing {
-            input: None,
-            done: self.progress.place.records,
-            length: Some(all),
-            input_index: 0,
-            inputs: self.feed.inputs.len(),
-            pass: self.progress.pass,
-            repeat: self.progress.repeat,
-            counters: self.engine.counters(),
-            pages: self.engine.ledger().totals().pages,
-        });
     }
 }
