@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ledger::Totals;
 
-/// A mark's particulars; its copy of the cells is kept by the archive, under `number`.
+/// A mark's particulars; its copy of the cells is kept by the storage, under `number`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     /// 1 for the first mark ever made, and so on; 0 is the start of the stream.

@@ -1,4 +1,4 @@
-//! An archive in memory: the engine as a library, and for tests.
+//! Storage in memory: the engine as a library, and for tests.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::mark::Mark;
 use super::past::Past;
 use super::row::Row;
 use super::runs::{Blocks, Rows, fold, merge, mergeable};
-use super::{Archive, Config, Engine, Fingerprint, PageId, TimeTable};
+use super::{Config, Engine, Fingerprint, PageId, Storage, TimeTable};
 use crate::model::{Limits, Time};
 use crate::{Error, Result};
 
@@ -23,7 +23,7 @@ pub struct InMemory {
     marks: Vec<(u64, Vec<u64>)>,
 }
 
-impl Archive for InMemory {
+impl Storage for InMemory {
     fn page(&mut self, _fingerprint: Fingerprint, name: &[u8]) -> Result<()> {
         self.names.extend_from_slice(name);
         self.name_ends.push(self.names.len());
@@ -92,12 +92,12 @@ impl Ranking {
 impl Engine<InMemory> {
     /// An empty engine that keeps everything in memory.
     pub fn new(config: Config) -> Result<Engine<InMemory>> {
-        Engine::with_archive(config, Limits::default().pages, InMemory::default())
+        Engine::with_storage(config, Limits::default().pages, InMemory::default())
     }
 
     /// Rows of the history, as last merged.
     pub fn history_rows(&self) -> u64 {
-        let runs = self.archive().runs.iter();
+        let runs = self.storage().runs.iter();
         runs.map(|(_, rows)| rows.len() as u64).sum()
     }
 
@@ -113,7 +113,7 @@ impl Engine<InMemory> {
                 let page_id = first + at as u64;
                 pages.push(RankedPage {
                     page: PageId(page_id),
-                    url: Cow::Owned(engine.archive().name(page_id)),
+                    url: Cow::Owned(engine.storage().name(page_id)),
                     importance: page.importance,
                     rank: 0,
                     visits: page.visits,
@@ -138,7 +138,7 @@ impl Engine<InMemory> {
     fn merge_runs(&mut self) -> Result<()> {
         let policy = self.config().policy();
         loop {
-            let runs = &self.archive().runs;
+            let runs = &self.storage().runs;
             let sizes: Vec<(u64, u64)> = runs
                 .iter()
                 .map(|(interval, rows)| (*interval, rows.len() as u64))
@@ -156,7 +156,7 @@ impl Engine<InMemory> {
             };
             let merged = merged.collect::<Result<Vec<Row>>>()?;
             let interval = runs[range.start].0;
-            let runs = &mut self.archive_mut().runs;
+            let runs = &mut self.storage_mut().runs;
             runs.splice(range, [(interval, merged)]);
         }
     }
@@ -210,18 +210,18 @@ impl Past for Engine<InMemory> {
     }
 
     fn mark_cells(&self, mark: u64, first: u64, out: &mut [u64]) -> Result<()> {
-        let kept = self.archive().marks.iter().find(|(kept, _)| *kept == mark);
+        let kept = self.storage().marks.iter().find(|(kept, _)| *kept == mark);
         let (_, cells) = kept.ok_or_else(|| Error::internal(format!("mark {mark} is not kept")))?;
         out.copy_from_slice(&cells[first as usize..][..out.len()]);
         Ok(())
     }
 
     fn admissions(&self) -> Result<Admissions<'_>> {
-        Ok(Box::new(self.archive().admissions.iter().copied().map(Ok)))
+        Ok(Box::new(self.storage().admissions.iter().copied().map(Ok)))
     }
 
     fn rows(&self, since: u64, start: u128) -> Result<Rows<'_>> {
-        let runs = self.archive().runs.iter();
+        let runs = self.storage().runs.iter();
         let runs = runs.map(|(interval, rows)| blocks(rows, *interval >= since));
         Ok(fold(
             self.log.policy(),

@@ -2,7 +2,7 @@
 //!
 //! [`Engine::apply`] takes records in stream order. It admits pages to the index, moves cash in
 //! the [`Ledger`], and leaves rows for the history. What must be kept outside the engine's own
-//! arrays (names, history runs, marks) goes to an [`Archive`]: [`InMemory`] for library use and
+//! arrays (names, history runs, marks) goes to a [`Storage`]: [`InMemory`] for library use and
 //! tests, the store for real runs. The ledger conserves, the history forgets: two modules.
 
 mod accounts;
@@ -72,7 +72,7 @@ pub fn expected_wrong_merges(pages: u64) -> f64 {
 }
 
 /// Where the engine puts what it does not keep. Calls come in stream order.
-pub trait Archive {
+pub trait Storage {
     /// A page was admitted; its number is the count of calls before.
     fn page(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()>;
     /// A record admitted pages from `admission.first` on.
@@ -92,7 +92,7 @@ pub trait Archive {
 }
 
 /// The engine. See the module's head.
-pub struct Engine<A = InMemory> {
+pub struct Engine<S = InMemory> {
     config: Config,
     index: Index,
     ledger: Ledger,
@@ -103,7 +103,7 @@ pub struct Engine<A = InMemory> {
     time: Option<Time>,
     times: TimeTable,
     window_start: u128,
-    archive: A,
+    storage: S,
     /// The page of each name of the running batch, as far as resolved.
     ids: Vec<PageId>,
     /// The page of each name of the running archive, as far as known.
@@ -122,9 +122,9 @@ pub struct Engine<A = InMemory> {
     again: bool,
 }
 
-impl<A: Archive> Engine<A> {
+impl<S: Storage> Engine<S> {
     /// An empty engine. `page_limit` bounds the pages it may ever know.
-    pub fn with_archive(config: Config, page_limit: u64, archive: A) -> Result<Engine<A>> {
+    pub fn with_storage(config: Config, page_limit: u64, storage: S) -> Result<Engine<S>> {
         config.check()?;
         let damping = config.damping_units();
         let ledger = Ledger::new(damping, config.recycle_after, page_limit)?;
@@ -138,7 +138,7 @@ impl<A: Archive> Engine<A> {
             time: None,
             times: TimeTable::default(),
             window_start: 0,
-            archive,
+            storage,
             ids: Vec::new(),
             names: NameMap::default(),
             targets: Vec::new(),
@@ -240,12 +240,12 @@ impl<A: Archive> Engine<A> {
         self.ledger.clean();
     }
 
-    pub(crate) fn archive_mut(&mut self) -> &mut A {
-        &mut self.archive
+    pub(crate) fn storage_mut(&mut self) -> &mut S {
+        &mut self.storage
     }
 
-    pub(crate) fn archive(&self) -> &A {
-        &self.archive
+    pub(crate) fn storage(&self) -> &S {
+        &self.storage
     }
 
     /// The page with this fingerprint, if known.
@@ -292,7 +292,7 @@ impl<A: Archive> Engine<A> {
                     weights: &weights,
                 };
                 let again = self.has_row(page);
-                self.archive.row(page, false, links, again)?;
+                self.storage.row(page, false, links, again)?;
                 let digest = match entry.digest {
                     Digest::NONE if self.is_news() => digest_of(links),
                     digest => digest,
@@ -305,7 +305,7 @@ impl<A: Archive> Engine<A> {
             }
             What::Gone => {
                 let again = self.has_row(page);
-                self.archive.row(page, true, Links::NONE, again)?;
+                self.storage.row(page, true, Links::NONE, again)?;
                 let seen = self.seen(Digest::GONE);
                 self.visit(page, Links::NONE, age::GONE, seen);
             }
@@ -449,7 +449,7 @@ impl<A: Archive> Engine<A> {
 
     fn end_round(&mut self) -> Result<()> {
         let pages = self.ledger.totals().pages;
-        let (log, archive) = (&mut self.log, &mut self.archive);
+        let (log, storage) = (&mut self.log, &mut self.storage);
         let (window, times) = (&*self.window, &self.times);
         let interval = self.marks_made;
         self.ledger.end_round(|page, paid| {
@@ -457,7 +457,7 @@ impl<A: Archive> Engine<A> {
             log.measure(page, paid.cash, None, moment);
             // A round may recycle most pages there are.
             if log.is_full() {
-                log.cut(|notes| archive.run(interval, notes))?;
+                log.cut(|notes| storage.run(interval, notes))?;
             }
             Ok::<(), Error>(())
         })?;
@@ -478,7 +478,7 @@ impl<A: Archive> Engine<A> {
             number: self.marks_made,
             totals: *self.ledger.totals(),
         };
-        self.archive.keep_mark(&mark, self.ledger.cells())?;
+        self.storage.keep_mark(&mark, self.ledger.cells())?;
         self.marks.push(mark);
         let limit = usize::from(self.config.marks);
         let superfluous = self
@@ -486,18 +486,18 @@ impl<A: Archive> Engine<A> {
             .superfluous(&self.marks, limit, self.window_start);
         if let Some(at) = superfluous {
             let dropped = self.marks.remove(at);
-            self.archive.drop_mark(dropped.number)?;
+            self.storage.drop_mark(dropped.number)?;
         }
         Ok(())
     }
 
-    /// Hands the log to the archive as a run.
+    /// Hands the log to the storage as a run.
     pub(crate) fn flush_log(&mut self) -> Result<()> {
         if self.log.is_empty() {
             return Ok(());
         }
-        let (archive, interval) = (&mut self.archive, self.marks_made);
-        self.log.cut(|notes| archive.run(interval, notes))
+        let (storage, interval) = (&mut self.storage, self.marks_made);
+        self.log.cut(|notes| storage.run(interval, notes))
     }
 }
 

@@ -3,11 +3,11 @@
 //! For each batch [`Engine::begin`] comes first; names are admitted entry by entry, in the order of their first
 //! appearance, so that pages have the same numbers wherever batches end.
 
-use super::{Admission, Archive, Engine, NameMap, PageId, TOUCHED};
+use super::{Admission, Engine, NameMap, PageId, Storage, TOUCHED};
 use crate::model::{Batch, Entry, Fingerprint};
 use crate::{Error, Result};
 
-impl<A: Archive> Engine<A> {
+impl<S: Storage> Engine<S> {
     /// Begins a batch: names of an earlier one are forgotten.
     pub fn begin(&mut self) {
         self.ids.clear();
@@ -149,7 +149,7 @@ impl<A: Archive> Engine<A> {
             let (page, new) = self.index.admit(fingerprint)?;
             if new {
                 self.ledger.admit()?;
-                self.archive.page(fingerprint, batch.name(at as u32))?;
+                self.storage.page(fingerprint, batch.name(at as u32))?;
             }
             match batch.part {
                 None => self.ids.push(page),
@@ -157,7 +157,7 @@ impl<A: Archive> Engine<A> {
             }
         }
         if self.ledger.totals().pages > before.pages {
-            self.archive.admission(Admission {
+            self.storage.admission(Admission {
                 first: before.pages,
                 paid: before.paid,
                 clock: if self.log.is_timed() { before.clock } else { 0 },

@@ -62,7 +62,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
     let was_finished = progress.finished;
     let found = spooling::found(&*disk, job)?;
     let plan = plan(job, progress.clone(), found, observer)?;
-    check_passes(&plan, engine.archive())?;
+    check_passes(&plan, engine.storage())?;
     let spooling = Spooling::open(job, &disk, &plan, &progress, found)?;
     let Plan {
         progress,
@@ -387,7 +387,7 @@ impl Run<'_> {
 
     /// Says if rows were given up since this was last asked.
     fn tell_rows(&mut self) -> bool {
-        let reason = self.engine.archive_mut().rows_given_up();
+        let reason = self.engine.storage_mut().rows_given_up();
         if let Some(reason) = reason {
             self.observer.note(Note::RowsGivenUp { reason });
             self.tell_passes();
@@ -397,9 +397,9 @@ impl Run<'_> {
 
     /// Drops row files that were compacted, but for the one that readers of the current snapshot use.
     fn release_rows(&mut self) -> Result<()> {
-        let standing = *self.engine.archive().rows_standing();
+        let standing = *self.engine.storage().rows_standing();
         let named = snapshot::rows_named(&*self.disk, &self.job.store, &standing)?;
-        self.engine.archive_mut().release_rows(named)
+        self.engine.storage_mut().release_rows(named)
     }
 
     fn stop_asked(&self) -> bool {

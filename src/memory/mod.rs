@@ -13,7 +13,7 @@ pub use machine::available;
 
 pub use crate::model::human;
 
-use crate::engine::{self, Archive, Config, Engine, Index, log_bytes};
+use crate::engine::{self, Config, Engine, Index, Storage, log_bytes};
 use crate::{Error, Result};
 
 const MIB: u64 = 1 << 20;
@@ -95,8 +95,8 @@ impl Need {
 
     /// What an engine needs with `pages` pages, no fewer than it knows, and `names` bytes for names of archives;
     /// under a budget, to which its log was cut ([`log_rows`]).
-    pub(crate) fn of<A: Archive>(
-        engine: &Engine<A>,
+    pub(crate) fn of<S: Storage>(
+        engine: &Engine<S>,
         pages: u64,
         names: u64,
         budget: Option<u64>,

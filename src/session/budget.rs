@@ -1,7 +1,7 @@
 //! A memory budget: how many pages fit, found again as they grow.
 
 use crate::Error;
-use crate::engine::{Archive, Engine};
+use crate::engine::{Engine, Storage};
 use crate::memory::{Need, largest, log_rows};
 
 /// From so many pages on each doubling of them is told.
@@ -24,7 +24,7 @@ pub(crate) struct Budget {
 
 impl Budget {
     /// Makes the engine keep to the budget, if there is one.
-    pub fn new<A: Archive>(bytes: Option<u64>, engine: &mut Engine<A>) -> Budget {
+    pub fn new<S: Storage>(bytes: Option<u64>, engine: &mut Engine<S>) -> Budget {
         engine.cut_log_at(log_rows(engine.config(), bytes));
         let pages = engine.ledger().totals().pages;
         let mut budget = Budget {
@@ -40,7 +40,7 @@ impl Budget {
     }
 
     /// Finds how many pages fit beside `names` bytes of names.
-    pub fn find<A: Archive>(&mut self, engine: &Engine<A>, names: u64) {
+    pub fn find<S: Storage>(&mut self, engine: &Engine<S>, names: u64) {
         let limit = engine.ledger().page_limit();
         let pages = engine.ledger().totals().pages;
         self.names = names;
@@ -58,25 +58,25 @@ impl Budget {
         };
     }
 
-    pub fn need<A: Archive>(&self, engine: &Engine<A>, pages: u64) -> Need {
+    pub fn need<S: Storage>(&self, engine: &Engine<S>, pages: u64) -> Need {
         let known = engine.ledger().totals().pages;
         Need::of(engine, pages.max(known), self.names, self.bytes)
     }
 
     /// Finds how many pages fit, if it is time to, where there are no names of archives.
-    pub fn look<A: Archive>(&mut self, engine: &Engine<A>) {
+    pub fn look<S: Storage>(&mut self, engine: &Engine<S>) {
         if self.bytes.is_some() && engine.ledger().totals().pages >= self.again_at {
             self.find(engine, 0);
         }
     }
 
     /// Most pages that there may be: those that fit both the limit and the budget.
-    pub fn page_limit<A: Archive>(&self, engine: &Engine<A>) -> u64 {
+    pub fn page_limit<S: Storage>(&self, engine: &Engine<S>) -> u64 {
         engine.ledger().page_limit().min(self.fits)
     }
 
     /// The error of the next record, if it was the budget that made [`Budget::page_limit`] as it is.
-    pub fn blamed<A: Archive>(&self, engine: &Engine<A>, error: Error) -> Error {
+    pub fn blamed<S: Storage>(&self, engine: &Engine<S>, error: Error) -> Error {
         match error {
             Error::TooManyPages { limit } if limit < engine.ledger().page_limit() => {
                 self.exceeded(engine)
@@ -86,7 +86,7 @@ impl Budget {
     }
 
     /// That the next record does not fit.
-    pub fn exceeded<A: Archive>(&self, engine: &Engine<A>) -> Error {
+    pub fn exceeded<S: Storage>(&self, engine: &Engine<S>) -> Error {
         let pages = engine.ledger().totals().pages;
         let budget = self.bytes.unwrap_or(u64::MAX);
         let next = self.need(engine, pages.max(self.fits) + 1);

@@ -191,7 +191,7 @@ impl Writer {
             dir: dir.into(),
             waiting: 0,
             // Rows that were given up while it was opened are still there.
-            changed: engine.archive_mut().rows_given_up().is_some(),
+            changed: engine.storage_mut().rows_given_up().is_some(),
             ended: None,
             disk,
             progress,
@@ -272,11 +272,11 @@ impl Writer {
             let made = checkpoint(&mut self.engine, &self.progress);
             made.inspect_err(|_| self.ended = Some(Ended::Failed))?;
             self.changed = false;
-            if self.engine.archive_mut().rows_given_up().is_some() {
+            if self.engine.storage_mut().rows_given_up().is_some() {
                 self.release_rows()?;
             }
         }
-        applied.map(|()| self.engine.archive().generation())
+        applied.map(|()| self.engine.storage().generation())
     }
 
     /// Makes all that was pushed durable, ranks all pages, and makes this the store's current snapshot.
@@ -294,7 +294,7 @@ impl Writer {
                 unverified.from_record
             )));
         }
-        let view = self.engine.archive().view()?;
+        let view = self.engine.storage().view()?;
         let pages = self.engine.ledger().totals().pages;
         let need = self.budget.need(&self.engine, pages).total();
         let settle = self.options.settle.map(|until| Settle {
@@ -314,14 +314,14 @@ impl Writer {
 
     /// Whether links of pages are kept. They are given up where they don't fit.
     pub fn rows_standing(&self) -> &Standing {
-        self.engine.archive().rows_standing()
+        self.engine.storage().rows_standing()
     }
 
     /// Drops row files that were compacted, but for the one that readers of the current snapshot use.
     fn release_rows(&mut self) -> Result<()> {
         let standing = *self.rows_standing();
         let named = snapshot::rows_named(&*self.disk, &self.dir, &standing)?;
-        self.engine.archive_mut().release_rows(named)
+        self.engine.storage_mut().release_rows(named)
     }
 
     /// Applies the records that wait.
@@ -365,7 +365,7 @@ fn rules_of(engine: &Engine<Store>, options: &Options) -> Rules {
     Rules {
         limits: options.limits.clone(),
         self_links: engine.config().self_links,
-        key: engine.archive().key(),
+        key: engine.storage().key(),
         input: options.input.clone(),
         classes: !engine.config().follow.is_default(),
     }

@@ -59,7 +59,7 @@ impl Crawl {
         seed: u64,
     ) -> Result<Crawl> {
         let engine =
-            |config: &Config| Engine::with_archive(config.clone(), PAGES_MAX, InMemory::default());
+            |config: &Config| Engine::with_storage(config.clone(), PAGES_MAX, InMemory::default());
         let engines = configs.iter().map(engine).collect::<Result<Vec<_>>>()?;
         if engines.is_empty() {
             return Err(Error::Usage("a crawl without a window".into()));

@@ -7,7 +7,7 @@ use super::rows;
 use super::tables::Writing;
 use super::{Store, marks};
 use crate::engine::{
-    Admission, Archive, Engine, EngineState, Fingerprint, Links, Mark, Notes, PageId, fold, merge,
+    Admission, Engine, EngineState, Fingerprint, Links, Mark, Notes, PageId, Storage, fold, merge,
     mergeable,
 };
 use crate::{Error, Result};
@@ -17,13 +17,13 @@ const PACKED_BESIDE: usize = 1 << 11;
 
 /// Makes the engine's state durable, with how far the inputs were read.
 pub fn checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()> {
-    if engine.archive().failed {
+    if engine.storage().failed {
         return Err(Error::Conflict(
             "an earlier write failed; start again from the last checkpoint".into(),
         ));
     }
     let result = try_checkpoint(engine, progress);
-    engine.archive_mut().failed = result.is_err();
+    engine.storage_mut().failed = result.is_err();
     result
 }
 
@@ -31,7 +31,7 @@ fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
     engine.flush_log()?;
     engine.ledger().check_law().map_err(Error::internal)?;
     let state = engine.state();
-    let store = engine.archive_mut();
+    let store = engine.storage_mut();
     store.manifest.engine = state;
     store.manifest.progress = progress.clone();
     store.manifest.generation += 1;
@@ -39,12 +39,12 @@ fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
     store.sync_rows()?;
     store.sync_marks()?;
 
-    let store = engine.archive();
+    let store = engine.storage();
     let ledger = engine.ledger();
     let pages = ledger.totals().pages;
     let changed = ledger.dirty_chunks();
     let written = store.cash.write(&ledger.arrays(), pages, changed)?;
-    engine.archive_mut().commit(&written)?;
+    engine.storage_mut().commit(&written)?;
     engine.clean();
     Ok(())
 }
@@ -159,7 +159,7 @@ impl Store {
     }
 }
 
-impl Archive for Store {
+impl Storage for Store {
     fn page(&mut self, fingerprint: Fingerprint, name: &[u8]) -> Result<()> {
         let appended = self.names.append(fingerprint, name);
         self.noting(appended)

@@ -98,7 +98,7 @@ pub use view::View;
 
 /// Names of the parts of a store directory.
 pub(crate) const SNAPSHOTS: &str = "snapshots";
-/// An open store, the writer's side: the archive of a durable [`Engine`].
+/// An open store, the writer's side: the storage of a durable [`Engine`].
 pub struct Store {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
@@ -129,7 +129,7 @@ pub struct Store {
 
 /// What opening a store found.
 pub struct Opened {
-    /// The engine at the last checkpoint, its archive the store.
+    /// The engine at the last checkpoint, its storage the store.
     pub engine: Engine<Store>,
     /// How far the inputs were read.
     pub progress: Progress,
@@ -223,7 +223,7 @@ impl Store {
         names.check_end(&self.key())?;
         let config = self.identity.settings.config.clone();
         let dir = self.dir.clone();
-        let mut engine = Engine::with_archive(config, page_limit, self)?;
+        let mut engine = Engine::with_storage(config, page_limit, self)?;
         let load = |cells: &mut [u64], ages: &mut [u8]| {
             let arrays = vec![bytemuck::cast_slice_mut(cells), ages];
             cash.file.load(&cash.slots, arrays)
@@ -237,7 +237,7 @@ impl Store {
         let (index, known) = indexed?;
         verify::check_count(&dir.join("fingerprints"), known, pages)?;
         engine.restore_index(index);
-        let news = engine.archive().keeps_fetches();
+        let news = engine.storage().keeps_fetches();
         engine.take_news(news);
         Ok(engine)
     }

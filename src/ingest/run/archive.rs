@@ -107,7 +107,7 @@ impl Run<'_> {
             return Err(another(reading.input, place));
         }
         let names = self.engine.take_names();
-        if self.progress.pass < self.progress.repeat && !self.engine.archive().keeps_rows() {
+        if self.progress.pass < self.progress.repeat && !self.engine.storage().keeps_rows() {
             let at = self.progress.input as usize;
             self.feed
                 .names

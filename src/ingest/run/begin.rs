@@ -114,7 +114,7 @@ impl Run<'_> {
         Rules {
             limits: self.job.limits.clone(),
             self_links: self.engine.config().self_links,
-            key: self.engine.archive().key(),
+            key: self.engine.storage().key(),
             input: self.job.settings.input.clone(),
             classes: !self.engine.config().follow.is_default(),
         }

@@ -27,7 +27,7 @@ impl Run<'_> {
                 need,
                 budget,
                 fits,
-                settles: match self.job.settle.is_some() && self.engine.archive().keeps_rows() {
+                settles: match self.job.settle.is_some() && self.engine.storage().keeps_rows() {
                     true => self.budget.settles,
                     false => fits,
                 },

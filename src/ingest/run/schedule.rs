@@ -119,7 +119,7 @@ impl Run<'_> {
             return Ok(());
         }
         // The slots of the commit that a snapshot is made from are written over two commits later.
-        let generation = self.engine.archive().generation();
+        let generation = self.engine.storage().generation();
         if let Some(publishing) = &self.cadence.publishing {
             if publishing.generation < generation {
                 let _ = publishing.apart.recv();
@@ -142,7 +142,7 @@ impl Run<'_> {
             self.release_rows()?;
         }
         self.observer.note(Note::Checkpoint {
-            generation: self.engine.archive().generation(),
+            generation: self.engine.storage().generation(),
             records: self.engine.counters().records,
         });
         if let Some(spooling) = &self.spooling {
@@ -171,7 +171,7 @@ impl Run<'_> {
         if !self.owes_snapshot() {
             return Ok(());
         }
-        let mut view = self.engine.archive().view()?;
+        let mut view = self.engine.storage().view()?;
         let disk = self.disk.clone();
         let settle = self.settling();
         let is_last = self.progress.finished;
@@ -200,7 +200,7 @@ impl Run<'_> {
         let thread = spawn("snapshot", publish)?;
         let now = self.engine.counters().clone();
         self.cadence.publishing = Some(Publishing {
-            generation: self.engine.archive().generation(),
+            generation: self.engine.storage().generation(),
             thread: Some(thread),
             ended,
             apart,

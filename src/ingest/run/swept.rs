@@ -53,12 +53,12 @@ fn cannot_repeat(progress: &Progress, inputs: &[InputName], store: &Store) -> Op
 impl Run<'_> {
     /// See [`cannot_repeat`].
     pub(super) fn cannot_repeat(&self) -> Option<Error> {
-        cannot_repeat(&self.progress, &self.feed.inputs, self.engine.archive())
+        cannot_repeat(&self.progress, &self.feed.inputs, self.engine.storage())
     }
 
     /// Whether the running pass goes over rows.
     pub(super) fn is_over_rows(&self) -> bool {
-        self.progress.pass > 1 && self.engine.archive().keeps_rows()
+        self.progress.pass > 1 && self.engine.storage().keeps_rows()
     }
 
     /// Says what passes after the first go over, as far as it is known.
@@ -66,7 +66,7 @@ impl Run<'_> {
         if self.progress.repeat > 1 && !self.progress.finished {
             self.observer.note(Note::Repeating {
                 repeat: self.progress.repeat,
-                kept: self.engine.archive().keeps_rows(),
+                kept: self.engine.storage().keeps_rows(),
             });
         }
     }
@@ -84,7 +84,7 @@ impl Run<'_> {
             });
         }
         self.begun = true;
-        let rows = self.engine.archive().kept_rows()?;
+        let rows = self.engine.storage().kept_rows()?;
         let all = rows.rows();
         let mut targets = Vec::new();
         let mut stopped = false;

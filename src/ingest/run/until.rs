@@ -13,7 +13,7 @@ impl Run<'_> {
         let Some(until) = self.job.until else {
             return Ok(false);
         };
-        let bound = self.engine.archive().view().and_then(|view| {
+        let bound = self.engine.storage().view().and_then(|view| {
             let estimation = Estimation::begin(&view, self.engine.config())?;
             let rounding = self.engine.config().damping_bound();
             Ok(estimation.window().bound_l1().map(|bound| bound + rounding))

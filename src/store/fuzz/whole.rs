@@ -97,7 +97,7 @@ fn sample() -> Result<Sample> {
         rank_bytes: RANK_BYTES,
         settle: Some(Settle::until(1e-3)),
     };
-    publish(&*disk, &engine.archive().view()?, &making)?;
+    publish(&*disk, &engine.storage().view()?, &making)?;
     drop(engine);
     let found = look(&disk.copy());
     assert!(found.failed.is_empty(), "{:?}", found.failed);
