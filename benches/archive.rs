@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use cashrank::Limits;
-use cashrank::cza::Options;
+use cashrank::archive::Options;
 use cashrank::ingest::{Conversion, Job, Note, Observer, Standing, convert, ingest};
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::RealDisk;

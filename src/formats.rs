@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use memchr::memrchr;
 
-use crate::cza::{self, MAGIC};
+use crate::archive::{self, MAGIC};
 use crate::decode::csv_links::CsvLinks;
 use crate::decode::groups::lines_of;
 use crate::decode::{
@@ -43,7 +43,7 @@ registry! {
     /// `date,src,dest,anchor` as CSV, grouped by date and source.
     CsvLinks is csv_links::FORMAT;
     /// A crawl archive, as `cashrank convert` writes it.
-    Cza is cza::FORMAT;
+    Cza is archive::FORMAT;
 }
 
 impl Format {

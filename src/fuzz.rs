@@ -52,7 +52,7 @@ pub const TARGETS: &[Target] = &[
     target("guess", crate::decode::fuzz::guess),
     target("html", crate::decode::html::fuzz::html),
     target("cdxj", crate::order::cdxj::fuzz),
-    target("cza_block", crate::cza::fuzz::block),
+    target("cza_block", crate::archive::fuzz::block),
     target("time", crate::decode::fuzz::time),
     target("url", crate::url::fuzz::url),
     target("scores", crate::metrics::fuzz::scores),

@@ -48,7 +48,7 @@
 //! | [`url`] | the canonical form of a URL |
 //! | [`batch`] | records with their distinct names, hashed once |
 //! | [`formats`] | the formats by name, and a guess |
-//! | [`cza`] | crawl archives: compact, for replays |
+//! | [`archive`] | crawl archives: compact, for replays |
 //! | [`engine`] | index, ledger, history, estimates: no clock, no files, no threads |
 //! | [`store`] | what outlives the process: checkpoint and recovery |
 //! | [`check`] | looking for damage in a store's files |
@@ -65,10 +65,10 @@
 
 #![warn(missing_docs)]
 
+pub mod archive;
 pub mod batch;
 pub mod check;
 mod codec;
-pub mod cza;
 pub mod decode;
 mod disk;
 pub mod engine;

@@ -7,7 +7,7 @@ mod golden;
 mod support;
 
 use cashrank::Error;
-use cashrank::cza::{Index, Options};
+use cashrank::archive::{Index, Options};
 use cashrank::formats::Format;
 use cashrank::ingest::convert;
 use cashrank::source::DamageKind;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use cashrank::Limits;
-use cashrank::cza::{Options, Written};
+use cashrank::archive::{Options, Written};
 use cashrank::engine::Counters;
 use cashrank::ingest::{Conversion, Converted, convert};
 use cashrank::source::InputName;

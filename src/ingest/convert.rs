@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::input::{Bad, guessed, is_unsound, note_use, warn};
 use super::{Note, Observer, Standing};
+use crate::archive::{Chain, Options, Writer, Written};
 use crate::batch::{Batch, HashKey, Rules, What};
-use crate::cza::{Chain, Options, Writer, Written};
 use crate::decode::Reason;
 use crate::engine::{Counters, SelfLinks};
 use crate::formats::{Format, is_decided};

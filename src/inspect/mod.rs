@@ -9,8 +9,8 @@ mod distinct;
 mod reading;
 mod report;
 
+use crate::archive::Chain;
 use crate::batch::{HashKey, Rules};
-use crate::cza::Chain;
 use crate::engine::SelfLinks;
 use crate::formats::{Format, is_decided};
 use crate::model::Limits;

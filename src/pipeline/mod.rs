@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
+use crate::archive;
 use crate::batch::{Builder, Rules};
-use crate::cza;
 use crate::decode::Decoder;
 use crate::formats::Format;
 use crate::source::{Chunk, Source, Summary};
@@ -102,7 +102,7 @@ impl Pipeline {
             let work = match format {
                 Format::Cza => {
                     let name = source.name().clone();
-                    Work::Archive(Box::new(cza::Reader::new(name, rules.clone(), known)?))
+                    Work::Archive(Box::new(archive::Reader::new(name, rules.clone(), known)?))
                 }
                 _ => {
                     let builder = Builder::new(rules.clone(), decoder.names());
@@ -128,7 +128,7 @@ impl Pipeline {
             let admit = |chunk: &[u8]| {
                 pauses.pause();
                 reading.admit(match is_archive {
-                    true => cza::memory(chunk, known),
+                    true => archive::memory(chunk, known),
                     false => chunk.len() as u64,
                 });
             };
@@ -227,7 +227,7 @@ fn read(
 /// What makes batches of chunks.
 enum Work {
     Records(Box<Builder>, Arc<dyn Decoder>),
-    Archive(Box<cza::Reader>),
+    Archive(Box<archive::Reader>),
 }
 
 /// A decoding thread.

@@ -6,8 +6,8 @@ use std::collections::hash_map::Entry;
 
 use super::GraphBuilder;
 use crate::Result;
+use crate::archive::Chain;
 use crate::batch::{Batch, Rules};
-use crate::cza::Chain;
 use crate::engine::Fingerprint;
 use crate::formats::Format;
 use crate::model::Limits;

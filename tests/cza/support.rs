@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::crawl as random;
 use cashrank::Limits;
-use cashrank::cza::{Index, Options};
+use cashrank::archive::{Index, Options};
 use cashrank::formats::Format;
 use cashrank::ingest::{Conversion, Converted, Note, Observer, Standing, convert};
 use cashrank::source::{InputName, SourceOptions};

@@ -11,7 +11,7 @@ use super::archive::Following;
 use super::begin::Begun;
 use super::unchanged::Stamp;
 use super::{Reading, Run};
-use crate::cza;
+use crate::archive;
 use crate::formats::Format;
 use crate::pipeline::{Piece, Pipeline};
 use crate::source::Source;
@@ -43,7 +43,7 @@ impl Run<'_> {
         // Names are known by then.
         let chunk = &piece.chunk.bytes;
         let fits = match is_archive {
-            true => cza::memory(chunk, u64::MAX) <= LARGE_UNPACKED,
+            true => archive::memory(chunk, u64::MAX) <= LARGE_UNPACKED,
             false => chunk.len() <= LARGE,
         };
         if fits {

@@ -6,7 +6,7 @@
 //! but of the records before its place only the names.
 
 use super::{Reading, Run};
-use crate::cza::Chain;
+use crate::archive::Chain;
 use crate::engine::NameMap;
 use crate::pipeline::Piece;
 use crate::source::{InputName, Summary};

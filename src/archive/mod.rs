@@ -1,4 +1,4 @@
-//! `cza`: a crawl as an archive. Compact, seekable, checksummed; made to be replayed.
+//! Crawl archives (`.cza`). Compact, seekable, checksummed; made to be replayed.
 //!
 //! Every name is in the archive once. Records and links refer to names by their number, in order of first
 //! appearance. Blocks of some ten thousand records are unpacked independently, on any thread. Specified in

@@ -384,9 +384,9 @@ impl Chain {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::archive::Cza;
+    use crate::archive::block::Shape;
     use crate::batch::{Entry, HashKey};
-    use crate::cza::Cza;
-    use crate::cza::block::Shape;
     use crate::engine::{Fingerprint, SelfLinks};
     use crate::model::Limits;
     use crate::rules::LinkClass;
