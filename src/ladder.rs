@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const LADDER: &[&str] = &[
     "model", "codec", "threads", "disk", "url", "rules", // words, numbers, bytes
     "rows", "engine", "memory", // applying
-    "decode", "source", "batch", "archive", "formats", "order", // reading
+    "decode", "source", "batch", "archive", "formats", "cdxj", // reading
     "store", "metrics", "settle", "local", "snapshot", "schedule", // keeping, ranking
     "pipeline", "session", "ingest", // the run
     "inspect", "check", "sim", // around it

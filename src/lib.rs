@@ -49,6 +49,7 @@
 //! | [`batch`] | records with their distinct names, hashed once |
 //! | [`formats`] | the formats by name, and a guess |
 //! | [`archive`] | crawl archives: compact, for replays |
+//! | [`cdxj`] | captures of archives in the order of their fetches |
 //! | [`engine`] | index, ledger, history, estimates: no clock, no files, no threads |
 //! | [`store`] | what outlives the process: checkpoint and recovery |
 //! | [`check`] | looking for damage in a store's files |
@@ -67,6 +68,7 @@
 
 pub mod archive;
 pub mod batch;
+pub mod cdxj;
 pub mod check;
 mod codec;
 pub mod decode;
@@ -83,7 +85,6 @@ pub mod local;
 pub mod memory;
 pub mod metrics;
 mod model;
-pub mod order;
 mod pipeline;
 pub mod rows;
 pub mod rules;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use cashrank::Limits;
-use cashrank::order::{Order, Ordered};
+use cashrank::cdxj::{Amount, Captures};
 
 use super::common::{Exit, MemoryArg, counted, print_json, thousands};
 use super::output::SummedOutputArgs;
@@ -39,14 +39,14 @@ impl Args {
             memory: self.memory.budget(),
             ..Limits::default()
         };
-        let order = Order::read(&self.index, self.files, &limits)?;
-        let mut done = Ordered::default();
+        let read = Captures::read(&self.index, self.files, &limits)?;
+        let mut done = Amount::default();
         output.put(|out| {
-            done = order.write(out, self.output.file.name())?;
+            done = read.write(out, self.output.file.name())?;
             Ok(())
         })?;
         if self.output.json {
-            let Ordered { captures, bytes } = done;
+            let Amount { captures, bytes } = done;
             return print_json(&serde_json::json!({"captures": captures, "bytes": bytes}));
         }
         say!(

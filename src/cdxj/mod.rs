@@ -7,7 +7,7 @@
 //!
 //! Memory: 40 bytes a line of the index, within the budget.
 
-pub(crate) mod cdxj;
+pub(crate) mod lines;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -39,22 +39,22 @@ struct Place {
 
 /// The captures of an index, in the order of their fetches.
 #[derive(Debug)]
-pub struct Order {
+pub struct Captures {
     index: PathBuf,
     files: Vec<PathBuf>,
     places: Vec<Place>,
 }
 
-/// What was written.
+/// How much was written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Ordered {
+pub struct Amount {
     /// Captures.
     pub captures: u64,
     /// Bytes, as compressed as they were.
     pub bytes: u64,
 }
 
-impl Order {
+impl Captures {
     /// Reads the index at `index`, plain, gzip or zstd, which speaks of `files` by their names without
     /// folders.
     ///
@@ -62,7 +62,7 @@ impl Order {
     /// [`Error::Io`]; [`Error::Corrupt`]; [`Error::BadRecord`] for a line that is no entry;
     /// [`Error::Usage`] if two files have one name, or the index names one that was not given;
     /// [`Error::TooLarge`] if the captures take more than `limits.memory`.
-    pub fn read(index: &Path, files: Vec<PathBuf>, limits: &Limits) -> Result<Order> {
+    pub fn read(index: &Path, files: Vec<PathBuf>, limits: &Limits) -> Result<Captures> {
         let mut names = HashMap::new();
         for (number, path) in (0u32..).zip(&files) {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -74,7 +74,7 @@ impl Order {
         }
         let mut places = Vec::new();
         let mut missing: Vec<String> = Vec::new();
-        cdxj::read(index, limits, |entry| {
+        lines::read(index, limits, |entry| {
             let captures = places.len() as u64;
             if captures.is_multiple_of(LOOK_EVERY) {
                 let need = (captures + LOOK_EVERY) * size_of::<Place>() as u64;
@@ -104,7 +104,7 @@ impl Order {
             )));
         }
         places.sort_unstable_by_key(|place| (place.time, place.line));
-        Ok(Order {
+        Ok(Captures {
             index: index.into(),
             files,
             places,
@@ -116,9 +116,9 @@ impl Order {
     /// # Errors
     /// [`Error::Io`], as `path` for `out`; [`Error::InputChanged`] if the index does not fit the files, or the files
     /// cannot be put together.
-    pub fn write(&self, out: &mut dyn Write, path: &Path) -> Result<Ordered> {
+    pub fn write(&self, out: &mut dyn Write, path: &Path) -> Result<Amount> {
         let mut files = Files::default();
-        let mut done = Ordered::default();
+        let mut done = Amount::default();
         let mut put = |bytes: &mut dyn Read, from: &Path| copy(bytes, from, out, path);
         if let Some(mut dictionary) = self.dictionary()? {
             done.bytes += put(&mut dictionary, &self.files[0])?;
