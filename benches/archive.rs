@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use cashrank::Limits;
 use cashrank::archive::Options;
-use cashrank::ingest::{Conversion, Job, Note, Observer, Standing, convert, ingest};
+use cashrank::ingest::{Conversion, Job, Note, Observer, ProgressReport, convert, ingest};
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::RealDisk;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -21,7 +21,7 @@ struct Silent;
 
 impl Observer for Silent {
     fn note(&mut self, _: Note<'_>) {}
-    fn progress(&mut self, _: &Standing<'_>) {}
+    fn progress(&mut self, _: &ProgressReport<'_>) {}
 }
 
 fn archive(level: i32) -> Vec<u8> {

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cashrank::Limits;
-use cashrank::ingest::{Job, Note, Observer, Standing, ingest};
+use cashrank::ingest::{Job, Note, Observer, ProgressReport, ingest};
 use cashrank::snapshot::{Making, RANK_BYTES, publish};
 use cashrank::source::InputName;
 use cashrank::store::rows::KeepRows;
@@ -22,7 +22,7 @@ struct Silent;
 
 impl Observer for Silent {
     fn note(&mut self, _: Note<'_>) {}
-    fn progress(&mut self, _: &Standing<'_>) {}
+    fn progress(&mut self, _: &ProgressReport<'_>) {}
 }
 
 /// A store of pages most of which are link targets only: completing a pass visits them all.

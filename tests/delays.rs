@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use cashrank::formats::Format;
-use cashrank::ingest::{Every, Job, Note, Observer, StandardInput, Standing, ingest};
+use cashrank::ingest::{Every, Job, Note, Observer, ProgressReport, StandardInput, ingest};
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::rows::KeepRows;
 use cashrank::store::{RealDisk, SpoolOptions, Told};
@@ -30,7 +30,7 @@ struct Stopper {
 impl Observer for Stopper {
     fn note(&mut self, _: Note<'_>) {}
 
-    fn progress(&mut self, standing: &Standing<'_>) {
+    fn progress(&mut self, standing: &ProgressReport<'_>) {
         let records = standing.counters.records;
         if records - *self.started.get_or_insert(records) >= self.after {
             self.stop.store(true, Ordering::Relaxed);

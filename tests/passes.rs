@@ -13,7 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use cashrank::decode::{Link, Names, Record};
-use cashrank::ingest::{Every, Job, Note, Observer, Outcome, StandardInput, Standing, ingest};
+use cashrank::ingest::{
+    Every, Job, Note, Observer, Outcome, ProgressReport, StandardInput, ingest,
+};
 use cashrank::rows::Rows;
 use cashrank::snapshot::Snapshot;
 use cashrank::source::{InputName, SourceOptions};
@@ -48,7 +50,7 @@ impl Observer for Watch {
         self.notes.push(format!("{note:?}"));
     }
 
-    fn progress(&mut self, standing: &Standing<'_>) {
+    fn progress(&mut self, standing: &ProgressReport<'_>) {
         assert_eq!(standing.input.is_none(), standing.pass > 1);
         if standing.pass > 1 {
             assert!(standing.done <= standing.length.unwrap());
@@ -304,7 +306,7 @@ struct Quiet;
 
 impl Observer for Quiet {
     fn note(&mut self, _: Note<'_>) {}
-    fn progress(&mut self, _: &Standing<'_>) {}
+    fn progress(&mut self, _: &ProgressReport<'_>) {}
 }
 
 #[test]
@@ -434,7 +436,7 @@ fn no_input_is_read_again() {
     struct Remover(Vec<InputName>);
     impl Observer for Remover {
         fn note(&mut self, _: Note<'_>) {}
-        fn progress(&mut self, standing: &Standing<'_>) {
+        fn progress(&mut self, standing: &ProgressReport<'_>) {
             if standing.pass > 1 {
                 for input in self.0.drain(..) {
                     let InputName::File(path) = input else {
@@ -520,7 +522,7 @@ fn where_links_do_not_fit_files_are_read_again_and_streams_once() {
         fn note(&mut self, note: Note<'_>) {
             self.0.note(note);
         }
-        fn progress(&mut self, standing: &Standing<'_>) {
+        fn progress(&mut self, standing: &ProgressReport<'_>) {
             assert!(standing.input.is_some());
         }
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cashrank::Error;
-use cashrank::ingest::{Every, Job, Note, Observer, Outcome, Standing, ingest};
+use cashrank::ingest::{Every, Job, Note, Observer, Outcome, ProgressReport, ingest};
 use cashrank::source::InputName;
 use cashrank::store::rows::KeepRows;
 use cashrank::store::{RealDisk, open_view};
@@ -46,14 +46,14 @@ impl<F: FnMut()> Observer for Meddler<F> {
         }
     }
 
-    fn progress(&mut self, _: &Standing<'_>) {}
+    fn progress(&mut self, _: &ProgressReport<'_>) {}
 }
 
 struct Quiet;
 
 impl Observer for Quiet {
     fn note(&mut self, _: Note<'_>) {}
-    fn progress(&mut self, _: &Standing<'_>) {}
+    fn progress(&mut self, _: &ProgressReport<'_>) {}
 }
 
 fn run(job: &Job, observer: &mut dyn Observer) -> cashrank::Result<Outcome> {
@@ -135,7 +135,7 @@ struct AtPass3<F: FnMut()>(F, bool);
 impl<F: FnMut()> Observer for AtPass3<F> {
     fn note(&mut self, _: Note<'_>) {}
 
-    fn progress(&mut self, standing: &Standing<'_>) {
+    fn progress(&mut self, standing: &ProgressReport<'_>) {
         if standing.pass == 3 && !self.1 {
             self.1 = true;
             (self.0)();

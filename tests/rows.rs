@@ -14,12 +14,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cashrank::check::{Depth, check};
 use cashrank::engine::Config;
 use cashrank::formats::Format;
-use cashrank::ingest::{Every, Job, Note, Observer, Outcome, Standing as Progress, ingest};
+use cashrank::ingest::{Every, Job, Note, Observer, Outcome, ProgressReport as Progress, ingest};
 use cashrank::rows::Rows;
 use cashrank::sim::load;
 use cashrank::snapshot::Snapshot;
 use cashrank::source::InputName;
-use cashrank::store::rows::{KeepRows, KeptRows, Reason, Standing};
+use cashrank::store::rows::{KeepRows, KeptRows, ProgressReport, Reason};
 use cashrank::store::{Disk, DiskFile, RealDisk, open_view};
 use cashrank::{Error, Result};
 use crawl::crawl;
@@ -323,7 +323,7 @@ fn where_rows_do_not_fit_all_else_goes_on() {
             );
         }
         assert_eq!(
-            matches!(view.rows_standing(), Standing::NotKept),
+            matches!(view.rows_standing(), ProgressReport::NotKept),
             name == "none"
         );
         drop(view);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use cashrank::engine::Config;
 use cashrank::formats::Format;
-use cashrank::ingest::{Every, Job, Note, Observer, Outcome, Standing, ingest};
+use cashrank::ingest::{Every, Job, Note, Observer, Outcome, ProgressReport, ingest};
 use cashrank::source::InputName;
 use cashrank::store::{RealDisk, Settings, open_view};
 use cashrank::{Error, Limits};
@@ -21,7 +21,7 @@ struct Quiet;
 
 impl Observer for Quiet {
     fn note(&mut self, _: Note<'_>) {}
-    fn progress(&mut self, _: &Standing<'_>) {}
+    fn progress(&mut self, _: &ProgressReport<'_>) {}
 }
 
 fn run(input: &Path, store: PathBuf) -> cashrank::Result<Outcome> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use cashrank::batch::What;
 use cashrank::decode::{Link, Record};
 use cashrank::formats::Format;
-use cashrank::ingest::{Job, Note, Observer, Standing, ingest};
+use cashrank::ingest::{Job, Note, Observer, ProgressReport, ingest};
 use cashrank::snapshot::Snapshot;
 use cashrank::source::InputName;
 use cashrank::store::RealDisk;
@@ -22,7 +22,7 @@ struct Quiet;
 
 impl Observer for Quiet {
     fn note(&mut self, _: Note<'_>) {}
-    fn progress(&mut self, _: &Standing<'_>) {}
+    fn progress(&mut self, _: &ProgressReport<'_>) {}
 }
 
 /// One fetch.

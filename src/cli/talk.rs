@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use cashrank::decode::Reason;
 use cashrank::formats::Format;
-use cashrank::ingest::{Note, Observer, Standing};
+use cashrank::ingest::{Note, Observer, ProgressReport};
 use cashrank::memory::human;
 use cashrank::source::InputName;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -80,14 +80,14 @@ impl Talk {
     }
 
     /// How far a pass over an input, or over kept links, is in bytes of the inputs, and how many it has.
-    fn in_bytes(&self, standing: &Standing<'_>) -> (u64, u64) {
-        let length = standing.length.unwrap_or(0);
-        match (standing.input, self.once) {
+    fn in_bytes(&self, report: &ProgressReport<'_>) -> (u64, u64) {
+        let length = report.length.unwrap_or(0);
+        match (report.input, self.once) {
             (None, Some(once)) => {
-                let share = standing.done as f64 / length.max(1) as f64;
+                let share = report.done as f64 / length.max(1) as f64;
                 ((once as f64 * share) as u64, once)
             }
-            _ => (standing.done, length),
+            _ => (report.done, length),
         }
     }
 
@@ -289,18 +289,18 @@ impl Observer for Talk {
         self.say(&text);
     }
 
-    fn progress(&mut self, standing: &Standing<'_>) {
+    fn progress(&mut self, report: &ProgressReport<'_>) {
         let Some(bar) = &self.bar else {
             return;
         };
         let (pass, input, length) = self.current;
-        if (pass, input) != (standing.pass, standing.input_index) {
+        if (pass, input) != (report.pass, report.input_index) {
             self.done += length;
-            self.current = (standing.pass, standing.input_index, 0);
+            self.current = (report.pass, report.input_index, 0);
         }
-        let (done, length) = self.in_bytes(standing);
+        let (done, length) = self.in_bytes(report);
         self.current.2 = length;
-        let counters = standing.counters;
+        let counters = report.counters;
         let (records, links) = *self.first.get_or_insert((counters.records, counters.links));
         if self.last_drawn.elapsed() < Duration::from_millis(200) {
             return;
@@ -312,7 +312,7 @@ impl Observer for Talk {
             "{} records/s  {} links/s  {}",
             rate(counters.records - records),
             rate(counters.links - links),
-            counted(standing.pages, "page", "pages")
+            counted(report.pages, "page", "pages")
         ));
         if self.once.is_some() {
             bar.set_position(self.done + done);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::input::{Bad, guessed, is_unsound, note_use, warn};
-use super::{Note, Observer, Standing};
+use super::{Note, Observer, ProgressReport};
 use crate::archive::{Chain, Options, Writer, Written};
 use crate::batch::{Batch, HashKey, Rules, What};
 use crate::decode::Reason;
@@ -246,7 +246,7 @@ impl<W: Write> Run<'_, W> {
             self.oversize(reading, chunk.oversize)?;
             reading.offset += chunk.oversize;
         }
-        self.observer.progress(&Standing {
+        self.observer.progress(&ProgressReport {
             input: Some(reading.input),
             done: chunk.compressed,
             length: reading.compressed_len,

@@ -228,8 +228,8 @@ pub struct Outcome {
 pub trait Observer {
     /// Something to tell people.
     fn note(&mut self, note: Note<'_>);
-    /// Where things stand; called often.
-    fn progress(&mut self, progress: &Standing<'_>);
+    /// How far it has come; called often.
+    fn progress(&mut self, report: &ProgressReport<'_>);
 }
 
 /// Something to tell people.
@@ -430,9 +430,9 @@ pub enum Note<'a> {
     },
 }
 
-/// Where things stand.
+/// How far an ingest has come.
 #[derive(Debug)]
-pub struct Standing<'a> {
+pub struct ProgressReport<'a> {
     /// The input being read; `None`: the pass goes over kept links.
     pub input: Option<&'a InputName>,
     /// Bytes read of it, as it lies, compressed or not; pages visited in a pass over kept links.

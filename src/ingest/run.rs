@@ -21,7 +21,7 @@ use super::input::is_unsound;
 use super::plan::{check_first, check_job, plan};
 use super::planned::Plan;
 use super::spooling::{self, Spooling};
-use super::{Job, Note, Observer, Outcome, Standing};
+use super::{Job, Note, Observer, Outcome, ProgressReport};
 use crate::engine::{Counters, Engine, NameMap};
 use crate::memory::Need;
 use crate::pipeline::BufferPool;
@@ -408,7 +408,7 @@ impl Run<'_> {
 
     /// Tells how far an input was read, or, without one, the rows.
     fn tell_progress(&mut self, input: Option<&InputName>, done: u64, length: Option<u64>) {
-        self.observer.progress(&Standing {
+        self.observer.progress(&ProgressReport {
             input,
             done,
             length,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cashrank::Limits;
 use cashrank::engine::Config;
-use cashrank::ingest::{Every, Job, Note, Observer, Standing, ingest};
+use cashrank::ingest::{Every, Job, Note, Observer, ProgressReport, ingest};
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::{RealDisk, Settings};
 
@@ -48,7 +48,7 @@ struct Quiet;
 
 impl Observer for Quiet {
     fn note(&mut self, _: Note<'_>) {}
-    fn progress(&mut self, _: &Standing<'_>) {}
+    fn progress(&mut self, _: &ProgressReport<'_>) {}
 }
 
 fn check(records: &[String], windows: &[&str]) {

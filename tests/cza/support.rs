@@ -9,7 +9,7 @@ use crate::crawl as random;
 use cashrank::Limits;
 use cashrank::archive::{Index, Options};
 use cashrank::formats::Format;
-use cashrank::ingest::{Conversion, Converted, Note, Observer, Standing, convert};
+use cashrank::ingest::{Conversion, Converted, Note, Observer, ProgressReport, convert};
 use cashrank::source::{InputName, SourceOptions};
 
 /// Says nothing.
@@ -17,7 +17,7 @@ pub struct Silent;
 
 impl Observer for Silent {
     fn note(&mut self, _: Note<'_>) {}
-    fn progress(&mut self, _: &Standing<'_>) {}
+    fn progress(&mut self, _: &ProgressReport<'_>) {}
 }
 
 pub fn crawl(seed: u64, records: u64) -> String {

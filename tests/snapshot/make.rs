@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cashrank::Result;
 use cashrank::formats::Format;
-use cashrank::ingest::{Every, Job, Note, Observer, Standing, ingest};
+use cashrank::ingest::{Every, Job, Note, Observer, ProgressReport, ingest};
 use cashrank::rows::Rows;
 use cashrank::snapshot::{Ranked, Snapshot};
 use cashrank::source::InputName;
@@ -40,7 +40,7 @@ pub struct Quiet;
 
 impl Observer for Quiet {
     fn note(&mut self, _: Note<'_>) {}
-    fn progress(&mut self, _: &Standing<'_>) {}
+    fn progress(&mut self, _: &ProgressReport<'_>) {}
 }
 
 /// Reads the sample's five records 60 times into a new store.

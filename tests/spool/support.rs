@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use cashrank::Result;
 use cashrank::formats::Format;
-use cashrank::ingest::{Every, Job, Note, Observer, Outcome, StandardInput, Standing, ingest};
+use cashrank::ingest::{
+    Every, Job, Note, Observer, Outcome, ProgressReport, StandardInput, ingest,
+};
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::{Disk, RealDisk, SpoolOptions, Told};
 use tempfile::TempDir;
@@ -187,7 +189,7 @@ impl Observer for Watch {
         self.notes.push(format!("{note:?}"));
     }
 
-    fn progress(&mut self, standing: &Standing<'_>) {
+    fn progress(&mut self, standing: &ProgressReport<'_>) {
         if let Some((pass, records, stop)) = &self.stop
             && standing.pass == *pass
         {

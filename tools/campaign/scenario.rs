@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use cashrank::engine::{Config, WindowPolicy};
 use cashrank::ingest::{
-    Conversion, Every, Job, Note, Observer, OldFault, Outcome, Standing as Progress, Stream,
+    Conversion, Every, Job, Note, Observer, OldFault, Outcome, ProgressReport as Progress, Stream,
     convert, ingest,
 };
 use cashrank::rows::Rows;

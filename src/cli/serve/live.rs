@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use cashrank::engine::Counters;
-use cashrank::ingest::{Note, Observer, Standing};
+use cashrank::ingest::{Note, Observer, ProgressReport};
 use cashrank_serve::Reading;
 
 /// How often counters are put down.
@@ -56,26 +56,26 @@ impl<'a, O: Observer> Watched<'a, O> {
         }
     }
 
-    fn put(&mut self, standing: &Standing<'_>) {
-        let counters = standing.counters;
+    fn put(&mut self, report: &ProgressReport<'_>) {
+        let counters = report.counters;
         let (records, links) = *self.first.get_or_insert((counters.records, counters.links));
         let now = Now {
             reading: Reading {
-                input: standing
+                input: report
                     .input
                     .map_or_else(|| OVER_LINKS.into(), ToString::to_string),
-                input_number: standing.input_index + 1,
-                inputs: standing.inputs,
-                pass: standing.pass,
-                passes: standing.repeat,
-                read_bytes: standing.input.map_or(0, |_| standing.done),
-                input_bytes: standing.input.and(standing.length),
+                input_number: report.input_index + 1,
+                inputs: report.inputs,
+                pass: report.pass,
+                passes: report.repeat,
+                read_bytes: report.input.map_or(0, |_| report.done),
+                input_bytes: report.input.and(report.length),
                 seconds: self.started.elapsed().as_secs_f64(),
                 records: counters.records - records,
                 links: counters.links - links,
             },
             counters: counters.clone(),
-            pages: standing.pages,
+            pages: report.pages,
         };
         *self.live.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
     }
@@ -86,11 +86,11 @@ impl<O: Observer> Observer for Watched<'_, O> {
         self.observer.note(note);
     }
 
-    fn progress(&mut self, standing: &Standing<'_>) {
-        self.observer.progress(standing);
+    fn progress(&mut self, report: &ProgressReport<'_>) {
+        self.observer.progress(report);
         if self.put.is_none_or(|at| at.elapsed() >= EVERY) {
             self.put = Some(Instant::now());
-            self.put(standing);
+            self.put(report);
         }
     }
 }
