@@ -14,12 +14,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cashrank::check::{Depth, check};
 use cashrank::engine::Config;
 use cashrank::formats::Format;
-use cashrank::ingest::{Every, Job, Note, Observer, Outcome, ProgressReport as Progress, ingest};
+use cashrank::ingest::{Every, Job, Note, Observer, Outcome, ProgressReport, ingest};
 use cashrank::rows::Rows;
 use cashrank::sim::load;
 use cashrank::snapshot::Snapshot;
 use cashrank::source::InputName;
-use cashrank::store::rows::{KeepRows, KeptRows, ProgressReport, Reason};
+use cashrank::store::rows::{KeepRows, KeptRows, Reason, Retention};
 use cashrank::store::{Disk, DiskFile, RealDisk, open_view};
 use cashrank::{Error, Result};
 use crawl::crawl;
@@ -96,7 +96,7 @@ impl Observer for Told {
             self.0.push(reason);
         }
     }
-    fn progress(&mut self, _: &Progress<'_>) {}
+    fn progress(&mut self, _: &ProgressReport<'_>) {}
 }
 
 struct Lab(TempDir);
@@ -323,7 +323,7 @@ fn where_rows_do_not_fit_all_else_goes_on() {
             );
         }
         assert_eq!(
-            matches!(view.rows_standing(), ProgressReport::NotKept),
+            matches!(view.rows_retention(), Retention::NotKept),
             name == "none"
         );
         drop(view);
@@ -481,7 +481,7 @@ impl Observer for Counting {
             self.0.checkpoints.fetch_add(1, Ordering::Relaxed);
         }
     }
-    fn progress(&mut self, _: &Progress<'_>) {}
+    fn progress(&mut self, _: &ProgressReport<'_>) {}
 }
 
 /// All rankings of a store, oldest first.

@@ -7,8 +7,8 @@ use cashrank::engine::{Effort, Estimator};
 use cashrank::memory::{Need, human};
 use cashrank::rows::Rows;
 use cashrank::snapshot::Snapshot;
-use cashrank::store::rows::Standing;
-use cashrank::store::{RealDisk, SpoolStanding, spool_standing};
+use cashrank::store::rows::Retention;
+use cashrank::store::{RealDisk, SpoolState, spool_state};
 
 use super::common::{
     Exit, StoreArg, accuracy, as_options, counted, pages, print, print_json, thousands, time,
@@ -65,7 +65,7 @@ struct Stat {
     rows: Option<RowsStat>,
     no_rows: Option<String>,
     /// The stream in the spool, as it is now.
-    spool: Option<SpoolStanding>,
+    spool: Option<SpoolState>,
     disk_bytes: Disk,
     /// What an ingest that goes on needs, by part.
     memory_bytes: serde_json::Value,
@@ -86,8 +86,8 @@ struct RowsStat {
 }
 
 fn rows(snapshot: &Snapshot) -> anyhow::Result<Option<RowsStat>> {
-    let standing = snapshot.rows_standing();
-    let Some(kept) = standing.and_then(Standing::kept) else {
+    let retention = snapshot.rows_retention();
+    let Some(kept) = retention.and_then(Retention::kept) else {
         return Ok(None);
     };
     let rows = snapshot.rows()?;
@@ -118,7 +118,7 @@ struct Disk {
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
-        let spool = spool_standing(&RealDisk, &self.store.store)?;
+        let spool = spool_state(&RealDisk, &self.store.store)?;
         let rows = rows(&snapshot)?;
         let stat = stat(&snapshot, rows, spool, disk(&self.store.store)?);
         if self.json {
@@ -131,7 +131,7 @@ impl Args {
 fn stat(
     snapshot: &Snapshot,
     rows: Option<RowsStat>,
-    spool: Option<SpoolStanding>,
+    spool: Option<SpoolState>,
     disk_bytes: Disk,
 ) -> Stat {
     let info = snapshot.info();
@@ -163,8 +163,8 @@ fn stat(
         damping: info.settings.config.damping_asked(),
         damping_used: info.settings.config.damping(),
         snapshot: snapshot.path().display().to_string(),
-        no_rows: match (&rows, snapshot.rows_standing()) {
-            (None, Some(standing)) => Some(as_options(&standing.why_not())),
+        no_rows: match (&rows, snapshot.rows_retention()) {
+            (None, Some(retention)) => Some(as_options(&retention.why_not())),
             _ => None,
         },
         rows,

@@ -13,7 +13,7 @@ use crate::formats::{Format, check_text, is_decided};
 use crate::pipeline::guess_of;
 use crate::source::{InputName, Source};
 use crate::store::rows::KeepRows;
-use crate::store::{Place, Progress, SpoolStanding};
+use crate::store::{Place, Progress, SpoolState};
 use crate::{Error, Result};
 
 fn usage<T>(what: impl Into<String>) -> Result<T> {
@@ -28,7 +28,7 @@ fn refused<T>(what: impl Into<String>) -> Result<T> {
 pub(super) fn plan(
     job: &Job,
     mut progress: Progress,
-    spool: Option<SpoolStanding>,
+    spool: Option<SpoolState>,
     observer: &mut dyn Observer,
 ) -> Result<Plan> {
     if progress.inputs.is_empty() {
@@ -133,7 +133,7 @@ pub(super) fn check_text_of(input: &InputName, format: Format, source: &mut Sour
 }
 
 /// `ingest -` on a store that has read something.
-fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolStanding>) -> Result<Plan> {
+fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolState>) -> Result<Plan> {
     let begun = progress.inputs.len();
     let last_is_stream = progress.inputs[begun - 1].name == "-";
     if job.complete != progress.complete {

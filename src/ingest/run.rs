@@ -397,8 +397,8 @@ impl Run<'_> {
 
     /// Drops row files that were compacted, but for the one that readers of the current snapshot use.
     fn release_rows(&mut self) -> Result<()> {
-        let standing = *self.engine.storage().rows_standing();
-        let named = snapshot::rows_named(&*self.disk, &self.job.store, &standing)?;
+        let retention = *self.engine.storage().rows_retention();
+        let named = snapshot::rows_named(&*self.disk, &self.job.store, &retention)?;
         self.engine.storage_mut().release_rows(named)
     }
 

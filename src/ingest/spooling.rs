@@ -14,7 +14,7 @@ use super::planned::Plan;
 use super::{Job, Stream};
 use crate::source::{Compression, InputName, Restart};
 use crate::store::{
-    Disk, Place, Progress, Spool, SpoolReader, SpoolStanding, Spooled, remove_spool, spool_standing,
+    Disk, Place, Progress, Spool, SpoolReader, SpoolState, Spooled, remove_spool, spool_state,
 };
 use crate::threads::spawn;
 use crate::{Error, Result};
@@ -24,8 +24,8 @@ fn refused<T>(what: impl Into<String>) -> Result<T> {
 }
 
 /// What the store's spool holds. For a job that begins a new stream a damaged one is none.
-pub(super) fn found(disk: &dyn Disk, job: &Job) -> Result<Option<SpoolStanding>> {
-    match spool_standing(disk, &job.store) {
+pub(super) fn found(disk: &dyn Disk, job: &Job) -> Result<Option<SpoolState>> {
+    match spool_state(disk, &job.store) {
         Err(Error::Damaged { .. }) if job.stream == Stream::New => Ok(None),
         found => found,
     }
@@ -48,7 +48,7 @@ impl Spooling {
         disk: &Arc<dyn Disk>,
         plan: &Plan,
         committed: &Progress,
-        found: Option<SpoolStanding>,
+        found: Option<SpoolState>,
     ) -> Result<Option<Spooling>> {
         let stream = plan.inputs.iter().rposition(|i| *i == InputName::Stdin);
         let stream = stream.map(|at| at as u64);
@@ -104,7 +104,7 @@ impl Spooling {
         disk: &dyn Disk,
         stream: Option<u64>,
         committed: &Progress,
-        found: Option<SpoolStanding>,
+        found: Option<SpoolState>,
     ) -> Result<Option<Spooling>> {
         let begun = stream.and_then(|at| committed.inputs.get(at as usize));
         if begun.is_some_and(|input| input.spooled.is_some()) {
@@ -235,7 +235,7 @@ fn check_promise(
     job: &Job,
     stream: Option<u64>,
     committed: &Progress,
-    found: Option<SpoolStanding>,
+    found: Option<SpoolState>,
 ) -> Result<()> {
     let Some(found) = found.filter(|found| found.acked > 0) else {
         return Ok(());

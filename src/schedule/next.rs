@@ -136,7 +136,7 @@ pub fn next(disk: &dyn Disk, store: &Path, options: &NextOptions) -> Result<Vec<
             store.display()
         )));
     }
-    let rows = match snapshot.rows_standing() {
+    let rows = match snapshot.rows_retention() {
         Some(standing) if standing.kept().is_some() => Some(snapshot.rows()?),
         _ => None,
     };
@@ -226,7 +226,7 @@ impl Source<'_> {
             .filter(|strategy| strategy.without_rows)
             .map(|strategy| strategy.name)
             .collect();
-        let why = match self.snapshot.rows_standing() {
+        let why = match self.snapshot.rows_retention() {
             Some(standing) => standing.why_not(),
             None => "the snapshot is not the store's current one".into(),
         };

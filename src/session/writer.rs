@@ -14,7 +14,7 @@ use crate::engine::{Config, Counters, Engine};
 use crate::model::{Limits, Names, Parsed, Record, What};
 use crate::rules::InputRules;
 use crate::snapshot::{self, Info, Making, RANK_BYTES, SETTLE_UNTIL, Settle, Snapshot};
-use crate::store::rows::{KeepRows, ROWS_BYTES, Standing};
+use crate::store::rows::{KeepRows, ROWS_BYTES, Retention};
 use crate::store::{Opened, Progress, Settings, Store, checkpoint, settings_of};
 use crate::{Error, Result};
 
@@ -313,14 +313,14 @@ impl Writer {
     }
 
     /// Whether links of pages are kept. They are given up where they don't fit.
-    pub fn rows_standing(&self) -> &Standing {
-        self.engine.storage().rows_standing()
+    pub fn rows_retention(&self) -> &Retention {
+        self.engine.storage().rows_retention()
     }
 
     /// Drops row files that were compacted, but for the one that readers of the current snapshot use.
     fn release_rows(&mut self) -> Result<()> {
-        let standing = *self.rows_standing();
-        let named = snapshot::rows_named(&*self.disk, &self.dir, &standing)?;
+        let retention = *self.rows_retention();
+        let named = snapshot::rows_named(&*self.disk, &self.dir, &retention)?;
         self.engine.storage_mut().release_rows(named)
     }
 

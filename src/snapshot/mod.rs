@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Counters, EngineState, Totals, Window};
-use crate::store::rows::Standing;
+use crate::store::rows::Retention;
 use crate::store::{
     Disk, NameLengths, SNAPSHOTS, Settings, from_text, read_whole, to_text, write_whole,
 };
@@ -161,8 +161,8 @@ pub(crate) struct Latest {
     pub snapshot: String,
     pub names: NameLengths,
     /// The rows of links as of the snapshot.
-    #[serde(default, skip_serializing_if = "Standing::is_not_kept")]
-    pub rows: Standing,
+    #[serde(default, skip_serializing_if = "Retention::is_not_kept")]
+    pub rows: Retention,
 }
 
 /// What had been read at the current snapshot of the store in `dir`, if it has one that can be read.
@@ -172,13 +172,17 @@ pub(crate) fn latest_counters(disk: &dyn Disk, dir: &Path) -> Option<Counters> {
 }
 
 /// Number of the row file that the current snapshot of the store in `dir` names. Where the store keeps no rows any
-/// more, as `standing` says, the snapshot is made to say so first.
-pub(crate) fn rows_named(disk: &dyn Disk, dir: &Path, standing: &Standing) -> Result<Option<u64>> {
+/// more, as `retention` says, the snapshot is made to say so first.
+pub(crate) fn rows_named(
+    disk: &dyn Disk,
+    dir: &Path,
+    retention: &Retention,
+) -> Result<Option<u64>> {
     let Ok(Some(mut latest)) = Latest::read(disk, dir) else {
         return Ok(None);
     };
-    if latest.rows.kept().is_some() && standing.kept().is_none() {
-        latest.rows = *standing;
+    if latest.rows.kept().is_some() && retention.kept().is_none() {
+        latest.rows = *retention;
         latest.write(disk, dir)?;
     }
     Ok(latest.rows.kept().map(|kept| kept.number))

@@ -12,7 +12,7 @@ use super::{
 use crate::codec::frame::{Fields, is_sealed};
 use crate::decode::Time;
 use crate::engine::{CHUNK_PAGES, Fingerprint, PageId};
-use crate::store::rows::{KeptRows, RowsOf, Standing};
+use crate::store::rows::{KeptRows, Retention, RowsOf};
 use crate::store::{self, Disk, DiskFile, NameReader};
 use crate::{Error, Result};
 
@@ -179,8 +179,8 @@ impl Snapshot {
     }
 
     /// Whether there are rows; `None`: this is not the store's current snapshot.
-    pub fn rows_standing(&self) -> Option<&Standing> {
-        self.rows.as_ref().map(RowsOf::standing)
+    pub fn rows_retention(&self) -> Option<&Retention> {
+        self.rows.as_ref().map(RowsOf::retention)
     }
 
     /// All pages, in number order.

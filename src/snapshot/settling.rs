@@ -96,7 +96,7 @@ impl Settle {
     /// Whether there are rows, and the memory to settle over them.
     pub(crate) fn is_possible(&self, view: &View) -> bool {
         let pages = view.state().totals.pages;
-        if view.rows_standing().kept().is_none() || pages > PAGES_MAX {
+        if view.rows_retention().kept().is_none() || pages > PAGES_MAX {
             return false;
         }
         let bytes = pages * BYTES;

@@ -59,7 +59,7 @@ pub fn publish(disk: &dyn Disk, view: &View, making: &Making) -> Result<Publishe
     let latest = Latest {
         snapshot: name,
         names: view.name_lengths(),
-        rows: *view.rows_standing(),
+        rows: *view.rows_retention(),
     };
     latest.write(disk, view.dir())?;
     thin(disk, view.dir(), making.keep)?;

@@ -91,7 +91,7 @@ pub(crate) use readers::{identity_of, open_view_to};
 use reindex::reindex;
 use rows::{KeepRows, Reason, RowWriter};
 pub(crate) use spool::{Spool, SpoolReader, remove_spool};
-pub use spool::{SpoolOptions, SpoolStanding, Told, spool_standing, verify_spool};
+pub use spool::{SpoolOptions, SpoolState, Told, spool_state, verify_spool};
 use told::check_settings;
 pub use verify::{Depth, Report};
 pub use view::View;

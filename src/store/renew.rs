@@ -11,7 +11,7 @@ use std::path::Path;
 use super::chunks::slots_sum;
 use super::identity::Identity;
 use super::manifest::Manifest;
-use super::spool::{remove_spool, spool_standing};
+use super::spool::{remove_spool, spool_state};
 use super::tables::Tables;
 use super::{SNAPSHOTS, Settings, check_settings};
 use crate::disk::Disk;
@@ -42,7 +42,7 @@ fn is_void(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<bool> {
     if manifest.engine.totals.pages > 0 {
         return Ok(false);
     }
-    let spool = spool_standing(disk, dir)?;
+    let spool = spool_state(disk, dir)?;
     Ok(manifest.progress.finished || spool.is_none_or(|spool| spool.acked == 0))
 }
 

@@ -1,18 +1,18 @@
 //! The store's file of kept rows: begun as asked, appended to, compacted, and given up where it may not go on.
 
 use super::Store;
-use super::rows::{self, KeepRows, KeptRows, Reason, RowWriter, RowsOf, Standing, Stop};
+use super::rows::{self, KeepRows, KeptRows, Reason, Retention, RowWriter, RowsOf, Stop};
 use crate::{Error, Result};
 
 impl Store {
     /// Opens the row file, or begins it, as asked and as far as the store has rows.
     pub(super) fn begin_rows(&mut self, keep: KeepRows) -> Result<()> {
         let (disk, dir) = (&*self.disk, &*self.dir);
-        let standing = &self.manifest.rows.standing;
+        let retention = &self.manifest.rows.retention;
         let empty = self.manifest.engine.totals.pages == 0 && self.identity.has_rows();
         let most = match keep {
             KeepRows::None => {
-                if standing.kept().is_some() {
+                if retention.kept().is_some() {
                     self.give_up_rows(Reason::Asked)?;
                 }
                 return Ok(());
@@ -20,11 +20,11 @@ impl Store {
             KeepRows::AtMost(most) => most,
             KeepRows::Usual(most) => {
                 // What is there already stays.
-                let held = standing.kept().map_or(0, |kept| kept.lengths.data);
+                let held = retention.kept().map_or(0, |kept| kept.lengths.data);
                 self.manifest.rows.most.unwrap_or(most.max(held))
             }
         };
-        if let Some(kept) = standing.kept() {
+        if let Some(kept) = retention.kept() {
             if kept.lengths.data > most {
                 return self.give_up_rows(Reason::TooLarge(most));
             }
@@ -36,7 +36,7 @@ impl Store {
                 "{}: the store has pages and keeps no rows of links ({}), and they cannot be had \
                  afterwards; leave `keep_rows` out, or ingest the inputs into a new store",
                 dir.display(),
-                standing.why_not()
+                retention.why_not()
             )));
         }
         if let KeepRows::AtMost(most) = keep {
@@ -56,8 +56,8 @@ impl Store {
     }
 
     /// Whether there are committed rows.
-    pub fn rows_standing(&self) -> &Standing {
-        &self.manifest.rows.standing
+    pub fn rows_retention(&self) -> &Retention {
+        &self.manifest.rows.retention
     }
 
     /// The committed rows.
@@ -66,7 +66,7 @@ impl Store {
     /// [`Error::Missing`] if there are none; [`Error::Damaged`].
     pub(crate) fn kept_rows(&self) -> Result<KeptRows> {
         let pages = self.manifest.engine.totals.pages;
-        RowsOf::new(&*self.disk, &self.dir, self.manifest.rows.standing, pages).rows()
+        RowsOf::new(&*self.disk, &self.dir, self.manifest.rows.retention, pages).rows()
     }
 
     /// Why rows were given up, if they were since this was last asked.
@@ -95,7 +95,7 @@ impl Store {
         };
         let (disk, dir) = (&*self.disk, &*self.dir);
         match rows.sync(disk, dir) {
-            Ok(kept) => self.manifest.rows.standing = Standing::Kept(kept),
+            Ok(kept) => self.manifest.rows.retention = Retention::Kept(kept),
             Err(stop) => return self.stop_rows(stop),
         }
         let pages = self.manifest.engine.totals.pages;
@@ -109,7 +109,7 @@ impl Store {
             Err(Stop::GiveUp(_) | Stop::Full(_)) => {}
             Err(Stop::Failed(error)) => return Err(error),
         }
-        self.manifest.rows.standing = Standing::Kept(*rows.kept());
+        self.manifest.rows.retention = Retention::Kept(*rows.kept());
         Ok(())
     }
 
@@ -124,10 +124,10 @@ impl Store {
     /// Keeps no more rows. The next commit says so; then their file goes.
     fn give_up_rows(&mut self, reason: Reason) -> Result<()> {
         self.gave_up = Some(reason);
-        let committed = self.manifest.rows.standing.kept().copied();
+        let committed = self.manifest.rows.retention.kept().copied();
         self.doomed_rows = committed.map(|kept| kept.number);
-        let standing = Standing::GivenUp(reason);
-        self.manifest.rows.standing = standing;
+        let retention = Retention::GivenUp(reason);
+        self.manifest.rows.retention = retention;
         let Some(writer) = self.rows.take() else {
             return Ok(());
         };

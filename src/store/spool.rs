@@ -88,7 +88,7 @@ impl fmt::Debug for Told {
 
 /// Which stream a spool holds, and how much of it is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SpoolStanding {
+pub struct SpoolState {
     /// The stream's number among the store's inputs, from 0.
     pub input: u64,
     /// Bytes since its start that are durable.
@@ -100,15 +100,15 @@ pub struct SpoolStanding {
 ///
 /// # Errors
 /// [`Error::Damaged`], [`Error::Io`].
-pub fn spool_standing(disk: &dyn Disk, store: &Path) -> Result<Option<SpoolStanding>> {
+pub fn spool_state(disk: &dyn Disk, store: &Path) -> Result<Option<SpoolState>> {
     let path = store.join(SPOOL).join(ACKED);
     let text = match read_whole(disk, &path) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::reading(&path)(error)),
     };
-    let standing = sealed::from_text(&text).map_err(|what| Error::damaged(&path, what))?;
-    Ok(Some(standing))
+    let state = sealed::from_text(&text).map_err(|what| Error::damaged(&path, what))?;
+    Ok(Some(state))
 }
 
 /// Checks all bytes that the spool must hold after the checkpoint with `progress`, and returns their
@@ -120,7 +120,7 @@ pub fn verify_spool(disk: &dyn Disk, store: &Path, progress: &Progress) -> Resul
     if progress.is_past_first() {
         return Ok(0);
     }
-    let Some(standing) = spool_standing(disk, store)? else {
+    let Some(state) = spool_state(disk, store)? else {
         return match progress.inputs.last().and_then(|input| input.spooled) {
             Some(_) if !progress.finished => Err(Error::damaged(
                 store.join(SPOOL).join(ACKED),
@@ -129,15 +129,15 @@ pub fn verify_spool(disk: &dyn Disk, store: &Path, progress: &Progress) -> Resul
             _ => Ok(0),
         };
     };
-    let spooled = progress.inputs.get(standing.input as usize);
+    let spooled = progress.inputs.get(state.input as usize);
     let restart = spooled.and_then(|input| input.spooled);
     let from = restart.map_or(0, |spooled| spooled.restart.raw);
     let dir = store.join(SPOOL);
-    let held = held(&list(disk, &dir)?, from, standing.acked).to_vec();
-    check_covered(&dir, from, standing.acked)?;
-    let range = (from, standing.acked);
-    walk(disk, &dir, standing.input, &held, range, true)?;
-    Ok(standing.acked - from)
+    let held = held(&list(disk, &dir)?, from, state.acked).to_vec();
+    check_covered(&dir, from, state.acked)?;
+    let range = (from, state.acked);
+    walk(disk, &dir, state.input, &held, range, true)?;
+    Ok(state.acked - from)
 }
 
 /// Removes the spool of a store, if there is one, whatever it holds.
@@ -193,8 +193,8 @@ fn check_covered(dir: &Path, from: u64, acked: u64) -> Result<()> {
     ))
 }
 
-fn write_acked(disk: &dyn Disk, dir: &Path, standing: SpoolStanding) -> Result<()> {
-    let text = sealed::to_text(&standing).map_err(|error| Error::internal(error.to_string()))?;
+fn write_acked(disk: &dyn Disk, dir: &Path, state: SpoolState) -> Result<()> {
+    let text = sealed::to_text(&state).map_err(|error| Error::internal(error.to_string()))?;
     let path = dir.join(ACKED);
     write_whole(disk, &path, &text).map_err(Error::io(&path, "write"))
 }
@@ -248,7 +248,7 @@ impl Spool {
             }
             Err(error) => return Err(Error::io(&dir, "list")(error)),
         }
-        write_acked(&*disk, &dir, SpoolStanding { input, acked: 0 })?;
+        write_acked(&*disk, &dir, SpoolState { input, acked: 0 })?;
         for first in list(&*disk, &dir)? {
             remove(&*disk, &segment_path(&dir, first))?;
         }
@@ -261,12 +261,12 @@ impl Spool {
     pub fn resume(
         disk: Arc<dyn Disk>,
         store: &Path,
-        standing: SpoolStanding,
+        state: SpoolState,
         from: u64,
         options: SpoolOptions,
     ) -> Result<Spool> {
         let dir = store.join(SPOOL);
-        let SpoolStanding { input, acked } = standing;
+        let SpoolState { input, acked } = state;
         check_covered(&dir, from, acked)?;
         let found = list(&*disk, &dir)?;
         let held = held(&found, from, acked).to_vec();
@@ -439,11 +439,11 @@ impl Spool {
             let synced = self.disk.sync_dir(&self.dir);
             synced.map_err(Error::io(&self.dir, "sync"))?;
         }
-        let standing = SpoolStanding {
+        let state = SpoolState {
             input: self.input,
             acked: end,
         };
-        write_acked(&*self.disk, &self.dir, standing)
+        write_acked(&*self.disk, &self.dir, state)
     }
 
     /// Removes the segments that hold nothing from byte `from` on, which is no further than what

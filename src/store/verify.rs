@@ -120,7 +120,7 @@ impl View {
     }
 
     fn inspect_rows(&self, depth: Depth, report: &mut Report) -> Result<()> {
-        if self.rows_standing().kept().is_none() {
+        if self.rows_retention().kept().is_none() {
             return Ok(());
         }
         let rows = self.rows()?;

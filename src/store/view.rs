@@ -9,7 +9,7 @@ use super::manifest::Manifest;
 use super::marks::MarkFiles;
 use super::names::{NameLengths, NameReader};
 use super::progress::Progress;
-use super::rows::{KeptRows, RowsOf, Standing};
+use super::rows::{KeptRows, Retention, RowsOf};
 use super::tables::{Reading, Tables};
 use crate::Result;
 use crate::batch::HashKey;
@@ -56,7 +56,7 @@ impl View {
             rows: RowsOf::new(
                 disk,
                 dir,
-                manifest.rows.standing,
+                manifest.rows.retention,
                 manifest.engine.totals.pages,
             ),
             key: identity.key,
@@ -121,8 +121,8 @@ impl View {
     }
 
     /// Whether there are rows.
-    pub fn rows_standing(&self) -> &Standing {
-        self.rows.standing()
+    pub fn rows_retention(&self) -> &Retention {
+        self.rows.retention()
     }
 
     /// Commits so far.

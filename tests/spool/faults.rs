@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use cashrank::Error;
 use cashrank::ingest::{Every, Job, StandardInput, Stream};
-use cashrank::store::{DiskFile, RealDisk, Told, spool_standing};
+use cashrank::store::{DiskFile, RealDisk, Told, spool_state};
 
 use super::disk::{Files, Meddled, MeddledFile, Over};
 use super::support::{Lab, Sender, crawl, run, run_on, verify};
@@ -129,7 +129,7 @@ fn a_failed_sync_ends_the_run_and_nothing_is_lost() {
             Err(Error::Io { .. }) => {}
             other => panic!("after {syncs} syncs: {other:?}"),
         }
-        if let Some(standing) = spool_standing(&RealDisk, &lab.path(&store)).unwrap() {
+        if let Some(standing) = spool_state(&RealDisk, &lab.path(&store)).unwrap() {
             assert!(sender.acked() <= standing.acked);
         }
         run(&job).unwrap();

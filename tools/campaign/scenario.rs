@@ -429,7 +429,7 @@ impl Scenario {
 
 fn rows_of(view: &View) -> cashrank::Result<Vec<Row>> {
     let mut found = Vec::new();
-    if view.rows_standing().kept().is_none() {
+    if view.rows_retention().kept().is_none() {
         return Ok(found);
     }
     view.rows()?.sweep(&mut |row| {

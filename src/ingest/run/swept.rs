@@ -45,7 +45,7 @@ fn cannot_repeat(progress: &Progress, inputs: &[InputName], store: &Store) -> Op
         Error::Conflict(format!(
             "`repeat`: standard input comes once, and its links are not kept for further passes ({}). Give \
              `repeat` 1; or a new store, and enough `keep_rows`; or put the stream into a file",
-            store.rows_standing().why_not()
+            store.rows_retention().why_not()
         ))
     })
 }

@@ -9,7 +9,7 @@
 //!
 //! Rows are an addition: nothing of the ranking that OPIC gives needs them. Where they don't fit (`--keep-rows`,
 //! pages with numbers beyond 32 bits) they are given up, all of them, and the store says so from
-//! then on ([`Standing`]). They are never there in part. A full disk ends the run, as with every other file: with room
+//! then on ([`Retention`]). They are never there in part. A full disk ends the run, as with every other file: with room
 //! again, the same command goes on to the same bytes.
 
 pub(crate) mod block;
@@ -80,7 +80,7 @@ pub enum Reason {
 /// Whether a store has rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum Retention {
     /// None were kept from the start.
     #[default]
     NotKept,
@@ -90,28 +90,28 @@ pub enum Standing {
     GivenUp(Reason),
 }
 
-impl Standing {
+impl Retention {
     /// The rows, if they are kept.
     pub fn kept(&self) -> Option<&Kept> {
         match self {
-            Standing::Kept(kept) => Some(kept),
+            Retention::Kept(kept) => Some(kept),
             _ => None,
         }
     }
 
     /// For serde.
     pub(crate) fn is_not_kept(&self) -> bool {
-        *self == Standing::NotKept
+        *self == Retention::NotKept
     }
 
     /// Why there are no rows, for people.
     pub fn why_not(&self) -> String {
         match self {
-            Standing::Kept(_) => "they are kept".into(),
-            Standing::NotKept => {
+            Retention::Kept(_) => "they are kept".into(),
+            Retention::NotKept => {
                 "it was begun with `keep_rows` none, or by an older cashrank".into()
             }
-            Standing::GivenUp(reason) => format!("they were given up: {reason}"),
+            Retention::GivenUp(reason) => format!("they were given up: {reason}"),
         }
     }
 }
@@ -135,7 +135,7 @@ impl std::fmt::Display for Reason {
 /// What the manifest says of rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RowsState {
-    pub standing: Standing,
+    pub retention: Retention,
     /// The most bytes that were asked for; `None`: the usual ones.
     pub most: Option<u64>,
     /// Files of before compactions, which a snapshot may still name.
@@ -143,12 +143,12 @@ pub(crate) struct RowsState {
 }
 
 /// What needs rows is refused: there are none.
-pub(super) fn none(dir: &Path, standing: &Standing) -> Error {
+pub(super) fn none(dir: &Path, retention: &Retention) -> Error {
     Error::Missing(format!(
         "{}: the store keeps no rows of links ({}); ingest the inputs into a new store with enough \
          `keep_rows`",
         dir.display(),
-        standing.why_not()
+        retention.why_not()
     ))
 }
 
@@ -180,7 +180,7 @@ pub(super) fn remove_others(disk: &dyn Disk, dir: &Path, state: &RowsState) -> R
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         names => names.map_err(Error::opening(&folder))?,
     };
-    let current = state.standing.kept().map(|kept| kept.number);
+    let current = state.retention.kept().map(|kept| kept.number);
     for name in names {
         let named =
             number_of(&name).is_some_and(|n| current == Some(n) || state.retired.contains(&n));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use super::block::{FIXED, Head, Rows as Block, heads_end, unpack, unpack_heads};
-use super::{Kept, Standing, none, path_of};
+use super::{Kept, Retention, none, path_of};
 use crate::disk::Disk;
 use crate::disk::log::BlockLog;
 use crate::rows::{Row, Rows};
@@ -106,25 +106,25 @@ impl RowFile {
 /// before somebody asks for rows.
 pub(crate) struct RowsOf {
     dir: PathBuf,
-    standing: Standing,
+    retention: Retention,
     file: Option<Result<RowFile>>,
     pages: u64,
 }
 
 impl RowsOf {
     /// Of a commit that knows `pages` pages.
-    pub fn new(disk: &dyn Disk, dir: &Path, standing: Standing, pages: u64) -> RowsOf {
+    pub fn new(disk: &dyn Disk, dir: &Path, retention: Retention, pages: u64) -> RowsOf {
         let open = |kept: &Kept| RowFile::open(disk, dir, *kept);
         RowsOf {
             dir: dir.into(),
-            file: standing.kept().map(open),
-            standing,
+            file: retention.kept().map(open),
+            retention,
             pages,
         }
     }
 
-    pub fn standing(&self) -> &Standing {
-        &self.standing
+    pub fn retention(&self) -> &Retention {
+        &self.retention
     }
 
     /// Whether the file could not be opened.
@@ -139,7 +139,7 @@ impl RowsOf {
     /// [`Error::Missing`] if there are none, which says why; [`Error::Damaged`].
     pub fn rows(&self) -> Result<KeptRows> {
         match &self.file {
-            None => Err(none(&self.dir, &self.standing)),
+            None => Err(none(&self.dir, &self.retention)),
             Some(Ok(file)) => KeptRows::of(file.clone(), self.pages),
             Some(Err(error)) => Err(error.again()),
         }

@@ -213,15 +213,15 @@ fn start(disk: &Arc<Memory>, input: u64, options: SpoolOptions) -> Spool {
     Spool::start(disk.clone(), Path::new(STORE), input, options).unwrap()
 }
 
-fn standing(disk: &Memory) -> SpoolStanding {
-    spool_standing(disk, Path::new(STORE)).unwrap().unwrap()
+fn state(disk: &Memory) -> SpoolState {
+    spool_state(disk, Path::new(STORE)).unwrap().unwrap()
 }
 
 /// Takes the spool up again and reads all it holds from `from` on.
 fn recover(disk: &Arc<Memory>, from: u64) -> Result<(Spool, Vec<u8>)> {
-    let standing = spool_standing(&**disk, Path::new(STORE))?.expect("there is a spool");
+    let state = spool_state(&**disk, Path::new(STORE))?.expect("there is a spool");
     let options = options(500, None);
-    let spool = Spool::resume(disk.clone(), Path::new(STORE), standing, from, options)?;
+    let spool = Spool::resume(disk.clone(), Path::new(STORE), state, from, options)?;
     let mut bytes = Vec::new();
     match spool.reader(from)?.read_to_end(&mut bytes) {
         Ok(_) => Ok((spool, bytes)),
@@ -411,7 +411,7 @@ fn a_failure_is_final_and_nothing_is_told() {
     assert!(matches!(spool.append(b"more"), Err(Error::Io { .. })));
     assert!(matches!(spool.check(), Err(Error::Io { .. })));
     assert_eq!(spool.acked(), 0);
-    assert_eq!(standing(&disk).acked, 0);
+    assert_eq!(state(&disk).acked, 0);
 }
 
 #[test]
@@ -420,7 +420,7 @@ fn a_new_stream_disowns_the_old_one() {
     let spool = start(&disk, 4, options(500, None));
     for all_survives in [false, true] {
         let after = disk.cut(all_survives);
-        assert_eq!(standing(&after), SpoolStanding { input: 4, acked: 0 });
+        assert_eq!(state(&after), SpoolState { input: 4, acked: 0 });
         assert!(recover(&after, 0).unwrap().1.is_empty());
     }
     spool.append(b"new").unwrap();
@@ -428,7 +428,7 @@ fn a_new_stream_disowns_the_old_one() {
     assert_eq!(recover(&disk.cut(false), 0).unwrap().1, b"new");
     // Its acknowledgement does not fit the segments of the old one.
     let (old, _) = filled(1700);
-    let text = sealed::to_text(&SpoolStanding {
+    let text = sealed::to_text(&SpoolState {
         input: 4,
         acked: 1700,
     })
@@ -448,7 +448,7 @@ fn nothing_is_taken_after_the_end() {
     spool.close();
     assert!(spool.append(b"late").is_err());
     spool.sync().unwrap();
-    assert_eq!(standing(&disk).acked, 1700);
+    assert_eq!(state(&disk).acked, 1700);
     assert!(recover(&disk, 0).unwrap().1 == bytes);
     remove_spool(&*disk, Path::new(STORE)).unwrap();
     assert!(disk.cut(false).paths().is_empty());
