@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use cashrank::schedule::{self, Candidate, NextOptions, Which};
 use cashrank::store::RealDisk;
-use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, spent};
+use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, cpu_time};
 
 use super::current::{Current, Held, Part, lock, problem};
 
@@ -67,14 +67,14 @@ impl Rest {
         Rest {
             from: Instant::now(),
             took,
-            spent: spent::by_process(),
-            wanted: spent::wanted_by_process(),
+            spent: cpu_time::by_process(),
+            wanted: cpu_time::wanted_by_process(),
         }
     }
 
     /// Whether the process was busy meanwhile, or may have been.
     fn is_busy(&self) -> bool {
-        let wanted = self.wanted.zip(spent::wanted_by_process());
+        let wanted = self.wanted.zip(cpu_time::wanted_by_process());
         wanted.is_none_or(|(before, now)| {
             now.saturating_sub(before) > self.from.elapsed().mul_f64(BUSY)
         })
@@ -85,7 +85,7 @@ impl Rest {
         if rested < self.took * REST {
             return false;
         }
-        let spent = self.spent.zip(spent::by_process());
+        let spent = self.spent.zip(cpu_time::by_process());
         let spent = spent.map_or(Duration::ZERO, |(before, now)| now.saturating_sub(before));
         kind == Kind::New
             || spent >= self.took * BUSY_REST.0
@@ -328,7 +328,7 @@ impl Shared {
             let made = self.make(job);
             (
                 made,
-                spent::by_thread().unwrap_or_else(|| started.elapsed()),
+                cpu_time::by_thread().unwrap_or_else(|| started.elapsed()),
             )
         };
         let made = std::thread::scope(|scope| scope.spawn(making).join());

@@ -30,6 +30,7 @@
 
 mod access;
 mod backend;
+pub mod cpu_time;
 pub mod fixed;
 mod frontier;
 mod held;
@@ -38,7 +39,6 @@ mod limits;
 mod metrics;
 mod query;
 mod server;
-pub mod spent;
 mod stream;
 mod workers;
 

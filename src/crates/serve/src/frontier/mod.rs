@@ -26,7 +26,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::backend::{Backend, NextList, NextPage, NextQuery, Problem, Result};
-use crate::spent;
+use crate::cpu_time;
 use state::State;
 
 pub(crate) use grpc::{Calls, Server, server};
@@ -179,7 +179,7 @@ impl Ordering {
     /// Orders a frontier by a list that is new. How long it is then left in peace: three times as long as that took of a
     /// processor.
     fn look(&mut self, frontier: &Frontier, backend: &dyn Backend, query: &NextQuery) -> Duration {
-        let (started, spent) = (Instant::now(), spent::by_thread());
+        let (started, spent) = (Instant::now(), cpu_time::by_thread());
         let done = match backend.next(query) {
             Ok(Some(list)) if self.version.as_ref() != Some(&list.version) => {
                 self.version = Some(list.version.clone());
@@ -201,7 +201,7 @@ impl Ordering {
             backend.tell(&format!("frontier: no scores: {why}"));
         }
         self.told = done.err();
-        spent::since(spent, started.elapsed()) * 3
+        cpu_time::since(spent, started.elapsed()) * 3
     }
 }
 
