@@ -245,8 +245,8 @@ impl Args {
 
     /// What decides what could be read.
     fn asked(&self, job: &Job) -> Asked {
-        let told = job.settings.input.told();
-        let scope = told.into_iter().find(|(setting, _)| *setting == "scope");
+        let given = job.settings.input.given();
+        let scope = given.into_iter().find(|(setting, _)| *setting == "scope");
         Asked {
             input: job
                 .inputs

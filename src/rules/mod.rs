@@ -51,7 +51,7 @@ impl InputRules {
     }
 
     /// Every rule, as it is written: the setting, and what it was given; empty: nothing.
-    pub fn told(&self) -> Vec<(&'static str, String)> {
+    pub fn given(&self) -> Vec<(&'static str, String)> {
         vec![
             ("outlinks", self.outlinks.to_string()),
             ("field", self.fields.to_string()),

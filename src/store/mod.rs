@@ -47,9 +47,9 @@ mod reindex;
 mod renew;
 mod row_file;
 pub mod rows;
+mod settings;
 mod spool;
 mod tables;
-mod told;
 mod verify;
 mod view;
 
@@ -90,9 +90,9 @@ pub use readers::{fixed_settings_of, open_view, settings_of};
 pub(crate) use readers::{identity_of, open_view_to};
 use reindex::reindex;
 use rows::{KeepRows, Reason, RowWriter};
+use settings::check_settings;
 pub(crate) use spool::{Spool, SpoolReader, remove_spool};
 pub use spool::{SpoolOptions, SpoolState, Told, spool_state, verify_spool};
-use told::check_settings;
 pub use verify::{Depth, Report};
 pub use view::View;
 

@@ -8,12 +8,12 @@ use crate::model::SETTINGS;
 use crate::{Error, Result};
 
 /// A setting, and what it was given; empty: nothing.
-type Told = (&'static str, String);
+type Given = (&'static str, String);
 
 /// Every setting. Two settings that differ differ here.
-fn told(settings: &Settings) -> Vec<Told> {
+fn as_given(settings: &Settings) -> Vec<Given> {
     let config = &settings.config;
-    let mut told = vec![
+    let mut given = vec![
         ("damping", damping(config)),
         ("window", config.window.to_string()),
         ("estimator", config.estimator().to_string()),
@@ -33,8 +33,8 @@ fn told(settings: &Settings) -> Vec<Told> {
         ("version of the URL rules", settings.url_rules.to_string()),
         ("follow", config.follow.to_string()),
     ];
-    told.extend(settings.input.told());
-    told
+    given.extend(settings.input.given());
+    given
 }
 
 /// Damping as it was typed: it is kept in 1/2^32, so eight decimals say it all.
@@ -52,7 +52,7 @@ pub(super) fn check_settings(dir: &Path, found: &Settings, asked: &Settings) -> 
         true => "not given".into(),
         false => text,
     };
-    let both = told(found).into_iter().zip(told(asked));
+    let both = as_given(found).into_iter().zip(as_given(asked));
     let differences: Vec<String> = both
         .filter(|(found, asked)| found != asked)
         .map(|((setting, found), (_, asked))| {
@@ -82,7 +82,7 @@ fn named(setting: &str) -> String {
 
 /// The settings as they are typed.
 fn as_typed(settings: &Settings) -> String {
-    let typed = told(settings)
+    let typed = as_given(settings)
         .into_iter()
         .filter(|(setting, value)| SETTINGS.contains(setting) && !value.is_empty())
         .map(|(setting, value)| format!("{} {value}", named(setting)));
@@ -103,11 +103,11 @@ mod tests {
         other.input.scope = Scope::default();
         other.input.scope.add("host:a.example".parse().unwrap());
         other.config.marks = 3;
-        let told = |found, asked| match check_settings(Path::new("s"), found, asked) {
+        let refused = |found, asked| match check_settings(Path::new("s"), found, asked) {
             Err(Error::Conflict(text)) => text,
             other => panic!("{other:?}"),
         };
-        let text = told(&usual, &other);
+        let text = refused(&usual, &other);
         for word in [
             "`field` not given, not url=response_url",
             "`scope` not given, not host:a.example",
@@ -116,7 +116,7 @@ mod tests {
         ] {
             assert!(text.contains(word), "{word:?} is not in {text:?}");
         }
-        let text = told(&other, &usual);
+        let text = refused(&other, &usual);
         assert!(text.contains("`marks` 3 `"), "{text}");
         assert!(text.contains("`field` url=response_url"), "{text}");
         assert!(check_settings(Path::new("s"), &usual, &usual).is_ok());
