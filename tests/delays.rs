@@ -16,7 +16,7 @@ use cashrank::formats::Format;
 use cashrank::ingest::{Every, Job, Note, Observer, ProgressReport, StandardInput, ingest};
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::rows::KeepRows;
-use cashrank::store::{RealDisk, SpoolOptions, Told};
+use cashrank::store::{OnDurable, RealDisk, SpoolOptions};
 use crawl::{Dice, crawl};
 use tempfile::TempDir;
 
@@ -79,7 +79,7 @@ impl Lab {
                 let spool = SpoolOptions {
                     sync_bytes: 1500,
                     segment_bytes: 4000,
-                    told: Some(Told::new(move |upto| {
+                    on_durable: Some(OnDurable::new(move |upto| {
                         told.store(upto, Ordering::Relaxed);
                         Ok(())
                     })),

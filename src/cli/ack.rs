@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use cashrank::Error;
-use cashrank::store::Told;
+use cashrank::store::OnDurable;
 
 use super::output::{Keep, Output, open_stream};
 
 /// Writes each position, a decimal number and a line feed: to a regular file, which always holds one
 /// whole; as lines to standard output (`-`) and to what is no regular file, such as a FIFO.
-pub fn told(path: &Path) -> anyhow::Result<Told> {
+pub fn on_durable(path: &Path) -> anyhow::Result<OnDurable> {
     let path = path.to_owned();
     let output = Output::of(Some(&path))?;
     let stream: Mutex<Option<File>> = Mutex::new(None);
-    Ok(Told::new(move |position| {
+    Ok(OnDurable::new(move |position| {
         let line = format!("{position}\n");
         match &output {
             Output::Standard => to_stdout(&line).map_err(failed(&path)),

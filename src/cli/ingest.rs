@@ -372,7 +372,11 @@ impl Args {
         let default = SpoolOptions::default();
         Ok(SpoolOptions {
             sync_every: self.ack_every.or(default.sync_every),
-            told: self.ack.as_deref().map(super::ack::told).transpose()?,
+            on_durable: self
+                .ack
+                .as_deref()
+                .map(super::ack::on_durable)
+                .transpose()?,
             ..default
         })
     }

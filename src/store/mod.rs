@@ -91,8 +91,8 @@ pub(crate) use readers::{identity_of, open_view_to};
 use reindex::reindex;
 use rows::{KeepRows, Reason, RowWriter};
 use settings::check_settings;
+pub use spool::{OnDurable, SpoolOptions, SpoolState, spool_state, verify_spool};
 pub(crate) use spool::{Spool, SpoolReader, remove_spool};
-pub use spool::{SpoolOptions, SpoolState, Told, spool_state, verify_spool};
 pub use verify::{Depth, Report};
 pub use view::View;
 

@@ -52,8 +52,8 @@ pub struct SpoolOptions {
     pub sync_bytes: u64,
     /// Size in bytes at which a segment is closed. 64 MiB by default.
     pub segment_bytes: u64,
-    /// Told each durable position.
-    pub told: Option<Told>,
+    /// Called with each durable position.
+    pub on_durable: Option<OnDurable>,
 }
 
 impl Default for SpoolOptions {
@@ -62,27 +62,27 @@ impl Default for SpoolOptions {
             sync_every: Some(Duration::from_secs(1)),
             sync_bytes: 16 << 20,
             segment_bytes: 64 << 20,
-            told: None,
+            on_durable: None,
         }
     }
 }
 
-/// Who is told how many bytes of the stream, from its start, are durable: once when the stream is
+/// Called with how many bytes of the stream, from its start, are durable: once when the stream is
 /// begun or taken up, and each time the number grows. Called from several threads, one at a time
 /// and in order. An error ends the run.
 #[derive(Clone)]
-pub struct Told(Arc<dyn Fn(u64) -> Result<()> + Send + Sync>);
+pub struct OnDurable(Arc<dyn Fn(u64) -> Result<()> + Send + Sync>);
 
-impl Told {
+impl OnDurable {
     /// Calls a function.
-    pub fn new(tell: impl Fn(u64) -> Result<()> + Send + Sync + 'static) -> Told {
-        Told(Arc::new(tell))
+    pub fn new(tell: impl Fn(u64) -> Result<()> + Send + Sync + 'static) -> OnDurable {
+        OnDurable(Arc::new(tell))
     }
 }
 
-impl fmt::Debug for Told {
+impl fmt::Debug for OnDurable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Told")
+        f.write_str("OnDurable")
     }
 }
 
@@ -343,7 +343,10 @@ impl Spool {
     /// Tells the durable position, unasked.
     pub fn tell(&self) -> Result<()> {
         let acked = self.acked();
-        self.options.told.as_ref().map_or(Ok(()), |t| (t.0)(acked))
+        self.options
+            .on_durable
+            .as_ref()
+            .map_or(Ok(()), |t| (t.0)(acked))
     }
 
     /// Appends bytes of the stream. They are durable, and told of, after the next

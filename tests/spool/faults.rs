@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use cashrank::Error;
 use cashrank::ingest::{Every, Job, StandardInput, Stream};
-use cashrank::store::{DiskFile, RealDisk, Told, spool_state};
+use cashrank::store::{DiskFile, OnDurable, RealDisk, spool_state};
 
 use super::disk::{Files, Meddled, MeddledFile, Over};
 use super::support::{Lab, Sender, crawl, run, run_on, verify};
@@ -168,7 +168,7 @@ fn the_clock_serves_a_silent_stream() {
         if let Some(spool) = &mut job.spool {
             spool.sync_every = Some(Duration::from_millis(20));
             let (acked, stop) = (acked.clone(), job.stop.clone());
-            spool.told = Some(Told::new(move |position| {
+            spool.on_durable = Some(OnDurable::new(move |position| {
                 acked.store(position, Ordering::Relaxed);
                 stop.store(position > 0, Ordering::Relaxed);
                 Ok(())
@@ -203,7 +203,7 @@ fn a_listener_that_fails_ends_the_run() {
     let mut job = lab.job("s", &sender);
     let calls = AtomicU64::new(0);
     if let Some(spool) = &mut job.spool {
-        spool.told = Some(Told::new(move |_| {
+        spool.on_durable = Some(OnDurable::new(move |_| {
             match calls.fetch_add(1, Ordering::Relaxed) {
                 0 => Ok(()),
                 _ => Err(Error::Io {

@@ -12,7 +12,7 @@ use cashrank::ingest::{
     Every, Job, Note, Observer, Outcome, ProgressReport, StandardInput, ingest,
 };
 use cashrank::source::{InputName, SourceOptions};
-use cashrank::store::{Disk, RealDisk, SpoolOptions, Told};
+use cashrank::store::{Disk, OnDurable, RealDisk, SpoolOptions};
 use tempfile::TempDir;
 
 pub use super::crawl::{Dice, crawl};
@@ -64,9 +64,9 @@ impl Sender {
         self.acked.load(Ordering::Relaxed)
     }
 
-    fn told(&self) -> Told {
+    fn on_durable(&self) -> OnDurable {
         let acked = self.acked.clone();
-        Told::new(move |position| {
+        OnDurable::new(move |position| {
             let before = acked.swap(position, Ordering::Relaxed);
             assert!(
                 before <= position,
@@ -131,7 +131,7 @@ impl Lab {
                 sync_every: None,
                 sync_bytes: 1500,
                 segment_bytes: 4000,
-                told: Some(sender.told()),
+                on_durable: Some(sender.on_durable()),
             }),
             stdin: sender.stdin(),
             checkpoint_every: Every::Records(7),

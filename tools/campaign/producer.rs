@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cashrank::ingest::StandardInput;
-use cashrank::store::{SpoolOptions, Told};
+use cashrank::store::{OnDurable, SpoolOptions};
 
 /// What a producer knows, for one run: it may be asked for nothing that it has forgotten.
 pub struct Producer {
@@ -54,7 +54,7 @@ impl Producer {
             sync_every: None,
             sync_bytes: 1000,
             segment_bytes: 3000,
-            told: Some(Told::new(move |acked| {
+            on_durable: Some(OnDurable::new(move |acked| {
                 forgotten.fetch_max(acked, Ordering::SeqCst);
                 Ok(())
             })),

@@ -200,12 +200,12 @@ fn stream(len: usize) -> Vec<u8> {
 
 const STORE: &str = "s";
 
-fn options(segment_bytes: u64, told: Option<Told>) -> SpoolOptions {
+fn options(segment_bytes: u64, on_durable: Option<OnDurable>) -> SpoolOptions {
     SpoolOptions {
         sync_every: None,
         sync_bytes: 3000,
         segment_bytes,
-        told,
+        on_durable,
     }
 }
 
@@ -252,7 +252,7 @@ fn what_was_told_survives_a_cut() {
         let told = {
             let (disk, bytes, from, last) =
                 (disk.clone(), bytes.clone(), from.clone(), last.clone());
-            Told::new(move |position| {
+            OnDurable::new(move |position| {
                 assert!(
                     last.swap(position, Ordering::Relaxed) < position,
                     "seed {seed}"
@@ -401,7 +401,7 @@ fn a_torn_tail_is_cut_off() {
 #[test]
 fn a_failure_is_final_and_nothing_is_told() {
     let disk = Memory::new();
-    let told = Told::new(|position| panic!("told {position}"));
+    let told = OnDurable::new(|position| panic!("told {position}"));
     let spool = start(&disk, 0, options(500, Some(told)));
     spool.append(b"some bytes").unwrap();
     disk.fails_in.store(1, Ordering::Relaxed);
