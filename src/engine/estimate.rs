@@ -25,10 +25,10 @@ use super::certificate::{Certificate, certify, ratio_up};
 use super::config::Config;
 use super::estimator::Estimator;
 use super::fetches::Fetches;
+use super::history_view::{Bases, HistoryView, Sweep};
 use super::ledger::{age_at, is_recycled};
 use super::mark::Mark;
 use super::pages::{Ground, Now, Pages};
-use super::past::{Bases, Past, Sweep};
 use super::row::Row;
 use super::scale::{Scale, Value, WithCash};
 use super::settled::{Effort, Settled};
@@ -89,7 +89,7 @@ pub struct PageEstimate {
 /// Computes the estimates of all pages: chooses the window, then hands out pages in number order,
 /// a block at a time.
 pub struct Estimation<'p> {
-    past: &'p dyn Past,
+    view: &'p dyn HistoryView,
     config: &'p Config,
     now: Now,
     window: Window,
@@ -104,7 +104,7 @@ impl<'p> Estimation<'p> {
     /// What pages are read from.
     fn ground(&self) -> Ground<'p> {
         Ground {
-            past: self.past,
+            view: self.view,
             recycle_after: self.config.recycle_after,
             totals: self.now.totals,
             base: self.base,
@@ -116,13 +116,13 @@ impl<'p> Estimation<'p> {
 
     /// Takes importance from what was settled.
     pub(crate) fn settled(
-        past: &'p dyn Past,
+        view: &'p dyn HistoryView,
         config: &'p Config,
         settled: &'p dyn Settled,
     ) -> Estimation<'p> {
-        let totals = *past.totals();
+        let totals = *view.totals();
         Estimation {
-            past,
+            view,
             config,
             now: Now {
                 totals,
@@ -145,20 +145,20 @@ impl<'p> Estimation<'p> {
     }
 
     /// Reads the cells and marks, and chooses the window by the policy.
-    pub fn begin(past: &'p dyn Past, config: &'p Config) -> Result<Estimation<'p>> {
-        let totals = *past.totals();
-        let waiting = waiting_cash(past, config)?;
+    pub fn begin(view: &'p dyn HistoryView, config: &'p Config) -> Result<Estimation<'p>> {
+        let totals = *view.totals();
+        let waiting = waiting_cash(view, config)?;
         let now = Now {
             totals,
             clock: totals.clock + waiting,
             virtual_received: totals.virtual_received + waiting,
         };
-        let length = |span: Span| span.units(now.clock, totals.pages, past.times());
+        let length = |span: Span| span.units(now.clock, totals.pages, view.times());
         let shape = config.window.shape();
-        let start = shape.start(now.clock, &length).max(past.window_start());
+        let start = shape.start(now.clock, &length).max(view.window_start());
         let begun = Mark::default();
         let moved = |mark: &&Mark| now.clock > mark.totals.clock || mark.number == 0;
-        let marks = std::iter::once(&begun).chain(past.marks()).filter(moved);
+        let marks = std::iter::once(&begun).chain(view.marks()).filter(moved);
         let marks: Vec<&Mark> = marks.collect();
         let oldest = match config.max_age {
             Some(age) => now.clock.saturating_sub(length(age)),
@@ -180,10 +180,10 @@ impl<'p> Estimation<'p> {
                 };
                 (begun, window)
             }
-            marks => best_window(past, config, &now, marks)?,
+            marks => best_window(view, config, &now, marks)?,
         };
         Ok(Estimation {
-            past,
+            view,
             config,
             now,
             window,
@@ -257,11 +257,11 @@ impl<'p> Estimation<'p> {
         Ok(match shape.kept(self.config.estimator()) {
             Kept::Measures(measures) => return self.measured(measures),
             Kept::Folded(span) => {
-                let units = span.units(self.now.clock, totals.pages, self.past.times());
+                let units = span.units(self.now.clock, totals.pages, self.view.times());
                 let default = units / u128::from(totals.pages.max(1));
                 let mut sum = 0u128;
                 let mut known = 0u64;
-                for row in self.past.rows(0, 0)? {
+                for row in self.view.rows(0, 0)? {
                     let row = row?;
                     known += u64::from(row.span > 0);
                     sum += row.cash;
@@ -332,10 +332,10 @@ impl<'p> Estimation<'p> {
 }
 
 /// The waiting cash of all pages that a round's end would recycle.
-fn waiting_cash(past: &dyn Past, config: &Config) -> Result<u128> {
-    let paid = past.totals().paid;
+fn waiting_cash(view: &dyn HistoryView, config: &Config) -> Result<u128> {
+    let paid = view.totals().paid;
     let mut sum = 0u128;
-    let mut sweep = Sweep::new(past);
+    let mut sweep = Sweep::new(view);
     while let Some((_, cells, ages)) = sweep.next()? {
         for (at, &cell) in cells.iter().enumerate() {
             if is_recycled(age_at(ages, at as u64), config.recycle_after) {
@@ -349,12 +349,12 @@ fn waiting_cash(past: &dyn Past, config: &Config) -> Result<u128> {
 /// Of the windows since some marks, the one with the least residual; with equal residuals the newer.
 /// `candidates` are not none, oldest first.
 fn best_window(
-    past: &dyn Past,
+    view: &dyn HistoryView,
     config: &Config,
     now: &Now,
     candidates: &[&Mark],
 ) -> Result<(Mark, Window)> {
-    let residuals = residuals(past, config, now, candidates)?;
+    let residuals = residuals(view, config, now, candidates)?;
     let mut best: Option<(usize, f64)> = None;
     for (at, &residual) in residuals.iter().enumerate() {
         if best.is_none_or(|(_, least)| residual <= least) {
@@ -379,20 +379,20 @@ fn best_window(
 
 /// r for each candidate; infinite where nothing was distributed.
 fn residuals(
-    past: &dyn Past,
+    view: &dyn HistoryView,
     config: &Config,
     now: &Now,
     candidates: &[&Mark],
 ) -> Result<Vec<f64>> {
     let pages = u128::from(now.totals.pages.max(1));
-    let mut bases = Bases::new(past, candidates)?;
+    let mut bases = Bases::new(view, candidates)?;
     // |N + dW/pages| with dW/pages = whole + rest/pages: the rest adds at most `rest` units in all.
     let virtual_since: Vec<u128> = candidates
         .iter()
         .map(|mark| now.virtual_received - mark.totals.virtual_received)
         .collect();
     let mut sums: Vec<u128> = virtual_since.iter().map(|since| since % pages).collect();
-    let mut sweep = Sweep::new(past);
+    let mut sweep = Sweep::new(view);
     while let Some((first, cells, ages)) = sweep.next()? {
         bases.read(first, cells.len())?;
         for (which, sum) in sums.iter_mut().enumerate() {

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use super::estimate::{Estimation, Window};
 use super::history::{Admission, Admissions, Notes};
+use super::history_view::HistoryView;
 use super::ledger::Totals;
 use super::mark::Mark;
-use super::past::Past;
 use super::row::Row;
 use super::runs::{Blocks, Rows, fold, merge, mergeable};
 use super::{Config, Engine, Fingerprint, PageId, Storage, TimeTable};
@@ -193,7 +193,7 @@ impl InMemory {
     }
 }
 
-impl Past for Engine<InMemory> {
+impl HistoryView for Engine<InMemory> {
     fn totals(&self) -> &Totals {
         self.ledger().totals()
     }

@@ -1,9 +1,9 @@
 //! All pages as an estimate sees them, each with its rows, its cash and its change since the window began.
 
 use super::fetches::Fetches;
+use super::history_view::{Base, Bases, HistoryView, Sweep};
 use super::ledger::{Totals, age_at, is_recycled};
 use super::mark::Mark;
-use super::past::{Base, Bases, Past, Sweep};
 use super::row::Row;
 use super::runs::Rows;
 use super::settled::Settled;
@@ -20,7 +20,7 @@ pub(super) struct Now {
 
 /// What the pages of an estimate are read from.
 pub(super) struct Ground<'p> {
-    pub(super) past: &'p dyn Past,
+    pub(super) view: &'p dyn HistoryView,
     pub(super) recycle_after: u8,
     pub(super) totals: Totals,
     /// The mark that changes are counted from.
@@ -75,13 +75,13 @@ pub(super) struct Pages<'p> {
 
 impl<'p> Pages<'p> {
     pub(super) fn begin(ground: Ground<'p>) -> Result<Pages<'p>> {
-        let past = ground.past;
-        let rows = past.rows(ground.mark, ground.start)?;
+        let view = ground.view;
+        let rows = view.rows(ground.mark, ground.start)?;
         Ok(Pages {
             rows: rows.peekable(),
-            bases: Bases::new(past, &[&ground.base])?,
+            bases: Bases::new(view, &[&ground.base])?,
             ground,
-            sweep: Sweep::new(past),
+            sweep: Sweep::new(view),
             first: 0,
             cash: Vec::new(),
             base: Vec::new(),

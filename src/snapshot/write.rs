@@ -12,7 +12,7 @@ use super::ranks::{Seen, order};
 use super::settling::{Making, Outcome};
 use super::{COLUMNS, Column, ENTRY, Info, Latest, MAGIC, column};
 use crate::codec::frame::Head;
-use crate::engine::{CHUNK_PAGES, Estimation, NO_TIME, PageEstimate, Past};
+use crate::engine::{CHUNK_PAGES, Estimation, HistoryView, NO_TIME, PageEstimate};
 use crate::store::{Disk, DiskFile, SNAPSHOTS, View};
 use crate::threads::in_two;
 use crate::{Error, Result};

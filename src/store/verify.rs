@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use super::reindex::reindex;
 use super::view::View;
-use crate::engine::{Index, Past, Sweep, check_law, rows_of_run};
+use crate::engine::{HistoryView, Index, Sweep, check_law, rows_of_run};
 use crate::memory::DATABASE;
 use crate::rows::Rows;
 use crate::{Error, Result};

@@ -15,7 +15,7 @@ use crate::Result;
 use crate::batch::HashKey;
 use crate::disk::Disk;
 use crate::engine::{
-    Admissions, Blocks, CHUNK_PAGES, Counters, EngineState, Mark, Past, Policy, Row, Rows,
+    Admissions, Blocks, CHUNK_PAGES, Counters, EngineState, HistoryView, Mark, Policy, Row, Rows,
     TimeTable, Totals, fold,
 };
 
@@ -141,7 +141,7 @@ impl View {
     }
 }
 
-impl Past for View {
+impl HistoryView for View {
     fn totals(&self) -> &Totals {
         &self.manifest.engine.totals
     }

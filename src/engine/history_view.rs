@@ -9,7 +9,7 @@ use super::window::TimeTable;
 use crate::Result;
 
 /// What an estimate is made from: an engine's memory, or a store's checkpoint.
-pub trait Past {
+pub trait HistoryView {
     /// The ledger's totals now.
     fn totals(&self) -> &Totals;
     /// The retained marks, oldest first.
@@ -32,20 +32,20 @@ pub trait Past {
 }
 
 /// A chunk's first page, its cells, and its ages two a byte.
-pub(crate) type Swept<'s> = (u64, &'s [u64], &'s [u8]);
+pub(crate) type LedgerChunk<'s> = (u64, &'s [u64], &'s [u8]);
 
 /// Walks over cells and ages, a chunk at a time.
 pub(crate) struct Sweep<'p> {
-    pub(super) past: &'p dyn Past,
+    pub(super) view: &'p dyn HistoryView,
     pub(super) at: u64,
     pub(super) cells: Vec<u64>,
     pub(super) ages: Vec<u8>,
 }
 
 impl<'p> Sweep<'p> {
-    pub fn new(past: &'p dyn Past) -> Sweep<'p> {
+    pub fn new(view: &'p dyn HistoryView) -> Sweep<'p> {
         Sweep {
-            past,
+            view,
             at: 0,
             cells: Vec::new(),
             ages: Vec::new(),
@@ -54,15 +54,15 @@ impl<'p> Sweep<'p> {
 
     /// The next chunk.
     #[allow(clippy::should_implement_trait)] // It lends.
-    pub fn next(&mut self) -> Result<Option<Swept<'_>>> {
+    pub fn next(&mut self) -> Result<Option<LedgerChunk<'_>>> {
         let first = self.at;
-        let len = CHUNK_PAGES.min(self.past.totals().pages - first) as usize;
+        let len = CHUNK_PAGES.min(self.view.totals().pages - first) as usize;
         if len == 0 {
             return Ok(None);
         }
         self.cells.resize(len, 0);
         self.ages.resize(len.div_ceil(2), 0);
-        self.past.chunk(first, &mut self.cells, &mut self.ages)?;
+        self.view.chunk(first, &mut self.cells, &mut self.ages)?;
         self.at += len as u64;
         Ok(Some((first, &self.cells, &self.ages)))
     }
@@ -88,7 +88,7 @@ impl Base {
 /// The bases of a chunk's pages, for windows that begin at some marks: a page's cell at the mark or, if it
 /// was admitted later, its endowment.
 pub(super) struct Bases<'p> {
-    pub(super) past: &'p dyn Past,
+    pub(super) view: &'p dyn HistoryView,
     /// The marks, each with the cells of those pages of the chunk that it knows: the first ones.
     pub(super) marks: Vec<(Mark, Vec<u64>)>,
     pub(super) admissions: AdmissionCursor<'p>,
@@ -99,11 +99,11 @@ pub(super) struct Bases<'p> {
 }
 
 impl<'p> Bases<'p> {
-    pub(super) fn new(past: &'p dyn Past, marks: &[&Mark]) -> Result<Bases<'p>> {
+    pub(super) fn new(view: &'p dyn HistoryView, marks: &[&Mark]) -> Result<Bases<'p>> {
         Ok(Bases {
-            past,
+            view,
             marks: marks.iter().map(|&&mark| (mark, Vec::new())).collect(),
-            admissions: AdmissionCursor::new(past.admissions()?),
+            admissions: AdmissionCursor::new(view.admissions()?),
             known: 0,
             admitted: Vec::new(),
         })
@@ -116,7 +116,7 @@ impl<'p> Bases<'p> {
             let known = mark.totals.pages.saturating_sub(first).min(len as u64);
             cells.resize(known as usize, 0);
             if known > 0 {
-                self.past.mark_cells(mark.number, first, cells)?;
+                self.view.mark_cells(mark.number, first, cells)?;
             }
             self.known = self.known.min(cells.len());
         }
