@@ -58,14 +58,14 @@ pub struct Builder {
 struct Unusable(Reason, String);
 
 /// A name that is not used.
-enum Dropped {
+enum Refusal {
     Rejected(Reject),
     OutOfScope,
 }
 
-impl From<Reject> for Dropped {
-    fn from(reject: Reject) -> Dropped {
-        Dropped::Rejected(reject)
+impl From<Reject> for Refusal {
+    fn from(reject: Reject) -> Refusal {
+        Refusal::Rejected(reject)
     }
 }
 
@@ -252,8 +252,8 @@ impl Builder {
         let shown = || String::from_utf8_lossy(&raw[..raw.len().min(200)]).into_owned();
         match self.name(raw, self.spelled(raw), None) {
             Ok(name) => Ok(Some(name)),
-            Err(Dropped::OutOfScope) => Ok(None),
-            Err(Dropped::Rejected(reject)) => Err(match reject {
+            Err(Refusal::OutOfScope) => Ok(None),
+            Err(Refusal::Rejected(reject)) => Err(match reject {
                 Reject::TooLong => Unusable(
                     Reason::UrlTooLong,
                     format!(
@@ -298,10 +298,10 @@ impl Builder {
                 Ok(target) => target,
                 Err(dropped) => {
                     match dropped {
-                        Dropped::OutOfScope => counts.out_of_scope += 1,
-                        Dropped::Rejected(Reject::Scheme) => counts.scheme += 1,
-                        Dropped::Rejected(Reject::TooLong) => counts.too_long += 1,
-                        Dropped::Rejected(_) => counts.invalid += 1,
+                        Refusal::OutOfScope => counts.out_of_scope += 1,
+                        Refusal::Rejected(Reject::Scheme) => counts.scheme += 1,
+                        Refusal::Rejected(Reject::TooLong) => counts.too_long += 1,
+                        Refusal::Rejected(_) => counts.invalid += 1,
                     }
                     continue;
                 }
@@ -377,7 +377,7 @@ impl Builder {
         raw: &[u8],
         spelled: Option<Fingerprint>,
         base: Option<&Base<'_>>,
-    ) -> Result<u32, Dropped> {
+    ) -> Result<u32, Refusal> {
         if let Some(spelled) = spelled {
             if let Some(name) = self.names.get(&self.batch, spelled) {
                 return Ok(name);
@@ -390,7 +390,7 @@ impl Builder {
         if self.naming == Naming::Opaque {
             return match spelled {
                 _ if raw.is_empty() => Err(Reject::Empty.into()),
-                _ if !self.rules.input.scope.has(raw) => Err(Dropped::OutOfScope),
+                _ if !self.rules.input.scope.has(raw) => Err(Refusal::OutOfScope),
                 Some(spelled) => Ok(self.names.add(&mut self.batch, raw, spelled)),
                 None => Err(Reject::TooLong.into()),
             };
@@ -398,14 +398,14 @@ impl Builder {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
         let form = url::canonical(raw, base, limit, &mut scratch);
-        let name = form.map_err(Dropped::from).and_then(|form| {
+        let name = form.map_err(Refusal::from).and_then(|form| {
             let text = form.text(raw, &scratch);
             let mut stripped = std::mem::take(&mut self.stripped);
             stripped.clear();
             let changed = self.rules.input.drop_params.strip(text, &mut stripped);
             let text = if changed { &stripped } else { text };
             let name = match (form, spelled) {
-                _ if !self.rules.input.scope.has(text) => Err(Dropped::OutOfScope),
+                _ if !self.rules.input.scope.has(text) => Err(Refusal::OutOfScope),
                 (Form::AsIs, Some(spelled)) if !changed => {
                     Ok(self.names.add(&mut self.batch, raw, spelled))
                 }

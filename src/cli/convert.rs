@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use cashrank::Limits;
 use cashrank::archive::{Options, Written};
 use cashrank::engine::Counters;
-use cashrank::ingest::{Conversion, Converted, convert};
+use cashrank::ingest::{Conversion, ConversionReport, convert};
 use cashrank::source::InputName;
 
 use super::common::{
@@ -158,11 +158,11 @@ impl Args {
     }
 }
 
-fn is_sound(converted: &Converted) -> bool {
+fn is_sound(converted: &ConversionReport) -> bool {
     !converted.stopped && converted.unverified.is_none()
 }
 
-fn summary(done: &Converted, seconds: f64, talk: &Talk) {
+fn summary(done: &ConversionReport, seconds: f64, talk: &Talk) {
     let Written {
         names,
         links,
@@ -191,7 +191,7 @@ fn summary(done: &Converted, seconds: f64, talk: &Talk) {
     ));
 }
 
-fn summary_json(done: &Converted, remarks: &Remarks, seconds: f64) -> serde_json::Value {
+fn summary_json(done: &ConversionReport, remarks: &Remarks, seconds: f64) -> serde_json::Value {
     serde_json::json!({
         "stopped": done.stopped,
         "written": is_sound(done),

@@ -24,7 +24,7 @@ const HELD: u64 = 16 << 20;
 const READ: usize = 32 << 10;
 
 /// Signs a stream as its bytes come.
-pub(super) struct Signing {
+pub(super) struct Signer {
     signature: Signature,
     fronts: Box<dyn Iterator<Item = u64> + Send>,
     next: u64,
@@ -32,11 +32,11 @@ pub(super) struct Signing {
     len: u64,
 }
 
-impl Signing {
+impl Signer {
     /// Before the first byte.
-    pub fn new() -> Signing {
+    pub fn new() -> Signer {
         let mut fronts = fronts();
-        Signing {
+        Signer {
             signature: Signature::default(),
             next: fronts.next().unwrap_or(u64::MAX),
             fronts: Box::new(fronts),
@@ -97,11 +97,11 @@ impl Signing {
     }
 }
 
-/// The signing of a stream that is being read by another thread.
-pub(super) type Shared = Arc<Mutex<Signing>>;
+/// The signer of a stream that is being read by another thread.
+pub(super) type SharedSigner = Arc<Mutex<Signer>>;
 
-/// Looks at a shared signing.
-pub(super) fn look(shared: &Shared) -> MutexGuard<'_, Signing> {
+/// Looks at a shared signer.
+pub(super) fn look(shared: &SharedSigner) -> MutexGuard<'_, Signer> {
     shared.lock().unwrap_or_else(|held| held.into_inner())
 }
 
@@ -117,30 +117,30 @@ pub(super) enum Likeness {
 }
 
 /// A stream that is signed while it is read, after what was held back of it.
-pub(super) struct Signed {
+pub(super) struct SignedStream {
     stream: Box<dyn Read + Send>,
-    signing: Shared,
+    signer: SharedSigner,
     held: Vec<u8>,
     given: usize,
     /// What is yet to be the same.
     known: Option<Signature>,
 }
 
-impl Signed {
+impl SignedStream {
     /// The stream from its first byte.
-    pub fn new(stream: Box<dyn Read + Send>) -> Signed {
-        Signed {
+    pub fn new(stream: Box<dyn Read + Send>) -> SignedStream {
+        SignedStream {
             stream,
-            signing: Arc::new(Mutex::new(Signing::new())),
+            signer: Arc::new(Mutex::new(Signer::new())),
             held: Vec::new(),
             given: 0,
             known: None,
         }
     }
 
-    /// Its signing, which goes on while it is read.
-    pub fn signing(&self) -> Shared {
-        self.signing.clone()
+    /// Its signer, which goes on while it is read.
+    pub fn signer(&self) -> SharedSigner {
+        self.signer.clone()
     }
 
     /// Reads on until it is known what the stream is to that with the signature `known`.
@@ -159,20 +159,20 @@ impl Signed {
                 read => read.map_err(failed)?,
             };
             self.held.extend_from_slice(&buffer[..read]);
-            let mut signing = look(&self.signing);
+            let mut signer = look(&self.signer);
             if read == 0 {
-                signing.end();
+                signer.end();
                 return match longest {
-                    _ if signing.len == 0 => Ok(Likeness::Another),
-                    Some(longest) if longest == signing.len => Ok(Likeness::Same),
-                    _ => Err(ends_early(signing.len)),
+                    _ if signer.len == 0 => Ok(Likeness::Another),
+                    Some(longest) if longest == signer.len => Ok(Likeness::Same),
+                    _ => Err(ends_early(signer.len)),
                 };
             }
-            if !signing.take(&buffer[..read], Some(known)) {
+            if !signer.take(&buffer[..read], Some(known)) {
                 return Ok(Likeness::Another);
             }
-            let len = signing.len;
-            drop(signing);
+            let len = signer.len;
+            drop(signer);
             match longest {
                 Some(longest) if len > longest => return Ok(Likeness::Longer),
                 Some(_) if len < HELD => {}
@@ -187,7 +187,7 @@ impl Signed {
     }
 }
 
-impl Read for Signed {
+impl Read for SignedStream {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.given < self.held.len() {
             let rest = &self.held[self.given..];
@@ -200,20 +200,20 @@ impl Read for Signed {
             return Ok(part);
         }
         let read = self.stream.read(out)?;
-        let mut signing = look(&self.signing);
+        let mut signer = look(&self.signer);
         if read > 0 {
-            if !signing.take(&out[..read], self.known.as_ref()) {
-                return Err(io::Error::other(differs_late(signing.len)));
+            if !signer.take(&out[..read], self.known.as_ref()) {
+                return Err(io::Error::other(differs_late(signer.len)));
             }
             if let Some((whole, _)) = self.known.as_ref().and_then(|known| known.whole)
-                && signing.len >= whole
+                && signer.len >= whole
             {
                 self.known = None;
             }
         } else if !out.is_empty() {
-            signing.end();
+            signer.end();
             if self.known.is_some() {
-                return Err(io::Error::other(ends_early(signing.len)));
+                return Err(io::Error::other(ends_early(signer.len)));
             }
         }
         Ok(read)
@@ -293,8 +293,8 @@ mod tests {
         }
     }
 
-    fn signed(bytes: &[u8]) -> Signed {
-        Signed::new(Box::new(Slowly(bytes.to_vec(), 0, 0)))
+    fn signed(bytes: &[u8]) -> SignedStream {
+        SignedStream::new(Box::new(Slowly(bytes.to_vec(), 0, 0)))
     }
 
     fn signature(bytes: &[u8]) -> Signature {
@@ -302,7 +302,7 @@ mod tests {
         let mut all = Vec::new();
         signed.read_to_end(&mut all).unwrap();
         assert_eq!(all, bytes);
-        look(&signed.signing()).signature().clone()
+        look(&signed.signer()).signature().clone()
     }
 
     #[test]
@@ -324,11 +324,11 @@ mod tests {
 
     /// What follows a comparison is the whole stream, signed as if nothing had been compared.
     #[track_caller]
-    fn comes_whole(mut signed: Signed, stream: &[u8]) {
+    fn comes_whole(mut signed: SignedStream, stream: &[u8]) {
         let mut all = Vec::new();
         signed.read_to_end(&mut all).unwrap();
         assert!(all == stream);
-        let found = look(&signed.signing()).signature().clone();
+        let found = look(&signed.signer()).signature().clone();
         assert_eq!(found, signature(stream));
     }
 

@@ -55,7 +55,7 @@ pub struct Conversion {
 
 /// What became of a conversion.
 #[derive(Debug)]
-pub struct Converted {
+pub struct ConversionReport {
     /// What was written. The archive is whole, unless it was stopped or something is unverified: then
     /// it has no end, and is of no use.
     pub written: Written,
@@ -74,13 +74,13 @@ pub struct Converted {
 ///
 /// # Errors
 /// Those of opening and guessing; [`Error::Io`]; [`Error::TooLarge`] if there are more names than
-/// `limits.memory` has room for. Bad input is no error here: see [`Converted::bad_end`].
+/// `limits.memory` has room for. Bad input is no error here: see [`ConversionReport::bad_end`].
 pub fn convert<W: Write>(
     job: &Conversion,
     out: W,
     path: PathBuf,
     observer: &mut dyn Observer,
-) -> Result<(W, Converted)> {
+) -> Result<(W, ConversionReport)> {
     job.limits.check()?;
     if !(1..=Options::LEVEL_MAX).contains(&job.level) {
         return Err(Error::Usage(format!(
@@ -129,7 +129,7 @@ pub fn convert<W: Write>(
         // Without an end, nobody takes it for whole.
         _ => run.writer.give_up(),
     };
-    let converted = Converted {
+    let converted = ConversionReport {
         written,
         counters: run.counters,
         stopped,

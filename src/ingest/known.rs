@@ -147,11 +147,11 @@ fn look(
     observer.note(Note::Looking { input });
     let found = compare(job, input, &places)?;
     match found {
-        Compared::Whole(at) if progress.inputs[at].end.is_some() => Ok(Found::Read(at)),
-        Compared::Whole(at) | Compared::Begins(at) if progress.inputs[at].end.is_none() => {
+        Comparison::Whole(at) if progress.inputs[at].end.is_some() => Ok(Found::Read(at)),
+        Comparison::Whole(at) | Comparison::Begins(at) if progress.inputs[at].end.is_none() => {
             Ok(Found::Unfinished)
         }
-        Compared::Begins(at) if end_of(&places, at).records > 0 => {
+        Comparison::Begins(at) if end_of(&places, at).records > 0 => {
             let read = &progress.inputs[at].name;
             let what = match *read == name {
                 true => "has grown".into(),
@@ -207,7 +207,7 @@ fn same_name(
 }
 
 /// What a file has in common with what was read.
-enum Compared {
+enum Comparison {
     /// All of it, and no more.
     Whole(usize),
     /// The longest that it begins with.
@@ -216,8 +216,8 @@ enum Compared {
 }
 
 /// Goes through a file as far as the inputs went, which `places` has by length.
-fn compare(job: &Job, input: &InputName, places: &[(Place, usize)]) -> Result<Compared> {
-    let mut found = Compared::Nothing;
+fn compare(job: &Job, input: &InputName, places: &[(Place, usize)]) -> Result<Comparison> {
+    let mut found = Comparison::Nothing;
     let mut source = match Source::open(input, &job.limits, &job.source) {
         Err(Error::Corrupt { .. }) => return Ok(found),
         source => source?,
@@ -242,10 +242,10 @@ fn compare(job: &Job, input: &InputName, places: &[(Place, usize)]) -> Result<Co
             head => head?.is_empty(),
         };
         if ended {
-            return Ok(Compared::Whole(*at));
+            return Ok(Comparison::Whole(*at));
         }
         if offset > 0 {
-            found = Compared::Begins(*at);
+            found = Comparison::Begins(*at);
         }
     }
     Ok(found)

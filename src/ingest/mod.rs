@@ -33,7 +33,7 @@ use crate::store::rows::{KeepRows, Reason as GivenUp};
 use crate::store::{Settings, SpoolOptions};
 
 pub use crate::store::rows::ROWS_BYTES;
-pub use convert::{Conversion, Converted, convert};
+pub use convert::{Conversion, ConversionReport, convert};
 pub use run::ingest;
 
 /// How often something is done.

@@ -32,8 +32,8 @@ use crate::store::{Disk, Opened, Place, Progress, Spooled, Store, Unverified, se
 use crate::{Error, Result};
 use ahead::Ahead;
 use reading::Reading;
-use schedule::{Publishing, Reached};
-use stream::SigningInput;
+use schedule::{RunPosition, SnapshotJob};
+use stream::InputSigner;
 use swept::check_passes;
 use unchanged::Stamp;
 
@@ -87,7 +87,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         observer,
         progress,
         spooling,
-        signing: None,
+        signer: None,
         begun: false,
         ungrouped: 0,
         engine,
@@ -135,7 +135,7 @@ struct Run<'a> {
     /// Before the engine too: it writes into the store.
     spooling: Option<Spooling>,
     /// Of the stream that is read or was read last, if it was from its first byte.
-    signing: Option<SigningInput>,
+    signer: Option<InputSigner>,
     feed: Feed,
     engine: Engine<Store>,
     budget: Budget,
@@ -157,11 +157,11 @@ struct Cadence {
     checkpoints: (u64, Duration),
     checkpointed: Instant,
     /// How far the last checkpoint was: an idle stream needs no other.
-    checkpointed_at: Option<Reached>,
+    checkpointed_at: Option<RunPosition>,
     snapshotted: Instant,
     /// From when on a snapshot may be begun by time; `None`: one is being made.
     next_snapshot: Arc<Mutex<Option<Instant>>>,
-    publishing: Option<Publishing>,
+    publishing: Option<SnapshotJob>,
     published: Option<(PathBuf, Info)>,
     /// What had been read at the last snapshot.
     published_at: Option<Counters>,

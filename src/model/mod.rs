@@ -41,4 +41,4 @@ pub(crate) use registry::registry;
 pub use rel::Rel;
 pub use restart::{Compression, Restart};
 pub use setting::{SETTINGS, name_settings};
-pub use signature::{Signature, SignedInput};
+pub use signature::{InputSignature, Signature};

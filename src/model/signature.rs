@@ -28,7 +28,7 @@ pub(crate) fn fronts() -> impl Iterator<Item = u64> {
 
 /// The signature of one of a store's inputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SignedInput {
+pub struct InputSignature {
     /// The input's number, from 0.
     pub input: u64,
     /// What it is known by.

@@ -135,12 +135,12 @@ pub struct Writer {
     /// Something was applied since the last checkpoint.
     changed: bool,
     /// Absent, or why no record is taken any more.
-    ended: Option<Ended>,
+    ended: Option<EndReason>,
 }
 
 /// What ended a writer.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ended {
+enum EndReason {
     /// The next record does not fit: those before it are applied.
     Full,
     /// A record was applied in part, or a checkpoint failed.
@@ -265,12 +265,12 @@ impl Writer {
     /// checkpoint before.
     pub fn checkpoint(&mut self) -> Result<u64> {
         let applied = self.apply();
-        if self.ended == Some(Ended::Failed) {
+        if self.ended == Some(EndReason::Failed) {
             return applied.and_then(|()| Err(self.no_more()));
         }
         if self.changed {
             let made = checkpoint(&mut self.engine, &self.progress);
-            made.inspect_err(|_| self.ended = Some(Ended::Failed))?;
+            made.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
             self.changed = false;
             if self.engine.storage_mut().rows_given_up().is_some() {
                 self.release_rows()?;
@@ -342,11 +342,11 @@ impl Writer {
         let limit = self.budget.page_limit(&self.engine);
         for entry in &batch.entries {
             if let Err(error) = self.engine.check_room(batch, entry, limit) {
-                self.ended = Some(Ended::Full);
+                self.ended = Some(EndReason::Full);
                 return Err(self.budget.blamed(&self.engine, error));
             }
             let applied = self.engine.apply(batch, entry);
-            applied.inspect_err(|_| self.ended = Some(Ended::Failed))?;
+            applied.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
             self.changed = true;
         }
         Ok(())

@@ -33,7 +33,7 @@ pub(crate) struct Manifest {
     pub engine: EngineState,
     /// What version 0.1 had here of a store that was made with `--correction`. Nothing of it is used, and the next
     /// commit has none.
-    pub corrected: Option<Corrected>,
+    pub corrected: Option<CorrectionTotals>,
     /// Committed lengths of the name logs.
     pub names: NameLengths,
     /// The history's runs, oldest first.
@@ -55,7 +55,7 @@ pub(crate) struct Manifest {
 }
 
 /// The totals of version 0.1's ledger of corrections: a phase, and sums.
-pub(crate) type Corrected = (u32, u128, i128, i128, [u128; 3], u32, u64, u64, bool);
+pub(crate) type CorrectionTotals = (u32, u128, i128, i128, [u128; 3], u32, u64, u64, bool);
 
 /// One run of the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Restart, SignedInput};
+use crate::model::{InputSignature, Restart};
 
 /// The inputs of a store, and the place reached in them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub struct Progress {
     pub unverified: Option<Unverified>,
     /// What the last stream is known by when it is sent again. A value of its own in the store.
     #[serde(skip)]
-    pub stream: Option<SignedInput>,
+    pub stream: Option<InputSignature>,
 }
 
 /// One input.

@@ -9,7 +9,7 @@ use crate::crawl as random;
 use cashrank::Limits;
 use cashrank::archive::{Index, Options};
 use cashrank::formats::Format;
-use cashrank::ingest::{Conversion, Converted, Note, Observer, ProgressReport, convert};
+use cashrank::ingest::{Conversion, ConversionReport, Note, Observer, ProgressReport, convert};
 use cashrank::source::{InputName, SourceOptions};
 
 /// Says nothing.
@@ -51,7 +51,7 @@ pub fn archive(records: &str, block_records: usize) -> Vec<u8> {
 }
 
 /// Reads an archive, or what may be one.
-pub fn from_bytes(bytes: &[u8]) -> cashrank::Result<Converted> {
+pub fn from_bytes(bytes: &[u8]) -> cashrank::Result<ConversionReport> {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), bytes).unwrap();
     let job = conversion(file.path(), None, 1000);

@@ -10,8 +10,8 @@ use cashrank::snapshot::{self, Info};
 use cashrank::store::RealDisk;
 use cashrank::url;
 use cashrank_serve::{
-    Backend, Host, Links, Movers, NextList, NextQuery, Past, Problem, Rank, Result, Status, Target,
-    Top,
+    Backend, Host, Links, Movers, NextList, NextQuery, Problem, Rank, Result, SnapshotSummary,
+    Status, Target, Top,
 };
 
 use super::current::{Current, Held, Part, lock, problem};
@@ -28,7 +28,7 @@ pub struct StoreBackend {
     live: Option<Arc<Live>>,
     current: Arc<Current>,
     /// What snapshots say of themselves.
-    infos: Mutex<HashMap<String, Past>>,
+    infos: Mutex<HashMap<String, SnapshotSummary>>,
     made: Made,
 }
 
@@ -49,31 +49,31 @@ impl StoreBackend {
     }
 
     /// The newest snapshots, oldest first.
-    fn history(&self) -> Result<Vec<Past>> {
+    fn history(&self) -> Result<Vec<SnapshotSummary>> {
         let names = snapshot::names(&RealDisk, &self.store).map_err(problem)?;
         let newest = &names[names.len().saturating_sub(HISTORY)..];
         let mut infos = lock(&self.infos);
         infos.retain(|name, _| newest.contains(name));
         let mut history = Vec::new();
         for name in newest {
-            if let Some(past) = infos.get(name) {
-                history.push(past.clone());
+            if let Some(summary) = infos.get(name) {
+                history.push(summary.clone());
                 continue;
             }
             // One that went since it was listed is no longer of the history.
             let Ok(info) = snapshot::info_of(&RealDisk, &self.store, name) else {
                 continue;
             };
-            let past = past(name, &info);
-            infos.insert(name.clone(), past.clone());
-            history.push(past);
+            let summary = summary(name, &info);
+            infos.insert(name.clone(), summary.clone());
+            history.push(summary);
         }
         Ok(history)
     }
 }
 
-fn past(name: &str, info: &Info) -> Past {
-    Past {
+fn summary(name: &str, info: &Info) -> SnapshotSummary {
+    SnapshotSummary {
         snapshot: name.into(),
         records: info.counters.records,
         pages: info.pages,

@@ -7,8 +7,8 @@
 //! must not depend on how far the engine has come. So an archive that is read with its names, as a run does that goes on
 //! inside it, is begun again at its turn only.
 
-use super::archive::Following;
-use super::begin::Begun;
+use super::archive::ArchiveCursor;
+use super::begin::OpenInput;
 use super::unchanged::Stamp;
 use super::{Reading, Run};
 use crate::archive;
@@ -25,7 +25,7 @@ const LARGE_UNPACKED: u64 = 64 << 20;
 pub(super) struct Ahead {
     pass: u32,
     input: u64,
-    begun: Begun,
+    begun: OpenInput,
 }
 
 impl Run<'_> {
@@ -52,7 +52,7 @@ impl Run<'_> {
     }
 
     /// The input whose turn it is, if it was begun.
-    pub(super) fn take_ahead(&mut self) -> Option<Begun> {
+    pub(super) fn take_ahead(&mut self) -> Option<OpenInput> {
         let ahead = self.feed.ahead.take()?;
         let at = (self.progress.pass, self.progress.input);
         ((ahead.pass, ahead.input) == at && self.progress.place.offset == 0).then_some(ahead.begun)
@@ -82,7 +82,7 @@ impl Run<'_> {
             .parse()
             .ok()?;
         let known = match input == self.progress.input {
-            true => reading.archive.as_ref().map_or(0, Following::known),
+            true => reading.archive.as_ref().map_or(0, ArchiveCursor::known),
             false => self.known_names(input),
         };
         if format == Format::Cza && known == 0 {

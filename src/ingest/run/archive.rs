@@ -14,7 +14,7 @@ use crate::store::Place;
 use crate::{Error, Result};
 
 /// How far an archive was followed.
-pub(super) struct Following {
+pub(super) struct ArchiveCursor {
     chain: Chain,
     /// Its names whose pages were known before it was begun: all or none.
     known: u64,
@@ -22,7 +22,7 @@ pub(super) struct Following {
     until: Option<Place>,
 }
 
-impl Following {
+impl ArchiveCursor {
     /// Its names whose pages were known before it was begun: all or none.
     pub fn known(&self) -> u64 {
         self.known
@@ -31,12 +31,12 @@ impl Following {
 
 impl Run<'_> {
     /// Begins with an archive, or goes on from `place`.
-    pub(super) fn follow_archive(&mut self, place: Place) -> Following {
+    pub(super) fn follow_archive(&mut self, place: Place) -> ArchiveCursor {
         let at = self.progress.input as usize;
         let known = self.known_names(at as u64);
         let names = self.feed.names.get_mut(at).map(std::mem::take);
         self.engine.set_names(names.unwrap_or_default());
-        Following {
+        ArchiveCursor {
             chain: Chain::default(),
             known,
             until: (place.records > 0).then_some(place),

@@ -17,7 +17,7 @@ use crate::threads::spawn;
 use crate::{Error, Result};
 
 /// An input that is being read and decoded; nothing of it is applied yet.
-pub(super) struct Begun {
+pub(super) struct OpenInput {
     /// The file before it was opened.
     pub stamp: Option<Stamp>,
     pub format: Format,
@@ -27,8 +27,8 @@ pub(super) struct Begun {
 }
 
 /// How an input began.
-pub(super) enum Beginning {
-    Begun(Box<Begun>),
+pub(super) enum InputStart {
+    Ready(Box<OpenInput>),
     /// Not: stopped from outside.
     Stopped,
     /// Not: all of it was read before.
@@ -36,7 +36,7 @@ pub(super) enum Beginning {
 }
 
 /// An input that was opened.
-pub(super) enum Opening {
+pub(super) enum InputSource {
     Source(Source),
     /// A stream that begins with all of the one before: only what follows is another.
     Longer(Source),
@@ -46,14 +46,14 @@ pub(super) enum Opening {
 
 impl Run<'_> {
     /// Begins an input at the current place.
-    pub(super) fn begin_here(&mut self, name: &InputName) -> Result<Beginning> {
+    pub(super) fn begin_here(&mut self, name: &InputName) -> Result<InputStart> {
         let at = self.progress.input;
         let stamp = Stamp::of(name);
         let (mut source, longer) = match self.open(name)? {
-            None => return Ok(Beginning::Stopped),
-            Some(Opening::ReadBefore) => return Ok(Beginning::ReadBefore),
-            Some(Opening::Longer(source)) => (source, true),
-            Some(Opening::Source(source)) => (source, false),
+            None => return Ok(InputStart::Stopped),
+            Some(InputSource::ReadBefore) => return Ok(InputStart::ReadBefore),
+            Some(InputSource::Longer(source)) => (source, true),
+            Some(InputSource::Source(source)) => (source, false),
         };
         let format = match longer {
             true => self.pass_over_last()?,
@@ -78,7 +78,7 @@ impl Run<'_> {
             };
             match self.patiently(skip)? {
                 Some(skipped) => source = skipped,
-                None => return Ok(Beginning::Stopped),
+                None => return Ok(InputStart::Stopped),
             }
         }
         if at == self.progress.inputs.len() as u64 {
@@ -95,7 +95,7 @@ impl Run<'_> {
         }
         let known = self.known_names(at);
         let begun = self.begin(stamp, format, source, known)?;
-        Ok(Beginning::Begun(Box::new(begun)))
+        Ok(InputStart::Ready(Box::new(begun)))
     }
 
     /// Goes to the end of the last stream that was read; its format.
@@ -127,11 +127,11 @@ impl Run<'_> {
         format: Format,
         source: Source,
         known: u64,
-    ) -> Result<Begun> {
+    ) -> Result<OpenInput> {
         let rules = self.rules();
         let (compression, compressed_len) = (source.compression(), source.compressed_len());
         let threads = self.job.threads;
-        Ok(Begun {
+        Ok(OpenInput {
             stamp,
             format,
             compression,
@@ -156,7 +156,7 @@ impl Run<'_> {
 
     /// Opens an input, and waits for its first bytes if its format is to be guessed. `None`:
     /// stopped from outside.
-    fn open(&mut self, name: &InputName) -> Result<Option<Opening>> {
+    fn open(&mut self, name: &InputName) -> Result<Option<InputSource>> {
         let begun = self.progress.inputs.get(self.progress.input as usize);
         let known = self.job.format.is_some() || begun.is_some();
         let to_head = move |mut source: Source| {
@@ -175,7 +175,7 @@ impl Run<'_> {
         );
         let opened =
             self.patiently(move || Source::open(&name, &limits, &options).and_then(to_head))?;
-        Ok(opened.map(Opening::Source))
+        Ok(opened.map(InputSource::Source))
     }
 
     /// Does what may wait for an input on a thread of its own, so that a stop is heard meanwhile.

@@ -2,8 +2,8 @@
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::archive::Following;
-use super::begin::Beginning;
+use super::archive::ArchiveCursor;
+use super::begin::InputStart;
 use super::unchanged::Stamp;
 use super::{InputEnd, Run, kept};
 use crate::batch::{Batch, Entry, What};
@@ -42,7 +42,7 @@ pub(super) struct Reading<'a> {
     /// Before the last record, if that was cut short, and from where on it is read again.
     pub(super) torn: Option<(Place, Option<Restart>)>,
     /// If it is an archive, and read.
-    pub(super) archive: Option<Following>,
+    pub(super) archive: Option<ArchiveCursor>,
     /// Pages known before the first of its records that this run applies.
     pub(super) known: u64,
 }
@@ -57,13 +57,13 @@ impl Run<'_> {
     /// Reads one input from the current place on.
     pub(super) fn read_input(&mut self, name: &InputName) -> Result<InputEnd> {
         let begun = match self.take_ahead() {
-            Some(begun) => Beginning::Begun(Box::new(begun)),
+            Some(begun) => InputStart::Ready(Box::new(begun)),
             None => self.begin_here(name)?,
         };
         let mut begun = match begun {
-            Beginning::Begun(begun) => begun,
-            Beginning::Stopped => return Ok(InputEnd::Stopped),
-            Beginning::ReadBefore => return Ok(InputEnd::ReadBefore),
+            InputStart::Ready(begun) => begun,
+            InputStart::Stopped => return Ok(InputEnd::Stopped),
+            InputStart::ReadBefore => return Ok(InputEnd::ReadBefore),
         };
         self.begun = true;
         warn(name, begun.format, self.observer);

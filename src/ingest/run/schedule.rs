@@ -27,10 +27,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// How far the inputs were read: pass, input, place, and the page that a completion has reached.
-pub(super) type Reached = (u32, u64, Place, Option<u64>);
+pub(super) type RunPosition = (u32, u64, Place, Option<u64>);
 
 /// A snapshot being made in the background, from the commit of `generation`.
-pub(super) struct Publishing {
+pub(super) struct SnapshotJob {
     generation: u64,
     /// Absent once it was waited for.
     thread: Option<JoinHandle<Result<Published>>>,
@@ -44,7 +44,7 @@ pub(super) struct Publishing {
     before: Option<Counters>,
 }
 
-impl Publishing {
+impl SnapshotJob {
     fn is_finished(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -54,7 +54,7 @@ impl Publishing {
     }
 }
 
-impl Drop for Publishing {
+impl Drop for SnapshotJob {
     fn drop(&mut self) {
         self.wait();
     }
@@ -154,7 +154,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    pub(super) fn reached(&self) -> Reached {
+    pub(super) fn reached(&self) -> RunPosition {
         let progress = &self.progress;
         (
             progress.pass,
@@ -199,7 +199,7 @@ impl Run<'_> {
         };
         let thread = spawn("snapshot", publish)?;
         let now = self.engine.counters().clone();
-        self.cadence.publishing = Some(Publishing {
+        self.cadence.publishing = Some(SnapshotJob {
             generation: self.engine.storage().generation(),
             thread: Some(thread),
             ended,

@@ -1,18 +1,18 @@
 //! Standard input: opened, signed while it is read, and known again if it was read before ([`again`](crate::ingest::again)).
 
 use super::Run;
-use super::begin::Opening;
-use crate::ingest::again::{Likeness, Shared, Signed, look};
+use super::begin::InputSource;
+use crate::ingest::again::{Likeness, SharedSigner, SignedStream, look};
 use crate::ingest::{Note, OldFault, Outcome, Stream};
-use crate::model::{Signature, SignedInput};
+use crate::model::{InputSignature, Signature};
 use crate::source::{InputName, Source};
 use crate::store::remove_spool;
 use crate::{Error, Result};
 
-/// The signing of a stream, and its number among the inputs.
-pub(super) struct SigningInput {
+/// The signer of a stream, and its number among the inputs.
+pub(super) struct InputSigner {
     input: u64,
-    signing: Shared,
+    signer: SharedSigner,
 }
 
 impl Run<'_> {
@@ -21,7 +21,7 @@ impl Run<'_> {
     pub(super) fn open_stream(
         &mut self,
         to_head: impl FnOnce(Source) -> Result<Source> + Send + 'static,
-    ) -> Result<Option<Opening>> {
+    ) -> Result<Option<InputSource>> {
         let input = self.progress.input;
         let (stream, from) = match &self.spooling {
             None => (self.job.stdin.open(), None),
@@ -36,12 +36,12 @@ impl Run<'_> {
             Source::live(InputName::Stdin, stream, from, &limits, &options).and_then(to_head)
         };
         if from.is_some_and(|from| from.raw > 0) {
-            self.signing = None;
+            self.signer = None;
             let opened = self.patiently(move || live(stream))?;
-            return Ok(opened.map(Opening::Source));
+            return Ok(opened.map(InputSource::Source));
         }
-        let mut signed = Signed::new(stream);
-        let signing = signed.signing();
+        let mut signed = SignedStream::new(stream);
+        let signer = signed.signer();
         let known = self.signature_before();
         let is_known = known.is_some();
         let opened = self.patiently(move || {
@@ -54,8 +54,8 @@ impl Run<'_> {
         let Some((source, likeness)) = opened else {
             return Ok(None);
         };
-        let bytes = look(&signing).signature().whole.map_or(0, |(len, _)| len);
-        self.signing = Some(SigningInput { input, signing });
+        let bytes = look(&signer).signature().whole.map_or(0, |(len, _)| len);
+        self.signer = Some(InputSigner { input, signer });
         let note = match likeness {
             Likeness::Another => None,
             Likeness::Same => Some(Note::ReadBefore { bytes }),
@@ -65,9 +65,9 @@ impl Run<'_> {
             self.observer.note(note);
         }
         Ok(Some(match (source, likeness) {
-            (None, _) => Opening::ReadBefore,
-            (Some(source), Likeness::Longer) => Opening::Longer(source),
-            (Some(source), _) => Opening::Source(source),
+            (None, _) => InputSource::ReadBefore,
+            (Some(source), Likeness::Longer) => InputSource::Longer(source),
+            (Some(source), _) => InputSource::Source(source),
         }))
     }
 
@@ -91,13 +91,13 @@ impl Run<'_> {
     /// Notes what is known of the stream that is being read. One of no bytes is none: the one before it may yet be sent
     /// again.
     pub(super) fn note_signature(&mut self) {
-        if let Some(SigningInput { input, signing }) = &self.signing
+        if let Some(InputSigner { input, signer }) = &self.signer
             && *input < self.progress.inputs.len() as u64
         {
-            let signature = look(signing).signature().clone();
+            let signature = look(signer).signature().clone();
             if !signature.head.is_empty() || self.progress.stream.is_none() {
                 let input = *input;
-                self.progress.stream = Some(SignedInput { input, signature });
+                self.progress.stream = Some(InputSignature { input, signature });
             }
         }
     }
@@ -105,7 +105,7 @@ impl Run<'_> {
     /// A stream ended of which `taken` bytes were taken in all. Of one whose start another run read, only that is
     /// known.
     pub(super) fn end_signature(&mut self, taken: Option<u64>) {
-        if self.signing.is_none()
+        if self.signer.is_none()
             && let Some(stream) = &mut self.progress.stream
             && stream.signature.whole.map(|(len, _)| len) != taken
         {
@@ -129,12 +129,12 @@ impl Run<'_> {
     pub(super) fn expect_read_before(self, refusal: String) -> Result<Outcome> {
         let stream = self.progress.stream.clone();
         let known = stream.map(|stream| stream.signature).unwrap_or_default();
-        let mut signed = Signed::new(self.job.stdin.open());
-        let signing = signed.signing();
+        let mut signed = SignedStream::new(self.job.stdin.open());
+        let signer = signed.signer();
         let Some(likeness) = self.patiently(move || signed.compare(&known))? else {
             return Ok(self.outcome(true, true));
         };
-        match look(&signing).signature().whole {
+        match look(&signer).signature().whole {
             Some((0, _)) => {}
             Some((bytes, _)) if likeness == Likeness::Same => {
                 self.observer.note(Note::ReadBefore { bytes });

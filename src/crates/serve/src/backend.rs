@@ -97,7 +97,7 @@ pub struct Status {
     /// The running ingest.
     pub reading: Option<Reading>,
     /// Snapshots, oldest first: the newest so many.
-    pub history: Vec<Past>,
+    pub history: Vec<SnapshotSummary>,
 }
 
 /// A running ingest.
@@ -127,7 +127,7 @@ pub struct Reading {
 
 /// A snapshot, in few words.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Past {
+pub struct SnapshotSummary {
     /// Its name.
     pub snapshot: String,
     /// Records until then.

@@ -44,8 +44,8 @@ mod workers;
 
 pub use access::{Token, is_loopback};
 pub use backend::{
-    Backend, Host, Links, Mover, Movers, NextList, NextPage, NextQuery, Page, Past, Problem, Rank,
-    Reading, Result, Status, Target, Top,
+    Backend, Host, Links, Mover, Movers, NextList, NextPage, NextQuery, Page, Problem, Rank,
+    Reading, Result, SnapshotSummary, Status, Target, Top,
 };
 pub use frontier::{FrontierLimits, FrontierOptions};
 pub use limits::Limits;
