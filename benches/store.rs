@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use cashrank::Limits;
 use cashrank::ingest::{Job, Note, Observer, ProgressReport, ingest};
-use cashrank::snapshot::{Making, RANK_BYTES, publish};
+use cashrank::snapshot::{RANK_BYTES, SnapshotOptions, publish};
 use cashrank::source::InputName;
 use cashrank::store::rows::KeepRows;
-use cashrank::store::{Opened, RealDisk, Settings, Store, checkpoint, open_view};
+use cashrank::store::{OpenStore, RealDisk, Settings, Store, checkpoint, open_view};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const PAGES: u64 = 1 << 20;
@@ -43,7 +43,7 @@ fn make(folder: &Path) -> Settings {
     job.settings
 }
 
-fn open(folder: &Path, settings: &Settings) -> Opened {
+fn open(folder: &Path, settings: &Settings) -> OpenStore {
     let (disk, limits) = (Arc::new(RealDisk), Limits::default());
     let opened = Store::open(
         disk,
@@ -68,7 +68,7 @@ fn store(c: &mut Criterion) {
     group.bench_function("snapshot", |b| {
         b.iter(|| {
             let view = open_view(&RealDisk, &folder.join("store")).expect("opens");
-            let making = Making {
+            let making = SnapshotOptions {
                 keep: 1,
                 rank_bytes: RANK_BYTES,
                 settle: None,
@@ -78,7 +78,7 @@ fn store(c: &mut Criterion) {
             assert_eq!(info.pages, PAGES);
         });
     });
-    let Opened {
+    let OpenStore {
         mut engine,
         progress,
         ..

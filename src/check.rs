@@ -18,7 +18,7 @@ pub use crate::store::{Depth, Report};
 
 /// What [`check`] found.
 #[derive(Debug, Default)]
-pub struct Checked {
+pub struct CheckReport {
     /// Another process writes the store, or did meanwhile: only snapshots were checked, with the names they use.
     pub busy: bool,
     /// The last checkpoint, if all of it is sound.
@@ -41,8 +41,13 @@ pub struct Checked {
 /// Checks the store in `dir`. [`Depth::Quick`]: what an ingest reads when it starts, the marks, and the
 /// current snapshot; [`Depth::Deep`]: everything. A refusal if there is no store, or one
 /// of another version; [`Error::TooLarge`] if the index of a deep check takes more than `memory` bytes.
-pub fn check(disk: &dyn Disk, dir: &Path, depth: Depth, memory: Option<u64>) -> Result<Checked> {
-    let mut checked = Checked::default();
+pub fn check(
+    disk: &dyn Disk,
+    dir: &Path,
+    depth: Depth,
+    memory: Option<u64>,
+) -> Result<CheckReport> {
+    let mut checked = CheckReport::default();
     match identity_of(disk, dir) {
         Err(refused) if refused.is_refusal() => return Err(refused),
         Err(error) => checked.damage.push(error),
@@ -56,7 +61,7 @@ pub fn check(disk: &dyn Disk, dir: &Path, depth: Depth, memory: Option<u64>) -> 
     Ok(checked)
 }
 
-impl Checked {
+impl CheckReport {
     fn check_checkpoint(
         &mut self,
         disk: &dyn Disk,

@@ -269,7 +269,7 @@ impl Args {
             let live = Arc::new(super::serve::Live::default());
             let service =
                 super::serve::start(&self.store, listen, &self.service, Some(live.clone()))?;
-            let mut watched = super::serve::Watched::new(talk, live);
+            let mut watched = super::serve::WatchedObserver::new(talk, live);
             let done = ingest(job, disk, &mut watched);
             service.stop();
             return Ok(done);

@@ -49,7 +49,7 @@ struct Link<'a> {
 
 /// What is known of the page asked for.
 #[derive(Clone, Copy, PartialEq)]
-enum Fetched {
+enum FetchState {
     Never,
     Gone,
     Yes,
@@ -67,7 +67,7 @@ impl Args {
             return Ok(Exit::Unknown);
         };
         let (fetched, ends) = match self.incoming {
-            true => (Fetched::Yes, incoming(&rows, page)?),
+            true => (FetchState::Yes, incoming(&rows, page)?),
             false => outgoing(&rows, page)?,
         };
         let all = ends.len() as u64;
@@ -102,11 +102,11 @@ impl Args {
     }
 }
 
-fn note(fetched: Fetched) -> &'static str {
+fn note(fetched: FetchState) -> &'static str {
     match fetched {
-        Fetched::Yes => "",
-        Fetched::Gone => ": the page is gone",
-        Fetched::Never => ": the page was not fetched yet",
+        FetchState::Yes => "",
+        FetchState::Gone => ": the page is gone",
+        FetchState::Never => ": the page was not fetched yet",
     }
 }
 
@@ -126,18 +126,18 @@ fn incoming(rows: &dyn Rows, page: u32) -> Result<Ends, Error> {
 }
 
 /// All pages that `page` links to.
-fn outgoing(rows: &dyn Rows, page: u32) -> Result<(Fetched, Ends), Error> {
+fn outgoing(rows: &dyn Rows, page: u32) -> Result<(FetchState, Ends), Error> {
     let found = row_of(rows, page, |row| {
         let fetched = match row.gone {
-            true => Fetched::Gone,
-            false => Fetched::Yes,
+            true => FetchState::Gone,
+            false => FetchState::Yes,
         };
         let weight = |at| row.weights.get(at).copied();
         let ends = row.targets.iter().enumerate();
         let ends = ends.map(|(at, target)| (*target, weight(at)));
         (fetched, ends.filter(|end| end.1 != Some(0)).collect())
     })?;
-    Ok(found.unwrap_or((Fetched::Never, Ends::new())))
+    Ok(found.unwrap_or((FetchState::Never, Ends::new())))
 }
 
 /// What the snapshot says of these pages, best rank first.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use cashrank::memory::check_room;
 use cashrank::settle::BYTES;
 use cashrank::snapshot::{
-    Info, KEEP, Making, Published, RANK_BYTES, Settle, Snapshot, Watcher, publish,
+    Info, KEEP, Published, RANK_BYTES, Settle, Snapshot, SnapshotOptions, Watcher, publish,
 };
 use cashrank::store::{RealDisk, View, open_view};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -130,7 +130,7 @@ impl Args {
         watcher: &Arc<Watcher>,
         below: Option<f64>,
     ) -> anyhow::Result<Published> {
-        let making = Making {
+        let making = SnapshotOptions {
             keep: self.keep_snapshots,
             rank_bytes: RANK_BYTES,
             settle: Some(Settle {

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use cashrank::Error;
-use cashrank::check::{Checked, Depth, Report, check};
+use cashrank::check::{CheckReport, Depth, Report, check};
 use cashrank::store::{RealDisk, part_of};
 
 use super::common::{
@@ -117,7 +117,7 @@ fn is_damage(error: &Error) -> bool {
     !matches!(error, Error::Io { .. })
 }
 
-fn verified(checked: &Checked, deep: bool) -> Verified<'_> {
+fn verified(checked: &CheckReport, deep: bool) -> Verified<'_> {
     let damage = |error: &Error| {
         let file = file_of(error);
         let part = file.and_then(part_of);
@@ -160,7 +160,7 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn write_plain(out: &mut dyn Write, checked: &Checked) -> anyhow::Result<()> {
+fn write_plain(out: &mut dyn Write, checked: &CheckReport) -> anyhow::Result<()> {
     match &checked.checkpoint {
         Some(report) => write_report(out, report)?,
         None if checked.busy => writeln!(out, "checkpoint  not checked")?,

@@ -6,8 +6,8 @@
 
 use std::borrow::Cow;
 
-use super::groups::{Apart, Edge, Grouped, Groups, Line, line_feed, whole_from_the_end};
-use super::{Announcement, Bad, Names, Record, Told, parted, time, utf8};
+use super::groups::{Apart, Edge, GroupFormat, Groups, Line, line_feed, whole_from_the_end};
+use super::{Announcement, Bad, Names, Record, RecordTime, parted, time, utf8};
 
 /// What the format says of itself.
 pub(crate) const FORMAT: Announcement = Announcement {
@@ -29,7 +29,7 @@ pub(crate) struct CrawlLog;
 /// Fields of the oldest layout that is read; newer ones have a source tag more.
 const FIELDS_MIN: usize = 11;
 
-impl Grouped for CrawlLog {
+impl GroupFormat for CrawlLog {
     const NAMES: Names = Names::Url;
     const TELLS: bool = true;
     type Scan = ();
@@ -184,7 +184,7 @@ fn is_like_a_time(text: &str) -> bool {
 }
 
 /// `2015-05-22T15:01:09.465Z`, or 17 digits.
-fn log_time(text: &str) -> Told {
+fn log_time(text: &str) -> RecordTime {
     let found = time::from_archive(text);
     found.map(Some).ok_or_else(|| {
         format!(
@@ -199,7 +199,7 @@ fn shown(text: &str) -> String {
 }
 
 /// `20150522150108890+70`: when the fetch began, and how many milliseconds it took. `-`: it did not.
-fn began_at(text: &str) -> Told {
+fn began_at(text: &str) -> RecordTime {
     if text == "-" {
         return Ok(None);
     }

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 
 use memchr::memchr2;
 
-use super::groups::{Apart, Edge, Grouped, Groups, Line, lines_of};
-use super::{Announcement, Bad, Names, Reason, Told, parted, time, utf8};
+use super::groups::{Apart, Edge, GroupFormat, Groups, Line, lines_of};
+use super::{Announcement, Bad, Names, Reason, RecordTime, parted, time, utf8};
 
 /// What the format says of itself.
 pub(crate) const FORMAT: Announcement = Announcement {
@@ -68,7 +68,7 @@ impl Scan {
     }
 }
 
-impl Grouped for CsvLinks {
+impl GroupFormat for CsvLinks {
     const NAMES: Names = Names::Url;
     type Scan = Scan;
 
@@ -160,7 +160,7 @@ pub(crate) fn is_link(line: &[u8]) -> bool {
 }
 
 /// The time of the fetch; none: none is given.
-fn read_date(date: &[u8]) -> Told {
+fn read_date(date: &[u8]) -> RecordTime {
     if date.is_empty() {
         return Ok(None);
     }

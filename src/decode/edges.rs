@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::groups::{Apart, Edge, Grouped, Groups, Line, line_feed, whole_from_the_end};
+use super::groups::{Apart, Edge, GroupFormat, Groups, Line, line_feed, whole_from_the_end};
 use super::{Announcement, Bad, Names, lines, utf8};
 
 /// What the format says of itself.
@@ -20,7 +20,7 @@ pub(crate) const FORMAT: Announcement = Announcement {
 /// See the module.
 pub(crate) struct Edges;
 
-impl Grouped for Edges {
+impl GroupFormat for Edges {
     const NAMES: Names = Names::Opaque;
     type Scan = ();
 

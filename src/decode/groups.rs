@@ -14,10 +14,10 @@ use super::{Bad, Decoder, HELD_MAX, Link, Names, Parsed, Record, Sink, Skipped, 
 use crate::model::keep;
 
 /// A format of groups.
-pub(crate) trait Grouped: Send + Sync + 'static {
+pub(crate) trait GroupFormat: Send + Sync + 'static {
     /// How names are to be read.
     const NAMES: Names;
-    /// Whether a line also tells of a fetch of its own ([`Grouped::fetch`]).
+    /// Whether a line also tells of a fetch of its own ([`GroupFormat::fetch`]).
     const TELLS: bool = false;
     /// What is known of a line of which the front was seen.
     type Scan: Clone + Default + Send;
@@ -59,7 +59,7 @@ pub(crate) struct Edge<'a> {
 pub(crate) enum Apart {
     Other(&'static str),
     Bad(Bad),
-    /// [`Grouped::fetch`] has a record of it.
+    /// [`GroupFormat::fetch`] has a record of it.
     Fetch,
 }
 
@@ -70,7 +70,7 @@ impl<G> Groups<G> {
     pub const NEW: Groups<G> = Groups(PhantomData);
 }
 
-impl<G: Grouped> Decoder for Groups<G> {
+impl<G: GroupFormat> Decoder for Groups<G> {
     fn names(&self) -> Names {
         G::NAMES
     }
@@ -91,7 +91,7 @@ impl<G: Grouped> Decoder for Groups<G> {
     }
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
-        let mut gathering = Gathering::<G> {
+        let mut gathering = Grouper::<G> {
             sink,
             chunk,
             done: 0,
@@ -118,7 +118,9 @@ impl<G: Grouped> Decoder for Groups<G> {
 }
 
 /// The lines of a chunk and where they are, in order.
-pub(crate) fn lines_of<G: Grouped>(chunk: &[u8]) -> impl Iterator<Item = (&[u8], Range<usize>)> {
+pub(crate) fn lines_of<G: GroupFormat>(
+    chunk: &[u8],
+) -> impl Iterator<Item = (&[u8], Range<usize>)> {
     let mut start = 0;
     std::iter::from_fn(move || {
         let rest = chunk.get(start..).filter(|rest| !rest.is_empty())?;
@@ -130,13 +132,13 @@ pub(crate) fn lines_of<G: Grouped>(chunk: &[u8]) -> impl Iterator<Item = (&[u8],
     })
 }
 
-/// [`Grouped::line_end`] where a line ends with LF, whatever it holds.
+/// [`GroupFormat::line_end`] where a line ends with LF, whatever it holds.
 pub(crate) fn line_feed(buf: &[u8]) -> Option<usize> {
     memchr(b'\n', buf).map(|lf| lf + 1)
 }
 
-/// [`Grouped::whole`] where a line ends with LF: from the end, so that most of `buf` is not looked at.
-pub(crate) fn whole_from_the_end<G: Grouped>(buf: &[u8]) -> usize {
+/// [`GroupFormat::whole`] where a line ends with LF: from the end, so that most of `buf` is not looked at.
+pub(crate) fn whole_from_the_end<G: GroupFormat>(buf: &[u8]) -> usize {
     let lines_end = memrchr(b'\n', buf).map_or(0, |lf| lf + 1);
     let mut group: Option<(&[u8], usize)> = None;
     let mut end = lines_end;
@@ -158,7 +160,7 @@ const APART_MAX: usize = 1 << 16;
 
 /// Gathers lines into groups and hands them out. Lines apart are counted only, and read again when they are
 /// handed out: there may be far more of them than of links.
-struct Gathering<'s, 'c, 'f, G> {
+struct Grouper<'s, 'c, 'f, G> {
     sink: &'s mut Sink<'f>,
     chunk: &'c [u8],
     /// Offset given last.
@@ -176,7 +178,7 @@ struct Gathering<'s, 'c, 'f, G> {
     format: PhantomData<G>,
 }
 
-impl<'c, G: Grouped> Gathering<'_, 'c, '_, G> {
+impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
     fn edge(&mut self, edge: Edge<'c>, line: Range<usize>) -> bool {
         let open = !self.group.links.is_empty();
         if open && self.key == edge.key {
@@ -267,13 +269,13 @@ impl<'c, G: Grouped> Gathering<'_, 'c, '_, G> {
 
 /// Skips a group. A line longer than [`HELD_MAX`] is not looked into: it is skipped with the
 /// group, or alone if it is the group's first.
-struct GroupSkipper<G: Grouped> {
+struct GroupSkipper<G: GroupFormat> {
     key: Option<Vec<u8>>,
     /// Inside a long line.
     long: Option<G::Scan>,
 }
 
-impl<G: Grouped> Skipper for GroupSkipper<G> {
+impl<G: GroupFormat> Skipper for GroupSkipper<G> {
     fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
         let mut at = 0;
         while at < buf.len() {
@@ -304,7 +306,7 @@ impl<G: Grouped> Skipper for GroupSkipper<G> {
     }
 }
 
-impl<G: Grouped> GroupSkipper<G> {
+impl<G: GroupFormat> GroupSkipper<G> {
     /// Whether the line is part of the group; the first link makes the group.
     fn belongs(&mut self, line: &[u8]) -> bool {
         let Line::Edge(edge) = G::read(lines::trim(line)) else {

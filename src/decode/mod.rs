@@ -99,15 +99,15 @@ pub enum Skipped {
 pub const HELD_MAX: usize = 1 << 20;
 
 /// The time that a record gives, if it gives one, or what is wrong with that: for people, one line.
-type Told = Result<Option<Time>, String>;
+type RecordTime = Result<Option<Time>, String>;
 
 /// Puts the time into a record. One that cannot be read costs the record nothing but the time.
-fn put_time(record: &mut Record<'_>, told: Told) {
+fn put_time(record: &mut Record<'_>, told: RecordTime) {
     (record.fetched_at, record.bad_time) = parted(told);
 }
 
 /// The time, and what is wrong with it.
-fn parted(told: Told) -> (Option<Time>, Option<String>) {
+fn parted(told: RecordTime) -> (Option<Time>, Option<String>) {
     match told {
         Ok(time) => (time, None),
         Err(detail) => (None, Some(detail)),

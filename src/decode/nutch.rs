@@ -10,7 +10,7 @@ use memchr::memmem;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
-    Announcement, Bad, Decoder, Names, Parsed, Reason, Record, Sink, Skipped, Skipper, Told,
+    Announcement, Bad, Decoder, Names, Parsed, Reason, Record, RecordTime, Sink, Skipped, Skipper,
     put_time, time, utf8,
 };
 use crate::model::{Digest, is_redirect, keep};
@@ -173,7 +173,7 @@ impl<'a> Lines<'a> {
 
 /// A `CrawlDatum` of the fetcher.
 struct Fetch<'a> {
-    at: Told,
+    at: RecordTime,
     status: i32,
     redirect: Option<&'a str>,
 }

@@ -20,8 +20,8 @@ use self::names::{FIELDS, Field, Names};
 use super::json::{self, Text};
 use super::lines::{self, Line, LineSkipper};
 use super::{
-    Announcement, Bad, Decoder, Link, Parsed, Reason, Record, Sink, Skipper, Told, put_time, time,
-    utf8,
+    Announcement, Bad, Decoder, Link, Parsed, Reason, Record, RecordTime, Sink, Skipper, put_time,
+    time, utf8,
 };
 use crate::model::{Digest, is_redirect, keep};
 use crate::rules::Fields;
@@ -276,7 +276,7 @@ enum RawTime<'a> {
 }
 
 impl RawTime<'_> {
-    fn read(self) -> Told {
+    fn read(self) -> RecordTime {
         let time = match &self {
             RawTime::Seconds(seconds) => time::from_seconds(*seconds),
             RawTime::Fraction(seconds) => time::from_fraction(*seconds),

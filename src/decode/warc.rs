@@ -16,8 +16,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::frame::{self, Frame, Header};
 use super::http::Answer;
 use super::{
-    Announcement, Bad, Decoder, Link, Names, Parsed, Reason, Record, Sink, Skipper, Told, put_time,
-    time,
+    Announcement, Bad, Decoder, Link, Names, Parsed, Reason, Record, RecordTime, Sink, Skipper,
+    put_time, time,
 };
 use crate::model::{Digest, LINE_BYTES};
 use crate::rules::Outlinks;
@@ -201,7 +201,7 @@ fn kind(header: &Header<'_>, block: &[u8]) -> &'static str {
 }
 
 /// The time of a fetch; `None`: none is given.
-pub(crate) fn read_time(text: &[u8]) -> Told {
+pub(crate) fn read_time(text: &[u8]) -> RecordTime {
     if text.is_empty() {
         return Ok(None);
     }

@@ -28,7 +28,7 @@ use crate::pipeline::BufferPool;
 use crate::session::Budget;
 use crate::snapshot::{self, Info};
 use crate::source::{DamageKind, InputName, Restart};
-use crate::store::{Disk, Opened, Place, Progress, Spooled, Store, Unverified, settings_of};
+use crate::store::{Disk, OpenStore, Place, Progress, Spooled, Store, Unverified, settings_of};
 use crate::{Error, Result};
 use ahead::Ahead;
 use reading::Reading;
@@ -54,7 +54,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
     if opened.new {
         observer.note(Note::Created { store: &job.store });
     }
-    let Opened {
+    let OpenStore {
         mut engine,
         progress,
         ..

@@ -1,6 +1,6 @@
 //! Fuzz target: files of scores, and the comparison of what they hold.
 
-use super::moved::{By, Wanted, moved_by_name};
+use super::moved::{By, MoveOptions, moved_by_name};
 use super::{compare, read_scores};
 use crate::fuzz::dice::Dice;
 use crate::model::Limits;
@@ -24,7 +24,7 @@ pub(crate) fn scores(data: &[u8]) {
         assert!(same.order.kendall_tau_b.is_none_or(|tau| tau == 1.0));
         assert_eq!(same.pages.common_pages, all.len() as u64);
     }
-    let wanted = Wanted {
+    let wanted = MoveOptions {
         count: dice.below(5),
         by: dice.one_of([By::Change, By::Relative, By::Rank]),
         top: dice.one_of([1, u64::MAX]),

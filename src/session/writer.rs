@@ -13,9 +13,9 @@ use crate::disk::{Disk, RealDisk};
 use crate::engine::{Config, Counters, Engine};
 use crate::model::{Limits, Names, Parsed, Record, What};
 use crate::rules::InputRules;
-use crate::snapshot::{self, Info, Making, RANK_BYTES, SETTLE_UNTIL, Settle, Snapshot};
+use crate::snapshot::{self, Info, RANK_BYTES, SETTLE_UNTIL, Settle, Snapshot, SnapshotOptions};
 use crate::store::rows::{KeepRows, ROWS_BYTES, Retention};
-use crate::store::{Opened, Progress, Settings, Store, checkpoint, settings_of};
+use crate::store::{OpenStore, Progress, Settings, Store, checkpoint, settings_of};
 use crate::{Error, Result};
 
 /// How a store is written to. The engine's settings, the rules and the limits on records are the store's own: a
@@ -171,7 +171,7 @@ impl Writer {
             &options.limits,
             options.keep_rows,
         )?;
-        let Opened {
+        let OpenStore {
             mut engine,
             progress,
             ..
@@ -301,7 +301,7 @@ impl Writer {
             memory: self.budget.bytes.map(|bytes| bytes.saturating_sub(need)),
             ..Settle::until(until)
         });
-        let making = Making {
+        let making = SnapshotOptions {
             keep: self.options.keep_snapshots,
             rank_bytes: self.options.rank_bytes,
             settle: settle.filter(|_| view.settings().config.is_settled()),

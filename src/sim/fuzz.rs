@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io::Cursor;
 
-use super::load::{Loaded, Loading};
+use super::load::{GraphLoader, LoadedGraph};
 use crate::batch::{HashKey, Rules};
 use crate::decode::Parsed;
 use crate::engine::{Config, SelfLinks};
@@ -36,7 +36,7 @@ pub(crate) fn graph(data: &[u8]) {
     let plain = source.compression() == Compression::Plain;
     let mut config = Config::default();
     config.self_links = self_links;
-    let mut loading = Loading::new(&config);
+    let mut loading = GraphLoader::new(&config);
     let threads = dice.one_of([1, 3]);
     let loaded = loading.input(source, Format::Adjacency, &rules, threads);
     // Compressed inputs may be damaged; nobody says then what is in them.
@@ -46,7 +46,7 @@ pub(crate) fn graph(data: &[u8]) {
     }
 }
 
-fn compare(data: &[u8], self_links: SelfLinks, loaded: &Loaded) {
+fn compare(data: &[u8], self_links: SelfLinks, loaded: &LoadedGraph) {
     let mut nodes: HashMap<Vec<u8>, usize> = HashMap::new();
     let mut names: Vec<Vec<u8>> = Vec::new();
     let mut rows: HashMap<usize, BTreeSet<u32>> = HashMap::new();

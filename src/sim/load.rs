@@ -13,7 +13,7 @@ use crate::rules::InputRules;
 use crate::source::{InputName, Source, SourceOptions};
 
 /// A graph and what is known of its nodes, which are numbered in order of first appearance.
-pub struct Loaded {
+pub struct LoadedGraph {
     /// The graph.
     pub graph: Graph,
     /// By node.
@@ -52,7 +52,7 @@ pub fn load(
     config: &Config,
     input: &InputRules,
     limits: &Limits,
-) -> Result<Loaded> {
+) -> Result<LoadedGraph> {
     let rules = Rules {
         limits: limits.clone(),
         self_links: config.self_links,
@@ -60,7 +60,7 @@ pub fn load(
         input: input.clone(),
         classes: !config.follow.is_default(),
     };
-    let mut loading = Loading::new(config);
+    let mut loading = GraphLoader::new(config);
     loading.memory = limits.memory;
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     for input in inputs {
@@ -75,7 +75,7 @@ pub fn load(
 /// one beside it; a [`Page`] of 48, and its name's allocation; and 32 of PageRank and ranks.
 const NODE_BYTES: u64 = 113 + 48 + ALLOCATION + 32;
 
-pub(super) struct Loading {
+pub(super) struct GraphLoader {
     builder: GraphBuilder,
     /// What a link of each class weighs; none: all the same.
     weights: Vec<u64>,
@@ -91,10 +91,10 @@ pub(super) struct Loading {
     grouped: bool,
 }
 
-impl Loading {
-    pub fn new(config: &Config) -> Loading {
+impl GraphLoader {
+    pub fn new(config: &Config) -> GraphLoader {
         let weights = config.follow.table();
-        Loading {
+        GraphLoader {
             builder: match weights.is_empty() {
                 true => GraphBuilder::new(config.self_links),
                 false => GraphBuilder::weighted(config.self_links),
@@ -127,9 +127,9 @@ impl Loading {
         })
     }
 
-    pub fn finish(mut self) -> Loaded {
+    pub fn finish(mut self) -> LoadedGraph {
         self.builder.grow(self.pages.len());
-        Loaded {
+        LoadedGraph {
             graph: self.builder.build(),
             pages: self.pages,
             skipped: self.skipped,

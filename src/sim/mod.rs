@@ -21,5 +21,5 @@ pub mod strategy;
 pub mod web;
 
 pub use graph::{Graph, GraphBuilder};
-pub use load::{Loaded, Page, load};
+pub use load::{LoadedGraph, Page, load};
 pub use pagerank::{Options, PageRank, pagerank};

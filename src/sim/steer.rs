@@ -141,14 +141,14 @@ const UNKNOWN: u32 = u32::MAX;
 
 /// The rows of pages read, in the order of reading.
 #[derive(Default)]
-struct Told {
+struct RowsRead {
     pages: Vec<u32>,
     ends: Vec<usize>,
     targets: Vec<u32>,
     known: u64,
 }
 
-impl Rows for Told {
+impl Rows for RowsRead {
     fn pages(&self) -> u64 {
         self.known
     }
@@ -171,7 +171,7 @@ struct Crawl<'a> {
     web: &'a Web<'a>,
     setting: &'a Setting,
     history: History,
-    told: Told,
+    told: RowsRead,
     /// Where each node's row begins in the graph.
     starts: Vec<usize>,
     /// The page of each node.
@@ -218,7 +218,7 @@ impl<'a> Crawl<'a> {
             web,
             setting,
             history: History::new(choice.strategy()),
-            told: Told::default(),
+            told: RowsRead::default(),
             starts,
             page: vec![UNKNOWN; nodes],
             node: Vec::new(),

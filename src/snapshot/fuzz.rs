@@ -11,7 +11,7 @@ use crate::Result;
 use crate::engine::PageId;
 use crate::fuzz::dice::Bytes;
 use crate::fuzz::memory::Memory;
-use crate::metrics::moved::{By, Wanted};
+use crate::metrics::moved::{By, MoveOptions};
 use crate::store::{Disk, from_text, number, to_text};
 
 const STORE: &str = "store";
@@ -107,7 +107,7 @@ fn read_all(disk: &dyn Disk) -> Result<Found> {
         let alone = snapshot.page(page.page)?;
         assert!(alone.is_some_and(|alone| same(&alone, page)));
     }
-    let wanted = Wanted {
+    let wanted = MoveOptions {
         count: 3,
         by: By::Relative,
         top: 2,

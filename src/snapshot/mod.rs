@@ -33,7 +33,7 @@ pub use lookup::Lookup;
 pub use moved::{Elapsed, elapsed, moved, same_numbers};
 pub(crate) use read::Columns;
 pub use read::{Ranked, Snapshot};
-pub use settling::{Making, SETTLE_UNTIL, Settle, Watcher};
+pub use settling::{SETTLE_UNTIL, Settle, SnapshotOptions, Watcher};
 pub(crate) use write::publish_apart;
 pub use write::{Published, publish};
 

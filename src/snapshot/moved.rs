@@ -3,7 +3,7 @@
 
 use super::{Column, Info, Snapshot};
 use crate::engine::{CHUNK_PAGES, ENDOWMENT, PageId};
-use crate::metrics::moved::{Moved, Movers, Standing, Wanted};
+use crate::metrics::moved::{MoveOptions, Movers, Moves, Standing};
 use crate::store::{self, Disk};
 use crate::{Error, Result};
 
@@ -37,7 +37,7 @@ pub fn same_numbers(disk: &dyn Disk, left: &Snapshot, right: &Snapshot) -> Resul
 ///
 /// # Errors
 /// A snapshot is damaged or cannot be read.
-pub fn moved(left: &Snapshot, right: &Snapshot, wanted: Wanted) -> Result<Moved<PageId>> {
+pub fn moved(left: &Snapshot, right: &Snapshot, wanted: MoveOptions) -> Result<Moves<PageId>> {
     let mut movers = Movers::new(wanted);
     let blocks = left.columns.blocks().max(right.columns.blocks());
     for block in 0..blocks {

@@ -14,7 +14,7 @@ pub const SETTLE_UNTIL: f64 = 0.01;
 
 /// How a snapshot is made.
 #[derive(Debug, Clone)]
-pub struct Making {
+pub struct SnapshotOptions {
     /// Of the older snapshots only the newest `keep - 1` stay; 0: all.
     pub keep: usize,
     /// Memory for the ranks, in bytes; pages that do not fit are ranked through temporary files.

@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::kept::thin;
 use super::ranks::{Seen, order};
-use super::settling::{Making, Outcome};
+use super::settling::{Outcome, SnapshotOptions};
 use super::{COLUMNS, Column, ENTRY, Info, Latest, MAGIC, column};
 use crate::codec::frame::Head;
 use crate::engine::{CHUNK_PAGES, Estimation, HistoryView, NO_TIME, PageEstimate};
@@ -21,10 +21,10 @@ use crate::{Error, Result};
 pub type Published = Option<(PathBuf, Info)>;
 
 /// Computes the estimates of a committed state and publishes them as the store's current snapshot:
-/// written aside, synced, renamed; `latest.json` moves last. Of the older ones only those that [`Making::keep`] says stay, and
+/// written aside, synced, renamed; `latest.json` moves last. Of the older ones only those that [`SnapshotOptions::keep`] says stay, and
 /// those that are pinned. Ranks that do not fit `rank_bytes` go through temporary
 /// files of about 6 bytes a page. `None`: settling was stopped from outside, and nothing is published.
-pub fn publish(disk: &dyn Disk, view: &View, making: &Making) -> Result<Published> {
+pub fn publish(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Published> {
     let config = &view.settings().config;
     let mut estimation = Estimation::begin(view, config)?;
     let mut settled = None;
@@ -70,7 +70,7 @@ pub fn publish(disk: &dyn Disk, view: &View, making: &Making) -> Result<Publishe
 pub(crate) fn publish_apart<T>(
     disk: &dyn Disk,
     view: &mut View,
-    making: &Making,
+    making: &SnapshotOptions,
     apart: T,
 ) -> Result<Published> {
     let name = format!("{:012}.cash.tmp", view.counters().records);

@@ -128,7 +128,7 @@ pub struct Store {
 }
 
 /// What opening a store found.
-pub struct Opened {
+pub struct OpenStore {
     /// The engine at the last checkpoint, its storage the store.
     pub engine: Engine<Store>,
     /// How far the inputs were read.
@@ -146,7 +146,7 @@ impl Store {
         settings: &Settings,
         limits: &Limits,
         keep: KeepRows,
-    ) -> Result<Opened> {
+    ) -> Result<OpenStore> {
         let created = match is_store(&*disk, dir)? {
             true => None,
             false => create(&*disk, dir, settings)?,
@@ -197,7 +197,7 @@ impl Store {
         store.begin_rows(keep)?;
         let progress = store.manifest.progress.clone();
         let engine = store.into_engine(limits)?;
-        Ok(Opened {
+        Ok(OpenStore {
             engine,
             progress,
             new,

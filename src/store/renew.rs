@@ -114,7 +114,7 @@ mod tests {
         let next = Identity::stage(&RealDisk, dir, new.clone(), identity.key).unwrap();
         let checked = || check(&RealDisk, dir, Depth::Deep, None).unwrap();
 
-        let is_sound = |checked: &crate::check::Checked| {
+        let is_sound = |checked: &crate::check::CheckReport| {
             checked.damage.is_empty() && checked.strangers.is_empty()
         };
         drop(tables);

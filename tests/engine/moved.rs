@@ -3,7 +3,7 @@
 //! its sign.
 
 use cashrank::engine::{Config, Ranking, WindowPolicy};
-use cashrank::metrics::moved::{By, Move, Movers, Standing, Wanted, margin};
+use cashrank::metrics::moved::{By, Move, MoveOptions, Movers, Standing, margin};
 use proptest::prelude::*;
 
 use super::reference::Reference;
@@ -40,7 +40,7 @@ impl Look {
 /// Checks every page; how many changes are certain.
 fn check(left: &Look, right: &Look) -> Result<u64, TestCaseError> {
     let margin = margin(left.bound(), right.bound());
-    let mut movers = Movers::new(Wanted {
+    let mut movers = Movers::new(MoveOptions {
         count: 100,
         by: By::Change,
         top: u64::MAX,

@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use cashrank::check::{Checked, Depth, check};
+use cashrank::check::{CheckReport, Depth, check};
 
 use crate::crawl::Dice;
 use crate::cuts::cut_at;
@@ -356,7 +356,7 @@ fn noticed(disk: &SimDisk, depth: Depth, rotten: &Damage) -> Result<bool, String
         return Err(format!("verify ({depth:?}) changes the store"));
     }
     let texts: Vec<String> = match checked {
-        Ok(Checked { damage, notes, .. }) => {
+        Ok(CheckReport { damage, notes, .. }) => {
             // A kill while a snapshot is published is noted, and no damage.
             let notes = notes.into_iter().filter(|note| rotten.is_named_by(note));
             damage

@@ -6,7 +6,9 @@ use std::io::Write;
 use cashrank::Error;
 use cashrank::engine::{Estimator, PageId};
 use cashrank::metrics::NameHash;
-use cashrank::metrics::moved::{By, Move, Moved, Standing, Summary, Wanted, margin, moved_by_name};
+use cashrank::metrics::moved::{
+    By, Move, MoveOptions, Moves, Standing, Summary, margin, moved_by_name,
+};
 use cashrank::snapshot::{Elapsed, Info, Snapshot, elapsed, moved, same_numbers};
 use cashrank::store::RealDisk;
 
@@ -24,8 +26,8 @@ pub struct Report {
     turnovers: Option<f64>,
     #[serde(flatten)]
     summary: Summary,
-    rose: Vec<Moving>,
-    fell: Vec<Moving>,
+    rose: Vec<MoveRow>,
+    fell: Vec<MoveRow>,
     new: Vec<Single>,
     gone: Vec<Single>,
 }
@@ -45,7 +47,7 @@ pub(super) struct About {
 
 /// A page of both sides.
 #[derive(serde::Serialize)]
-struct Moving {
+struct MoveRow {
     left_rank: u64,
     right_rank: u64,
     rank_change: i64,
@@ -77,7 +79,7 @@ pub fn report(
     memory: &MemoryArg,
 ) -> anyhow::Result<Report> {
     let bound_of = |side: &Side| side.snapshot().and_then(|found| found.info().bound_l1());
-    let wanted = Wanted {
+    let wanted = MoveOptions {
         count,
         by,
         top,
@@ -124,7 +126,7 @@ fn one_store(left: &Snapshot, right: &Snapshot) -> Result<bool, Error> {
 struct Names<P>(HashMap<P, String>);
 
 fn by_number(
-    found: &Moved<PageId>,
+    found: &Moves<PageId>,
     left: &Snapshot,
     right: &Snapshot,
 ) -> Result<Names<PageId>, Error> {
@@ -140,7 +142,7 @@ fn by_number(
     Ok(Names(names))
 }
 
-fn by_name(found: &Moved<NameHash>, left: &Side, right: &Side) -> Result<Names<NameHash>, Error> {
+fn by_name(found: &Moves<NameHash>, left: &Side, right: &Side) -> Result<Names<NameHash>, Error> {
     let moves = found.rose.iter().chain(&found.fell).map(|page| page.page);
     let on_right = moves.chain(found.new.iter().map(|(page, _)| *page));
     let mut names = HashMap::new();
@@ -175,10 +177,10 @@ fn look_up(
 }
 
 impl<P: Copy + Eq + std::hash::Hash> Names<P> {
-    fn report(mut self, left: &Side, right: &Side, elapsed: Elapsed, found: &Moved<P>) -> Report {
+    fn report(mut self, left: &Side, right: &Side, elapsed: Elapsed, found: &Moves<P>) -> Report {
         let margin = found.summary.margin;
-        let mut moving = |pages: &[Move<P>]| -> Vec<Moving> {
-            let row = |page: &Move<P>| Moving {
+        let mut moving = |pages: &[Move<P>]| -> Vec<MoveRow> {
+            let row = |page: &Move<P>| MoveRow {
                 left_rank: page.left.rank,
                 right_rank: page.right.rank,
                 rank_change: page.rank_change(),
@@ -301,7 +303,12 @@ impl Report {
         write_single(out, "gone", &self.gone)
     }
 
-    fn write_moving(&self, out: &mut dyn Write, name: &str, rows: &[Moving]) -> anyhow::Result<()> {
+    fn write_moving(
+        &self,
+        out: &mut dyn Write,
+        name: &str,
+        rows: &[MoveRow],
+    ) -> anyhow::Result<()> {
         if rows.is_empty() {
             return Ok(());
         }

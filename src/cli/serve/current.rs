@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use cashrank::Error;
 use cashrank::engine::PageId;
-use cashrank::metrics::moved::{By, Move, Standing, Wanted};
+use cashrank::metrics::moved::{By, Move, MoveOptions, Standing};
 use cashrank::rows::row_of;
 use cashrank::snapshot::{self, Info, Lookup, Ranked, Snapshot};
 use cashrank::store::RealDisk;
@@ -268,7 +268,7 @@ impl Held {
     }
 
     fn moved(&self, older: &Snapshot) -> Result<Vec<Mover>> {
-        let wanted = Wanted {
+        let wanted = MoveOptions {
             count: MOVERS,
             by: By::Change,
             top: u64::MAX,

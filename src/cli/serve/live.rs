@@ -37,7 +37,7 @@ impl Live {
 }
 
 /// An observer that also puts down counters for the service.
-pub struct Watched<'a, O> {
+pub struct WatchedObserver<'a, O> {
     observer: &'a mut O,
     live: Arc<Live>,
     started: Instant,
@@ -45,9 +45,9 @@ pub struct Watched<'a, O> {
     first: Option<(u64, u64)>,
 }
 
-impl<'a, O: Observer> Watched<'a, O> {
-    pub fn new(observer: &'a mut O, live: Arc<Live>) -> Watched<'a, O> {
-        Watched {
+impl<'a, O: Observer> WatchedObserver<'a, O> {
+    pub fn new(observer: &'a mut O, live: Arc<Live>) -> WatchedObserver<'a, O> {
+        WatchedObserver {
             observer,
             live,
             started: Instant::now(),
@@ -81,7 +81,7 @@ impl<'a, O: Observer> Watched<'a, O> {
     }
 }
 
-impl<O: Observer> Observer for Watched<'_, O> {
+impl<O: Observer> Observer for WatchedObserver<'_, O> {
     fn note(&mut self, note: Note<'_>) {
         self.observer.note(note);
     }

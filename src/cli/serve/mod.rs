@@ -19,7 +19,7 @@ use cashrank_serve::{FrontierLimits, FrontierOptions, Options, Service, Token};
 use super::common::{Exit, StoreArg, stop_on_signal};
 use crate::cli::common::say;
 use backend::StoreBackend;
-pub use live::{Live, Watched};
+pub use live::{Live, WatchedObserver};
 
 /// How soon a signal is heeded.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -11,7 +11,7 @@ use super::Run;
 use crate::engine::Counters;
 use crate::ingest::{Every, Note};
 use crate::settle::Progress;
-use crate::snapshot::{self, Making, Published, Settle, Watcher};
+use crate::snapshot::{self, Published, Settle, SnapshotOptions, Watcher};
 use crate::store::{Place, checkpoint};
 use crate::threads::spawn;
 use crate::{Error, Result};
@@ -175,7 +175,7 @@ impl Run<'_> {
         let disk = self.disk.clone();
         let settle = self.settling();
         let is_last = self.progress.finished;
-        let making = Making {
+        let making = SnapshotOptions {
             keep: 0,
             rank_bytes: self.job.rank_bytes,
             settle: settle.clone(),

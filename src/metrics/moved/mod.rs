@@ -125,7 +125,7 @@ impl FromStr for By {
 
 /// What to list.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Wanted {
+pub struct MoveOptions {
     /// Pages in each list, at most.
     pub count: usize,
     /// The order of what rose and fell.
@@ -150,7 +150,7 @@ pub fn margin(left_l1: Option<f64>, right_l1: Option<f64>) -> Option<f64> {
 
 /// What moved.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Moved<P> {
+pub struct Moves<P> {
     /// Counts and sums over all pages.
     pub summary: Summary,
     /// Pages that rose.
@@ -201,7 +201,7 @@ pub struct Summary {
 /// Takes pages in, one at a time. `P` says which page it is.
 #[derive(Debug)]
 pub struct Movers<P> {
-    wanted: Wanted,
+    wanted: MoveOptions,
     summary: Summary,
     certain: [u64; 2],
     sum: Sum,
@@ -214,7 +214,7 @@ pub struct Movers<P> {
 
 impl<P: Copy + Ord> Movers<P> {
     /// No pages yet.
-    pub fn new(wanted: Wanted) -> Movers<P> {
+    pub fn new(wanted: MoveOptions) -> Movers<P> {
         Movers {
             wanted,
             summary: Summary::default(),
@@ -281,7 +281,7 @@ impl<P: Copy + Ord> Movers<P> {
     }
 
     /// What moved.
-    pub fn finish(self) -> Moved<P> {
+    pub fn finish(self) -> Moves<P> {
         let by = self.wanted.by;
         let margin = self.wanted.margin;
         let found = self.summary;
@@ -289,7 +289,7 @@ impl<P: Copy + Ord> Movers<P> {
             found.common_pages + found.gone_pages,
             found.common_pages + found.new_pages,
         );
-        Moved {
+        Moves {
             summary: Summary {
                 left_pages,
                 right_pages,

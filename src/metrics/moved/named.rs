@@ -2,7 +2,7 @@
 //!
 //! Memory: 24 bytes a page and side for the join, and 8 for the ranks.
 
-use super::{Movers, Standing, Wanted};
+use super::{MoveOptions, Movers, Standing};
 use crate::Result;
 use crate::metrics::scores::Row;
 use crate::metrics::{NameHash, Scores, Side, join};
@@ -15,8 +15,8 @@ use crate::metrics::{NameHash, Scores, Side, join};
 pub fn moved_by_name(
     left: Scores,
     right: Scores,
-    wanted: Wanted,
-) -> Result<super::Moved<NameHash>> {
+    wanted: MoveOptions,
+) -> Result<super::Moves<NameHash>> {
     let mut left = Side::new("left", left)?;
     let mut right = Side::new("right", right)?;
     left.sort()?;

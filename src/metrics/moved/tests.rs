@@ -2,8 +2,8 @@ use super::*;
 use crate::metrics::{NameHash, Scores};
 use proptest::prelude::*;
 
-fn wanted(count: usize, by: By) -> Wanted {
-    Wanted {
+fn wanted(count: usize, by: By) -> MoveOptions {
+    MoveOptions {
         count,
         by,
         top: u64::MAX,
@@ -25,7 +25,7 @@ fn standings(importances: &[Option<f64>]) -> Vec<Option<Standing>> {
 
 type Sides = (Vec<Option<Standing>>, Vec<Option<Standing>>);
 
-fn run((left, right): &Sides, wanted: Wanted) -> Moved<usize> {
+fn run((left, right): &Sides, wanted: MoveOptions) -> Moves<usize> {
     let mut movers = Movers::new(wanted);
     for (page, (left, right)) in left.iter().zip(right).enumerate() {
         movers.add(page, *left, *right);
@@ -111,7 +111,7 @@ fn certain_is_more_than_half_of_both_bounds() {
     assert_eq!(margin(Some(0.25), Some(0.5)), Some(0.375));
     assert_eq!(margin(None, Some(0.5)), None);
     assert_eq!(margin(Some(0.5), None), None);
-    let with = |margin| Wanted {
+    let with = |margin| MoveOptions {
         margin: Some(margin),
         ..wanted(0, By::Change)
     };
@@ -201,7 +201,7 @@ fn bys() -> impl Strategy<Value = By> {
 }
 
 /// The lists as the module's head defines them: all pages sorted, then cut.
-fn naive((left, right): &Sides, wanted: Wanted) -> [Vec<usize>; 4] {
+fn naive((left, right): &Sides, wanted: MoveOptions) -> [Vec<usize>; 4] {
     let listed = |page: usize| {
         let ranks = [left[page], right[page]];
         ranks.iter().flatten().any(|s| s.rank <= wanted.top)
@@ -253,7 +253,7 @@ fn naive((left, right): &Sides, wanted: Wanted) -> [Vec<usize>; 4] {
     lists
 }
 
-fn listed(found: &Moved<usize>) -> [Vec<usize>; 4] {
+fn listed(found: &Moves<usize>) -> [Vec<usize>; 4] {
     [
         pages(&found.rose, |page| page.page),
         pages(&found.fell, |page| page.page),
@@ -270,14 +270,14 @@ proptest! {
         count in 0usize..20,
         top in prop_oneof![Just(u64::MAX), 1u64..60],
     ) {
-        let wanted = Wanted { count, by, top, margin: None };
+        let wanted = MoveOptions { count, by, top, margin: None };
         prop_assert_eq!(listed(&run(&sides, wanted)), naive(&sides, wanted));
     }
 
     #[test]
     fn sums_are_by_definition(sides in sides(), margin in 0.0..0.1f64) {
         let (left, right) = &sides;
-        let found = run(&sides, Wanted { margin: Some(margin), ..wanted(3, By::Change) }).summary;
+        let found = run(&sides, MoveOptions { margin: Some(margin), ..wanted(3, By::Change) }).summary;
         let share = |side: Option<Standing>| side.map_or(0.0, |s| s.importance);
         let pairs = || left.iter().zip(right).filter_map(|(l, r)| l.zip(*r));
         let count = |test: &dyn Fn(Standing, Standing) -> bool| {

@@ -9,7 +9,7 @@ use crate::formats::Format;
 use crate::fuzz::dice::Bytes;
 use crate::fuzz::memory::Memory;
 use crate::model::Limits;
-use crate::snapshot::{Making, RANK_BYTES, Ranked, Settle, Snapshot, publish};
+use crate::snapshot::{RANK_BYTES, Ranked, Settle, Snapshot, SnapshotOptions, publish};
 use crate::store::folder::fill;
 use crate::store::rows::KeepRows;
 use crate::store::{Disk, Progress, Report, Settings, Store, checkpoint, open_view, settings_of};
@@ -92,7 +92,7 @@ fn sample() -> Result<Sample> {
             checkpoint(&mut engine, &Progress::default())?;
         }
     }
-    let making = Making {
+    let making = SnapshotOptions {
         keep: 0,
         rank_bytes: RANK_BYTES,
         settle: Some(Settle::until(1e-3)),
