@@ -16,7 +16,7 @@ pub(crate) mod memory;
 use std::panic::{set_hook, take_hook};
 use std::sync::Once;
 
-use crate::store::{Fenced, fenced};
+use crate::store::{PanicFate, fenced};
 
 /// A fuzz target.
 pub struct Target {
@@ -32,8 +32,8 @@ pub fn pass_over_fenced() {
     ONCE.call_once(|| {
         let usual = take_hook();
         set_hook(Box::new(move |panic| match fenced(panic) {
-            Fenced::Caught => {}
-            Fenced::Outside | Fenced::Final => usual(panic),
+            PanicFate::Caught => {}
+            PanicFate::Outside | PanicFate::Final => usual(panic),
         }));
     });
 }

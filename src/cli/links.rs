@@ -3,7 +3,7 @@
 use cashrank::Error;
 use cashrank::engine::PageId;
 use cashrank::rows::{Rows, row_of};
-use cashrank::snapshot::{Ranked, Snapshot};
+use cashrank::snapshot::{Snapshot, SnapshotPage};
 use cashrank::store::RealDisk;
 
 use super::common::{Exit, StoreArg, print, shown, thousands};
@@ -141,7 +141,7 @@ fn outgoing(rows: &dyn Rows, page: u32) -> Result<(FetchState, Ends), Error> {
 }
 
 /// What the snapshot says of these pages, best rank first.
-fn ranked(snapshot: &Snapshot, mut ends: Ends) -> Result<Vec<(Ranked, Option<u64>)>, Error> {
+fn ranked(snapshot: &Snapshot, mut ends: Ends) -> Result<Vec<(SnapshotPage, Option<u64>)>, Error> {
     ends.sort_unstable();
     let mut ends = ends.into_iter().peekable();
     let mut found = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::panic::{set_hook, take_hook};
 
-use cashrank::store::{Fenced, fenced};
+use cashrank::store::{PanicFate, fenced};
 
 use super::common::Exit;
 use crate::cli::common::say;
@@ -12,9 +12,9 @@ use crate::cli::common::say;
 pub fn hear() {
     let usual = take_hook();
     set_hook(Box::new(move |panic| match fenced(panic) {
-        Fenced::Outside => usual(panic),
-        Fenced::Caught => {}
-        Fenced::Final => {
+        PanicFate::Outside => usual(panic),
+        PanicFate::Caught => {}
+        PanicFate::Final => {
             say!(
                 "cashrank: redb cannot use its pages, and nothing more can be done with the store; see `verify \
                  --deep`"

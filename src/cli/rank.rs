@@ -4,7 +4,7 @@ use std::io::Write;
 
 use cashrank::engine::PageId;
 use cashrank::schedule::Measure;
-use cashrank::snapshot::{Ranked, Snapshot};
+use cashrank::snapshot::{Snapshot, SnapshotPage};
 use cashrank::store::RealDisk;
 
 use super::certain::{Asked, certainly_above, write_certain};
@@ -130,7 +130,7 @@ pub(super) fn find(snapshot: &Snapshot, url: &str) -> cashrank::Result<Option<u3
     Ok(found.into_iter().flatten().next().map(|page| page.0 as u32))
 }
 
-fn answer(url: &str, page: Option<Ranked>, pages: u64) -> Answer<'_> {
+fn answer(url: &str, page: Option<SnapshotPage>, pages: u64) -> Answer<'_> {
     Answer {
         url,
         known: page.is_some(),

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::SystemTime;
 
 use cashrank::memory::human;
-use cashrank::snapshot::{Info, Kept, Snapshot, Which, pin, snapshots};
+use cashrank::snapshot::{Info, Snapshot, SnapshotEntry, Which, pin, snapshots};
 use cashrank::store::RealDisk;
 
 use super::common::{Exit, StoreArg, parsed, percent_up, print, print_json, thousands, time};
@@ -98,7 +98,7 @@ impl Args {
     }
 }
 
-fn listed(kept: &Kept) -> Listed<'_> {
+fn listed(kept: &SnapshotEntry) -> Listed<'_> {
     let info = kept.info.as_ref().ok();
     Listed {
         number: kept.number,
@@ -115,13 +115,13 @@ fn listed(kept: &Kept) -> Listed<'_> {
 }
 
 /// When its file was written, to the second.
-fn published(kept: &Kept) -> Option<String> {
+fn published(kept: &SnapshotEntry) -> Option<String> {
     let at: SystemTime = std::fs::metadata(&kept.path).ok()?.modified().ok()?;
     let at = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     Some(time(Some(at.as_secs() as i64)))
 }
 
-fn write_plain(out: &mut dyn Write, kept: &[Kept]) -> anyhow::Result<()> {
+fn write_plain(out: &mut dyn Write, kept: &[SnapshotEntry]) -> anyhow::Result<()> {
     let head = format!(
         "{:>15}  {:>15}  {:20}  {:20}  {:>9}  {:>10}",
         "number", "pages", "crawled until", "published", "within", "size"

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cashrank::engine::PageId;
-use cashrank::snapshot::{Ranked, Snapshot};
+use cashrank::snapshot::{Snapshot, SnapshotPage};
 use cashrank::store::RealDisk;
 
 use super::common::{self, Exit, StoreArg, accuracy, print, print_json, records, thousands, time};
@@ -66,7 +66,7 @@ fn pages(snapshot: &Snapshot, n: usize) -> anyhow::Result<Vec<Page>> {
     let top = snapshot.top(n)?;
     let ids: Vec<PageId> = top.iter().map(|page| page.page).collect();
     let named = top.into_iter().zip(snapshot.names_of(&ids)?);
-    let page = |(page, url): (Ranked, String)| Page {
+    let page = |(page, url): (SnapshotPage, String)| Page {
         rank: page.rank,
         importance: page.importance,
         visits: page.visits,

@@ -32,7 +32,7 @@ use super::pages::{Ground, Now, Pages};
 use super::row::Row;
 use super::scale::{Scale, Value, WithCash};
 use super::settled::{Effort, Settled};
-use super::window::{Kept, Measures, Span, WindowPolicy};
+use super::window::{Measures, RowContent, Span, WindowPolicy};
 use crate::Result;
 use crate::model::Time;
 
@@ -255,8 +255,8 @@ impl<'p> Estimation<'p> {
         }
         let shape = self.window.policy.shape();
         Ok(match shape.kept(self.config.estimator()) {
-            Kept::Measures(measures) => return self.measured(measures),
-            Kept::Folded(span) => {
+            RowContent::Measures(measures) => return self.measured(measures),
+            RowContent::Folded(span) => {
                 let units = span.units(self.now.clock, totals.pages, self.view.times());
                 let default = units / u128::from(totals.pages.max(1));
                 let mut sum = 0u128;
@@ -276,8 +276,8 @@ impl<'p> Estimation<'p> {
                     },
                 }
             }
-            Kept::Sums if since_clock == 0 => even,
-            Kept::Sums => Scale::Window {
+            RowContent::Sums if since_clock == 0 => even,
+            RowContent::Sums => Scale::Window {
                 clock: since_clock as f64,
                 virtual_each,
                 with_cash: shape.counts_cash().then(|| WithCash {

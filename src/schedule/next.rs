@@ -16,7 +16,7 @@ use crate::decode::Time;
 use crate::engine::PageId;
 use crate::rows::{PAGES_MAX, Row, Rows};
 use crate::rules::Scope;
-use crate::snapshot::{Ranked, Snapshot};
+use crate::snapshot::{Snapshot, SnapshotPage};
 use crate::store::Disk;
 use crate::url::host;
 use crate::{Error, Result};
@@ -149,7 +149,7 @@ pub fn next(disk: &dyn Disk, store: &Path, options: &NextOptions) -> Result<Vec<
 }
 
 impl Looks {
-    fn of(page: &Ranked) -> Looks {
+    fn of(page: &SnapshotPage) -> Looks {
         Looks {
             compared: page.compared,
             changed: page.changed,
@@ -275,7 +275,7 @@ impl Source<'_> {
     }
 
     /// Whether a page's fetches failed so lately, or so often, that it is to be left alone.
-    fn is_failing(&self, page: &Ranked) -> bool {
+    fn is_failing(&self, page: &SnapshotPage) -> bool {
         let NextOptions {
             retry_after,
             max_failures,
@@ -313,7 +313,7 @@ impl Source<'_> {
             let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
             now.map(|now| now.saturating_sub(seconds))
         });
-        let wanted = |page: &Ranked| {
+        let wanted = |page: &SnapshotPage| {
             page.visits > 0
                 && !gone.contains(&(page.page.0 as u32))
                 && !self.is_failing(page)

@@ -38,7 +38,7 @@ pub struct Crawled {
     nodes: Nodes,
     names: Vec<String>,
     /// In order of first visits.
-    rows: Vec<Kept>,
+    rows: Vec<CrawledRow>,
     /// Where a page's row is.
     places: HashMap<u32, usize>,
     /// It began with the pages of a store.
@@ -47,7 +47,7 @@ pub struct Crawled {
     links: u64,
 }
 
-struct Kept {
+struct CrawledRow {
     page: u32,
     gone: bool,
     targets: Box<[u32]>,
@@ -246,7 +246,7 @@ impl Crawled {
         let targets: Box<[u32]> = targets.map(|&name| self.nodes.of(name)).collect();
         let classes = batch.classes(entry).iter();
         let weights = classes.map(|class| self.follow[usize::from(class.number())]);
-        let row = Kept {
+        let row = CrawledRow {
             page,
             gone: fetch == Fetch::Gone,
             weights: match self.follow.is_empty() {

@@ -6,7 +6,7 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::export::{Columns, Format, RankedPage, export};
-use super::{Info, Latest, MAGIC, Ranked, Snapshot, TRAILER, column, elapsed, moved};
+use super::{Info, Latest, MAGIC, Snapshot, SnapshotPage, TRAILER, column, elapsed, moved};
 use crate::Result;
 use crate::engine::PageId;
 use crate::fuzz::dice::Bytes;
@@ -81,7 +81,7 @@ fn check_column(values: &[u64]) {
 #[derive(Debug, PartialEq)]
 struct Found {
     info: Info,
-    pages: Vec<Ranked>,
+    pages: Vec<SnapshotPage>,
     names: Vec<String>,
 }
 
@@ -100,7 +100,7 @@ fn read_all(disk: &dyn Disk) -> Result<Found> {
     assert_eq!(names.len() as u64, snapshot.info().pages);
     let wanted: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
     let _ids = snapshot.find(disk, &wanted)?;
-    let pages: Vec<Ranked> = snapshot.pages().collect::<Result<_>>()?;
+    let pages: Vec<SnapshotPage> = snapshot.pages().collect::<Result<_>>()?;
     assert_eq!(pages.len(), names.len());
     for (at, page) in pages.iter().enumerate() {
         assert_eq!(page.page, PageId(at as u64));
@@ -148,7 +148,7 @@ fn read_all(disk: &dyn Disk) -> Result<Found> {
 }
 
 /// Whether two pages are the same to the bit; importances may be NaN.
-fn same(one: &Ranked, other: &Ranked) -> bool {
+fn same(one: &SnapshotPage, other: &SnapshotPage) -> bool {
     format!("{one:?}") == format!("{other:?}")
 }
 

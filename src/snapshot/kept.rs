@@ -19,7 +19,7 @@ const PINNED: &str = ".pinned";
 
 /// One snapshot among those of a store.
 #[derive(Debug)]
-pub struct Kept {
+pub struct SnapshotEntry {
     /// Records read at it.
     pub number: u64,
     /// Its file.
@@ -93,7 +93,7 @@ fn path_of(store: &Path, number: u64, ending: &str) -> PathBuf {
 ///
 /// # Errors
 /// [`Error::Missing`] if there is no store; [`Error::Io`]. One that cannot be read is in the list.
-pub fn snapshots(disk: &dyn Disk, store: &Path) -> Result<Vec<Kept>> {
+pub fn snapshots(disk: &dyn Disk, store: &Path) -> Result<Vec<SnapshotEntry>> {
     crate::store::identity_of(disk, store)?;
     let (numbers, pinned) = numbers(disk, store)?;
     let latest = Latest::read(disk, store)?.map(|latest| latest.snapshot);
@@ -108,7 +108,7 @@ pub fn snapshots(disk: &dyn Disk, store: &Path) -> Result<Vec<Kept>> {
             continue;
         }
         let name = path.file_name().and_then(|name| name.to_str());
-        kept.push(Kept {
+        kept.push(SnapshotEntry {
             number,
             bytes: disk.read(&path).and_then(|file| file.size()).unwrap_or(0),
             pinned: pinned.contains(&number),
@@ -130,7 +130,7 @@ impl Snapshot {
             return Snapshot::latest(disk, store);
         };
         let kept = snapshots(disk, store)?;
-        let is_meant = |kept: &&Kept| match which {
+        let is_meant = |kept: &&SnapshotEntry| match which {
             Which::Number(number) => kept.number == number,
             Which::Time(time) => {
                 let at = kept.info.as_ref().ok().and_then(|info| info.time);
@@ -144,7 +144,7 @@ impl Snapshot {
     }
 }
 
-fn none_of(store: &Path, which: Which, kept: &[Kept]) -> String {
+fn none_of(store: &Path, which: Which, kept: &[SnapshotEntry]) -> String {
     let numbers = match kept {
         [] => "there are none".into(),
         [one] => format!("there is {}", one.number),

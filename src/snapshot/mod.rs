@@ -28,11 +28,11 @@ use crate::store::{
 use crate::{Error, Result};
 
 pub(crate) use kept::thin;
-pub use kept::{KEEP, Kept, Which, pin, snapshots};
+pub use kept::{KEEP, SnapshotEntry, Which, pin, snapshots};
 pub use lookup::Lookup;
 pub use moved::{Elapsed, elapsed, moved, same_numbers};
 pub(crate) use read::Columns;
-pub use read::{Ranked, Snapshot};
+pub use read::{Snapshot, SnapshotPage};
 pub use settling::{SETTLE_UNTIL, Settle, SnapshotOptions, Watcher};
 pub(crate) use write::publish_apart;
 pub use write::{Published, publish};

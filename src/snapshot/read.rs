@@ -39,7 +39,7 @@ pub(crate) struct Columns {
 
 /// One page of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Ranked {
+pub struct SnapshotPage {
     /// The page's number.
     pub page: PageId,
     /// Its importance; all pages sum to 1.
@@ -184,7 +184,7 @@ impl Snapshot {
     }
 
     /// All pages, in number order.
-    pub fn pages(&self) -> impl Iterator<Item = Result<Ranked>> + '_ {
+    pub fn pages(&self) -> impl Iterator<Item = Result<SnapshotPage>> + '_ {
         self.columns.pages()
     }
 
@@ -219,7 +219,7 @@ impl Snapshot {
     }
 
     /// One page; `None` if the snapshot has no such page.
-    pub fn page(&self, page: PageId) -> Result<Option<Ranked>> {
+    pub fn page(&self, page: PageId) -> Result<Option<SnapshotPage>> {
         if page.0 >= self.info().pages {
             return Ok(None);
         }
@@ -228,11 +228,11 @@ impl Snapshot {
     }
 
     /// Some pages that the snapshot has, in the order given. Each block of columns is read once.
-    pub fn pages_of(&self, pages: &[PageId]) -> Result<Vec<Ranked>> {
+    pub fn pages_of(&self, pages: &[PageId]) -> Result<Vec<SnapshotPage>> {
         let mut sorted: Vec<usize> = (0..pages.len()).collect();
         sorted.sort_unstable_by_key(|&at| pages[at]);
         let mut found = vec![None; pages.len()];
-        let mut held: Option<(u64, Vec<Ranked>)> = None;
+        let mut held: Option<(u64, Vec<SnapshotPage>)> = None;
         for at in sorted {
             let number = pages[at].0 / CHUNK_PAGES;
             let block = match held.take().filter(|(block, _)| *block == number) {
@@ -278,7 +278,7 @@ impl Snapshot {
     }
 
     /// The `n` pages of best rank; ties in order of first appearance.
-    pub fn top(&self, n: usize) -> Result<Vec<Ranked>> {
+    pub fn top(&self, n: usize) -> Result<Vec<SnapshotPage>> {
         let mut best: BinaryHeap<(u64, PageId)> = BinaryHeap::new();
         for block in 0..self.columns.blocks() {
             let ranks = self.columns.column(block, Column::Rank)?;
@@ -386,7 +386,7 @@ impl Columns {
         Ok(())
     }
 
-    fn block(&self, block: u64) -> Result<Vec<Ranked>> {
+    fn block(&self, block: u64) -> Result<Vec<SnapshotPage>> {
         let [importance, distributed, rank, visits, last_fetch, cash] = [
             self.column(block, Column::Importance)?,
             self.column(block, Column::Distributed)?,
@@ -408,7 +408,7 @@ impl Columns {
         let told = |column: usize, at: usize| told.as_ref().map(|told| told[column][at]);
         let time = |value: u64| Some(value as i64).filter(|&time| time != i64::MIN);
         let first = block * CHUNK_PAGES;
-        let page = |at: usize| Ranked {
+        let page = |at: usize| SnapshotPage {
             page: PageId(first + at as u64),
             importance: f64::from_bits(importance[at]),
             distributed: f64::from_bits(distributed[at]),
@@ -426,7 +426,7 @@ impl Columns {
     }
 
     /// All pages, in number order.
-    pub fn pages(&self) -> impl Iterator<Item = Result<Ranked>> + '_ {
+    pub fn pages(&self) -> impl Iterator<Item = Result<SnapshotPage>> + '_ {
         (0..self.blocks()).flat_map(|block| {
             let (pages, error) = match self.block(block) {
                 Ok(pages) => (pages, None),

@@ -4,7 +4,7 @@
 //! panic (an index out of range, an `unreachable!`), when opening, reading, writing or when one of its
 //! values is dropped. A check of all pages beforehand would read the whole history at every start,
 //! and not help against what rots later. So every call goes through [`Fence::call`], and every value
-//! of redb's that does something when it is dropped lives in a [`Held`].
+//! of redb's that does something when it is dropped lives in a [`Fenced`].
 //!
 //! A caught panic is [`Error::Damaged`], and final: redb's state in memory is then unknown, so every
 //! further call is refused, and its values are left alone, not dropped. What they hold (memory, a file
@@ -34,7 +34,7 @@ thread_local! {
 
 /// What a panic is to the store; for a program's panic hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fenced {
+pub enum PanicFate {
     /// None of the store's.
     Outside,
     /// It will be caught, and told as [`Error::Damaged`]: a hook best keeps quiet.
@@ -45,13 +45,13 @@ pub enum Fenced {
 }
 
 /// What the panic is to the store. The library sets no panic hook; a program that does may ask.
-pub fn fenced(panic: &PanicHookInfo<'_>) -> Fenced {
+pub fn fenced(panic: &PanicHookInfo<'_>) -> PanicFate {
     if !INSIDE.try_with(Cell::get).unwrap_or(false) {
-        Fenced::Outside
+        PanicFate::Outside
     } else if panic.payload().downcast_ref() == Some(&SECOND) {
-        Fenced::Final
+        PanicFate::Final
     } else {
-        Fenced::Caught
+        PanicFate::Caught
     }
 }
 
@@ -99,8 +99,8 @@ impl Fence {
     }
 
     /// As [`Fence::call`], for what makes a value that must be dropped inside the fence.
-    pub fn hold<T>(self: &Arc<Fence>, work: impl FnOnce() -> Result<T>) -> Result<Held<T>> {
-        Ok(Held {
+    pub fn hold<T>(self: &Arc<Fence>, work: impl FnOnce() -> Result<T>) -> Result<Fenced<T>> {
+        Ok(Fenced {
             value: Some(self.call(work)?),
             fence: self.clone(),
         })
@@ -108,13 +108,13 @@ impl Fence {
 }
 
 /// A value of redb's.
-pub(crate) struct Held<T> {
+pub(crate) struct Fenced<T> {
     /// Absent only once it was taken.
     value: Option<T>,
     fence: Arc<Fence>,
 }
 
-impl<T> Held<T> {
+impl<T> Fenced<T> {
     /// Runs `work` with the value.
     pub fn with<R>(&self, work: impl FnOnce(&T) -> Result<R>) -> Result<R> {
         self.fence.call(|| match &self.value {
@@ -144,8 +144,8 @@ impl<T> Held<T> {
         }
     }
 
-    /// As [`Held::with`], for what makes another such value, that may borrow from this one.
-    pub fn hold<'a, R>(&'a self, work: impl FnOnce(&'a T) -> Result<R>) -> Result<Held<R>> {
+    /// As [`Fenced::with`], for what makes another such value, that may borrow from this one.
+    pub fn hold<'a, R>(&'a self, work: impl FnOnce(&'a T) -> Result<R>) -> Result<Fenced<R>> {
         self.fence.hold(|| match &self.value {
             Some(value) => work(value),
             None => Err(self.taken()),
@@ -157,7 +157,7 @@ impl<T> Held<T> {
     }
 }
 
-impl<T> Drop for Held<T> {
+impl<T> Drop for Fenced<T> {
     fn drop(&mut self) {
         let Some(value) = self.value.take() else {
             return;
@@ -215,9 +215,9 @@ mod tests {
         const ENDED: i32 = 47;
         if std::env::var_os(CHILD).is_some() {
             std::panic::set_hook(Box::new(|panic| match fenced(panic) {
-                Fenced::Outside => std::process::exit(1),
-                Fenced::Caught => {}
-                Fenced::Final => std::process::exit(ENDED),
+                PanicFate::Outside => std::process::exit(1),
+                PanicFate::Caught => {}
+                PanicFate::Final => std::process::exit(ENDED),
             }));
             let _ = fence().call(|| -> Result<()> {
                 static DROPPED: AtomicBool = AtomicBool::new(false);

@@ -80,7 +80,7 @@ pub use crate::disk::{Disk, DiskFile, RealDisk};
 pub(crate) use crate::disk::{read_whole, write_whole};
 pub use crate::model::{PARTS, StorePart as Part, part_of};
 pub use checkpoint::checkpoint;
-pub use fence::{Fenced, fenced};
+pub use fence::{PanicFate, fenced};
 pub(crate) use identity::NEXT as NEXT_IDENTITY;
 pub use identity::{Settings, VERSION};
 pub use names::NameLengths;

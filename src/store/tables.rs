@@ -21,7 +21,7 @@ use redb::{Database, Key, ReadableDatabase, ReadableTable, StorageBackend, Table
 
 use super::blocks::{Entry, Packer, Seal, seal, unpack, unseal};
 use super::chunks::{CASH, Slot, slots_sum};
-use super::fence::{Fence, Held};
+use super::fence::{Fence, Fenced};
 use super::manifest::{self, Manifest, Run};
 use super::overlay::Overlay;
 use crate::disk::{Disk, DiskFile};
@@ -123,7 +123,7 @@ pub(crate) enum Access {
 /// The database.
 pub(crate) struct Tables {
     fence: Arc<Fence>,
-    db: Held<Database>,
+    db: Fenced<Database>,
 }
 
 impl Tables {
@@ -195,12 +195,12 @@ impl Tables {
     }
 }
 
-type Table<'t, K> = Held<redb::Table<'t, K, &'static [u8]>>;
+type Table<'t, K> = Fenced<redb::Table<'t, K, &'static [u8]>>;
 
 /// An open write transaction.
 pub(crate) struct Writing {
     fence: Arc<Fence>,
-    txn: Held<redb::WriteTransaction>,
+    txn: Fenced<redb::WriteTransaction>,
 }
 
 impl Writing {
@@ -351,10 +351,10 @@ fn get<'k, K: Key + 'static>(
 /// A committed state.
 pub(crate) struct Reading {
     fence: Arc<Fence>,
-    txn: Held<redb::ReadTransaction>,
+    txn: Fenced<redb::ReadTransaction>,
 }
 
-type ReadTable<K> = Held<redb::ReadOnlyTable<K, &'static [u8]>>;
+type ReadTable<K> = Fenced<redb::ReadOnlyTable<K, &'static [u8]>>;
 
 impl Reading {
     fn damaged(&self, what: impl Into<String>) -> Error {

@@ -3,7 +3,7 @@
 use std::fs;
 
 use cashrank::Error;
-use cashrank::snapshot::{Ranked, Snapshot};
+use cashrank::snapshot::{Snapshot, SnapshotPage};
 use cashrank::store::RealDisk;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -81,7 +81,7 @@ fn the_settled_sample_reads_as_the_closed_form_says() {
 
     // The damping that is used, a multiple of 2^-32.
     let formula = super::common::clique_with_tail(3_650_722_201.0 / 4_294_967_296.0);
-    let of = |importance: &dyn Fn(&Ranked) -> f64| -> Vec<f64> {
+    let of = |importance: &dyn Fn(&SnapshotPage) -> f64| -> Vec<f64> {
         pages.iter().map(|(_, page)| importance(page)).collect()
     };
     let received = super::common::l1(&of(&|page| page.importance), &formula);

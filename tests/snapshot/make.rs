@@ -8,7 +8,7 @@ use cashrank::Result;
 use cashrank::formats::Format;
 use cashrank::ingest::{Every, Job, Note, Observer, ProgressReport, ingest};
 use cashrank::rows::Rows;
-use cashrank::snapshot::{Ranked, Snapshot};
+use cashrank::snapshot::{Snapshot, SnapshotPage};
 use cashrank::source::InputName;
 use cashrank::store::RealDisk;
 
@@ -100,7 +100,7 @@ pub fn read_rows(store: &Path) -> Result<Vec<(u32, bool, Vec<u32>)>> {
 }
 
 /// All that the current snapshot says, checked.
-pub fn read_all(store: &Path) -> Result<Vec<(String, Ranked)>> {
+pub fn read_all(store: &Path) -> Result<Vec<(String, SnapshotPage)>> {
     let snapshot = Snapshot::latest(&RealDisk, store)?;
     snapshot.verify()?;
     snapshot

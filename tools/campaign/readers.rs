@@ -5,7 +5,7 @@ use std::path::Path;
 
 use cashrank::Error;
 use cashrank::engine::PageId;
-use cashrank::snapshot::{Ranked, Snapshot};
+use cashrank::snapshot::{Snapshot, SnapshotPage};
 
 use crate::disk::SimDisk;
 use crate::scenario::STORE;
@@ -13,9 +13,9 @@ use crate::scenario::STORE;
 /// What each reader says by itself: one that fails does not hide another's wrong answer.
 #[derive(Clone, Debug)]
 pub struct Answers {
-    pub top: Result<Vec<(String, Ranked)>, String>,
+    pub top: Result<Vec<(String, SnapshotPage)>, String>,
     pub found: Result<Vec<Option<PageId>>, String>,
-    pub export: Result<Vec<(String, Ranked)>, String>,
+    pub export: Result<Vec<(String, SnapshotPage)>, String>,
 }
 
 /// Asks all readers; `names` are looked up. An error is a panic.
@@ -36,13 +36,13 @@ fn text(error: Error) -> String {
     error.to_string()
 }
 
-fn top(snapshot: &Snapshot) -> Result<Vec<(String, Ranked)>, Error> {
+fn top(snapshot: &Snapshot) -> Result<Vec<(String, SnapshotPage)>, Error> {
     let top = snapshot.top(10)?;
     let ids: Vec<PageId> = top.iter().map(|page| page.page).collect();
     Ok(snapshot.names_of(&ids)?.into_iter().zip(top).collect())
 }
 
-fn export(snapshot: &Snapshot) -> Result<Vec<(String, Ranked)>, Error> {
+fn export(snapshot: &Snapshot) -> Result<Vec<(String, SnapshotPage)>, Error> {
     snapshot
         .names()
         .zip(snapshot.pages())

@@ -14,7 +14,7 @@ use cashrank_serve::{
     Status, Target, Top,
 };
 
-use super::current::{Current, Held, Part, lock, problem};
+use super::current::{Current, OpenSnapshot, Part, lock, problem};
 use super::live::Live;
 use super::made::Made;
 use crate::cli::common::{canonical, percentile, say, time};
@@ -44,7 +44,7 @@ impl StoreBackend {
         }
     }
 
-    fn current(&self) -> Result<Arc<Held>> {
+    fn current(&self) -> Result<Arc<OpenSnapshot>> {
         self.current.get()
     }
 

@@ -11,7 +11,7 @@ use cashrank::Error;
 use cashrank::engine::PageId;
 use cashrank::metrics::moved::{By, Move, MoveOptions, Standing};
 use cashrank::rows::row_of;
-use cashrank::snapshot::{self, Info, Lookup, Ranked, Snapshot};
+use cashrank::snapshot::{self, Info, Lookup, Snapshot, SnapshotPage};
 use cashrank::store::RealDisk;
 use cashrank_serve::{Mover, Movers, Page, Problem, Result};
 
@@ -39,11 +39,11 @@ pub enum Part {
 /// The current snapshot of a store: read again when there is a newer one.
 pub struct Current {
     store: PathBuf,
-    held: Mutex<Option<Arc<Held>>>,
+    held: Mutex<Option<Arc<OpenSnapshot>>>,
 }
 
 /// A snapshot, and what was read of it.
-pub struct Held {
+pub struct OpenSnapshot {
     name: String,
     written: Option<SystemTime>,
     snapshot: Snapshot,
@@ -90,7 +90,7 @@ impl Current {
     }
 
     /// The snapshot that is the newest now.
-    pub fn get(&self) -> Result<Arc<Held>> {
+    pub fn get(&self) -> Result<Arc<OpenSnapshot>> {
         let name = snapshot::current_name(&RealDisk, &self.store).map_err(problem)?;
         let name = name.ok_or_else(|| {
             Problem::Later(format!(
@@ -109,7 +109,7 @@ impl Current {
         }
         let snapshot = Snapshot::latest(&RealDisk, &self.store).map_err(problem)?;
         let path = snapshot.path();
-        let new = Arc::new(Held {
+        let new = Arc::new(OpenSnapshot {
             name: path
                 .file_name()
                 .map_or(name, |name| name.to_string_lossy().into_owned()),
@@ -144,7 +144,7 @@ pub fn problem(error: Error) -> Problem {
     }
 }
 
-impl Held {
+impl OpenSnapshot {
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -159,7 +159,7 @@ impl Held {
     }
 
     /// A page, if it has it.
-    pub fn page(&self, page: PageId) -> Result<Option<Ranked>> {
+    pub fn page(&self, page: PageId) -> Result<Option<SnapshotPage>> {
         self.snapshot.page(page).map_err(problem)
     }
 
@@ -198,7 +198,7 @@ impl Held {
 
     /// The best pages, best first.
     pub fn best(&self) -> Result<&[Page]> {
-        let page = |(page, url): (Ranked, String)| Page {
+        let page = |(page, url): (SnapshotPage, String)| Page {
             rank: page.rank,
             importance: page.importance,
             visits: page.visits,

@@ -15,7 +15,7 @@ use cashrank::schedule::{self, Candidate, NextOptions, Which};
 use cashrank::store::RealDisk;
 use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, cpu_time};
 
-use super::current::{Current, Held, Part, lock, problem};
+use super::current::{Current, OpenSnapshot, Part, lock, problem};
 
 /// Lists that are kept; of more questions, those that nobody asked for longest are forgotten.
 const LISTS: usize = 4;
@@ -128,12 +128,12 @@ struct List {
 struct Read {
     part: Part,
     asked: Instant,
-    held: Arc<Held>,
+    held: Arc<OpenSnapshot>,
 }
 
 /// What is to be made of a snapshot.
 struct Job {
-    held: Arc<Held>,
+    held: Arc<OpenSnapshot>,
     work: Work,
 }
 
@@ -161,7 +161,7 @@ impl Made {
     }
 
     /// The newest snapshot of which a part was read, or is to be by whoever asks for it now.
-    pub fn with(&self, part: Part) -> Result<Arc<Held>> {
+    pub fn with(&self, part: Part) -> Result<Arc<OpenSnapshot>> {
         let newest = self.shared.current.get()?;
         let mut kept = lock(&self.shared.kept);
         let now = Instant::now();
@@ -400,7 +400,7 @@ impl Shared {
         }
     }
 
-    fn make_list(&self, options: &NextOptions, held: &Held) -> Result<Arc<NextList>> {
+    fn make_list(&self, options: &NextOptions, held: &OpenSnapshot) -> Result<Arc<NextList>> {
         let pages = schedule::next(&RealDisk, &self.store, options).map_err(problem)?;
         let page = |page: Candidate| NextPage {
             url: page.url,

@@ -3,7 +3,7 @@
 
 use super::measures::{Measures, stretch};
 use super::shape::{Form, Length, Shape};
-use super::{Kept, Span, WindowPolicy, measures};
+use super::{RowContent, Span, WindowPolicy, measures};
 use crate::engine::estimator::Estimator;
 use crate::engine::mark::{self, Mark};
 
@@ -38,11 +38,11 @@ pub(super) struct Fixed {
 }
 
 impl Shape for Fixed {
-    fn kept(&self, estimator: Estimator) -> Kept {
+    fn kept(&self, estimator: Estimator) -> RowContent {
         let least = self.least;
         match estimator {
-            Estimator::Distributed => Kept::Measures(Measures::Since { least }),
-            Estimator::Received => Kept::Sums,
+            Estimator::Distributed => RowContent::Measures(Measures::Since { least }),
+            Estimator::Received => RowContent::Sums,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::policy::Policy;
 use super::shape::{Form, Length, Shape};
-use super::{Kept, Span, WindowPolicy};
+use super::{RowContent, Span, WindowPolicy};
 use crate::engine::estimator::Estimator;
 use crate::engine::mark::Mark;
 use crate::engine::row::Row;
@@ -17,8 +17,8 @@ pub(super) const FORM: Form = Form {
 pub(super) struct Interpolation(pub Span);
 
 impl Shape for Interpolation {
-    fn kept(&self, _: Estimator) -> Kept {
-        Kept::Folded(self.0)
+    fn kept(&self, _: Estimator) -> RowContent {
+        RowContent::Folded(self.0)
     }
 
     fn span(&self) -> Option<Span> {

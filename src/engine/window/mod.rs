@@ -43,7 +43,7 @@ const FORMS: [Form; 5] = [
 
 /// What rows keep of pages.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Kept {
+pub(crate) enum RowContent {
     /// Sums since marks.
     Sums,
     /// Measures.
@@ -102,17 +102,17 @@ impl WindowPolicy {
     /// How rows are kept, if importance is read by `estimator`.
     pub(crate) fn policy(self, estimator: Estimator) -> Arc<dyn Policy> {
         match self.shape().kept(estimator) {
-            Kept::Sums => Arc::new(Sums),
-            Kept::Measures(measures) => Arc::new(measures),
-            Kept::Folded(_) => Arc::new(Folding),
+            RowContent::Sums => Arc::new(Sums),
+            RowContent::Measures(measures) => Arc::new(measures),
+            RowContent::Folded(_) => Arc::new(Folding),
         }
     }
 
     /// Which measures are kept, if any are.
     pub(super) fn measures(self, estimator: Estimator) -> Option<Measures> {
         match self.shape().kept(estimator) {
-            Kept::Measures(measures) => Some(measures),
-            Kept::Sums | Kept::Folded(_) => None,
+            RowContent::Measures(measures) => Some(measures),
+            RowContent::Sums | RowContent::Folded(_) => None,
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::engine::estimator::Estimator;
 use crate::engine::mark::{self, Mark};
 
-use super::{Kept, Span, WindowPolicy};
+use super::{RowContent, Span, WindowPolicy};
 
 /// How long a stretch of the history is, in units of G.
 pub(crate) type Length<'a> = &'a dyn Fn(Span) -> u128;
@@ -11,8 +11,8 @@ pub(crate) type Length<'a> = &'a dyn Fn(Span) -> u128;
 /// A window of some kind.
 pub(crate) trait Shape: Send + Sync {
     /// What is kept of pages for it, if importance is read by `estimator`.
-    fn kept(&self, _estimator: Estimator) -> Kept {
-        Kept::Sums
+    fn kept(&self, _estimator: Estimator) -> RowContent {
+        RowContent::Sums
     }
 
     /// Whether marks (copies of the cash cells) are of use.

@@ -2,7 +2,7 @@
 
 use super::measures::Measures;
 use super::shape::{Form, Shape};
-use super::{Kept, WindowPolicy, measures};
+use super::{RowContent, WindowPolicy, measures};
 use crate::engine::estimator::Estimator;
 use crate::engine::mark::Mark;
 
@@ -15,8 +15,8 @@ pub(super) const FORM: Form = Form {
 pub(super) struct Variable(pub u32);
 
 impl Shape for Variable {
-    fn kept(&self, _: Estimator) -> Kept {
-        Kept::Measures(Measures::Last(self.0))
+    fn kept(&self, _: Estimator) -> RowContent {
+        RowContent::Measures(Measures::Last(self.0))
     }
 
     fn allows_received(&self) -> bool {

@@ -9,7 +9,7 @@ use crate::formats::Format;
 use crate::fuzz::dice::Bytes;
 use crate::fuzz::memory::Memory;
 use crate::model::Limits;
-use crate::snapshot::{RANK_BYTES, Ranked, Settle, Snapshot, SnapshotOptions, publish};
+use crate::snapshot::{RANK_BYTES, Settle, Snapshot, SnapshotOptions, SnapshotPage, publish};
 use crate::store::folder::fill;
 use crate::store::rows::KeepRows;
 use crate::store::{Disk, Progress, Report, Settings, Store, checkpoint, open_view, settings_of};
@@ -30,7 +30,7 @@ struct Found {
     settings: Option<Settings>,
     report: Option<Report>,
     state: Option<(EngineState, Progress)>,
-    snapshot: Option<Vec<(String, Ranked)>>,
+    snapshot: Option<Vec<(String, SnapshotPage)>>,
 }
 
 static SAMPLE: LazyLock<Sample> = LazyLock::new(|| match sample() {
@@ -154,7 +154,7 @@ fn look(disk: &Memory) -> Looked {
     looked
 }
 
-fn read_snapshot(disk: &dyn Disk) -> Result<Vec<(String, Ranked)>> {
+fn read_snapshot(disk: &dyn Disk) -> Result<Vec<(String, SnapshotPage)>> {
     let snapshot = Snapshot::latest(disk, Path::new(DIR))?;
     snapshot.verify()?;
     let pages = snapshot.pages().zip(snapshot.names());

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::read::{KeptRows, RowFile};
 use super::write::{RowWriter, Stop};
-use super::{Kept, remove};
+use super::{CommittedRows, remove};
 use crate::Result;
 use crate::disk::Disk;
 use crate::rows::Rows;
@@ -13,7 +13,7 @@ use crate::rows::Rows;
 const LEAST: u64 = 1 << 10;
 
 /// Whether it is time to look how much of the file is superseded.
-fn is_due(kept: &Kept) -> bool {
+fn is_due(kept: &CommittedRows) -> bool {
     kept.superseded > 0 && kept.rows + kept.links >= kept.look_at.max(LEAST)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A row is appended for each page that was read, or found gone. Of a page with several the last one
 //! counts; the others are *superseded*. Rows lie in the order of their visits in one log (`disk::log`), `rows/NUMBER`
-//! and `rows/NUMBER.index`, block after block (`block`); the manifest has its committed lengths ([`Kept`]), so
+//! and `rows/NUMBER.index`, block after block (`block`); the manifest has its committed lengths ([`CommittedRows`]), so
 //! that recovery is a cut. Where half of the rows and links are superseded, a checkpoint writes the others into a new
 //! file, in the same order, and its commit switches to that (`compact`); the old one stays while the current
 //! snapshot names it. So sweeps over a log do not depend on where checkpoints were, nor on when it was compacted.
@@ -50,7 +50,7 @@ pub enum KeepRows {
 
 /// A committed state of the row file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct CommittedRows {
     /// Which file: each compaction begins another.
     pub number: u64,
     /// Its committed lengths.
@@ -85,14 +85,14 @@ pub enum Retention {
     #[default]
     NotKept,
     /// All of them.
-    Kept(Kept),
+    Kept(CommittedRows),
     /// They were kept until this happened.
     GivenUp(Reason),
 }
 
 impl Retention {
     /// The rows, if they are kept.
-    pub fn kept(&self) -> Option<&Kept> {
+    pub fn kept(&self) -> Option<&CommittedRows> {
         match self {
             Retention::Kept(kept) => Some(kept),
             _ => None,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use super::block::{FIXED, Head, Rows as Block, heads_end, unpack, unpack_heads};
-use super::{Kept, Retention, none, path_of};
+use super::{CommittedRows, Retention, none, path_of};
 use crate::disk::Disk;
 use crate::disk::log::BlockLog;
 use crate::rows::{Row, Rows};
@@ -23,12 +23,12 @@ type Visit<'a> = dyn FnMut(Head, &[u32], &[u64]) -> Result<()> + 'a;
 pub(crate) struct RowFile {
     path: PathBuf,
     log: Arc<BlockLog>,
-    kept: Kept,
+    kept: CommittedRows,
 }
 
 impl RowFile {
     /// Opens for reading what was committed.
-    pub fn open(disk: &dyn Disk, dir: &Path, kept: Kept) -> Result<RowFile> {
+    pub fn open(disk: &dyn Disk, dir: &Path, kept: CommittedRows) -> Result<RowFile> {
         let path = path_of(dir, kept.number);
         let log = Arc::new(BlockLog::read(disk, &path, kept.lengths)?);
         // A row takes two bytes at least: what is held of each is bounded by the file.
@@ -114,7 +114,7 @@ pub(crate) struct RowsOf {
 impl RowsOf {
     /// Of a commit that knows `pages` pages.
     pub fn new(disk: &dyn Disk, dir: &Path, retention: Retention, pages: u64) -> RowsOf {
-        let open = |kept: &Kept| RowFile::open(disk, dir, *kept);
+        let open = |kept: &CommittedRows| RowFile::open(disk, dir, *kept);
         RowsOf {
             dir: dir.into(),
             file: retention.kept().map(open),
@@ -189,7 +189,7 @@ impl KeptRows {
     }
 
     /// The file as a whole: its length, and what of it is superseded.
-    pub fn kept(&self) -> &Kept {
+    pub fn kept(&self) -> &CommittedRows {
         &self.file.kept
     }
 

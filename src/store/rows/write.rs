@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread::JoinHandle;
 
 use super::block::{Head, Rows, pack};
-use super::{Kept, ROWS, Reason, path_of};
+use super::{CommittedRows, ROWS, Reason, path_of};
 use crate::disk::Disk;
 use crate::disk::log::{BlockLog, LogLengths};
 use crate::engine::{Links, PageId};
@@ -42,7 +42,7 @@ type Packed = (Rows, Vec<u8>);
 /// The row file, open for appending.
 pub(crate) struct RowWriter {
     log: BlockLog,
-    kept: Kept,
+    kept: CommittedRows,
     /// Rows in blocks that were handed to the log.
     closed: u64,
     filling: Rows,
@@ -60,15 +60,15 @@ impl RowWriter {
     /// Makes the files of a new log.
     pub fn create(disk: &dyn Disk, dir: &Path, number: u64, most: u64) -> Result<RowWriter> {
         let log = BlockLog::create(disk, &path_of(dir, number))?;
-        let kept = Kept {
+        let kept = CommittedRows {
             number,
-            ..Kept::default()
+            ..CommittedRows::default()
         };
         Ok(RowWriter::with(log, kept, most, true))
     }
 
     /// Opens for writing, and cuts to the committed lengths.
-    pub fn open(disk: &dyn Disk, dir: &Path, kept: Kept, most: u64) -> Result<RowWriter> {
+    pub fn open(disk: &dyn Disk, dir: &Path, kept: CommittedRows, most: u64) -> Result<RowWriter> {
         let path = path_of(dir, kept.number);
         let log = BlockLog::open(disk, &path, kept.lengths)?;
         let end = log.last()?.map_or(0, |block| block.pages().end);
@@ -79,7 +79,7 @@ impl RowWriter {
         Ok(RowWriter::with(log, kept, most, false))
     }
 
-    fn with(log: BlockLog, kept: Kept, most: u64, new: bool) -> RowWriter {
+    fn with(log: BlockLog, kept: CommittedRows, most: u64, new: bool) -> RowWriter {
         RowWriter {
             log,
             kept,
@@ -172,7 +172,7 @@ impl RowWriter {
     }
 
     /// Closes the open block and makes all durable; what to commit.
-    pub fn sync(&mut self, disk: &dyn Disk, dir: &Path) -> Result<Kept, Stop> {
+    pub fn sync(&mut self, disk: &dyn Disk, dir: &Path) -> Result<CommittedRows, Stop> {
         self.end_packing()?;
         if !self.filling.heads.is_empty() {
             let payload = pack(&mut self.filling);
@@ -191,7 +191,7 @@ impl RowWriter {
     }
 
     /// What is in the file now, whether committed or not.
-    pub fn kept(&self) -> &Kept {
+    pub fn kept(&self) -> &CommittedRows {
         &self.kept
     }
 

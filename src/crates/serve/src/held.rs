@@ -15,7 +15,7 @@ const PIECE: usize = 64 << 10;
 
 /// The answers of a connection that wait for their client.
 #[derive(Clone, Default)]
-pub(crate) struct Held(Arc<Mutex<Waits>>);
+pub(crate) struct PendingAnswers(Arc<Mutex<Waits>>);
 
 #[derive(Default)]
 struct Waits {
@@ -24,7 +24,7 @@ struct Waits {
     since: BTreeMap<u64, Instant>,
 }
 
-impl Held {
+impl PendingAnswers {
     fn waits(&self) -> MutexGuard<'_, Waits> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -54,7 +54,7 @@ impl Held {
 pub(crate) struct HeldBody<B> {
     inner: B,
     number: u64,
-    held: Held,
+    held: PendingAnswers,
     _place: Option<OwnedSemaphorePermit>,
 }
 

@@ -15,7 +15,7 @@ use tonic::codegen::Service as _;
 use crate::access::{self, Token};
 use crate::backend::{Backend, NextList, NextPage, NextQuery, Problem, Result};
 use crate::frontier::Server;
-use crate::held::{Held, Pieces};
+use crate::held::{PendingAnswers, Pieces};
 use crate::limits::Limits;
 use crate::metrics;
 use crate::query::Query;
@@ -94,7 +94,7 @@ enum NextFormat {
 /// The answer to a request, or to a call of gRPC.
 pub(crate) async fn answer(
     shared: Arc<Shared>,
-    held: Held,
+    held: PendingAnswers,
     request: Request<Incoming>,
 ) -> std::result::Result<Response<Body>, Infallible> {
     if !shared.pace.take(Instant::now()) {

@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::access::{Token, is_loopback};
 use crate::backend::Backend;
 use crate::frontier::{self, Calls, Frontier, FrontierOptions, Keeper};
-use crate::held::Held;
+use crate::held::PendingAnswers;
 use crate::http::{self, Shared};
 use crate::limits::Limits;
 use crate::stream::Timed;
@@ -208,7 +208,7 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
         .initial_connection_window_size(256 << 10)
         .keep_alive_interval(limits.idle_time / 2)
         .keep_alive_timeout(limits.idle_time / 4);
-    let held = Held::default();
+    let held = PendingAnswers::default();
     let (of_answers, shared) = (held.clone(), shared.clone());
     let answers =
         service_fn(move |request| http::answer(shared.clone(), of_answers.clone(), request));
