@@ -130,7 +130,7 @@ impl Lists {
         }
         self.targets.extend_from_slice(&self.best.rest);
         self.targets.extend(new);
-        self.classes.resize(self.targets.len(), UNTOLD);
+        self.classes.resize(self.targets.len(), UNKNOWN);
         let start = self.ends.last().map_or(0, |&end| end as usize);
         if own {
             self_last(&mut self.targets, Some(&mut self.classes), start, page);
@@ -147,18 +147,19 @@ impl Lists {
         &self.best
     }
 
-    /// Gives the classes of the list added last, as `class` has them of its targets, and hands each to `tell`
-    /// as it is told.
-    pub fn tell_classes(&mut self, class: impl Fn(u32) -> u16, mut tell: impl FnMut(u64)) {
+    /// Gives the classes of the list added last, as `class` has them of its targets, and hands each to `put`
+    /// as it is encoded.
+    pub fn encode_classes(&mut self, class: impl Fn(u32) -> u16, mut put: impl FnMut(u64)) {
         let last = self.len() - 1;
         let range = self.range(last);
         let targets = &self.targets[range.clone()];
-        let told = |target, foreseen| {
+        let encode = |target, foreseen| {
             let class = class(target);
-            tell(u64::from(class ^ foreseen));
+            put(u64::from(class ^ foreseen));
             class
         };
-        self.foreseen.each(targets, &mut self.classes[range], told);
+        self.foreseen
+            .each(targets, &mut self.classes[range], encode);
     }
 
     /// Leaves the best copy in `best`.
@@ -211,14 +212,14 @@ impl Lists {
     }
 }
 
-/// The class of a target that is not copied, before it is told.
-pub(super) const UNTOLD: u16 = u16::MAX;
+/// The class of a target that is not copied, before it is encoded.
+pub(super) const UNKNOWN: u16 = u16::MAX;
 /// The bit of a class that says that the target is on the page's host.
 const ON_HOST: u16 = 1;
 /// The class of a page to itself, if nothing else is known.
 const OWN: u16 = ON_HOST;
 
-/// What classes are told by the difference to. For a target that is copied: the class it is copied with. For
+/// What classes are encoded by the difference to. For a target that is copied: the class it is copied with. For
 /// others: the one that it had in the last list of the block where it was not copied, or else that of the
 /// target before it, taken to be on the page's host.
 #[derive(Default)]
@@ -239,7 +240,7 @@ impl Foreseen {
     ) {
         let mut before = 0;
         for (&target, known) in targets.iter().zip(classes) {
-            if *known == UNTOLD {
+            if *known == UNKNOWN {
                 let last = self.0.entry(target).or_insert(before | ON_HOST);
                 *last = class(target, *last);
                 *known = *last;

@@ -36,15 +36,15 @@ pub(super) fn pack(batch: &Batch, zstd: &mut zstd::bulk::Compressor<'_>) -> Resu
         last = name;
     }
     let words = frequent_words(&text);
-    let mut told = Vec::new();
+    let mut stored = Vec::new();
     for (code, word) in &words {
-        told.push(*code);
-        told.extend_from_slice(word);
-        told.push(b'\n');
+        stored.push(*code);
+        stored.extend_from_slice(word);
+        stored.push(b'\n');
     }
     let mut part = Vec::new();
     shared.put_into(&mut part, zstd)?;
-    put_stream(&mut part, zstd, &told)?;
+    put_stream(&mut part, zstd, &stored)?;
     put_stream(&mut part, zstd, &in_codes(&text, &words)?)?;
     Ok(part)
 }
@@ -166,15 +166,15 @@ fn too_much() -> Fault {
 /// The words of a block.
 struct Words {
     /// As they are stored: of each its byte, the word and a line feed.
-    told: Vec<u8>,
-    /// By byte: where its word is in `told`; empty: the byte means itself.
+    stored: Vec<u8>,
+    /// By byte: where its word is in `stored`; empty: the byte means itself.
     places: [Range<u32>; 256],
 }
 
 impl Default for Words {
     fn default() -> Words {
         Words {
-            told: Vec::new(),
+            stored: Vec::new(),
             places: [const { 0..0 }; 256],
         }
     }
@@ -183,17 +183,17 @@ impl Default for Words {
 impl Words {
     /// Takes the stream of words, and finds their places in it.
     fn read(&mut self, streams: &mut Streams<'_>) -> Result<(), Fault> {
-        streams.bytes(&mut self.told)?;
+        streams.bytes(&mut self.stored)?;
         self.places = [const { 0..0 }; 256];
         let mut at = 0;
-        for line in self.told.split_inclusive(|&b| b == b'\n') {
+        for line in self.stored.split_inclusive(|&b| b == b'\n') {
             let end = at + line.len() as u32;
             let place = match *line {
                 [code, _, .., b'\n'] => &mut self.places[usize::from(code)],
                 _ => return Err(Fault::new("a word is missing")),
             };
             if *place != (0..0) {
-                return Err(Fault::new("two words are told by one byte"));
+                return Err(Fault::new("one byte stands for two words"));
             }
             *place = at + 1..end - 1;
             at = end;
@@ -210,7 +210,7 @@ impl Words {
                 text.push(byte);
                 continue;
             }
-            let word = &self.told[place.start as usize..place.end as usize];
+            let word = &self.stored[place.start as usize..place.end as usize];
             // A little text may mean very much.
             if (text.len() + word.len()) as u64 > most {
                 return Err(too_much());
@@ -368,7 +368,7 @@ mod tests {
             assert_eq!(refused(words, b"b\n", &head), "a word is missing");
         }
         let twice = refused(b"\xffrose\n\xffgarden\n", b"b\n", &head);
-        assert_eq!(twice, "two words are told by one byte");
+        assert_eq!(twice, "one byte stands for two words");
         assert_eq!(
             refused(b"", b"rose-garden\nb", &head),
             "a name's length is wrong"

@@ -204,7 +204,7 @@ impl Packer {
             Err(_) => 0,
         };
         let column = &mut self.columns.classes;
-        self.lists.tell_classes(class, |told| column.put(told));
+        self.lists.encode_classes(class, |code| column.put(code));
     }
 }
 

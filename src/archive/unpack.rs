@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::Fault;
 use super::block::{Columns, From, Shape, Targets, first_host, what};
 use super::column::{Column, Streams};
-use super::lists::{Foreseen, UNTOLD, self_last};
+use super::lists::{Foreseen, UNKNOWN, self_last};
 use super::names::Names;
 use super::section::BlockHead;
 use crate::batch::{Batch, Entry, Fingerprints, LinkCounts, What};
@@ -154,8 +154,8 @@ impl Unpacker {
         entry.source = self.page(state)?;
         entry.fetched_at = match self.columns.times.take() {
             0 => None,
-            told => {
-                state.time = state.time.wrapping_add(unzigzag(told - 1));
+            encoded => {
+                state.time = state.time.wrapping_add(unzigzag(encoded - 1));
                 Some(state.time)
             }
         };
@@ -329,7 +329,7 @@ impl Unpacker {
         let takes_classes = self.takes_classes;
         let (column, classes) = (&mut self.columns.classes, &mut self.classes);
         if takes_classes {
-            classes.resize(links.len(), UNTOLD);
+            classes.resize(links.len(), UNKNOWN);
         }
         if let Some(page) = own {
             self_last(links, takes_classes.then_some(&mut *classes), start, page);
@@ -340,7 +340,7 @@ impl Unpacker {
         }
         let stored = |_, foreseen| {
             // A number that is no class is found where the block ends.
-            foreseen ^ u16::try_from(column.take()).unwrap_or(UNTOLD)
+            foreseen ^ u16::try_from(column.take()).unwrap_or(UNKNOWN)
         };
         self.foreseen
             .each(&links[start..], &mut classes[start..], stored);

@@ -47,7 +47,7 @@ pub struct Builder {
     scratch: Vec<u8>,
     stripped: Vec<u8>,
     /// Complaints of the batch, by reason.
-    told: [usize; Reason::ALL.len()],
+    complained: [usize; Reason::ALL.len()],
     /// The fingerprint of each of the next links as it is spelled, where that says all.
     spelled: Vec<Option<Fingerprint>>,
     /// Asked before a record is large, and before its links take more than [`TEXT_BYTES`].
@@ -82,7 +82,7 @@ impl Builder {
             linked_at: Vec::new(),
             scratch: Vec::new(),
             stripped: Vec::new(),
-            told: Default::default(),
+            complained: Default::default(),
             spelled: Vec::new(),
             leave: Box::new(|| ()),
         }
@@ -155,7 +155,7 @@ impl Builder {
     pub(crate) fn take(&mut self) -> Batch {
         self.names.clear();
         self.linked_by.clear();
-        self.told = Default::default();
+        self.complained = Default::default();
         std::mem::take(&mut self.batch)
     }
 
@@ -180,9 +180,13 @@ impl Builder {
                 self.batch.statuses.extend(status);
                 if let (Some(detail), true) = (&record.bad_time, entry.what.is_of_page()) {
                     self.batch.timeless.push(at);
-                    complain(&mut self.batch, &mut self.told, Reason::BadTime, at, || {
-                        detail.clone()
-                    });
+                    complain(
+                        &mut self.batch,
+                        &mut self.complained,
+                        Reason::BadTime,
+                        at,
+                        || detail.clone(),
+                    );
                 }
             }),
         };
@@ -193,7 +197,7 @@ impl Builder {
             }
             self.batch.links.truncate(links as usize);
             self.batch.classes.truncate(links as usize);
-            complain(&mut self.batch, &mut self.told, reason, at, || detail);
+            complain(&mut self.batch, &mut self.complained, reason, at, || detail);
             self.entry(What::Skipped(reason), links)
         });
         self.batch.entries.push(Entry { end, ..entry });
@@ -473,14 +477,14 @@ fn meaning(record: &Record<'_>) -> What {
 /// Keeps what is wrong with an entry; for each reason, of the first ones.
 fn complain(
     batch: &mut Batch,
-    told: &mut [usize; Reason::ALL.len()],
+    complained: &mut [usize; Reason::ALL.len()],
     reason: Reason,
     at: u32,
     detail: impl FnOnce() -> String,
 ) {
-    let told = &mut told[reason as usize];
-    if *told < COMPLAINTS {
-        *told += 1;
+    let complained = &mut complained[reason as usize];
+    if *complained < COMPLAINTS {
+        *complained += 1;
         batch.complaints.push((at, detail()));
     }
 }

@@ -19,9 +19,9 @@ use super::limits::LimitArgs;
 use super::log::TalkArgs;
 use super::output::{Keep, Output};
 use super::remarks::Remarks;
+use super::reporter::Reporter;
 use super::rules::RulesArgs;
 use super::summary::{skipped_json, tell_counts};
-use super::talk::Talk;
 use super::values::{FormatArg, formats};
 use crate::cli::common::say;
 
@@ -84,24 +84,24 @@ impl Args {
         self.check(&job, &output)?;
         stop_on_signal(&job.stop)?;
         tell_keyboard(&job.inputs);
-        let mut talk = Talk::new(&job.inputs, 1, self.talk.log());
+        let mut reporter = Reporter::new(&job.inputs, 1, self.talk.log());
         // What is whole and sound is kept, durably, and nothing else.
         let done = output.write(|out| {
-            let (_, converted) = convert(&job, out, self.output.clone(), &mut talk)?;
+            let (_, converted) = convert(&job, out, self.output.clone(), &mut reporter)?;
             let keep = match is_sound(&converted) {
                 true => Keep::Durably,
                 false => Keep::No,
             };
             Ok((converted, keep))
         });
-        talk.clear();
-        talk.tell_hidden();
+        reporter.clear();
+        reporter.tell_hidden();
         let done = done?;
-        let seconds = talk.started.elapsed().as_secs_f64();
+        let seconds = reporter.started.elapsed().as_secs_f64();
         if self.json {
-            print_json(&summary_json(&done, &talk.remarks, seconds))?;
+            print_json(&summary_json(&done, &reporter.remarks, seconds))?;
         } else {
-            summary(&done, seconds, &talk);
+            summary(&done, seconds, &reporter);
         }
         if done.stopped {
             say!("stopped: no archive was written");
@@ -162,7 +162,7 @@ fn is_sound(converted: &ConversionReport) -> bool {
     !converted.stopped && converted.unverified.is_none()
 }
 
-fn summary(done: &ConversionReport, seconds: f64, talk: &Talk) {
+fn summary(done: &ConversionReport, seconds: f64, reporter: &Reporter) {
     let Written {
         names,
         links,
@@ -177,11 +177,11 @@ fn summary(done: &ConversionReport, seconds: f64, talk: &Talk) {
         &Counters::default(),
         names,
         seconds,
-        talk.log,
-        &talk.formats,
-        &talk.remarks,
+        reporter.log,
+        &reporter.formats,
+        &reporter.remarks,
     );
-    talk.log.tell(&format!(
+    reporter.log.tell(&format!(
         "{} bytes in {}: {:.3} bytes a link ({} of names, {} of records and links)",
         thousands(bytes),
         counted(blocks, "block", "blocks"),

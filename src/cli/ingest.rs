@@ -25,10 +25,10 @@ use super::limits::LimitArgs;
 use super::log::TalkArgs;
 use super::nothing::{self, Asked};
 use super::output::Output;
+use super::reporter::Reporter;
 use super::rules::RulesArgs;
 use super::say;
 use super::summary::{summary, summary_json};
-use super::talk::Talk;
 use super::values::{Bound, FormatArg, eps_or_none, every, formats, size_or_none, time};
 
 const EXAMPLES: &str = "\
@@ -213,22 +213,28 @@ impl Args {
         let job = self.job(found.as_ref())?;
         stop_on_signal(&job.stop)?;
         tell_keyboard(&job.inputs);
-        let mut talk = Talk::new(&job.inputs, job.repeat, self.talk.log());
-        let done = self.ingest(&job, disk, &mut talk)?;
-        talk.clear();
-        talk.tell_hidden();
+        let mut reporter = Reporter::new(&job.inputs, job.repeat, self.talk.log());
+        let done = self.ingest(&job, disk, &mut reporter)?;
+        reporter.clear();
+        reporter.tell_hidden();
         let outcome = done?;
-        let seconds = talk.started.elapsed().as_secs_f64();
-        let nothing = nothing::is_nothing(&outcome, talk.empty);
+        let seconds = reporter.started.elapsed().as_secs_f64();
+        let nothing = nothing::is_nothing(&outcome, reporter.empty);
         if self.json {
-            let remarks = &talk.remarks;
+            let remarks = &reporter.remarks;
             super::common::print_json(&summary_json(&outcome, remarks, seconds))?;
         } else {
-            summary(&outcome, seconds, talk.log, &talk.formats, &talk.remarks);
+            summary(
+                &outcome,
+                seconds,
+                reporter.log,
+                &reporter.formats,
+                &reporter.remarks,
+            );
         }
         if nothing {
-            let said = nothing::told(&outcome, talk.first_bad.as_ref(), &self.asked(&job));
-            talk.log.warn(&said);
+            let said = nothing::told(&outcome, reporter.first_bad.as_ref(), &self.asked(&job));
+            reporter.log.warn(&said);
         }
         if let Some(n) = self.top {
             super::top::show(&self.store, n)?;
@@ -262,14 +268,14 @@ impl Args {
         &self,
         job: &Job,
         disk: Arc<RealDisk>,
-        talk: &mut Talk,
+        reporter: &mut Reporter,
     ) -> anyhow::Result<cashrank::Result<Outcome>> {
         #[cfg(feature = "serve")]
         if let Some(listen) = self.serve {
             let live = Arc::new(super::serve::Live::default());
             let service =
                 super::serve::start(&self.store, listen, &self.service, Some(live.clone()))?;
-            let mut watched = super::serve::WatchedObserver::new(talk, live);
+            let mut watched = super::serve::WatchedObserver::new(reporter, live);
             let done = ingest(job, disk, &mut watched);
             service.stop();
             return Ok(done);
@@ -280,7 +286,7 @@ impl Args {
                 "--token-file and --frontier are for the service: give --serve ADDRESS, too"
             );
         }
-        Ok(ingest(job, disk, talk))
+        Ok(ingest(job, disk, reporter))
     }
 
     fn job(&self, found: Option<&Settings>) -> anyhow::Result<Job> {

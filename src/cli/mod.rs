@@ -21,6 +21,7 @@ mod pagerank;
 mod panics;
 mod rank;
 mod remarks;
+mod reporter;
 mod rules;
 #[cfg(feature = "serve")]
 mod serve;
@@ -31,7 +32,6 @@ mod simulate_local;
 mod snapshots;
 mod stat;
 mod summary;
-mod talk;
 mod top;
 mod values;
 mod verify;

@@ -171,7 +171,7 @@ struct Crawl<'a> {
     web: &'a Web<'a>,
     setting: &'a Setting,
     history: History,
-    told: RowsRead,
+    rows_read: RowsRead,
     /// Where each node's row begins in the graph.
     starts: Vec<usize>,
     /// The page of each node.
@@ -218,7 +218,7 @@ impl<'a> Crawl<'a> {
             web,
             setting,
             history: History::new(choice.strategy()),
-            told: RowsRead::default(),
+            rows_read: RowsRead::default(),
             starts,
             page: vec![UNKNOWN; nodes],
             node: Vec::new(),
@@ -277,17 +277,19 @@ impl<'a> Crawl<'a> {
 
     fn read(&mut self, node: u32) -> Result<()> {
         let page = self.know(node);
-        let start = self.told.targets.len();
+        let start = self.rows_read.targets.len();
         let links = self.starts[node as usize]..self.starts[node as usize + 1];
         for at in links {
             let target = self.know(self.web.graph.targets()[at]);
-            self.told.targets.push(target);
+            self.rows_read.targets.push(target);
         }
-        self.told.pages.push(page);
-        self.told.ends.push(self.told.targets.len());
-        self.told.known = self.node.len() as u64;
-        self.history
-            .follow(Row::new(page, &self.told.targets[start..]), &self.told)
+        self.rows_read.pages.push(page);
+        self.rows_read.ends.push(self.rows_read.targets.len());
+        self.rows_read.known = self.node.len() as u64;
+        self.history.follow(
+            Row::new(page, &self.rows_read.targets[start..]),
+            &self.rows_read,
+        )
     }
 
     /// The nodes to read next.
@@ -347,12 +349,12 @@ impl<'a> Crawl<'a> {
             }
             _ => None,
         };
-        let best = history.best(&self.told, names.as_ref(), count)?;
+        let best = history.best(&self.rows_read, names.as_ref(), count)?;
         Ok(best.iter().map(|of| node[of.page as usize]).collect())
     }
 
     fn point(&self, share: f64) -> Point {
-        let read = &self.told.pages;
+        let read = &self.rows_read.pages;
         let nodes = read.iter().map(|&page| self.node[page as usize]);
         let hot = nodes
             .clone()

@@ -6,7 +6,7 @@
 //! row          8 x (page - page before) + flags | last fetch - the one before (zigzag), if flag 1 |
 //!              visits, clock, pages, span, byte (1: folded), if flag 4; else 1 visit, if flag 2 | cash
 //!              with flags 2 and 4: a byte of flags, which stand for them, first: 1 as flag 2, 2 as flag 4;
-//!              behind the cash, what fetches told: see the flags below
+//!              behind the cash, what fetches recorded: see the flags below
 //! admission    first - first before | A - A before (wrapping) | clock
 //! ```
 //! All numbers are varints. "Before" is 0 at a block's start. The seal is the XXH3-64 of the rest; its
@@ -22,15 +22,15 @@ use crate::model::{Digest, Time};
 pub(crate) const BLOCK_BYTES: usize = 4080;
 /// Longest entry: 128-bit varints take 19 bytes, 64-bit ones 10.
 const ENTRY_MAX: usize = 11 + 10 + 10 + 19 + 10 + 19 + 1 + 19 + 1 + FETCHES_MAX;
-/// Of that, what fetches told.
+/// Of that, what fetches recorded.
 const FETCHES_MAX: usize = 5 + 10 + 4 + 4 + 5 + 5 + 10;
 
 const FETCHED: u8 = 1;
 const VISITED: u8 = 2;
 /// More is to be said than most rows have.
 const LONG: u8 = 4;
-/// Both: fetches told something. Then a byte of flags follows:
-const TOLD: u8 = VISITED | LONG;
+/// Both: fetches recorded something. Then a byte of flags follows:
+const RECORDED: u8 = VISITED | LONG;
 /// one visit,
 const T_VISITED: u8 = 1;
 /// the fields of [`LONG`],
@@ -129,17 +129,17 @@ fn take_u64(from: &mut &[u8]) -> Option<u64> {
 impl Entry for Row {
     fn put(&self, before: &Row, out: &mut Vec<u8>) {
         let is_long = self.visits > 1 || self.clock != 0 || self.folded;
-        let told = fetch_flags(self);
+        let recorded = fetch_flags(self);
         let flags = flags(&[
             (FETCHED, self.last_fetch.is_some()),
-            (VISITED, told > 0 || self.visits == 1 && !is_long),
-            (LONG, told > 0 || is_long),
+            (VISITED, recorded > 0 || self.visits == 1 && !is_long),
+            (LONG, recorded > 0 || is_long),
         ]);
         let further = u128::from(self.page - before.page);
         put(out, further << 3 | u128::from(flags));
-        if told > 0 {
+        if recorded > 0 {
             let visited = self.visits == 1 && !is_long;
-            out.push(told | self::flags(&[(T_VISITED, visited), (T_LONG, is_long)]));
+            out.push(recorded | self::flags(&[(T_VISITED, visited), (T_LONG, is_long)]));
         }
         if let Some(fetched) = self.last_fetch {
             let since = fetched.wrapping_sub(before.last_fetch.unwrap_or(0));
@@ -153,29 +153,29 @@ impl Entry for Row {
             out.push(self.folded.into());
         }
         put(out, self.cash);
-        put_fetches(self, told, out);
+        put_fetches(self, recorded, out);
     }
 
     fn take(before: &Row, from: &mut &[u8]) -> Option<Row> {
         let head = take(from)?;
         let page = before.page.checked_add(u64::try_from(head >> 3).ok()?)?;
         let flags = head as u8 & 7;
-        let told = match flags & TOLD {
-            TOLD => Some(byte(from)?).filter(|told| told & !T_ALL == 0)?,
+        let recorded = match flags & RECORDED {
+            RECORDED => Some(byte(from)?).filter(|recorded| recorded & !T_ALL == 0)?,
             VISITED => T_VISITED,
             LONG => T_LONG,
             _ => 0,
         };
         let mut row = Row {
             page,
-            visits: u64::from(told & T_VISITED != 0),
+            visits: u64::from(recorded & T_VISITED != 0),
             ..Row::default()
         };
         if flags & FETCHED != 0 {
             let since = unzigzag(take_u64(from)?);
             row.last_fetch = Some(before.last_fetch.unwrap_or(0).wrapping_add(since));
         }
-        if told & T_LONG != 0 {
+        if recorded & T_LONG != 0 {
             row.visits = take_u64(from)?;
             row.clock = take(from)?;
             row.pages = take_u64(from)?;
@@ -183,7 +183,7 @@ impl Entry for Row {
             row.folded = byte(from)? != 0;
         }
         row.cash = take(from)?;
-        row.fetches = take_fetches(&row, told, from)?;
+        row.fetches = take_fetches(&row, recorded, from)?;
         Some(row)
     }
 }
@@ -199,24 +199,27 @@ fn byte(from: &mut &[u8]) -> Option<u8> {
 
 /// What there is to say of a row's fetches; 0: nothing.
 fn fetch_flags(row: &Row) -> u8 {
-    let told = &row.fetches;
+    let recorded = &row.fetches;
     let looks = (
-        told.first,
-        told.last,
-        told.compared,
-        told.changed,
-        told.since,
+        recorded.first,
+        recorded.last,
+        recorded.compared,
+        recorded.changed,
+        recorded.since,
     );
     let looked = looks != (Digest::NONE, Digest::NONE, 0, 0, NO_TIME);
-    let once = told.compared == 0
-        && told.changed == 0
-        && told.first == told.last
-        && told.since == row.last_fetch.unwrap_or(NO_TIME);
+    let once = recorded.compared == 0
+        && recorded.changed == 0
+        && recorded.first == recorded.last
+        && recorded.since == row.last_fetch.unwrap_or(NO_TIME);
     flags(&[
-        (T_REACHED, told.reached),
+        (T_REACHED, recorded.reached),
         (T_LOOK, looked && once),
         (T_LOOKS, looked && !once),
-        (T_FAILED, told.failed > 0 || told.last_failed != NO_TIME),
+        (
+            T_FAILED,
+            recorded.failed > 0 || recorded.last_failed != NO_TIME,
+        ),
     ])
 }
 
@@ -231,24 +234,24 @@ fn take_time(row: &Row, from: &mut &[u8]) -> Option<Time> {
     Some(row.last_fetch.unwrap_or(0).wrapping_add(since))
 }
 
-fn put_fetches(row: &Row, told: u8, out: &mut Vec<u8>) {
+fn put_fetches(row: &Row, recorded: u8, out: &mut Vec<u8>) {
     let fetches = &row.fetches;
-    if told & (T_LOOK | T_LOOKS) != 0 {
+    if recorded & (T_LOOK | T_LOOKS) != 0 {
         out.extend_from_slice(&fetches.first.bits().to_le_bytes());
     }
-    if told & T_LOOKS != 0 {
+    if recorded & T_LOOKS != 0 {
         out.extend_from_slice(&fetches.last.bits().to_le_bytes());
         put(out, u128::from(fetches.compared));
         put(out, u128::from(fetches.changed));
         put_time(row, fetches.since, out);
     }
-    if told & T_FAILED != 0 {
+    if recorded & T_FAILED != 0 {
         put(out, u128::from(fetches.failed));
         put_time(row, fetches.last_failed, out);
     }
 }
 
-fn take_fetches(row: &Row, told: u8, from: &mut &[u8]) -> Option<Fetches> {
+fn take_fetches(row: &Row, recorded: u8, from: &mut &[u8]) -> Option<Fetches> {
     let short = |from: &mut &[u8]| u32::try_from(take(from)?).ok();
     let digest = |from: &mut &[u8]| {
         let (bits, rest) = from.split_first_chunk()?;
@@ -256,21 +259,21 @@ fn take_fetches(row: &Row, told: u8, from: &mut &[u8]) -> Option<Fetches> {
         Some(Digest::from_bits(u32::from_le_bytes(*bits)))
     };
     let mut fetches = Fetches {
-        reached: told & T_REACHED != 0,
+        reached: recorded & T_REACHED != 0,
         ..Fetches::default()
     };
-    if told & (T_LOOK | T_LOOKS) != 0 {
+    if recorded & (T_LOOK | T_LOOKS) != 0 {
         fetches.first = digest(from)?;
         fetches.last = fetches.first;
         fetches.since = row.last_fetch.unwrap_or(NO_TIME);
     }
-    if told & T_LOOKS != 0 {
+    if recorded & T_LOOKS != 0 {
         fetches.last = digest(from)?;
         fetches.compared = short(from)?;
         fetches.changed = short(from)?;
         fetches.since = take_time(row, from)?;
     }
-    if told & T_FAILED != 0 {
+    if recorded & T_FAILED != 0 {
         fetches.failed = short(from)?;
         fetches.last_failed = take_time(row, from)?;
     }

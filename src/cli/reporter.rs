@@ -20,7 +20,7 @@ use super::summary::{settling, withheld};
 const SHOWN: u64 = 5;
 
 /// Tells people on standard error what happens.
-pub(super) struct Talk {
+pub(super) struct Reporter {
     pub(super) started: Instant,
     pub(super) log: Log,
     /// The first record that could not be used.
@@ -41,8 +41,8 @@ pub(super) struct Talk {
     pub(super) empty: u64,
 }
 
-impl Talk {
-    pub(super) fn new(inputs: &[InputName], repeat: u32, log: Log) -> Talk {
+impl Reporter {
+    pub(super) fn new(inputs: &[InputName], repeat: u32, log: Log) -> Reporter {
         let sizes: Option<Vec<u64>> = inputs
             .iter()
             .map(|input| match input {
@@ -61,7 +61,7 @@ impl Talk {
                 .with_style(style("{bar:16} {percent:>3}%  {eta} left  {wide_msg}")),
             None => ProgressBar::new_spinner().with_style(style("{spinner} {wide_msg}")),
         });
-        Talk {
+        Reporter {
             started: Instant::now(),
             log,
             first_bad: None,
@@ -118,7 +118,7 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-impl Observer for Talk {
+impl Observer for Reporter {
     fn note(&mut self, note: Note<'_>) {
         if self.log.quiet && !is_amiss(&note) {
             return;
