@@ -27,7 +27,7 @@ const DICTIONARY: [u8; 4] = 0x184D_2A5Du32.to_le_bytes();
 
 /// Where a capture lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct Capture {
     time: Time,
     /// Its line in the index, from 1: what decides between captures of the same second.
     line: u64,
@@ -42,7 +42,7 @@ struct Place {
 pub struct Captures {
     index: PathBuf,
     files: Vec<PathBuf>,
-    places: Vec<Place>,
+    captures: Vec<Capture>,
 }
 
 /// How much was written.
@@ -72,18 +72,18 @@ impl Captures {
                 )));
             }
         }
-        let mut places = Vec::new();
+        let mut captures = Vec::new();
         let mut missing: Vec<String> = Vec::new();
         lines::read(index, limits, |entry| {
-            let captures = places.len() as u64;
-            if captures.is_multiple_of(LOOK_EVERY) {
-                let need = (captures + LOOK_EVERY) * size_of::<Place>() as u64;
-                let work = || format!("the order of more than {captures} captures");
+            let known = captures.len() as u64;
+            if known.is_multiple_of(LOOK_EVERY) {
+                let need = (known + LOOK_EVERY) * size_of::<Capture>() as u64;
+                let work = || format!("the order of more than {known} captures");
                 check_room(limits.memory, need, work, "order parts of the index")?;
             }
             let name = entry.file.rsplit('/').next().unwrap_or_default();
             match names.get(name) {
-                Some(&file) => places.push(Place {
+                Some(&file) => captures.push(Capture {
                     time: entry.time,
                     line: entry.line,
                     file,
@@ -103,11 +103,11 @@ impl Captures {
                 missing.join(", ")
             )));
         }
-        places.sort_unstable_by_key(|place| (place.time, place.line));
+        captures.sort_unstable_by_key(|capture| (capture.time, capture.line));
         Ok(Captures {
             index: index.into(),
             files,
-            places,
+            captures,
         })
     }
 
@@ -124,23 +124,23 @@ impl Captures {
             done.bytes += put(&mut dictionary, &self.files[0])?;
         }
         let mut compression = None;
-        for place in &self.places {
-            let from = &self.files[place.file as usize];
+        for capture in &self.captures {
+            let from = &self.files[capture.file as usize];
             let misfit = |what: &str| {
                 Err(Error::InputChanged(format!(
                     "{}: line {}: {what} at byte {} of {}: the index is of other files, or they have changed",
                     self.index.display(),
-                    place.line,
-                    place.offset,
+                    capture.line,
+                    capture.offset,
                     from.display()
                 )))
             };
-            let file = files.get(place.file, from)?;
-            file.seek(SeekFrom::Start(place.offset))
+            let file = files.get(capture.file, from)?;
+            file.seek(SeekFrom::Start(capture.offset))
                 .map_err(Error::io(from, "read"))?;
             let mut front = Vec::new();
             let known = Read::by_ref(file)
-                .take(place.len.min(5))
+                .take(capture.len.min(5))
                 .read_to_end(&mut front);
             known.map_err(Error::io(from, "read"))?;
             let found = sniff(&front);
@@ -150,9 +150,9 @@ impl Captures {
             if *compression.get_or_insert(found) != found {
                 return misfit("another compression than that of the records before");
             }
-            let mut rest = Read::by_ref(file).take(place.len - front.len() as u64);
+            let mut rest = Read::by_ref(file).take(capture.len - front.len() as u64);
             let copied = put(&mut front.as_slice().chain(&mut rest), from)?;
-            if copied < place.len {
+            if copied < capture.len {
                 return misfit("the file ends inside the record");
             }
             done.captures += 1;

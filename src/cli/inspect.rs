@@ -6,7 +6,7 @@ use std::io::Write;
 use cashrank::Limits;
 use cashrank::decode::Reason;
 use cashrank::engine::Counters;
-use cashrank::inspect::{Distinct, First, Inspection, Odd, Place, Report, Times, inspect};
+use cashrank::inspect::{Distinct, First, Inspection, Odd, RecordPosition, Report, Times, inspect};
 use cashrank::source::{Compression, InputName};
 use serde_json::{Value, json};
 
@@ -332,7 +332,7 @@ fn tell_odd(what: &str, odd: &Odd, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn position(place: &Place) -> String {
+fn position(place: &RecordPosition) -> String {
     format!("record {} at byte {}", thousands(place.record), place.byte)
 }
 
@@ -431,7 +431,7 @@ fn as_json(input: &InputName, report: &Report) -> Value {
     })
 }
 
-fn place_json(place: &Place) -> Value {
+fn place_json(place: &RecordPosition) -> Value {
     let detail = place.detail.as_deref().map(as_options);
     json!({"record": place.record, "byte": place.byte, "detail": detail})
 }

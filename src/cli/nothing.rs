@@ -7,7 +7,7 @@ use super::common::{counted, thousands};
 
 /// A record that could not be used.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct BadRecord {
     /// Where it is, and what is wrong: `a.jsonl: record 1 at byte 0`.
     pub at: String,
     pub reason: Reason,
@@ -35,7 +35,7 @@ pub fn is_nothing(outcome: &Outcome, empty: u64) -> bool {
 }
 
 /// What is said of it.
-pub fn told(outcome: &Outcome, first: Option<&Place>, asked: &Asked) -> String {
+pub fn told(outcome: &Outcome, first: Option<&BadRecord>, asked: &Asked) -> String {
     let (now, before) = (&outcome.counters, &outcome.before);
     let skipped = now.skipped_total() - before.skipped_total();
     let out = now.out_of_scope - before.out_of_scope;

@@ -12,12 +12,12 @@ const SHOWN: u64 = 5;
 #[derive(Debug, Default)]
 pub struct Remarks {
     bad_times: u64,
-    first: Option<Place>,
+    first: Option<FirstBad>,
 }
 
 /// Where a record is, and what is wrong with it.
 #[derive(Debug)]
-struct Place {
+struct FirstBad {
     input: String,
     record: u64,
     byte: u64,
@@ -33,7 +33,7 @@ impl Remarks {
         detail: Option<&str>,
     ) -> Option<String> {
         self.bad_times += 1;
-        self.first.get_or_insert_with(|| Place {
+        self.first.get_or_insert_with(|| FirstBad {
             input: input.to_string(),
             record,
             byte,

@@ -24,7 +24,7 @@ pub(super) struct Reporter {
     pub(super) started: Instant,
     pub(super) log: Log,
     /// The first record that could not be used.
-    pub(super) first_bad: Option<nothing::Place>,
+    pub(super) first_bad: Option<nothing::BadRecord>,
     pub(super) remarks: Remarks,
     /// Formats that were read.
     pub(super) formats: Vec<Format>,
@@ -212,7 +212,7 @@ impl Observer for Reporter {
                 reason,
                 detail,
             } => {
-                self.first_bad.get_or_insert_with(|| nothing::Place {
+                self.first_bad.get_or_insert_with(|| nothing::BadRecord {
                     at: format!("{input}: record {record} at byte {offset}"),
                     reason,
                     detail: detail.to_owned(),

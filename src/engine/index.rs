@@ -191,7 +191,7 @@ struct Segment {
 }
 
 /// Where a search ended.
-enum Place {
+enum Search {
     Found(PageId),
     /// It goes here, in front of what is here.
     Free(usize),
@@ -216,24 +216,24 @@ impl Segment {
         self.slots.len() - REACH
     }
 
-    fn find(&self, tag: u64) -> Place {
+    fn find(&self, tag: u64) -> Search {
         let (home, wanted) = self.shape.locate(tag);
         for (at, &slot) in (home..).zip(&self.slots[home..home + REACH]) {
             let word = word_of(slot);
             if slot == GAP {
-                return Place::Free(at);
+                return Search::Free(at);
             }
             if word & !self.shape.page_mask == wanted {
                 return match self.shape.page_of(slot) {
-                    Some(page) => Place::Found(page),
-                    None => Place::Free(at),
+                    Some(page) => Search::Found(page),
+                    None => Search::Free(at),
                 };
             }
             if word.wrapping_sub(turn(at)) > wanted.wrapping_sub(turn(at)) {
-                return Place::Free(at);
+                return Search::Free(at);
             }
         }
-        Place::Crowded
+        Search::Crowded
     }
 
     /// Puts a page at `at`, pushing what is there right to the next gap. False: there is no room.
@@ -262,11 +262,11 @@ impl Segment {
     fn admit(&mut self, tag: u64, page: PageId) -> Result<Option<PageId>> {
         loop {
             match self.find(tag) {
-                Place::Found(page) => return Ok(Some(page)),
-                Place::Free(at) if !self.is_full() && self.insert(at, tag, page) => {
+                Search::Found(page) => return Ok(Some(page)),
+                Search::Free(at) if !self.is_full() && self.insert(at, tag, page) => {
                     return Ok(None);
                 }
-                Place::Free(_) | Place::Crowded => self.grow()?,
+                Search::Free(_) | Search::Crowded => self.grow()?,
             }
         }
     }
@@ -402,8 +402,8 @@ impl Index {
     pub fn get(&self, fingerprint: Fingerprint) -> Option<PageId> {
         let (segment, tag) = Self::split(fingerprint);
         match self.segments[segment].find(tag) {
-            Place::Found(page) => Some(page),
-            Place::Free(_) | Place::Crowded => None,
+            Search::Found(page) => Some(page),
+            Search::Free(_) | Search::Crowded => None,
         }
     }
 

@@ -20,7 +20,7 @@ use crate::rules::InputRules;
 use crate::source::{InputName, Source, SourceOptions, Summary};
 use crate::{Error, Result};
 
-pub use report::{Damage, Distinct, First, Odd, Place, Report, Times};
+pub use report::{Damage, Distinct, First, Odd, RecordPosition, Report, Times};
 
 use reading::Reading;
 

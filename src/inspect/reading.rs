@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Inspection;
 use super::distinct::Names;
-use super::report::{Damage, First, Place, Report};
+use super::report::{Damage, First, RecordPosition, Report};
 use crate::batch::{Batch, Entry, Fingerprints, HashKey, What};
 use crate::decode::{Decoder, Names as Naming, Parsed, Reason, Time, is_redirect};
 use crate::formats::Format;
@@ -250,8 +250,8 @@ impl<'a> Reading<'a> {
         });
     }
 
-    fn place(&self, detail: Option<&str>) -> Place {
-        Place {
+    fn place(&self, detail: Option<&str>) -> RecordPosition {
+        RecordPosition {
             record: self.report.records + 1,
             byte: self.offset,
             detail: detail.map(str::to_owned),

@@ -63,7 +63,7 @@ pub struct Report {
 
 /// A record's place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct RecordPosition {
     /// Its number, from 1.
     pub record: u64,
     /// Offset of its first byte in the decompressed input.
@@ -78,14 +78,14 @@ pub struct Odd {
     /// How often.
     pub count: u64,
     /// The first places, at most [`Odd::PLACES`].
-    pub first: Vec<Place>,
+    pub first: Vec<RecordPosition>,
 }
 
 impl Odd {
     /// Places kept.
     pub const PLACES: usize = 3;
 
-    pub(super) fn add(&mut self, place: Place) {
+    pub(super) fn add(&mut self, place: RecordPosition) {
         self.count += 1;
         if self.first.len() < Odd::PLACES {
             self.first.push(place);
@@ -153,7 +153,7 @@ pub struct Times {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct First {
     /// Where it is.
-    pub place: Place,
+    pub place: RecordPosition,
     /// The page: its canonical URL, or opaque name.
     pub url: String,
     /// `visit`, `gone`, `unchanged` or `failed`.

@@ -8,7 +8,7 @@ use crate::{Error, Result};
 
 /// Where a piece is.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct PiecePosition {
     file: usize,
     offset: u64,
 }
@@ -58,7 +58,7 @@ impl<'d> Pieces<'d> {
     }
 
     /// Adds a piece; of each value, less `base`, the lowest `width` bytes.
-    pub fn add(&mut self, values: &[u64], width: usize, base: u64) -> Result<Place> {
+    pub fn add(&mut self, values: &[u64], width: usize, base: u64) -> Result<PiecePosition> {
         if self.parts.is_empty() || self.end >= self.full {
             let path = self.named(&format!(".{}.tmp", self.parts.len()));
             let file = self.disk.open(&path, true);
@@ -68,7 +68,7 @@ impl<'d> Pieces<'d> {
             self.parts.push(Some(Part { path, file, pieces }));
             self.end = 0;
         }
-        let place = Place {
+        let place = PiecePosition {
             file: self.parts.len() - 1,
             offset: self.end,
         };
@@ -80,13 +80,19 @@ impl<'d> Pieces<'d> {
         Ok(place)
     }
 
-    fn part(&self, place: Place) -> Result<&Part> {
+    fn part(&self, place: PiecePosition) -> Result<&Part> {
         let part = self.parts.get(place.file).and_then(Option::as_ref);
         part.ok_or_else(|| Error::internal("a piece was given up before it was read"))
     }
 
     /// Writes a piece in place of one that is as long.
-    pub fn write(&self, place: Place, values: &[u64], width: usize, base: u64) -> Result<()> {
+    pub fn write(
+        &self,
+        place: PiecePosition,
+        values: &[u64],
+        width: usize,
+        base: u64,
+    ) -> Result<()> {
         let mut bytes = Vec::with_capacity(values.len() * width);
         for value in values {
             bytes.extend_from_slice(&(value - base).to_le_bytes()[..width]);
@@ -97,7 +103,13 @@ impl<'d> Pieces<'d> {
     }
 
     /// Reads what was written.
-    pub fn read(&self, place: Place, values: &mut [u64], width: usize, base: u64) -> Result<()> {
+    pub fn read(
+        &self,
+        place: PiecePosition,
+        values: &mut [u64],
+        width: usize,
+        base: u64,
+    ) -> Result<()> {
         let mut bytes = vec![0; values.len() * width];
         let Part { path, file, .. } = self.part(place)?;
         let read = file.read_at(&mut bytes, place.offset);
@@ -109,7 +121,7 @@ impl<'d> Pieces<'d> {
     }
 
     /// A piece is not needed any more. To be said once of each.
-    pub fn give_up(&mut self, place: Place) -> Result<()> {
+    pub fn give_up(&mut self, place: PiecePosition) -> Result<()> {
         let part = &mut self.parts[place.file];
         match part {
             Some(Part { pieces, .. }) if *pieces > 1 => *pieces -= 1,

@@ -25,7 +25,7 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::pieces::{Pieces, Place};
+use super::pieces::{PiecePosition, Pieces};
 use crate::engine::PageId;
 use crate::store::Disk;
 use crate::{Error, Result};
@@ -172,7 +172,7 @@ struct Gap {
     width: usize,
     count: u64,
     /// Where its pieces are.
-    pieces: Vec<Place>,
+    pieces: Vec<PiecePosition>,
     /// While values are added, those of the piece begun; later, the ranks of a piece.
     held: Vec<u64>,
     /// Ranks given out: of all, and of those held.

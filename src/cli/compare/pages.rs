@@ -29,8 +29,8 @@ pub struct Report<'a> {
 #[derive(serde::Serialize)]
 struct Page<'a> {
     url: &'a str,
-    left: Option<Place<'a>>,
-    right: Option<Place<'a>>,
+    left: Option<PageSide<'a>>,
+    right: Option<PageSide<'a>>,
     change: Option<f64>,
     /// Whether PageRank itself changed in that direction; unknown without bounds.
     certain: Option<bool>,
@@ -38,7 +38,7 @@ struct Page<'a> {
 
 /// Where a page stands on a side.
 #[derive(serde::Serialize)]
-struct Place<'a> {
+struct PageSide<'a> {
     importance: f64,
     rank: u64,
     /// Those of the other pages asked for that are certainly less important on this side.
@@ -59,7 +59,7 @@ pub fn report<'a>(left: &Side, right: &Side, urls: &'a [String]) -> anyhow::Resu
     let [lefts, rights] = places;
     let both = lefts.into_iter().zip(rights);
     let pages = urls.iter().zip(both).map(|(url, (left, right))| {
-        let standing = |place: &Place<'_>| Standing {
+        let standing = |place: &PageSide<'_>| Standing {
             importance: place.importance,
             rank: place.rank,
         };
@@ -154,7 +154,7 @@ impl Standings {
         })
     }
 
-    fn places<'a>(&self, urls: &'a [String]) -> Vec<Option<Place<'a>>> {
+    fn places<'a>(&self, urls: &'a [String]) -> Vec<Option<PageSide<'a>>> {
         let asked = urls.iter().zip(&self.found);
         let asked: Vec<Asked<'a>> = asked
             .map(|(url, found)| (url.as_str(), found.map(|found| found.importance)))
@@ -162,7 +162,7 @@ impl Standings {
         let above = certainly_above(&asked, self.bound);
         let places = self.found.iter().zip(above);
         let place = |(found, certainly_above): (&Option<Standing>, _)| {
-            found.map(|found| Place {
+            found.map(|found| PageSide {
                 importance: found.importance,
                 rank: found.rank,
                 certainly_above,
@@ -219,6 +219,6 @@ impl Report<'_> {
     }
 }
 
-fn asked<'a>(url: &'a str, place: &Option<Place<'_>>) -> Asked<'a> {
+fn asked<'a>(url: &'a str, place: &Option<PageSide<'_>>) -> Asked<'a> {
     (url, place.as_ref().map(|place| place.importance))
 }

@@ -12,7 +12,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::item::{Key, Place};
+use super::item::{Key, UrlState};
 use super::state::{Ack, Given, Put, Wanted};
 use super::wire::url_frontier_server::{UrlFrontier, UrlFrontierServer};
 use super::{Frontier, now_ms, wire};
@@ -168,8 +168,8 @@ fn item_of(given: &Given) -> Result<wire::UrlItem> {
     let item = &given.item;
     // A URL that was never fetched may be from when it came.
     let date = match (item.place, item.fetched) {
-        (Place::Completed, _) => 0,
-        (Place::Waiting, _) => item.date,
+        (UrlState::Completed, _) => 0,
+        (UrlState::Waiting, _) => item.date,
         (_, true) => item.date.max(1),
         (_, false) => item.created,
     };

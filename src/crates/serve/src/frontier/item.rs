@@ -24,7 +24,7 @@ const HEAD: usize = 3 + 3 * 8 + Order::LEN;
 
 /// Where a URL stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum UrlState {
     /// It may be handed out.
     Ready,
     /// It may be handed out again from a date on.
@@ -80,7 +80,7 @@ impl Order {
 /// A URL as it is kept.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Item {
-    pub(crate) place: Place,
+    pub(crate) place: UrlState,
     pub(crate) fetched: bool,
     pub(crate) number: u64,
     pub(crate) created: u64,
@@ -93,10 +93,10 @@ impl Item {
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEAD + self.metadata.len());
         let place = match self.place {
-            Place::Ready => 0,
-            Place::Waiting => 1,
-            Place::Leased => 2,
-            Place::Completed => 3,
+            UrlState::Ready => 0,
+            UrlState::Waiting => 1,
+            UrlState::Leased => 2,
+            UrlState::Completed => 3,
         };
         out.extend([VERSION, place, u8::from(self.fetched)]);
         for number in [self.number, self.created, self.date] {
@@ -120,10 +120,10 @@ impl Item {
         order.copy_from_slice(&head[27..]);
         Ok(Item {
             place: match (head[0], head[1]) {
-                (VERSION, 0) => Place::Ready,
-                (VERSION, 1) => Place::Waiting,
-                (VERSION, 2) => Place::Leased,
-                (VERSION, 3) => Place::Completed,
+                (VERSION, 0) => UrlState::Ready,
+                (VERSION, 1) => UrlState::Waiting,
+                (VERSION, 2) => UrlState::Leased,
+                (VERSION, 3) => UrlState::Completed,
                 _ => return Err(damaged()),
             },
             fetched: head[2] == 1,
@@ -214,14 +214,14 @@ mod tests {
     #[test]
     fn an_item_is_read_as_it_was_written() {
         for place in [
-            Place::Ready,
-            Place::Waiting,
-            Place::Leased,
-            Place::Completed,
+            UrlState::Ready,
+            UrlState::Waiting,
+            UrlState::Leased,
+            UrlState::Completed,
         ] {
             let item = Item {
                 place,
-                fetched: place == Place::Completed,
+                fetched: place == UrlState::Completed,
                 number: 7,
                 created: u64::MAX,
                 date: 1 << 40,

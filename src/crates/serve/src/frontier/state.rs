@@ -17,7 +17,7 @@ use redb::{
 };
 
 use super::FrontierLimits;
-use super::item::{Item, Key, Order, Place, queue_name};
+use super::item::{Item, Key, Order, UrlState, queue_name};
 use crate::backend::{Problem, Result};
 
 /// [`Key`] -> [`Item`].
@@ -184,17 +184,17 @@ impl<'t> Tables<'t> {
     /// Takes an item out of the table of its place.
     fn lift(&mut self, name: &str, item: &Item) -> Result<()> {
         match item.place {
-            Place::Ready => {
+            UrlState::Ready => {
                 self.ready
                     .remove(&*ready_key(name, item.order))
                     .map_err(failed)?;
             }
-            Place::Waiting | Place::Leased => {
+            UrlState::Waiting | UrlState::Leased => {
                 self.waiting
                     .remove((item.date, item.number))
                     .map_err(failed)?;
             }
-            Place::Completed => {}
+            UrlState::Completed => {}
         }
         Ok(())
     }
@@ -202,17 +202,17 @@ impl<'t> Tables<'t> {
     /// Puts an item into the table of its place, and keeps it.
     fn lay(&mut self, name: &str, key: &str, item: &Item) -> Result<()> {
         match item.place {
-            Place::Ready => {
+            UrlState::Ready => {
                 self.ready
                     .insert(&*ready_key(name, item.order), key)
                     .map_err(failed)?;
             }
-            Place::Waiting | Place::Leased => {
+            UrlState::Waiting | UrlState::Leased => {
                 self.waiting
                     .insert((item.date, item.number), key)
                     .map_err(failed)?;
             }
-            Place::Completed => {}
+            UrlState::Completed => {}
         }
         self.urls.insert(key, &*item.bytes()).map_err(failed)?;
         Ok(())
@@ -308,7 +308,7 @@ impl State {
             let name = Key::parse(key.value())?.queue_name();
             let queue = self.queues.entry(name).or_default();
             count_in(queue, &item, 1);
-            if item.place == Place::Ready && queue.head.is_none_or(|head| item.order < head) {
+            if item.place == UrlState::Ready && queue.head.is_none_or(|head| item.order < head) {
                 queue.head = Some(item.order);
             }
             self.urls += 1;
@@ -417,9 +417,9 @@ impl State {
         let scored = self.scores.get(&put.canonical);
         let item = Item {
             place: match put.known {
-                Some(0) => Place::Completed,
-                Some(date) if date > now => Place::Waiting,
-                _ => Place::Ready,
+                Some(0) => UrlState::Completed,
+                Some(date) if date > now => UrlState::Waiting,
+                _ => UrlState::Ready,
             },
             fetched: put.known.is_some(),
             number,
@@ -508,7 +508,7 @@ impl State {
             let queue = self.queues.entry(name.clone()).or_default();
             count_in(queue, &item, -1);
             let item = Item {
-                place: Place::Ready,
+                place: UrlState::Ready,
                 ..item
             };
             count_in(queue, &item, 1);
@@ -559,7 +559,7 @@ impl State {
             tables.lift(name, &item)?;
             count_in(queue, &item, -1);
             let item = Item {
-                place: Place::Leased,
+                place: UrlState::Leased,
                 date: (now_ms / 1_000).saturating_add(wanted.lease),
                 ..item
             };
@@ -596,16 +596,16 @@ struct Taken {
 /// Adds an item to the counts of its queue, or takes it off (-1).
 fn count_in(queue: &mut Queue, item: &Item, sign: i64) {
     let add = |count: &mut u64| *count = count.saturating_add_signed(sign);
-    if item.fetched || item.place == Place::Leased {
+    if item.fetched || item.place == UrlState::Leased {
         add(&mut queue.begun);
     }
     match item.place {
-        Place::Completed => add(&mut queue.completed),
-        Place::Leased => {
+        UrlState::Completed => add(&mut queue.completed),
+        UrlState::Leased => {
             add(&mut queue.leased);
             add(&mut queue.active);
         }
-        Place::Ready | Place::Waiting => add(&mut queue.active),
+        UrlState::Ready | UrlState::Waiting => add(&mut queue.active),
     }
 }
 
@@ -639,7 +639,7 @@ impl State {
                 };
                 for (key, mut item) in entries_of(&tables, page)? {
                     // It gets a place when it is put anew.
-                    if item.place == Place::Completed {
+                    if item.place == UrlState::Completed {
                         continue;
                     }
                     let name = Key::parse(&key)?.queue_name();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::item::{Key, Place};
+use super::item::{Key, UrlState};
 use super::state::{Ack, Put, State, Wanted};
 use super::{FrontierLimits, in_turn};
 
@@ -374,7 +374,7 @@ fn random_calls_do_what_a_simple_model_does() {
     struct Known {
         key: String,
         queue: String,
-        place: Place,
+        place: UrlState,
         date: u64,
         number: usize,
     }
@@ -420,9 +420,9 @@ fn random_calls_do_what_a_simple_model_does() {
                     let number = at.map_or(came, |at| model.remove(at).number);
                     came = came.max(number + 1);
                     let place = match known {
-                        Some(0) => Place::Completed,
-                        Some(date) if date > now => Place::Waiting,
-                        _ => Place::Ready,
+                        Some(0) => UrlState::Completed,
+                        Some(date) if date > now => UrlState::Waiting,
+                        _ => UrlState::Ready,
                     };
                     model.push(Known {
                         key,
@@ -444,22 +444,24 @@ fn random_calls_do_what_a_simple_model_does() {
                 };
                 let given = get(&mut state, &wanted, now * SECOND);
                 for item in &mut model {
-                    if matches!(item.place, Place::Waiting | Place::Leased) && item.date <= now {
-                        item.place = Place::Ready;
+                    if matches!(item.place, UrlState::Waiting | UrlState::Leased)
+                        && item.date <= now
+                    {
+                        item.place = UrlState::Ready;
                     }
                 }
                 let out = model
                     .iter()
-                    .filter(|item| item.queue == queue && item.place == Place::Leased);
+                    .filter(|item| item.queue == queue && item.place == UrlState::Leased);
                 let mut expected = Vec::new();
                 if out.count() < most {
                     let mut ready: Vec<&mut Known> = model
                         .iter_mut()
-                        .filter(|item| item.queue == queue && item.place == Place::Ready)
+                        .filter(|item| item.queue == queue && item.place == UrlState::Ready)
                         .collect();
                     ready.sort_by_key(|item| item.number);
                     for item in ready.into_iter().take(most) {
-                        (item.place, item.date) = (Place::Leased, now + lease);
+                        (item.place, item.date) = (UrlState::Leased, now + lease);
                         expected.push(item.key.split_once(' ').unwrap().1.to_owned());
                     }
                 }
@@ -467,15 +469,15 @@ fn random_calls_do_what_a_simple_model_does() {
             }
         }
         for (name, active, leased, completed) in counts(&state) {
-            let of = |place: &dyn Fn(Place) -> bool| {
+            let of = |place: &dyn Fn(UrlState) -> bool| {
                 model
                     .iter()
                     .filter(|item| item.queue == name && place(item.place))
                     .count() as u64
             };
-            assert_eq!(active, of(&|place| place != Place::Completed));
-            assert_eq!(leased, of(&|place| place == Place::Leased));
-            assert_eq!(completed, of(&|place| place == Place::Completed));
+            assert_eq!(active, of(&|place| place != UrlState::Completed));
+            assert_eq!(leased, of(&|place| place == UrlState::Leased));
+            assert_eq!(completed, of(&|place| place == UrlState::Completed));
         }
     }
 }
