@@ -1,4 +1,4 @@
-//! Threads: two pieces of work at a time, and work beside other work.
+//! Threads: pieces of work at a time, and work beside other work.
 
 use std::panic::resume_unwind;
 use std::thread::{Builder, JoinHandle};
@@ -28,5 +28,22 @@ pub(crate) fn in_two<A: Send, B>(
         let second = second();
         let first = first.join().unwrap_or_else(|panic| resume_unwind(panic));
         (first, second)
+    })
+}
+
+/// The results of `work` for each of the parts 0, 1, ..., in their order, each part on a thread of its own.
+pub(crate) fn each_of<T: Send>(parts: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    if parts <= 1 {
+        return (0..parts).map(work).collect();
+    }
+    let work = &work;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..parts)
+            .map(|part| scope.spawn(move || work(part)))
+            .collect();
+        let joined = threads.into_iter().map(|thread| thread.join());
+        joined
+            .map(|result| result.unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
     })
 }

@@ -26,6 +26,8 @@ mod decode;
 mod delays;
 #[path = "engine.rs"]
 mod engine;
+#[path = "follow.rs"]
+mod follow;
 #[path = "html.rs"]
 mod html;
 #[path = "pagerank.rs"]

@@ -295,8 +295,9 @@ impl BlockLog {
         Ok((bytes, first, pages))
     }
 
-    /// The block that holds `page`.
-    pub fn find(&self, page: u64) -> Result<Block> {
+    /// Where the index says that the block with `page` is, or the last one if there is none: its first page and its
+    /// offset.
+    fn place_of(&self, page: u64) -> Result<(u64, u64)> {
         let (mut low, mut high) = (0, self.lengths.index / ENTRY);
         while low < high {
             let mid = (low + high) / 2;
@@ -306,20 +307,25 @@ impl BlockLog {
                 high = mid;
             }
         }
-        let wrong = || {
-            Error::damaged(
-                index_path(&self.path),
-                format!("it leads to no block with page {page}"),
-            )
-        };
-        let (_, offset) = self.entry(low.checked_sub(1).ok_or_else(wrong)?)?;
+        self.entry(low.checked_sub(1).ok_or_else(|| self.leads_nowhere(page))?)
+    }
+
+    fn leads_nowhere(&self, page: u64) -> Error {
+        Error::damaged(
+            index_path(&self.path),
+            format!("it leads to no block with page {page}"),
+        )
+    }
+
+    /// The block that holds `page`.
+    pub fn find(&self, page: u64) -> Result<Block> {
+        let (_, offset) = self.place_of(page)?;
         let (block, _) = self
             .block_at(offset)
             .map_err(|error| self.blame(offset, error))?;
-        if block.pages().contains(&page) {
-            Ok(block)
-        } else {
-            Err(wrong())
+        match block.pages().contains(&page) {
+            true => Ok(block),
+            false => Err(self.leads_nowhere(page)),
         }
     }
 
@@ -386,9 +392,25 @@ impl BlockLog {
 
     /// All blocks in order. Checks that pages follow on without a gap.
     pub fn blocks(&self) -> impl Iterator<Item = Result<Block>> + '_ {
+        self.blocks_at(0, 0)
+    }
+
+    /// The block that holds `page`, and all blocks after it. Where no block holds it: those from the last one on.
+    pub fn blocks_from(&self, page: u64) -> Result<impl Iterator<Item = Result<Block>> + '_> {
+        let (first, offset) = match page {
+            0 => (0, 0),
+            page => self.place_of(page)?,
+        };
+        Ok(self.blocks_at(first, offset))
+    }
+
+    /// All blocks from the one at `offset` on, which begins with `page`.
+    fn blocks_at(
+        &self,
+        mut page: u64,
+        mut offset: u64,
+    ) -> impl Iterator<Item = Result<Block>> + '_ {
         let mut ahead = Ahead::default();
-        let mut offset = 0;
-        let mut page = 0;
         let mut failed = false;
         std::iter::from_fn(move || {
             if failed || offset >= self.lengths.data {

@@ -52,6 +52,25 @@ impl<T: Pod> Cells<T> {
         Ok(Cells { memory, len })
     }
 
+    /// Makes room for `len` values at least, and keeps those that there are. By a half more than there were if that is more, so
+    /// that growing bit by bit costs little. Where no such map is to be had the heap serves.
+    pub fn grow(&mut self, len: usize) {
+        if len <= self.len {
+            return;
+        }
+        let len = len.max(self.len + self.len / 2);
+        let on_heap = |_| Cells {
+            memory: Memory::Heap(vec![T::zeroed(); len]),
+            len,
+        };
+        let mut new = Cells::reserve(len).unwrap_or_else(on_heap);
+        if len * size_of::<T>() >= HUGE_BYTES {
+            new.advise_huge();
+        }
+        new[..self.len].copy_from_slice(self);
+        *self = new;
+    }
+
     /// Says that the first `len` values are in use, so that huge pages can be asked for.
     pub fn in_use(&self, len: usize) {
         let bytes = len * size_of::<T>();
@@ -71,6 +90,15 @@ impl<T: Pod> Cells<T> {
     /// No huge pages to ask for on this system.
     #[cfg(not(target_os = "linux"))]
     pub fn advise_huge(&self) {}
+}
+
+impl<T> Default for Cells<T> {
+    fn default() -> Cells<T> {
+        Cells {
+            memory: Memory::Heap(Vec::new()),
+            len: 0,
+        }
+    }
 }
 
 impl<T: Pod> Deref for Cells<T> {

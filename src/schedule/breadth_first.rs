@@ -1,6 +1,6 @@
 //! Breadth-first: in the order in which pages became known.
 
-use super::{Ask, AtATime, Registered, Scored, Strategy};
+use super::{Ask, AtATime, Names, Registered, Scored, Strategy};
 use crate::Result;
 
 pub(super) const REGISTERED: Registered = Registered {
@@ -9,7 +9,9 @@ pub(super) const REGISTERED: Registered = Registered {
     parameters: &[],
     at_a_time: AtATime::One,
     without_rows: true,
-    needs_names: false,
+    names: Names::Unseen,
+    goes_on: true,
+    keeps: (0, 0),
     make: |_| Box::new(BreadthFirst { first: 0 }),
 };
 

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::greedy::parts;
 use super::queue::Queue;
-use super::{Ask, AtATime, Crawl, Registered, Scored, State, Strategy};
+use super::{Ask, AtATime, Crawl, Names, Registered, Scored, State, Strategy};
 use crate::Result;
 use crate::rows::Row;
 
@@ -17,7 +17,9 @@ pub(super) const REGISTERED: Registered = Registered {
     parameters: &["damping"],
     at_a_time: AtATime::One,
     without_rows: false,
-    needs_names: false,
+    names: Names::Unseen,
+    goes_on: true,
+    keeps: (44, 8),
     make: |parameters| {
         Box::new(Circulating {
             damping: parameters.damping,

@@ -1,7 +1,7 @@
 //! Cycle (OPIC, section 3.1): one page after the other, in the order in which they became known, from the
 //! page read last on; after the last one from the first.
 
-use super::{Ask, AtATime, Crawl, Registered, Scored, Strategy};
+use super::{Ask, AtATime, Crawl, Names, Registered, Scored, Strategy};
 use crate::Result;
 use crate::rows::Row;
 
@@ -11,7 +11,9 @@ pub(super) const REGISTERED: Registered = Registered {
     parameters: &[],
     at_a_time: AtATime::One,
     without_rows: false,
-    needs_names: false,
+    names: Names::Unseen,
+    goes_on: true,
+    keeps: (0, 0),
     make: |_| Box::new(Cycle { next: 0 }),
 };
 

@@ -2,7 +2,7 @@
 //! nearest first; seeds are at 0.
 
 use super::queue::Queue;
-use super::{Ask, AtATime, Crawl, Registered, Scored, Strategy};
+use super::{Ask, AtATime, Crawl, Names, Registered, Scored, Strategy};
 use crate::Result;
 use crate::rows::Row;
 
@@ -12,7 +12,9 @@ pub(super) const REGISTERED: Registered = Registered {
     parameters: &[],
     at_a_time: AtATime::One,
     without_rows: false,
-    needs_names: false,
+    names: Names::Unseen,
+    goes_on: true,
+    keeps: (40, 0),
     make: |_| Box::new(Distance::default()),
 };
 

@@ -10,7 +10,7 @@
 //! learning rates that the paper compares are parameters ([`super::Learning`]), and alpha = 1.
 
 use super::queue::Queue;
-use super::{Ask, AtATime, Crawl, Parameters, Registered, Scored, Strategy};
+use super::{Ask, AtATime, Crawl, Names, Parameters, Registered, Scored, Strategy};
 use crate::Result;
 use crate::rows::Row;
 
@@ -20,7 +20,9 @@ pub(super) const REGISTERED: Registered = Registered {
     parameters: &["k", "beta", "learning"],
     at_a_time: AtATime::One,
     without_rows: false,
-    needs_names: false,
+    names: Names::Unseen,
+    goes_on: true,
+    keeps: (40, 0),
     make: |parameters| {
         Box::new(Fica {
             parameters: parameters.clone(),

@@ -103,19 +103,25 @@ impl Focus {
         self.0.iter().position(names).map_or(0, |at| at as u8 + 1)
     }
 
+    /// Rules without pages yet.
+    pub(super) fn without_pages(&self) -> Focused {
+        Focused {
+            rules: Vec::new(),
+            shares: self.0.iter().map(|rule| rule.share).collect(),
+            unread: self
+                .0
+                .iter()
+                .map(|rule| rule.pages == Pages::Unread)
+                .collect(),
+        }
+    }
+
     /// The pages of a crawl, whose names come in the order of their numbers, by rule.
     pub fn places<E>(&self, names: impl Iterator<Item = Result<String, E>>) -> Result<Focused, E> {
         let rules = names.map(|name| Ok(self.rule_of(name?.as_bytes())));
-        let shares = self.0.iter().map(|rule| rule.share).collect();
-        let unread = self
-            .0
-            .iter()
-            .map(|rule| rule.pages == Pages::Unread)
-            .collect();
         Ok(Focused {
             rules: rules.collect::<Result<_, E>>()?,
-            shares,
-            unread,
+            ..self.without_pages()
         })
     }
 }
@@ -131,6 +137,11 @@ pub struct Focused {
 }
 
 impl Focused {
+    /// The next page's rule, from 1; 0: none.
+    pub(super) fn add(&mut self, rule: u8) {
+        self.rules.push(rule);
+    }
+
     /// The share of each rule.
     pub(super) fn shares(&self) -> &[f64] {
         &self.shares

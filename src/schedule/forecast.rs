@@ -25,8 +25,10 @@
 //! and their order alone, not on when the order was asked for. Both ways solve the same equations, as nearly as is certified
 //! there; pages whose scores are closer than that may come in another order.
 
+use std::collections::HashSet;
+
 use super::pushes::{Pushes, Worth};
-use super::{Ask, AtATime, Crawl, Registered, Scored, Strategy, best_of, greedy::parts};
+use super::{Ask, AtATime, Crawl, Names, Registered, Scored, Strategy, best_of, greedy::parts};
 use crate::Result;
 use crate::rows::{Row, Rows};
 
@@ -36,7 +38,9 @@ pub(super) const REGISTERED: Registered = Registered {
     parameters: &["unseen", "pushes"],
     at_a_time: AtATime::Part(100),
     without_rows: false,
-    needs_names: true,
+    names: Names::Order,
+    goes_on: true,
+    keeps: (60, 0),
     make: |of| Box::new(Forecast::new(of.unseen, of.pushes)),
 };
 
@@ -108,8 +112,12 @@ struct KeptUp {
     pushes: Pushes<2>,
     /// Which part of its finder's links leads to each page.
     parts: Vec<f32>,
+    /// Pages known when a page was read last: those beyond are found by the next one.
+    known: u32,
     /// Pages read when the rows are gone over next.
     next: u32,
+    /// What pages hold is to be found out anew: rows were changed, or nothing was settled yet.
+    renew: bool,
 }
 
 impl Forecast {
@@ -122,7 +130,9 @@ impl Forecast {
             kept_up: keep_up.then(|| KeptUp {
                 pushes: Pushes::new(RETURNED),
                 parts: Vec::new(),
+                known: 0,
                 next: 0,
+                renew: true,
             }),
             scores: Vec::new(),
             settled: (0, 0),
@@ -186,6 +196,24 @@ impl Forecast {
     }
 }
 
+/// (known/(1 + read))^power for all that can be near a page: a power for each page takes as long as all else.
+struct NearPowers([[f64; NEAR_MAX + 1]; NEAR_MAX + 1]);
+
+const NEAR_MAX: usize = 2 * NEAR + 1;
+
+impl NearPowers {
+    fn new(power: f64) -> NearPowers {
+        let of = |known: usize, read: usize| libm::pow(known as f64 / (1 + read) as f64, power);
+        NearPowers(std::array::from_fn(|known| {
+            std::array::from_fn(|read| of(known, read))
+        }))
+    }
+
+    fn of(&self, known: u32, read: u32) -> f64 {
+        self.0[known as usize][read as usize]
+    }
+}
+
 fn not_read(crawl: &Crawl) -> f64 {
     1.0 - f64::from(crawl.read()) / f64::from(crawl.pages().max(1))
 }
@@ -213,6 +241,16 @@ impl KeptUp {
         weights: [f64; 2],
         returned: f64,
     ) -> Result<()> {
+        if std::mem::take(&mut self.renew) {
+            let seeds: HashSet<u32> = crawl.seeds().iter().copied().collect();
+            let paid = |page| {
+                let paid = f64::from(u8::from(crawl.is_read(page)));
+                [paid, f64::from(u8::from(seeds.contains(&page)))]
+            };
+            self.pushes
+                .renew(crawl, rows, returned, paid, Pushes::handed)?;
+        }
+        self.pushes.grow(crawl.pages());
         self.pushes.set_returned(returned);
         let worth = Worth {
             weights,
@@ -224,13 +262,18 @@ impl KeptUp {
     }
 
     fn read(&mut self, crawl: &Crawl, row: Row<'_>, found_by: &[u32]) {
-        self.pushes.grow(crawl.pages());
         self.parts.resize(crawl.pages() as usize, 0.0);
         for (target, part) in parts(row) {
-            if found_by[target as usize] == row.page {
+            if target >= self.known {
                 self.parts[target as usize] = part as f32;
             }
         }
+        self.known = crawl.pages();
+        if self.renew {
+            // All rows are gone over before anybody is told what they say.
+            return;
+        }
+        self.pushes.grow(crawl.pages());
         let by = found_by[row.page as usize];
         let part = f64::from(self.parts[row.page as usize]);
         self.pushes
@@ -263,6 +306,15 @@ impl Strategy for Forecast {
         }
     }
 
+    fn read_again(&mut self, crawl: &Crawl, _row: Row<'_>) {
+        self.settled = (0, 0);
+        if let Some(kept_up) = &mut self.kept_up {
+            kept_up.known = crawl.pages();
+            kept_up.renew = true;
+            kept_up.next = 0;
+        }
+    }
+
     fn keep_up(&mut self, crawl: &Crawl, rows: &dyn Rows) -> Result<()> {
         let (weights, returned) = (self.weights(crawl), self.returned());
         match &mut self.kept_up {
@@ -290,9 +342,9 @@ impl Strategy for Forecast {
             if let Some(names) = ask.names {
                 let late = (2.0 * not_read(crawl)).min(1.0);
                 let power = self.unseen * self.back_of_linking.likeness() * late * late;
+                let powers = NearPowers::new(power);
                 let lift = |page: u32, known: u32, read: u32| {
-                    let unseen = f64::from(known) / f64::from(1 + read);
-                    scores[page as usize] *= libm::pow(unseen, power);
+                    scores[page as usize] *= powers.of(known, read);
                 };
                 names.around(NEAR, |page| crawl.is_read(page), lift);
             }

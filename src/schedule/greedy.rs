@@ -2,7 +2,7 @@
 //! page that is read hands its cash on over its links, once.
 
 use super::queue::Queue;
-use super::{Ask, AtATime, Crawl, Registered, Scored, Strategy};
+use super::{Ask, AtATime, Crawl, Names, Registered, Scored, Strategy};
 use crate::Result;
 use crate::rows::Row;
 
@@ -12,7 +12,9 @@ pub(super) const REGISTERED: Registered = Registered {
     parameters: &["damping"],
     at_a_time: AtATime::One,
     without_rows: true,
-    needs_names: false,
+    names: Names::Unseen,
+    goes_on: true,
+    keeps: (40, 0),
     make: |parameters| {
         Box::new(Greedy {
             damping: parameters.damping,

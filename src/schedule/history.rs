@@ -1,6 +1,6 @@
 //! What happened in a crawl, told to strategies row by row.
 
-use super::{Ask, Focused, NameOrder, Scored, Strategy};
+use super::{Ask, Focused, NameOrder, Scored, SettledRanking, Strategy};
 use crate::Result;
 use crate::rows::{Row, Rows};
 
@@ -19,11 +19,16 @@ pub enum State {
 const HELD: u32 = u32::MAX - 1;
 const OPEN: u32 = u32::MAX;
 
-/// A crawl so far, in 4 bytes a page. Pages are numbered in the order in which they became known.
+/// A crawl so far, in 4 bytes and a bit a page. Pages are numbered in the order in which they became known.
 #[derive(Debug, Default)]
 pub struct Crawl {
     /// When each page was read; [`OPEN`], [`HELD`].
     read_at: Vec<u32>,
+    /// A bit for each page that was read: so many fit into a processor's cache that whoever goes over links need not
+    /// wait for memory.
+    is_read: Vec<u64>,
+    /// Pages that rows lead to: those that are known otherwise come behind them.
+    named: u32,
     seeds: Vec<u32>,
     read: u32,
     held: u32,
@@ -62,7 +67,8 @@ impl Crawl {
 
     /// Whether a page was read.
     pub fn is_read(&self, page: u32) -> bool {
-        self.read_at[page as usize] < HELD
+        let word = self.is_read.get(page as usize / 64);
+        word.is_some_and(|word| word >> (page % 64) & 1 == 1)
     }
 
     /// Which pages receive extra cash.
@@ -73,6 +79,23 @@ impl Crawl {
     /// Pages that can be named.
     pub fn open(&self) -> u32 {
         self.pages() - self.read - self.held
+    }
+
+    /// A page is read now. False: it was before.
+    fn begin_read(&mut self, page: u32) -> bool {
+        let at = &mut self.read_at[page as usize];
+        if *at < HELD {
+            return false;
+        }
+        self.held -= u32::from(*at == HELD);
+        *at = self.read;
+        self.read += 1;
+        let word = page as usize / 64;
+        if self.is_read.len() <= word {
+            self.is_read.resize(word + 1, 0);
+        }
+        self.is_read[word] |= 1 << (page % 64);
+        true
     }
 
     /// Pages that are open, in the order in which they became known.
@@ -101,6 +124,11 @@ impl History {
         self.crawl.focus = focus;
     }
 
+    /// The pages that are paid more, to add those that became known.
+    pub(super) fn focus_mut(&mut self) -> &mut Focused {
+        &mut self.crawl.focus
+    }
+
     /// The crawl so far.
     pub fn crawl(&self) -> &Crawl {
         &self.crawl
@@ -111,7 +139,8 @@ impl History {
         &*self.strategy
     }
 
-    /// A page was read. A page that was read before is passed over: a crawl's order is that of first reads.
+    /// A page was read. One that was read before keeps its place: a crawl's order is that of first reads. Its strategy is
+    /// told that the page has other links now ([`Strategy::read_again`]).
     pub fn row(&mut self, row: Row<'_>) {
         if row.page >= self.crawl.pages() {
             // What became known between has no row: it was asked for in vain.
@@ -126,14 +155,11 @@ impl History {
                 self.know(target, Some(row.page));
             }
         }
-        let at = &mut self.crawl.read_at[row.page as usize];
-        if *at < HELD {
-            return;
+        self.crawl.named = self.crawl.pages();
+        match self.crawl.begin_read(row.page) {
+            true => self.strategy.read(&self.crawl, row),
+            false => self.strategy.read_again(&self.crawl, row),
         }
-        self.crawl.held -= u32::from(*at == HELD);
-        *at = self.crawl.read;
-        self.crawl.read += 1;
-        self.strategy.read(&self.crawl, row);
     }
 
     /// As [`History::row`], with the strategy kept up to date ([`Strategy::keep_up`]). `rows` are those told so far, this one
@@ -160,6 +186,18 @@ impl History {
         }
     }
 
+    /// Forgets the pages that no row leads to, and holds none back any more: what was said of them by
+    /// [`History::known_below`] and [`History::hold`] is to be said anew, after more rows.
+    pub fn reopen(&mut self) {
+        let crawl = &mut self.crawl;
+        crawl.read_at.truncate(crawl.named as usize);
+        if crawl.held > 0 {
+            let held = crawl.read_at.iter_mut().filter(|at| **at == HELD);
+            held.for_each(|at| *at = OPEN);
+            crawl.held = 0;
+        }
+    }
+
     /// A page is not to be named until it was read.
     pub fn hold(&mut self, page: u32) {
         if let Some(at) = self.crawl.read_at.get_mut(page as usize)
@@ -180,10 +218,25 @@ impl History {
         names: Option<&NameOrder>,
         count: usize,
     ) -> Result<Vec<Scored>> {
+        self.best_with(rows, names, None, count)
+    }
+
+    /// As [`History::best`]; `settled` is a ranking settled over these rows, if there is one.
+    ///
+    /// # Errors
+    /// Those of [`Strategy::best`].
+    pub fn best_with(
+        &mut self,
+        rows: &dyn Rows,
+        names: Option<&NameOrder>,
+        settled: Option<&dyn SettledRanking>,
+        count: usize,
+    ) -> Result<Vec<Scored>> {
         let ask = Ask {
             crawl: &self.crawl,
             rows,
             names,
+            settled,
             count,
         };
         self.strategy.best(&ask)

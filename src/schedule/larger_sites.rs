@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{Ask, AtATime, Registered, Scored, Strategy};
+use super::{Ask, AtATime, Names, Registered, Scored, Strategy};
 use crate::{Error, Result};
 
 pub(super) const REGISTERED: Registered = Registered {
@@ -13,7 +13,9 @@ pub(super) const REGISTERED: Registered = Registered {
     parameters: &[],
     at_a_time: AtATime::Part(20),
     without_rows: true,
-    needs_names: true,
+    names: Names::Hosts,
+    goes_on: true,
+    keeps: (0, 0),
     make: |_| Box::new(LargerSites),
 };
 

@@ -16,6 +16,7 @@ mod cycle;
 mod distance;
 mod fica;
 mod focus;
+mod follower;
 mod forecast;
 mod greedy;
 mod history;
@@ -37,6 +38,7 @@ mod xyleme;
 
 pub use choice::{Choice, Learning, Parameters, REGISTRY_HELP};
 pub use focus::{Focus, FocusRule, Focused};
+pub use follower::Follower;
 pub use history::{Crawl, History, State};
 pub use measure::Measure;
 pub use names::{NameOrder, NameOrderBuilder};
@@ -66,8 +68,25 @@ pub struct Ask<'a> {
     pub rows: &'a dyn Rows,
     /// Which pages stand near each other by their names, and which are on one host; `None`: not known.
     pub names: Option<&'a NameOrder>,
+    /// A ranking settled over these rows; `None`: there is none.
+    pub settled: Option<&'a dyn SettledRanking>,
     /// How many pages are wanted.
     pub count: usize,
+}
+
+/// PageRank of the known graph, in which pages without a row have no links, that was settled before.
+pub trait SettledRanking {
+    /// Its damping.
+    fn damping(&self) -> f64;
+
+    /// The bound on its L1 error.
+    fn bound_l1(&self) -> f64;
+
+    /// Calls `visit` with each page and its importance, in the order of pages; all are 1 together.
+    ///
+    /// # Errors
+    /// Those of reading it.
+    fn each(&self, visit: &mut dyn FnMut(u32, f64)) -> Result<()>;
 }
 
 /// A crawl order. It is told of every page when it becomes known, and of every row when it is read.
@@ -80,6 +99,11 @@ pub trait Strategy: Send {
 
     /// A page was read, of which all targets are known. `crawl` counts it already.
     fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
+        let _ = (crawl, row);
+    }
+
+    /// A page that was read before was read again, and has these links now.
+    fn read_again(&mut self, crawl: &Crawl, row: Row<'_>) {
         let _ = (crawl, row);
     }
 
@@ -121,6 +145,17 @@ pub enum AtATime {
     Part(u32),
 }
 
+/// What a strategy looks at of the names of pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Names {
+    /// Nothing.
+    Unseen,
+    /// Which stand near each other.
+    Order,
+    /// Which are on one host.
+    Hosts,
+}
+
 /// A strategy that can be asked for by name.
 pub struct Registered {
     /// Its name.
@@ -133,8 +168,13 @@ pub struct Registered {
     pub at_a_time: AtATime,
     /// It can be asked of a store that keeps no rows.
     pub without_rows: bool,
-    /// It looks at the names of pages.
-    pub needs_names: bool,
+    /// What it looks at of the names of pages.
+    pub names: Names,
+    /// It can be asked, told more, and asked again, and answers as one that was told all at once; as nearly as it is
+    /// certified to be right.
+    pub goes_on: bool,
+    /// Bytes of memory that it keeps, of a page and of a link.
+    pub keeps: (u64, u64),
     make: fn(&Parameters) -> Box<dyn Strategy>,
 }
 

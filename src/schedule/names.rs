@@ -1,15 +1,22 @@
-//! Which pages stand near each other by their names, in 8 bytes a page, and 32 while it is made.
+//! Which pages stand near each other by their names, in 8 bytes a page, and 36 while it is made or may grow.
 //!
 //! Sites name pages by section and in order: pages whose names are alike link alike. Names are put in order
 //! by host (its last two labels first), then by the first two folders, then by all others, then by what
 //! stands behind the last slash: text and the first number in it, so that `page9` stands before `page10`.
 //! Host and folders count by their hash: like names stand together, in whatever order. Names that are no
 //! URLs are read as paths.
+//!
+//! Names are sorted in runs, on several threads if that is asked for; names that come later are a run of their own. The
+//! order is that of all runs merged, so it does not depend on how many there are.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::ops::Range;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::Result;
+use crate::threads;
 use crate::url::host;
 
 /// Name order of pages; see the module.
@@ -28,28 +35,141 @@ type Key = (u64, u64, u32);
 /// Takes names in the order of page numbers.
 #[derive(Debug, Default)]
 pub struct NameOrderBuilder {
-    keys: Vec<(Key, u32)>,
-    host: Vec<u32>,
-    hosts: HashMap<u64, u32>,
+    runs: Runs,
+    last: Run,
+    hosts: Hosts,
 }
 
 impl NameOrderBuilder {
     /// The next page's name.
     pub fn add(&mut self, name: &[u8]) {
-        let page = self.keys.len() as u32;
-        self.keys.push((key(name), page));
-        let hosts = self.hosts.len() as u32;
-        let number = *self.hosts.entry(xxh3_64(host(name))).or_insert(hosts);
-        self.host.push(number);
+        self.last.push((key(name), self.last.len() as u32));
+        self.hosts.add(name);
     }
 
     /// The order of all names.
     pub fn build(mut self) -> NameOrder {
-        self.keys.sort_unstable();
+        self.runs.add(self.last);
         NameOrder {
-            order: self.keys.iter().map(|&(_, page)| page).collect(),
-            host: self.host,
-            hosts: self.hosts.len() as u32,
+            order: self.runs.order(),
+            host: self.hosts.host,
+            hosts: self.hosts.numbers.len() as u32,
+        }
+    }
+}
+
+/// The host of each page.
+#[derive(Debug, Default)]
+pub(super) struct Hosts {
+    host: Vec<u32>,
+    numbers: HashMap<u64, u32>,
+}
+
+impl Hosts {
+    /// The next page's name.
+    pub fn add(&mut self, name: &[u8]) {
+        let hosts = self.numbers.len() as u32;
+        let number = *self.numbers.entry(xxh3_64(host(name))).or_insert(hosts);
+        self.host.push(number);
+    }
+
+    /// An order that knows of hosts alone.
+    pub fn take(&mut self) -> NameOrder {
+        NameOrder {
+            order: Vec::new(),
+            host: std::mem::take(&mut self.host),
+            hosts: self.numbers.len() as u32,
+        }
+    }
+
+    /// Takes back what [`Hosts::take`] gave, to add more.
+    pub fn give_back(&mut self, order: NameOrder) {
+        self.host = order.host;
+    }
+}
+
+/// Pages with their keys, in order.
+type Run = Vec<(Key, u32)>;
+
+/// Runs from which on the smallest two are joined.
+const RUNS: usize = 9;
+/// Fewer names than these are not worth a thread.
+const RUN_NAMES: u64 = 1 << 16;
+
+/// The keys of all pages, in sorted runs.
+#[derive(Debug, Default)]
+pub(super) struct Runs(Vec<Run>);
+
+impl Runs {
+    /// Adds pages, whose names `each` calls its visitor with, in their order: on up to `threads` threads, each of which
+    /// asks for some of them.
+    pub fn extend(
+        &mut self,
+        pages: Range<u64>,
+        threads: usize,
+        each: impl Fn(Range<u64>, &mut dyn FnMut(&[u8])) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let names = pages.end - pages.start;
+        let parts = (names / RUN_NAMES).clamp(1, threads.clamp(1, RUNS - 1) as u64);
+        let start = |part: u64| pages.start + names * part / parts;
+        let runs = threads::each_of(parts as usize, |part| {
+            let range = start(part as u64)..start(part as u64 + 1);
+            let mut run = Run::with_capacity((range.end - range.start) as usize);
+            let mut page = range.start as u32;
+            each(range, &mut |name| {
+                run.push((key(name), page));
+                page += 1;
+            })?;
+            run.sort_unstable();
+            Ok(run)
+        });
+        for run in runs {
+            self.add_sorted(run?);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, mut run: Run) {
+        run.sort_unstable();
+        self.add_sorted(run);
+    }
+
+    fn add_sorted(&mut self, run: Run) {
+        self.0.push(run);
+        while self.0.len() > RUNS {
+            self.0.sort_by_key(|run| Reverse(run.len()));
+            let last = self.0.pop().unwrap_or_default();
+            if let Some(run) = self.0.last_mut() {
+                run.extend(last);
+                run.sort();
+            }
+        }
+    }
+
+    /// All pages in name order.
+    pub fn order(&self) -> Vec<u32> {
+        let mut order = Vec::with_capacity(self.0.iter().map(Vec::len).sum());
+        let mut heads = BinaryHeap::new();
+        let mut runs: Vec<_> = self.0.iter().map(|run| run.iter()).collect();
+        for (at, run) in runs.iter_mut().enumerate() {
+            heads.extend(run.next().map(|head| Reverse((*head, at))));
+        }
+        while let Some(mut head) = heads.peek_mut() {
+            let Reverse(((_, page), at)) = *head;
+            order.push(page);
+            match runs[at].next() {
+                Some(next) => *head = Reverse((*next, at)),
+                None => drop(std::collections::binary_heap::PeekMut::pop(head)),
+            }
+        }
+        order
+    }
+
+    /// The order, without hosts.
+    pub fn names(&self) -> NameOrder {
+        NameOrder {
+            order: self.order(),
+            ..NameOrder::default()
         }
     }
 }
@@ -218,6 +338,34 @@ mod tests {
         };
         assert_eq!(changes(&|page| page % 3), 2);
         assert_eq!(changes(&|page| page % 12), 11);
+    }
+
+    /// However many threads there are, and however many times names are added, the order is the same.
+    #[test]
+    fn the_order_is_that_of_all_names() {
+        let count = 150_000u64;
+        let name = |page: u64| format!("http://h{}.example/{}", page % 7, page * 7919 % 100_003);
+        let mut builder = NameOrderBuilder::default();
+        (0..count).for_each(|page| builder.add(name(page).as_bytes()));
+        let expected = builder.build().order;
+        let each = |pages: Range<u64>, visit: &mut dyn FnMut(&[u8])| {
+            pages.for_each(|page| visit(name(page).as_bytes()));
+            Ok(())
+        };
+        let mut runs = Runs::default();
+        let mut from = 0;
+        for (until, threads) in [(100_000, 1), (100_001, 8), (100_001, 2), (count, 3)] {
+            runs.extend(from..until, threads, each).unwrap();
+            from = until;
+        }
+        assert_eq!(runs.order(), expected);
+        let mut runs = Runs::default();
+        for part in 0..25 {
+            let pages = count * part / 25..count * (part + 1) / 25;
+            runs.extend(pages, 1, each).unwrap();
+        }
+        assert!(runs.0.len() <= RUNS);
+        assert!(runs.order() == expected);
     }
 
     #[test]

@@ -4,20 +4,20 @@
 //! where no rows are kept, pages that were visited. A page whose fetches failed since it was last reached is
 //! passed over until some time has gone by, and for good after some failures.
 //!
-//! In memory: the crawl's 4 bytes a page, what the strategy keeps, and what was asked for. Names are read
-//! once, in their order, if the strategy looks at names.
+//! In memory: what a [`Follower`] keeps, while it is asked, and what was asked for.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use super::refresh::{self, Looks, Read};
-use super::{Choice, Crawl, Focus, History, NameOrder, NameOrderBuilder, Scored, best_of};
+use super::{Choice, Crawl, Focus, Follower, Scored};
 use crate::decode::Time;
 use crate::engine::PageId;
-use crate::rows::{PAGES_MAX, Row, Rows};
+use crate::rows::Rows;
 use crate::rules::Scope;
-use crate::snapshot::{Snapshot, SnapshotPage};
+use crate::snapshot::{Fetches, SnapshotPage, Snapshot};
 use crate::store::Disk;
+use crate::store::rows::KeptRows;
 use crate::url::host;
 use crate::{Error, Result};
 
@@ -66,7 +66,7 @@ pub struct NextOptions {
 }
 
 /// Strategies with a virtual page, which can be focused.
-pub const FOCUSED: [&str; 3] = ["forecast", "settled", "xyleme"];
+pub(super) const FOCUSED: [&str; 3] = ["forecast", "settled", "xyleme"];
 
 /// How long a page whose fetch failed is left alone unless told otherwise, in seconds: a day.
 pub const RETRY_AFTER: u64 = 86_400;
@@ -123,29 +123,16 @@ pub struct Candidate {
 /// [`Error::Missing`]: there is no store, no snapshot, or nothing is known yet; the strategy needs rows, and none are kept.
 pub fn next(disk: &dyn Disk, store: &Path, options: &NextOptions) -> Result<Vec<Candidate>> {
     let snapshot = Snapshot::latest(disk, store)?;
-    let pages = snapshot.info().pages;
-    if pages == 0 {
-        return Err(Error::Missing(format!(
-            "{}: no page is known yet; crawl the seeds first and ingest what was read",
-            store.display()
-        )));
+    Follower::once(options.clone()).next(&snapshot)
+}
+
+/// What fetches of a page told.
+pub(super) fn fetches_of(page: &SnapshotPage) -> Fetches {
+    Fetches {
+        last: page.last_fetch,
+        failed: page.failed,
+        last_failed: page.last_failed,
     }
-    if pages >= PAGES_MAX {
-        return Err(Error::Unsupported(format!(
-            "{}: {pages} pages; crawl orders are for fewer than {PAGES_MAX}",
-            store.display()
-        )));
-    }
-    let rows = match snapshot.rows_retention() {
-        Some(standing) if standing.kept().is_some() => Some(snapshot.rows()?),
-        _ => None,
-    };
-    let source = Source {
-        snapshot: &snapshot,
-        rows: rows.as_ref().map(|rows| rows as &dyn Rows),
-        options,
-    };
-    source.next()
 }
 
 impl Looks {
@@ -158,69 +145,16 @@ impl Looks {
     }
 }
 
-struct Source<'a> {
-    snapshot: &'a Snapshot,
-    rows: Option<&'a dyn Rows>,
-    options: &'a NextOptions,
+/// What is asked of which snapshot.
+pub(super) struct Source<'a> {
+    pub snapshot: &'a Snapshot,
+    pub rows: Option<&'a KeptRows>,
+    pub options: &'a NextOptions,
 }
 
 impl Source<'_> {
-    fn next(&self) -> Result<Vec<Candidate>> {
-        let count = self.options.count;
-        let mut limits = Limits::new(self.options);
-        let chosen = match self.options.which {
-            Which::NotFetched => self.discover(count, &mut limits)?,
-            Which::Refetch => self.refetch(count, &mut limits)?,
-            Which::Budget { discovery } => {
-                let new = (count as f64 * discovery.clamp(0.0, 1.0)).round() as usize;
-                let mut chosen = self.discover(new.min(count), &mut limits)?;
-                chosen.extend(self.refetch(count - chosen.len(), &mut limits)?);
-                interleave(chosen)
-            }
-        };
-        self.describe(chosen)
-    }
-
-    /// Pages not read yet, by the strategy.
-    fn discover(&self, count: usize, limits: &mut Limits<'_>) -> Result<Vec<Chosen>> {
-        if count == 0 {
-            return Ok(Vec::new());
-        }
-        let known = self.options.strategy.registered();
-        if self.rows.is_none() && !known.without_rows {
-            return Err(self.needs_rows(known.name));
-        }
-        let mut history = History::new(self.options.strategy.clone().once().strategy());
-        let focus = &self.options.focus;
-        if !focus.is_empty() {
-            if !FOCUSED.contains(&known.name) {
-                return Err(Error::Usage(format!(
-                    "strategy {} has no virtual page that could pay some pages more; a focus goes with {}",
-                    known.name,
-                    FOCUSED.join(", ")
-                )));
-            }
-            history.set_focus(focus.places(self.snapshot.names())?);
-        }
-        let cash = self.tell(&mut history)?;
-        let names = match known.needs_names {
-            true => Some(self.names()?),
-            false => None,
-        };
-        let none = NoRows(u64::from(history.crawl().pages()));
-        let rows = self.rows.unwrap_or(&none);
-        self.select(count, limits, false, |most| match &cash {
-            Some(cash) => Ok(best_of(history.crawl(), most, |page| {
-                cash[page as usize] as f64
-            })),
-            None => {
-                let best = history.best(rows, names.as_ref(), most)?;
-                Ok(completed(best, history.crawl(), most))
-            }
-        })
-    }
-
-    fn needs_rows(&self, name: &str) -> Error {
+    /// The strategy is refused: there are no rows.
+    pub fn needs_rows(&self, name: &str) -> Error {
         let others: Vec<&str> = super::STRATEGIES
             .iter()
             .filter(|strategy| strategy.without_rows)
@@ -237,45 +171,13 @@ impl Source<'_> {
         ))
     }
 
-    /// Tells a history all that the store knows. Without rows, the cash of each page, if the strategy goes by it.
-    fn tell(&self, history: &mut History) -> Result<Option<Vec<u64>>> {
-        let pages = self.snapshot.info().pages as u32;
-        let by_cash = self.options.strategy.registered().name == "greedy";
-        let mut cash = (self.rows.is_none() && by_cash).then(Vec::new);
-        if let Some(rows) = self.rows {
-            rows.sweep(&mut |row| {
-                history.row(row);
-                Ok(())
-            })?;
-        }
-        history.known_below(pages, None);
-        for page in self.snapshot.pages() {
-            let page = page?;
-            let number = page.page.0 as u32;
-            if self.rows.is_none() && page.visits > 0 {
-                history.row(Row::new(number, &[]));
-            } else if page.visits > 0 || page.last_fetch.is_some() || self.is_failing(&page) {
-                history.hold(number);
-            }
-            if let Some(cash) = &mut cash {
-                cash.push(page.cash);
-            }
-        }
-        for &page in &self.options.exclude {
-            if let Ok(page) = u32::try_from(page) {
-                history.hold(page);
-            }
-        }
-        Ok(cash)
-    }
-
     /// The time that ages are counted from.
     fn now(&self) -> Option<Time> {
         self.options.now.or(self.snapshot.info().time)
     }
 
     /// Whether a page's fetches failed so lately, or so often, that it is to be left alone.
-    fn is_failing(&self, page: &SnapshotPage) -> bool {
+    pub fn is_failing(&self, page: &Fetches) -> bool {
         let NextOptions {
             retry_after,
             max_failures,
@@ -289,16 +191,8 @@ impl Source<'_> {
                 || self.now().zip(page.last_failed).is_some_and(lately))
     }
 
-    fn names(&self) -> Result<NameOrder> {
-        let mut names = NameOrderBuilder::default();
-        for name in self.snapshot.names() {
-            names.add(name?.as_bytes());
-        }
-        Ok(names.build())
-    }
-
     /// Pages read already, by what it gives to read them again.
-    fn refetch(&self, count: usize, limits: &mut Limits<'_>) -> Result<Vec<Chosen>> {
+    pub fn refetch(&self, count: usize, limits: &mut Limits<'_>) -> Result<Vec<Chosen>> {
         let mut gone = HashSet::new();
         if let Some(rows) = self.rows {
             rows.sweep(&mut |row| {
@@ -316,7 +210,7 @@ impl Source<'_> {
         let wanted = |page: &SnapshotPage| {
             page.visits > 0
                 && !gone.contains(&(page.page.0 as u32))
-                && !self.is_failing(page)
+                && !self.is_failing(&fetches_of(page))
                 && !self.options.exclude.contains(&page.page.0)
                 && match (older, page.last_fetch) {
                     (Some(before), Some(fetched)) => fetched < before,
@@ -348,7 +242,7 @@ impl Source<'_> {
     }
 
     /// The first `count` of an order that may be named. The order is asked for more until there are enough.
-    fn select(
+    pub fn select(
         &self,
         count: usize,
         limits: &mut Limits<'_>,
@@ -384,7 +278,8 @@ impl Source<'_> {
         }
     }
 
-    fn describe(&self, chosen: Vec<Chosen>) -> Result<Vec<Candidate>> {
+    /// Adds what is known of them.
+    pub fn describe(&self, chosen: Vec<Chosen>) -> Result<Vec<Candidate>> {
         let numbers = chosen.iter().map(|of| PageId(u64::from(of.scored.page)));
         let known = self.snapshot.pages_of(&numbers.collect::<Vec<_>>())?;
         let described = chosen.into_iter().zip(known).map(|(of, page)| Candidate {
@@ -403,7 +298,7 @@ impl Source<'_> {
     }
 }
 
-struct Chosen {
+pub(super) struct Chosen {
     scored: Scored,
     url: String,
     fetched: bool,
@@ -411,7 +306,7 @@ struct Chosen {
 
 /// An order with the open pages behind it that it says nothing of, as they became known: those that no page links to any
 /// more, and seeds whose fetch failed.
-fn completed(mut best: Vec<Scored>, crawl: &Crawl, most: usize) -> Vec<Scored> {
+pub(super) fn completed(mut best: Vec<Scored>, crawl: &Crawl, most: usize) -> Vec<Scored> {
     if best.len() >= most {
         return best;
     }
@@ -424,7 +319,7 @@ fn completed(mut best: Vec<Scored>, crawl: &Crawl, most: usize) -> Vec<Scored> {
 }
 
 /// New pages and pages to be read again, each in its order, spread evenly over the list.
-fn interleave(chosen: Vec<Chosen>) -> Vec<Chosen> {
+pub(super) fn interleave(chosen: Vec<Chosen>) -> Vec<Chosen> {
     let (again, new): (Vec<Chosen>, Vec<Chosen>) = chosen.into_iter().partition(|of| of.fetched);
     let all = again.len() + new.len();
     let (again_len, mut again, mut new) = (again.len(), again.into_iter(), new.into_iter());
@@ -445,14 +340,14 @@ fn interleave(chosen: Vec<Chosen>) -> Vec<Chosen> {
 
 /// How many pages of a host and of a domain were taken.
 #[derive(Clone)]
-struct Limits<'a> {
+pub(super) struct Limits<'a> {
     options: &'a NextOptions,
     hosts: HashMap<String, u64>,
     domains: HashMap<String, u64>,
 }
 
 impl<'a> Limits<'a> {
-    fn new(options: &'a NextOptions) -> Limits<'a> {
+    pub fn new(options: &'a NextOptions) -> Limits<'a> {
         Limits {
             options,
             hosts: HashMap::new(),
@@ -492,22 +387,5 @@ impl<'a> Limits<'a> {
             *self.hosts.entry(host).or_default() += 1;
         }
         true
-    }
-}
-
-/// A store without rows.
-struct NoRows(u64);
-
-impl Rows for NoRows {
-    fn pages(&self) -> u64 {
-        self.0
-    }
-
-    fn links(&self) -> u64 {
-        0
-    }
-
-    fn sweep(&self, _visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
-        Ok(())
     }
 }

@@ -4,7 +4,7 @@
 use super::queue::Queue;
 use super::settled::SWEEPS;
 use super::surfer::settle;
-use super::{Ask, AtATime, Crawl, Registered, Scored, Strategy};
+use super::{Ask, AtATime, Crawl, Names, Registered, Scored, Strategy};
 use crate::Result;
 
 pub(super) const REGISTERED: Registered = Registered {
@@ -13,7 +13,9 @@ pub(super) const REGISTERED: Registered = Registered {
     parameters: &["k"],
     at_a_time: AtATime::One,
     without_rows: false,
-    needs_names: false,
+    names: Names::Unseen,
+    goes_on: false,
+    keeps: (40, 0),
     make: |parameters| {
         Box::new(PartialPageRank {
             k: parameters.k,

@@ -21,10 +21,15 @@
 //!
 //! **Cost.** A page is pushed when it is read, and when D_i is worth the price of its row, in [`Pushes::settle`], which goes over
 //! the rows until no page is. 16 bytes a page and payer, and 8 more.
+//!
+//! **Begun anew.** D is a function of X, the rows and b: by the equations themselves D_i = b_i + (r d u_i - 1) X_i + sum over p of
+//! d w_pi X_p. So where rows were changed, one sweep finds D again, with nothing to be taken back ([`Pushes::renew`]);
+//! and X may be anything to begin with, such as a ranking that was settled before.
 
 use super::Crawl;
 use super::greedy::parts;
 use crate::Result;
+use crate::engine::Cells;
 use crate::rows::{Row, Rows};
 
 /// Damping.
@@ -32,12 +37,13 @@ const D: f64 = 0.85;
 
 /// The solutions for K payers, as far as they are known.
 pub(super) struct Pushes<const K: usize> {
-    /// Of each page X.
-    handed: Vec<[f64; K]>,
+    pages: usize,
+    /// Of each page X, K numbers.
+    handed: Cells<f64>,
     /// Of each page D; of pages not read this is y.
-    held: Vec<[f64; K]>,
+    held: Cells<f64>,
     /// Of each page read u, as of its last push.
-    open: Vec<f64>,
+    open: Cells<f64>,
     /// r
     returned: f64,
     /// Of what pages received before they were read, what is still counted as coming back: r times this.
@@ -66,13 +72,30 @@ impl<const K: usize> Worth<K> {
     }
 }
 
+/// The K numbers of a page.
+fn of<const K: usize>(cells: &[f64], page: usize) -> [f64; K] {
+    let at = page * K;
+    std::array::from_fn(|payer| cells.get(at + payer).copied().unwrap_or(0.0))
+}
+
+fn add_to<const K: usize>(cells: &mut [f64], page: usize, units: [f64; K]) {
+    let at = page * K;
+    if let Some(cells) = cells.get_mut(at..at + K) {
+        cells
+            .iter_mut()
+            .zip(units)
+            .for_each(|(cell, units)| *cell += units);
+    }
+}
+
 impl<const K: usize> Pushes<K> {
     /// Nobody holds anything.
     pub fn new(returned: f64) -> Pushes<K> {
         Pushes {
-            handed: Vec::new(),
-            held: Vec::new(),
-            open: Vec::new(),
+            pages: 0,
+            handed: Cells::default(),
+            held: Cells::default(),
+            open: Cells::default(),
             returned,
             stale: [0.0; K],
             links: 0,
@@ -86,27 +109,28 @@ impl<const K: usize> Pushes<K> {
 
     /// What a page received that was not read; of others what they hold.
     pub fn held(&self, page: u32) -> [f64; K] {
-        self.held.get(page as usize).copied().unwrap_or([0.0; K])
+        of(&self.held, page as usize)
     }
 
     /// What a page handed on.
     pub fn handed(&self, page: u32) -> [f64; K] {
-        self.handed.get(page as usize).copied().unwrap_or([0.0; K])
+        of(&self.handed, page as usize)
     }
 
     /// Makes room for all pages known.
     pub fn grow(&mut self, pages: u32) {
         let pages = pages as usize;
-        if self.held.len() < pages {
-            self.handed.resize(pages, [0.0; K]);
-            self.held.resize(pages, [0.0; K]);
-            self.open.resize(pages, 0.0);
+        if self.pages < pages {
+            self.pages = pages;
+            self.handed.grow(pages * K);
+            self.held.grow(pages * K);
+            self.open.grow(pages);
         }
     }
 
     /// The virtual page pays a page.
     pub fn pay(&mut self, page: u32, units: [f64; K]) {
-        add(&mut self.held[page as usize], units);
+        add_to(&mut self.held, page as usize, units);
     }
 
     /// Changes what comes back of what pages not read receive.
@@ -116,60 +140,70 @@ impl<const K: usize> Pushes<K> {
             return;
         }
         self.returned = returned;
-        let pages = self.held.iter_mut().zip(&self.handed).zip(&self.open);
-        for ((held, handed), &open) in pages {
-            add(held, handed.map(|handed| change * open * handed));
+        let (handed, open): (&[f64], &[f64]) = (&self.handed, &self.open);
+        let held: &mut [f64] = &mut self.held;
+        for (page, &open) in open[..self.pages].iter().enumerate() {
+            let handed = of::<K>(handed, page);
+            add_to(held, page, handed.map(|handed| change * open * handed));
         }
     }
 
     /// A page was read, which `by` found, with this part of its links: what it received is its own to hand on, and nothing of
     /// it comes back any more.
     pub fn begin(&mut self, page: u32, by: Option<(u32, f64)>) {
-        let received = self.held[page as usize];
+        let received = self.held(page);
         add(&mut self.stale, received);
         if let Some((by, part)) = by {
-            let by = by as usize;
-            let back = self.handed[by].map(|handed| -D * part * handed);
-            self.open[by] -= part;
-            add(&mut self.held[by], back.map(|units| self.returned * units));
+            let back = self.handed(by).map(|handed| -D * part * handed);
+            self.open[by as usize] -= part;
+            let returned = back.map(|units| self.returned * units);
+            add_to(&mut self.held, by as usize, returned);
             add(&mut self.stale, back);
         }
     }
 
     /// Hands on what a page holds that was read.
     pub fn push(&mut self, crawl: &Crawl, row: Row<'_>) {
+        self.open_again(crawl, row);
+        self.push_on(row);
+    }
+
+    /// The same, where it is known which part of its links leads to pages not read.
+    fn push_on(&mut self, row: Row<'_>) {
         let page = row.page as usize;
         self.links += row.targets.len() as u64;
-        self.open_again(crawl, row);
         let back = self.returned * D * self.open[page];
-        let units =
-            std::mem::replace(&mut self.held[page], [0.0; K]).map(|held| held / (1.0 - back));
-        add(&mut self.handed[page], units);
+        let units = of::<K>(&self.held, page).map(|held| held / (1.0 - back));
+        self.held[page * K..][..K].fill(0.0);
+        add_to(&mut self.handed, page, units);
         self.hand_on(row, units);
     }
 
     /// Sees again which part of a page's links leads to pages not read.
     fn open_again(&mut self, crawl: &Crawl, row: Row<'_>) {
         let page = row.page as usize;
-        let of_open = |(target, part): (u32, f64)| if crawl.is_read(target) { 0.0 } else { part };
-        let open: f64 = parts(row).map(of_open).sum();
+        let open = open_part(crawl, row);
         let change = D * (open - self.open[page]);
         if change != 0.0 {
-            let units = self.handed[page].map(|handed| change * handed);
-            add(
-                &mut self.held[page],
-                units.map(|units| self.returned * units),
-            );
+            let units = of::<K>(&self.handed, page).map(|handed| change * handed);
+            let returned = units.map(|units| self.returned * units);
+            add_to(&mut self.held, page, returned);
             add(&mut self.stale, units);
         }
         self.open[page] = open;
     }
 
     fn hand_on(&mut self, row: Row<'_>, units: [f64; K]) {
-        for (target, part) in parts(row) {
-            if let Some(held) = self.held.get_mut(target as usize) {
-                add(held, units.map(|units| D * part * units));
+        let held: &mut [f64] = &mut self.held;
+        if row.weights.is_empty() {
+            let each = units.map(|units| D * units / row.targets.len() as f64);
+            for &target in row.targets {
+                add_to(held, target as usize, each);
             }
+            return;
+        }
+        for (target, part) in parts(row) {
+            add_to(held, target as usize, units.map(|units| D * part * units));
         }
     }
 
@@ -181,13 +215,20 @@ impl<const K: usize> Pushes<K> {
         worth: Worth<K>,
         most: u32,
     ) -> Result<u32> {
+        // Nobody is read meanwhile: which links lead to pages not read is looked at once a page.
+        let mut seen = vec![0u64; self.pages / 64 + 1];
         for sweep in 0..most {
             let mut pushed = false;
             rows.sweep(&mut |row| {
                 let page = row.page as usize;
-                let known = page < self.held.len() && crawl.is_read(row.page);
-                if known && worth.has(&self.held[page], row.targets.len()) {
-                    self.push(crawl, row);
+                let known = page < self.pages && crawl.is_read(row.page);
+                if known && worth.has(&of(&self.held, page), row.targets.len()) {
+                    let (word, bit) = (&mut seen[page / 64], 1 << (page % 64));
+                    if *word & bit == 0 {
+                        *word |= bit;
+                        self.open_again(crawl, row);
+                    }
+                    self.push_on(row);
                     pushed = true;
                 }
                 Ok(())
@@ -199,16 +240,67 @@ impl<const K: usize> Pushes<K> {
         Ok(most)
     }
 
+    /// Finds out anew what pages hold, of what each handed on (`handed`; only pages read do) and what the virtual page pays
+    /// it, in one sweep over the rows as they are now; in none if nobody handed on anything.
+    pub fn renew(
+        &mut self,
+        crawl: &Crawl,
+        rows: &dyn Rows,
+        returned: f64,
+        paid: impl Fn(u32) -> [f64; K],
+        handed: impl Fn(&Pushes<K>, u32) -> [f64; K],
+    ) -> Result<()> {
+        self.grow(crawl.pages());
+        self.returned = returned;
+        self.stale = [0.0; K];
+        self.open.fill(0.0);
+        let mut nothing = true;
+        for page in 0..self.pages as u32 {
+            let units = match crawl.is_read(page) {
+                true => handed(self, page),
+                false => [0.0; K],
+            };
+            nothing &= units == [0.0; K];
+            self.handed[page as usize * K..][..K].copy_from_slice(&units);
+            self.held[page as usize * K..][..K].copy_from_slice(&paid(page));
+        }
+        if nothing {
+            return Ok(());
+        }
+        rows.sweep(&mut |row| {
+            let page = row.page as usize;
+            if page < self.pages && crawl.is_read(row.page) {
+                self.links += row.targets.len() as u64;
+                let units = of::<K>(&self.handed, page);
+                self.open[page] = open_part(crawl, row);
+                let kept = self.returned * D * self.open[page] - 1.0;
+                add_to(&mut self.held, page, units.map(|units| kept * units));
+                self.hand_on(row, units);
+            }
+            Ok(())
+        })
+    }
+
     /// The most by which all that pages read have, for each payer, differs from the solution; that of others by d times
     /// this.
     #[cfg(test)]
     pub fn bound(&self, crawl: &Crawl) -> [f64; K] {
         let mut sum = self.stale.map(|stale| self.returned * stale.abs());
         for page in (0..crawl.pages()).filter(|&page| crawl.is_read(page)) {
-            add(&mut sum, self.held[page as usize].map(f64::abs));
+            add(&mut sum, self.held(page).map(f64::abs));
         }
         sum.map(|sum| sum / (1.0 - D))
     }
+}
+
+/// The part of a page's links that leads to pages not read.
+fn open_part(crawl: &Crawl, row: Row<'_>) -> f64 {
+    if row.weights.is_empty() {
+        let open = row.targets.iter().filter(|&&target| !crawl.is_read(target));
+        return open.count() as f64 / row.targets.len().max(1) as f64;
+    }
+    let of_open = |(target, part): (u32, f64)| if crawl.is_read(target) { 0.0 } else { part };
+    parts(row).map(of_open).sum()
 }
 
 fn add<const K: usize>(to: &mut [f64; K], units: [f64; K]) {
@@ -226,6 +318,7 @@ mod tests {
     use crate::schedule::{Ask, History, Scored};
 
     /// Rows of pages read, in that order; of a page with two the last one counts.
+    #[derive(Clone)]
     struct Told(Vec<(u32, Vec<u32>)>);
 
     impl Rows for Told {
@@ -361,6 +454,21 @@ mod tests {
                 check(&pushes, history.crawl(), &told)?;
             }
             pushes.set_returned(1.0 - returned);
+            check(&pushes, history.crawl(), &told)?;
+            // Each second row changes: its links are those of the row before it.
+            let earlier = told.clone();
+            for at in (1..told.0.len()).step_by(2) {
+                let page = told.0[at].0;
+                told.0[at].1 = earlier.0[at - 1].1.iter().copied().filter(|&target| target != page).collect();
+            }
+            let paid = |page: u32| {
+                let is_read = f64::from(u8::from(history.crawl().pages() > page && history.crawl().is_read(page)));
+                [is_read, if page == 0 { is_read } else { 0.0 }]
+            };
+            pushes.renew(history.crawl(), &told, returned, paid, Pushes::handed).unwrap();
+            check(&pushes, history.crawl(), &told)?;
+            // From anything.
+            pushes.renew(history.crawl(), &told, returned, paid, |_, page| [f64::from(page), 0.5]).unwrap();
             check(&pushes, history.crawl(), &told)?;
             // Rows that nobody pushes since others were read keep what came back: all are seen again.
             for (page, targets) in &told.0 {

@@ -36,24 +36,49 @@ impl Eq for Entry {}
 /// The `count` open pages of greatest score, best first; of equal ones, those known first. In memory of
 /// `count` pages.
 pub fn best_of(crawl: &Crawl, count: usize, score: impl Fn(u32) -> f64) -> Vec<Scored> {
-    let mut best: BinaryHeap<Reverse<Entry>> = BinaryHeap::new();
-    for page in crawl.all_open() {
-        let entry = Entry {
-            // 0 and -0 are one score.
-            score: score(page) + 0.0,
-            page,
-        };
-        if best.len() < count {
-            best.push(Reverse(entry));
-        } else if best.peek().is_some_and(|worst| entry > worst.0) {
-            best.pop();
-            best.push(Reverse(entry));
+    let mut best = Best::new(count);
+    crawl
+        .all_open()
+        .for_each(|page| best.offer(page, score(page)));
+    best.sorted()
+}
+
+/// The best of those that were offered, in memory of so many.
+pub(super) struct Best {
+    count: usize,
+    heap: BinaryHeap<Reverse<Entry>>,
+}
+
+impl Best {
+    pub fn new(count: usize) -> Best {
+        Best {
+            count,
+            heap: BinaryHeap::new(),
         }
     }
-    let sorted = best.into_sorted_vec().into_iter();
-    sorted
-        .map(|Reverse(Entry { score, page })| Scored { page, score })
-        .collect()
+
+    /// A page with its score.
+    pub fn offer(&mut self, page: u32, score: f64) {
+        let entry = Entry {
+            // 0 and -0 are one score.
+            score: score + 0.0,
+            page,
+        };
+        if self.heap.len() < self.count {
+            self.heap.push(Reverse(entry));
+        } else if self.heap.peek().is_some_and(|worst| entry > worst.0) {
+            self.heap.pop();
+            self.heap.push(Reverse(entry));
+        }
+    }
+
+    /// Best first.
+    pub fn sorted(self) -> Vec<Scored> {
+        let sorted = self.heap.into_sorted_vec().into_iter();
+        sorted
+            .map(|Reverse(Entry { score, page })| Scored { page, score })
+            .collect()
+    }
 }
 
 /// A queue of pages whose scores change one by one.

@@ -3,7 +3,7 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::{Ask, AtATime, Registered, Scored, Strategy, best_of};
+use super::{Ask, AtATime, Names, Registered, Scored, Strategy, best_of};
 use crate::Result;
 
 pub(super) const REGISTERED: Registered = Registered {
@@ -12,7 +12,9 @@ pub(super) const REGISTERED: Registered = Registered {
     parameters: &["seed"],
     at_a_time: AtATime::Part(20),
     without_rows: true,
-    needs_names: false,
+    names: Names::Unseen,
+    goes_on: true,
+    keeps: (0, 0),
     make: |parameters| Box::new(Random(parameters.seed)),
 };
 

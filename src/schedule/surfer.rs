@@ -14,7 +14,7 @@ use crate::Result;
 use crate::rows::Rows;
 
 /// Damping.
-const D: f64 = 0.85;
+pub(super) const DAMPING: f64 = 0.85;
 
 /// What each known page holds after so many sweeps.
 pub(super) fn settle(crawl: &Crawl, rows: &dyn Rows, sweeps: u32) -> Result<Vec<f64>> {
@@ -25,7 +25,7 @@ pub(super) fn settle(crawl: &Crawl, rows: &dyn Rows, sweeps: u32) -> Result<Vec<
         y.fill(0.0);
         rows.sweep(&mut |row| {
             if (row.page as usize) < pages && crawl.is_read(row.page) {
-                let handed = D * x[row.page as usize];
+                let handed = DAMPING * x[row.page as usize];
                 for (target, part) in parts(row) {
                     if let Some(y) = y.get_mut(target as usize) {
                         *y += handed * part;

@@ -9,7 +9,7 @@
 //! together what the seeds brought, exactly, after every page.
 
 use super::queue::Queue;
-use super::{Ask, AtATime, Crawl, Registered, Scored, Strategy};
+use super::{Ask, AtATime, Crawl, Names, Registered, Scored, Strategy};
 use crate::Result;
 use crate::rows::Row;
 
@@ -19,7 +19,9 @@ pub(super) const REGISTERED: Registered = Registered {
     parameters: &["damping", "discovery"],
     at_a_time: AtATime::One,
     without_rows: false,
-    needs_names: false,
+    names: Names::Unseen,
+    goes_on: true,
+    keeps: (72, 0),
     make: |parameters| {
         Box::new(Xyleme {
             damping: fixed(parameters.damping),

@@ -20,7 +20,7 @@ use super::Graph;
 use super::random::{Purpose, Random};
 use crate::metrics::kendall::tau_b;
 use crate::rows::{Row, Rows};
-use crate::schedule::{AtATime, Choice, History, NameOrder};
+use crate::schedule::{AtATime, Choice, History, NameOrder, Names};
 use crate::{Error, Result};
 
 /// Who chooses.
@@ -227,7 +227,7 @@ impl<'a> Crawl<'a> {
                 true => AtATime::One,
                 false => registered.at_a_time,
             },
-            needs_names: registered.needs_names && !oracle,
+            needs_names: registered.names != Names::Unseen && !oracle,
             random,
             waiting: all,
         }

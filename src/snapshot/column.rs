@@ -21,14 +21,13 @@ pub(super) fn unpack(packed: &[u8], count: usize) -> Option<Vec<u64>> {
     if bytes.len() != count * 8 {
         return None;
     }
-    let value = |at: usize| {
-        let mut value = [0; 8];
-        for (plane, byte) in value.iter_mut().enumerate() {
-            *byte = bytes[plane * count + at];
+    let mut values = vec![0; count];
+    for (plane, bytes) in bytes.chunks_exact(count.max(1)).enumerate() {
+        for (value, byte) in values.iter_mut().zip(bytes) {
+            *value |= u64::from(*byte) << (8 * plane);
         }
-        u64::from_le_bytes(value)
-    };
-    Some((0..count).map(value).collect())
+    }
+    Some(values)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Reading a snapshot. Every column is checked against its checksum when it is read.
 
 use std::collections::{BinaryHeap, HashMap};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -14,6 +15,7 @@ use crate::decode::Time;
 use crate::engine::{CHUNK_PAGES, Fingerprint, PageId};
 use crate::store::rows::{KeptRows, Retention, RowsOf};
 use crate::store::{self, Disk, DiskFile, NameReader};
+use crate::threads::in_two;
 use crate::{Error, Result};
 
 /// A published snapshot, with the names of its pages.
@@ -21,6 +23,8 @@ pub struct Snapshot {
     pub(super) columns: Columns,
     pub(super) names: NameReader,
     pub(super) store: PathBuf,
+    /// The store's key, which no two stores have unless one is a copy.
+    key: [u64; 2],
     /// `None`: it is not the current one.
     rows: Option<RowsOf>,
 }
@@ -35,6 +39,17 @@ pub(crate) struct Columns {
     columns: usize,
     /// Where the directory begins: columns end before it.
     end: u64,
+}
+
+/// What fetches of a page told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fetches {
+    /// Last fetch, in seconds since 1970.
+    pub last: Option<Time>,
+    /// Fetches that failed since the page was last reached.
+    pub failed: u64,
+    /// When the last of them was.
+    pub last_failed: Option<Time>,
 }
 
 /// One page of a snapshot.
@@ -133,6 +148,7 @@ impl Snapshot {
             names,
             rows: current.then(|| RowsOf::new(disk, store, latest.rows, pages)),
             store: store.into(),
+            key: key.0,
         })
     }
 
@@ -191,6 +207,52 @@ impl Snapshot {
     /// All names, in number order.
     pub fn names(&self) -> impl Iterator<Item = Result<String>> + '_ {
         self.all_pages("names", self.names.names())
+    }
+
+    /// The key of its store: no other has it, but for copies.
+    pub(crate) fn key(&self) -> [u64; 2] {
+        self.key
+    }
+
+    /// Calls `visit` with the names of these pages, in number order; they must be pages of the snapshot.
+    ///
+    /// # Errors
+    /// Names are damaged, missing or cannot be read.
+    pub(crate) fn each_name(&self, pages: Range<u64>, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
+        let wanted = pages.end.saturating_sub(pages.start);
+        let found = self.names.each(pages, &mut |name| visit(name.as_bytes()))?;
+        match found == wanted {
+            true => Ok(()),
+            false => Err(self.columns.damaged(format!(
+                "the store has {found} names for {wanted} of its pages"
+            ))),
+        }
+    }
+
+    /// Calls `visit` with what fetches of each page told, in number order, and reads nothing else.
+    ///
+    /// # Errors
+    /// Columns are damaged or cannot be read.
+    pub(crate) fn fetches(&self, visit: &mut dyn FnMut(u32, &Fetches)) -> Result<()> {
+        let read = |block| self.columns.fetches(block);
+        self.columns.in_twos(read, |first, pages: Vec<Fetches>| {
+            for (page, fetches) in (first as u32..).zip(&pages) {
+                visit(page, fetches);
+            }
+        })
+    }
+
+    /// Calls `visit` with the importance of each page, in number order, and reads nothing else.
+    ///
+    /// # Errors
+    /// The column is damaged or cannot be read.
+    pub(crate) fn importances(&self, visit: &mut dyn FnMut(u32, f64)) -> Result<()> {
+        let read = |block| self.columns.column(block, Column::Importance);
+        self.columns.in_twos(read, |first, pages: Vec<u64>| {
+            for (page, &bits) in (first as u32..).zip(&pages) {
+                visit(page, f64::from_bits(bits));
+            }
+        })
     }
 
     /// The first items of `from`, one a page; an error where there are fewer.
@@ -423,6 +485,43 @@ impl Columns {
             watched_s: told(4, at).unwrap_or(0),
         };
         Ok((0..importance.len()).map(page).collect())
+    }
+
+    /// What fetches of the pages of a block told.
+    fn fetches(&self, block: u64) -> Result<Vec<Fetches>> {
+        let time = |value: u64| Some(value as i64).filter(|&time| time != i64::MIN);
+        let last = self.column(block, Column::LastFetch)?;
+        let told = match self.columns {
+            COLUMNS => Some((
+                self.column(block, Column::Failed)?,
+                self.column(block, Column::LastFailed)?,
+            )),
+            _ => None,
+        };
+        let page = |(at, last): (usize, u64)| Fetches {
+            last: time(last),
+            failed: told.as_ref().map_or(0, |(failed, _)| failed[at]),
+            last_failed: told.as_ref().and_then(|(_, last)| time(last[at])),
+        };
+        Ok(last.into_iter().enumerate().map(page).collect())
+    }
+
+    /// Calls `visit` with what `read` makes of each block and the block's first page, in order; two blocks are read at a time.
+    fn in_twos<T: Send>(
+        &self,
+        read: impl Fn(u64) -> Result<T> + Sync,
+        mut visit: impl FnMut(u64, T),
+    ) -> Result<()> {
+        for block in (0..self.blocks()).step_by(2) {
+            let has_next = block + 1 < self.blocks();
+            let next = || has_next.then(|| read(block + 1)).transpose();
+            let (next, this) = in_two(has_next, next, || read(block));
+            visit(block * CHUNK_PAGES, this?);
+            if let Some(next) = next? {
+                visit((block + 1) * CHUNK_PAGES, next);
+            }
+        }
+        Ok(())
     }
 
     /// All pages, in number order.

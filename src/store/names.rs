@@ -3,6 +3,7 @@
 //! A URL block is zstd over front-coded names: for each, the length it shares with the one before,
 //! the length of the rest, and the rest. A fingerprint block is 10 bytes a page ([`kept`]).
 
+use std::ops::Range;
 use std::path::Path;
 
 use crate::batch::HashKey;
@@ -202,6 +203,29 @@ impl NameReader {
         })
     }
 
+    /// Calls `visit` with the names of these pages, in order. How many there are.
+    pub fn each(&self, pages: Range<u64>, visit: &mut dyn FnMut(&str)) -> Result<u64> {
+        let mut next = pages.start;
+        if pages.is_empty() {
+            return Ok(0);
+        }
+        for block in self.urls.blocks_from(pages.start)? {
+            let block = block?;
+            let mut page = block.first;
+            if page >= pages.end {
+                break;
+            }
+            self.unpack_each(&block, &mut |name| {
+                if page >= next && page < pages.end {
+                    visit(name);
+                    next = page + 1;
+                }
+                page += 1;
+            })?;
+        }
+        Ok(next - pages.start)
+    }
+
     /// All fingerprints in page order, what is [`kept`] of them.
     pub fn fingerprints(&self) -> impl Iterator<Item = Result<Fingerprint>> + '_ {
         self.fingerprint_blocks().flat_map(|block| {
@@ -286,6 +310,13 @@ impl NameReader {
     }
 
     fn unpack(&self, block: &Block) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        self.unpack_each(block, &mut |name| names.push(name.to_owned()))?;
+        Ok(names)
+    }
+
+    /// Calls `visit` with each name of a block.
+    fn unpack_each(&self, block: &Block, visit: &mut dyn FnMut(&str)) -> Result<()> {
         let damaged = |what: &str| {
             Error::damaged(&self.path, format!("block of page {}: {what}", block.first))
         };
@@ -294,8 +325,6 @@ impl NameReader {
             .map_err(|error| damaged(&error.to_string()))?;
         let mut rest = &raw[..];
         let mut last: Vec<u8> = Vec::new();
-        // Each name takes at least its two lengths.
-        let mut names = Vec::with_capacity((block.pages as usize).min(raw.len() / 2));
         for _ in 0..block.pages {
             let shared = varint::take(&mut rest).ok_or_else(|| damaged("it ends early"))?;
             let len = varint::take(&mut rest).ok_or_else(|| damaged("it ends early"))?;
@@ -306,13 +335,11 @@ impl NameReader {
             rest = after;
             last.truncate(shared as usize);
             last.extend_from_slice(text);
-            let name = String::from_utf8(last.clone()).map_err(|_| damaged("no UTF-8"))?;
-            names.push(name);
+            visit(std::str::from_utf8(&last).map_err(|_| damaged("no UTF-8"))?);
         }
-        if rest.is_empty() {
-            Ok(names)
-        } else {
-            Err(damaged("more text than names"))
+        match rest.is_empty() {
+            true => Ok(()),
+            false => Err(damaged("more text than names")),
         }
     }
 }

@@ -80,6 +80,29 @@ fn a_limit_on_the_size_of_files_is_a_full_disk() {
     }
 }
 
+/// A list that does not fit leaves no file, and an older one as it was.
+#[test]
+fn a_list_that_does_not_fit_is_none() {
+    let lab = Lab::new();
+    lab.file("in.jsonl", crawl(64, 3000).concat());
+    lab.run("ingest in.jsonl --store s").exits(0);
+    lab.file("old", "http://a.example/\n");
+    let before = lab.names();
+    for to in ["plain", "tsv", "jsonl", "parquet", "scrapy"] {
+        for (file, option) in [("list", ""), ("old", "--force")] {
+            let line = format!(
+                "ulimit -f 1; $B next --store s -n 1000 --to {to} -o {file} {option} 2>/dev/null"
+            );
+            assert_eq!(shell(&lab, &line), 7, "{to} {file}");
+            assert_eq!(lab.names(), before, "{to} {file}");
+        }
+        let old = std::fs::read_to_string(lab.path("old")).unwrap();
+        assert_eq!(old, "http://a.example/\n");
+    }
+    lab.run("next --store s -n 1000 -o list").exits(0);
+    assert!(std::fs::metadata(lab.path("list")).unwrap().len() > 1024);
+}
+
 /// A link to an empty directory, or to none yet, was refused, and left a half-made store beside it.
 #[test]
 fn a_store_is_made_where_a_link_leads_to() {

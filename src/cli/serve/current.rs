@@ -153,6 +153,11 @@ impl OpenSnapshot {
         self.written
     }
 
+    /// The snapshot itself.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
     /// What it says of the run.
     pub fn info(&self) -> &Info {
         self.snapshot.info()

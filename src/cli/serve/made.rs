@@ -6,19 +6,23 @@
 //! snapshots come. While this process is busy, what is made anew takes a twentieth of its processor time, or a fiftieth of one
 //! processor if that is more, at a low priority: an ingest at full speed loses little by it, and one that waits for its crawler
 //! has the newest lists. A part that nobody asked for lately is read by whoever asks.
+//!
+//! Each list has a [`Follower`], which is told only what is new since the snapshot before. All together these take [`FOLLOWED`] at
+//! most: where one has no room, its list is made from nothing each time.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use cashrank::schedule::{self, Candidate, NextOptions, Which};
-use cashrank::store::RealDisk;
+use cashrank::schedule::{Candidate, Follower, NextOptions, Which};
 use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, cpu_time};
 
 use super::current::{Current, OpenSnapshot, Part, lock, problem};
 
 /// Lists that are kept; of more questions, those that nobody asked for longest are forgotten.
 const LISTS: usize = 4;
+/// Bytes of memory that followers of lists take, all together.
+const FOLLOWED: u64 = 1 << 30;
 /// How long a thing is made anew after it was asked for last.
 const LIVELY: Duration = Duration::from_secs(60);
 /// How often a newer snapshot is looked for.
@@ -119,6 +123,8 @@ struct Kept {
 struct List {
     query: NextQuery,
     options: NextOptions,
+    /// What made it last, unless it is making it, or there is no room for it.
+    follower: Option<Box<Follower>>,
     asked: Instant,
     /// Of which snapshot, and the list, or why there is none.
     made: Option<(String, Result<Arc<NextList>>)>,
@@ -138,7 +144,7 @@ struct Job {
 }
 
 enum Work {
-    List(NextQuery, Box<NextOptions>),
+    List(NextQuery, Box<Follower>),
     Part(Part),
 }
 
@@ -209,6 +215,7 @@ impl Made {
         kept.lists.push(List {
             query: query.clone(),
             options,
+            follower: None,
             asked: now,
             made: None,
         });
@@ -229,6 +236,19 @@ fn is_lively(asked: Instant) -> bool {
 }
 
 impl List {
+    /// The making of it: by what made it last, if that is there.
+    fn work(&mut self, followed: u64, held: &OpenSnapshot) -> Work {
+        let new = || {
+            let needs = Follower::needs(&self.options, held.snapshot());
+            Box::new(match followed + needs <= FOLLOWED {
+                true => Follower::new(self.options.clone()),
+                false => Follower::once(self.options.clone()),
+            })
+        };
+        let follower = self.follower.take().unwrap_or_else(new);
+        Work::List(self.query.clone(), follower)
+    }
+
     /// Whether it has what is asked for: of pages not read yet, fewer are the first of more.
     fn answers(&self, query: &NextQuery) -> bool {
         self.query.options == query.options
@@ -270,26 +290,45 @@ impl Kept {
         lists.chain(parts).any(is_lively)
     }
 
+    /// Bytes of memory that followers take.
+    fn followed(&self) -> u64 {
+        let followers = self.lists.iter().filter_map(|list| list.follower.as_ref());
+        followers.map(|follower| follower.bytes()).sum()
+    }
+
+    /// Whether there is a list that nobody has an answer to yet.
+    fn has_new_list(&self) -> bool {
+        self.lists.iter().any(|list| list.made.is_none())
+    }
+
     /// A list that nobody has an answer to yet.
-    fn new_list(&self) -> Option<Work> {
-        let new = self.lists.iter().find(|list| list.made.is_none());
-        new.map(|list| Work::List(list.query.clone(), Box::new(list.options.clone())))
+    fn new_list(&mut self, held: &OpenSnapshot) -> Option<Work> {
+        let followed = self.followed();
+        let new = self.lists.iter_mut().find(|list| list.made.is_none());
+        new.map(|list| list.work(followed, held))
     }
 
     /// Of what there is only an older one of, that which was made of the oldest snapshot.
-    fn oldest(&self, version: &str) -> Option<Work> {
-        let lists = self.lists.iter().filter_map(|list| {
+    fn oldest(&mut self, held: &OpenSnapshot) -> Option<Work> {
+        let (version, followed) = (held.version(), self.followed());
+        let lists = self.lists.iter_mut().filter_map(|list| {
             let (of, made) = list.made.as_ref()?;
             let since = made.as_ref().map_or(None, |made| made.made);
-            let work = || Work::List(list.query.clone(), Box::new(list.options.clone()));
-            (is_lively(list.asked) && of != version).then(|| (since, work()))
+            (is_lively(list.asked) && *of != version).then_some((since, list))
         });
+        let list = lists.min_by_key(|(since, _)| *since);
         let parts = self.parts.iter().filter_map(|read| {
             let older = is_lively(read.asked) && read.held.version() != version;
-            older.then(|| (read.held.written(), Work::Part(read.part)))
+            older.then_some((read.held.written(), read.part))
         });
-        let oldest = lists.chain(parts).min_by_key(|(since, _)| *since);
-        oldest.map(|(_, work)| work)
+        let part = parts.min_by_key(|(since, _)| *since);
+        match (list, part) {
+            (Some((list_since, _)), Some((since, part))) if since < list_since => {
+                Some(Work::Part(part))
+            }
+            (Some((_, list)), _) => Some(list.work(followed, held)),
+            (None, part) => part.map(|(_, part)| Work::Part(part)),
+        }
     }
 }
 
@@ -310,22 +349,22 @@ impl Shared {
 
     fn make_all(&self, kind: Kind) {
         let mut rest = Rest::after(Duration::ZERO);
-        while let Some(job) = self.next_job(kind, &rest) {
+        while let Some(mut job) = self.next_job(kind, &rest) {
             let yields = kind == Kind::Anew && rest.is_busy();
-            let (made, took) = self.make_apart(&job, yields);
+            let (made, took) = self.make_apart(&mut job, yields);
             self.keep(job, made);
             rest = Rest::after(took);
         }
     }
 
     /// Makes a thing on a thread of its own, for a priority is only ever lowered; and what that took of a processor.
-    fn make_apart(&self, job: &Job, yields: bool) -> (Result<Option<Arc<NextList>>>, Duration) {
+    fn make_apart(&self, job: &mut Job, yields: bool) -> (Result<Option<Arc<NextList>>>, Duration) {
         let started = Instant::now();
         let making = || {
             if yields {
                 lower_priority();
             }
-            let made = self.make(job);
+            let made = Shared::make(job);
             (
                 made,
                 cpu_time::by_thread().unwrap_or_else(|| started.elapsed()),
@@ -346,7 +385,7 @@ impl Shared {
                 return None;
             }
             let waits = match kind {
-                Kind::New => kept.new_list().is_some(),
+                Kind::New => kept.has_new_list(),
                 Kind::Anew => kept.is_lively(),
             };
             if waits && rest.is_over(kind) {
@@ -356,8 +395,8 @@ impl Shared {
                 kept = lock(&self.kept);
                 if let Some(held) = held {
                     let work = match kind {
-                        Kind::New => kept.new_list(),
-                        Kind::Anew => kept.oldest(&held.version()),
+                        Kind::New => kept.new_list(&held),
+                        Kind::Anew => kept.oldest(&held),
                     };
                     if let Some(work) = work {
                         return Some(Job { held, work });
@@ -375,9 +414,9 @@ impl Shared {
     }
 
     /// A list; or a part is read, which is then kept with its snapshot.
-    fn make(&self, job: &Job) -> Result<Option<Arc<NextList>>> {
-        match &job.work {
-            Work::List(_, options) => self.make_list(options, &job.held).map(Some),
+    fn make(job: &mut Job) -> Result<Option<Arc<NextList>>> {
+        match &mut job.work {
+            Work::List(_, follower) => list_of(follower, &job.held).map(Some),
             Work::Part(part) => job.held.read(*part).map(|()| None),
         }
     }
@@ -385,10 +424,13 @@ impl Shared {
     fn keep(&self, job: Job, made: Result<Option<Arc<NextList>>>) {
         let mut kept = lock(&self.kept);
         match job.work {
-            Work::List(query, _) => {
+            Work::List(query, follower) => {
+                let has_room = kept.followed() + follower.bytes() <= FOLLOWED;
                 if let Some(list) = kept.lists.iter_mut().find(|list| list.query == query) {
                     let made = made.transpose();
                     list.made = made.map(|made| (job.held.version(), made));
+                    // One that is asked once keeps nothing, and is chosen anew where there is room now.
+                    list.follower = Some(follower).filter(|of| has_room && of.bytes() > 0);
                 }
             }
             // Whoever asks next tries again to read what could not be read now, and is told why not.
@@ -399,19 +441,20 @@ impl Shared {
             }
         }
     }
+}
 
-    fn make_list(&self, options: &NextOptions, held: &OpenSnapshot) -> Result<Arc<NextList>> {
-        let pages = schedule::next(&RealDisk, &self.store, options).map_err(problem)?;
-        let page = |page: Candidate| NextPage {
-            url: page.url,
-            score: page.score,
-        };
-        Ok(Arc::new(NextList {
-            snapshot: held.name().into(),
-            version: held.version(),
-            records: held.info().counters.records,
-            made: held.written(),
-            pages: pages.into_iter().map(page).collect(),
-        }))
-    }
+/// The list as of a snapshot.
+fn list_of(follower: &mut Follower, held: &OpenSnapshot) -> Result<Arc<NextList>> {
+    let pages = follower.next(held.snapshot()).map_err(problem)?;
+    let page = |page: Candidate| NextPage {
+        url: page.url,
+        score: page.score,
+    };
+    Ok(Arc::new(NextList {
+        snapshot: held.name().into(),
+        version: held.version(),
+        records: held.info().counters.records,
+        made: held.written(),
+        pages: pages.into_iter().map(page).collect(),
+    }))
 }

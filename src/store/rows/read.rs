@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::block::{FIXED, Head, Rows as Block, heads_end, unpack, unpack_heads};
 use super::{CommittedRows, Retention, none, path_of};
@@ -81,9 +82,22 @@ impl RowFile {
         Ok(first)
     }
 
-    /// Reads all blocks, in order, until nobody takes them any more.
-    fn read(&self, pages: u64, full: &Sender<Result<(u64, Block)>>, free: &Receiver<Block>) {
-        for block in self.log.blocks() {
+    /// Reads all blocks from the one with row `from` on, in order, until nobody takes them any more.
+    fn read(
+        &self,
+        from: u64,
+        pages: u64,
+        full: &Sender<Result<(u64, Block)>>,
+        free: &Receiver<Block>,
+    ) {
+        let blocks = match self.log.blocks_from(from) {
+            Ok(blocks) => blocks,
+            Err(error) => {
+                let _ = full.send(Err(error));
+                return;
+            }
+        };
+        for block in blocks {
             let unpacked = block.and_then(|block| {
                 let mut rows = free.try_recv().unwrap_or_default();
                 let count = block.pages as usize;
@@ -196,7 +210,7 @@ impl KeptRows {
     /// Reads everything, and checks the counts.
     pub(crate) fn verify(&self) -> Result<()> {
         let mut found = (0, 0);
-        self.each_block(&mut |_, rows| {
+        self.each_block(0, &mut |_, rows| {
             found.0 += rows.heads.len() as u64;
             found.1 += rows.targets.len() as u64;
             Ok(())
@@ -218,12 +232,19 @@ impl KeptRows {
         }
     }
 
-    /// Calls `visit` with each block, and the number of its first row.
-    fn each_block(&self, visit: &mut dyn FnMut(u64, &Block) -> Result<()>) -> Result<()> {
+    /// Calls `visit` with each block from the one with row `from` on, and the number of its first row.
+    fn each_block(
+        &self,
+        from: u64,
+        visit: &mut dyn FnMut(u64, &Block) -> Result<()>,
+    ) -> Result<()> {
+        if from >= self.file.kept.rows {
+            return Ok(());
+        }
         let (full, blocks) = bounded(AHEAD);
         let (back, free) = bounded(AHEAD + 2);
         std::thread::scope(move |scope| {
-            let read = move || self.file.read(self.pages, &full, &free);
+            let read = move || self.file.read(from, self.pages, &full, &free);
             let reader = std::thread::Builder::new().name("rows".into());
             reader
                 .spawn_scoped(scope, read)
@@ -247,7 +268,7 @@ impl KeptRows {
 
     /// Calls `visit` with the head, targets and weights of each row that is the last of its page.
     pub(super) fn each(&self, visit: &mut Visit<'_>) -> Result<()> {
-        self.each_block(&mut |first, rows| {
+        self.each_block(0, &mut |first, rows| {
             rows.each(
                 |at, head, targets, weights| match self.counts(first + at as u64) {
                     true => visit(*head, targets, weights),
@@ -262,6 +283,36 @@ impl KeptRows {
         self.live.as_ref().is_none_or(|live| live.get(row))
     }
 
+    /// Tells the rows up to the one before `row` from all others: the checksum of the block that ends there, or holds the
+    /// last of them.
+    pub(crate) fn sum_before(&self, row: u64) -> Result<u64> {
+        match row.checked_sub(1) {
+            Some(last) => Ok(xxh3_64(&self.file.log.find(last)?.payload)),
+            None => Ok(0),
+        }
+    }
+
+    /// Calls `visit` with every row that was written as number `from` or later, in that order: with those, too, that
+    /// a later one of the same page supersedes.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Rows::sweep`].
+    pub(crate) fn written_from(
+        &self,
+        from: u64,
+        visit: &mut dyn FnMut(Row<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.each_block(from, &mut |first, block| {
+            block.each(
+                |at, head, targets, weights| match first + at as u64 >= from {
+                    true => visit(row_of(*head, targets, weights)),
+                    false => Ok(()),
+                },
+            )
+        })
+    }
+
     /// Calls `visit` with many rows of a sweep at a time, from the one of number `from` on.
     ///
     /// # Errors
@@ -273,7 +324,7 @@ impl KeptRows {
         visit: &mut dyn FnMut(&[Row<'_>]) -> Result<()>,
     ) -> Result<()> {
         let mut passed = 0;
-        self.each_block(&mut |first, block| {
+        self.each_block(0, &mut |first, block| {
             let mut rows = Vec::with_capacity(block.heads.len());
             block.each(|at, head, targets, weights| {
                 if self.counts(first + at as u64) {

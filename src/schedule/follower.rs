@@ -1,0 +1,397 @@
+//! A crawl order of a store that is kept between lists, and told only what is new.
+//!
+//! A list needs the crawl's history (which page was read when, and what it led to), told to a strategy row by row, and the order
+//! of names. From nothing that goes over all kept rows and sorts all names. A follower keeps both. Asked of a newer snapshot of
+//! the same store it reads the rows and names behind those it knows, and its strategy goes on: Forecast pushes what the new pages
+//! changed and goes over the rows again once the pages read have grown by a hundredth ([`super::forecast`]), the others move a
+//! few pages in their queues. What follows from the snapshot alone is read of each: which pages fail, or were tried in vain.
+//!
+//! **Same answers.** Rows are told as they were written, those too that a later row of the same page supersedes: a crawl's order is
+//! that of first reads. So a follower is told what a new one would be told, in the same order; strategies that depend on nothing
+//! else answer the same. Forecast solves the same equations, and both solutions are as near as their worth of a push says: pages
+//! whose scores are nearer than that may change places. A page that was read again, with other links perhaps, has Forecast find
+//! out anew what pages hold, in one sweep more.
+//!
+//! **Begun anew** where going on would not give that: another store in its place, an older state of it, rows written into another
+//! file (compaction drops what was superseded), no rows, strategies that cannot go on ([`super::Registered::goes_on`]), and after
+//! any error.
+//!
+//! **Memory**: [`Follower::bytes`]; 4 bytes and a bit a page, 28 more for the order of names, and what the strategy keeps: of
+//! Forecast 60 bytes a page.
+
+use super::names::{Hosts, Runs};
+use super::next::{Chosen, FOCUSED, Limits, Source, completed, fetches_of, interleave};
+use super::{Candidate, History, NameOrder, Names, NextOptions, SettledRanking, Which, best_of};
+use crate::rows::{PAGES_MAX, Row, Rows};
+use crate::snapshot::Snapshot;
+use crate::store::rows::Retention;
+use crate::threads::in_two;
+use crate::{Error, Result};
+
+/// Lists of what to crawl next of one store, made again and again; see the module.
+pub struct Follower {
+    options: NextOptions,
+    /// It is asked again.
+    stays: bool,
+    threads: usize,
+    told: Option<Told>,
+}
+
+/// Most threads that read names.
+const THREADS: usize = 8;
+
+impl Follower {
+    /// One that is asked again and again. It reads on one thread, and another that reads ahead.
+    pub fn new(options: NextOptions) -> Follower {
+        Follower {
+            // A focus pays other pages each time, which what is kept up does not follow.
+            options: match options.focus.is_empty() {
+                true => options,
+                false => NextOptions {
+                    strategy: options.strategy.once(),
+                    ..options
+                },
+            },
+            stays: true,
+            threads: 1,
+            told: None,
+        }
+    }
+
+    /// One that is asked once: nothing is kept up. As many threads as the machine has processors, up to eight, read names.
+    pub fn once(options: NextOptions) -> Follower {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        Follower {
+            options: NextOptions {
+                strategy: options.strategy.once(),
+                ..options
+            },
+            stays: false,
+            threads: threads.min(THREADS),
+            told: None,
+        }
+    }
+
+    /// The pages to crawl next, best first, as of this snapshot, which was its store's current one when it was opened.
+    ///
+    /// # Errors
+    /// [`Error::Missing`]: nothing is known yet; the strategy needs rows, and none are kept. Those of reading the store.
+    pub fn next(&mut self, snapshot: &Snapshot) -> Result<Vec<Candidate>> {
+        let pages = snapshot.info().pages;
+        let store = snapshot.store().display();
+        if pages == 0 {
+            return Err(Error::Missing(format!(
+                "{store}: no page is known yet; crawl the seeds first and ingest what was read"
+            )));
+        }
+        if pages >= PAGES_MAX {
+            return Err(Error::Unsupported(format!(
+                "{store}: {pages} pages; crawl orders are for fewer than {PAGES_MAX}"
+            )));
+        }
+        let rows = match snapshot.rows_retention() {
+            Some(standing) if standing.kept().is_some() => Some(snapshot.rows()?),
+            _ => None,
+        };
+        let mut asking = Asking {
+            source: Source {
+                snapshot,
+                rows: rows.as_ref(),
+                options: &self.options,
+            },
+            stays: self.stays,
+            threads: self.threads,
+            // What an error leaves half told is not kept.
+            told: self.told.take(),
+        };
+        let found = asking.next()?;
+        self.told = asking.told.filter(|_| self.stays);
+        Ok(found)
+    }
+
+    /// Bytes of memory that it keeps, about.
+    pub fn bytes(&self) -> u64 {
+        let told = self.told.as_ref();
+        told.map_or(0, |told| bytes(&self.options, told.names, told.links))
+    }
+
+    /// Bytes of memory that one for these options would keep after a list of this snapshot, about.
+    pub fn needs(options: &NextOptions, snapshot: &Snapshot) -> u64 {
+        let kept = snapshot.rows_retention().and_then(Retention::kept);
+        let links = kept.map_or(0, |kept| kept.links);
+        bytes(options, snapshot.info().pages, links)
+    }
+}
+
+/// Bytes of memory for so many pages and links.
+fn bytes(options: &NextOptions, pages: u64, links: u64) -> u64 {
+    let registered = options.strategy.registered();
+    let names = match registered.names {
+        Names::Unseen => 0,
+        Names::Order => 28,
+        Names::Hosts => 4,
+    };
+    let focus = u64::from(!options.focus.is_empty());
+    let (page, link) = registered.keeps;
+    pages * (5 + names + focus + page) + links * link
+}
+
+/// One question.
+struct Asking<'a> {
+    source: Source<'a>,
+    stays: bool,
+    threads: usize,
+    told: Option<Told>,
+}
+
+/// What was told so far.
+struct Told {
+    history: History,
+    /// The store's key, and the number of its row file.
+    file: ([u64; 2], u64),
+    /// Rows written by then, and what tells them from others.
+    rows: u64,
+    sum: u64,
+    links: u64,
+    /// Pages whose names were read.
+    names: u64,
+    runs: Runs,
+    hosts: Hosts,
+    order: NameOrder,
+}
+
+impl Asking<'_> {
+    fn next(&mut self) -> Result<Vec<Candidate>> {
+        let options = self.source.options;
+        let count = options.count;
+        let mut limits = Limits::new(options);
+        let chosen = match options.which {
+            Which::NotFetched => self.discover(count, &mut limits)?,
+            Which::Refetch => self.source.refetch(count, &mut limits)?,
+            Which::Budget { discovery } => {
+                let new = (count as f64 * discovery.clamp(0.0, 1.0)).round() as usize;
+                let mut chosen = self.discover(new.min(count), &mut limits)?;
+                let rest = count - chosen.len();
+                chosen.extend(self.source.refetch(rest, &mut limits)?);
+                interleave(chosen)
+            }
+        };
+        self.source.describe(chosen)
+    }
+
+    /// Pages not read yet, by the strategy.
+    fn discover(&mut self, count: usize, limits: &mut Limits<'_>) -> Result<Vec<Chosen>> {
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let source = &self.source;
+        let (snapshot, options) = (source.snapshot, source.options);
+        let known = options.strategy.registered();
+        if source.rows.is_none() && !known.without_rows {
+            return Err(source.needs_rows(known.name));
+        }
+        if !options.focus.is_empty() && !FOCUSED.contains(&known.name) {
+            return Err(Error::Usage(format!(
+                "strategy {} has no virtual page that could pay some pages more; a focus goes with {}",
+                known.name,
+                FOCUSED.join(", ")
+            )));
+        }
+        let kept = match self.told.take() {
+            Some(told) if known.goes_on && told.goes_on(source)? => Some(told),
+            _ => None,
+        };
+        let told = self.told.insert(match kept {
+            Some(told) => told,
+            None => Told::new(source),
+        });
+        told.history.reopen();
+        told.catch_up(source, self.threads, self.stays)?;
+        let cash = told.hold(source)?;
+        let none = NoRows(u64::from(told.history.crawl().pages()));
+        let rows = source.rows.map_or(&none as &dyn Rows, |rows| rows);
+        let order = (known.names != Names::Unseen).then_some(&told.order);
+        let settled = OfSnapshot::of(snapshot);
+        let settled = settled.as_ref().map(|of| of as &dyn SettledRanking);
+        let history = &mut told.history;
+        source.select(count, limits, false, |most| match &cash {
+            Some(cash) => Ok(best_of(history.crawl(), most, |page| {
+                cash[page as usize] as f64
+            })),
+            None => {
+                let best = history.best_with(rows, order, settled, most)?;
+                Ok(completed(best, history.crawl(), most))
+            }
+        })
+    }
+}
+
+impl Told {
+    /// Nothing yet.
+    fn new(source: &Source<'_>) -> Told {
+        let options = source.options;
+        let mut history = History::new(options.strategy.strategy());
+        history.set_focus(options.focus.without_pages());
+        Told {
+            history,
+            file: (source.snapshot.key(), 0),
+            rows: 0,
+            sum: 0,
+            links: 0,
+            names: 0,
+            runs: Runs::default(),
+            hosts: Hosts::default(),
+            order: NameOrder::default(),
+        }
+    }
+
+    /// Whether what the store has now begins with what was told.
+    fn goes_on(&self, source: &Source<'_>) -> Result<bool> {
+        let Some(rows) = source.rows else {
+            return Ok(false);
+        };
+        let kept = rows.kept();
+        Ok(self.file == (source.snapshot.key(), kept.number)
+            && self.rows <= kept.rows
+            && self.names <= source.snapshot.info().pages
+            && self.sum == rows.sum_before(self.rows)?)
+    }
+
+    /// Tells the rows and names that are new.
+    fn catch_up(&mut self, source: &Source<'_>, threads: usize, stays: bool) -> Result<()> {
+        let snapshot = source.snapshot;
+        let new = self.names..snapshot.info().pages;
+        let focus = &source.options.focus;
+        if !focus.is_empty() {
+            let focused = self.history.focus_mut();
+            snapshot.each_name(new.clone(), &mut |name| focused.add(focus.rule_of(name)))?;
+        }
+        self.names = new.end;
+        let names = source.options.strategy.registered().names;
+        if names == Names::Hosts {
+            self.hosts.give_back(std::mem::take(&mut self.order));
+            let hosts = &mut self.hosts;
+            snapshot.each_name(new.clone(), &mut |name| hosts.add(name))?;
+            self.order = self.hosts.take();
+        }
+        let (runs, history) = (&mut self.runs, &mut self.history);
+        let sort = || match names {
+            Names::Order => {
+                let each = |pages, visit: &mut dyn FnMut(&[u8])| snapshot.each_name(pages, visit);
+                runs.extend(new, threads, each)?;
+                let order = runs.names();
+                if !stays {
+                    *runs = Runs::default();
+                }
+                Ok(Some(order))
+            }
+            Names::Unseen | Names::Hosts => Ok(None),
+        };
+        let from = self.rows;
+        let tell = || match source.rows {
+            Some(rows) => rows.written_from(from, &mut |row| {
+                history.row(row);
+                Ok(())
+            }),
+            None => Ok(()),
+        };
+        let (order, told) = in_two(threads > 1, sort, tell);
+        told?;
+        if let Some(order) = order? {
+            self.order = order;
+        }
+        if let Some(rows) = source.rows {
+            let kept = rows.kept();
+            self.file.1 = kept.number;
+            (self.rows, self.links) = (kept.rows, kept.links);
+            self.sum = rows.sum_before(kept.rows)?;
+        }
+        Ok(())
+    }
+
+    /// Tells which pages are known, and which are not to be named. Without rows those that were visited are read; then the
+    /// cash of each page, if the strategy goes by it.
+    fn hold(&mut self, source: &Source<'_>) -> Result<Option<Vec<u64>>> {
+        let Source {
+            snapshot,
+            rows,
+            options,
+        } = source;
+        let history = &mut self.history;
+        history.known_below(snapshot.info().pages as u32, None);
+        let by_cash = options.strategy.registered().name == "greedy";
+        let mut cash = (rows.is_none() && by_cash).then(Vec::new);
+        if rows.is_some() {
+            snapshot.fetches(&mut |page, fetches| {
+                if fetches.last.is_some() || source.is_failing(fetches) {
+                    history.hold(page);
+                }
+            })?;
+        } else {
+            for page in snapshot.pages() {
+                let page = page?;
+                let number = page.page.0 as u32;
+                if page.visits > 0 {
+                    history.row(Row::new(number, &[]));
+                } else if page.last_fetch.is_some() || source.is_failing(&fetches_of(&page)) {
+                    history.hold(number);
+                }
+                if let Some(cash) = &mut cash {
+                    cash.push(page.cash);
+                }
+            }
+        }
+        for &page in &options.exclude {
+            if let Ok(page) = u32::try_from(page) {
+                history.hold(page);
+            }
+        }
+        Ok(cash)
+    }
+}
+
+/// The ranking of a snapshot that was settled over its rows.
+struct OfSnapshot<'a> {
+    snapshot: &'a Snapshot,
+    bound: f64,
+}
+
+impl<'a> OfSnapshot<'a> {
+    fn of(snapshot: &'a Snapshot) -> Option<OfSnapshot<'a>> {
+        let info = snapshot.info();
+        info.window.settled.as_ref()?;
+        let bound = info.bound_l1()?;
+        Some(OfSnapshot { snapshot, bound })
+    }
+}
+
+impl SettledRanking for OfSnapshot<'_> {
+    fn damping(&self) -> f64 {
+        self.snapshot.info().settings.config.damping()
+    }
+
+    fn bound_l1(&self) -> f64 {
+        self.bound
+    }
+
+    fn each(&self, visit: &mut dyn FnMut(u32, f64)) -> Result<()> {
+        self.snapshot.importances(visit)
+    }
+}
+
+/// A store without rows.
+struct NoRows(u64);
+
+impl Rows for NoRows {
+    fn pages(&self) -> u64 {
+        self.0
+    }
+
+    fn links(&self) -> u64 {
+        0
+    }
+
+    fn sweep(&self, _visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
+        Ok(())
+    }
+}
