@@ -25,8 +25,6 @@
 //! and their order alone, not on when the order was asked for. Both ways solve the same equations, as nearly as is certified
 //! there; pages whose scores are closer than that may come in another order.
 
-use std::collections::HashSet;
-
 use super::pushes::{Pushes, Worth};
 use super::{Ask, AtATime, Crawl, Names, Registered, Scored, Strategy, best_of, greedy::parts};
 use crate::Result;
@@ -60,6 +58,13 @@ const BACK: f64 = 0.2;
 /// What makes a page worth a push, in what the virtual page pays one page read: asked once, and kept up.
 const ONCE: f64 = 0.02;
 const KEPT_UP: f64 = 0.05;
+/// Where pages pushed held no more than this together, in what all pages read are paid: what is left is less than 0.85/0.15
+/// times as much, of ten times as much as they are paid.
+const ENOUGH: f64 = 0.005;
+const ENOUGH_KEPT_UP: f64 = 0.001;
+/// Asked once, what is settled begins with a ranking of the same rows, if there is one, and this part of the pages known was
+/// read.
+const WARM: u64 = 4;
 /// Sweeps at most.
 const SWEEPS: u32 = 100;
 /// No page.
@@ -161,7 +166,6 @@ impl Forecast {
     fn settle_once(&mut self, ask: &Ask<'_>) -> Result<Vec<f64>> {
         let crawl = ask.crawl;
         let mut pushes = Pushes::new(self.returned());
-        pushes.grow(crawl.pages());
         let [page, seed] = self.weights(crawl);
         let focus = crawl.focus();
         let members = focus.members(crawl);
@@ -172,21 +176,29 @@ impl Forecast {
             .filter(|(_, members)| **members > 0)
             .map(|(share, _)| share)
             .sum();
-        for of in 0..crawl.pages() {
+        let is_seed = seeds_of(crawl);
+        let paid = |of: u32| {
             let is_read = crawl.is_read(of);
-            if is_read {
-                pushes.pay(of, [page * (1.0 - focused)]);
+            let as_read = if is_read { page } else { 0.0 };
+            let as_seed = if is_seed(of) { seed } else { 0.0 };
+            let as_focused = focus.pays(of, is_read).map_or(0.0, &units);
+            [(as_read + as_seed) * (1.0 - focused) + as_focused]
+        };
+        match ask.settled {
+            // What a page found counts less in a ranking: it helps where most pages known were read.
+            Some(ranking) if u64::from(crawl.read()) * WARM >= u64::from(crawl.pages()) => {
+                pushes.grow(crawl.pages());
+                ranking.each(&mut |page, importance| pushes.set_handed(page, [importance]))?;
+                let returned = self.returned();
+                pushes.renew(crawl, ask.rows, returned, |_| [0.0], Pushes::handed)?;
+                pushes.scale(crawl, paid);
             }
-            if let Some(rule) = focus.pays(of, is_read) {
-                pushes.pay(of, [units(rule)]);
-            }
-        }
-        for &of in crawl.seeds() {
-            pushes.pay(of, [seed * (1.0 - focused)]);
+            _ => pushes.renew(crawl, ask.rows, self.returned(), paid, |_, _| [0.0])?,
         }
         let worth = Worth {
             weights: [1.0],
             least: ONCE,
+            enough: ENOUGH * f64::from(crawl.read()),
         };
         pushes.settle(crawl, ask.rows, worth, SWEEPS)?;
         self.links += pushes.links();
@@ -212,6 +224,15 @@ impl NearPowers {
     fn of(&self, known: u32, read: u32) -> f64 {
         self.0[known as usize][read as usize]
     }
+}
+
+/// Whether a page is a seed, by a bit a page.
+fn seeds_of(crawl: &Crawl) -> impl Fn(u32) -> bool + use<> {
+    let mut seeds = vec![0u64; crawl.pages() as usize / 64 + 1];
+    for &seed in crawl.seeds() {
+        seeds[seed as usize / 64] |= 1 << (seed % 64);
+    }
+    move |page| seeds[page as usize / 64] >> (page % 64) & 1 == 1
 }
 
 fn not_read(crawl: &Crawl) -> f64 {
@@ -242,10 +263,10 @@ impl KeptUp {
         returned: f64,
     ) -> Result<()> {
         if std::mem::take(&mut self.renew) {
-            let seeds: HashSet<u32> = crawl.seeds().iter().copied().collect();
+            let is_seed = seeds_of(crawl);
             let paid = |page| {
                 let paid = f64::from(u8::from(crawl.is_read(page)));
-                [paid, f64::from(u8::from(seeds.contains(&page)))]
+                [paid, f64::from(u8::from(is_seed(page)))]
             };
             self.pushes
                 .renew(crawl, rows, returned, paid, Pushes::handed)?;
@@ -255,6 +276,7 @@ impl KeptUp {
         let worth = Worth {
             weights,
             least: KEPT_UP,
+            enough: ENOUGH_KEPT_UP * f64::from(crawl.read()),
         };
         self.pushes.settle(crawl, rows, worth, SWEEPS)?;
         self.next = crawl.read() + (crawl.read() / 100).max(1);

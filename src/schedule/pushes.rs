@@ -20,7 +20,8 @@
 //! B = (sum over pages read of |D_i| + r |stale|)/(1 - d) of the solution, and all y within d B.
 //!
 //! **Cost.** A page is pushed when it is read, and when D_i is worth the price of its row, in [`Pushes::settle`], which goes over
-//! the rows until no page is. 16 bytes a page and payer, and 8 more.
+//! the rows until no page is; from the third time on rows of pages that hold nearly as much are kept in memory meanwhile, and
+//! gone over there. 16 bytes a page and payer, and 8 more.
 //!
 //! **Begun anew.** D is a function of X, the rows and b: by the equations themselves D_i = b_i + (r d u_i - 1) X_i + sum over p of
 //! d w_pi X_p. So where rows were changed, one sweep finds D again, with nothing to be taken back ([`Pushes::renew`]);
@@ -59,6 +60,70 @@ pub(super) struct Worth<const K: usize> {
     pub weights: [f64; K],
     /// A page with m links is pushed if it holds more than this times the square root of m + 1.
     pub least: f64,
+    /// Where all pages that were pushed in a sweep held no more than this together, the next one is not worth it: what is left
+    /// to push is less.
+    pub enough: f64,
+}
+
+/// Rows of pages that hold this part of what is worth a push, or more, are kept in memory for a while: most pages that will be
+/// worth one are among them, and hand on to each other.
+const NEAR: f64 = 0.25;
+/// From this sweep on: in the first ones that is nearly all of them.
+const LENT_FROM: u32 = 2;
+/// If they have no more links than this part of all, or than a store of that size.
+const LENT_PART: u64 = 4;
+const LENT_LINKS: u64 = 1 << 24;
+
+/// Rows in memory, all or none of those that were added.
+struct Lent {
+    most: usize,
+    /// Pages, each with where its links end.
+    pages: Vec<(u32, usize)>,
+    targets: Vec<u32>,
+    /// Those of all links, if any row has weights.
+    weights: Vec<u64>,
+}
+
+impl Lent {
+    /// Room for so many links.
+    fn new(links: u64) -> Lent {
+        Lent {
+            most: usize::try_from(links).unwrap_or(usize::MAX),
+            pages: Vec::new(),
+            targets: Vec::new(),
+            weights: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, row: Row<'_>) {
+        let (links, pages) = (self.targets.len() + row.targets.len(), self.pages.len() + 1);
+        if links + pages > self.most {
+            *self = Lent::new(0);
+            return;
+        }
+        if !row.weights.is_empty() || !self.weights.is_empty() {
+            self.weights.resize(self.targets.len(), 1);
+            self.weights.extend_from_slice(row.weights);
+        }
+        self.targets.extend_from_slice(row.targets);
+        self.pages.push((row.page, self.targets.len()));
+        if !self.weights.is_empty() {
+            self.weights.resize(self.targets.len(), 1);
+        }
+    }
+
+    fn each(&self, mut visit: impl FnMut(Row<'_>)) {
+        let mut start = 0;
+        for &(page, end) in &self.pages {
+            visit(Row {
+                page,
+                gone: false,
+                targets: &self.targets[start..end],
+                weights: self.weights.get(start..end).unwrap_or_default(),
+            });
+            start = end;
+        }
+    }
 }
 
 impl<const K: usize> Worth<K> {
@@ -207,37 +272,69 @@ impl<const K: usize> Pushes<K> {
         }
     }
 
-    /// Goes over the rows until no page is worth a push, at most so many times. How often it did.
+    /// Goes over the rows until no page is worth a push, or what all that were pushed held is little; at most so many times.
     pub fn settle(
         &mut self,
         crawl: &Crawl,
         rows: &dyn Rows,
         worth: Worth<K>,
         most: u32,
-    ) -> Result<u32> {
+    ) -> Result<()> {
         // Nobody is read meanwhile: which links lead to pages not read is looked at once a page.
         let mut seen = vec![0u64; self.pages / 64 + 1];
+        let near = Worth {
+            least: worth.least * NEAR,
+            ..worth
+        };
+        let links = rows.links().div_ceil(LENT_PART).max(LENT_LINKS);
         for sweep in 0..most {
-            let mut pushed = false;
+            let mut pushed = 0.0;
+            let mut lent = Lent::new(if sweep < LENT_FROM { 0 } else { links });
             rows.sweep(&mut |row| {
                 let page = row.page as usize;
-                let known = page < self.pages && crawl.is_read(row.page);
-                if known && worth.has(&of(&self.held, page), row.targets.len()) {
+                if page >= self.pages || !crawl.is_read(row.page) {
+                    return Ok(());
+                }
+                let held = of(&self.held, page);
+                if near.has(&held, row.targets.len()) {
+                    lent.add(row);
+                }
+                if worth.has(&held, row.targets.len()) {
+                    pushed += worth.of(&held);
                     let (word, bit) = (&mut seen[page / 64], 1 << (page % 64));
                     if *word & bit == 0 {
                         *word |= bit;
                         self.open_again(crawl, row);
                     }
                     self.push_on(row);
-                    pushed = true;
                 }
                 Ok(())
             })?;
-            if !pushed {
-                return Ok(sweep);
+            if pushed <= worth.enough {
+                break;
             }
+            self.settle_lent(crawl, &lent, worth, &mut seen);
         }
-        Ok(most)
+        Ok(())
+    }
+
+    /// The same over rows in memory.
+    fn settle_lent(&mut self, crawl: &Crawl, lent: &Lent, worth: Worth<K>, seen: &mut [u64]) {
+        let mut any = !lent.pages.is_empty();
+        while std::mem::take(&mut any) {
+            lent.each(|row| {
+                let page = row.page as usize;
+                if worth.has(&of(&self.held, page), row.targets.len()) {
+                    any = true;
+                    let (word, bit) = (&mut seen[page / 64], 1 << (page % 64));
+                    if *word & bit == 0 {
+                        *word |= bit;
+                        self.open_again(crawl, row);
+                    }
+                    self.push_on(row);
+                }
+            });
+        }
     }
 
     /// Finds out anew what pages hold, of what each handed on (`handed`; only pages read do) and what the virtual page pays
@@ -279,6 +376,53 @@ impl<const K: usize> Pushes<K> {
             }
             Ok(())
         })
+    }
+
+    /// Makes what pages handed on, and hold of it, so many times as much: the multiple for which what is then left to hand on,
+    /// with what the virtual page `pays` them, is least, of 40. Nobody holds anything else.
+    pub fn scale(&mut self, crawl: &Crawl, pays: impl Fn(u32) -> [f64; K]) {
+        let read = || (0..self.pages as u32).filter(|&page| crawl.is_read(page));
+        let sum = |of: &dyn Fn(u32) -> [f64; K]| {
+            read().map(|page| of(page).iter().sum::<f64>()).sum::<f64>()
+        };
+        // With it, what is left is 0 in all.
+        let whole = -sum(&pays) / sum(&|page| self.held(page));
+        let mut best = 0.0;
+        if whole.is_finite() && whole > 0.0 {
+            for (from, step) in [(0.0, whole / 8.0), (-whole / 10.0, whole / 50.0)] {
+                let tried: [f64; 11] =
+                    std::array::from_fn(|at| (best + from + step * at as f64).max(0.0));
+                let mut left = [0.0; 11];
+                for page in read() {
+                    let (paid, held) = (pays(page), self.held(page));
+                    for (left, scale) in left.iter_mut().zip(tried) {
+                        let each = paid.iter().zip(held);
+                        *left += each
+                            .map(|(paid, held)| (paid + scale * held).abs())
+                            .sum::<f64>();
+                    }
+                }
+                let least = (0..tried.len()).min_by(|&a, &b| left[a].total_cmp(&left[b]));
+                best = tried[least.unwrap_or(0)];
+            }
+        }
+        let (handed, held): (&mut [f64], &mut [f64]) = (&mut self.handed, &mut self.held);
+        handed.iter_mut().for_each(|units| *units *= best);
+        held.iter_mut().for_each(|units| *units *= best);
+        self.stale = self.stale.map(|units| units * best);
+        for page in 0..self.pages as u32 {
+            self.pay(page, pays(page));
+        }
+    }
+
+    /// Has a page have handed on so much, to begin with; [`Pushes::renew`] is to follow.
+    pub fn set_handed(&mut self, page: u32, units: [f64; K]) {
+        if let Some(handed) = self
+            .handed
+            .get_mut(page as usize * K..(page as usize + 1) * K)
+        {
+            handed.copy_from_slice(&units);
+        }
     }
 
     /// The most by which all that pages read have, for each payer, differs from the solution; that of others by d times
@@ -433,7 +577,7 @@ mod tests {
         /// with another return.
         #[test]
         fn pushes_solve_the_equations(rows in rows(), settled in vec(any::<bool>(), 14), returned in 0.0..1.0) {
-            let worth = Worth { weights: [1.0, 1.0], least: 1e-13 };
+            let worth = Worth { weights: [1.0, 1.0], least: 1e-13, enough: 0.0 };
             let mut history = History::new(Box::new(Nothing));
             let mut pushes = Pushes::<2>::new(returned);
             pushes.grow(PAGES);
