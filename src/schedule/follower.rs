@@ -34,7 +34,7 @@ pub struct Follower {
     /// It is asked again.
     stays: bool,
     threads: usize,
-    told: Option<Told>,
+    told: Option<Followed>,
 }
 
 /// Most threads that read names.
@@ -141,11 +141,11 @@ struct Asking<'a> {
     source: Source<'a>,
     stays: bool,
     threads: usize,
-    told: Option<Told>,
+    told: Option<Followed>,
 }
 
 /// What was told so far.
-struct Told {
+struct Followed {
     history: History,
     /// The store's key, and the number of its row file.
     file: ([u64; 2], u64),
@@ -203,7 +203,7 @@ impl Asking<'_> {
         };
         let told = self.told.insert(match kept {
             Some(told) => told,
-            None => Told::new(source),
+            None => Followed::new(source),
         });
         told.history.reopen();
         told.catch_up(source, self.threads, self.stays)?;
@@ -226,13 +226,13 @@ impl Asking<'_> {
     }
 }
 
-impl Told {
+impl Followed {
     /// Nothing yet.
-    fn new(source: &Source<'_>) -> Told {
+    fn new(source: &Source<'_>) -> Followed {
         let options = source.options;
         let mut history = History::new(options.strategy.strategy());
         history.set_focus(options.focus.without_pages());
-        Told {
+        Followed {
             history,
             file: (source.snapshot.key(), 0),
             rows: 0,

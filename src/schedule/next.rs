@@ -15,7 +15,7 @@ use crate::decode::Time;
 use crate::engine::PageId;
 use crate::rows::Rows;
 use crate::rules::Scope;
-use crate::snapshot::{Fetches, SnapshotPage, Snapshot};
+use crate::snapshot::{Fetches, Snapshot, SnapshotPage};
 use crate::store::Disk;
 use crate::store::rows::KeptRows;
 use crate::url::host;

@@ -69,13 +69,13 @@ pub(super) struct Worth<const K: usize> {
 /// worth one are among them, and hand on to each other.
 const NEAR: f64 = 0.25;
 /// From this sweep on: in the first ones that is nearly all of them.
-const LENT_FROM: u32 = 2;
+const ACTIVE_FROM: u32 = 2;
 /// If they have no more links than this part of all, or than a store of that size.
-const LENT_PART: u64 = 4;
-const LENT_LINKS: u64 = 1 << 24;
+const ACTIVE_PART: u64 = 4;
+const ACTIVE_LINKS: u64 = 1 << 24;
 
 /// Rows in memory, all or none of those that were added.
-struct Lent {
+struct ActiveRows {
     most: usize,
     /// Pages, each with where its links end.
     pages: Vec<(u32, usize)>,
@@ -84,10 +84,10 @@ struct Lent {
     weights: Vec<u64>,
 }
 
-impl Lent {
+impl ActiveRows {
     /// Room for so many links.
-    fn new(links: u64) -> Lent {
-        Lent {
+    fn new(links: u64) -> ActiveRows {
+        ActiveRows {
             most: usize::try_from(links).unwrap_or(usize::MAX),
             pages: Vec::new(),
             targets: Vec::new(),
@@ -98,7 +98,7 @@ impl Lent {
     fn add(&mut self, row: Row<'_>) {
         let (links, pages) = (self.targets.len() + row.targets.len(), self.pages.len() + 1);
         if links + pages > self.most {
-            *self = Lent::new(0);
+            *self = ActiveRows::new(0);
             return;
         }
         if !row.weights.is_empty() || !self.weights.is_empty() {
@@ -286,10 +286,10 @@ impl<const K: usize> Pushes<K> {
             least: worth.least * NEAR,
             ..worth
         };
-        let links = rows.links().div_ceil(LENT_PART).max(LENT_LINKS);
+        let links = rows.links().div_ceil(ACTIVE_PART).max(ACTIVE_LINKS);
         for sweep in 0..most {
             let mut pushed = 0.0;
-            let mut lent = Lent::new(if sweep < LENT_FROM { 0 } else { links });
+            let mut active = ActiveRows::new(if sweep < ACTIVE_FROM { 0 } else { links });
             rows.sweep(&mut |row| {
                 let page = row.page as usize;
                 if page >= self.pages || !crawl.is_read(row.page) {
@@ -297,7 +297,7 @@ impl<const K: usize> Pushes<K> {
                 }
                 let held = of(&self.held, page);
                 if near.has(&held, row.targets.len()) {
-                    lent.add(row);
+                    active.add(row);
                 }
                 if worth.has(&held, row.targets.len()) {
                     pushed += worth.of(&held);
@@ -313,16 +313,22 @@ impl<const K: usize> Pushes<K> {
             if pushed <= worth.enough {
                 break;
             }
-            self.settle_lent(crawl, &lent, worth, &mut seen);
+            self.settle_active(crawl, &active, worth, &mut seen);
         }
         Ok(())
     }
 
     /// The same over rows in memory.
-    fn settle_lent(&mut self, crawl: &Crawl, lent: &Lent, worth: Worth<K>, seen: &mut [u64]) {
-        let mut any = !lent.pages.is_empty();
+    fn settle_active(
+        &mut self,
+        crawl: &Crawl,
+        active: &ActiveRows,
+        worth: Worth<K>,
+        seen: &mut [u64],
+    ) {
+        let mut any = !active.pages.is_empty();
         while std::mem::take(&mut any) {
-            lent.each(|row| {
+            active.each(|row| {
                 let page = row.page as usize;
                 if worth.has(&of(&self.held, page), row.targets.len()) {
                     any = true;

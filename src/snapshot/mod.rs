@@ -32,8 +32,8 @@ pub use kept::{KEEP, SnapshotEntry, Which, pin, snapshots};
 pub use lookup::Lookup;
 pub use moved::{Elapsed, elapsed, moved, same_numbers};
 pub(crate) use read::{Columns, Fetches};
-pub use read::{SnapshotPage, Snapshot};
-pub use settling::{SnapshotOptions, SETTLE_UNTIL, Settle, Watcher};
+pub use read::{Snapshot, SnapshotPage};
+pub use settling::{SETTLE_UNTIL, Settle, SnapshotOptions, Watcher};
 pub(crate) use write::publish_apart;
 pub use write::{Published, publish};
 
