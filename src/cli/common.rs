@@ -1,7 +1,7 @@
 //! What subcommands share: exit codes, output, the store option, small formats.
 
 use std::borrow::Cow;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,8 @@ use cashrank::engine::SelfLinks;
 use cashrank::memory::available;
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::{Error, name_settings, url};
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
+use clap::{Arg, Command};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
@@ -296,6 +297,48 @@ pub fn one_of<T: Clone + Send + Sync + 'static>(
     read: impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static,
 ) -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(words).try_map(move |name| read(&name))
+}
+
+/// Values that are written in one of these forms, with numbers for capitals, for clap: completions and help know the
+/// forms.
+#[derive(Clone)]
+pub struct Forms<T: 'static> {
+    forms: Vec<(&'static str, &'static str)>,
+    read: fn(&str) -> Result<T, String>,
+}
+
+impl<T> Forms<T> {
+    /// Of each form, how it is written and what it is; `read` takes any text.
+    pub fn new(
+        forms: impl IntoIterator<Item = (&'static str, &'static str)>,
+        read: fn(&str) -> Result<T, String>,
+    ) -> Forms<T> {
+        Forms {
+            forms: forms.into_iter().collect(),
+            read,
+        }
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for Forms<T> {
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        option: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<T, clap::Error> {
+        let read = self.read;
+        let any = StringValueParser::new().try_map(move |text| read(&text));
+        any.parse_ref(command, option, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(
+            self.forms.iter().map(|&(form, about)| word(form, about)),
+        ))
+    }
 }
 
 /// A word, and what help says of it.

@@ -29,7 +29,7 @@ use super::reporter::Reporter;
 use super::rules::RulesArgs;
 use super::say;
 use super::summary::{summary, summary_json};
-use super::values::{Bound, FormatArg, eps_or_none, every, formats, size_or_none, time};
+use super::values::{Bound, FormatArg, eps_or_none, every, formats, size_or_none, time, windows};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -64,13 +64,12 @@ pub struct Args {
     /// Share of a page's importance that its links pass on [default: 0.85].
     #[arg(long, help_heading = "Ranking", value_name = "D")]
     damping: Option<f64>,
-    /// Which part of the history importance comes from: auto, whole, fixed:T, fixed:T,min=M, fixed:T,groups=N,
-    /// variable:K or interpolation:T. T is in turnovers, like 1.5, or in fetch time, like 90d. The guide's chapter on
-    /// rankings explains windows [default: auto].
-    #[arg(long, help_heading = "Ranking", value_name = "WINDOW", value_parser = parsed::<WindowPolicy>)]
+    /// Which part of the history importance comes from. T is in turnovers, like 1.5, or in fetch time, like 90d. The
+    /// guide's chapter on rankings explains windows [default: auto].
+    #[arg(long, help_heading = "Ranking", value_name = "WINDOW", value_parser = windows())]
     window: Option<WindowPolicy>,
     /// With a window: whether importance is the cash that a page received or distributed [default: received, if the
-    /// window begins at a mark: auto, whole, fixed:T].
+    /// window begins at a mark].
     #[arg(long, help_heading = "Ranking", value_name = "WHAT", value_parser = one_of(["received", "distributed"], parsed::<Estimator>))]
     estimator: Option<Estimator>,
     /// Weights of links, like nofollow=0,external=2. Kinds are nofollow, ugc, sponsored, internal and external, weights

@@ -16,7 +16,7 @@ use cashrank::{Error, Limits};
 use super::common::{self, Exit, one_of, parsed, positive, print, threads};
 use super::simulate_crawl::{Crawls, orders};
 use super::simulate_local::LocalArgs;
-use super::values::{FormatArg, formats};
+use super::values::{FormatArg, formats, windows};
 use crate::cli::common::say;
 
 /// Simulate crawls of a web that may change, and measure the error of the ranking.
@@ -74,7 +74,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = positive, requires = "crawl")]
     batch: Option<u64>,
     /// A window, as for `ingest`. May be repeated.
-    #[arg(long, value_name = "WINDOW", default_value = "whole", value_parser = parsed::<WindowPolicy>)]
+    #[arg(long, value_name = "WINDOW", default_value = "whole", value_parser = windows())]
     window: Vec<WindowPolicy>,
     /// How to read importance: received or distributed. Default: distributed, as in the paper.
     #[arg(long, value_name = "HOW", value_parser = one_of(["received", "distributed"], parsed::<Estimator>))]

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use cashrank::engine::WindowPolicy;
 use cashrank::formats::Format;
 use cashrank::ingest::Every;
 use cashrank::schedule::Taker;
 
-use super::common::{one_of, parsed, some_bytes, word};
+use super::common::{Forms, one_of, parsed, some_bytes, word};
 
 #[derive(Clone, Copy)]
 pub(super) struct FormatArg(pub(super) Option<Format>);
@@ -22,6 +23,11 @@ pub(super) fn formats() -> impl clap::builder::TypedValueParser<Value = FormatAr
 pub(super) fn takers() -> impl clap::builder::TypedValueParser<Value = Taker> {
     let takers = Taker::ALL.map(|taker| word(taker.name(), taker.about()));
     one_of(takers, parsed::<Taker>)
+}
+
+/// Windows by their forms, for clap.
+pub(super) fn windows() -> Forms<WindowPolicy> {
+    Forms::new(WindowPolicy::forms(), parsed::<WindowPolicy>)
 }
 
 fn format(text: &str) -> Result<FormatArg, String> {

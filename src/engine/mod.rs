@@ -64,7 +64,7 @@ pub(crate) use settled::Settled;
 pub use state::EngineState;
 pub(crate) use window::Policy;
 use window::Shape;
-pub use window::{MEASURES_MAX, Span, TimeTable, WindowPolicy};
+pub use window::{Fixed, MEASURES_MAX, Span, TimeTable, WindowPolicy};
 
 /// Expected pairs of distinct URLs among `pages` that the index takes for one page.
 pub fn expected_wrong_merges(pages: u64) -> f64 {

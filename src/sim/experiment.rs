@@ -340,13 +340,8 @@ fn read(
     for (page, &node) in ranking.pages.iter().zip(nodes) {
         estimate[node as usize] = page.importance;
     }
-    let policy = ranking.window.policy;
-    let keeps_many = match policy {
-        WindowPolicy::Variable(_) => true,
-        WindowPolicy::Fixed { .. } => ranking.window.estimator == Estimator::Distributed,
-        _ => false,
-    };
-    let measures = match keeps_many {
+    let window = &ranking.window;
+    let measures = match window.policy.measures(window.estimator).is_some() {
         true => Estimation::begin(engine, engine.config())?.blocks(|_, _| Ok(()))?,
         false => ranking.pages.len() as u64,
     };

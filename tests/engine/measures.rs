@@ -1,6 +1,6 @@
 //! Windows of measures against section 3.3's definitions, every measure remembered.
 
-use cashrank::engine::{Config, Estimator, Span, WindowPolicy};
+use cashrank::engine::{Config, Estimator, Fixed, Span, WindowPolicy};
 use proptest::prelude::*;
 
 use super::common::{l1, record};
@@ -54,7 +54,7 @@ fn now(reference: &Reference) -> u128 {
 /// G where a window begins: it never moves back. `records_at` is how many records there were at each
 /// mark, if the window is in fetch time.
 pub fn begins(reference: &Reference, policy: WindowPolicy, records_at: &[usize]) -> u128 {
-    let WindowPolicy::Fixed { span, .. } = policy else {
+    let WindowPolicy::Fixed(Fixed { span, .. }) = policy else {
         return 0;
     };
     let records_at = records_at.iter().copied().chain(std::iter::repeat(0));
@@ -69,11 +69,11 @@ pub fn begins(reference: &Reference, policy: WindowPolicy, records_at: &[usize])
 /// as groups and less than twice as many; their length is a power of two.
 fn expires(policy: WindowPolicy, clock: u128, pages: usize) -> u128 {
     match policy {
-        WindowPolicy::Fixed {
+        WindowPolicy::Fixed(Fixed {
             span: Span::Turnovers(turnovers),
             groups,
             ..
-        } if groups > 0 => {
+        }) if groups > 0 => {
             let window = (turnovers * (pages as u128 * ENDOWMENT) as f64) as u128;
             let mut stretch = 1;
             while 2 * stretch * u128::from(groups) <= window {
@@ -92,7 +92,7 @@ fn expected(reference: &Reference, policy: WindowPolicy, records_at: &[usize]) -
     let supply = pages as u128 * ENDOWMENT;
     let begins = begins(reference, policy, records_at);
     let groups = match policy {
-        WindowPolicy::Fixed { groups, .. } => groups,
+        WindowPolicy::Fixed(Fixed { groups, .. }) => groups,
         _ => 0,
     };
     let value = |page: usize| -> Option<f64> {
@@ -113,7 +113,7 @@ fn expected(reference: &Reference, policy: WindowPolicy, records_at: &[usize]) -
         }
         let inside = measures.iter().filter(|(_, _, end)| *end > begins).count();
         let last = match policy {
-            WindowPolicy::Fixed { least: 0, .. } => {
+            WindowPolicy::Fixed(Fixed { least: 0, .. }) => {
                 let sum: u128 = measures[measures.len() - inside..]
                     .iter()
                     .map(|m| m.1)
@@ -122,7 +122,7 @@ fn expected(reference: &Reference, policy: WindowPolicy, records_at: &[usize]) -
                 return (length > 0)
                     .then(|| (sum + waiting(reference, page)) as f64 / length as f64);
             }
-            WindowPolicy::Fixed { least, .. } => inside.max(least as usize),
+            WindowPolicy::Fixed(Fixed { least, .. }) => inside.max(least as usize),
             WindowPolicy::Variable(last) => last as usize,
             _ => unreachable!("a window of measures"),
         };
@@ -136,7 +136,7 @@ fn expected(reference: &Reference, policy: WindowPolicy, records_at: &[usize]) -
     };
     let values: Vec<Option<f64>> = (0..pages).map(value).collect();
     let recent = match policy {
-        WindowPolicy::Fixed { least: 0, .. } => begins,
+        WindowPolicy::Fixed(Fixed { least: 0, .. }) => begins,
         _ => now.saturating_sub(supply),
     };
     let mean = |of: Vec<f64>| of.iter().sum::<f64>() / of.len() as f64;
@@ -174,10 +174,12 @@ fn fixed(
     least: impl Strategy<Value = u32>,
     groups: impl Strategy<Value = u32>,
 ) -> impl Strategy<Value = WindowPolicy> {
-    (span, least, groups).prop_map(|(span, least, groups)| WindowPolicy::Fixed {
-        span,
-        least,
-        groups,
+    (span, least, groups).prop_map(|(span, least, groups)| {
+        WindowPolicy::Fixed(Fixed {
+            span,
+            least,
+            groups,
+        })
     })
 }
 

@@ -1,13 +1,13 @@
 //! `auto`: of the windows since a retained mark, the one with the least certified residual.
 
 use super::WindowPolicy;
-use super::shape::{Form, Shape};
+use super::shape::{Announcement, Shape};
 use crate::engine::estimator::Estimator;
 use crate::engine::mark::Mark;
 
-pub(super) const FORM: Form = Form {
+pub(super) const WINDOW: Announcement = Announcement {
     name: "auto",
-    forms: "auto",
+    forms: &[("auto", "since a mark: the one with the best certificate")],
     read: |rest| rest.is_none().then_some(Ok(WindowPolicy::Auto)),
 };
 

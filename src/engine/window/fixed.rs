@@ -2,25 +2,35 @@
 //! measures are kept (the paper's improved policy, section 3.3); with `groups=N`, consecutive measures are grouped.
 
 use super::measures::{Measures, stretch};
-use super::shape::{Form, Length, Shape};
+use super::shape::{Announcement, Length, Shape};
 use super::{RowContent, Span, WindowPolicy, measures};
 use crate::engine::estimator::Estimator;
 use crate::engine::mark::{self, Mark};
 
-pub(super) const FORM: Form = Form {
+pub(super) const WINDOW: Announcement = Announcement {
     name: "fixed",
-    forms: "fixed:T, fixed:T,min=M, fixed:T,groups=N",
+    forms: &[
+        ("fixed:T", "the last T"),
+        (
+            "fixed:T,min=M",
+            "the last T, and at least M visits of every page",
+        ),
+        (
+            "fixed:T,groups=N",
+            "the last T, in about N groups of visits",
+        ),
+    ],
     read: |rest| rest.map(read),
 };
 
 fn read(length: &str) -> Result<WindowPolicy, String> {
     let (length, groups) = option(length, ",groups=")?;
     let (length, least) = option(length, ",min=")?;
-    Ok(WindowPolicy::Fixed {
+    Ok(WindowPolicy::Fixed(Fixed {
         span: length.parse()?,
         least,
         groups,
-    })
+    }))
 }
 
 /// Cuts a number of measures off the end, where it has this name; 0: it is not given.
@@ -31,9 +41,15 @@ fn option<'t>(text: &'t str, name: &str) -> Result<(&'t str, u32), String> {
     }
 }
 
-pub(super) struct Fixed {
+/// The last `span`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Fixed {
+    /// The window's length.
     pub span: Span,
+    /// Of every page at least so many measures are kept: the paper's improved policy. 0: none.
     pub least: u32,
+    /// Consecutive measures of a page are grouped into one, so that the window has about so many, at most
+    /// twice as many. 0: they are not.
     pub groups: u32,
 }
 

@@ -1,15 +1,18 @@
 //! The interpolation: one number a page, for a window of some length.
 
 use super::policy::Policy;
-use super::shape::{Form, Length, Shape};
+use super::shape::{Announcement, Length, Shape};
 use super::{RowContent, Span, WindowPolicy};
 use crate::engine::estimator::Estimator;
 use crate::engine::mark::Mark;
 use crate::engine::row::Row;
 
-pub(super) const FORM: Form = Form {
+pub(super) const WINDOW: Announcement = Announcement {
     name: "interpolation",
-    forms: "interpolation:T",
+    forms: &[(
+        "interpolation:T",
+        "about the last T, from one number a page",
+    )],
     read: |rest| rest.map(|length| Ok(WindowPolicy::Interpolation(length.parse()?))),
 };
 

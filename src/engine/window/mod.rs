@@ -24,22 +24,14 @@ use serde::{Deserialize, Serialize};
 
 use super::estimator::Estimator;
 use interpolation::Folding;
-use shape::Form;
+use shape::Announcement;
 use sums::Sums;
 
-pub(super) use measures::Measures;
+pub use fixed::Fixed;
+pub(crate) use measures::Measures;
 pub(crate) use policy::Policy;
 pub(crate) use shape::Shape;
 pub use span::{Span, TimeTable};
-
-/// All kinds of windows.
-const FORMS: [Form; 5] = [
-    auto::FORM,
-    whole::FORM,
-    fixed::FORM,
-    variable::FORM,
-    interpolation::FORM,
-];
 
 /// What rows keep of pages.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,51 +44,50 @@ pub(crate) enum RowContent {
     Folded(Span),
 }
 
-/// Which window a store keeps.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
-pub enum WindowPolicy {
+/// Makes the enum of all windows from a table: of each its documentation, what is chosen, the type behind [`Shape`] that
+/// it stands for, and its announcement. The names, help and completions of windows come from it.
+macro_rules! windows {
+    ($($(#[$doc:meta])* $item:ident $(($chosen:ident: $type:ty))? => $shape:expr, $entry:path;)*) => {
+        /// Which window a store keeps.
+        #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+        #[serde(into = "String", try_from = "String")]
+        pub enum WindowPolicy {
+            $($(#[$doc])* $item $(($type))?,)*
+        }
+
+        const ANNOUNCED: &[Announcement] = &[$($entry),*];
+
+        impl WindowPolicy {
+            /// What it decides.
+            pub(crate) fn shape(self) -> Box<dyn Shape> {
+                match self {
+                    $(WindowPolicy::$item $(($chosen))? => Box::new($shape),)*
+                }
+            }
+        }
+    };
+}
+
+windows! {
     /// Of the windows since a retained mark, the one with the least certified residual.
-    Auto,
+    Auto => auto::Auto, auto::WINDOW;
     /// Everything since the start of the stream.
-    Whole,
-    /// The last `span`.
-    Fixed {
-        /// The window's length.
-        span: Span,
-        /// Of every page at least so many measures are kept: the paper's improved policy. 0: none.
-        least: u32,
-        /// Consecutive measures of a page are grouped into one, so that the window has about so many, at most
-        /// twice as many. 0: they are not.
-        groups: u32,
-    },
+    Whole => whole::Whole, whole::WINDOW;
+    /// The last so many turnovers or seconds.
+    Fixed(window: Fixed) => window, fixed::WINDOW;
     /// Every page's last so many measures, 1 to [`MEASURES_MAX`].
-    Variable(u32),
+    Variable(last: u32) => variable::Variable(last), variable::WINDOW;
     /// One interpolated measure a page, for a window of this length.
-    Interpolation(Span),
+    Interpolation(span: Span) => interpolation::Interpolation(span), interpolation::WINDOW;
 }
 
 /// Most measures a page that a policy may ask for.
 pub const MEASURES_MAX: u32 = 1000;
 
 impl WindowPolicy {
-    /// What it decides.
-    pub(crate) fn shape(self) -> Box<dyn Shape> {
-        match self {
-            WindowPolicy::Auto => Box::new(auto::Auto),
-            WindowPolicy::Whole => Box::new(whole::Whole),
-            WindowPolicy::Fixed {
-                span,
-                least,
-                groups,
-            } => Box::new(fixed::Fixed {
-                span,
-                least,
-                groups,
-            }),
-            WindowPolicy::Variable(last) => Box::new(variable::Variable(last)),
-            WindowPolicy::Interpolation(span) => Box::new(interpolation::Interpolation(span)),
-        }
+    /// The ways to write windows, and what each is, in a few words.
+    pub fn forms() -> impl Iterator<Item = (&'static str, &'static str)> {
+        ANNOUNCED.iter().flat_map(|window| window.forms).copied()
     }
 
     /// How rows are kept, if importance is read by `estimator`.
@@ -109,7 +100,7 @@ impl WindowPolicy {
     }
 
     /// Which measures are kept, if any are.
-    pub(super) fn measures(self, estimator: Estimator) -> Option<Measures> {
+    pub(crate) fn measures(self, estimator: Estimator) -> Option<Measures> {
         match self.shape().kept(estimator) {
             RowContent::Measures(measures) => Some(measures),
             RowContent::Sums | RowContent::Folded(_) => None,
@@ -154,9 +145,11 @@ impl FromStr for WindowPolicy {
             Some((name, rest)) => (name, Some(rest)),
             None => (text, None),
         };
-        let form = FORMS.iter().find(|form| form.name == name);
-        form.and_then(|form| (form.read)(rest)).unwrap_or_else(|| {
-            let forms = FORMS.map(|form| form.forms).join(", ");
+        let window = ANNOUNCED.iter().find(|window| window.name == name);
+        let read = window.and_then(|window| (window.read)(rest));
+        read.unwrap_or_else(|| {
+            let forms: Vec<&str> = WindowPolicy::forms().map(|(form, _)| form).collect();
+            let forms = forms.join(", ");
             Err(format!(
                 "unknown window {text:?}: {forms} (T in turnovers, like 1.5, or of fetch time, like 90d)"
             ))
@@ -210,6 +203,20 @@ mod tests {
         }
         assert_eq!("fixed:1.5x".parse(), "fixed:1.5".parse::<WindowPolicy>());
         assert_eq!("fixed:7d".parse(), "fixed:1w".parse::<WindowPolicy>());
+    }
+
+    /// What help says of windows is so: each form, with a length and numbers in it, is a window, and all kinds have one.
+    #[test]
+    fn every_form_is_a_window() {
+        for window in ANNOUNCED {
+            assert!(!window.forms.is_empty());
+            for (form, about) in window.forms {
+                let text = form.replace('T', "1.5").replace(['M', 'N', 'K'], "2");
+                let read: WindowPolicy = text.parse().unwrap();
+                assert_eq!(read.to_string(), text, "{about}");
+                assert!(form.starts_with(window.name));
+            }
+        }
     }
 
     #[test]

@@ -76,11 +76,11 @@ pub(crate) trait Shape: Send + Sync {
     fn form(&self) -> String;
 }
 
-/// A kind of window by its name.
-pub(super) struct Form {
+/// What a kind of window says of itself.
+pub(super) struct Announcement {
     pub name: &'static str,
-    /// The ways to write it, for help.
-    pub forms: &'static str,
+    /// The ways to write it, and what each is, in a few words.
+    pub forms: &'static [(&'static str, &'static str)],
     /// Reads what follows the name and a colon, if anything does; `None`: that is no such window.
     pub read: fn(Option<&str>) -> Option<Result<WindowPolicy, String>>,
 }

@@ -1,14 +1,14 @@
 //! `variable:K`: every page's last K measures (the paper, section 3.3).
 
 use super::measures::Measures;
-use super::shape::{Form, Shape};
+use super::shape::{Announcement, Shape};
 use super::{RowContent, WindowPolicy, measures};
 use crate::engine::estimator::Estimator;
 use crate::engine::mark::Mark;
 
-pub(super) const FORM: Form = Form {
+pub(super) const WINDOW: Announcement = Announcement {
     name: "variable",
-    forms: "variable:K",
+    forms: &[("variable:K", "every page's last K visits")],
     read: |rest| rest.map(|last| Ok(WindowPolicy::Variable(measures(last)?))),
 };
 

@@ -1,13 +1,13 @@
 //! `whole`: everything since the start of the stream, with the cash that pages hold (the paper, section 3.2).
 
 use super::WindowPolicy;
-use super::shape::{Form, Shape};
+use super::shape::{Announcement, Shape};
 use crate::engine::estimator::Estimator;
 use crate::engine::mark::Mark;
 
-pub(super) const FORM: Form = Form {
+pub(super) const WINDOW: Announcement = Announcement {
     name: "whole",
-    forms: "whole",
+    forms: &[("whole", "all of it")],
     read: |rest| rest.is_none().then_some(Ok(WindowPolicy::Whole)),
 };
 

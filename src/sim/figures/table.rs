@@ -1,6 +1,6 @@
 //! The table of crawls.
 
-use crate::engine::{Config, Estimator, Span, WindowPolicy};
+use crate::engine::{Config, Estimator, Fixed, Span, WindowPolicy};
 use crate::sim::crawl::MONTH;
 use crate::sim::experiment::{Changes, Reading, Setting};
 use crate::sim::strategy::Strategy;
@@ -28,22 +28,22 @@ fn months(months: i64) -> Span {
 pub(super) fn fixed(length: i64, least: u32) -> Reading {
     let span = months(length);
     (
-        WindowPolicy::Fixed {
+        WindowPolicy::Fixed(Fixed {
             span,
             least,
             groups: 0,
-        },
+        }),
         Some(Estimator::Distributed),
     )
 }
 
 fn received(length: i64) -> Reading {
     let span = months(length);
-    let window = WindowPolicy::Fixed {
+    let window = WindowPolicy::Fixed(Fixed {
         span,
         least: 0,
         groups: 0,
-    };
+    });
     (window, Some(Estimator::Received))
 }
 
@@ -54,7 +54,7 @@ pub(super) fn interpolation(length: i64) -> Reading {
 /// What plots call a window.
 pub(super) fn name((window, estimator): Reading) -> String {
     let text = match window {
-        WindowPolicy::Fixed { span, least, .. } => match least {
+        WindowPolicy::Fixed(Fixed { span, least, .. }) => match least {
             0 => format!("fixed, {}", in_months(span)),
             least => format!("fixed, {}, at least {least}", in_months(span)),
         },
