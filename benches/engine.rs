@@ -8,7 +8,7 @@ use std::path::Path;
 use cashrank::Limits;
 use cashrank::batch::{Batch, Builder, HashKey, Rules};
 use cashrank::decode::Decoder;
-use cashrank::engine::{Config, Engine, Ledger, PageId, SelfLinks, age, damping_units};
+use cashrank::engine::{Config, Engine, Ledger, PageId, Resolver, SelfLinks, age, damping_units};
 use cashrank::formats::Format;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
@@ -47,11 +47,9 @@ fn batches(text: &[u8]) -> Vec<Batch> {
 
 fn apply(batches: &[Batch]) -> Engine {
     let mut engine = Engine::new(Config::default()).expect("memory can be reserved");
+    let mut resolver = Resolver::default();
     for batch in batches {
-        engine.begin();
-        for entry in &batch.entries {
-            engine.apply(batch, entry).expect("applies");
-        }
+        resolver.apply(&mut engine, batch).expect("applies");
     }
     engine
 }

@@ -10,7 +10,7 @@ use super::section::{
 use super::unpack::{Policy, Unpacker};
 use crate::batch::{Batch, Fingerprints, Rules};
 use crate::codec::varint::number;
-use crate::model::{Part, PartKind};
+use crate::model::{Numbering, Part, PartKind};
 use crate::source::{Chunk, Damage, DamageKind, InputName};
 use crate::{Error, Result};
 
@@ -108,7 +108,7 @@ impl Reader {
                 let part = self.section(&rest[..len], at, &mut batch);
                 let part = part.map_err(|error| self.refuse(error, chunk.offset + at as u64))?;
                 ended = matches!(part.kind, PartKind::End { .. });
-                batch.part = Some(part);
+                batch.numbering = Numbering::Archive(part);
             }
             at += len;
             let last = at == chunk.bytes.len();
@@ -326,7 +326,7 @@ impl Chain {
     /// # Errors
     /// [`Error::Corrupt`] if it is not what follows; [`Error::Usage`] if it is too large to be held.
     pub fn follow(&mut self, chunk: &Chunk, batch: &Batch, input: &InputName) -> Result<()> {
-        match (batch.part, chunk.oversize) {
+        match (batch.part(), chunk.oversize) {
             (Some(part), _) => self.take(&part, input, chunk.offset + part.start as u64),
             (None, 0) => Ok(()),
             (None, bytes) => Err(Error::Usage(format!(

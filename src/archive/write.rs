@@ -21,7 +21,7 @@ use crate::batch::{Batch, Entry, LinkCounts};
 use crate::codec::varint::number;
 use crate::decode::{Names, Reason};
 use crate::engine;
-use crate::model::{Digest, Limits};
+use crate::model::{Digest, Limits, Numbering};
 use crate::rules::{InputRules, LinkClass};
 use crate::threads::spawn;
 use crate::{Error, Result};
@@ -163,10 +163,10 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// As [`Writer::add`].
     pub fn begin(&mut self, batch: &Batch) -> Result<()> {
-        match &batch.part {
-            None => self.ids.clear(),
-            Some(part) if part.records > 0 => self.naming(part.urls)?,
-            Some(_) => {}
+        match &batch.numbering {
+            Numbering::Own => self.ids.clear(),
+            Numbering::Archive(part) if part.records > 0 => self.naming(part.urls)?,
+            Numbering::Archive(_) => {}
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Entry, LinkCounts, Reason, What};
+use crate::model::{LinkCounts, Reason, What};
 
 /// What was read and what became of it. All are counts since the store was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,17 +48,17 @@ impl Counters {
     }
 
     /// Counts an entry, but for what [`Counters::visited`] needs to know.
-    pub(crate) fn take(&mut self, entry: &Entry) {
-        match entry.what {
+    pub(crate) fn take(&mut self, what: What, counts: &LinkCounts) {
+        match what {
             What::Other => self.other += 1,
             What::OutOfScope => self.out_of_scope += 1,
             What::Skipped(reason) => self.skipped[reason as usize] += 1,
             What::Visit | What::Gone | What::Unchanged | What::Failed => {
                 self.records += 1;
-                self.gone += u64::from(entry.what == What::Gone);
-                self.unchanged += u64::from(entry.what == What::Unchanged);
-                self.failed += u64::from(entry.what == What::Failed);
-                self.take_links(&entry.counts);
+                self.gone += u64::from(what == What::Gone);
+                self.unchanged += u64::from(what == What::Unchanged);
+                self.failed += u64::from(what == What::Failed);
+                self.take_links(counts);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The engine: Adaptive OPIC over a stream of records. No clock, no files, no threads.
 //!
-//! [`Engine::apply`] takes records in stream order. It admits pages to the index, moves cash in
-//! the [`Ledger`], and leaves rows for the history. What must be kept outside the engine's own
+//! [`Engine::apply`] takes records in stream order, in page numbers: a [`Resolver`] admits the names of batches to the
+//! index. It moves cash in the [`Ledger`], and leaves rows for the history. What must be kept outside the engine's own
 //! arrays (names, history runs, marks) goes to a [`Storage`]: [`InMemory`] for library use and
 //! tests, the store for real runs. The ledger conserves, the history forgets: two modules.
 
@@ -29,7 +29,7 @@ mod settled;
 mod state;
 mod window;
 
-use crate::model::{Batch, Digest, Entry, LinkClass, Time, What};
+use crate::model::{Digest, Entry, LinkCounts, Time, What};
 use crate::{Error, Result};
 use fetches::digest_of;
 use history::{Log, Moment, Visit};
@@ -56,6 +56,7 @@ pub use mark::Mark;
 pub(crate) use memory::ranks;
 pub use memory::{InMemory, RankedPage, Ranking};
 pub use names::NameMap;
+pub use resolve::{Resolver, Resolving};
 pub use row::Row;
 pub use runs::Rows;
 pub(crate) use runs::{Blocks, fold, merge, mergeable, rows_of_run};
@@ -91,6 +92,23 @@ pub trait Storage {
     fn drop_mark(&mut self, number: u64) -> Result<()>;
 }
 
+/// An entry whose names are pages: what a record, or a kept row, says of a page.
+#[derive(Debug, Clone, Copy)]
+pub struct PageEntry<'a> {
+    /// What it means: of a page.
+    pub what: What,
+    /// The page.
+    pub page: PageId,
+    /// Its distinct targets; of a visit only.
+    pub links: Links<'a>,
+    /// Time of the fetch, if given.
+    pub fetched_at: Option<Time>,
+    /// Digest of the page's content, if its record had one.
+    pub digest: Digest,
+    /// What became of its links.
+    pub counts: LinkCounts,
+}
+
 /// The engine. See the module's head.
 pub struct Engine<S = InMemory> {
     config: Config,
@@ -104,17 +122,8 @@ pub struct Engine<S = InMemory> {
     times: TimeTable,
     window_start: u128,
     storage: S,
-    /// The page of each name of the running batch, as far as resolved.
-    ids: Vec<PageId>,
-    /// The page of each name of the running archive, as far as known.
-    names: NameMap,
-    targets: Vec<PageId>,
-    /// The targets of the entries looked ahead at, of the batch's links from `ahead_from` on.
-    ahead: Vec<PageId>,
-    ahead_from: u32,
     /// What a link of each class weighs; empty: all the same.
     class_weights: Vec<u64>,
-    weights: Vec<u64>,
     window: Box<dyn Shape>,
     /// What fetches tell beside links is kept.
     news: bool,
@@ -139,13 +148,7 @@ impl<S: Storage> Engine<S> {
             times: TimeTable::default(),
             window_start: 0,
             storage,
-            ids: Vec::new(),
-            names: NameMap::default(),
-            targets: Vec::new(),
-            ahead: Vec::new(),
-            ahead_from: 0,
             class_weights: config.follow.table(),
-            weights: Vec::new(),
             window: config.window.shape(),
             news: true,
             again: false,
@@ -178,7 +181,6 @@ impl<S: Storage> Engine<S> {
     /// Gives up index and cash, which only further records need: there must be none.
     pub(crate) fn rest(&mut self) -> Result<()> {
         self.index = Index::new()?;
-        self.names = NameMap::default();
         self.ledger.rest()
     }
 
@@ -230,9 +232,9 @@ impl<S: Storage> Engine<S> {
         self.log.set_full(rows);
     }
 
-    /// Bytes of memory in use for the names of the running archive.
-    pub fn names_bytes(&self) -> u64 {
-        self.names.bytes()
+    /// What a link of each class weighs; empty: all the same.
+    pub(crate) fn class_weights(&self) -> &[u64] {
+        &self.class_weights
     }
 
     /// Forgets which chunks of the ledger changed: they are on disk.
@@ -263,34 +265,23 @@ impl<S: Storage> Engine<S> {
         self.again = again;
     }
 
-    /// Applies one entry of the batch begun last. Entries come in order, without gaps. After an error
-    /// the engine must not be used further, as the record may have been applied in part; but nothing
-    /// was after [`Error::TooManyPages`].
-    pub fn apply(&mut self, batch: &Batch, entry: &Entry) -> Result<()> {
-        match entry.what.is_of_page() {
-            true => self.apply_record(batch, entry),
-            false => {
-                self.counters.take(entry);
-                Ok(())
-            }
-        }
+    /// Counts an entry that is of no page.
+    pub fn count(&mut self, entry: &Entry) {
+        debug_assert!(!entry.what.is_of_page());
+        self.counters.take(entry.what, &entry.counts);
     }
 
-    fn apply_record(&mut self, batch: &Batch, entry: &Entry) -> Result<()> {
-        self.check_room(batch, entry, self.ledger.page_limit())?;
+    /// Applies an entry, whose pages were admitted. After an error the engine must not be used further, as the record
+    /// may have been applied in part.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if a window in fetch time finds no times; those of the storage.
+    pub fn apply(&mut self, entry: &PageEntry<'_>) -> Result<()> {
         self.note_time(entry.fetched_at)?;
-        self.admit_names(batch, entry.names_end)?;
-        let page = self.page_of(batch, entry.source);
-        self.counters.take(entry);
+        self.counters.take(entry.what, &entry.counts);
+        let (page, links) = (entry.page, entry.links);
         match entry.what {
             What::Visit => {
-                let mut targets = std::mem::take(&mut self.targets);
-                let ahead = std::mem::take(&mut self.ahead);
-                let weights = self.take_weights(batch, entry);
-                let links = Links {
-                    targets: self.targets(batch, entry, &ahead, &mut targets),
-                    weights: &weights,
-                };
                 let again = self.has_row(page);
                 self.storage.row(page, false, links, again)?;
                 let digest = match entry.digest {
@@ -299,9 +290,6 @@ impl<S: Storage> Engine<S> {
                 };
                 let seen = self.seen(digest);
                 self.visit(page, links, age::NOW, seen);
-                self.targets = targets;
-                self.ahead = ahead;
-                self.weights = weights;
             }
             What::Gone => {
                 let again = self.has_row(page);
@@ -362,23 +350,6 @@ impl<S: Storage> Engine<S> {
     /// Whether a visit before left a row of the page: visits that complete a pass don't.
     fn has_row(&self, page: PageId) -> bool {
         !matches!(self.ledger.age(page), age::NEVER | age::COMPLETED)
-    }
-
-    /// What the entry's targets weigh, unless all weigh the same.
-    fn take_weights(&mut self, batch: &Batch, entry: &Entry) -> Vec<u64> {
-        let mut weights = std::mem::take(&mut self.weights);
-        weights.clear();
-        if !self.class_weights.is_empty() {
-            let weight = |class: &LinkClass| self.class_weights[usize::from(class.number())];
-            weights.extend(batch.classes(entry).iter().map(weight));
-            if weights
-                .iter()
-                .all(|&weight| weight == weights[0] && weight > 0)
-            {
-                weights.clear();
-            }
-        }
-        weights
     }
 
     /// Whether a fetch tells something beside its links.

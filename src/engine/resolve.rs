@@ -1,146 +1,262 @@
-//! From the names of a batch to pages: names of the batch's own, or of the archive that it is a part of.
+//! From the names of batches to pages: names of a batch's own, or of the archive that it is a part of
+//! ([`Numbering`]). The engine itself knows page numbers only.
 //!
-//! For each batch [`Engine::begin`] comes first; names are admitted entry by entry, in the order of their first
-//! appearance, so that pages have the same numbers wherever batches end.
+//! Names are admitted entry by entry, in the order of their first appearance, so that pages have the same numbers
+//! wherever batches end.
 
-use super::{Admission, Engine, NameMap, PageId, Storage, TOUCHED};
-use crate::model::{Batch, Entry, Fingerprint};
+use std::ops::Range;
+
+use super::{Admission, Engine, Links, NameMap, PageEntry, PageId, Storage, TOUCHED};
+use crate::model::{Batch, Entry, Fingerprint, LinkClass, Numbering, What};
 use crate::{Error, Result};
 
-impl<S: Storage> Engine<S> {
-    /// Begins a batch: names of an earlier one are forgotten.
-    pub fn begin(&mut self) {
-        self.ids.clear();
-        self.ahead.clear();
+/// Resolves names of batches, one batch after the other.
+#[derive(Default)]
+pub struct Resolver {
+    /// The page of each of the running batch's own names, as far as they were admitted.
+    own: Vec<PageId>,
+    /// The page of each name of the archive that is read, as far as they are known.
+    archive: NameMap,
+    targets: Vec<PageId>,
+    weights: Vec<u64>,
+    /// The targets of the entries looked ahead at, of the batch's links from `ahead_from` on.
+    ahead: Vec<PageId>,
+    ahead_from: u32,
+}
+
+impl Resolver {
+    /// Goes on with an archive, the pages of whose first names are known.
+    pub fn of_archive(names: NameMap) -> Resolver {
+        Resolver {
+            archive: names,
+            ..Resolver::default()
+        }
     }
 
+    /// The pages of the archive's names.
+    pub fn into_names(self) -> NameMap {
+        self.archive
+    }
+
+    /// Bytes of memory in use for the names of an archive.
+    pub fn names_bytes(&self) -> u64 {
+        self.archive.bytes()
+    }
+
+    /// Begins a batch.
+    pub fn begin<'r>(&'r mut self, batch: &'r Batch) -> Resolving<'r> {
+        self.own.clear();
+        self.ahead.clear();
+        Resolving { names: self, batch }
+    }
+
+    /// Applies all entries of a batch.
+    ///
+    /// # Errors
+    /// Those of [`Resolving::apply`].
+    pub fn apply<S: Storage>(&mut self, engine: &mut Engine<S>, batch: &Batch) -> Result<()> {
+        let mut resolving = self.begin(batch);
+        let mut entries = batch.entries.iter();
+        entries.try_for_each(|entry| resolving.apply(engine, entry))
+    }
+}
+
+/// A batch whose names are resolved, entry by entry.
+pub struct Resolving<'r> {
+    names: &'r mut Resolver,
+    batch: &'r Batch,
+}
+
+impl Resolving<'_> {
     /// Asks for the memory that the next entries of an archive need, as far as their names' pages are known: many at a
     /// time, so that none is waited for alone.
-    pub fn look_ahead(&mut self, batch: &Batch, entries: &[Entry]) {
-        self.ahead.clear();
-        if batch.part.is_none() {
+    pub fn look_ahead<S: Storage>(&mut self, engine: &Engine<S>, entries: &[Entry]) {
+        self.names.ahead.clear();
+        if self.batch.numbering == Numbering::Own {
             return;
         }
-        let known = self.names.len();
+        let known = self.names.archive.len();
         let is_known = |entry: &Entry| u64::from(entry.names_end) <= known;
         let entries = &entries[..entries.partition_point(is_known)];
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
             return;
         };
-        let names = &batch.links[first.links_start as usize..last.links_end as usize];
-        self.ahead_from = first.links_start;
-        let mut ahead = std::mem::take(&mut self.ahead);
-        self.pages_of(batch, names, &mut ahead);
-        self.ahead = ahead;
+        let links = &self.batch.links[first.links_start as usize..last.links_end as usize];
+        let Resolver { archive, ahead, .. } = &mut *self.names;
+        archive.pages(links, ahead);
+        self.names.ahead_from = first.links_start;
         let of_pages = entries.iter().filter(|entry| entry.what.is_of_page());
-        let visited = of_pages.map(|entry| self.page_of(batch, entry.source));
-        self.prefetch(visited, &self.ahead);
-    }
-
-    /// The pages of the names of the archive being read; leaves none. To be given back with
-    /// [`Engine::set_names`] before the next part of that archive.
-    pub fn take_names(&mut self) -> NameMap {
-        std::mem::take(&mut self.names)
-    }
-
-    /// Begins or goes on with an archive, the pages of whose first names are known.
-    pub fn set_names(&mut self, names: NameMap) {
-        self.names = names;
+        let visited = of_pages.map(|entry| self.page(entry.source));
+        engine.prefetch(visited, &self.names.ahead);
     }
 
     /// Looks up the names of an archive's part, up to `names_end`, which an earlier run applied.
     ///
     /// # Errors
     /// [`Error::InputChanged`] if one has no page: it was another archive.
-    pub fn recall(&mut self, batch: &Batch, names_end: u32) -> Result<()> {
-        let names = names_end.saturating_sub(batch.first_name()) as usize;
-        for fingerprint in batch.fingerprints.iter().take(names) {
-            let page = self.index.get(*fingerprint).ok_or_else(|| {
+    pub fn recall<S: Storage>(&mut self, engine: &Engine<S>, names_end: u32) -> Result<()> {
+        let names = names_end.saturating_sub(self.batch.first_name()) as usize;
+        for fingerprint in self.batch.fingerprints.iter().take(names) {
+            let page = engine.page(*fingerprint).ok_or_else(|| {
                 Error::InputChanged(
                     "the archive has names that were not in what was read before".into(),
                 )
             })?;
-            self.names.push(page);
+            self.names.archive.push(page);
         }
         Ok(())
     }
 
     /// Checks that with the pages an entry brings, and those of entries before it that were not applied
     /// yet, there are no more than `limit`.
+    ///
+    /// # Errors
+    /// [`Error::TooManyPages`].
     #[inline]
-    pub(crate) fn check_room(&self, batch: &Batch, entry: &Entry, limit: u64) -> Result<()> {
-        let known = self.known(batch, entry.names_end);
-        if known >= entry.names_end {
+    pub fn check_room<S: Storage>(
+        &self,
+        engine: &Engine<S>,
+        entry: &Entry,
+        limit: u64,
+    ) -> Result<()> {
+        let new = self.unknown(entry.names_end);
+        if new.is_empty() {
             return Ok(());
         }
-        let room = limit.saturating_sub(self.ledger.totals().pages);
-        let first = batch.first_name();
-        let names =
-            (known.max(first) - first) as usize..(entry.names_end.max(first) - first) as usize;
-        if names.len() as u64 <= room {
+        let room = limit.saturating_sub(engine.ledger().totals().pages);
+        if new.len() as u64 <= room {
             return Ok(());
         }
-        let is_new = |&&name: &&Fingerprint| self.index.get(name).is_none();
-        let new = batch.fingerprints[names].iter().filter(is_new).count();
+        let is_new = |&&name: &&Fingerprint| engine.page(name).is_none();
+        let new = self.batch.fingerprints[new].iter().filter(is_new).count();
         match new as u64 <= room {
             true => Ok(()),
             false => Err(Error::TooManyPages { limit }),
         }
     }
 
-    /// The entry's targets: of those `ahead`, or put into `targets`.
-    pub(super) fn targets<'a>(
-        &self,
-        batch: &Batch,
-        entry: &Entry,
-        ahead: &'a [PageId],
-        targets: &'a mut Vec<PageId>,
-    ) -> &'a [PageId] {
-        let names = batch.targets(entry);
-        let from = entry.links_start.wrapping_sub(self.ahead_from) as usize;
-        if let Some(ahead) = ahead.get(from..from + names.len()) {
-            return ahead;
-        }
-        targets.clear();
-        self.pages_of(batch, names, targets);
-        targets
-    }
-
-    /// Appends the pages of names of the running batch, of entries that are applied or looked ahead at.
-    #[inline]
-    pub(super) fn pages_of(&self, batch: &Batch, names: &[u32], into: &mut Vec<PageId>) {
-        match batch.part {
-            None => into.extend(names.iter().map(|&name| self.page_of(batch, name))),
-            Some(_) => self.names.pages(names, into),
-        }
-    }
-
-    /// The page of a name of the running batch, of an entry that was applied.
-    #[inline]
-    pub fn page_of(&self, batch: &Batch, name: u32) -> PageId {
-        match batch.part {
-            None => self.ids[name as usize],
-            Some(_) => self.names.page(name),
-        }
-    }
-
-    /// Names of those up to `names_end` whose pages are known, at most so many.
-    pub(super) fn known(&self, batch: &Batch, names_end: u32) -> u32 {
-        match batch.part {
-            None => self.ids.len() as u32,
-            Some(_) => self.names.len().min(u64::from(names_end)) as u32,
-        }
-    }
-
-    pub(super) fn admit_names(&mut self, batch: &Batch, names_end: u32) -> Result<()> {
-        let known = self.known(batch, names_end);
-        if known >= names_end {
+    /// Applies an entry. Entries come in order, without gaps.
+    ///
+    /// # Errors
+    /// Those of [`Engine::apply`]; [`Error::TooManyPages`], and then nothing was applied of the entry.
+    pub fn apply<S: Storage>(&mut self, engine: &mut Engine<S>, entry: &Entry) -> Result<()> {
+        if !entry.what.is_of_page() {
+            engine.count(entry);
             return Ok(());
         }
+        self.check_room(engine, entry, engine.ledger().page_limit())?;
+        self.admit(engine, entry.names_end)?;
+        let page = self.page(entry.source);
+        let links = match entry.what {
+            What::Visit => self.links(entry, engine.class_weights()),
+            _ => Links::NONE,
+        };
+        engine.apply(&PageEntry {
+            what: entry.what,
+            page,
+            links,
+            fetched_at: entry.fetched_at,
+            digest: entry.digest,
+            counts: entry.counts,
+        })
+    }
+
+    /// Of the names given here, those up to `names_end` whose pages are not known.
+    fn unknown(&self, names_end: u32) -> Range<usize> {
+        let known = match self.batch.numbering {
+            Numbering::Own => self.names.own.len() as u32,
+            Numbering::Archive(_) => self.names.archive.len().min(u64::from(names_end)) as u32,
+        };
+        if known >= names_end {
+            return 0..0;
+        }
+        let first = self.batch.first_name();
+        (known.max(first) - first) as usize..(names_end.max(first) - first) as usize
+    }
+
+    fn admit<S: Storage>(&mut self, engine: &mut Engine<S>, names_end: u32) -> Result<()> {
+        let new = self.unknown(names_end);
+        if new.is_empty() {
+            return Ok(());
+        }
+        let Resolver { own, archive, .. } = &mut *self.names;
+        match self.batch.numbering {
+            Numbering::Own => engine.admit(self.batch, new, |page| own.push(page)),
+            Numbering::Archive(_) => engine.admit(self.batch, new, |page| archive.push(page)),
+        }
+    }
+
+    /// The page of a name of the batch, of an entry that was admitted.
+    #[inline]
+    fn page(&self, name: u32) -> PageId {
+        match self.batch.numbering {
+            Numbering::Own => self.names.own[name as usize],
+            Numbering::Archive(_) => self.names.archive.page(name),
+        }
+    }
+
+    /// Where the entry's targets are among those looked ahead at, if they are.
+    fn ahead(&self, entry: &Entry) -> Option<&[PageId]> {
+        let from = entry.links_start.wrapping_sub(self.names.ahead_from) as usize;
+        let len = (entry.links_end - entry.links_start) as usize;
+        self.names.ahead.get(from..from + len)
+    }
+
+    /// The entry's links.
+    #[inline]
+    fn links(&mut self, entry: &Entry, class_weights: &[u64]) -> Links<'_> {
+        self.weigh(entry, class_weights);
+        if self.ahead(entry).is_none() {
+            self.find_targets(entry);
+        }
+        Links {
+            targets: self.ahead(entry).unwrap_or(&self.names.targets),
+            weights: &self.names.weights,
+        }
+    }
+
+    fn find_targets(&mut self, entry: &Entry) {
+        let links = self.batch.targets(entry);
+        let Resolver {
+            own,
+            archive,
+            targets,
+            ..
+        } = &mut *self.names;
+        targets.clear();
+        match self.batch.numbering {
+            Numbering::Own => targets.extend(links.iter().map(|&name| own[name as usize])),
+            Numbering::Archive(_) => archive.pages(links, targets),
+        }
+    }
+
+    /// Finds what the entry's targets weigh: nothing is noted where all weigh the same.
+    fn weigh(&mut self, entry: &Entry, class_weights: &[u64]) {
+        let weights = &mut self.names.weights;
+        weights.clear();
+        if class_weights.is_empty() {
+            return;
+        }
+        let weight = |class: &LinkClass| class_weights[usize::from(class.number())];
+        weights.extend(self.batch.classes(entry).iter().map(weight));
+        let is_first = |&weight: &u64| weight == weights[0] && weight > 0;
+        if weights.iter().all(is_first) {
+            weights.clear();
+        }
+    }
+}
+
+impl<S: Storage> Engine<S> {
+    /// Admits names of a batch that are new in it, in the order of their first appearance, and hands the page of each to
+    /// `put`.
+    pub(crate) fn admit(
+        &mut self,
+        batch: &Batch,
+        names: Range<usize>,
+        mut put: impl FnMut(PageId),
+    ) -> Result<()> {
         let before = *self.ledger.totals();
-        let first = batch.first_name();
-        for name in known..names_end {
-            let at = (name - first) as usize;
+        for at in names {
             if at.is_multiple_of(TOUCHED) {
                 let ahead = batch.fingerprints.len().min(at + TOUCHED);
                 self.index.touch(&batch.fingerprints[at..ahead]);
@@ -151,10 +267,7 @@ impl<S: Storage> Engine<S> {
                 self.ledger.admit()?;
                 self.storage.page(fingerprint, batch.name(at as u32))?;
             }
-            match batch.part {
-                None => self.ids.push(page),
-                Some(_) => self.names.push(page),
-            }
+            put(page);
         }
         if self.ledger.totals().pages > before.pages {
             self.storage.admission(Admission {

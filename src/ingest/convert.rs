@@ -238,7 +238,7 @@ impl<W: Write> Run<'_, W> {
             }
             note_use(&mut self.unverified, chunk.verified, reading.input, record);
             self.writer.add(batch, entry)?;
-            self.counters.take(entry);
+            self.counters.take(entry.what, &entry.counts);
             reading.records += 1;
             reading.offset = chunk.offset + entry.end;
         }

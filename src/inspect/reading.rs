@@ -10,6 +10,7 @@ use super::report::{Damage, First, RecordPosition, Report};
 use crate::batch::{Batch, Entry, Fingerprints, HashKey, What};
 use crate::decode::{Decoder, Names as Naming, Parsed, Reason, Time, is_redirect};
 use crate::formats::Format;
+use crate::model::Numbering;
 use crate::pipeline::Piece;
 use crate::pipeline::over_the_limit;
 use crate::source::{Chunk, Summary};
@@ -89,7 +90,7 @@ impl<'a> Reading<'a> {
             (self.chunk, self.in_chunk) = (Some(chunk.offset), 0);
             self.look_again(chunk);
         }
-        self.urls |= batch.part.is_some_and(|part| part.urls);
+        self.urls |= batch.part().is_some_and(|part| part.urls);
         self.report.compressed = chunk.compressed;
         let mut names = 0;
         let mut complaints = batch.complaints.iter().peekable();
@@ -103,7 +104,7 @@ impl<'a> Reading<'a> {
             let end = (entry.names_end - batch.first_name()) as usize;
             self.names(batch, names..end);
             names = end;
-            self.report.counters.take(entry);
+            self.report.counters.take(entry.what, &entry.counts);
             if batch.is_timeless(at as usize) {
                 let place = self.place(complaint.map(|(_, what)| &**what));
                 self.report.times.unread.add(place);
@@ -188,9 +189,9 @@ impl<'a> Reading<'a> {
         report.followed_most = report.followed_most.max(followed);
         self.time(entry.fetched_at);
         // In an archive a name's number tells it from others.
-        let page = match batch.part {
-            Some(_) => u128::from(entry.source),
-            None => batch.fingerprints[entry.source as usize],
+        let page = match batch.numbering {
+            Numbering::Archive(_) => u128::from(entry.source),
+            Numbering::Own => batch.fingerprints[entry.source as usize],
         };
         self.report.again += u64::from(self.fetched.add(page));
         if self.report.first.len() < self.how.first {

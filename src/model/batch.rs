@@ -115,9 +115,19 @@ pub struct Batch {
     pub timeless: Vec<u32>,
     /// For people: the HTTP status of a record that gives one, with the entry's number; of none in an archive.
     pub statuses: Vec<(u32, i32)>,
-    /// A part of a crawl archive: its place there. Entries and links then count names from the
-    /// archive's first, and the names given here are none or those from `part.first_name` on.
-    pub part: Option<Part>,
+    /// What the numbers of names mean.
+    pub numbering: Numbering,
+}
+
+/// What the numbers mean by which entries and links of a batch speak of names.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Numbering {
+    /// They count the batch's own names.
+    #[default]
+    Own,
+    /// They count the names of the crawl archive that the batch is this part of. The names given with the batch are
+    /// none, or those from [`Part::first_name`] on.
+    Archive(Part),
 }
 
 impl Batch {
@@ -130,7 +140,15 @@ impl Batch {
 
     /// The number of the first name given here.
     pub fn first_name(&self) -> u32 {
-        self.part.map_or(0, |part| part.first_name)
+        self.part().map_or(0, |part| part.first_name)
+    }
+
+    /// Where it stands in its archive, if it is of one.
+    pub fn part(&self) -> Option<Part> {
+        match self.numbering {
+            Numbering::Own => None,
+            Numbering::Archive(part) => Some(part),
+        }
     }
 
     /// An entry's targets.
@@ -174,7 +192,7 @@ impl Batch {
         self.others.clear();
         self.timeless.clear();
         self.statuses.clear();
-        self.part = None;
+        self.numbering = Numbering::Own;
     }
 }
 

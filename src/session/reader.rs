@@ -1,22 +1,23 @@
 //! Records given one at a time to an engine in memory.
 
 use crate::batch::{Builder, Rules};
-use crate::engine::{Engine, InMemory};
+use crate::engine::{Engine, InMemory, Resolver};
 use crate::model::{Batch, HashKey, Limits, Names, Parsed, Record, What};
 use crate::{Error, Result};
 
 /// Feeds records to an engine one at a time.
 pub struct Reader {
     builder: Builder,
+    resolver: Resolver,
 }
 
 impl Reader {
     /// Applies one record. One that cannot be used is counted, and its reason given.
     pub fn apply(&mut self, engine: &mut Engine<InMemory>, record: &Record<'_>) -> Result<()> {
         let batch: Batch = self.builder.single(Parsed::Record(record));
-        engine.begin();
+        let mut resolving = self.resolver.begin(&batch);
         for entry in &batch.entries {
-            engine.apply(&batch, entry)?;
+            resolving.apply(engine, entry)?;
             if let What::Skipped(reason) = entry.what {
                 let detail = batch.complaints.first().map_or("", |(_, text)| text);
                 return Err(Error::BadRecord {
@@ -44,6 +45,7 @@ impl Engine<InMemory> {
         };
         Ok(Reader {
             builder: Builder::new(rules, names),
+            resolver: Resolver::default(),
         })
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::Budget;
 use crate::batch::{Batch, Builder, Rules};
 use crate::disk::{Disk, RealDisk};
-use crate::engine::{Config, Counters, Engine};
+use crate::engine::{Config, Counters, Engine, Resolver};
 use crate::model::{Limits, Names, Parsed, Record, What};
 use crate::rules::InputRules;
 use crate::snapshot::{self, Info, RANK_BYTES, SETTLE_UNTIL, Settle, Snapshot, SnapshotOptions};
@@ -132,6 +132,7 @@ pub struct Writer {
     /// What the store has read by ingests: it stays.
     progress: Progress,
     engine: Engine<Store>,
+    resolver: Resolver,
     /// Something was applied since the last checkpoint.
     changed: bool,
     /// Absent, or why no record is taken any more.
@@ -196,6 +197,7 @@ impl Writer {
             disk,
             progress,
             engine,
+            resolver: Resolver::default(),
         })
     }
 
@@ -337,15 +339,15 @@ impl Writer {
     }
 
     fn apply_batch(&mut self, batch: &Batch) -> Result<()> {
-        self.engine.begin();
+        let mut resolving = self.resolver.begin(batch);
         self.budget.look(&self.engine);
         let limit = self.budget.page_limit(&self.engine);
         for entry in &batch.entries {
-            if let Err(error) = self.engine.check_room(batch, entry, limit) {
+            if let Err(error) = resolving.check_room(&self.engine, entry, limit) {
                 self.ended = Some(EndReason::Full);
                 return Err(self.budget.blamed(&self.engine, error));
             }
-            let applied = self.engine.apply(batch, entry);
+            let applied = resolving.apply(&mut self.engine, entry);
             applied.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
             self.changed = true;
         }

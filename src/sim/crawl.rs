@@ -15,9 +15,9 @@
 use super::random::{Purpose, Random};
 use super::strategy::{Scheduler, Strategy};
 use super::web::{PAGES_MAX, Web};
-use crate::batch::{Batch, Entry, Fingerprints, HashKey, LinkCounts, What};
+use crate::batch::{Batch, Fingerprints, HashKey, LinkCounts, What};
 use crate::decode::Time;
-use crate::engine::{Config, Engine, InMemory, Ledger, PageId, ROUND_MIN, age};
+use crate::engine::{Config, Engine, InMemory, Ledger, Links, PageEntry, PageId, ROUND_MIN, age};
 use crate::model::Digest;
 use crate::{Error, Result};
 
@@ -97,7 +97,6 @@ impl Crawl {
         for &page in pages {
             self.name(page);
         }
-        self.engines.iter_mut().for_each(Engine::begin);
         self.apply(What::Failed, 0)?;
         for engine in self.engines.iter_mut().filter(|_| settled) {
             let mut state = engine.state();
@@ -215,26 +214,26 @@ impl Crawl {
         }
     }
 
-    /// Tells all engines of a record, whose links are the batch's.
+    /// Tells all engines of a record, whose links are the batch's. Pages have the numbers of their names.
     fn apply(&mut self, what: What, source: u32) -> Result<()> {
         let seconds = u128::from(self.crawled) * MONTH as u128 / u128::from(self.first_pages);
-        let links = self.batch.links.len() as u32;
-        let entry = Entry {
-            end: 0,
+        let page = |name: u32| PageId(name.into());
+        let targets: Vec<PageId> = self.batch.links.iter().copied().map(page).collect();
+        let entry = PageEntry {
             what,
-            source,
-            names_end: self.nodes.len() as u32,
-            links_start: 0,
-            links_end: links,
+            page: page(source),
+            links: Links::from(&targets[..]),
             fetched_at: Some(seconds as Time),
             digest: Digest::NONE,
             counts: LinkCounts {
-                read: links,
+                read: targets.len() as u32,
                 ..LinkCounts::default()
             },
         };
         for engine in &mut self.engines {
-            engine.apply(&self.batch, &entry)?;
+            let known = engine.ledger().totals().pages as usize;
+            engine.admit(&self.batch, known..self.nodes.len(), |_| ())?;
+            engine.apply(&entry)?;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::archive::Chain;
 use crate::batch::{Batch, Rules};
 use crate::engine::Fingerprint;
 use crate::formats::Format;
-use crate::model::Limits;
+use crate::model::{Limits, Numbering};
 use crate::pipeline::{BufferPool, Delays, Next, Pipeline, guess_of};
 use crate::source::{InputName, Source, SourceOptions};
 
@@ -113,7 +113,7 @@ impl Nodes {
     /// # Errors
     /// As [`Nodes::node`].
     pub fn take(&mut self, batch: &Batch, mut new: impl FnMut(String)) -> Result<()> {
-        if batch.part.is_none() {
+        if batch.numbering == Numbering::Own {
             self.ids.clear();
         }
         for (name, fingerprint) in (0..).zip(&batch.fingerprints) {

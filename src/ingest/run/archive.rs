@@ -7,7 +7,7 @@
 
 use super::{Reading, Run};
 use crate::archive::Chain;
-use crate::engine::NameMap;
+use crate::engine::{NameMap, Resolver, Resolving};
 use crate::pipeline::Piece;
 use crate::source::{InputName, Summary};
 use crate::store::Place;
@@ -31,16 +31,16 @@ impl ArchiveCursor {
 
 impl Run<'_> {
     /// Begins with an archive, or goes on from `place`.
-    pub(super) fn follow_archive(&mut self, place: Place) -> ArchiveCursor {
+    pub(super) fn follow_archive(&mut self, place: Place) -> (ArchiveCursor, Resolver) {
         let at = self.progress.input as usize;
         let known = self.known_names(at as u64);
         let names = self.feed.names.get_mut(at).map(std::mem::take);
-        self.engine.set_names(names.unwrap_or_default());
-        ArchiveCursor {
+        let cursor = ArchiveCursor {
             chain: Chain::default(),
             known,
             until: (place.records > 0).then_some(place),
-        }
+        };
+        (cursor, Resolver::of_archive(names.unwrap_or_default()))
     }
 
     /// Names of an input, if it is an archive, whose pages are known from an earlier pass: all or none.
@@ -53,6 +53,7 @@ impl Run<'_> {
     pub(super) fn follow(
         &mut self,
         reading: &mut Reading<'_>,
+        names: &mut Resolving<'_>,
         piece: &Piece,
     ) -> Result<Option<usize>> {
         let Some(archive) = &mut reading.archive else {
@@ -61,7 +62,7 @@ impl Run<'_> {
         archive
             .chain
             .follow(&piece.chunk, &piece.batch, reading.input)?;
-        let (Some(place), Some(part)) = (archive.until, piece.batch.part) else {
+        let (Some(place), Some(part)) = (archive.until, piece.batch.part()) else {
             return Ok(Some(0));
         };
         let end = piece.chunk.offset + part.end as u64;
@@ -84,8 +85,8 @@ impl Run<'_> {
         }
         let last = (done as usize).checked_sub(1);
         let names_end = last.map_or(part.first_name, |last| piece.batch.entries[last].names_end);
-        self.engine
-            .recall(&piece.batch, names_end)
+        names
+            .recall(&self.engine, names_end)
             .map_err(|_| another(reading.input, place))?;
         if end < place.offset {
             // The place's own chunk must begin with a hash of its own.
@@ -98,7 +99,12 @@ impl Run<'_> {
     }
 
     /// Where an archive's input ends, the archive must have, and not before the place to go on from.
-    pub(super) fn end_archive(&mut self, reading: &Reading<'_>, summary: &Summary) -> Result<()> {
+    pub(super) fn end_archive(
+        &mut self,
+        reading: &Reading<'_>,
+        names: NameMap,
+        summary: &Summary,
+    ) -> Result<()> {
         let Some(archive) = &reading.archive else {
             return Ok(());
         };
@@ -106,7 +112,6 @@ impl Run<'_> {
         if let Some(place) = archive.until {
             return Err(another(reading.input, place));
         }
-        let names = self.engine.take_names();
         if self.progress.pass < self.progress.repeat && !self.engine.storage().keeps_rows() {
             let at = self.progress.input as usize;
             self.feed

@@ -4,7 +4,7 @@
 use super::{Reading, Run};
 use crate::Result;
 use crate::batch::Batch;
-use crate::engine::NameMap;
+use crate::engine::{NameMap, Resolver};
 use crate::ingest::Note;
 use crate::memory::Need;
 
@@ -43,14 +43,23 @@ impl Run<'_> {
     }
 
     /// Looks at the budget before a batch.
-    pub(super) fn look_at_budget(&mut self, reading: &Reading<'_>, batch: &Batch) -> Result<()> {
+    pub(super) fn look_at_budget(
+        &mut self,
+        reading: &Reading<'_>,
+        resolver: &Resolver,
+        batch: &Batch,
+    ) -> Result<()> {
         if self.budget.bytes.is_none() {
             return Ok(());
         }
         let pages = self.engine.ledger().totals().pages;
         let names = match &reading.archive {
             None => 0,
-            Some(_) => self.names_bytes() + NameMap::bytes_more(batch.text_ends.len() as u64),
+            Some(_) => {
+                let kept: u64 = self.feed.names.iter().map(NameMap::bytes).sum();
+                let more = NameMap::bytes_more(batch.text_ends.len() as u64);
+                kept + resolver.names_bytes() + more
+            }
         };
         if names > self.budget.names || pages >= self.budget.again_at {
             // The next batches are likely to want more names, too.
@@ -67,10 +76,5 @@ impl Run<'_> {
             true => Err(self.budget.exceeded(&self.engine)),
             false => Ok(()),
         }
-    }
-
-    fn names_bytes(&self) -> u64 {
-        let kept: u64 = self.feed.names.iter().map(NameMap::bytes).sum();
-        kept + self.engine.names_bytes()
     }
 }

@@ -8,7 +8,7 @@ use super::unchanged::Stamp;
 use super::{InputEnd, Run, kept};
 use crate::batch::{Batch, Entry, What};
 use crate::decode::Reason;
-use crate::engine::age;
+use crate::engine::{Resolver, Resolving, age};
 use crate::formats::Format;
 use crate::ingest::Note;
 use crate::ingest::input::{Bad, note_use, warn};
@@ -69,6 +69,13 @@ impl Run<'_> {
         warn(name, begun.format, self.observer);
         let place = self.progress.place;
         let at = self.progress.input;
+        let (archive, mut resolver) = match begun.format {
+            Format::Cza => {
+                let (cursor, resolver) = self.follow_archive(place);
+                (Some(cursor), resolver)
+            }
+            _ => (None, Resolver::default()),
+        };
         let mut reading = Reading {
             stamp: begun.stamp,
             input: name,
@@ -81,15 +88,15 @@ impl Run<'_> {
             end: place.offset,
             whole: true,
             torn: None,
-            archive: (begun.format == Format::Cza).then(|| self.follow_archive(place)),
+            archive,
             known: self.engine.ledger().totals().pages,
         };
         let pipeline = &mut begun.pipeline;
         loop {
             let next = pipeline.next();
             match next.map_err(|error| error.after_record(self.progress.place.records))? {
-                Next::Piece(mut piece) => {
-                    let stopped = self.apply_piece(&mut reading, &mut piece)?;
+                Next::Piece(piece) => {
+                    let stopped = self.apply_piece(&mut reading, &mut resolver, &piece)?;
                     if stopped {
                         return Ok(InputEnd::Stopped);
                     }
@@ -102,7 +109,7 @@ impl Run<'_> {
                     }
                 }
                 Next::End(summary) => {
-                    return self.end_input(&mut reading, &summary);
+                    return self.end_input(&mut reading, resolver, &summary);
                 }
             }
             self.on_time()?;
@@ -110,18 +117,23 @@ impl Run<'_> {
     }
 
     /// Applies a batch. True: stopped from outside.
-    fn apply_piece(&mut self, reading: &mut Reading<'_>, piece: &mut Piece) -> Result<bool> {
+    fn apply_piece(
+        &mut self,
+        reading: &mut Reading<'_>,
+        resolver: &mut Resolver,
+        piece: &Piece,
+    ) -> Result<bool> {
         self.skip_oversize_before(reading, piece)?;
         reading
             .hash
             .get_or_insert_with(|| (piece.chunk.prefix.clone(), 0));
-        self.engine.begin();
-        self.look_at_budget(reading, &piece.batch)?;
-        let Some(first) = self.follow(reading, piece)? else {
+        self.look_at_budget(reading, resolver, &piece.batch)?;
+        let mut names = resolver.begin(&piece.batch);
+        let Some(first) = self.follow(reading, &mut names, piece)? else {
             return Ok(self.stop_asked());
         };
         let chunk = &*piece.chunk;
-        let applied = self.apply_entries(reading, piece, first);
+        let applied = self.apply_entries(reading, &mut names, piece, first);
         // Whatever ended it: the next checkpoint, after bad input too, needs the place's hash.
         let noted = self.note_place(reading, piece);
         applied?;
@@ -139,6 +151,7 @@ impl Run<'_> {
     fn apply_entries(
         &mut self,
         reading: &mut Reading<'_>,
+        names: &mut Resolving<'_>,
         piece: &Piece,
         first: usize,
     ) -> Result<()> {
@@ -147,11 +160,10 @@ impl Run<'_> {
         for (at, entry) in piece.batch.entries.iter().enumerate().skip(first) {
             if at.is_multiple_of(AHEAD) {
                 let ahead = &piece.batch.entries[at..];
-                self.engine
-                    .look_ahead(&piece.batch, &ahead[..ahead.len().min(AHEAD)]);
+                names.look_ahead(&self.engine, &ahead[..ahead.len().min(AHEAD)]);
             }
             if reading.whole {
-                self.check_next(reading, piece, at)?;
+                self.check_next(reading, names, piece, at)?;
             }
             let complaint = complaints.next_if(|(of, _)| *of as usize == at);
             let complaint = complaint.map(|(_, text)| text.as_str());
@@ -164,7 +176,7 @@ impl Run<'_> {
                 self.note_place(reading, piece)?;
                 reading.torn = Some((self.progress.place, self.restart()));
             }
-            self.apply_entry(reading, piece, entry, complaint)?;
+            self.apply_entry(reading, names, piece, entry, complaint)?;
             let end = chunk.offset + entry.end;
             // Else a line inside the record that comes next: no place to stop at. In an archive the
             // record's number is the place.
@@ -225,13 +237,19 @@ impl Run<'_> {
 
     /// Refuses the next record, and the lines inside it, before any of that is applied: a
     /// checkpoint can then be made.
-    fn check_next(&self, reading: &Reading<'_>, piece: &Piece, at: usize) -> Result<()> {
+    fn check_next(
+        &self,
+        reading: &Reading<'_>,
+        names: &Resolving<'_>,
+        piece: &Piece,
+        at: usize,
+    ) -> Result<()> {
         let mut next = piece.batch.entries[at..].iter();
         let begins = |entry: &&Entry| piece.chunk.offset + entry.end > reading.end;
         let record = next.find(|entry| reading.is_archive() || begins(entry));
         let limit = self.budget.page_limit(&self.engine);
         record.map_or(Ok(()), |record| {
-            let room = self.engine.check_room(&piece.batch, record, limit);
+            let room = names.check_room(&self.engine, record, limit);
             room.map_err(|error| self.budget.blamed(&self.engine, error))
         })
     }
@@ -239,6 +257,7 @@ impl Run<'_> {
     fn apply_entry(
         &mut self,
         reading: &Reading<'_>,
+        names: &mut Resolving<'_>,
         piece: &Piece,
         entry: &Entry,
         complaint: Option<&str>,
@@ -252,7 +271,7 @@ impl Run<'_> {
         if reading.format.is_grouped() && self.comes_back(reading, &piece.batch, entry) {
             self.ungrouped += 1;
         }
-        self.engine.apply(&piece.batch, entry)?;
+        names.apply(&mut self.engine, entry)?;
         self.progress.place.records += 1;
         Ok(())
     }
@@ -306,8 +325,7 @@ impl Run<'_> {
         let place = self.progress.place;
         let detail = over_the_limit(reading.oversize, self.job.limits.line_bytes);
         self.skip(reading, Reason::TooLong, Some(&detail))?;
-        let entry = Entry::skipped(Reason::TooLong);
-        self.engine.apply(&Batch::default(), &entry)?;
+        self.engine.count(&Entry::skipped(Reason::TooLong));
         reading.oversize = 0;
         reading.end = end;
         self.progress.place = Place {
@@ -318,7 +336,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn end_input(&mut self, reading: &mut Reading<'_>, summary: &Summary) -> Result<InputEnd> {
+    fn end_input(
+        &mut self,
+        reading: &mut Reading<'_>,
+        resolver: Resolver,
+        summary: &Summary,
+    ) -> Result<InputEnd> {
         if reading.oversize > 0 && !reading.is_archive() {
             self.skip_oversize(reading, summary.bytes, summary.prefix)?;
         }
@@ -335,7 +358,7 @@ impl Run<'_> {
                 sources,
             });
         }
-        self.end_archive(reading, summary)?;
+        self.end_archive(reading, resolver.into_names(), summary)?;
         let whole = Place {
             offset: summary.bytes,
             prefix: summary.prefix,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use crate::batch::{Builder, HashKey, Rules};
-use crate::engine::{Config, EngineState};
+use crate::engine::{Config, EngineState, Resolver};
 use crate::formats::Format;
 use crate::fuzz::dice::Bytes;
 use crate::fuzz::memory::Memory;
@@ -75,6 +75,7 @@ fn sample() -> Result<Sample> {
         classes: false,
     };
     let decoder = Format::Records.decoder();
+    let mut resolver = Resolver::default();
     for pass in 0..6 {
         engine.begin_pass()?;
         let mut batches = Vec::new();
@@ -83,10 +84,7 @@ fn sample() -> Result<Sample> {
             None
         });
         for batch in &batches {
-            engine.begin();
-            for entry in &batch.entries {
-                engine.apply(batch, entry)?;
-            }
+            resolver.apply(&mut engine, batch)?;
         }
         if pass % 3 == 2 {
             checkpoint(&mut engine, &Progress::default())?;
