@@ -1,9 +1,16 @@
 //! Circulating Greedy: OPIC's Greedy, each page read once, but cash that reaches a page already read is
 //! handed on at once over its kept row, as long as it exceeds 0.05 x seeds / pages read. So the pages not
 //! read hold nearly all of it. What is not handed on (a share of 1 - damping, and the cash of pages without
-//! links) is lost; only the order of cash matters. Keeps the rows in memory: 8 bytes a link.
+//! links) is lost; only the order of cash matters.
+//!
+//! Keeps the rows in memory, in 4 bytes a link (8 where links have weights) and 24 a page read. A page that was
+//! read again hands on over its new row from then on; pages that nothing reached so far receive their part of all that it ever
+//! handed on. What reaches a page is handed on before
+//! anything else is read, and the order of these visits decides what comes next: each needs one row out of all. From disk
+//! that would be a block of 65,536 links each time, 50 microseconds at the 1,300 M links/s at which they are unpacked.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use super::greedy::parts;
 use super::queue::Queue;
@@ -19,13 +26,15 @@ pub(super) const REGISTERED: Registered = Registered {
     without_rows: false,
     names: Names::Unseen,
     goes_on: true,
-    keeps: (44, 8),
+    keeps: (68, 4),
     make: |parameters| {
         Box::new(Circulating {
             damping: parameters.damping,
             queue: Queue::default(),
-            links: Vec::new(),
-            ends: Vec::new(),
+            targets: Vec::new(),
+            weighted: Vec::new(),
+            rows: Vec::new(),
+            handed: Vec::new(),
             waiting: VecDeque::new(),
             gone_over: 0,
         })
@@ -39,21 +48,45 @@ struct Circulating {
     damping: f64,
     /// Scores are cash.
     queue: Queue,
-    /// The links of pages read, in the order of reading, each with its part.
-    links: Vec<(u32, f32)>,
-    ends: Vec<usize>,
+    /// The targets of pages read, in the order of reading.
+    targets: Vec<u32>,
+    /// The part of each link, if any row had weights.
+    weighted: Vec<f32>,
+    /// Where the row of each page read is.
+    rows: Vec<Range<usize>>,
+    /// What each page read handed on, its damping included.
+    handed: Vec<f64>,
     /// Pages read whose cash is to be handed on.
     waiting: VecDeque<u32>,
     gone_over: u64,
 }
 
 impl Circulating {
-    fn row(&self, at: u32) -> std::ops::Range<usize> {
-        let start = match at {
-            0 => 0,
-            at => self.ends[at as usize - 1],
-        };
-        start..self.ends[at as usize]
+    /// Keeps a row; where it is.
+    fn add(&mut self, row: Row<'_>) -> Range<usize> {
+        if !row.weights.is_empty() && self.weighted.is_empty() {
+            // Rows so far had none: all links of one weighed the same.
+            self.weighted.resize(self.targets.len(), 0.0);
+            for row in &self.rows {
+                self.weighted[row.clone()].fill((1.0 / row.len() as f64) as f32);
+            }
+        }
+        let start = self.targets.len();
+        let weighs = !row.weights.is_empty() || !self.weighted.is_empty();
+        for (target, part) in parts(row) {
+            self.targets.push(target);
+            if weighs {
+                self.weighted.push(part as f32);
+            }
+        }
+        start..self.targets.len()
+    }
+
+    /// A link of a row with so many.
+    fn link(&self, at: usize, links: usize) -> (u32, f64) {
+        let alike = (1.0 / links as f64) as f32;
+        let part = self.weighted.get(at).copied().unwrap_or(alike);
+        (self.targets[at], f64::from(part))
     }
 }
 
@@ -63,22 +96,24 @@ impl Strategy for Circulating {
     }
 
     fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
-        self.links
-            .extend(parts(row).map(|(target, part)| (target, part as f32)));
-        self.ends.push(self.links.len());
+        let kept = self.add(row);
+        self.rows.push(kept);
+        self.handed.push(0.0);
         let threshold = THRESHOLD * crawl.seeds().len() as f64 / f64::from(crawl.read());
         self.waiting.push_back(row.page);
         while let Some(page) = self.waiting.pop_front() {
             let State::Read(at) = crawl.state(page) else {
                 continue;
             };
-            let cash = self.queue.score(page).unwrap_or(0.0);
+            let cash = self.damping * self.queue.score(page).unwrap_or(0.0);
             self.queue.note(page, 0.0);
-            self.gone_over += self.row(at).len() as u64;
-            for link in self.row(at) {
-                let (target, part) = self.links[link];
+            self.handed[at as usize] += cash;
+            let row = self.rows[at as usize].clone();
+            self.gone_over += row.len() as u64;
+            for link in row.clone() {
+                let (target, part) = self.link(link, row.len());
                 let had = self.queue.score(target).unwrap_or(0.0);
-                let has = had + self.damping * cash * f64::from(part);
+                let has = had + cash * part;
                 if !crawl.is_read(target) {
                     self.queue.put(target, has);
                     continue;
@@ -87,6 +122,21 @@ impl Strategy for Circulating {
                 if had <= threshold && has > threshold {
                     self.waiting.push_back(target);
                 }
+            }
+        }
+    }
+
+    fn read_again(&mut self, crawl: &Crawl, row: Row<'_>) {
+        let State::Read(at) = crawl.state(row.page) else {
+            return;
+        };
+        let kept = self.add(row);
+        self.rows[at as usize] = kept.clone();
+        self.gone_over += kept.len() as u64;
+        for link in kept.clone() {
+            let (target, part) = self.link(link, kept.len());
+            if self.queue.is_new(crawl, target) {
+                self.queue.put(target, self.handed[at as usize] * part);
             }
         }
     }

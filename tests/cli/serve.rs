@@ -141,6 +141,68 @@ fn a_store_at_rest_is_told_as_the_commands_tell_it() {
     await_that("it ends", || serving.child.try_wait().unwrap().is_some());
 }
 
+/// Lists go on from snapshot to snapshot, and are those that the command makes from nothing. Under `forecast` pages may change
+/// places whose scores are nearly equal.
+#[test]
+fn lists_after_several_snapshots_are_those_of_the_command() {
+    let lab = Lab::new();
+    let records = crawl(7, 900);
+    let mut serving = None;
+    for (round, part) in [(0, 0..300), (1, 300..310), (2, 310..600), (3, 600..900)] {
+        lab.file("part.jsonl", records[part].concat());
+        lab.run("ingest part.jsonl --store s");
+        let latest = lab.path("s/snapshots/latest.json");
+        let latest: Value = serde_json::from_slice(&std::fs::read(latest).unwrap()).unwrap();
+        let address = serving.get_or_insert_with(|| {
+            let mut serving = lab.start("serve --store s --listen 127.0.0.1:0");
+            let address = address(&mut serving);
+            (serving, address)
+        });
+        let address = address.1;
+        for strategy in ["forecast", "backlink", "settled", "circulating"] {
+            let path = format!("/next?n=1000&strategy={strategy}");
+            let mut list = Value::Null;
+            await_that("the list of the newest snapshot", || {
+                list = ask(address, &path);
+                list["snapshot"] == latest["snapshot"]
+            });
+            let line = format!("next --store s -n 1000 --strategy {strategy} --json");
+            let told = lab.run(&line).exits(0).out;
+            let told: Vec<Value> = told
+                .lines()
+                .map(|line| serde_json::from_str(line).unwrap())
+                .collect();
+            let list = list["next"].as_array().unwrap();
+            assert!(
+                told.len() > 20 && list.len() == told.len(),
+                "{strategy} {round}"
+            );
+            if strategy != "forecast" {
+                let url = |page: &Value| page["url"].clone();
+                assert!(
+                    list.iter().map(url).eq(told.iter().map(url)),
+                    "{strategy} {round}"
+                );
+                continue;
+            }
+            let score = |url: &Value| {
+                let page = told.iter().find(|page| page["url"] == *url).unwrap();
+                page["score"].as_f64().unwrap()
+            };
+            let (mut least, near) = (f64::INFINITY, 0.05 * score(&told[0]["url"]));
+            for page in list {
+                let score = score(&page["url"]);
+                assert!(score <= least + near, "{round}: {page} after {least}");
+                least = least.min(score);
+            }
+        }
+    }
+    if let Some((mut serving, _)) = serving {
+        serving.signal("TERM");
+        serving.join().exits(0);
+    }
+}
+
 #[test]
 fn an_ingest_answers_while_it_reads_and_gives_the_same_snapshot() {
     let lab = Lab::new();
