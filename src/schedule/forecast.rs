@@ -19,10 +19,12 @@
 //! no links nothing will: then a is 0, and this is the importance of the known graph.
 //!
 //! The equations, and how they are solved, are in [`super::pushes`]. Asked once, rows are swept until no page is worth a push,
-//! in 28 bytes a page beside the crawl's own (36 with names). With the parameter `pushes`, on unless `next` asks once, the
+//! in 28 bytes a page beside the crawl's own (36 with names); from a ranking of the same rows, if one was settled and much of what
+//! is known was read. With the parameter `pushes`, on unless `next` asks once, the
 //! solution is kept up while the crawl grows: each page read is pushed, and whenever the pages read have grown by a hundredth
-//! the others are that are worth it. That takes 56 bytes a page and no rows in memory. What is there then depends on the rows
-//! and their order alone, not on when the order was asked for. Both ways solve the same equations, as nearly as is certified
+//! the others are that are worth it. That takes 56 bytes a page, and no rows in memory but those of pages that are pushed
+//! again and again, while they are. What is there then depends on the rows and their order alone, not on when the order was asked
+//! for; where many rows were told before anybody asked, as when a follower begins, nearly. Both ways solve the same equations, as nearly as is certified
 //! there; pages whose scores are closer than that may come in another order.
 
 use super::pushes::{Pushes, Worth};

@@ -199,7 +199,7 @@ fn lists_after_several_snapshots_are_those_of_the_command() {
     }
     if let Some((mut serving, _)) = serving {
         serving.signal("TERM");
-        serving.join().exits(0);
+        await_that("it ends", || serving.child.try_wait().unwrap().is_some());
     }
 }
 
