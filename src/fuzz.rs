@@ -20,7 +20,7 @@ use crate::store::{PanicFate, fenced};
 
 /// A fuzz target.
 pub struct Target {
-    /// Its name, and that of its folder in `tools/fuzz/corpus`.
+    /// Its name, and that of its file in `tools/fuzz/corpus`.
     pub name: &'static str,
     /// Runs it on one input.
     pub run: fn(&[u8]),
