@@ -23,7 +23,11 @@ fn unpack(mut tar: &[u8]) -> Vec<(String, &[u8])> {
             let text = field.split(|&byte| byte == 0).next().unwrap_or_default();
             String::from_utf8(text.to_vec()).unwrap()
         };
-        assert_eq!((&head[257..262], head[156]), (&b"ustar"[..], b'0'), "a file");
+        assert_eq!(
+            (&head[257..262], head[156]),
+            (&b"ustar"[..], b'0'),
+            "a file"
+        );
         let len = usize::from_str_radix(text(&head[124..136]).trim(), 8).unwrap();
         files.push((text(&head[..100]), &rest[..len]));
         tar = &rest[len.next_multiple_of(512)..];
