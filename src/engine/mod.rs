@@ -288,20 +288,22 @@ impl<S: Storage> Engine<S> {
                     Digest::NONE if self.is_news() => digest_of(links),
                     digest => digest,
                 };
-                let seen = self.seen(digest);
+                let seen = self.seen(digest, entry.fetched_at);
                 self.visit(page, links, age::NOW, seen);
             }
             What::Gone => {
                 let again = self.has_row(page);
                 self.storage.row(page, true, Links::NONE, again)?;
-                let seen = self.seen(Digest::GONE);
+                let seen = self.seen(Digest::GONE, entry.fetched_at);
                 self.visit(page, Links::NONE, age::GONE, seen);
             }
             What::Unchanged => {
-                let seen = self.seen(Digest::UNCHANGED);
+                let seen = self.seen(Digest::UNCHANGED, entry.fetched_at);
                 self.log.seen(page, seen);
             }
-            What::Failed if self.is_news() => self.log.failed(page, self.time),
+            What::Failed if self.is_news() => {
+                self.log.failed(page, entry.fetched_at.or(self.time));
+            }
             What::Failed | What::Skipped(_) | What::OutOfScope | What::Other => {}
         }
         self.end_record()
@@ -329,7 +331,7 @@ impl<S: Storage> Engine<S> {
         }
     }
 
-    /// Takes a record's time, which a window in fetch time cannot do without.
+    /// Takes a record's time, which a window in fetch time cannot do without: the stream's clock never goes back.
     fn note_time(&mut self, fetched_at: Option<Time>) -> Result<()> {
         self.time = self.time.max(fetched_at);
         if let Some(Span::Seconds(seconds)) = self.config.span() {
@@ -357,10 +359,11 @@ impl<S: Storage> Engine<S> {
         self.news && !self.again
     }
 
-    /// The page was reached by this record, unless that is read again.
-    fn seen(&self, digest: Digest) -> Visit {
+    /// The page was reached by this record, unless that is read again: at the record's own time, also if records before it
+    /// have later ones; without one, at the latest time so far.
+    fn seen(&self, digest: Digest, fetched_at: Option<Time>) -> Visit {
         Visit {
-            fetched: self.time.filter(|_| !self.again),
+            fetched: fetched_at.or(self.time).filter(|_| !self.again),
             reached: self.is_news(),
             digest,
         }

@@ -256,3 +256,49 @@ fn pagerank_tells_them_from_skipped_records() {
         .exits(3)
         .says(&["1 record was skipped"]);
 }
+
+/// A clock that was wrong once, or days that are read out of order, move no other page's time: a page that failed was not
+/// listed again before the year 2100, and pages were never old enough to be fetched again.
+#[test]
+fn each_page_has_the_time_of_its_own_record() {
+    let lab = Lab::new();
+    let record = |url: &str, time: &str, rest: &str| {
+        format!("{{\"url\":\"http://a.example/{url}\",\"fetched_at\":\"{time}\"{rest}}}\n")
+    };
+    let links = ",\"links\":[\"/b\",\"/c\"]";
+    lab.file(
+        "log",
+        [
+            record("", "2026-11-01T00:00:00Z", links),
+            record("x", "2100-01-01T00:00:00Z", links),
+            record("d", "2026-11-01T00:00:02Z", links),
+            record("b", "2026-11-01T00:00:03Z", ",\"status\":500"),
+            record("", "2026-10-01T00:00:00Z", links),
+        ]
+        .concat(),
+    );
+    lab.run("ingest log --store s").exits(0);
+    let next = |options: &str| {
+        let line = format!("next --store s --as-of 2026-11-24T00:00:00Z {options}");
+        let mut urls: Vec<String> = lab
+            .run(&line)
+            .exits(0)
+            .out
+            .lines()
+            .map(String::from)
+            .collect();
+        urls.sort();
+        urls
+    };
+    assert_eq!(next(""), ["http://a.example/b", "http://a.example/c"]);
+    assert_eq!(next("--retry-after 30d"), ["http://a.example/c"]);
+    let old = ["http://a.example/", "http://a.example/d"];
+    assert_eq!(next("--refetch --older-than 1d"), old);
+    assert!(next("--refetch --older-than 30d").is_empty());
+    // The later of two fetches counts, in whatever order they were read.
+    let known = lab
+        .run("rank http://a.example/ --json --store s")
+        .exits(0)
+        .out;
+    assert!(known.contains("2026-11-01T00:00:00Z"), "{known}");
+}

@@ -120,6 +120,7 @@ impl Reference {
     fn fetch(&mut self, fetch: &Fetch) {
         let page = self.admit(fetch.page);
         self.time = self.time.max(fetch.time);
+        let at = fetch.time.or(self.time);
         self.times.push((self.time, self.now.clock));
         match fetch.status {
             None | Some(200..=303 | 305..=399) => {
@@ -135,20 +136,25 @@ impl Reference {
                         targets.push(target);
                     }
                 }
+                self.fetched(page, at);
                 self.visit(page, targets, Last::Round(self.now.rounds));
             }
-            Some(404 | 410) => self.visit(page, Vec::new(), Last::Gone),
-            Some(304) => self.last_fetch[page] = self.time.max(self.last_fetch[page]),
+            Some(404 | 410) => {
+                self.fetched(page, at);
+                self.visit(page, Vec::new(), Last::Gone);
+            }
+            Some(304) => self.fetched(page, at),
             Some(_) => {}
         }
         self.count_record();
     }
 
+    /// A page was fetched at its record's own time. A target visited to complete a pass was not.
+    fn fetched(&mut self, page: usize, at: Option<i64>) {
+        self.last_fetch[page] = at.max(self.last_fetch[page]);
+    }
+
     fn visit(&mut self, page: usize, targets: Vec<usize>, last: Last) {
-        // A target visited to complete a pass was not fetched.
-        if !matches!(last, Last::Completed) {
-            self.last_fetch[page] = self.time.max(self.last_fetch[page]);
-        }
         self.last[page] = last;
         self.visits[page] += 1;
         self.now.followed += targets.len() as u128;
