@@ -116,7 +116,8 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
 }
 
 /// Checks that an input which is to be read as `format` may be that: a graph as text does not begin with a line that holds a
-/// control byte, and has no NUL. `head` is how the input begins. (Other lines with such bytes are skipped one by one.)
+/// control byte, has no NUL, and is not in a format that shows by its beginning: each of its lines would be a page's name.
+/// `head` is how the input begins. (Other lines with such bytes are skipped one by one.)
 ///
 /// # Errors
 /// [`Error::Unsupported`] with the place.
@@ -142,7 +143,22 @@ pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
         }
         start += line.len() + 1;
     }
-    Ok(())
+    let begins_so = [
+        Format::Records,
+        Format::Warc,
+        Format::Wat,
+        Format::Arc,
+        Format::Nutch,
+        Format::Cza,
+    ];
+    match guess(head) {
+        Ok((found, why)) if begins_so.contains(&found) => Err(Error::Unsupported(format!(
+            "{why}: this is no graph in the format {}; leave `format` out, or say `format` {}",
+            format.name(),
+            found.name()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Whether the first bytes alone decide what [`guess`] says: more of them change nothing.

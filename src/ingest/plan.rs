@@ -9,8 +9,7 @@
 use super::known::plan_files;
 use super::planned::{Plan, check_read};
 use super::{Job, Note, Observer, Stream};
-use crate::formats::{Format, check_text, is_decided};
-use crate::pipeline::guess_of;
+use crate::pipeline::{check_text_of, guess_of};
 use crate::source::{InputName, Source};
 use crate::store::rows::KeepRows;
 use crate::store::{Place, Progress, SpoolState};
@@ -124,12 +123,6 @@ pub(super) fn check_first(job: &Job) -> Result<()> {
         Err(error) if error.is_refusal() => Err(error),
         _ => Ok(()),
     }
-}
-
-/// Refuses what is no text for a format that is.
-pub(super) fn check_text_of(input: &InputName, format: Format, source: &mut Source) -> Result<()> {
-    let head = source.head_until(is_decided)?;
-    check_text(format, head).map_err(|error| Error::Unsupported(format!("{input}: {error}")))
 }
 
 /// `ingest -` on a store that has read something.
@@ -301,9 +294,12 @@ fn files(job: &Job, mut progress: Progress, observer: &mut dyn Observer) -> Resu
             observer.note(Note::Checking { input });
             check_read(job, input, end).map_err(|error| match error {
                 Error::InputChanged(what) => Error::InputChanged(format!(
-                    "{what}. This store has read, in this order: {}. Name these first, or pipe what is \
-                     new: `... | cashrank ingest -`",
-                    names(&progress)
+                    "{what}. This store has read, in this order: {}. Name these first, or {}",
+                    names(&progress),
+                    match progress.repeat > 1 || progress.complete {
+                        true => "use another store: after several passes nothing can be added",
+                        false => "pipe what is new: `... | cashrank ingest -`",
+                    }
                 )),
                 other => other,
             })?;

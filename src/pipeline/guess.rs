@@ -1,7 +1,7 @@
 //! What whoever reads an input does first: guess its format; and how it speaks of a record that was dropped
 //! unread.
 
-use crate::formats::{Format, guess, is_decided};
+use crate::formats::{Format, check_text, guess, is_decided};
 use crate::source::{InputName, Source};
 use crate::{Error, Result};
 
@@ -13,6 +13,12 @@ pub(crate) fn guess_of(input: &InputName, source: &mut Source) -> Result<Option<
     }
     let guessed = guess(head).map_err(|error| Error::Unsupported(format!("{input}: {error}")));
     guessed.map(Some)
+}
+
+/// Refuses what is no text for a format that is.
+pub(crate) fn check_text_of(input: &InputName, format: Format, source: &mut Source) -> Result<()> {
+    let head = source.head_until(is_decided)?;
+    check_text(format, head).map_err(|error| Error::Unsupported(format!("{input}: {error}")))
 }
 
 /// What is wrong with a record that was dropped unread.

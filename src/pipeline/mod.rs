@@ -27,7 +27,7 @@ use delays::Pauses;
 use flow::Flow;
 
 pub(crate) use delays::Delays;
-pub(crate) use guess::{guess_of, over_the_limit};
+pub(crate) use guess::{check_text_of, guess_of, over_the_limit};
 pub(crate) use piece::Piece;
 pub(crate) use pool::BufferPool;
 

@@ -11,7 +11,7 @@ use crate::batch::{Batch, Rules};
 use crate::engine::Fingerprint;
 use crate::formats::Format;
 use crate::model::{Limits, Numbering};
-use crate::pipeline::{BufferPool, Delays, Next, Pipeline, guess_of};
+use crate::pipeline::{BufferPool, Delays, Next, Pipeline, check_text_of, guess_of};
 use crate::source::{InputName, Source, SourceOptions};
 
 /// Opens an input, and guesses its format unless it is given; `None`: it is empty.
@@ -23,7 +23,10 @@ pub(super) fn open(
 ) -> Result<Option<(Source, Format)>> {
     let mut source = Source::open(input, limits, options)?;
     let format = match format {
-        Some(format) => Some(format),
+        Some(format) => {
+            check_text_of(input, format, &mut source)?;
+            Some(format)
+        }
         None => guess_of(input, &mut source)?.map(|(format, _)| format),
     };
     Ok(format.map(|format| (source, format)))

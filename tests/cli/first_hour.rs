@@ -157,3 +157,29 @@ fn a_store_killed_at_its_start_keeps_its_settings() {
         .exits(0);
     assert!(lab.snapshot("t") == straight(&lab, ""));
 }
+
+/// Lines of JSON, and WARC files, became pages named by their lines when they were called a graph.
+#[test]
+fn crawl_records_are_no_graph() {
+    let lab = lab();
+    lab.file(
+        "log",
+        "{\"url\":\"http://a.example/\",\"links\":[\"/b\"]}\n",
+    );
+    lab.file(
+        "warc",
+        "WARC/1.0\r\nWARC-Type: response\r\nContent-Length: 0\r\n\r\n\r\n\r\n",
+    );
+    for format in ["adjacency", "edges"] {
+        for (file, right) in [("log", "--format records"), ("warc", "--format warc")] {
+            lab.run(&format!("ingest {file} --format {format} --store s"))
+                .exits(2)
+                .says(&["is no graph in the format", right]);
+            assert!(!lab.path("s").exists());
+            lab.run(&format!("pagerank {file} --format {format}"))
+                .exits(2)
+                .says(&["is no graph in the format"]);
+        }
+    }
+    lab.run("ingest log --store s").exits(0);
+}
