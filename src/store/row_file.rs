@@ -31,6 +31,12 @@ impl Store {
             self.rows = Some(RowWriter::open(disk, dir, *kept, most)?);
         } else if empty {
             self.rows = Some(RowWriter::create(disk, dir, 1, most)?);
+        } else if let (Retention::GivenUp(Reason::TooLarge(had)), KeepRows::AtMost(most)) =
+            (retention, keep)
+            && most <= *had
+        {
+            // The same command again, or one that leaves them less room: they stay given up.
+            return Ok(());
         } else if let KeepRows::AtMost(_) = keep {
             return Err(Error::Conflict(format!(
                 "{}: the store has pages and keeps no rows of links ({}), and they cannot be had \

@@ -332,3 +332,23 @@ fn the_last_stream_is_known_after_an_empty_one_and_a_file() {
         .says(&["the last stream again"]);
     assert_eq!(lab.stat("s")["records"], 300);
 }
+
+/// The same command stays right after links outgrew their room: it was refused from then on, and a run that was killed could not
+/// go on. More room is refused: the links cannot be had afterwards.
+#[test]
+fn links_that_outgrew_their_room_stop_no_later_day() {
+    let lab = Lab::new();
+    days(&lab);
+    lab.run("ingest day1 --store s --keep-rows 300")
+        .exits(0)
+        .says(&["links are no longer kept"]);
+    for day in ["day1", "day2", "day3"] {
+        lab.run(&format!("ingest {day} --store s --keep-rows 300"))
+            .exits(0);
+    }
+    lab.run("ingest day3 --store s --keep-rows 200").exits(0);
+    lab.run("ingest day3 --store s --keep-rows 1G")
+        .exits(2)
+        .says(&["cannot be had afterwards"]);
+    lab.run("verify --deep --store s").exits(0);
+}
