@@ -351,3 +351,19 @@ fn the_page_is_shown_by_a_browser() {
     // Four pages are known: the tile says so.
     assert!(dom.contains("<b>4</b><span>pages known</span>"), "{dom}");
 }
+
+/// Options for the frontier's order that mean nothing are refused at once, and not when it first looks for an order.
+#[test]
+fn a_frontier_s_options_are_checked_at_its_start() {
+    let lab = Lab::new();
+    lab.file(
+        "log",
+        "{\"url\":\"http://a.example/\",\"links\":[\"/b\"]}\n",
+    );
+    lab.run("ingest log --store s").exits(0);
+    for wrong in ["strategy=oracle", "n=0", "bogus=1", "per-host=0", "scope=x"] {
+        let line =
+            format!("serve --store s --listen 127.0.0.1:0 --frontier f --frontier-next {wrong}");
+        lab.run(&line).exits(2).says(&["--frontier-next"]);
+    }
+}

@@ -1,15 +1,12 @@
-//! What a running ingest shares with the service: its counters, put down a few times a second.
+//! What a running ingest shares with the service: its counters, put down after every batch.
 
 use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use cashrank::engine::Counters;
 use cashrank::ingest::{Note, Observer, ProgressReport};
 use cashrank_serve::Reading;
-
-/// How often counters are put down.
-const EVERY: Duration = Duration::from_millis(100);
 
 /// What is named as the input of a pass over kept links.
 const OVER_LINKS: &str = "kept links";
@@ -41,7 +38,6 @@ pub struct WatchedObserver<'a, O> {
     observer: &'a mut O,
     live: Arc<Live>,
     started: Instant,
-    put: Option<Instant>,
     first: Option<(u64, u64)>,
 }
 
@@ -51,7 +47,6 @@ impl<'a, O: Observer> WatchedObserver<'a, O> {
             observer,
             live,
             started: Instant::now(),
-            put: None,
             first: None,
         }
     }
@@ -88,9 +83,6 @@ impl<O: Observer> Observer for WatchedObserver<'_, O> {
 
     fn progress(&mut self, report: &ProgressReport<'_>) {
         self.observer.progress(report);
-        if self.put.is_none_or(|at| at.elapsed() >= EVERY) {
-            self.put = Some(Instant::now());
-            self.put(report);
-        }
+        self.put(report);
     }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use cashrank::Error;
 use cashrank::store::{RealDisk, settings_of};
-use cashrank_serve::{FrontierLimits, FrontierOptions, Options, Service, Token};
+use cashrank_serve::{FrontierLimits, FrontierOptions, NextQuery, Options, Service, Token};
 
 use super::common::{Exit, StoreArg, stop_on_signal};
 use crate::cli::common::say;
@@ -140,6 +140,14 @@ pub fn start(
              at 127.0.0.1"
         );
         return Err(Error::Usage(text).into());
+    }
+    if args.frontier.is_some() {
+        let query = NextQuery {
+            n: 1,
+            options: args.frontier_next.clone(),
+        };
+        next::options(store, &query)
+            .map_err(|why| Error::Usage(format!("--frontier-next: {why}")))?;
     }
     let options = Options {
         token,
