@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use cashrank::metrics::moved::is_certainly_above;
 
-use super::common::shown;
+use super::common::{Basis, shown};
 
 /// A page as it was asked for, and its importance, if it is known.
 pub type Asked<'a> = (&'a str, Option<f64>);
@@ -28,8 +28,12 @@ pub fn write_certain(
     out: &mut dyn Write,
     start: &str,
     pages: &[Asked<'_>],
-    bound: Option<f64>,
+    (bound, basis): (Option<f64>, Basis),
 ) -> io::Result<()> {
+    let by = match basis {
+        Basis::Latest => "",
+        Basis::AsRead => ", by the links as they were read",
+    };
     let known = pages.iter().filter_map(|&(url, known)| Some((url, known?)));
     let mut known: Vec<(&str, f64)> = known.collect();
     known.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -39,7 +43,7 @@ pub fn write_certain(
         match is_certainly_above(importance, less, bound) {
             true => writeln!(
                 out,
-                "{start}{upper} is certainly more important than {lower}"
+                "{start}{upper} is certainly more important than {lower}{by}"
             )?,
             false => writeln!(
                 out,

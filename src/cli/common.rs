@@ -13,6 +13,7 @@ use std::sync::atomic::AtomicBool;
 use cashrank::decode::{Time, utc};
 use cashrank::engine::SelfLinks;
 use cashrank::memory::available;
+use cashrank::snapshot::Info;
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::{Error, name_settings, url};
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
@@ -77,8 +78,17 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
 /// Writes to standard output, buffered.
 pub fn print(write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<Exit> {
     let mut out = BufWriter::new(io::stdout().lock());
-    write(&mut out)?;
-    out.flush()?;
+    let written = write(&mut out).and_then(|()| Ok(out.flush()?));
+    // What reading a store fails with names its file; what writing here does, nothing.
+    written.map_err(|error| match error.downcast::<io::Error>() {
+        Ok(source) => Error::Io {
+            path: "standard output".into(),
+            action: "write",
+            source,
+        }
+        .into(),
+        Err(other) => other,
+    })?;
     Ok(Exit::Done)
 }
 
@@ -281,12 +291,12 @@ pub fn about(n: u64) -> String {
     }
 }
 
-/// Says that a keyboard is read, where somebody may have forgotten a file or a pipe.
-pub fn tell_keyboard(inputs: &[InputName]) {
+/// Says that a keyboard is read, where somebody may have forgotten a file or a pipe of this command.
+pub fn tell_keyboard(inputs: &[InputName], command: &str) {
     if inputs.contains(&InputName::Stdin) && io::stdin().is_terminal() {
         say!(
             "reading from the keyboard: type or paste records, then press Ctrl-D. To read a file, name it; to \
-            read from a program, pipe it: `crawler | cashrank ingest -`"
+            read from a program, pipe it: `crawler | cashrank {command}`"
         );
     }
 }
@@ -346,18 +356,43 @@ pub fn word(name: &'static str, about: &'static str) -> PossibleValue {
     PossibleValue::new(name).help(about)
 }
 
-/// How far a ranking may be from exact PageRank, as people read it: the certified bound on the L1 error.
-pub fn accuracy(l1: Option<f64>) -> String {
-    // No two rankings are farther apart than 2.
-    match l1.filter(|l1| *l1 < 2.0) {
-        Some(l1) => format!(
-            "accuracy: within {} of exact PageRank (L1, certified)",
-            percent_up(l1)
-        ),
-        None => {
-            "accuracy: not provable yet (`cashrank settle` proves one; so may more of the crawl, or --repeat)".into()
+/// Which PageRank a bound is of: that of the latest links of every page, or, of a window in which pages may have been read with
+/// others before, that of the links as they were read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Basis {
+    Latest,
+    AsRead,
+}
+
+impl Basis {
+    /// Where each page was visited once, what was read is the latest.
+    pub fn of(info: &Info) -> Basis {
+        match info.window.settled.is_some() || info.visits == info.counters.visited {
+            true => Basis::Latest,
+            false => Basis::AsRead,
         }
     }
+}
+
+/// How far a ranking may be from PageRank, as people read it: the certified bound on the L1 error.
+pub fn accuracy(l1: Option<f64>, basis: Basis) -> String {
+    // No two rankings are farther apart than 2.
+    let Some(l1) = l1.filter(|l1| *l1 < 2.0) else {
+        return "accuracy: not provable yet (`cashrank settle` proves one; so may more of the crawl, or --repeat)".into();
+    };
+    let of = match basis {
+        Basis::Latest => "exact PageRank",
+        Basis::AsRead => "PageRank of the links as they were read",
+    };
+    format!(
+        "accuracy: within {} of {of} (L1, certified)",
+        percent_up(l1)
+    )
+}
+
+/// The accuracy of a snapshot.
+pub fn accuracy_of(info: &Info) -> String {
+    accuracy(info.bound_l1(), Basis::of(info))
 }
 
 /// A share in percent, with at least two digits that count, never rounded down: `0.89 %`.
@@ -463,9 +498,10 @@ mod tests {
         let tiny = percent_up(3.21e-9);
         let number: f64 = tiny.trim_end_matches(" %").parse().unwrap();
         assert!((3.21e-7..4e-7).contains(&number), "{tiny}");
-        assert!(accuracy(Some(2.0)).contains("not provable"));
+        assert!(accuracy(Some(2.0), Basis::Latest).contains("not provable"));
         assert!(
-            accuracy(Some(8.884e-3)).contains("within 0.89 % of exact PageRank (L1, certified)")
+            accuracy(Some(8.884e-3), Basis::Latest)
+                .contains("within 0.89 % of exact PageRank (L1, certified)")
         );
     }
 }

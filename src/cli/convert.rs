@@ -83,7 +83,7 @@ impl Args {
         let output = Output::open(Some(&self.output), self.force)?;
         self.check(&job, &output)?;
         stop_on_signal(&job.stop)?;
-        tell_keyboard(&job.inputs);
+        tell_keyboard(&job.inputs, "convert -");
         let mut reporter = Reporter::new(&job.inputs, 1, self.talk.log());
         // What is whole and sound is kept, durably, and nothing else.
         let done = output.write(|out| {

@@ -12,7 +12,7 @@ use cashrank::formats::Format;
 use cashrank::ingest::{Every, Job, Outcome, ROWS_BYTES, StandardInput, Stream, ingest};
 use cashrank::memory::available;
 use cashrank::rules::Follow;
-use cashrank::snapshot::{KEEP, RANK_BYTES, SETTLE_UNTIL};
+use cashrank::snapshot::{KEEP, RANK_BYTES, SETTLE_UNTIL, Snapshot};
 use cashrank::source::InputName;
 use cashrank::store::rows::KeepRows;
 use cashrank::store::{RealDisk, Settings, SpoolOptions, fixed_settings_of};
@@ -22,7 +22,7 @@ use super::common::{
     tell_keyboard, threads,
 };
 use super::limits::LimitArgs;
-use super::log::TalkArgs;
+use super::log::{Log, TalkArgs};
 use super::nothing::{self, Asked};
 use super::output::Output;
 use super::reporter::Reporter;
@@ -211,7 +211,7 @@ impl Args {
         let found = fixed_settings_of(&*disk, &self.store)?;
         let job = self.job(found.as_ref())?;
         stop_on_signal(&job.stop)?;
-        tell_keyboard(&job.inputs);
+        tell_keyboard(&job.inputs, "ingest -");
         let mut reporter = Reporter::new(&job.inputs, job.repeat, self.talk.log());
         let done = self.ingest(&job, disk, &mut reporter)?;
         reporter.clear();
@@ -231,6 +231,9 @@ impl Args {
                 &reporter.remarks,
             );
         }
+        if outcome.nothing_to_do {
+            self.advise_settling(&job, reporter.log);
+        }
         if nothing {
             let said = nothing::told(&outcome, reporter.first_bad.as_ref(), &self.asked(&job));
             reporter.log.warn(&said);
@@ -246,6 +249,24 @@ impl Args {
             _ if nothing => Exit::Skipped,
             _ => Exit::Done,
         })
+    }
+
+    /// A bound that was asked for belongs to the next snapshot, and here is none: says what reaches it now.
+    fn advise_settling(&self, job: &Job, log: Log) {
+        let Some(Bound(Some(until))) = self.settle else {
+            return;
+        };
+        // What cannot be read just now is no reason to fail after nothing was done.
+        let Ok(snapshot) = Snapshot::latest(&RealDisk, &job.store) else {
+            return;
+        };
+        if snapshot.info().bound_l1().is_none_or(|bound| bound > until) {
+            log.tell(&format!(
+                "--settle {until} is for new snapshots; `cashrank settle --store {} --until {until}` makes this one more \
+                accurate, if the store keeps links",
+                job.store.display()
+            ));
+        }
     }
 
     /// What decides what could be read.

@@ -23,7 +23,7 @@ use crate::cli::common::say;
 const EXAMPLES: &str = "\
 Examples:
   cashrank inspect crawl.warc.gz
-  cashrank inspect CC-MAIN-*.warc.wat.gz --records 10000 --first 10
+  cashrank inspect CC-MAIN-*.warc.wat.gz --records 10000 -n 10
   curl -s https://example.org/crawl.jsonl.zst | cashrank inspect -
   cashrank inspect crawl.jsonl --json | jq '.skipped'
 
@@ -43,7 +43,13 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = positive)]
     records: Option<u64>,
     /// Show the first N crawl records as they are read.
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 3)]
+    #[arg(
+        short = 'n',
+        long = "count",
+        alias = "first",
+        value_name = "N",
+        default_value_t = 3
+    )]
     first: usize,
     /// Count up to N distinct pages and hosts exactly. Above that, the report says "at least".
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
@@ -72,7 +78,7 @@ impl Args {
         if inputs.iter().filter(|i| **i == InputName::Stdin).count() > 1 {
             anyhow::bail!("`-` is given twice; standard input can be read once");
         }
-        tell_keyboard(&inputs);
+        tell_keyboard(&inputs, "inspect -");
         let mut exit = Exit::Done;
         for (at, input) in inputs.iter().enumerate() {
             let found = match inspect(input, &how) {

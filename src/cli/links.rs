@@ -30,7 +30,7 @@ pub struct Args {
     #[arg(long = "in")]
     incoming: bool,
     /// Show only the first N.
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long = "count", alias = "n", value_name = "N")]
     n: Option<usize>,
     /// Print one JSON object a line, for programs.
     #[arg(long)]

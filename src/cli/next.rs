@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use cashrank::Error;
 use cashrank::rules::Scope;
 use cashrank::schedule::{
@@ -11,7 +10,7 @@ use cashrank::schedule::{
 use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
 
-use super::common::{Exit, STORE, parsed, positive, thousands};
+use super::common::{Exit, Forms, STORE, parsed, positive, thousands};
 use super::output::OutputArgs;
 use super::values::takers;
 use crate::cli::common::say;
@@ -40,10 +39,10 @@ pub struct Args {
     #[arg(long, value_name = "DIR", env = STORE, hide_env = true)]
     store: Option<PathBuf>,
     /// List at most N pages.
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 100, value_parser = positive)]
+    #[arg(short = 'n', long, alias = "n", value_name = "N", default_value_t = 100, value_parser = positive)]
     count: u64,
     /// The order of pages not fetched yet, with its parameters, as in fica:k=1000,beta=0.2. `list` shows all orders.
-    #[arg(long, value_name = "ORDER", default_value = "forecast")]
+    #[arg(long, value_name = "ORDER", default_value = "forecast", value_parser = orders(), hide_possible_values = true)]
     strategy: String,
     /// List pages not fetched yet (the default).
     #[arg(long, conflicts_with_all = ["refetch", "budget"])]
@@ -70,7 +69,7 @@ pub struct Args {
     /// Bring these pages forward: the virtual page pays them SHARE of what it has. host:NAME, domain:NAME, url:PATTERN or
     /// unread, as in url:*news*=0.3. The first rule that names a page counts. May be repeated. For the orders forecast,
     /// settled and xyleme.
-    #[arg(long, value_name = "PAGES=SHARE", value_parser = parsed::<FocusRule>)]
+    #[arg(long, value_name = "PAGES=SHARE", value_parser = parsed::<FocusRule>, conflicts_with = "refetch")]
     focus: Vec<FocusRule>,
     /// List a page whose fetch failed only after this time.
     #[arg(long, value_name = "TIME", default_value = "1d", value_parser = duration)]
@@ -78,7 +77,7 @@ pub struct Args {
     /// Give up a page that failed N times since it was last reached; 0: never.
     #[arg(long, value_name = "N", default_value_t = MAX_FAILURES)]
     max_failures: u64,
-    /// The time from which ages count: `now`, or a time like 2026-11-24T12:00:00Z [default: the latest record's time].
+    /// The time from which ages count: `now`, or a time like 2026-11-24 or 2026-11-24T12:00:00Z [default: the latest record's time].
     #[arg(long, value_name = "WHEN", value_parser = when)]
     as_of: Option<i64>,
     /// Leave out the URLs in this file, one a line; `-`: standard input. For pages that were handed out and are not
@@ -93,6 +92,15 @@ pub struct Args {
     json: bool,
     #[command(flatten)]
     output: OutputArgs,
+}
+
+/// Orders by name, as completions know them; parameters may follow a name.
+fn orders() -> Forms<String> {
+    let orders = STRATEGIES.iter().map(|order| (order.name, order.about));
+    Forms::new(
+        [("list", "show all orders")].into_iter().chain(orders),
+        |text| Ok(text.to_owned()),
+    )
 }
 
 impl Args {
@@ -151,7 +159,11 @@ impl Args {
                 true => std::io::read_to_string(std::io::stdin()),
                 false => std::fs::read_to_string(file),
             };
-            let text = text.with_context(|| format!("{}: cannot be read", file.display()))?;
+            let text = text.map_err(|source| Error::Io {
+                path: file.clone(),
+                action: "read",
+                source,
+            })?;
             let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
             urls.extend(lines.map(str::to_owned));
         }
@@ -195,11 +207,19 @@ impl Args {
 
 /// Seconds since 1970 of `now`, or of a time as RFC 3339 has it.
 fn when(text: &str) -> Result<i64, String> {
+    let day = |text: &str| {
+        let start = text.parse::<jiff::civil::Date>()?;
+        start
+            .to_zoned(jiff::tz::TimeZone::UTC)
+            .map(|start| start.timestamp())
+    };
     let time = match text {
         "now" => Ok(jiff::Timestamp::now()),
-        text => text.parse::<jiff::Timestamp>(),
+        text => text
+            .parse::<jiff::Timestamp>()
+            .or_else(|error| day(text).map_err(|_| error)),
     };
-    let wrong = |_| format!("{text:?}: `now`, or a time like 2026-11-24T12:00:00Z");
+    let wrong = |_| format!("{text:?}: `now`, or a time like 2026-11-24 or 2026-11-24T12:00:00Z");
     time.map(jiff::Timestamp::as_second).map_err(wrong)
 }
 

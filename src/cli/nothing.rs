@@ -48,12 +48,12 @@ pub fn told(outcome: &Outcome, first: Option<&BadRecord>, asked: &Asked) -> Stri
             place.detail
         ),
         (_, _, 1..) => format!(
-            "there is only {} of pages outside of --scope {}.",
+            "all that was read is {} of pages outside of --scope {}.",
             counted(out, "record", "records"),
             asked.scope
         ),
         (_, _, _) if now.other > before.other => format!(
-            "there is only {}, and no record of a crawled page.",
+            "all that was read is {}; no record is of a crawled page.",
             counted(
                 now.other - before.other,
                 "piece that is no page",

@@ -87,7 +87,7 @@ impl Args {
     fn of_inputs(&self, output: &Output) -> anyhow::Result<Exit> {
         let format = self.format.0;
         let inputs: Vec<InputName> = self.inputs.iter().map(|i| InputName::parse(i)).collect();
-        tell_keyboard(&inputs);
+        tell_keyboard(&inputs, "pagerank -");
         let mut config = Config::default();
         config.self_links = self.self_links;
         config.follow = self.follow.unwrap_or_default();

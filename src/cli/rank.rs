@@ -9,7 +9,7 @@ use cashrank::store::RealDisk;
 
 use super::certain::{Asked, certainly_above, write_certain};
 use super::common::{
-    Exit, StoreArg, canonical, counted, parsed, percentile, print, shown, thousands, time,
+    Basis, Exit, StoreArg, canonical, counted, parsed, percentile, print, shown, thousands, time,
 };
 use super::export::distances;
 use super::snapshots::SnapshotArg;
@@ -94,7 +94,7 @@ impl Args {
                 }
             }
             if !self.json {
-                write_certain(out, "", &pages, bound)?;
+                write_certain(out, "", &pages, (bound, Basis::of(snapshot.info())))?;
             }
             Ok(())
         })?;

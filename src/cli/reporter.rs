@@ -10,7 +10,7 @@ use cashrank::memory::human;
 use cashrank::source::InputName;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::common::{about, accuracy, counted, thousands};
+use super::common::{Basis, about, accuracy, accuracy_of, counted, thousands};
 use super::log::Log;
 use super::nothing;
 use super::remarks::Remarks;
@@ -272,7 +272,7 @@ impl Observer for Reporter {
                 human(need),
                 human(room)
             ),
-            Note::Bound { pass, bound: found } => format!("pass {pass}: {}", accuracy(found)),
+            Note::Bound { pass, bound: found } => format!("pass {pass}: {}", accuracy(found, Basis::AsRead)),
             Note::Withheld { unverified } => withheld(unverified),
             Note::Published { path, info } if info.pages == 0 => {
                 format!("snapshot {}: no pages", path.display())
@@ -282,7 +282,7 @@ impl Observer for Reporter {
                 path.display(),
                 counted(info.pages, "page", "pages"),
                 thousands(info.counters.visited),
-                accuracy(info.bound_l1())
+                accuracy_of(info)
             ),
             _ => return,
         };
@@ -326,7 +326,8 @@ impl Observer for Reporter {
 fn is_amiss(note: &Note<'_>) -> bool {
     matches!(
         note,
-        Note::SpooledDamage
+        Note::RowsGivenUp { .. }
+            | Note::SpooledDamage
             | Note::Skipped { .. }
             | Note::BadTime { .. }
             | Note::Ungrouped { .. }

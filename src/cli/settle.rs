@@ -15,7 +15,8 @@ use cashrank::store::{RealDisk, View, open_view};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::common::{
-    Exit, MemoryArg, StoreArg, accuracy, links, pages, print_json, stop_on_signal, thousands,
+    Basis, Exit, MemoryArg, StoreArg, accuracy, accuracy_of, links, pages, print_json,
+    stop_on_signal, thousands,
 };
 use super::summary::{settling, withheld};
 use super::values::{bound, time};
@@ -87,7 +88,7 @@ impl Args {
             None => {
                 say!(
                     "after {seconds:.1} s this was no closer than the ranking that is published ({}): that one stays",
-                    accuracy(before)
+                    accuracy(before, Basis::Latest)
                 );
                 Ok(Exit::Done)
             }
@@ -111,7 +112,7 @@ impl Args {
             None => say!(
                 "snapshot {} is as close already; {}: nothing to do",
                 path.display(),
-                accuracy(info.bound_l1())
+                accuracy_of(info)
             ),
         }
         Ok(Exit::Done)
@@ -195,6 +196,6 @@ fn tell(info: &Info, path: &Path, seconds: f64, reached: bool) {
         "snapshot {}: {}; {}",
         path.display(),
         pages(info.pages),
-        accuracy(info.bound_l1())
+        accuracy_of(info)
     );
 }

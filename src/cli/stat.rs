@@ -11,7 +11,7 @@ use cashrank::store::rows::Retention;
 use cashrank::store::{RealDisk, SpoolState, spool_state};
 
 use super::common::{
-    Exit, StoreArg, accuracy, as_options, counted, pages, print, print_json, thousands, time,
+    Basis, Exit, StoreArg, accuracy, as_options, counted, pages, print, print_json, thousands, time,
 };
 
 /// Show what a store holds: counts, accuracy of the ranking, disk and memory.
@@ -57,6 +57,8 @@ struct Stat {
     /// Measures that the window reads.
     measures: u64,
     bound_l1: Option<f64>,
+    #[serde(skip)]
+    basis: Basis,
     damping: f64,
     /// The multiple of 2^-32 that is used for it; `bound_l1` includes what that costs.
     damping_used: f64,
@@ -159,6 +161,7 @@ fn stat(
         estimator: info.window.estimator,
         measures: info.measures,
         bound_l1: info.bound_l1(),
+        basis: Basis::of(info),
         // It is kept in 1/2^32: more than eight decimals would say nothing.
         damping: info.settings.config.damping_asked(),
         damping_used: info.settings.config.damping(),
@@ -252,7 +255,7 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
         "crawled until",
         stat.last_fetch.clone().unwrap_or("unknown".into()),
     )?;
-    let told = accuracy(stat.bound_l1);
+    let told = accuracy(stat.bound_l1, stat.basis);
     let (_, how_good) = told.split_once(": ").unwrap_or(("", &told));
     line("accuracy", how_good.to_owned())?;
     line("snapshot", stat.snapshot.clone())?;

@@ -8,7 +8,7 @@ use cashrank::memory::Need;
 use cashrank::settle::Progress;
 use cashrank::store::Unverified;
 
-use super::common::{accuracy, counted, thousands};
+use super::common::{Basis, accuracy, counted, thousands};
 use super::log::Log;
 use super::remarks::Remarks;
 
@@ -143,6 +143,11 @@ fn no_pages(formats: &[Format]) -> &'static str {
         "WAT records of requests and other things"
     } else if all(&[Format::Warc, Format::Arc]) {
         "records of requests and other things"
+    } else if formats
+        .iter()
+        .any(|f| [Format::Warc, Format::Wat, Format::Arc].contains(f))
+    {
+        "records of requests and other things, blank lines and comments"
     } else {
         "blank lines, comments and the like"
     }
@@ -224,6 +229,6 @@ pub(super) fn settling(progress: &Progress) -> String {
     format!(
         "settling: each link followed {:.1} times, {}",
         progress.links_touched as f64 / progress.links.max(1) as f64,
-        accuracy(progress.bound)
+        accuracy(progress.bound, Basis::Latest)
     )
 }

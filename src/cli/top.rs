@@ -6,7 +6,9 @@ use cashrank::engine::PageId;
 use cashrank::snapshot::{Snapshot, SnapshotPage};
 use cashrank::store::RealDisk;
 
-use super::common::{self, Exit, StoreArg, accuracy, print, print_json, records, thousands, time};
+use super::common::{
+    self, Exit, StoreArg, accuracy_of, print, print_json, records, thousands, time,
+};
 use super::log::{Paint, cut, width};
 use super::snapshots::SnapshotArg;
 
@@ -111,7 +113,7 @@ fn show_of(snapshot: &Snapshot, n: usize) -> anyhow::Result<Exit> {
             "{}, {}; {}",
             common::pages(info.pages),
             records(info.counters.records),
-            accuracy(info.bound_l1())
+            accuracy_of(info)
         )?;
         Ok(())
     })

@@ -38,11 +38,11 @@ impl FromStr for Measure {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Measure, String> {
-        let choice: Choice = text.parse()?;
-        match choice.registered().name {
-            "fica" | "distance" => Ok(Measure(choice)),
+        let name = text.split(':').next().unwrap_or_default();
+        match name {
+            "fica" | "distance" => Ok(Measure(text.parse()?)),
             other => Err(format!(
-                "{other} measures no distance: fica, with its parameters, or distance"
+                "{other:?} measures no distance: fica, with its parameters, or distance"
             )),
         }
     }

@@ -486,6 +486,10 @@ fn completions_name_every_command() {
         ] {
             assert!(script.contains(command), "{shell}: {command}");
         }
+        // Values of options, too.
+        for value in ["larger-sites-first", "heritrix-precedence", "crawl-log"] {
+            assert!(script.contains(value), "{shell}: {value}");
+        }
     }
 }
 
@@ -522,4 +526,38 @@ fn help_and_usage() {
     lab.run("ingest a --store s --damping 1.5").exits(2);
     lab.run("ingest a --store s --window soon").exits(2);
     assert!(!lab.path("s").exists());
+}
+
+/// One name for how many, with the names that it had.
+#[test]
+fn how_many_has_one_name() {
+    let lab = crawled(75, 60);
+    for (line, old) in [
+        ("top --store s", "n"),
+        ("next --store s", "n"),
+        ("links http://h0.example/p0 --store s", "n"),
+        (
+            "local --store s --domain host:h0.example --select outlink",
+            "n",
+        ),
+        ("inspect a", "first"),
+    ] {
+        let short = lab.run(&format!("{line} -n 2")).exits(0).out;
+        for name in ["count", old] {
+            let long = lab.run(&format!("{line} --{name} 2")).exits(0).out;
+            assert_eq!(long, short, "{line} --{name}");
+        }
+    }
+}
+
+/// What is no page of several formats is called by all that it may be.
+#[test]
+fn other_records_of_two_formats_are_named() {
+    let lab = Lab::new();
+    let info = "WARC/1.0\r\nWARC-Type: request\r\nContent-Length: 0\r\n\r\n\r\n\r\n";
+    lab.file("warc", info);
+    lab.file("log", "{\"url\":\"http://a.example/\"}\n");
+    lab.run("ingest log warc --store s")
+        .exits(0)
+        .says(&["1 records of requests and other things, blank lines and comments, not pages"]);
 }

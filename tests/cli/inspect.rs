@@ -28,10 +28,7 @@ fn a_sample_is_counted() {
     let lab = Lab::new();
     let bytes = RECORDS;
     lab.file("records.jsonl", bytes);
-    let found = lab
-        .run("inspect records.jsonl --json --first 5")
-        .exits(3)
-        .json();
+    let found = lab.run("inspect records.jsonl --json -n 5").exits(3).json();
     for (field, expected) in [
         ("compression", json!("plain")),
         ("bytes", json!(bytes.len())),
@@ -327,7 +324,7 @@ fn as_far_as_asked() {
     let lines = sample(50);
     lab.file("crawl.jsonl", lines.concat());
     let found = lab
-        .run("inspect crawl.jsonl --json --records 7 --first 0")
+        .run("inspect crawl.jsonl --json --records 7 --count 0")
         .exits(0)
         .json();
     assert_eq!(

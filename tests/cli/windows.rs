@@ -95,3 +95,43 @@ fn records_without_times_don_t_do_for_a_window_in_fetch_time() {
     let done = lab.run("ingest a --store s --window fixed:7d");
     done.exits(2).says(&["records have no times"]);
 }
+
+/// What is proven of a window is of the links as they were read. It was called the exact PageRank, and of two pages the wrong one
+/// was certainly more important, when a page's latest links lead elsewhere than those before.
+#[test]
+fn a_window_s_certificate_says_what_it_is_of() {
+    let lab = Lab::new();
+    let page = |name: &str, links: &[&str]| {
+        let links: Vec<String> = links.iter().map(|link| format!("\"/{link}\"")).collect();
+        format!(
+            "{{\"url\":\"http://a.example/{name}\",\"links\":[{}]}}\n",
+            links.join(",")
+        )
+    };
+    let often = [page("h", &["A"]), page("A", &["h"]), page("B", &["h"])].concat();
+    lab.file("changed", [often.repeat(400), page("h", &["B"])].concat());
+    lab.file("once", often);
+    let as_read = "PageRank of the links as they were read (L1, certified)";
+    lab.run("ingest changed --keep-rows none --store window")
+        .exits(0)
+        .says(&[as_read]);
+    let rank = |store: &str| {
+        let line = format!("rank http://a.example/A http://a.example/B --store {store}");
+        lab.run(&line).exits(0).out
+    };
+    let told = rank("window");
+    let sentence =
+        "/A is certainly more important than http://a.example/B, by the links as they were read";
+    assert!(told.contains(sentence), "{told}");
+    lab.run("ingest changed --store settled")
+        .exits(0)
+        .says(&["of exact PageRank (L1, certified)"]);
+    let told = rank("settled");
+    assert!(
+        told.contains("/B is certainly more important than http://a.example/A\n"),
+        "{told}"
+    );
+    // What was read once is the latest.
+    let once = lab.run("ingest once --keep-rows none --store o").exits(0);
+    assert!(!once.err.contains(as_read), "{}", once.err);
+}

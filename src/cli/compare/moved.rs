@@ -13,7 +13,7 @@ use cashrank::snapshot::{Elapsed, Info, Snapshot, elapsed, moved, same_numbers};
 use cashrank::store::RealDisk;
 
 use super::side::{Side, scores};
-use crate::cli::common::{self, MemoryArg, accuracy, say, shown, time};
+use crate::cli::common::{self, Basis, MemoryArg, accuracy, say, shown, time};
 
 /// All that is shown.
 #[derive(serde::Serialize)]
@@ -43,6 +43,8 @@ pub(super) struct About {
     window_turnovers: Option<f64>,
     estimator: Option<Estimator>,
     bound_l1: Option<f64>,
+    #[serde(skip)]
+    basis: Basis,
 }
 
 /// A page of both sides.
@@ -236,11 +238,12 @@ impl About {
             window_turnovers: info.and_then(|info| info.window.turnovers),
             estimator: info.map(|info| info.window.estimator),
             bound_l1: info.and_then(Info::bound_l1),
+            basis: info.map_or(Basis::Latest, Basis::of),
         }
     }
 
-    pub(super) fn bound_l1(&self) -> Option<f64> {
-        self.bound_l1
+    pub(super) fn bound(&self) -> (Option<f64>, Basis) {
+        (self.bound_l1, self.basis)
     }
 
     pub(super) fn write(&self, out: &mut dyn Write, name: &str, pages: u64) -> std::io::Result<()> {
@@ -258,7 +261,7 @@ impl About {
             write!(out, " ({turnovers:.3} turnovers)")?;
         }
         match self.records {
-            Some(_) => writeln!(out, "; {}", accuracy(self.bound_l1)),
+            Some(_) => writeln!(out, "; {}", accuracy(self.bound_l1, self.basis)),
             None => writeln!(out, "; accuracy: a file of scores does not say"),
         }
     }

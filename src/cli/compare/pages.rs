@@ -202,18 +202,13 @@ impl Report<'_> {
             }
         }
         let lefts = self.pages.iter().map(|page| asked(page.url, &page.left));
-        write_certain(
-            out,
-            "left: ",
-            &lefts.collect::<Vec<_>>(),
-            self.left.bound_l1(),
-        )?;
+        write_certain(out, "left: ", &lefts.collect::<Vec<_>>(), self.left.bound())?;
         let rights = self.pages.iter().map(|page| asked(page.url, &page.right));
         write_certain(
             out,
             "right: ",
             &rights.collect::<Vec<_>>(),
-            self.right.bound_l1(),
+            self.right.bound(),
         )?;
         Ok(())
     }

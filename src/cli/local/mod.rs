@@ -65,7 +65,7 @@ pub struct Args {
     #[arg(long, value_name = "PAGES", required = true)]
     domain: Vec<String>,
     /// List K pages outside, best first.
-    #[arg(short, long, value_name = "K", value_parser = pages)]
+    #[arg(short, long = "count", alias = "n", value_name = "K", value_parser = pages)]
     n: Option<u64>,
     /// Which pages outside to list: share, by the PageRank that flows into them from the domain and from pages that
     /// link into it; frontier-cash, by the cash of the domain's pages that reaches them; sc, by stochastic
