@@ -122,6 +122,23 @@ fn circulating_cash_goes_on() {
     close(&best, &[(2, 1.0 - 1.0 / 64.0)]);
 }
 
+/// Rows with weights after rows without: page 0 leads to 1 and 2 alike, 1 to 0 and 3 as 3 to 1. What comes back to 0 is handed
+/// on while it exceeds 0.05/2: three eighths of what was there before, three times.
+#[test]
+fn circulating_cash_follows_weights() {
+    let choice: Choice = "circulating:damping=1".parse().unwrap();
+    let mut history = History::new(choice.strategy());
+    history.row(Row::new(0, &[1, 2]));
+    history.row(Row {
+        weights: &[3, 1],
+        ..Row::new(1, &[0, 3])
+    });
+    let back: f64 = (1..=3).map(|turn| 0.375f64.powi(turn) / 2.0).sum();
+    let best = history.best(&Read(Vec::new(), 4), None, 9).unwrap();
+    let found: Vec<(u32, f64)> = best.iter().map(|of| (of.page, of.score)).collect();
+    close(&found, &[(2, 0.5 + back), (3, 0.125 + back / 4.0)]);
+}
+
 /// Importance settled on two pages that link to each other and to one not read, by its linear equations.
 #[test]
 fn settled_is_pagerank() {
