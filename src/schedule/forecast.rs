@@ -7,26 +7,29 @@
 //! - The virtual page pays the share a (1 - read/known)^2.5 s/(s + 10) to the s seeds, the rest equally to pages
 //!   read: early the crawl is about the neighbourhood of the seeds, later about the web. A few seeds say little of
 //!   what matters in it.
-//! - A page whose neighbours in name order were hardly read has most of its links still to be seen: its
-//!   score is what it receives, times (known / (1 + read))^(b e) of the seven names on each side, with e = 0.35 until half of
-//!   the pages known were read, then 1.4 (1 - read/known)^2: what was not read until then is poor in links. A parameter,
-//!   `unseen`, stands for the 0.35 (and four times it for the 1.4): a larger one spreads the crawl over the parts of a site,
-//!   and finds the last of its most important pages sooner.
+//! - A page not read near which little was read has most of its links still to be seen, and one near which much was found
+//!   leads to more: its score is what it receives, times what [`super::near`] makes of both, with u = 0.35 v and
+//!   g = 0.2 v min(1, e), v = b c min(1, 2 (1 - read/known))^2: what was not read until late is poor in links, and leads to
+//!   little. A parameter, `unseen`, stands for the 0.35: a larger one spreads the crawl over the parts of a site, and finds
+//!   the last of its most important pages sooner.
 //!
 //! **What the crawl tells of itself.** Whether a page links back to the page that found it is seen when it is read. a is five
-//! times the share of pages that did, at most 1, and b the same of those pages that have links at all; of late reads more
-//! than of early ones ([`Mean`]). Where links are drawn at random nothing comes back, and where all that is left to read has
-//! no links nothing will: then a is 0, and this is the importance of the known graph.
+//! times the share of pages that did, at most 1, b the same of those pages that have links at all, and c five times the share
+//! that has. e is how many pages a page read is the first to lead to: where that is less than one, the crawl runs out of
+//! pages to find. Of all of these, late reads count more than early ones ([`Mean`]). Where links are drawn at random nothing
+//! comes back, and where all that is left to read has no links nothing will: then a is 0, and this is the importance of the
+//! known graph.
 //!
 //! The equations, and how they are solved, are in [`super::pushes`]. Asked once, rows are swept until no page is worth a push,
-//! in 28 bytes a page beside the crawl's own (36 with names); from a ranking of the same rows, if one was settled and much of what
-//! is known was read. With the parameter `pushes`, on unless `next` asks once, the
+//! in 28 bytes a page beside the crawl's own (36 with names), and 22 more for what is near a page; from a ranking of the same
+//! rows, if one was settled and much of what is known was read. With the parameter `pushes`, on unless `next` asks once, the
 //! solution is kept up while the crawl grows: each page read is pushed, and whenever the pages read have grown by a hundredth
 //! the others are that are worth it. That takes 56 bytes a page, and no rows in memory but those of pages that are pushed
-//! again and again, while they are. What is there then depends on the rows and their order alone, not on when the order was asked
-//! for; where many rows were told before anybody asked, as when a follower begins, nearly. Both ways solve the same equations, as nearly as is certified
-//! there; pages whose scores are closer than that may come in another order.
+//! again and again, while they are. What is there then depends on the rows and their order alone, not on when the order was
+//! asked for; where many rows were told before anybody asked, as when a follower begins, nearly. Both ways solve the same
+//! equations, as nearly as is certified there; pages whose scores are closer than that may come in another order.
 
+use super::near::{Flags, Near, Powers};
 use super::pushes::{Pushes, Worth};
 use super::{Ask, AtATime, Crawl, Names, Registered, Scored, Strategy, best_of, greedy::parts};
 use crate::Result;
@@ -50,11 +53,11 @@ const RETURNED: f64 = 0.93;
 const SEEDS: f64 = 2.5;
 /// So many seeds are paid half of it.
 const FEW_SEEDS: f64 = 10.0;
-/// The power of what is unseen near a page, if nothing else is said.
+/// The power of what is unseen near a page while most is, if nothing else is said.
 pub(super) const UNSEEN: f64 = 0.35;
-/// Names on each side that are a page's neighbourhood.
-const NEAR: usize = 7;
-/// The share of pages linking back from which on everything is as if all did.
+/// The power of what was found near a page.
+const FOUND: f64 = 0.2;
+/// The share of pages linking back, or having links, from which on everything is as if all did.
 const BACK: f64 = 0.2;
 
 /// What makes a page worth a push, in what the virtual page pays one page read: asked once, and kept up.
@@ -76,9 +79,15 @@ struct Forecast {
     unseen: f64,
     /// The page that found each page, and which part of its links that is.
     found_by: Vec<u32>,
-    /// Of all pages read that were found, whether they link back; of those with links.
+    /// Whether each page was read and has links.
+    with_links: Flags,
+    /// Of all pages read that were found, whether they link back; of those with links; whether they have any.
     back: Mean,
     back_of_linking: Mean,
+    linking: Mean,
+    /// Of all pages read that were found, how many they found; pages found since the last one was read.
+    finding: Mean,
+    found_now: u32,
     kept_up: Option<KeptUp>,
     /// The last answer's scores: nothing changes them but a page read.
     scores: Vec<f64>,
@@ -87,7 +96,7 @@ struct Forecast {
     links: u64,
 }
 
-/// A share that is counted while the crawl goes on: the plain mean at first, begun as ten times 1; then a read weighs
+/// A share, or a mean count, while the crawl goes on: the plain mean at first, begun as ten times 1; then a read weighs
 /// 1/(30 + read/8) of it.
 struct Mean {
     value: f64,
@@ -103,9 +112,13 @@ impl Mean {
     }
 
     fn add(&mut self, is_so: bool, read: u32) {
+        self.add_count(u32::from(is_so), read);
+    }
+
+    fn add_count(&mut self, of: u32, read: u32) {
         self.count += 1.0;
         let weight = 1.0 / self.count.min(30.0 + f64::from(read) / 8.0);
-        self.value += (f64::from(u8::from(is_so)) - self.value) * weight;
+        self.value += (f64::from(of) - self.value) * weight;
     }
 
     /// From 0 to 1.
@@ -132,8 +145,12 @@ impl Forecast {
         Forecast {
             unseen,
             found_by: Vec::new(),
+            with_links: Flags::default(),
             back: Mean::new(),
             back_of_linking: Mean::new(),
+            linking: Mean::new(),
+            finding: Mean::new(),
+            found_now: 0,
             kept_up: keep_up.then(|| KeptUp {
                 pushes: Pushes::new(RETURNED),
                 parts: Vec::new(),
@@ -155,6 +172,16 @@ impl Forecast {
     fn to_seeds(&self, crawl: &Crawl) -> f64 {
         let seeds = crawl.seeds().len() as f64;
         self.back.likeness() * libm::pow(not_read(crawl), SEEDS) * seeds / (seeds + FEW_SEEDS)
+    }
+
+    /// How much what is near a page counts.
+    fn powers(&self, crawl: &Crawl) -> Powers {
+        let late = (2.0 * not_read(crawl)).min(1.0);
+        let much = self.back_of_linking.likeness() * self.linking.likeness() * late * late;
+        Powers {
+            unseen: self.unseen * much,
+            found: FOUND * much * self.finding.value.min(1.0),
+        }
     }
 
     /// What a unit of both payers counts: together they pay a unit for each page read.
@@ -207,24 +234,6 @@ impl Forecast {
         Ok(shares_of(crawl, |of| {
             (pushes.held(of)[0], pushes.handed(of)[0])
         }))
-    }
-}
-
-/// (known/(1 + read))^power for all that can be near a page: a power for each page takes as long as all else.
-struct NearPowers([[f64; NEAR_MAX + 1]; NEAR_MAX + 1]);
-
-const NEAR_MAX: usize = 2 * NEAR + 1;
-
-impl NearPowers {
-    fn new(power: f64) -> NearPowers {
-        let of = |known: usize, read: usize| libm::pow(known as f64 / (1 + read) as f64, power);
-        NearPowers(std::array::from_fn(|known| {
-            std::array::from_fn(|read| of(known, read))
-        }))
-    }
-
-    fn of(&self, known: u32, read: u32) -> f64 {
-        self.0[known as usize][read as usize]
     }
 }
 
@@ -313,15 +322,21 @@ impl Strategy for Forecast {
     fn found(&mut self, _crawl: &Crawl, page: u32, by: Option<u32>) {
         self.found_by.resize(page as usize + 1, NONE);
         self.found_by[page as usize] = by.unwrap_or(NONE);
+        self.found_now += u32::from(by.is_some());
     }
 
     fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
         self.found_by.resize(crawl.pages() as usize, NONE);
         let by = self.found_by[row.page as usize];
+        let has_links = !row.targets.is_empty();
+        self.with_links.set(row.page, has_links);
+        let found = std::mem::take(&mut self.found_now);
         if by != NONE {
+            self.finding.add_count(found, crawl.read());
             let back = row.targets.contains(&by);
             self.back.add(back, crawl.read());
-            if !row.targets.is_empty() {
+            self.linking.add(has_links, crawl.read());
+            if has_links {
                 self.back_of_linking.add(back, crawl.read());
             }
         }
@@ -330,8 +345,10 @@ impl Strategy for Forecast {
         }
     }
 
-    fn read_again(&mut self, crawl: &Crawl, _row: Row<'_>) {
+    fn read_again(&mut self, crawl: &Crawl, row: Row<'_>) {
         self.settled = (0, 0);
+        self.with_links.set(row.page, !row.targets.is_empty());
+        self.found_now = 0;
         if let Some(kept_up) = &mut self.kept_up {
             kept_up.known = crawl.pages();
             kept_up.renew = true;
@@ -363,15 +380,13 @@ impl Strategy for Forecast {
                 }
                 _ => self.settle_once(ask)?,
             };
-            if let Some(names) = ask.names {
-                let late = (2.0 * not_read(crawl)).min(1.0);
-                let power = self.unseen * self.back_of_linking.likeness() * late * late;
-                let powers = NearPowers::new(power);
-                let lift = |page: u32, known: u32, read: u32| {
-                    scores[page as usize] *= powers.of(known, read);
-                };
-                names.around(NEAR, |page| crawl.is_read(page), lift);
-            }
+            let near = Near {
+                crawl,
+                names: ask.names,
+                found_by: &self.found_by,
+                with_links: &self.with_links,
+            };
+            near.lift(&mut scores, self.powers(crawl));
             self.scores = scores;
             self.settled = now;
         }

@@ -23,6 +23,7 @@ mod history;
 mod larger_sites;
 mod measure;
 mod names;
+mod near;
 mod next;
 mod partial_pagerank;
 mod pushes;

@@ -11,7 +11,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::ops::Range;
+use std::ops::{AddAssign, Range, SubAssign};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -206,26 +206,26 @@ impl NameOrder {
     }
 
     /// Calls `each` with every page, how many pages stand near it, itself included (`radius` on each side),
-    /// and how many of them are `counted`.
-    pub fn around(
+    /// and the sum of what those are `worth`.
+    pub fn around<T: Copy + Default + AddAssign + SubAssign>(
         &self,
         radius: usize,
-        counted: impl Fn(u32) -> bool,
-        mut each: impl FnMut(u32, u32, u32),
+        worth: impl Fn(u32) -> T,
+        mut each: impl FnMut(u32, u32, T),
     ) {
-        let mut count = 0;
+        let mut sum = T::default();
         let mut end = 0;
         for (at, &page) in self.order.iter().enumerate() {
             let until = (at + radius + 1).min(self.order.len());
             while end < until {
-                count += u32::from(counted(self.order[end]));
+                sum += worth(self.order[end]);
                 end += 1;
             }
             if let Some(left) = at.checked_sub(radius + 1) {
-                count -= u32::from(counted(self.order[left]));
+                sum -= worth(self.order[left]);
             }
             let near = until - at.saturating_sub(radius);
-            each(page, near as u32, count);
+            each(page, near as u32, sum);
         }
     }
 }
@@ -374,7 +374,7 @@ mod tests {
         let mut seen = Vec::new();
         order.around(
             1,
-            |page| page < 2,
+            |page| u32::from(page < 2),
             |page, near, counted| seen.push((page, near, counted)),
         );
         // By name: 0 (page 2), 1 (page 1), 2 (page 3), 3 (page 0).
