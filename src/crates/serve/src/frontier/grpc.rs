@@ -326,7 +326,7 @@ impl Frontier {
         let now = now_ms() / 1_000;
         let size = count(asked.size, LIST, self.limits.urls_a_call);
         let state = self.state();
-        let listed = |queue: &super::state::Queue| {
+        let listed = |queue: &super::queue::Queue| {
             asked.include_inactive || queue.active > 0 && queue.blocked_until <= now
         };
         let queues = state.queues(&crawl, None);

@@ -14,7 +14,9 @@
 
 mod grpc;
 mod item;
+mod queue;
 mod state;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod wire;

@@ -12,24 +12,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
-use redb::{
-    Database, Durability, ReadableDatabase, ReadableTable, Table, TableDefinition, WriteTransaction,
-};
+use redb::{Database, Durability, ReadableDatabase, ReadableTable, WriteTransaction};
 
 use super::FrontierLimits;
 use super::item::{Item, Key, Order, UrlState, queue_name};
+use super::queue::{Queue, count_in};
+use super::tables::{All, FACTS, QUEUES, Tables, URLS, failed};
 use crate::backend::{Problem, Result};
-
-/// [`Key`] -> [`Item`].
-const URLS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("urls");
-/// crawl \0 queue \0 order -> key: what may be handed out, in its order.
-const READY: TableDefinition<'_, &[u8], &str> = TableDefinition::new("ready");
-/// (date, number) -> key: what may be handed out from a date on.
-const WAITING: TableDefinition<'_, (u64, u64), &str> = TableDefinition::new("waiting");
-/// crawl \0 queue -> delay + 1 or 0, blocked until, limit.
-const QUEUES: TableDefinition<'_, &str, (u64, u64, u64)> = TableDefinition::new("queues");
-/// What is said once.
-const FACTS: TableDefinition<'_, &str, u64> = TableDefinition::new("facts");
 
 const VERSION: u64 = 1;
 /// Seconds between two answers of a queue of which nothing else is said.
@@ -38,59 +27,6 @@ const DELAY: u32 = 1;
 const DUE_MOST: usize = 10_000;
 /// Calls that hand URLs out between two that make durable that they did.
 const LEASES_BETWEEN: u32 = 1_000;
-
-/// A queue.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Queue {
-    /// Its best URL that may be handed out.
-    head: Option<Order>,
-    /// Its place among queues, if it has such a URL.
-    place: Option<Order>,
-    /// URLs that were fetched, or are handed out.
-    begun: u64,
-    /// URLs ready, waiting or handed out.
-    pub(crate) active: u64,
-    /// URLs handed out.
-    pub(crate) leased: u64,
-    /// URLs that are not to be fetched again.
-    pub(crate) completed: u64,
-    /// Seconds between two answers; `None`: the usual.
-    pub(crate) delay: Option<u32>,
-    /// Nothing is handed out before this time, in seconds since 1970.
-    pub(crate) blocked_until: u64,
-    /// Nothing is handed out once so many are completed; 0: no limit.
-    pub(crate) limit: u32,
-    /// When URLs of it were last handed out, in milliseconds since 1970.
-    served: Option<u64>,
-}
-
-impl Queue {
-    fn is_empty(&self) -> bool {
-        self.active + self.completed == 0
-    }
-
-    /// Where it comes among queues: by its best URL's score, times the URLs known to those fetched. A strategy hands importance
-    /// to what was read, so of two sites alike the one that more was read of has the higher scores, whatever else it has;
-    /// left to itself, it would be read to its end before the other.
-    fn place_of(&self, head: Order) -> Order {
-        let known = (self.active + self.completed) as f64;
-        head.times(known / (1 + self.begun) as f64)
-    }
-
-    fn is_plain(&self) -> bool {
-        self.delay.is_none() && self.blocked_until == 0 && self.limit == 0
-    }
-
-    /// Whether URLs may be handed out now, at most `most` being handed out at once.
-    fn serves(&self, now_ms: u64, usual_delay: u32, most: u64) -> bool {
-        let delay_ms = u64::from(self.delay.unwrap_or(usual_delay)) * 1_000;
-        let rested = self
-            .served
-            .is_none_or(|at| at.saturating_add(delay_ms) <= now_ms);
-        let limited = self.limit > 0 && self.completed >= u64::from(self.limit);
-        rested && !limited && self.blocked_until <= now_ms / 1_000 && self.leased < most
-    }
-}
 
 /// A URL that is put.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -154,89 +90,6 @@ pub(crate) struct State {
     list: u64,
     scores: HashMap<String, f64>,
     leases: u32,
-}
-
-fn failed(error: impl Into<redb::Error>) -> Problem {
-    Problem::Failed(format!("the frontier's file: {}", error.into()))
-}
-
-/// The tables of a transaction.
-struct Tables<'t> {
-    urls: Table<'t, &'static str, &'static [u8]>,
-    ready: Table<'t, &'static [u8], &'static str>,
-    waiting: Table<'t, (u64, u64), &'static str>,
-}
-
-impl<'t> Tables<'t> {
-    fn open(transaction: &'t WriteTransaction) -> Result<Tables<'t>> {
-        Ok(Tables {
-            urls: transaction.open_table(URLS).map_err(failed)?,
-            ready: transaction.open_table(READY).map_err(failed)?,
-            waiting: transaction.open_table(WAITING).map_err(failed)?,
-        })
-    }
-
-    fn get(&self, key: &str) -> Result<Option<Item>> {
-        let found = self.urls.get(key).map_err(failed)?;
-        found.map(|bytes| Item::parse(bytes.value())).transpose()
-    }
-
-    /// Takes an item out of the table of its place.
-    fn lift(&mut self, name: &str, item: &Item) -> Result<()> {
-        match item.place {
-            UrlState::Ready => {
-                self.ready
-                    .remove(&*ready_key(name, item.order))
-                    .map_err(failed)?;
-            }
-            UrlState::Waiting | UrlState::Leased => {
-                self.waiting
-                    .remove((item.date, item.number))
-                    .map_err(failed)?;
-            }
-            UrlState::Completed => {}
-        }
-        Ok(())
-    }
-
-    /// Puts an item into the table of its place, and keeps it.
-    fn lay(&mut self, name: &str, key: &str, item: &Item) -> Result<()> {
-        match item.place {
-            UrlState::Ready => {
-                self.ready
-                    .insert(&*ready_key(name, item.order), key)
-                    .map_err(failed)?;
-            }
-            UrlState::Waiting | UrlState::Leased => {
-                self.waiting
-                    .insert((item.date, item.number), key)
-                    .map_err(failed)?;
-            }
-            UrlState::Completed => {}
-        }
-        self.urls.insert(key, &*item.bytes()).map_err(failed)?;
-        Ok(())
-    }
-
-    /// The first places of a queue.
-    fn first(&self, name: &str, count: usize) -> Result<Vec<(Order, String)>> {
-        let (from, to) = (
-            ready_key(name, Order([0; 24])),
-            ready_key(name, Order([255; 24])),
-        );
-        let mut found = Vec::new();
-        for entry in self.ready.range(&*from..=&*to).map_err(failed)?.take(count) {
-            let (place, key) = entry.map_err(failed)?;
-            let mut order = [0; Order::LEN];
-            order.copy_from_slice(&place.value()[from.len() - Order::LEN..]);
-            found.push((Order(order), key.value().to_owned()));
-        }
-        Ok(found)
-    }
-}
-
-fn ready_key(name: &str, order: Order) -> Vec<u8> {
-    [name.as_bytes(), b"\0", &order.0].concat()
 }
 
 impl State {
@@ -593,22 +446,6 @@ struct Taken {
     bytes: usize,
 }
 
-/// Adds an item to the counts of its queue, or takes it off (-1).
-fn count_in(queue: &mut Queue, item: &Item, sign: i64) {
-    let add = |count: &mut u64| *count = count.saturating_add_signed(sign);
-    if item.fetched || item.place == UrlState::Leased {
-        add(&mut queue.begun);
-    }
-    match item.place {
-        UrlState::Completed => add(&mut queue.completed),
-        UrlState::Leased => {
-            add(&mut queue.leased);
-            add(&mut queue.active);
-        }
-        UrlState::Ready | UrlState::Waiting => add(&mut queue.active),
-    }
-}
-
 /// Scores.
 impl State {
     /// Begins a new list of scores: pages that are put from now on are looked up in it.
@@ -798,22 +635,5 @@ impl State {
         }
         transaction.commit().map_err(failed)?;
         Ok(removed)
-    }
-}
-
-/// All URLs as they were at one time.
-pub(crate) struct All(redb::ReadTransaction);
-
-impl All {
-    pub(crate) fn each(&self, mut see: impl FnMut(Key<'_>, &str, Item) -> bool) -> Result<()> {
-        let urls = self.0.open_table(URLS).map_err(failed)?;
-        for entry in urls.iter().map_err(failed)? {
-            let (key, bytes) = entry.map_err(failed)?;
-            let item = Item::parse(bytes.value())?;
-            if !see(Key::parse(key.value())?, key.value(), item) {
-                return Ok(());
-            }
-        }
-        Ok(())
     }
 }

@@ -62,7 +62,7 @@ fn get(state: &mut State, wanted: &Wanted, now_ms: u64) -> Vec<String> {
 }
 
 fn counts(state: &State) -> Vec<(String, u64, u64, u64)> {
-    let count = |(name, queue): (&str, &super::state::Queue)| {
+    let count = |(name, queue): (&str, &super::queue::Queue)| {
         (name.to_owned(), queue.active, queue.leased, queue.completed)
     };
     state.queues("c", None).map(count).collect()

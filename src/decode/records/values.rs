@@ -1,0 +1,159 @@
+//! Values of records' fields, in all the ways in which crawlers write them: times, digests, statuses.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::decode::{RecordTime, time};
+use crate::model::Digest;
+
+/// A time as written. Read only if it counts: a strange `timestamp` beside `fetched_at` does
+/// no harm.
+pub(super) enum RawTime<'a> {
+    Seconds(i64),
+    /// Also whole numbers beyond `i64`.
+    Fraction(f64),
+    Text(Cow<'a, str>),
+    /// What JSON calls it.
+    Other(&'static str),
+}
+
+impl RawTime<'_> {
+    pub fn read(self) -> RecordTime {
+        let time = match &self {
+            RawTime::Seconds(seconds) => time::from_seconds(*seconds),
+            RawTime::Fraction(seconds) => time::from_fraction(*seconds),
+            RawTime::Text(text) => time::from_text(text),
+            RawTime::Other(_) => None,
+        };
+        time.map(Some).ok_or_else(|| {
+            let said = match self {
+                RawTime::Seconds(seconds) => seconds.to_string(),
+                RawTime::Fraction(seconds) => seconds.to_string(),
+                RawTime::Text(text) => format!("{:?}", text.chars().take(40).collect::<String>()),
+                RawTime::Other(kind) => kind.to_owned(),
+            };
+            format!("{said} is neither RFC 3339 nor seconds since 1970 (milliseconds?)")
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for RawTime<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TimeVisitor;
+        impl<'de> Visitor<'de> for TimeVisitor {
+            type Value = RawTime<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a time: RFC 3339, or seconds since 1970")
+            }
+
+            fn visit_i64<E: Error>(self, seconds: i64) -> Result<Self::Value, E> {
+                Ok(RawTime::Seconds(seconds))
+            }
+
+            fn visit_u64<E: Error>(self, seconds: u64) -> Result<Self::Value, E> {
+                Ok(i64::try_from(seconds)
+                    .map_or(RawTime::Fraction(seconds as f64), RawTime::Seconds))
+            }
+
+            fn visit_f64<E: Error>(self, seconds: f64) -> Result<Self::Value, E> {
+                Ok(RawTime::Fraction(seconds))
+            }
+
+            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(RawTime::Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(RawTime::Text(Cow::Owned(text.to_owned())))
+            }
+
+            fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
+                Ok(RawTime::Other("a boolean"))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(RawTime::Other("an array"))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(RawTime::Other("an object"))
+            }
+        }
+        deserializer.deserialize_any(TimeVisitor)
+    }
+}
+
+/// A digest of the content, whatever made it. What is no text, or an empty one, is none, and no reason to
+/// leave a record out.
+#[derive(Default)]
+pub(super) struct ContentDigest(pub Digest);
+
+impl ContentDigest {
+    pub fn of(text: &str) -> ContentDigest {
+        ContentDigest(match text {
+            "" => Digest::NONE,
+            text => Digest::of_content(xxh3_64(text.as_bytes())),
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for ContentDigest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        Ok(ContentDigest::of(value.as_str().unwrap_or_default()))
+    }
+}
+
+/// A status: a whole number, also one written as `200.0` or `"200"`.
+pub(super) struct Status(pub i32);
+
+impl<'de> Deserialize<'de> for Status {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct StatusVisitor;
+        impl Visitor<'_> for StatusVisitor {
+            type Value = Status;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a status: a whole number of at most 32 bits, or its digits")
+            }
+
+            fn visit_i64<E: Error>(self, status: i64) -> Result<Status, E> {
+                let invalid = |_| E::invalid_value(serde::de::Unexpected::Signed(status), &self);
+                i32::try_from(status).map(Status).map_err(invalid)
+            }
+
+            fn visit_u64<E: Error>(self, status: u64) -> Result<Status, E> {
+                let invalid = |_| E::invalid_value(serde::de::Unexpected::Unsigned(status), &self);
+                i32::try_from(status).map(Status).map_err(invalid)
+            }
+
+            fn visit_f64<E: Error>(self, status: f64) -> Result<Status, E> {
+                let whole = status as i32;
+                if f64::from(whole) != status {
+                    return Err(E::invalid_value(
+                        serde::de::Unexpected::Float(status),
+                        &self,
+                    ));
+                }
+                Ok(Status(whole))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Status, E> {
+                let digits = text.strip_prefix('-').unwrap_or(text);
+                let status = match digits.bytes().all(|byte| byte.is_ascii_digit()) {
+                    true => text.parse().ok(),
+                    false => None,
+                };
+                let invalid = || E::invalid_value(serde::de::Unexpected::Str(text), &self);
+                status.map(Status).ok_or_else(invalid)
+            }
+        }
+        deserializer.deserialize_any(StatusVisitor)
+    }
+}
