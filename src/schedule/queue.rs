@@ -81,10 +81,12 @@ impl Best {
     }
 }
 
-/// A queue of pages whose scores change one by one.
+/// A queue of pages whose scores change one by one. It is put in order when it is first asked: a crawl that was told as a whole
+/// costs a number for each change, and no place in a heap.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    heap: BinaryHeap<Entry>,
+    /// Pages not read, by their scores, and entries that are out of date; `None`: nobody asked yet.
+    heap: Option<BinaryHeap<Entry>>,
     /// The score of each page that was ever put in; NaN: none.
     scores: Vec<f64>,
 }
@@ -108,12 +110,14 @@ impl Queue {
             self.scores.resize(page as usize + 1, f64::NAN);
         }
         self.scores[page as usize] = score;
-        self.heap.push(Entry { score, page });
+        let Some(heap) = &mut self.heap else {
+            return;
+        };
+        heap.push(Entry { score, page });
         // Entries that are out of date don't take more room than two for each page.
-        if self.heap.len() > 1024 + 2 * self.scores.len() {
+        if heap.len() > 1024 + 2 * self.scores.len() {
             let scores = &self.scores;
-            self.heap
-                .retain(|entry| scores[entry.page as usize] == entry.score);
+            heap.retain(|entry| scores[entry.page as usize] == entry.score);
         }
     }
 
@@ -137,15 +141,17 @@ impl Queue {
 
     /// The best open pages. They stay in the queue.
     pub fn best(&mut self, crawl: &Crawl, count: usize) -> Vec<Scored> {
+        let scores = &self.scores;
+        let heap = self.heap.get_or_insert_with(|| in_order(crawl, scores));
         let mut best: Vec<Scored> = Vec::new();
         let mut held = Vec::new();
         while best.len() < count {
-            let Some(entry) = self.heap.pop() else {
+            let Some(entry) = heap.pop() else {
                 break;
             };
             let Entry { score, page } = entry;
             let twice = best.last().is_some_and(|last| last.page == page);
-            if crawl.is_read(page) || self.scores[page as usize] != score || twice {
+            if crawl.is_read(page) || scores[page as usize] != score || twice {
                 continue;
             }
             held.push(entry);
@@ -153,7 +159,17 @@ impl Queue {
                 best.push(Scored { page, score });
             }
         }
-        self.heap.extend(held);
+        heap.extend(held);
         best
     }
+}
+
+/// All pages that were not read and have a score.
+fn in_order(crawl: &Crawl, scores: &[f64]) -> BinaryHeap<Entry> {
+    let pages = scores.iter().zip(0..crawl.pages());
+    let entries = pages.filter(|&(score, page)| !score.is_nan() && !crawl.is_read(page));
+    entries
+        .map(|(&score, page)| Entry { score, page })
+        .collect::<Vec<_>>()
+        .into()
 }
