@@ -81,8 +81,8 @@ fn is_same_but_for_near_ties(one: &[Candidate], other: &[Candidate], near: f64) 
 }
 
 /// Forecast solves its equations to within this: what 0.05 sqrt(links + 1) at each page read can amount to is more, what it
-/// does amount to is less.
-const NEAR: f64 = 0.05;
+/// does amount to is less: up to a tenth on small random crawls.
+const NEAR: f64 = 0.15;
 
 fn url(node: u64) -> String {
     format!("http://h{}.example.org/d{}/p{node}", node % 3, node % 5)
@@ -167,6 +167,44 @@ fn followers_answer_as_if_told_all_at_once() {
         }
     }
     assert!(files.len() > 4, "no row file was compacted: {files:?}");
+}
+
+/// Which rows a checkpoint dropped, since the page was read again, changes no list.
+#[test]
+fn lists_do_not_depend_on_checkpoints() {
+    let home = TempDir::new().unwrap();
+    let mut files = Vec::new();
+    let stores = [("often", 10), ("once", 1000)].map(|(name, every)| {
+        let store = home.path().join(name);
+        let (mut dice, mut time) = (Dice(11), 1_700_000_000);
+        let mut writer = Writer::open(&store, &Options::default()).unwrap();
+        for _ in 0..1000 / every {
+            read(&mut writer, &mut dice, every, 200, &mut time);
+            writer.checkpoint().unwrap();
+        }
+        read(&mut writer, &mut dice, 40, 3000, &mut time);
+        writer.checkpoint().unwrap();
+        writer.publish().unwrap();
+        drop(writer);
+        files.push(
+            latest(&store)
+                .rows_retention()
+                .unwrap()
+                .kept()
+                .unwrap()
+                .number,
+        );
+        store
+    });
+    assert!(files[0] > files[1], "no row file was compacted: {files:?}");
+    for strategy in STRATEGIES {
+        let options = options(strategy.name, usize::MAX);
+        let [often, once] = stores
+            .each_ref()
+            .map(|store| next(&RealDisk, store, &options).unwrap());
+        assert!(!once.is_empty());
+        assert_eq!(told(&often), told(&once), "{}", strategy.name);
+    }
 }
 
 /// Another store in the place of the one that was followed; and the same one, as it was before.

@@ -6,15 +6,14 @@
 //! changed and goes over the rows again once the pages read have grown by a hundredth ([`super::forecast`]), the others move a
 //! few pages in their queues. What follows from the snapshot alone is read of each: which pages fail, or were tried in vain.
 //!
-//! **Same answers.** Rows are told as they were written, those too that a later row of the same page supersedes: a crawl's order is
-//! that of first reads. So a follower is told what a new one would be told, in the same order; strategies that depend on nothing
-//! else answer the same. Forecast solves the same equations, and both solutions are as near as their worth of a push says: pages
-//! whose scores are nearer than that may change places. A page that was read again, with other links perhaps, has Forecast find
-//! out anew what pages hold, in one sweep more.
+//! **Same answers.** Told is the latest row of each page, in the order in which they were written. So a follower is told what a
+//! new one would be told, wherever checkpoints dropped older rows; strategies that depend on nothing else answer the same.
+//! Forecast solves the same equations, and both solutions are as near as their worth of a push says: pages whose scores are
+//! nearer than that may change places.
 //!
-//! **Begun anew** where going on would not give that: another store in its place, an older state of it, rows written into another
-//! file (compaction drops what was superseded), no rows, strategies that cannot go on ([`super::Registered::goes_on`]), and after
-//! any error.
+//! **Begun anew** where going on would not give that: a page was read again, another store in its place, an older state of it,
+//! rows written into another file (compaction), no rows, strategies that cannot go on ([`super::Registered::goes_on`]), and
+//! after any error.
 //!
 //! **Memory**: [`Follower::bytes`]; 4 bytes and a bit a page, 28 more for the order of names, and what the strategy keeps: of
 //! Forecast 60 bytes a page.
@@ -206,7 +205,10 @@ impl Asking<'_> {
             None => Followed::new(source),
         });
         told.history.reopen();
-        told.catch_up(source, self.threads, self.stays)?;
+        if !told.catch_up(source, self.threads, self.stays)? {
+            *told = Followed::new(source);
+            told.catch_up(source, self.threads, self.stays)?;
+        }
         let cash = told.hold(source)?;
         let none = NoRows(u64::from(told.history.crawl().pages()));
         let rows = source.rows.map_or(&none as &dyn Rows, |rows| rows);
@@ -257,8 +259,9 @@ impl Followed {
             && self.sum == rows.sum_before(self.rows)?)
     }
 
-    /// Tells the rows and names that are new.
-    fn catch_up(&mut self, source: &Source<'_>, threads: usize, stays: bool) -> Result<()> {
+    /// Tells the rows and names that are new; from nothing, the latest row of each page. Whether that is all: a page that was
+    /// read again has another place in the crawl, and what was told of it cannot be taken back.
+    fn catch_up(&mut self, source: &Source<'_>, threads: usize, stays: bool) -> Result<bool> {
         let snapshot = source.snapshot;
         let new = self.names..snapshot.info().pages;
         let focus = &source.options.focus;
@@ -287,10 +290,18 @@ impl Followed {
             }
             Names::Unseen | Names::Hosts => Ok(None),
         };
-        let from = self.rows;
+        let (from, mut goes_on) = (self.rows, true);
         let tell = || match source.rows {
-            Some(rows) => rows.written_from(from, &mut |row| {
+            Some(rows) if from == 0 => rows.sweep(&mut |row| {
                 history.row(row);
+                Ok(())
+            }),
+            Some(rows) => rows.written_from(from, &mut |row| {
+                let crawl = history.crawl();
+                goes_on &= row.page >= crawl.pages() || !crawl.is_read(row.page);
+                if goes_on {
+                    history.row(row);
+                }
                 Ok(())
             }),
             None => Ok(()),
@@ -306,7 +317,7 @@ impl Followed {
             (self.rows, self.links) = (kept.rows, kept.links);
             self.sum = rows.sum_before(kept.rows)?;
         }
-        Ok(())
+        Ok(goes_on)
     }
 
     /// Tells which pages are known, and which are not to be named. Without rows those that were visited are read; then the
