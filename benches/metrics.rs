@@ -37,9 +37,10 @@ fn synthetic(nodes: u32) -> Graph {
             .map(|_| {
                 let near = random.next().is_multiple_of(2);
                 let place = random.unit();
-                match near {
-                    true => (source + (place * 100.0) as u32) % nodes,
-                    false => (place.powi(3) * f64::from(nodes)) as u32,
+                if near {
+                    (source + (place * 100.0) as u32) % nodes
+                } else {
+                    (place.powi(3) * f64::from(nodes)) as u32
                 }
             })
             .collect();

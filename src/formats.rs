@@ -287,9 +287,10 @@ fn guess_lines(head: &[u8]) -> Option<(Format, String)> {
         .iter()
         .filter(|line| crawl_log::is_entry(line))
         .count();
-    let said = match crawl_log::is_entry(first) {
-        true => "its first line has the fields of a crawl log",
-        false => "most of its first lines have the fields of a crawl log",
+    let said = if crawl_log::is_entry(first) {
+        "its first line has the fields of a crawl log"
+    } else {
+        "most of its first lines have the fields of a crawl log"
     };
     (entries > 0 && 2 * entries >= lines.len()).then(|| (Format::CrawlLog, said.to_owned()))
 }

@@ -20,9 +20,10 @@ const HANDED_ON: [(&str, &str); 3] = [("Error", "model"), ("Limits", "model"), (
 fn files(of: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(of).unwrap() {
         let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => files(&path, found),
-            false => found.push(path),
+        if path.is_dir() {
+            files(&path, found)
+        } else {
+            found.push(path)
         }
     }
 }

@@ -282,9 +282,10 @@ fn of_a_crawl_without_captures_again_it_is_the_same_to_read_it_again() {
             settle: None,
             complete,
             settings: Settings::new(config.clone(), &Limits::default()),
-            keep_rows: match kept {
-                true => KeepRows::Usual(u64::MAX),
-                false => KeepRows::None,
+            keep_rows: if kept {
+                KeepRows::Usual(u64::MAX)
+            } else {
+                KeepRows::None
             },
             inputs: vec![InputName::File(lab.store("once"))],
             ..lab.job(&format!("{at}{kept}"))

@@ -182,9 +182,10 @@ struct Failing {
 impl Over for Arc<Failing> {
     fn over(&self, path: &Path, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
         let of_rows = path.parent().is_some_and(|parent| parent.ends_with("rows"));
-        match of_rows || !self.rows_only {
-            true => Box::new(MeddledFile(file, self.clone())),
-            false => file,
+        if of_rows || !self.rows_only {
+            Box::new(MeddledFile(file, self.clone()))
+        } else {
+            file
         }
     }
 }
@@ -453,9 +454,10 @@ struct Slow {
 
 impl Over for Arc<Slow> {
     fn over(&self, path: &Path, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
-        match path.ends_with("000000000100.tmp") {
-            true => Box::new(MeddledFile(file, self.clone())),
-            false => file,
+        if path.ends_with("000000000100.tmp") {
+            Box::new(MeddledFile(file, self.clone()))
+        } else {
+            file
         }
     }
 }

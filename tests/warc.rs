@@ -53,9 +53,10 @@ fn told(decoder: &dyn Decoder, data: &[u8]) -> BTreeMap<String, usize> {
         let name = match parsed {
             Parsed::Record(record) => {
                 let status = record.status.map_or("none".to_owned(), |s| s.to_string());
-                match record.revisit {
-                    true => format!("revisit {status}"),
-                    false => status,
+                if record.revisit {
+                    format!("revisit {status}")
+                } else {
+                    status
                 }
             }
             Parsed::Bad { reason, .. } => format!("bad: {}", reason.name()),

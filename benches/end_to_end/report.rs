@@ -52,12 +52,13 @@ impl Report {
 }
 
 fn shown(arguments: &[String]) -> String {
-    let quoted = arguments
-        .iter()
-        .map(|argument| match argument.contains(' ') {
-            true => format!("\"{argument}\""),
-            false => argument.clone(),
-        });
+    let quoted = arguments.iter().map(|argument| {
+        if argument.contains(' ') {
+            format!("\"{argument}\"")
+        } else {
+            argument.clone()
+        }
+    });
     quoted.collect::<Vec<_>>().join(" ")
 }
 

@@ -69,9 +69,10 @@ struct ToTheEnd;
 
 impl Skipper for ToTheEnd {
     fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
-        match at_end {
-            true => Skipped::Ended(buf.len()),
-            false => Skipped::Inside(buf.len()),
+        if at_end {
+            Skipped::Ended(buf.len())
+        } else {
+            Skipped::Inside(buf.len())
         }
     }
 }

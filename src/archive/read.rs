@@ -253,9 +253,10 @@ pub(crate) fn memory(chunk: &[u8], known: u64) -> u64 {
             && let Ok(head) = BlockHead::read(&chunk[at..at + BLOCK_HEAD])
         {
             let is_known = head.names_end().is_ok_and(|end| u64::from(end) <= known);
-            most = most.max(match is_known {
-                true => head.records_memory(),
-                false => head.memory(),
+            most = most.max(if is_known {
+                head.records_memory()
+            } else {
+                head.memory()
             });
         }
         at = at.saturating_add(len as usize).min(chunk.len());

@@ -81,10 +81,10 @@ impl Unpacker {
         self.classes.clear();
         self.foreseen.clear();
         self.takes_classes = head.classes && policy.classes;
-        match head.classes {
-            true if policy.classes => streams.column(&mut self.columns.classes)?,
-            true => streams.skip_column()?,
-            false => {}
+        if self.takes_classes {
+            streams.column(&mut self.columns.classes)?;
+        } else if head.classes {
+            streams.skip_column()?;
         }
         streams.end()?;
         if self.columns.kinds.len() != head.records as usize {
@@ -204,9 +204,10 @@ impl Unpacker {
         if first_name > 0 {
             is_one &= columns.before.take() == u64::from(first_name);
         }
-        match is_one {
-            true => Ok(()),
-            false => Err(Fault::new("its names are not on one host")),
+        if is_one {
+            Ok(())
+        } else {
+            Err(Fault::new("its names are not on one host"))
         }
     }
 

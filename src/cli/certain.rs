@@ -40,15 +40,16 @@ pub fn write_certain(
     for two in known.windows(2) {
         let ((upper, importance), (lower, less)) = (two[0], two[1]);
         let (upper, lower) = (shown(upper), shown(lower));
-        match is_certainly_above(importance, less, bound) {
-            true => writeln!(
+        if is_certainly_above(importance, less, bound) {
+            writeln!(
                 out,
                 "{start}{upper} is certainly more important than {lower}{by}"
-            )?,
-            false => writeln!(
+            )?
+        } else {
+            writeln!(
                 out,
                 "{start}{upper} and {lower}: not certain which is more important"
-            )?,
+            )?
         }
     }
     Ok(())

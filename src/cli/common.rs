@@ -248,9 +248,12 @@ pub fn shown(name: &str) -> Cow<'_, str> {
     if !name.contains(char::is_control) {
         return name.into();
     }
-    let shown = |c: char| match c.is_control() {
-        true => c.escape_default().to_string(),
-        false => c.to_string(),
+    let shown = |c: char| {
+        if c.is_control() {
+            c.escape_default().to_string()
+        } else {
+            c.to_string()
+        }
     };
     name.chars().map(shown).collect::<String>().into()
 }
@@ -285,9 +288,10 @@ pub fn about(n: u64) -> String {
         _ => (1_000_000_000, "billion"),
     };
     let share = n as f64 / f64::from(unit);
-    match share < 10.0 {
-        true => format!("{share:.1} {name}"),
-        false => format!("{} {name}", thousands(share as u64)),
+    if share < 10.0 {
+        format!("{share:.1} {name}")
+    } else {
+        format!("{} {name}", thousands(share as u64))
     }
 }
 
@@ -367,9 +371,10 @@ pub enum Basis {
 impl Basis {
     /// Where each page was visited once, what was read is the latest.
     pub fn of(info: &Info) -> Basis {
-        match info.window.settled.is_some() || info.visits == info.counters.visited {
-            true => Basis::Latest,
-            false => Basis::AsRead,
+        if info.window.settled.is_some() || info.visits == info.counters.visited {
+            Basis::Latest
+        } else {
+            Basis::AsRead
         }
     }
 }
@@ -400,14 +405,16 @@ pub fn percent_up(share: f64) -> String {
     let percent = 100.0 * share;
     if !(1e-3..1e6).contains(&percent) {
         let up = percent * (1.0 + 5e-2);
-        return match percent > 0.0 {
-            true => format!("{up:.1e} %"),
-            false => "0 %".into(),
+        return if percent > 0.0 {
+            format!("{up:.1e} %")
+        } else {
+            "0 %".into()
         };
     }
-    let decimals = match percent < 100.0 {
-        true => (1 - percent.log10().floor() as i32).max(1),
-        false => 0,
+    let decimals = if percent < 100.0 {
+        (1 - percent.log10().floor() as i32).max(1)
+    } else {
+        0
     };
     let scale = 10f64.powi(decimals);
     // What is a hair above a round number only by the way it is kept is that number.

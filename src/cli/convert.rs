@@ -88,9 +88,10 @@ impl Args {
         // What is whole and sound is kept, durably, and nothing else.
         let done = output.write(|out| {
             let (_, converted) = convert(&job, out, self.output.clone(), &mut reporter)?;
-            let keep = match is_sound(&converted) {
-                true => Keep::Durably,
-                false => Keep::No,
+            let keep = if is_sound(&converted) {
+                Keep::Durably
+            } else {
+                Keep::No
             };
             Ok((converted, keep))
         });

@@ -66,9 +66,10 @@ impl Args {
             say!("{}: not known", shown(&self.url));
             return Ok(Exit::Unknown);
         };
-        let (fetched, ends) = match self.incoming {
-            true => (FetchState::Yes, incoming(&rows, page)?),
-            false => outgoing(&rows, page)?,
+        let (fetched, ends) = if self.incoming {
+            (FetchState::Yes, incoming(&rows, page)?)
+        } else {
+            outgoing(&rows, page)?
         };
         let all = ends.len() as u64;
         let mut ranked = ranked(&snapshot, ends)?;
@@ -128,9 +129,10 @@ fn incoming(rows: &dyn Rows, page: u32) -> Result<Ends, Error> {
 /// All pages that `page` links to.
 fn outgoing(rows: &dyn Rows, page: u32) -> Result<(FetchState, Ends), Error> {
     let found = row_of(rows, page, |row| {
-        let fetched = match row.gone {
-            true => FetchState::Gone,
-            false => FetchState::Yes,
+        let fetched = if row.gone {
+            FetchState::Gone
+        } else {
+            FetchState::Yes
         };
         let weight = |at| row.weights.get(at).copied();
         let ends = row.targets.iter().enumerate();

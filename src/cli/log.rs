@@ -37,9 +37,10 @@ impl TalkArgs {
 impl Log {
     /// The line as it is written.
     pub fn line(self, text: &str) -> String {
-        match self.times {
-            true => format!("{} {text}", jiff::Timestamp::now().strftime("%FT%TZ")),
-            false => text.to_owned(),
+        if self.times {
+            format!("{} {text}", jiff::Timestamp::now().strftime("%FT%TZ"))
+        } else {
+            text.to_owned()
         }
     }
 
@@ -82,9 +83,10 @@ impl Paint {
     }
 
     fn with(self, code: &str, text: &str) -> String {
-        match self.0 {
-            true => format!("\x1b[{code}m{text}\x1b[0m"),
-            false => text.to_owned(),
+        if self.0 {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
         }
     }
 }

@@ -155,9 +155,10 @@ impl Args {
         }
         let mut urls = Vec::new();
         for file in &self.exclude {
-            let text = match file.as_os_str() == "-" {
-                true => std::io::read_to_string(std::io::stdin()),
-                false => std::fs::read_to_string(file),
+            let text = if file.as_os_str() == "-" {
+                std::io::read_to_string(std::io::stdin())
+            } else {
+                std::fs::read_to_string(file)
             };
             let text = text.map_err(|source| Error::Io {
                 path: file.clone(),

@@ -141,13 +141,10 @@ impl Observer for Reporter {
                 settles,
                 ..
             } => {
-                let settled = match settles < fits {
-                    true => format!(
-                        "; snapshots on the way are settled up to about {} pages, and come from a window beyond that",
-                        about(settles)
-                    ),
-                    false => String::new(),
-                };
+                let settled = if settles < fits { format!(
+                    "; snapshots on the way are settled up to about {} pages, and come from a window beyond that",
+                    about(settles)
+                ) } else { String::new() };
                 format!(
                     "memory: {} now, of at most {}: room for about {} pages{settled}",
                     human(need.total()),

@@ -183,11 +183,10 @@ fn tell(info: &Info, path: &Path, seconds: f64, reached: bool) {
             effort.links_touched as f64 / effort.links.max(1) as f64
         );
         if !reached {
-            let why = match effort.reached {
-                true => {
-                    "damping is stored as a multiple of 2^-32, and that difference is in the bound"
-                }
-                false => "time was up, or 64-bit numbers are not precise enough",
+            let why = if effort.reached {
+                "damping is stored as a multiple of 2^-32, and that difference is in the bound"
+            } else {
+                "time was up, or 64-bit numbers are not precise enough"
             };
             say!("--until {:e} was not reached: {why}", effort.until);
         }

@@ -147,16 +147,18 @@ impl Args {
         let setting = self.setting()?;
         let web = self.base()?.0.web(self.seed)?;
         print(|out| {
-            let mut columns = match self.json {
-                true => String::new(),
-                false => format!("{}\n", Sample::COLUMNS),
+            let mut columns = if self.json {
+                String::new()
+            } else {
+                format!("{}\n", Sample::COLUMNS)
             };
             setting.run(web, |sample| {
                 // A setting that is refused has no columns.
                 let head = std::mem::take(&mut columns);
-                let line = match self.json {
-                    true => serde_json::to_string(&sample).map_err(std::io::Error::from),
-                    false => Ok(sample.line()),
+                let line = if self.json {
+                    serde_json::to_string(&sample).map_err(std::io::Error::from)
+                } else {
+                    Ok(sample.line())
                 };
                 // A row is worth seeing before the next one is known.
                 let written =

@@ -124,9 +124,10 @@ impl LocalArgs {
     }
 
     fn table(&self, study: &Study<'_>, json: bool) -> anyhow::Result<Exit> {
-        let methods = match self.select.is_empty() {
-            true => Method::all(),
-            false => self.select.iter().map(|chosen| chosen.0).collect(),
+        let methods = if self.select.is_empty() {
+            Method::all()
+        } else {
+            self.select.iter().map(|chosen| chosen.0).collect()
         };
         print(|out| {
             if !json {
@@ -134,9 +135,10 @@ impl LocalArgs {
             }
             for method in methods {
                 let row = study.row(method, false)?;
-                match json {
-                    true => writeln!(out, "{}", serde_json::to_string(&row)?)?,
-                    false => writeln!(out, "{}", row.line())?,
+                if json {
+                    writeln!(out, "{}", serde_json::to_string(&row)?)?
+                } else {
+                    writeln!(out, "{}", row.line())?
                 }
                 out.flush()?;
             }
@@ -172,9 +174,10 @@ impl LocalArgs {
                 let named = (0u32..).zip(names);
                 let local = named.filter(|(_, name)| scope.has(name.as_bytes()));
                 let local: Vec<u32> = local.map(|(page, _)| page).collect();
-                match local.is_empty() {
-                    true => bail!("--domain {scope}: no page of the graph is in it"),
-                    false => Ok(local),
+                if local.is_empty() {
+                    bail!("--domain {scope}: no page of the graph is in it")
+                } else {
+                    Ok(local)
                 }
             };
             return self.domain.iter().map(pages).collect();

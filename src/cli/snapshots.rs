@@ -85,15 +85,16 @@ impl Args {
                 say!("cashrank: {error}");
             }
         }
-        match self.json {
-            true => kept
-                .iter()
-                .try_for_each(|kept| print_json(&listed(kept)).map(drop))?,
-            false => print(|out| write_plain(out, &kept)).map(drop)?,
+        if self.json {
+            kept.iter()
+                .try_for_each(|kept| print_json(&listed(kept)).map(drop))?
+        } else {
+            print(|out| write_plain(out, &kept)).map(drop)?
         }
-        Ok(match kept.iter().all(|kept| kept.info.is_ok()) {
-            true => Exit::Done,
-            false => Exit::Damaged,
+        Ok(if kept.iter().all(|kept| kept.info.is_ok()) {
+            Exit::Done
+        } else {
+            Exit::Damaged
         })
     }
 }

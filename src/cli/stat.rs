@@ -191,9 +191,12 @@ fn disk(store: &Path) -> anyhow::Result<Disk> {
         }
         Ok(sum)
     };
-    let optional = |name: &str| match store.join(name).exists() {
-        true => folder(name),
-        false => Ok(0),
+    let optional = |name: &str| {
+        if store.join(name).exists() {
+            folder(name)
+        } else {
+            Ok(0)
+        }
     };
     let mut disk = Disk {
         cash: file("cash"),

@@ -36,9 +36,10 @@ pub(crate) fn from_text<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
     let content = content.ok_or("its checksum is not its last field")?;
     compact.truncate(content);
     compact.push(b'}');
-    match format!("{:016x}", xxh3_64(&compact)) == sealed.checksum {
-        true => Ok(sealed.content),
-        false => Err("it does not match its checksum".into()),
+    if format!("{:016x}", xxh3_64(&compact)) == sealed.checksum {
+        Ok(sealed.content)
+    } else {
+        Err("it does not match its checksum".into())
     }
 }
 

@@ -77,10 +77,7 @@ impl<G: GroupFormat> Decoder for Groups<G> {
 
     /// Up to the first line of the last group: more of it may follow.
     fn whole(&self, buf: &[u8], at_end: bool) -> usize {
-        match at_end {
-            true => buf.len(),
-            false => G::whole(buf),
-        }
+        if at_end { buf.len() } else { G::whole(buf) }
     }
 
     fn skipper(&self) -> Box<dyn Skipper> {
@@ -299,9 +296,10 @@ impl<G: GroupFormat> Skipper for GroupSkipper<G> {
             }
             at += line;
         }
-        match at_end {
-            true => Skipped::Ended(at),
-            false => Skipped::Inside(at),
+        if at_end {
+            Skipped::Ended(at)
+        } else {
+            Skipped::Inside(at)
         }
     }
 }

@@ -42,12 +42,13 @@ pub(crate) fn trim(line: &[u8]) -> &[u8] {
 pub(crate) fn control(line: &[u8]) -> Option<usize> {
     let is_control = |byte: u8| (byte < b' ' && byte != b'\t' && byte != b'\r') || byte == 0x7F;
     // Nearly all lines have none: without an early end the loop looks at many bytes at a time.
-    match line
+    if line
         .iter()
         .fold(false, |found, &byte| found | is_control(byte))
     {
-        true => line.iter().position(|&byte| is_control(byte)),
-        false => None,
+        line.iter().position(|&byte| is_control(byte))
+    } else {
+        None
     }
 }
 

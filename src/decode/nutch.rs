@@ -343,9 +343,10 @@ fn read_parse<'a>(lines: &mut Lines<'a>, record: &mut Record<'a>) -> Result<Opti
     }
     record.digest = content_digest(lines);
     let success = status.starts_with("success(");
-    Ok(Some(match success {
-        true => Parse::Success,
-        false => Parse::Failed,
+    Ok(Some(if success {
+        Parse::Success
+    } else {
+        Parse::Failed
     }))
 }
 

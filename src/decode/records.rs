@@ -86,9 +86,10 @@ impl Decoder for Records {
 fn read<'a>(line: &Line<'a>, names: &Names, record: &mut Record<'a>) -> Result<(), Bad> {
     let text = utf8(line.text).map_err(|error| {
         let cut = error.error_len().is_none() && !line.terminated;
-        match cut {
-            true => Bad::new(Reason::CutShort, "the input ends inside a character"),
-            false => Bad::utf8(error),
+        if cut {
+            Bad::new(Reason::CutShort, "the input ends inside a character")
+        } else {
+            Bad::utf8(error)
         }
     })?;
     let Err(error) = parse(text, names, record) else {

@@ -64,9 +64,10 @@ pub(crate) fn is_wat(header: &Header<'_>) -> bool {
 fn read<'a>(frame: Frame<'a>, record: &mut Record<'a>) -> Result<Option<&'static str>, Bad> {
     let (header, block) = frame.parts?;
     if !is_wat(&header) {
-        return Ok(Some(match header.kind.eq_ignore_ascii_case(b"warcinfo") {
-            true => "warcinfo",
-            false => "no WAT record",
+        return Ok(Some(if header.kind.eq_ignore_ascii_case(b"warcinfo") {
+            "warcinfo"
+        } else {
+            "no WAT record"
         }));
     }
     let text = utf8(block).map_err(Bad::utf8)?;

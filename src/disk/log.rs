@@ -219,9 +219,10 @@ impl BlockLog {
         self.data
             .read_at(&mut payload, start)
             .map_err(Error::reading(&self.path))?;
-        match head.fits(xxh3_64(&payload)) {
-            true => Ok((head.block(payload), end)),
-            false => Err(at("its checksum does not match")),
+        if head.fits(xxh3_64(&payload)) {
+            Ok((head.block(payload), end))
+        } else {
+            Err(at("its checksum does not match"))
         }
     }
 
@@ -268,12 +269,12 @@ impl BlockLog {
         let damaged = || self.blame(offset, Error::damaged(&self.path, what()));
         let read = |from: u64, bytes: &mut [u8]| {
             let end = from.checked_add(bytes.len() as u64);
-            match end.is_some_and(|end| end <= self.lengths.data) {
-                true => self
-                    .data
+            if end.is_some_and(|end| end <= self.lengths.data) {
+                self.data
                     .read_at(bytes, from)
-                    .map_err(Error::reading(&self.path)),
-                false => Err(damaged()),
+                    .map_err(Error::reading(&self.path))
+            } else {
+                Err(damaged())
             }
         };
         let mut bytes = vec![0; HEADER + least];
@@ -323,9 +324,10 @@ impl BlockLog {
         let (block, _) = self
             .block_at(offset)
             .map_err(|error| self.blame(offset, error))?;
-        match block.pages().contains(&page) {
-            true => Ok(block),
-            false => Err(self.leads_nowhere(page)),
+        if block.pages().contains(&page) {
+            Ok(block)
+        } else {
+            Err(self.leads_nowhere(page))
         }
     }
 
@@ -342,12 +344,13 @@ impl BlockLog {
         let (block, end) = self
             .block_at(offset)
             .map_err(|error| self.blame(offset, error))?;
-        match end == self.lengths.data {
-            true => Ok(Some(block)),
-            false => Err(Error::damaged(
+        if end == self.lengths.data {
+            Ok(Some(block))
+        } else {
+            Err(Error::damaged(
                 index,
                 "its end does not lead to the last block",
-            )),
+            ))
         }
     }
 

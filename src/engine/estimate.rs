@@ -210,9 +210,12 @@ impl<'p> Estimation<'p> {
             .measures(self.config.estimator())
             .is_some();
         // A row of failed fetches only is none: the page never distributed anything.
-        let is_measure = |row: &&Row| match keeps_measures {
-            true => row.clock > 0 && !row.folded,
-            false => row.cash > 0 || row.visits > 0 || row.fetches.failed == 0,
+        let is_measure = |row: &&Row| {
+            if keeps_measures {
+                row.clock > 0 && !row.folded
+            } else {
+                row.cash > 0 || row.visits > 0 || row.fetches.failed == 0
+            }
         };
         let mut measures = 0;
         let mut pages = Pages::begin(self.ground())?;
@@ -318,15 +321,16 @@ impl<'p> Estimation<'p> {
             _ => recent_sum / recent as f64,
         };
         let sum = sum + default * (pages - known) as f64;
-        Ok(match sum > 0.0 {
-            true => Scale::Measured {
+        Ok(if sum > 0.0 {
+            Scale::Measured {
                 value,
                 sum,
                 default,
-            },
-            false => Scale::Even {
+            }
+        } else {
+            Scale::Even {
                 each: 1.0 / pages as f64,
-            },
+            }
         })
     }
 }
@@ -426,11 +430,12 @@ fn certificate(config: &Config, now: &Now, mark: &Mark, residual: f64) -> Option
 /// As [`certify`], but the paper's estimate with cash has no bound.
 fn certified(config: &Config, residual: f64, rounding: f64) -> Certificate {
     let certificate = certify(config.damping(), residual, rounding);
-    match config.window.shape().counts_cash() {
-        true => Certificate {
+    if config.window.shape().counts_cash() {
+        Certificate {
             distributed_l1: None,
             ..certificate
-        },
-        false => certificate,
+        }
+    } else {
+        certificate
     }
 }

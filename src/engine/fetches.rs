@@ -68,9 +68,10 @@ impl Fetches {
             first: digest,
             last: digest,
             compared: u32::from(unchanged),
-            since: match unchanged || digest != Digest::NONE {
-                true => at.unwrap_or(NO_TIME),
-                false => NO_TIME,
+            since: if unchanged || digest != Digest::NONE {
+                at.unwrap_or(NO_TIME)
+            } else {
+                NO_TIME
             },
             ..Fetches::default()
         }

@@ -129,9 +129,10 @@ impl Resolving<'_> {
         }
         let is_new = |&&name: &&Fingerprint| engine.page(name).is_none();
         let new = self.batch.fingerprints[new].iter().filter(is_new).count();
-        match new as u64 <= room {
-            true => Ok(()),
-            false => Err(Error::TooManyPages { limit }),
+        if new as u64 <= room {
+            Ok(())
+        } else {
+            Err(Error::TooManyPages { limit })
         }
     }
 

@@ -21,9 +21,10 @@ pub(crate) type Blocks<'a> = Box<dyn FnMut(&mut Vec<Row>) -> Result<()> + 'a>;
 /// Merges runs, oldest first, into one stream of rows in page order; joins what the policy joins and
 /// forgets what it forgets. `start`: G where the window begins.
 pub(crate) fn merge<'a>(policy: &Arc<dyn Policy>, runs: Vec<Blocks<'a>>, start: u128) -> Rows<'a> {
-    match policy.is_timed() {
-        false => Box::new(Sum::new(policy, runs)),
-        true => kept(policy, Box::new(Merge::start(runs)), start),
+    if !policy.is_timed() {
+        Box::new(Sum::new(policy, runs))
+    } else {
+        kept(policy, Box::new(Merge::start(runs)), start)
     }
 }
 

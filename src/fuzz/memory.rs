@@ -78,9 +78,10 @@ impl Disk for Memory {
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        match lock(&self.dirs).insert(path.into()) {
-            true => Ok(()),
-            false => Err(ErrorKind::AlreadyExists.into()),
+        if lock(&self.dirs).insert(path.into()) {
+            Ok(())
+        } else {
+            Err(ErrorKind::AlreadyExists.into())
         }
     }
 

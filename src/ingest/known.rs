@@ -153,9 +153,10 @@ fn look(
         }
         Comparison::Begins(at) if end_of(&places, at).records > 0 => {
             let read = &progress.inputs[at].name;
-            let what = match *read == name {
-                true => "has grown".into(),
-                false => format!("begins with all that was read of {read}, which has grown"),
+            let what = if *read == name {
+                "has grown".into()
+            } else {
+                format!("begins with all that was read of {read}, which has grown")
             };
             Err(Error::InputChanged(format!(
                 "{input}: {what} since it was read to its end; put only what is new (what follows byte {} of the \
@@ -189,9 +190,10 @@ fn same_name(
     let name = input.to_string();
     let read = progress.inputs.iter().zip(left);
     let mut read = read.filter(|(read, left)| **left && read.name == name);
-    let place = match goes_on {
-        true => Some(progress.place),
-        false => read.next().and_then(|(read, _)| read.end),
+    let place = if goes_on {
+        Some(progress.place)
+    } else {
+        read.next().and_then(|(read, _)| read.end)
     };
     let Some(place) = place.filter(|place| place.prefix != 0) else {
         return Ok(Found::New);

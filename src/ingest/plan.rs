@@ -227,9 +227,10 @@ fn repeated_stream(job: &Job, mut progress: Progress) -> Result<Plan> {
     }
     if progress.finished || !of_stream {
         let what = "a store of several passes (`repeat`) reads no stream after its first inputs; use another store";
-        return match of_stream && job.repeat == progress.repeat {
-            true => unless_read_before(job, progress, what),
-            false => refused(what),
+        return if of_stream && job.repeat == progress.repeat {
+            unless_read_before(job, progress, what)
+        } else {
+            refused(what)
         };
     }
     if job.stream == Stream::New {
@@ -296,9 +297,10 @@ fn files(job: &Job, mut progress: Progress, observer: &mut dyn Observer) -> Resu
                 Error::InputChanged(what) => Error::InputChanged(format!(
                     "{what}. This store has read, in this order: {}. Name these first, or {}",
                     names(&progress),
-                    match progress.repeat > 1 || progress.complete {
-                        true => "use another store: after several passes nothing can be added",
-                        false => "pipe what is new: `... | cashrank ingest -`",
+                    if progress.repeat > 1 || progress.complete {
+                        "use another store: after several passes nothing can be added"
+                    } else {
+                        "pipe what is new: `... | cashrank ingest -`"
                     }
                 )),
                 other => other,
@@ -331,9 +333,10 @@ fn files(job: &Job, mut progress: Progress, observer: &mut dyn Observer) -> Resu
             progress.pass, progress.pass
         ));
     }
-    progress.repeat = match done {
-        true => progress.repeat.max(job.repeat),
-        false => job.repeat,
+    progress.repeat = if done {
+        progress.repeat.max(job.repeat)
+    } else {
+        job.repeat
     };
     progress.finished = progress.pass > progress.repeat;
     Ok(Plan {

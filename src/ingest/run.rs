@@ -235,9 +235,10 @@ impl Run<'_> {
                 && (self.progress.input as usize) < self.feed.inputs.len()
             {
                 let input = self.feed.inputs[self.progress.input as usize].clone();
-                let done = match self.is_over_rows() {
-                    true => self.sweep_rows(),
-                    false => self.read_input(&input),
+                let done = if self.is_over_rows() {
+                    self.sweep_rows()
+                } else {
+                    self.read_input(&input)
                 };
                 match done {
                     Ok(InputEnd::Whole) => {}

@@ -98,9 +98,10 @@ pub fn estimate(
         let (quarter, _) = stage(4);
         let (half, before) = stage(2);
         let ended = before - estimate.leak;
-        let ratio = match ended > 0.0 {
-            true => (estimate.leak / ended).min(1.0),
-            false => 1.0,
+        let ratio = if ended > 0.0 {
+            (estimate.leak / ended).min(1.0)
+        } else {
+            1.0
         };
         let gamma = ratio * agreement(&quarter, &half, &estimate.ranks);
         let unseen = estimate
@@ -124,9 +125,10 @@ fn leak(matrix: &Matrix, ranks: &[f64]) -> f64 {
     members
         .map(|(member, rank)| {
             let leaks = matrix.leaks(member);
-            match leaks > 0.0 {
-                true => rank * leaks / matrix.out(member),
-                false => 0.0,
+            if leaks > 0.0 {
+                rank * leaks / matrix.out(member)
+            } else {
+                0.0
             }
         })
         .sum()
@@ -186,9 +188,10 @@ fn agreement(a: &[f64], b: &[f64], c: &[f64]) -> f64 {
             agreed += moved;
         }
     }
-    match all > 0.0 {
-        true => (2.0 * agreed / all - 1.0).max(0.0),
-        false => 0.0,
+    if all > 0.0 {
+        (2.0 * agreed / all - 1.0).max(0.0)
+    } else {
+        0.0
     }
 }
 

@@ -48,20 +48,25 @@ impl Known {
         let mut known = Known::default();
         let is_local = |page: u32| domain.binary_search(&page).is_ok();
         let mut gone = Vec::new();
-        rows.sweep(&mut |row| match is_local(row.page) {
-            true if row.gone => {
-                gone.push(row.page);
-                Ok(())
+        rows.sweep(&mut |row| {
+            if !is_local(row.page) {
+                return Ok(());
             }
-            true => known.row(row),
-            false => Ok(()),
+            if row.gone {
+                gone.push(row.page);
+                return Ok(());
+            }
+            known.row(row)
         })?;
         known.close_domain()?;
         gone.into_iter().try_for_each(|page| known.gone(page))?;
         if outside {
-            rows.sweep(&mut |row| match is_local(row.page) {
-                true => Ok(()),
-                false => known.row(row),
+            rows.sweep(&mut |row| {
+                if is_local(row.page) {
+                    Ok(())
+                } else {
+                    known.row(row)
+                }
             })?;
         }
         Ok(known)
@@ -256,9 +261,10 @@ impl Known {
         let inside = |slot: u32| {
             let member = self.members[slot as usize];
             let fetched = (member as usize) < members;
-            match fetched {
-                true => Some(member),
-                false => failed.get(&slot).copied(),
+            if fetched {
+                Some(member)
+            } else {
+                failed.get(&slot).copied()
             }
         };
         let mut numbers = vec![NONE; self.pages.len()];
@@ -378,20 +384,22 @@ impl Lists {
     /// Calls `visit` with the items of a list and their weights.
     pub fn each(&self, at: usize, mut visit: impl FnMut(u32, f64)) {
         let items = self.get(at);
-        match self.weights.is_empty() {
-            true => items.iter().for_each(|&item| visit(item, 1.0)),
-            false => items
+        if self.weights.is_empty() {
+            items.iter().for_each(|&item| visit(item, 1.0))
+        } else {
+            items
                 .iter()
                 .zip(&self.weights[self.range(at)])
-                .for_each(|(&item, &weight)| visit(item, weight)),
+                .for_each(|(&item, &weight)| visit(item, weight))
         }
     }
 
     /// The sum of a list's weights.
     pub fn weight(&self, at: usize) -> f64 {
-        match self.weights.is_empty() {
-            true => self.get(at).len() as f64,
-            false => self.weights[self.range(at)].iter().sum(),
+        if self.weights.is_empty() {
+            self.get(at).len() as f64
+        } else {
+            self.weights[self.range(at)].iter().sum()
         }
     }
 

@@ -48,9 +48,10 @@ impl Power {
         let mut next = vec![0.0; members];
         // The first step moves by at most 2, each by at most alpha times the one before; then rounding is all
         // that is left.
-        let steps = match self.damping > 0.0 {
-            true => ((self.threshold / 4.0).ln() / self.damping.ln()).ceil() as u64 + 2,
-            false => 2,
+        let steps = if self.damping > 0.0 {
+            ((self.threshold / 4.0).ln() / self.damping.ln()).ceil() as u64 + 2
+        } else {
+            2
         };
         for _ in 0..steps {
             self.step(matrix, &now, &mut next);

@@ -28,11 +28,12 @@ impl Options {
                 "damping {damping} is outside 0 <= damping < 1"
             )));
         }
-        match threshold > 0.0 && threshold < 2.0 {
-            true => Ok(()),
-            false => Err(Error::Usage(format!(
+        if threshold > 0.0 && threshold < 2.0 {
+            Ok(())
+        } else {
+            Err(Error::Usage(format!(
                 "threshold {threshold}: above 0 and below 2"
-            ))),
+            )))
         }
     }
 }

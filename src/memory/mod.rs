@@ -75,9 +75,10 @@ impl Need {
             database: DATABASE,
             buffers: BUFFERS,
             publishing: PUBLISHING.min(PUBLISHING_LEAST + pages * PUBLISHING_A_PAGE),
-            settling: match config.is_settled() {
-                true => pages * SETTLING,
-                false => 0,
+            settling: if config.is_settled() {
+                pages * SETTLING
+            } else {
+                0
             },
         }
     }

@@ -84,9 +84,10 @@ impl Pipeline {
     ) -> Result<Pipeline> {
         let decoder = format.decoder_by(&rules.input, &rules.limits);
         let is_archive = format == Format::Cza;
-        let (most, budget) = match is_archive {
-            true => (ARCHIVE_DECODERS, BLOCKS_BYTES),
-            false => (usize::MAX, CHUNKS_BYTES),
+        let (most, budget) = if is_archive {
+            (ARCHIVE_DECODERS, BLOCKS_BYTES)
+        } else {
+            (usize::MAX, CHUNKS_BYTES)
         };
         if is_archive {
             source.limit_record(rules.limits.block_bytes);
@@ -127,9 +128,10 @@ impl Pipeline {
         let reader = spawn("read", move || {
             let admit = |chunk: &[u8]| {
                 pauses.pause();
-                reading.admit(match is_archive {
-                    true => archive::memory(chunk, known),
-                    false => chunk.len() as u64,
+                reading.admit(if is_archive {
+                    archive::memory(chunk, known)
+                } else {
+                    chunk.len() as u64
                 });
             };
             read(source, &*decoder, &chunks, &buffers, admit)

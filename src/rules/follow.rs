@@ -64,9 +64,10 @@ impl Follow {
 
     /// What a target with such links weighs; below 2^40.
     pub fn weight(&self, class: LinkClass) -> u64 {
-        let place = match class.is_internal() {
-            true => self.internal,
-            false => self.external,
+        let place = if class.is_internal() {
+            self.internal
+        } else {
+            self.external
         };
         let kinds = [
             (Rel::NOFOLLOW, self.nofollow),

@@ -61,9 +61,10 @@ impl DropParams {
         if !in_path && !in_query {
             return false;
         }
-        match in_path {
-            true => self.put_path(path, out),
-            false => out.extend_from_slice(path),
+        if in_path {
+            self.put_path(path, out)
+        } else {
+            out.extend_from_slice(path)
         }
         let mut mark = b'?';
         for part in query.into_iter().flat_map(split) {

@@ -80,12 +80,13 @@ impl Focus {
                 "the shares of the focus are {sum} together: at most 1"
             ));
         }
-        match rules.len() > RULES_MAX {
-            true => Err(format!(
+        if rules.len() > RULES_MAX {
+            Err(format!(
                 "{} rules of a focus: at most {RULES_MAX}",
                 rules.len()
-            )),
-            false => Ok(Focus(rules)),
+            ))
+        } else {
+            Ok(Focus(rules))
         }
     }
 

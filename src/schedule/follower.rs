@@ -44,12 +44,13 @@ impl Follower {
     pub fn new(options: NextOptions) -> Follower {
         Follower {
             // A focus pays other pages each time, which what is kept up does not follow.
-            options: match options.focus.is_empty() {
-                true => options,
-                false => NextOptions {
+            options: if options.focus.is_empty() {
+                options
+            } else {
+                NextOptions {
                     strategy: options.strategy.once(),
                     ..options
-                },
+                }
             },
             stays: true,
             threads: 1,

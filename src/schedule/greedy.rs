@@ -43,9 +43,10 @@ impl Strategy for Greedy {
             // What comes to a page after it was read is not handed on, but says what it is worth.
             let had = self.queue.score(target).unwrap_or(0.0);
             let has = had + self.damping * cash * part;
-            match crawl.is_read(target) {
-                true => self.queue.note(target, has),
-                false => self.queue.put(target, has),
+            if crawl.is_read(target) {
+                self.queue.note(target, has)
+            } else {
+                self.queue.put(target, has)
             }
         }
     }

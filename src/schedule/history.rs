@@ -156,9 +156,10 @@ impl History {
             }
         }
         self.crawl.named = self.crawl.pages();
-        match self.crawl.begin_read(row.page) {
-            true => self.strategy.read(&self.crawl, row),
-            false => self.strategy.read_again(&self.crawl, row),
+        if self.crawl.begin_read(row.page) {
+            self.strategy.read(&self.crawl, row)
+        } else {
+            self.strategy.read_again(&self.crawl, row)
         }
     }
 

@@ -65,9 +65,10 @@ impl Flags {
             self.0.resize(at + 1, 0);
         }
         let bit = 1 << (page % 64);
-        match is_so {
-            true => self.0[at] |= bit,
-            false => self.0[at] &= !bit,
+        if is_so {
+            self.0[at] |= bit
+        } else {
+            self.0[at] &= !bit
         }
     }
 
@@ -199,13 +200,14 @@ impl Near<'_> {
     }
 
     fn tally(&self, page: u32, found: &[f32]) -> Tally {
-        match self.crawl.is_read(page) {
-            true => Tally {
+        if self.crawl.is_read(page) {
+            Tally {
                 read: 1,
                 with_links: u32::from(self.with_links.is_set(page)),
                 found: f64::from(found[page as usize]),
-            },
-            false => Tally::default(),
+            }
+        } else {
+            Tally::default()
         }
     }
 }

@@ -250,9 +250,10 @@ impl Source<'_> {
         mut order: impl FnMut(usize) -> Result<Vec<Scored>>,
     ) -> Result<Vec<Chosen>> {
         let pages = self.snapshot.info().pages as usize;
-        let mut most = match limits.any() {
-            true => count.saturating_mul(4),
-            false => count,
+        let mut most = if limits.any() {
+            count.saturating_mul(4)
+        } else {
+            count
         }
         .min(pages);
         loop {
@@ -328,9 +329,10 @@ pub(super) fn interleave(chosen: Vec<Chosen>) -> Vec<Chosen> {
     for at in 1..=all {
         // Of the first `at`, as large a share as of all.
         let due = at * again_len / all;
-        let next = match taken < due {
-            true => again.next(),
-            false => new.next(),
+        let next = if taken < due {
+            again.next()
+        } else {
+            new.next()
         };
         taken += usize::from(taken < due);
         mixed.extend(next);

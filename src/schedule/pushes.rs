@@ -359,9 +359,10 @@ impl<const K: usize> Pushes<K> {
         self.open.fill(0.0);
         let mut nothing = true;
         for page in 0..self.pages as u32 {
-            let units = match crawl.is_read(page) {
-                true => handed(self, page),
-                false => [0.0; K],
+            let units = if crawl.is_read(page) {
+                handed(self, page)
+            } else {
+                [0.0; K]
             };
             nothing &= units == [0.0; K];
             self.handed[page as usize * K..][..K].copy_from_slice(&units);
@@ -566,9 +567,10 @@ mod tests {
             let mut off = [0.0; 2];
             for page in 0..PAGES {
                 let is_read = crawl.pages() > page && crawl.is_read(page);
-                let found = match is_read {
-                    true => pushes.handed(page)[payer],
-                    false => pushes.held(page)[payer],
+                let found = if is_read {
+                    pushes.handed(page)[payer]
+                } else {
+                    pushes.held(page)[payer]
                 };
                 off[usize::from(is_read)] += (found - exact[page as usize][payer]).abs();
             }

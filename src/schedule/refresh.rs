@@ -54,9 +54,10 @@ pub fn gain(weight: f64, rate: f64, age: f64) -> f64 {
         return 0.0;
     }
     // 1 - (1 + m) exp(-m), without cancellation where m is small.
-    let lost = match missed < 1e-3 {
-        true => missed * missed * (0.5 - missed / 3.0),
-        false => -libm::expm1(-missed) - missed * libm::exp(-missed),
+    let lost = if missed < 1e-3 {
+        missed * missed * (0.5 - missed / 3.0)
+    } else {
+        -libm::expm1(-missed) - missed * libm::exp(-missed)
     };
     weight / rate * lost
 }
@@ -75,9 +76,10 @@ pub fn allocate(pages: &[(f64, f64)], budget: f64) -> Vec<f64> {
     let mut low = 0.0;
     for _ in 0..200 {
         let middle = 0.5 * (low + high);
-        match reads(middle).iter().sum::<f64>() > budget {
-            true => low = middle,
-            false => high = middle,
+        if reads(middle).iter().sum::<f64>() > budget {
+            low = middle
+        } else {
+            high = middle
         }
     }
     reads(high)
@@ -95,9 +97,10 @@ fn reads_at(weight: f64, rate: f64, least: f64) -> f64 {
     }
     for _ in 0..100 {
         let middle = 0.5 * (short + long);
-        match gain(weight, rate, middle) < least {
-            true => short = middle,
-            false => long = middle,
+        if gain(weight, rate, middle) < least {
+            short = middle
+        } else {
+            long = middle
         }
     }
     1.0 / long
@@ -330,9 +333,12 @@ mod tests {
         let weight: f64 = pages.iter().map(|page| page.0).sum();
         // Pages change and are read once a day here, so a page read every k days is fresh for
         // the mean of q^1 .. q^(k - 1) and 1, with q = exp(-rate).
-        let fresh = |rate: f64, reads: f64| match reads > 0.0 {
-            true => (1.0 - (-rate / reads).exp()) * reads / (1.0 - (-rate).exp()),
-            false => 0.0,
+        let fresh = |rate: f64, reads: f64| {
+            if reads > 0.0 {
+                (1.0 - (-rate / reads).exp()) * reads / (1.0 - (-rate).exp())
+            } else {
+                0.0
+            }
         };
         let share = |reads: &[f64]| {
             let each = pages.iter().zip(reads);

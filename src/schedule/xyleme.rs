@@ -158,9 +158,10 @@ impl Strategy for Xyleme {
             }
             let share = damped / all * weight + damped % all * weight / all;
             kept -= share;
-            match crawl.is_read(target) {
-                true => self.spent += share,
-                false => self.add(crawl, target, share),
+            if crawl.is_read(target) {
+                self.spent += share
+            } else {
+                self.add(crawl, target, share)
             }
         }
         let mut rest = kept;

@@ -118,9 +118,10 @@ impl Ledger {
     fn advance(&mut self, page: usize, units: i64) -> i64 {
         let sign = units.signum() as i8;
         let streak = &mut self.streaks[page];
-        let before = match streak.signum() == sign {
-            true => streak.abs(),
-            false => 0,
+        let before = if streak.signum() == sign {
+            streak.abs()
+        } else {
+            0
         };
         *streak = sign * (before + 1).min(STREAK_MAX);
         let advance = units / 10 * i64::from(before);

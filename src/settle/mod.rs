@@ -351,9 +351,10 @@ impl Settling {
             (best, _) if residual < 0.999 * best => (residual, 0),
             (best, since) => (best, since + 1),
         };
-        let patience = match residual > certificate.rounding_l1 {
-            true => PATIENCE.max((PATIENCE_UNDAMPED / (1.0 - options.damping())) as u32),
-            false => PATIENCE,
+        let patience = if residual > certificate.rounding_l1 {
+            PATIENCE.max((PATIENCE_UNDAMPED / (1.0 - options.damping())) as u32)
+        } else {
+            PATIENCE
         };
         self.best.1 > patience || worth.is_none()
     }

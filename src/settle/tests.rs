@@ -47,9 +47,10 @@ fn dense(kept: &Kept, d: f64) -> Vec<f64> {
     let n = kept.pages as usize;
     let mut step = vec![vec![1.0 / n as f64; n]; n];
     for (page, targets, weights) in &kept.rows {
-        let all: u64 = match weights.is_empty() {
-            true => targets.len() as u64,
-            false => weights.iter().sum(),
+        let all: u64 = if weights.is_empty() {
+            targets.len() as u64
+        } else {
+            weights.iter().sum()
         };
         if all == 0 {
             continue;
@@ -116,12 +117,13 @@ fn stream(seed: u64) {
                 targets.push(target);
             }
         }
-        let weights: Vec<u64> = match weighted {
-            true => targets
+        let weights: Vec<u64> = if weighted {
+            targets
                 .iter()
                 .map(|_| pick(3) * (1 + pick(1 << 40)))
-                .collect(),
-            false => Vec::new(),
+                .collect()
+        } else {
+            Vec::new()
         };
         kept.visit(page, &targets, &weights);
         if step % 5 == 0 {

@@ -221,9 +221,10 @@ impl Crawled {
         let link = if self.follow.is_empty() { 4 } else { 12 };
         let need = pages * PAGE_BYTES + self.nodes.text() + link * self.links;
         let work = || format!("a crawl in memory of more than {pages} pages");
-        let remedy = match self.of_store {
-            false => "ingest it into a store, and use `store`",
-            true => "ingest what is fetched, round by round, and search without `live`",
+        let remedy = if !self.of_store {
+            "ingest it into a store, and use `store`"
+        } else {
+            "ingest what is fetched, round by round, and search without `live`"
         };
         check_room(self.rules.limits.memory, need, work, remedy)
     }
@@ -249,9 +250,10 @@ impl Crawled {
         let row = CrawledRow {
             page,
             gone: fetch == Fetch::Gone,
-            weights: match self.follow.is_empty() {
-                true => Box::default(),
-                false => weights.collect(),
+            weights: if self.follow.is_empty() {
+                Box::default()
+            } else {
+                weights.collect()
             },
             targets,
         };

@@ -341,9 +341,10 @@ fn read(
         estimate[node as usize] = page.importance;
     }
     let window = &ranking.window;
-    let measures = match window.policy.measures(window.estimator).is_some() {
-        true => Estimation::begin(engine, engine.config())?.blocks(|_, _| Ok(()))?,
-        false => ranking.pages.len() as u64,
+    let measures = if window.policy.measures(window.estimator).is_some() {
+        Estimation::begin(engine, engine.config())?.blocks(|_, _| Ok(()))?
+    } else {
+        ranking.pages.len() as u64
     };
     Ok((ranking.window, measures as f64))
 }

@@ -95,9 +95,10 @@ impl GraphLoader {
     pub fn new(config: &Config) -> GraphLoader {
         let weights = config.follow.table();
         GraphLoader {
-            builder: match weights.is_empty() {
-                true => GraphBuilder::new(config.self_links),
-                false => GraphBuilder::weighted(config.self_links),
+            builder: if weights.is_empty() {
+                GraphBuilder::new(config.self_links)
+            } else {
+                GraphBuilder::weighted(config.self_links)
             },
             weights,
             nodes: Nodes::default(),

@@ -106,14 +106,12 @@ impl Placed {
     }
 
     fn at(&self, value: f64) -> Option<f64> {
-        let part = match self.log {
-            true if value > 0.0 => {
-                let log = |v: f64| libm::log10(v);
-                (log(value) - log(self.from)) / (log(self.to) - log(self.from))
-            }
-            true => return None,
-            false => (value - self.from) / (self.to - self.from),
-        };
+        let scaled = |v: f64| if self.log { libm::log10(v) } else { v };
+        if self.log && value <= 0.0 {
+            return None;
+        }
+        let (from, to) = (scaled(self.from), scaled(self.to));
+        let part = (scaled(value) - from) / (to - from);
         part.is_finite()
             .then_some(self.start + part * (self.end - self.start))
     }
@@ -141,17 +139,19 @@ fn rounded(value: f64, digits: f64) -> String {
         return number(value);
     }
     let text = format!("{value:.*}", digits as usize);
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
     }
 }
 
 /// From and to 1, 2 or 5 times a power of ten; over more than three decades, powers of ten only.
 fn logarithmic(low: f64, high: f64) -> (f64, f64, Vec<(f64, String)>) {
-    let factors: &[f64] = match high / low > 1000.0 {
-        true => &[1.0],
-        false => &[1.0, 2.0, 5.0],
+    let factors: &[f64] = if high / low > 1000.0 {
+        &[1.0]
+    } else {
+        &[1.0, 2.0, 5.0]
     };
     let mut round = Vec::new();
     let mut power = power_of_ten(low) / 10.0;
@@ -189,9 +189,10 @@ fn number(value: f64) -> String {
         ),
         _ => format!("{value:.0e}"),
     };
-    match text.contains('.') && !text.contains('e') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
+    if text.contains('.') && !text.contains('e') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
     }
 }
 

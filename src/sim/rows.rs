@@ -20,16 +20,18 @@ impl Graph {
         let need = rows.links() * link + rows.pages() * (16 + 8 + 32);
         let work = || format!("a graph in memory of {} links", rows.links());
         check_room(memory, need, work, "use `ingest`, which needs no graph")?;
-        let mut builder = match weighted {
-            true => GraphBuilder::weighted(SelfLinks::Keep),
-            false => GraphBuilder::new(SelfLinks::Keep),
+        let mut builder = if weighted {
+            GraphBuilder::weighted(SelfLinks::Keep)
+        } else {
+            GraphBuilder::new(SelfLinks::Keep)
         };
         builder.grow(rows.pages() as usize);
         rows.sweep(&mut |row| {
             let weights = row.weights.iter().copied().chain(std::iter::repeat(1));
-            match weighted {
-                true => builder.weighted_row(row.page, row.targets.iter().copied().zip(weights)),
-                false => builder.row(row.page, row.targets.iter().copied()),
+            if weighted {
+                builder.weighted_row(row.page, row.targets.iter().copied().zip(weights))
+            } else {
+                builder.row(row.page, row.targets.iter().copied())
             }
             Ok(())
         })?;

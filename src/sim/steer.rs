@@ -223,9 +223,10 @@ impl<'a> Crawl<'a> {
             page: vec![UNKNOWN; nodes],
             node: Vec::new(),
             oracle: oracle.then(BinaryHeap::new),
-            at_a_time: match oracle {
-                true => AtATime::One,
-                false => registered.at_a_time,
+            at_a_time: if oracle {
+                AtATime::One
+            } else {
+                registered.at_a_time
             },
             needs_names: registered.names != Names::Unseen && !oracle,
             random,

@@ -154,9 +154,10 @@ impl Greedy {
 
     fn play(&self, node: usize) -> u32 {
         let (left, right) = (self.best_of(2 * node), self.best_of(2 * node + 1));
-        match self.claims[right as usize] > self.claims[left as usize] {
-            true => right,
-            false => left,
+        if self.claims[right as usize] > self.claims[left as usize] {
+            right
+        } else {
+            left
         }
     }
 

@@ -170,9 +170,10 @@ impl Web {
         for (page, degree) in (0..).zip(degrees) {
             for _ in 0..degree {
                 let source = loop {
-                    let source = match web.weighted.is_empty() {
-                        true => random.below(n) as u32,
-                        false => random.one_of(&web.weighted),
+                    let source = if web.weighted.is_empty() {
+                        random.below(n) as u32
+                    } else {
+                        random.one_of(&web.weighted)
                     };
                     if source != page && linked[source as usize] != page {
                         break source;
@@ -340,9 +341,10 @@ impl Web {
     fn link_from_others(&mut self, page: u32, more: usize) {
         let mut added = 0;
         while added < more {
-            let source = match self.weighted.is_empty() {
-                true => self.random.one_of(&self.live),
-                false => self.random.one_of(&self.weighted),
+            let source = if self.weighted.is_empty() {
+                self.random.one_of(&self.live)
+            } else {
+                self.random.one_of(&self.weighted)
             };
             let is_new = source != page && !self.out[source as usize].contains(&page);
             if is_new && self.is_live(source) {
@@ -354,11 +356,12 @@ impl Web {
 }
 
 fn check_pages(pages: u64) -> Result<()> {
-    match pages <= PAGES_MAX {
-        true => Ok(()),
-        false => Err(Error::Unsupported(format!(
+    if pages <= PAGES_MAX {
+        Ok(())
+    } else {
+        Err(Error::Unsupported(format!(
             "{pages} pages: a simulated web has at most {PAGES_MAX}"
-        ))),
+        )))
     }
 }
 

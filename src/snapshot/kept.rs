@@ -179,12 +179,11 @@ pub fn pin(disk: &dyn Disk, store: &Path, number: u64, pinned: bool) -> Result<b
         return Ok(false);
     }
     let path = path_of(store, number, PINNED);
-    match pinned {
-        true => {
-            let file = disk.open(&path, true).map_err(Error::io(&path, "create"))?;
-            file.sync().map_err(Error::io(&path, "sync"))?;
-        }
-        false => disk.remove(&path).map_err(Error::io(&path, "remove"))?,
+    if pinned {
+        let file = disk.open(&path, true).map_err(Error::io(&path, "create"))?;
+        file.sync().map_err(Error::io(&path, "sync"))?;
+    } else {
+        disk.remove(&path).map_err(Error::io(&path, "remove"))?
     }
     let folder = store.join(SNAPSHOTS);
     disk.sync_dir(&folder).map_err(Error::io(&folder, "sync"))?;

@@ -458,9 +458,12 @@ mod tests {
             let chance = xxh3_64_with_seed(&(page / stretch).to_le_bytes(), 0);
             page % stretch == chance % stretch
         };
-        let value = |page: u64| match sampled(page) {
-            true => page,
-            false => 1_000_000 + xxh3_64_with_seed(&page.to_le_bytes(), 1) % 1_000_000,
+        let value = |page: u64| {
+            if sampled(page) {
+                page
+            } else {
+                1_000_000 + xxh3_64_with_seed(&page.to_le_bytes(), 1) % 1_000_000
+            }
         };
         let values: Vec<u64> = (0..pages).map(value).collect();
         let (found, _, largest) = ranks(&values, bytes, 64);

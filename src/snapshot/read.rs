@@ -221,11 +221,12 @@ impl Snapshot {
     pub(crate) fn each_name(&self, pages: Range<u64>, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
         let wanted = pages.end.saturating_sub(pages.start);
         let found = self.names.each(pages, &mut |name| visit(name.as_bytes()))?;
-        match found == wanted {
-            true => Ok(()),
-            false => Err(self.columns.damaged(format!(
+        if found == wanted {
+            Ok(())
+        } else {
+            Err(self.columns.damaged(format!(
                 "the store has {found} names for {wanted} of its pages"
-            ))),
+            )))
         }
     }
 

@@ -115,11 +115,11 @@ impl Identity {
             }
             text => text.map_err(Error::reading(&next))?,
         };
-        match xxh3_64(&text) == hash {
-            true => disk
-                .rename(&next, &path)
-                .map_err(Error::io(&path, "replace"))?,
-            false => disk.remove(&next).map_err(Error::io(&next, "remove"))?,
+        if xxh3_64(&text) == hash {
+            disk.rename(&next, &path)
+                .map_err(Error::io(&path, "replace"))?
+        } else {
+            disk.remove(&next).map_err(Error::io(&next, "remove"))?
         }
         disk.sync_dir(dir).map_err(Error::io(dir, "sync"))?;
         Identity::read(disk, dir)

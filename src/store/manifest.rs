@@ -110,9 +110,10 @@ impl Manifest {
         }
         let (rows, len) = bincode::serde::decode_from_slice(rest, CODING).map_err(unreadable)?;
         manifest.rows = rows;
-        match len == rest.len() {
-            true => Ok(manifest),
-            false => Err("the manifest is longer than it should be".into()),
+        if len == rest.len() {
+            Ok(manifest)
+        } else {
+            Err("the manifest is longer than it should be".into())
         }
     }
 }

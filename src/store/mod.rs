@@ -147,9 +147,10 @@ impl Store {
         limits: &Limits,
         keep: KeepRows,
     ) -> Result<OpenStore> {
-        let created = match is_store(&*disk, dir)? {
-            true => None,
-            false => create(&*disk, dir, settings)?,
+        let created = if is_store(&*disk, dir)? {
+            None
+        } else {
+            create(&*disk, dir, settings)?
         };
         let new = created.is_some();
         let lock = match created {

@@ -337,9 +337,10 @@ impl NameReader {
             last.extend_from_slice(text);
             visit(std::str::from_utf8(&last).map_err(|_| damaged("no UTF-8"))?);
         }
-        match rest.is_empty() {
-            true => Ok(()),
-            false => Err(damaged("more text than names")),
+        if rest.is_empty() {
+            Ok(())
+        } else {
+            Err(damaged("more text than names"))
         }
     }
 }

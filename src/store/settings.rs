@@ -48,9 +48,12 @@ pub(super) fn check_settings(dir: &Path, found: &Settings, asked: &Settings) -> 
     if found == asked {
         return Ok(());
     }
-    let or_none = |text: String| match text.is_empty() {
-        true => "not given".into(),
-        false => text,
+    let or_none = |text: String| {
+        if text.is_empty() {
+            "not given".into()
+        } else {
+            text
+        }
     };
     let both = as_given(found).into_iter().zip(as_given(asked));
     let differences: Vec<String> = both
@@ -60,9 +63,10 @@ pub(super) fn check_settings(dir: &Path, found: &Settings, asked: &Settings) -> 
             format!("{setting} {found}, not {asked}")
         })
         .collect();
-    let what = match differences.is_empty() {
-        true => "other settings".into(),
-        false => differences.join(" and "),
+    let what = if differences.is_empty() {
+        "other settings".into()
+    } else {
+        differences.join(" and ")
     };
     Err(Error::Conflict(format!(
         "{}: this store was made with {what}; leave that out, or name another store. All that it was \
@@ -74,9 +78,10 @@ pub(super) fn check_settings(dir: &Path, found: &Settings, asked: &Settings) -> 
 
 /// A setting as messages name it; what is none stays as it is.
 fn named(setting: &str) -> String {
-    match SETTINGS.contains(&setting) {
-        true => format!("`{setting}`"),
-        false => setting.into(),
+    if SETTINGS.contains(&setting) {
+        format!("`{setting}`")
+    } else {
+        setting.into()
     }
 }
 

@@ -177,9 +177,10 @@ fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<u64>> {
 fn held(segments: &[u64], from: u64, to: u64) -> &[u64] {
     let end = segments.partition_point(|&first| first < to);
     let start = segments[..end].partition_point(|&first| first <= from);
-    match from < to {
-        true => &segments[start.saturating_sub(1)..end],
-        false => &[],
+    if from < to {
+        &segments[start.saturating_sub(1)..end]
+    } else {
+        &[]
     }
 }
 

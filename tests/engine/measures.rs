@@ -39,9 +39,10 @@ fn start(reference: &Reference, span: Span, clock: u128, pages: usize, records: 
 
 /// The cash that a round's end would recycle.
 fn waiting(reference: &Reference, page: usize) -> u128 {
-    match reference.recyclable(page) {
-        true => reference.cash[page],
-        false => 0,
+    if reference.recyclable(page) {
+        reference.cash[page]
+    } else {
+        0
     }
 }
 
@@ -156,9 +157,10 @@ fn expected(reference: &Reference, policy: WindowPolicy, records_at: &[usize]) -
         .map(|value| value.unwrap_or(default))
         .collect();
     let sum: f64 = values.iter().sum();
-    match sum > 0.0 {
-        true => values.iter().map(|value| value / sum).collect(),
-        false => vec![1.0 / pages as f64; pages],
+    if sum > 0.0 {
+        values.iter().map(|value| value / sum).collect()
+    } else {
+        vec![1.0 / pages as f64; pages]
     }
 }
 

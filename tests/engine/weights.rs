@@ -37,9 +37,10 @@ fn order(web: &Web) -> Vec<usize> {
 
 /// What a link weighs, from the definition.
 fn weight(follow: &Follow, page: usize, target: usize, rel: u8) -> f64 {
-    let place = match page % HOSTS == target % HOSTS {
-        true => follow.internal,
-        false => follow.external,
+    let place = if page % HOSTS == target % HOSTS {
+        follow.internal
+    } else {
+        follow.external
     };
     let kinds = [follow.nofollow, follow.ugc, follow.sponsored];
     let of_rel = (0..3).filter(|kind| rel >> kind & 1 == 1);

@@ -81,9 +81,10 @@ fn streams(mut part: &[u8]) -> Vec<Vec<u8>> {
         let number = |at: usize| u32::from_le_bytes(part[at..at + 4].try_into().unwrap()) as usize;
         let (raw, packed) = (number(0), number(4));
         let body = &part[8..8 + packed];
-        let unpacked = match packed == raw {
-            true => body.to_vec(),
-            false => zstd::decode_all(body).unwrap(),
+        let unpacked = if packed == raw {
+            body.to_vec()
+        } else {
+            zstd::decode_all(body).unwrap()
         };
         assert_eq!(unpacked.len(), raw);
         streams.push(unpacked);
@@ -403,9 +404,10 @@ fn records_of(sample: &str) -> Vec<Said> {
         let (mut targets, mut own) = (Vec::new(), 0);
         for link in record["links"].as_array().unwrap_or(&Vec::new()) {
             let link = link.as_str().unwrap();
-            let target = match link.starts_with('/') {
-                true => format!("{host}{link}"),
-                false => link.to_owned(),
+            let target = if link.starts_with('/') {
+                format!("{host}{link}")
+            } else {
+                link.to_owned()
             };
             if target == page {
                 own += 1;

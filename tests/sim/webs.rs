@@ -44,9 +44,10 @@ fn a_power_law_has_its_exponent() {
         for _ in 0..40 {
             let middle = (low + high) / 2.0;
             // A greater exponent has the smaller mean.
-            match moments(middle).0 > mean {
-                true => low = middle,
-                false => high = middle,
+            if moments(middle).0 > mean {
+                low = middle
+            } else {
+                high = middle
             }
         }
         let allowed = 4.0 / (n * moments(exponent).1).sqrt();

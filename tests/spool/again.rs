@@ -18,9 +18,10 @@ struct NoSnapshots;
 impl Over for NoSnapshots {
     fn before(&self, path: &Path, create: bool) -> io::Result<()> {
         let inside = path.components().any(|c| c.as_os_str() == "snapshots");
-        match inside && create {
-            true => Err(io::Error::other("killed")),
-            false => Ok(()),
+        if inside && create {
+            Err(io::Error::other("killed"))
+        } else {
+            Ok(())
         }
     }
 
@@ -176,12 +177,13 @@ fn what_follows_the_same_bytes_is_counted_once() {
     for packed in [false, true] {
         for cut in cuts {
             let name = format!("{cut} {packed}");
-            let (front, all) = match packed {
-                false => (whole[..cut].to_vec(), whole.clone()),
-                true => (
+            let (front, all) = if !packed {
+                (whole[..cut].to_vec(), whole.clone())
+            } else {
+                (
                     gzip(&whole[..cut]),
                     [gzip(&whole[..cut]), gzip(&whole[cut..])].concat(),
-                ),
+                )
             };
             // A record cut short is skipped and counted, and read when it is whole.
             run(&piped(&lab, &name, &front)).unwrap();

@@ -249,10 +249,10 @@ fn an_ended_stream_is_taken_up_again() {
                 ..sender
             };
             let job = Job {
-                stream: match cut_member {
-                    // To the store, that stream did not end.
-                    true => Stream::Auto,
-                    false => Stream::Again,
+                stream: if cut_member {
+                    Stream::Auto
+                } else {
+                    Stream::Again
                 },
                 ..lab.job(&store, &sender)
             };

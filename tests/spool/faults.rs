@@ -96,9 +96,10 @@ struct Failing(Arc<AtomicU64>);
 
 impl Over for Failing {
     fn over(&self, path: &Path, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
-        match path.components().any(|part| part.as_os_str() == "spool") {
-            true => Box::new(MeddledFile(file, Arc::new(Failing(self.0.clone())))),
-            false => file,
+        if path.components().any(|part| part.as_os_str() == "spool") {
+            Box::new(MeddledFile(file, Arc::new(Failing(self.0.clone()))))
+        } else {
+            file
         }
     }
 }
@@ -183,15 +184,12 @@ fn the_clock_serves_a_silent_stream() {
         );
         assert!(started.elapsed() < Duration::from_secs(20));
         over.store(true, Ordering::Relaxed);
-        match fails {
-            true => {
-                assert!(matches!(result, Err(Error::Io { .. })), "{result:?}");
-                assert_eq!(acked.load(Ordering::Relaxed), 0);
-            }
-            false => {
-                assert!(result.unwrap().stopped);
-                assert_eq!(acked.load(Ordering::Relaxed), bytes.len() as u64);
-            }
+        if fails {
+            assert!(matches!(result, Err(Error::Io { .. })), "{result:?}");
+            assert_eq!(acked.load(Ordering::Relaxed), 0);
+        } else {
+            assert!(result.unwrap().stopped);
+            assert_eq!(acked.load(Ordering::Relaxed), bytes.len() as u64);
         }
     }
 }

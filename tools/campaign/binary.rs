@@ -58,12 +58,13 @@ impl Binary {
     }
 
     pub fn existing(self) -> Result<Binary, String> {
-        match self.0.exists() {
-            true => Ok(self),
-            false => Err(format!(
+        if self.0.exists() {
+            Ok(self)
+        } else {
+            Err(format!(
                 "{}: not there; name it by --binary",
                 self.0.display()
-            )),
+            ))
         }
     }
 

@@ -175,19 +175,16 @@ impl Sound {
     fn make(scenario: &Scenario, dice: &mut Dice, finished: bool) -> Result<Sound, String> {
         let before = stopped(scenario, dice)?;
         let disk = before.cut(Survival::Everything, 0);
-        let other = match finished {
-            true => {
-                scenario.finish(&disk, 0)?;
-                let other = SimDisk::new(0);
-                scenario.finish(&other, 0)?;
-                other
-            }
-            false => {
-                let at = disk.operations() + dice.roll(scenario.operations);
-                disk.plan(cut_at(at));
-                scenario.run_into_fault(&disk, 0)?;
-                stopped(scenario, dice)?
-            }
+        let other = if finished {
+            scenario.finish(&disk, 0)?;
+            let other = SimDisk::new(0);
+            scenario.finish(&other, 0)?;
+            other
+        } else {
+            let at = disk.operations() + dice.roll(scenario.operations);
+            disk.plan(cut_at(at));
+            scenario.run_into_fault(&disk, 0)?;
+            stopped(scenario, dice)?
         };
         let disk = disk.cut(Survival::Everything, 0);
         let end = disk.cut(Survival::Everything, 0);
@@ -367,13 +364,15 @@ fn noticed(disk: &SimDisk, depth: Depth, rotten: &Damage) -> Result<bool, String
         }
         Err(error) => vec![error.to_string()],
     };
-    match texts.iter().any(|text| rotten.is_named_by(text)) {
-        true => Ok(true),
-        false if texts.is_empty() => Ok(false),
-        false => Err(format!(
-            "verify ({depth:?}) does not name the file: {texts:?}"
-        )),
+    if texts.is_empty() {
+        return Ok(false);
     }
+    if texts.iter().any(|text| rotten.is_named_by(text)) {
+        return Ok(true);
+    }
+    Err(format!(
+        "verify ({depth:?}) does not name the file: {texts:?}"
+    ))
 }
 
 /// A run of the scenario that ended too early, but made its store.

@@ -92,9 +92,10 @@ impl Small {
             let args = [Path::new("-l"), Path::new(&size), &self.filler()];
             system("fallocate", &args)
         };
-        match (0..64).any(|blocks| takes(size.saturating_sub(blocks * 1024).max(1))) {
-            true => Ok(()),
-            false => Err(format!("fallocate: cannot take {size} bytes")),
+        if (0..64).any(|blocks| takes(size.saturating_sub(blocks * 1024).max(1))) {
+            Ok(())
+        } else {
+            Err(format!("fallocate: cannot take {size} bytes"))
         }
     }
 

@@ -82,9 +82,10 @@ fn one(
     for kill in 0..1 + dice.roll(MOST) {
         let line = options(life, dice);
         let running = binary.start(dir, &line, life.stdin.clone())?;
-        match life.stdin.is_some() && dice.coin() {
-            true => until_ranked(&store, 2 * life.lasts),
-            false => thread::sleep(moment(life, dice)),
+        if life.stdin.is_some() && dice.coin() {
+            until_ranked(&store, 2 * life.lasts)
+        } else {
+            thread::sleep(moment(life, dice))
         }
         let done = running.kill()?;
         match done.code {

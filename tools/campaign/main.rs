@@ -115,9 +115,10 @@ fn main() -> ExitCode {
 fn campaign(options: &Options) -> Result<bool, String> {
     let lab = tempfile::tempdir().map_err(|error| error.to_string())?;
     let all: &[Part] = Part::value_variants();
-    let parts = match options.parts.is_empty() {
-        true => all,
-        false => &options.parts,
+    let parts = if options.parts.is_empty() {
+        all
+    } else {
+        &options.parts
     };
     println!("seed {}", options.seed);
     println!(

@@ -23,16 +23,18 @@ fn within(path: &Path, dir: &str) -> bool {
 }
 
 fn dropped(mutated: bool) -> Mutation {
-    match mutated {
-        true => Mutation::Dropped,
-        false => Mutation::Faithful,
+    if mutated {
+        Mutation::Dropped
+    } else {
+        Mutation::Faithful
     }
 }
 
 fn after_commit(mutated: bool) -> Mutation {
-    match mutated {
-        true => Mutation::AfterCommit,
-        false => Mutation::Faithful,
+    if mutated {
+        Mutation::AfterCommit
+    } else {
+        Mutation::Faithful
     }
 }
 

@@ -311,9 +311,10 @@ impl Scenario {
                     .insert(name.into_owned(), bytes(&disk, &path)?);
             }
         }
-        match scenario.snapshots.is_empty() {
-            true => Err("no snapshot without faults".into()),
-            false => Ok(scenario),
+        if scenario.snapshots.is_empty() {
+            Err("no snapshot without faults".into())
+        } else {
+            Ok(scenario)
         }
     }
 

@@ -84,13 +84,15 @@ impl Args {
         }
         if !self.page.is_empty() {
             let report = pages::report(&left, &right, &self.page)?;
-            match self.json {
-                true => print_json(&report)?,
-                false => print(|out| report.write(out))?,
+            if self.json {
+                print_json(&report)?
+            } else {
+                print(|out| report.write(out))?
             };
-            return Ok(match report.is_all_known() {
-                true => Exit::Done,
-                false => Exit::Unknown,
+            return Ok(if report.is_all_known() {
+                Exit::Done
+            } else {
+                Exit::Unknown
             });
         }
         let (left, right) = scores(&left, &right, &self.memory)?;

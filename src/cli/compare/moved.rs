@@ -368,9 +368,10 @@ pub(super) fn sure(certain: Option<bool>) -> &'static str {
 
 /// Days or turnovers, as people read them.
 fn span(length: f64) -> String {
-    match length.abs() < 0.01 {
-        true => format!("{length:.3e}"),
-        false => format!("{length:.3}"),
+    if length.abs() < 0.01 {
+        format!("{length:.3e}")
+    } else {
+        format!("{length:.3}")
     }
 }
 

@@ -51,11 +51,12 @@ impl Side {
             // What cannot be looked at is an error when it is read.
             Side::File(path) => path.metadata().map_or(true, |found| found.is_file()),
         };
-        match lasts {
-            true => Ok(()),
-            false => Err(Error::Usage(format!(
+        if lasts {
+            Ok(())
+        } else {
+            Err(Error::Usage(format!(
                 "{self}: no regular file; {option} reads a side twice: write it to a file first"
-            ))),
+            )))
         }
     }
 

@@ -101,9 +101,10 @@ impl Crawl {
                         continue;
                     }
                     // What cannot be fetched is not asked for in every round.
-                    match page.failed >= MAX_FAILURES {
-                        true => known.lost(number)?,
-                        false => failing.push(number),
+                    if page.failed >= MAX_FAILURES {
+                        known.lost(number)?
+                    } else {
+                        failing.push(number)
                     }
                 }
                 Ok((known, failing))

@@ -47,9 +47,10 @@ impl ListArgs {
     pub fn write_round(&self, pages: &[Candidate], round: u64) -> anyhow::Result<()> {
         let output = Output::of(self.name(round).as_deref())?;
         if output != Output::Standard {
-            return match pages.is_empty() {
-                true => Ok(()),
-                false => output.put(|out| Ok(self.to.write(pages, out)?)),
+            return if pages.is_empty() {
+                Ok(())
+            } else {
+                output.put(|out| Ok(self.to.write(pages, out)?))
             };
         }
         output.put(|out| {

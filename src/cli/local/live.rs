@@ -104,13 +104,10 @@ impl Args {
         let mut writer = Writer::open(store, &options).map_err(|error| {
             let busy = matches!(error, Error::Busy { .. });
             let error = anyhow::Error::from(error);
-            match busy {
-                true => error.context(
-                    "--live writes what the crawler finds into the store; while another process writes there, list \
-                     pages without --live, and ingest them in that process",
-                ),
-                false => error,
-            }
+            if busy { error.context(
+                "--live writes what the crawler finds into the store; while another process writes there, list \
+                 pages without --live, and ingest them in that process",
+            ) } else { error }
         })?;
         if !writer.is_published()? {
             writer.publish()?;

@@ -229,9 +229,10 @@ impl OpenSnapshot {
 
     /// The numbers of pages, in the order of the names given.
     fn find(&self, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
-        let found = match self.has_places() {
-            true => self.places()?.find(&RealDisk, &self.snapshot, names),
-            false => self.snapshot.find(&RealDisk, names),
+        let found = if self.has_places() {
+            self.places()?.find(&RealDisk, &self.snapshot, names)
+        } else {
+            self.snapshot.find(&RealDisk, names)
         };
         found.map_err(problem)
     }

@@ -240,9 +240,10 @@ impl List {
     fn work(&mut self, followed: u64, held: &OpenSnapshot) -> Work {
         let new = || {
             let needs = Follower::needs(&self.options, held.snapshot());
-            Box::new(match followed + needs <= FOLLOWED {
-                true => Follower::new(self.options.clone()),
-                false => Follower::once(self.options.clone()),
+            Box::new(if followed + needs <= FOLLOWED {
+                Follower::new(self.options.clone())
+            } else {
+                Follower::once(self.options.clone())
             })
         };
         let follower = self.follower.take().unwrap_or_else(new);

@@ -202,9 +202,10 @@ fn junk(buf: &[u8], mut at: usize, inside_line: &mut bool, at_end: bool) -> Skip
         }
         at += line;
     }
-    match at_end {
-        true => Skipped::Ended(at),
-        false => Skipped::Inside(at),
+    if at_end {
+        Skipped::Ended(at)
+    } else {
+        Skipped::Inside(at)
     }
 }
 

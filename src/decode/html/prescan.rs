@@ -138,9 +138,12 @@ impl Scan<'_> {
         let first = self.peek()?;
         let quoted = matches!(first, b'"' | b'\'');
         self.at += usize::from(quoted);
-        let end = |byte: &u8| match quoted {
-            true => *byte == first,
-            false => is_blank(*byte) || *byte == b'>',
+        let end = |byte: &u8| {
+            if quoted {
+                *byte == first
+            } else {
+                is_blank(*byte) || *byte == b'>'
+            }
         };
         let len = self.rest().iter().position(end)?;
         let value = self.rest()[..len].to_ascii_lowercase();

@@ -146,9 +146,10 @@ impl<'de> Deserialize<'de> for Status {
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Status, E> {
                 let digits = text.strip_prefix('-').unwrap_or(text);
-                let status = match digits.bytes().all(|byte| byte.is_ascii_digit()) {
-                    true => text.parse().ok(),
-                    false => None,
+                let status = if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+                    text.parse().ok()
+                } else {
+                    None
                 };
                 let invalid = || E::invalid_value(serde::de::Unexpected::Str(text), &self);
                 status.map(Status).ok_or_else(invalid)

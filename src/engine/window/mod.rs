@@ -124,9 +124,10 @@ impl WindowPolicy {
 
     /// The estimator it is read by, if none is asked for: `received` where it can be.
     pub fn estimator(self) -> Estimator {
-        match self.allows(Estimator::Received) {
-            true => Estimator::Received,
-            false => Estimator::Distributed,
+        if self.allows(Estimator::Received) {
+            Estimator::Received
+        } else {
+            Estimator::Distributed
         }
     }
 }

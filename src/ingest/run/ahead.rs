@@ -42,9 +42,10 @@ impl Run<'_> {
         let is_archive = reading.archive.is_some();
         // Names are known by then.
         let chunk = &piece.chunk.bytes;
-        let fits = match is_archive {
-            true => archive::memory(chunk, u64::MAX) <= LARGE_UNPACKED,
-            false => chunk.len() <= LARGE,
+        let fits = if is_archive {
+            archive::memory(chunk, u64::MAX) <= LARGE_UNPACKED
+        } else {
+            chunk.len() <= LARGE
         };
         if fits {
             self.feed.ahead = self.begin_ahead(reading);
@@ -81,9 +82,10 @@ impl Run<'_> {
             .format
             .parse()
             .ok()?;
-        let known = match input == self.progress.input {
-            true => reading.archive.as_ref().map_or(0, ArchiveCursor::known),
-            false => self.known_names(input),
+        let known = if input == self.progress.input {
+            reading.archive.as_ref().map_or(0, ArchiveCursor::known)
+        } else {
+            self.known_names(input)
         };
         if format == Format::Cza && known == 0 {
             return None;

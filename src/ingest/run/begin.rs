@@ -54,9 +54,10 @@ impl Run<'_> {
             Some(InputSource::Longer(source)) => (source, true),
             Some(InputSource::Source(source)) => (source, false),
         };
-        let format = match longer {
-            true => self.pass_over_last()?,
-            false => self.format(name, &mut source)?,
+        let format = if longer {
+            self.pass_over_last()?
+        } else {
+            self.format(name, &mut source)?
         };
         let place = self.progress.place;
         if place.offset > 0 {
@@ -71,9 +72,12 @@ impl Run<'_> {
         if place.offset > 0 && format != Format::Cza {
             // What was compared with the stream before is known to be the same, and a spool holds what was read.
             let is_known = longer || self.spooled(at);
-            let skip = move || match is_known {
-                true => source.pass_to(place.offset).map(|()| source),
-                false => source.skip_to(place.offset, place.prefix).map(|()| source),
+            let skip = move || {
+                if is_known {
+                    source.pass_to(place.offset).map(|()| source)
+                } else {
+                    source.skip_to(place.offset, place.prefix).map(|()| source)
+                }
             };
             match self.patiently(skip)? {
                 Some(skipped) => source = skipped,

@@ -27,9 +27,10 @@ impl Run<'_> {
                 need,
                 budget,
                 fits,
-                settles: match self.job.settle.is_some() && self.engine.storage().keeps_rows() {
-                    true => self.budget.settles,
-                    false => fits,
+                settles: if self.job.settle.is_some() && self.engine.storage().keeps_rows() {
+                    self.budget.settles
+                } else {
+                    fits
                 },
             });
         }
@@ -72,9 +73,10 @@ impl Run<'_> {
             self.tell_memory();
         }
         // Names of known pages take memory, too.
-        match reading.archive.is_some() && self.budget.fits < pages {
-            true => Err(self.budget.exceeded(&self.engine)),
-            false => Ok(()),
+        if reading.archive.is_some() && self.budget.fits < pages {
+            Err(self.budget.exceeded(&self.engine))
+        } else {
+            Ok(())
         }
     }
 }

@@ -187,12 +187,11 @@ impl Run<'_> {
         let publish = move || {
             let _ends = ends;
             let settles = making.settle.as_ref();
-            let published = match !is_last && settles.is_some_and(|s| s.is_possible(&view)) {
-                true => snapshot::publish_apart(&*disk, &mut view, &making, parts),
-                false => {
-                    let _parts = parts;
-                    snapshot::publish(&*disk, &view, &making)
-                }
+            let published = if !is_last && settles.is_some_and(|s| s.is_possible(&view)) {
+                snapshot::publish_apart(&*disk, &mut view, &making, parts)
+            } else {
+                let _parts = parts;
+                snapshot::publish(&*disk, &view, &making)
             };
             *lock(&next) = Some(Instant::now() + started.elapsed() * SNAPSHOT_RESTS);
             published
@@ -227,10 +226,10 @@ impl Run<'_> {
             time: self.job.settle_time,
             memory: self.budget.bytes.map(|bytes| bytes.saturating_sub(need)),
             below: None,
-            watcher: Arc::new(Watcher::new(match self.progress.finished {
-                true => self.job.stop.clone(),
-                // On the way a stop ends no settling: the run that goes on would not make this snapshot.
-                false => Arc::default(),
+            watcher: Arc::new(Watcher::new(if self.progress.finished {
+                self.job.stop.clone()
+            } else {
+                Arc::default()
             })),
         })
     }

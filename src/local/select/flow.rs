@@ -44,8 +44,9 @@ pub(super) fn returning(matrix: &Matrix, member: usize) -> f64 {
             local += weight;
         }
     });
-    match local > 0.0 {
-        true => local / matrix.out(member),
-        false => 0.0,
+    if local > 0.0 {
+        local / matrix.out(member)
+    } else {
+        0.0
     }
 }

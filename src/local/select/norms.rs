@@ -88,9 +88,10 @@ impl Table {
 impl Norms for Table {
     fn norm(&self, g: f64, y: f64) -> f64 {
         let g = g * self.y / y;
-        let at = match self.step > 0.0 {
-            true => ((g - self.from) / self.step).round().max(0.0) as usize,
-            false => 0,
+        let at = if self.step > 0.0 {
+            ((g - self.from) / self.step).round().max(0.0) as usize
+        } else {
+            0
         };
         self.norms[at.min(self.norms.len() - 1)] * y / self.y
     }

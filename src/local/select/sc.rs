@@ -202,12 +202,11 @@ impl Select for Complement {
                 });
                 score
             };
-            scores.push(match matrix.sources.is_weighted() {
-                true => influence(),
-                false => {
-                    let sources = matrix.sources.get(place);
-                    *known.entry(sources).or_insert_with(influence)
-                }
+            scores.push(if matrix.sources.is_weighted() {
+                influence()
+            } else {
+                let sources = matrix.sources.get(place);
+                *known.entry(sources).or_insert_with(influence)
             });
         }
         scores

@@ -102,9 +102,10 @@ impl Study<'_> {
             ties: self.ties,
             options: Options {
                 policy: method.policy,
-                estimator: match method.extrapolated {
-                    true => Estimator::Extrapolated,
-                    false => Estimator::Plain,
+                estimator: if method.extrapolated {
+                    Estimator::Extrapolated
+                } else {
+                    Estimator::Plain
                 },
                 power: self.power,
                 seed: self.seed,
@@ -210,9 +211,12 @@ pub fn figures(
             ("local-figure1b.svg", "Links from the domain", false),
         ];
         for (name, label, influence) in plots {
-            let x = |p: &super::Influence| match influence {
-                true => p.influence,
-                false => p.outlinks as f64,
+            let x = |p: &super::Influence| {
+                if influence {
+                    p.influence
+                } else {
+                    p.outlinks as f64
+                }
             };
             let points = points.iter().map(|p| (x(p), p.objective)).collect();
             write(name, &figure1(study, label, points).scatter())?;

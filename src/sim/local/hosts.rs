@@ -39,16 +39,19 @@ pub fn hosts(pages: usize, links: usize, seed: u64) -> Graph {
         let own = own as usize;
         for _ in 0..1 + random.below(2 * links) {
             let within = random.below(16) < WITHIN;
-            let host = match within {
-                true => own,
-                false => random.one_of(&popular) as usize,
+            let host = if within {
+                own
+            } else {
+                random.one_of(&popular) as usize
             };
             let (from, size) = (starts[host], starts[host + 1] - starts[host]);
-            let at = match within {
+            let at = if within {
                 // The square of a uniform number: a page at place x is drawn as 1/sqrt(x).
-                true => (random.unit() * random.unit() * size as f64) as usize,
-                false if random.coin() => 0,
-                false => random.below(size),
+                (random.unit() * random.unit() * size as f64) as usize
+            } else if random.coin() {
+                0
+            } else {
+                random.below(size)
             };
             if !within {
                 popular.push(host as u32);

@@ -220,9 +220,10 @@ impl<'a> World<'a> {
         let rows = self.graph.rows().zip(self.exact).zip(&local);
         let impact = |((row, rank), &is_local): ((&[u32], &f64), &bool)| {
             let into = row.iter().filter(|&&to| local[to as usize]).count();
-            match is_local || into == 0 {
-                true => 0.0,
-                false => rank * into as f64 / row.len() as f64,
+            if is_local || into == 0 {
+                0.0
+            } else {
+                rank * into as f64 / row.len() as f64
             }
         };
         let mut impacts: Vec<f64> = rows.map(impact).collect();

@@ -43,9 +43,10 @@ const SCHEMA: &str = "message ranking {
 ";
 
 fn schema(columns: Columns) -> String {
-    let distance = match columns.distance {
-        true => "OPTIONAL DOUBLE distance;",
-        false => "",
+    let distance = if columns.distance {
+        "OPTIONAL DOUBLE distance;"
+    } else {
+        ""
     };
     format!("{SCHEMA}{distance}}}")
 }

@@ -69,9 +69,10 @@ impl Rows {
         let (mut targets, mut weights) = (&self.targets[..], &self.weights[..]);
         for (at, head) in self.heads.iter().enumerate() {
             let row = targets.split_off(..head.links as usize).unwrap_or_default();
-            let heavy = match head.weighted {
-                true => weights.split_off(..head.links as usize),
-                false => None,
+            let heavy = if head.weighted {
+                weights.split_off(..head.links as usize)
+            } else {
+                None
             };
             visit(at, head, row, heavy.unwrap_or_default())?;
         }

@@ -224,11 +224,12 @@ impl KeptRows {
         }
         // Were none superseded, nobody looked.
         let (rows, _) = self.file.mark_live(self.pages, &mut Bits::new(kept.rows))?;
-        match rows == self.rows {
-            true => self.file.log.verify_index(),
-            false => Err(self
+        if rows == self.rows {
+            self.file.log.verify_index()
+        } else {
+            Err(self
                 .file
-                .damaged("a page has two rows, and none is superseded")),
+                .damaged("a page has two rows, and none is superseded"))
         }
     }
 
@@ -256,12 +257,13 @@ impl KeptRows {
                 end = first + rows.heads.len() as u64;
                 let _ = back.try_send(rows);
             }
-            match end == self.file.kept.rows {
-                true => Ok(()),
-                false => Err(self.file.damaged(format!(
+            if end == self.file.kept.rows {
+                Ok(())
+            } else {
+                Err(self.file.damaged(format!(
                     "it ends after row {end} of {}",
                     self.file.kept.rows
-                ))),
+                )))
             }
         })
     }
@@ -269,12 +271,13 @@ impl KeptRows {
     /// Calls `visit` with the head, targets and weights of each row that is the last of its page.
     pub(super) fn each(&self, visit: &mut Visit<'_>) -> Result<()> {
         self.each_block(0, &mut |first, rows| {
-            rows.each(
-                |at, head, targets, weights| match self.counts(first + at as u64) {
-                    true => visit(*head, targets, weights),
-                    false => Ok(()),
-                },
-            )
+            rows.each(|at, head, targets, weights| {
+                if self.counts(first + at as u64) {
+                    visit(*head, targets, weights)
+                } else {
+                    Ok(())
+                }
+            })
         })
     }
 
@@ -304,12 +307,13 @@ impl KeptRows {
         visit: &mut dyn FnMut(Row<'_>) -> Result<()>,
     ) -> Result<()> {
         self.each_block(from, &mut |first, block| {
-            block.each(
-                |at, head, targets, weights| match first + at as u64 >= from {
-                    true => visit(row_of(*head, targets, weights)),
-                    false => Ok(()),
-                },
-            )
+            block.each(|at, head, targets, weights| {
+                if first + at as u64 >= from {
+                    visit(row_of(*head, targets, weights))
+                } else {
+                    Ok(())
+                }
+            })
         })
     }
 

@@ -129,9 +129,10 @@ impl RowWriter {
         self.filling.heads.push(head);
         self.kept.rows += 1;
         self.kept.links += u64::from(head.links);
-        match self.filling.is_full() {
-            true => self.pack_beside(),
-            false => Ok(()),
+        if self.filling.is_full() {
+            self.pack_beside()
+        } else {
+            Ok(())
         }
     }
 

@@ -41,9 +41,10 @@ impl Memory {
 
     /// The disk after a power cut: with all that was not synced, or with nothing of it.
     fn cut(&self, all_survives: bool) -> Arc<Memory> {
-        let entries = match all_survives {
-            true => &self.now,
-            false => &self.durable,
+        let entries = if all_survives {
+            &self.now
+        } else {
+            &self.durable
         };
         self.image(&entries.lock().unwrap(), all_survives)
     }
@@ -51,9 +52,10 @@ impl Memory {
     fn image(&self, entries: &Entries, all_survives: bool) -> Arc<Memory> {
         let after = |file: &Shared| {
             let file = file.lock().unwrap();
-            let bytes = match all_survives {
-                true => &file.now,
-                false => &file.durable,
+            let bytes = if all_survives {
+                &file.now
+            } else {
+                &file.durable
             };
             Arc::new(Mutex::new(Bytes {
                 now: bytes.clone(),

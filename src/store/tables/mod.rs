@@ -121,9 +121,10 @@ impl Tables {
         let sound = self
             .db
             .with_mut(|db| db.check_integrity().map_err(failed(path, "check")))?;
-        match sound {
-            true => Ok(()),
-            false => Err(Error::damaged(path, "redb would have to repair it")),
+        if sound {
+            Ok(())
+        } else {
+            Err(Error::damaged(path, "redb would have to repair it"))
         }
     }
 }
@@ -303,11 +304,12 @@ impl Reading {
                 (0..count).map(slot).collect::<Result<Vec<Slot>>>()?
             }
         };
-        match slots_sum(&slots) == sum {
-            true => Ok(slots),
-            false => Err(self.damaged(format!(
+        if slots_sum(&slots) == sum {
+            Ok(slots)
+        } else {
+            Err(self.damaged(format!(
                 "its entries for {CASH} are not those of its manifest"
-            ))),
+            )))
         }
     }
 

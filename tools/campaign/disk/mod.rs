@@ -412,9 +412,10 @@ impl std::fmt::Debug for SimFile {
 impl DiskFile for SimFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         let (mut state, _) = self.disk.operate(Operation::Read)?;
-        match state.tree.node(self.id).now.read(buf, offset) {
-            true => Ok(()),
-            false => Err(ErrorKind::UnexpectedEof.into()),
+        if state.tree.node(self.id).now.read(buf, offset) {
+            Ok(())
+        } else {
+            Err(ErrorKind::UnexpectedEof.into())
         }
     }
 

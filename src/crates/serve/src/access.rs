@@ -111,12 +111,13 @@ pub(crate) fn check<B>(
         .map(|authority| authority.as_str())
         .into_iter()
         .chain(header);
-    match named.all(is_own_name) {
-        true => Ok(()),
-        false => Err((
+    if named.all(is_own_name) {
+        Ok(())
+    } else {
+        Err((
             StatusCode::MISDIRECTED_REQUEST,
             "without a token, the service is asked for by its address or as `localhost`",
-        )),
+        ))
     }
 }
 

@@ -316,9 +316,10 @@ fn bounded(kind: &'static str, bytes: Vec<u8>, most: usize) -> Result<Found> {
 
 fn response(status: StatusCode, found: Found) -> Response<Pieces> {
     let page = found.kind == HTML;
-    let status = match found.unchanged {
-        true => StatusCode::NOT_MODIFIED,
-        false => status,
+    let status = if found.unchanged {
+        StatusCode::NOT_MODIFIED
+    } else {
+        status
     };
     let mut response = Response::new(Pieces(found.bytes.into()));
     *response.status_mut() = status;
