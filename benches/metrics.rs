@@ -4,9 +4,9 @@
 use std::hint::black_box;
 
 use cashrank::engine::SelfLinks;
+use cashrank::graph::{Graph, GraphBuilder};
 use cashrank::metrics::{Scores, compare, kendall};
-use cashrank::sim::graph::{Graph, GraphBuilder};
-use cashrank::sim::pagerank::{Options, pagerank};
+use cashrank::rank::pagerank::{Options, pagerank};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
 /// SplitMix64: a fixed sequence of numbers.

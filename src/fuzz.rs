@@ -60,7 +60,7 @@ pub const TARGETS: &[Target] = &[
     target("gzip", crate::source::fuzz::input),
     target("zstd", crate::source::fuzz::input),
     target("torn", crate::source::fuzz::torn),
-    target("graph", crate::sim::fuzz::graph),
+    target("graph", crate::load::fuzz::graph),
     target("varint", crate::store::fuzz::varint),
     target("rows", crate::store::fuzz::rows),
     target("admissions", crate::store::fuzz::admissions),

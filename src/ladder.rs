@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 /// From the ground up. What a room takes of another it takes from below; so there are no circles.
 const LADDER: &[&str] = &[
     "model", "codec", "threads", "disk", "url", "rules", // words, numbers, bytes
-    "rows", "engine", "memory", // applying
+    "rows", "engine", "memory", "graph", // applying
     "decode", "source", "batch", "archive", "formats", "cdxj", // reading
-    "store", "metrics", "settle", "local", "snapshot", "schedule", // keeping, ranking
-    "pipeline", "session", "ingest", // the run
+    "store", "metrics", "rank", "settle", "local", "snapshot", "schedule", // keeping, ranking
+    "pipeline", "session", "load", "ingest", // the run
     "inspect", "check", "sim", // around it
     "fuzz",
 ];

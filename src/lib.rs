@@ -62,7 +62,10 @@
 //! | [`ingest`] | all of these together: the `ingest` command |
 //! | [`inspect`](mod@inspect) | what an ingest would read in an input: the `inspect` command |
 //! | [`local`] | the global PageRank of a local domain, and the pages outside to fetch for it |
-//! | [`metrics`], [`sim`] | comparing rankings; exact PageRank, the reference, and simulated crawls |
+//! | [`graph`] | links as a table in memory |
+//! | [`rank`] | exact PageRank of a graph in memory, the reference |
+//! | [`load`](mod@load) | inputs read into memory: a graph, or a crawl |
+//! | [`metrics`], [`sim`] | comparing rankings; simulated crawls |
 
 #![warn(missing_docs)]
 
@@ -77,15 +80,18 @@ pub mod engine;
 pub mod formats;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
+pub mod graph;
 pub mod ingest;
 pub mod inspect;
 #[cfg(test)]
 mod ladder;
+pub mod load;
 pub mod local;
 pub mod memory;
 pub mod metrics;
 mod model;
 mod pipeline;
+pub mod rank;
 pub mod rows;
 pub mod rules;
 pub mod schedule;

@@ -4,7 +4,7 @@
 use cashrank::Reader;
 use cashrank::decode::Names;
 use cashrank::engine::{Config, Engine, InMemory, SelfLinks};
-use cashrank::sim::pagerank::{Options, iterate, pagerank};
+use cashrank::rank::pagerank::{Options, iterate, pagerank};
 
 use crate::{cnr, common};
 #[path = "../tools/bfs_order/order.rs"]

@@ -3,7 +3,7 @@
 use cashrank::Limits;
 use cashrank::engine::SelfLinks;
 use cashrank::metrics::{Scores, compare, read_scores};
-use cashrank::sim::pagerank::{Options, pagerank};
+use cashrank::rank::pagerank::{Options, pagerank};
 
 use crate::cnr;
 

@@ -15,8 +15,8 @@ use cashrank::check::{Depth, check};
 use cashrank::engine::Config;
 use cashrank::formats::Format;
 use cashrank::ingest::{Every, Job, Note, Observer, Outcome, ProgressReport, ingest};
+use cashrank::load::load;
 use cashrank::rows::Rows;
-use cashrank::sim::load;
 use cashrank::snapshot::Snapshot;
 use cashrank::source::InputName;
 use cashrank::store::rows::{KeepRows, KeptRows, Reason, Retention};
@@ -631,7 +631,7 @@ fn weights_are_kept() {
     assert_eq!(found, [a, map(&[]), c]);
 }
 
-/// Real crawls, against the graph that `sim::load` makes of them, by names: of a page with several captures the
+/// Real crawls, against the graph that `load::load` makes of them, by names: of a page with several captures the
 /// last, gone pages without links.
 #[test]
 fn rows_of_real_crawls_are_those_of_the_graph() {

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 
 use cashrank::Limits;
 use cashrank::engine::{Config, PageId, SelfLinks};
+use cashrank::graph::Graph;
+use cashrank::load::load;
+use cashrank::rank::pagerank::{Options, PageRank, pagerank};
 use cashrank::rules::Follow;
-use cashrank::sim::{Graph, Options, PageRank, load, pagerank};
 use cashrank::snapshot::Snapshot;
 use cashrank::snapshot::export::{Columns, Format as ExportFormat, RankedPage, export};
 use cashrank::source::InputName;

@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use cashrank::engine::{Config, Estimator, WindowPolicy};
+use cashrank::load::load;
 use cashrank::rules::InputRules;
 use cashrank::sim::experiment::{Changes, Sample, Setting};
 use cashrank::sim::figures::{Base, figures};
-use cashrank::sim::load;
 use cashrank::sim::strategy::Strategy;
 use cashrank::sim::web::{InDegree, OutDegree};
 use cashrank::source::InputName;

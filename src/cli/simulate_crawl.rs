@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use cashrank::graph::Graph;
+use cashrank::rank::pagerank::{Options, pagerank};
 use cashrank::schedule::{NameOrder, NameOrderBuilder};
 use cashrank::sim::plot::{Axis, Line, Plot, Scale};
 use cashrank::sim::steer::{Order, Point, Setting, Web, mean};
-use cashrank::sim::{Graph, Options, pagerank};
 
 use super::common::{Exit, print, say};
 

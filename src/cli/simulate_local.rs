@@ -7,10 +7,12 @@ use anyhow::bail;
 use cashrank::Limits;
 use cashrank::engine::Config;
 use cashrank::formats::Format;
+use cashrank::graph::Graph;
+use cashrank::load::load;
 use cashrank::local::{Policy, Power};
+use cashrank::rank::pagerank::{Options, pagerank};
 use cashrank::rules::{InputRules, Scope};
 use cashrank::sim::local::{self, Method, Row, Study, Ties, World};
-use cashrank::sim::{Graph, Options, load, pagerank};
 use cashrank::source::InputName;
 
 use super::common::{Exit, one_of, parsed, positive, print, say, threads};

@@ -8,8 +8,9 @@ use super::select::{
 use super::*;
 use crate::Result;
 use crate::engine::SelfLinks;
+use crate::graph::{Graph, GraphBuilder};
+use crate::rank::pagerank::{self, pagerank};
 use crate::rows::{Row, Rows};
-use crate::sim::{self, Graph, GraphBuilder};
 
 /// 0.85 as exact PageRank uses it: in steps of 2^-32.
 const ALPHA: f64 = 3_650_722_201.0 / 4_294_967_296.0;
@@ -48,11 +49,11 @@ fn graph(web: &Web) -> Graph {
 }
 
 fn exact(web: &Web) -> Vec<f64> {
-    let options = sim::Options {
+    let options = pagerank::Options {
         residual: 1e-14,
-        ..sim::Options::default()
+        ..pagerank::Options::default()
     };
-    sim::pagerank(&graph(web), options).unwrap().scores
+    pagerank(&graph(web), options).unwrap().scores
 }
 
 fn normalised(ranks: &[f64]) -> Vec<f64> {
@@ -105,11 +106,11 @@ fn exact_weighted(web: &Weighted) -> Vec<f64> {
     for (page, row) in (0..).zip(web) {
         builder.weighted_row(page, row.iter().copied());
     }
-    let options = sim::Options {
+    let options = pagerank::Options {
         residual: 1e-14,
-        ..sim::Options::default()
+        ..pagerank::Options::default()
     };
-    sim::pagerank(&builder.build(), options).unwrap().scores
+    pagerank(&builder.build(), options).unwrap().scores
 }
 
 /// S f for the page at `place` of the frontier, from the dense matrix of equation 9: column by column, a

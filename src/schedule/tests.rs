@@ -168,7 +168,7 @@ fn unknown_names_are_told() {
 /// Held pages and pages read are not named; a page read again changes nothing.
 #[test]
 fn what_is_not_open_is_not_named() {
-    let builder = crate::sim::GraphBuilder::new(SelfLinks::Drop);
+    let builder = crate::graph::GraphBuilder::new(SelfLinks::Drop);
     let none = builder.build();
     for strategy in STRATEGIES {
         let choice: Choice = strategy.name.parse().unwrap();

@@ -1,10 +1,13 @@
 //! Settling against a dense solution, on random graphs that grow, change and shrink.
 
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::Rng as _;
+
 use super::*;
+use crate::graph::{Graph, GraphBuilder};
 use crate::model::SelfLinks;
+use crate::rank::pagerank::{self, pagerank};
 use crate::rows::Row;
-use crate::sim::random::{Purpose, Random};
-use crate::sim::{GraphBuilder, pagerank};
 
 /// Latest rows in memory, in the order of their last visits.
 #[derive(Default)]
@@ -94,11 +97,16 @@ fn distance(left: &[f64], right: &[f64]) -> f64 {
 
 const DAMPINGS: [f64; 5] = [0.0, 0.5, 0.85, 0.99, 0.9999];
 
+/// Numbers below what is asked for.
+fn numbers(seed: u64) -> impl FnMut(u64) -> u64 {
+    let mut random = Pcg64::new(u128::from(seed), 1);
+    move |below| ((u128::from(random.next_u64()) * u128::from(below)) >> 64) as u64
+}
+
 /// One stream: it grows, links change, pages go and come back; what is settled on the way is held to the dense
 /// solution of the latest rows.
 fn stream(seed: u64) {
-    let mut random = Random::new(seed, Purpose::Web);
-    let mut pick = |below: u64| random.below(below as usize) as u64;
+    let mut pick = numbers(seed);
     let mut kept = Kept {
         pages: 1 + pick(4),
         rows: Vec::new(),
@@ -262,13 +270,13 @@ impl Watch for Until {
     }
 }
 
-fn a_web() -> crate::sim::Graph {
-    let mut random = Random::new(5, Purpose::Web);
+fn a_web() -> Graph {
+    let mut below = numbers(5);
     let mut builder = GraphBuilder::new(SelfLinks::Drop);
     builder.grow(3000);
     for page in 0..2000 {
-        let targets: Vec<u32> = (0..random.below(20))
-            .map(|_| (random.below(3000) * random.below(3000) / 3000) as u32)
+        let targets: Vec<u32> = (0..below(20))
+            .map(|_| (below(3000) * below(3000) / 3000) as u32)
             .collect();
         builder.row(page, targets);
     }
@@ -279,7 +287,7 @@ fn a_web() -> crate::sim::Graph {
 #[test]
 fn it_can_be_ended_at_any_time() {
     let graph = a_web();
-    let exact = pagerank(&graph, crate::sim::Options::default()).unwrap();
+    let exact = pagerank(&graph, pagerank::Options::default()).unwrap();
     let options = Options {
         damping: (0.85 * 2f64.powi(32)) as u64,
         until: 1e-9,

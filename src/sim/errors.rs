@@ -6,12 +6,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::graph::Graph;
-use super::pagerank::{Options, pagerank};
 use super::web::Web;
 use crate::Result;
+use crate::graph::Graph;
 use crate::metrics::kendall::tau_b;
 use crate::metrics::sum::Sum;
+use crate::rank::pagerank::{Options, pagerank};
 
 /// The exact importance of a web's pages at one moment.
 pub struct Reference {

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::crawl::Crawl;
 use super::errors::{Errors, Reference};
-use super::pagerank;
 use super::strategy::Strategy;
 use super::web::Web;
 use crate::engine::{Config, ENDOWMENT, Engine, Estimation, Estimator, InMemory, WindowPolicy};
+use crate::rank::pagerank;
 use crate::{Error, Result};
 
 /// How much of the web changes while as many pages are crawled as it had at first (a pass), as shares of

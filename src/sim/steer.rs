@@ -16,8 +16,8 @@
 
 use std::collections::{BinaryHeap, HashMap};
 
-use super::Graph;
 use super::random::{Purpose, Random};
+use crate::graph::Graph;
 use crate::metrics::kendall::tau_b;
 use crate::rows::{Row, Rows};
 use crate::schedule::{AtATime, Choice, History, NameOrder, Names};

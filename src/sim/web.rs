@@ -9,9 +9,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::graph::{Graph, GraphBuilder};
 use super::random::{Distribution, Purpose, Random};
 use crate::engine::SelfLinks;
+use crate::graph::{Graph, GraphBuilder};
 use crate::{Error, Result};
 
 /// How many links lead to a page of a synthetic web.

@@ -5,9 +5,9 @@ use std::io::BufRead;
 
 use cashrank::Result;
 use cashrank::engine::{Config, SelfLinks};
+use cashrank::graph::Graph;
 use cashrank::rows::{Row, Rows};
 use cashrank::settle::{Options, settle};
-use cashrank::sim::Graph;
 
 use super::order::{Random, breadth_first};
 use crate::cnr;

@@ -5,7 +5,7 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use cashrank::engine::SelfLinks;
-use cashrank::sim::{Graph, GraphBuilder};
+use cashrank::graph::{Graph, GraphBuilder};
 
 /// Where it is; `None`, with a line that says so: it is absent.
 pub fn folder() -> Option<PathBuf> {

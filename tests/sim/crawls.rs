@@ -1,9 +1,9 @@
 //! Crawls: the books balance, closed forms, the same from the same seed, and errors of parameters.
 
 use cashrank::engine::{Config, Estimator, SelfLinks, WindowPolicy};
+use cashrank::graph::GraphBuilder;
 use cashrank::sim::crawl::Crawl;
 use cashrank::sim::experiment::{Changes, Reading, Setting};
-use cashrank::sim::graph::GraphBuilder;
 use cashrank::sim::strategy::Strategy;
 use cashrank::sim::web::Web;
 

@@ -1,9 +1,9 @@
 //! The paper's measures of error against `metrics`, which computes them another way, and closed forms.
 
 use cashrank::engine::SelfLinks;
+use cashrank::graph::GraphBuilder;
 use cashrank::metrics::{Scores, compare};
 use cashrank::sim::errors::Reference;
-use cashrank::sim::graph::GraphBuilder;
 use cashrank::sim::web::Web;
 
 use super::power_web;

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use anyhow::{Context, bail};
 use cashrank::Error;
 use cashrank::engine::PageId;
+use cashrank::load::Crawled;
 use cashrank::local::Known;
 use cashrank::rows::Rows;
 use cashrank::rules::Scope;
 use cashrank::schedule::MAX_FAILURES;
-use cashrank::sim::crawled::Crawled;
 use cashrank::snapshot::Snapshot;
 
 use crate::cli::common::canonical;

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use anyhow::bail;
+use cashrank::load::{Crawled, Fetch};
 use cashrank::local::Search;
-use cashrank::sim::crawled::{Crawled, Fetch};
 use cashrank::snapshot::Snapshot;
 use cashrank::source::InputName;
 use cashrank::store::{RealDisk, settings_of};

@@ -13,8 +13,8 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use super::experiment::{Sample, Setting};
-use super::graph::Graph;
 use super::web::{InDegree, OutDegree, Web};
+use crate::graph::Graph;
 use crate::{Error, Result};
 use results::{Results, degrees_csv, offline_csv, storage_csv};
 use table::{Job, jobs};

@@ -1,7 +1,7 @@
 //! A synthetic web of hosts.
 
 use crate::engine::SelfLinks;
-use crate::sim::graph::{Graph, GraphBuilder};
+use crate::graph::{Graph, GraphBuilder};
 use crate::sim::random::{Distribution, Purpose, Random};
 
 /// Hosts' sizes follow a power law with this exponent, as those of real crawls do, about.

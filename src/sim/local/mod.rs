@@ -15,7 +15,7 @@ use std::time::Instant;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::graph::Graph;
+use crate::graph::Graph;
 use crate::local::{Estimator, Known, Options, Policy, Search, Select, select};
 use crate::metrics::kendall::tau_b;
 use crate::{Error, Result};

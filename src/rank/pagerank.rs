@@ -45,8 +45,8 @@
 //! Sums over all nodes are compensated and everything runs in node order on one thread: the same graph gives
 //! the same bits. Memory: the graph and two `f64` a node.
 
-use super::graph::Graph;
 use crate::engine::damping_units;
+use crate::graph::Graph;
 use crate::metrics::sum::Sum;
 use crate::{Error, Result};
 
@@ -246,9 +246,9 @@ fn rounding(graph: &Graph, scores: &[f64], difference: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::graph::GraphBuilder;
     use super::*;
-    use crate::engine::SelfLinks;
+    use crate::graph::GraphBuilder;
+    use crate::model::SelfLinks;
     use proptest::prelude::*;
 
     /// 0.85 as used: floor(0.85 x 2^32) = 3,650,722,201.

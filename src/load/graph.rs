@@ -1,12 +1,12 @@
 //! Reading a whole crawl into a graph, by the link rules of the engine.
 
-use super::graph::{Graph, GraphBuilder};
-use super::read::{Nodes, Piece, batches, open};
+use super::{Nodes, Piece, batches, open};
 use crate::Result;
 use crate::batch::{Batch, Entry, HashKey, Rules, What};
 use crate::decode::Time;
 use crate::engine::Config;
 use crate::formats::Format;
+use crate::graph::{Graph, GraphBuilder};
 use crate::memory::{ALLOCATION, check_room};
 use crate::model::Limits;
 use crate::rules::InputRules;

@@ -1,8 +1,8 @@
 //! A graph in memory as rows that can be read again and again.
 
 use super::{Graph, GraphBuilder};
-use crate::engine::SelfLinks;
 use crate::memory::check_room;
+use crate::model::SelfLinks;
 use crate::rows::{Row, Rows};
 use crate::{Error, Result};
 
@@ -65,8 +65,6 @@ impl Rows for Graph {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::SelfLinks;
-    use crate::sim::GraphBuilder;
 
     #[test]
     fn a_graph_is_swept_in_node_order() {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io::Cursor;
 
-use super::load::{GraphLoader, LoadedGraph};
+use super::graph::{GraphLoader, LoadedGraph};
 use crate::batch::{HashKey, Rules};
 use crate::decode::Parsed;
 use crate::engine::{Config, SelfLinks};

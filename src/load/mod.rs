@@ -1,21 +1,28 @@
-//! Inputs as batches whose names are nodes, numbered in order of first appearance: what a graph and a crawl in
-//! memory are read by.
+//! Inputs read into memory, with names numbered in order of first appearance: a graph, or a crawl.
+
+mod crawled;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
+mod graph;
+
+pub use crawled::{Crawled, Each, Fetch};
+pub use graph::{LoadedGraph, Page, load};
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use super::GraphBuilder;
 use crate::Result;
 use crate::archive::Chain;
 use crate::batch::{Batch, Rules};
 use crate::engine::Fingerprint;
 use crate::formats::Format;
+use crate::graph::GraphBuilder;
 use crate::model::{Limits, Numbering};
 use crate::pipeline::{BufferPool, Delays, Next, Pipeline, check_text_of, guess_of};
 use crate::source::{InputName, Source, SourceOptions};
 
 /// Opens an input, and guesses its format unless it is given; `None`: it is empty.
-pub(super) fn open(
+fn open(
     input: &InputName,
     format: Option<Format>,
     limits: &Limits,
@@ -33,7 +40,7 @@ pub(super) fn open(
 }
 
 /// A batch, and what is to be known of where it comes from.
-pub(super) struct Piece<'a> {
+struct Piece<'a> {
     /// The records.
     pub batch: &'a Batch,
     /// Records before it that were too large to be read.
@@ -44,7 +51,7 @@ pub(super) struct Piece<'a> {
 ///
 /// # Errors
 /// Those of reading, and of `take`.
-pub(super) fn batches(
+fn batches(
     source: Source,
     format: Format,
     rules: &Rules,
@@ -81,7 +88,7 @@ pub(super) fn batches(
 
 /// The nodes of names.
 #[derive(Default)]
-pub(super) struct Nodes {
+struct Nodes {
     numbers: HashMap<Fingerprint, u32>,
     /// Of the names that a batch counts: an archive's from its first on.
     ids: Vec<u32>,

@@ -5,9 +5,11 @@
 //! is seen again its last row is the one that counts. A node without a row, or with an empty
 //! one, is dangling.
 
+mod rows;
+
 use std::ops::Range;
 
-use crate::engine::SelfLinks;
+use crate::model::SelfLinks;
 use crate::{Error, Result};
 
 /// A directed graph. Nodes are numbered 0 to `nodes() - 1`.

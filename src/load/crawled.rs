@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::read::{Nodes, Piece, batches, open};
+use super::{Nodes, Piece, batches, open};
 use crate::batch::{Batch, Entry, HashKey, Rules, What};
 use crate::engine::SelfLinks;
 use crate::formats::Format;

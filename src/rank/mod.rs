@@ -1,0 +1,3 @@
+//! Rankings computed from the links of pages.
+
+pub mod pagerank;
