@@ -11,12 +11,14 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::frame::{self, Frame, FrameSkipper, Header};
+use super::html::{self, Meta};
 use super::json;
 use super::warc::read_time;
 use super::{
     Announcement, Bad, Decoder, Link, Names, Reason, Record, Sink, Skipper, put_time, utf8,
 };
 use crate::model::{Digest, is_redirect, keep};
+use crate::rules::Rel;
 
 /// What the format says of itself.
 pub(crate) const FORMAT: Announcement = Announcement {
@@ -142,9 +144,19 @@ struct Response<'a> {
 #[derive(Default, Deserialize)]
 struct Html<'a> {
     #[serde(rename = "Head", default, borrow, deserialize_with = "head")]
-    head: Option<Values<'a, 1>>,
+    head: Head<'a>,
     #[serde(rename = "Links", default, borrow, deserialize_with = "links")]
     links: Vec<Link<'a>>,
+}
+
+/// What is read of a page's head.
+#[derive(Default)]
+struct Head<'a> {
+    base: Option<Cow<'a, [u8]>>,
+    /// Where its `<meta>`s send the reader.
+    refreshes: Vec<Link<'a>>,
+    /// Whether one of them vouches for no link.
+    nofollow: bool,
 }
 
 impl<'a> Envelope<'a> {
@@ -193,8 +205,15 @@ impl<'a> Response<'a> {
         record.revisit = revisit && record.redirect.is_none();
         if !revisit {
             let Object(html) = self.html.unwrap_or_default();
-            record.links = html.links;
-            record.base = html.head.and_then(|[base]| base).map(bytes);
+            // The head comes before the links, as it does in the page.
+            record.links = html.head.refreshes;
+            for link in html.links {
+                keep(&mut record.links, link);
+            }
+            record.base = html.head.base;
+            if html.head.nofollow {
+                html::forbid(&mut record.links);
+            }
         }
     }
 }
@@ -282,12 +301,86 @@ fn first<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Cow<'de, str>>, D:
     First::deserialize(json).map(|First(text)| text)
 }
 
-fn head<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Values<'de, 1>>, D::Error> {
-    json.deserialize_option(Pick(["Base"]))
+fn head<'de, D: Deserializer<'de>>(json: D) -> Result<Head<'de>, D::Error> {
+    json.deserialize_any(HeadVisitor)
 }
 
 fn links<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<Link<'de>>, D::Error> {
-    json.deserialize_any(Links)
+    let mut links = Vec::new();
+    json.deserialize_any(Each(Pick(["path", "url", "rel"]), |link| {
+        keep_link(link, &mut links);
+    }))?;
+    Ok(links)
+}
+
+/// Keeps the target of an anchor or of an image map's area.
+fn keep_link<'a>([path, url, rel]: Values<'a, 3>, links: &mut Vec<Link<'a>>) {
+    let is_link = matches!(path.as_deref(), Some("A@/href" | "AREA@/href"));
+    if let (true, Some(url)) = (is_link, url) {
+        let rel = rel.map(attribute);
+        let rel = rel.map(|rel| Rel::of(&rel)).unwrap_or_default();
+        let url = attribute(url);
+        keep(links, Link { url, rel });
+    }
+}
+
+/// The value of an attribute. Extractors leave character references as they are in the HTML.
+fn attribute(text: Cow<'_, str>) -> Cow<'_, [u8]> {
+    match bytes(text) {
+        Cow::Borrowed(raw) => html::decoded(raw),
+        Cow::Owned(raw) => Cow::Owned(html::decoded(&raw).into_owned()),
+    }
+}
+
+/// Reads `Head`.
+struct HeadVisitor;
+
+impl<'de> Visitor<'de> for HeadVisitor {
+    type Value = Head<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with `Base` and `Metas`")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(Head::default())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut head = Head::default();
+        let mut has_metas = false;
+        while let Some(known) = map.next_key_seed(Name(&["Base", "Metas"]))? {
+            match known {
+                Some(0) if head.base.is_none() => {
+                    let First(base) = map.next_value()?;
+                    head.base = base.map(attribute);
+                }
+                Some(1) if !std::mem::replace(&mut has_metas, true) => {
+                    map.next_value_seed(Each(Pick(["http-equiv", "name", "content"]), |meta| {
+                        head.see(meta)
+                    }))?
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(head)
+    }
+}
+
+impl Head<'_> {
+    /// Looks at one of its `<meta>`s.
+    fn see(&mut self, meta: Values<'_, 3>) {
+        let [http_equiv, name, content] = meta.map(|value| value.map(attribute));
+        let meta = Meta {
+            http_equiv,
+            name,
+            content,
+        };
+        if let Some(url) = meta.refresh() {
+            keep(&mut self.refreshes, Link::to(url.to_vec()));
+        }
+        self.nofollow |= meta.is_nofollow();
+    }
 }
 
 /// Reads an object's fields of these names, in any case, and steps over all others.
@@ -412,48 +505,44 @@ impl<'de> Visitor<'de> for FirstVisitor {
     }
 }
 
-/// Reads `Links`: keeps the targets of anchors and image map areas. An only link may stand
-/// without its list.
-struct Links;
+/// Reads objects and hands on the fields picked. An only one may stand without its list.
+struct Each<const N: usize, F>(Pick<N>, F);
 
-impl Links {
-    fn keep<'a>(link: Option<Values<'a, 2>>, links: &mut Vec<Link<'a>>) {
-        let Some([Some(path), Some(url)]) = link else {
-            return;
-        };
-        if path == "A@/href" || path == "AREA@/href" {
-            keep(links, bytes(url));
-        }
+impl<'de, const N: usize, F: FnMut(Values<'de, N>)> DeserializeSeed<'de> for Each<N, F> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Links {
-    type Value = Vec<Link<'de>>;
+impl<'de, const N: usize, F: FnMut(Values<'de, N>)> Visitor<'de> for Each<N, F> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of links")
+        f.write_str("a list of objects")
     }
 
-    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(Vec::new())
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        let mut links = Vec::new();
-        Links::keep(LINK.visit_map(map)?, &mut links);
-        Ok(links)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut links = Vec::new();
-        while let Some(link) = seq.next_element_seed(LINK)? {
-            Links::keep(link, &mut links);
+    fn visit_map<A: MapAccess<'de>>(mut self, map: A) -> Result<(), A::Error> {
+        if let Some(object) = self.0.visit_map(map)? {
+            (self.1)(object);
         }
-        Ok(links)
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
+        while let Some(object) = seq.next_element_seed(self.0)? {
+            if let Some(object) = object {
+                (self.1)(object);
+            }
+        }
+        Ok(())
     }
 }
-
-const LINK: Pick<2> = Pick(["path", "url"]);
 
 #[cfg(test)]
 mod tests {

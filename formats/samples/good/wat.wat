@@ -197,6 +197,20 @@ Content-Length: 0
 
 WARC/1.0
 WARC-Type: metadata
+Content-Type: application/json
+Content-Length: 555
+
+{"Envelope":{"WARC-Header-Metadata":{"WARC-Type":"response","WARC-Target-URI":"http://a.example/head","WARC-Date":"2024-05-01T12:30:45Z"},"Payload-Metadata":{"HTTP-Response-Metadata":{"Response-Message":{"Status":"200"},"HTML-Metadata":{"Links":[{"path":"A@/href","url":"x?a=1&amp;b=2&copy=3"},{"path":"A@/href","url":"y\u0022&quot;","rel":"ugc"}],"Head":{"Base":"/b&#x26;b/","Metas":[{"name":"robots","content":"noindex"},{"http-equiv":"Refresh","content":"0; URL=/next?p=1&amp;q=2"},{"HTTP-EQUIV":"refresh","content":"5"},{"content":"0;url=none"}]}}}}}}
+
+WARC/1.0
+WARC-Type: metadata
+Content-Type: application/json
+Content-Length: 274
+
+{"Envelope":{"WARC-Header-Metadata":{"WARC-Type":"response","WARC-Target-URI":"http://a.example/robots"},"Payload-Metadata":{"HTTP-Response-Metadata":{"HTML-Metadata":{"Head":{"Metas":{"name":"ROBOTS","content":"noindex, nofollow"}},"Links":{"path":"A@/href","url":"z"}}}}}}
+
+WARC/1.0
+WARC-Type: metadata
 WARC-Target-URI: http://ignored.example/
 WARC-Date: 2026-01-01T00:00:00Z
 Content-Length: 257

@@ -57,14 +57,61 @@ pub fn read(body: &[u8], charset: Option<&[u8]>, record: &mut Record<'_>) {
             record.base = record.base.take().or_else(href);
         }
         Tag::Meta => {
-            record_refresh(attributes, encoding, record);
-            nofollow |= is_nofollow(attributes);
+            let meta = Meta {
+                http_equiv: attributes.get(Attribute::HttpEquiv),
+                name: attributes.get(Attribute::Name),
+                content: attributes.get(Attribute::Content),
+            };
+            if let Some(url) = meta.refresh() {
+                let url = query::encoded(url.to_vec(), encoding);
+                keep(&mut record.links, Link::to(url));
+            }
+            nofollow |= meta.is_nofollow();
         }
     });
     if nofollow {
-        for link in &mut record.links[first..] {
-            link.rel = link.rel.with(Rel::NOFOLLOW);
-        }
+        forbid(&mut record.links[first..]);
+    }
+}
+
+/// An attribute's value as a browser reads it: without character references.
+pub(super) use tags::decoded;
+
+/// What a page's `<meta name=robots content=nofollow>` means for its links.
+pub(super) fn forbid(links: &mut [Link<'_>]) {
+    for link in links {
+        link.rel = link.rel.with(Rel::NOFOLLOW);
+    }
+}
+
+/// The attributes of a `<meta>`, decoded.
+#[derive(Default)]
+pub(super) struct Meta<'t> {
+    pub http_equiv: Option<Cow<'t, [u8]>>,
+    pub name: Option<Cow<'t, [u8]>>,
+    pub content: Option<Cow<'t, [u8]>>,
+}
+
+impl Meta<'_> {
+    /// Where the page sends its reader, if it does.
+    pub(super) fn refresh(&self) -> Option<&[u8]> {
+        refresh::url(self.content_if(&self.http_equiv, b"refresh")?)
+    }
+
+    /// Whether it vouches for no link of the page.
+    pub(super) fn is_nofollow(&self) -> bool {
+        let content = self.content_if(&self.name, b"robots").unwrap_or_default();
+        let mut words = content.split(|byte| *byte == b',' || byte.is_ascii_whitespace());
+        words.any(|word| {
+            word.eq_ignore_ascii_case(b"nofollow") || word.eq_ignore_ascii_case(b"none")
+        })
+    }
+
+    /// The content, if the attribute has this value, in any case.
+    fn content_if(&self, attribute: &Option<Cow<'_, [u8]>>, value: &[u8]) -> Option<&[u8]> {
+        let found = attribute.as_ref()?;
+        let content = self.content.as_deref();
+        content.filter(|_| found.eq_ignore_ascii_case(value))
     }
 }
 
@@ -75,38 +122,4 @@ fn record_link(attributes: &Attributes<'_>, encoding: &'static Encoding, record:
         let rel = rel.map(|rel| Rel::of(&rel)).unwrap_or_default();
         keep(&mut record.links, Link { url, rel });
     }
-}
-
-fn record_refresh(
-    attributes: &Attributes<'_>,
-    encoding: &'static Encoding,
-    record: &mut Record<'_>,
-) {
-    let Some(content) = attributes.get(Attribute::Content) else {
-        return;
-    };
-    if is(attributes, Attribute::HttpEquiv, b"refresh")
-        && let Some(url) = refresh::url(&content)
-    {
-        let url = query::encoded(url.to_vec(), encoding);
-        keep(&mut record.links, Link::to(url));
-    }
-}
-
-/// Whether it is a `<meta name=robots>` that vouches for no link of the page.
-fn is_nofollow(attributes: &Attributes<'_>) -> bool {
-    let says = |content: Cow<'_, [u8]>| {
-        let mut words = content.split(|byte| *byte == b',' || byte.is_ascii_whitespace());
-        words.any(|word| {
-            word.eq_ignore_ascii_case(b"nofollow") || word.eq_ignore_ascii_case(b"none")
-        })
-    };
-    is(attributes, Attribute::Name, b"robots")
-        && attributes.get(Attribute::Content).is_some_and(says)
-}
-
-/// Whether an attribute has this value, in any case.
-fn is(attributes: &Attributes<'_>, attribute: Attribute, value: &[u8]) -> bool {
-    let found = attributes.get(attribute);
-    found.is_some_and(|found| found.eq_ignore_ascii_case(value))
 }

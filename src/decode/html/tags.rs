@@ -64,7 +64,7 @@ impl<'t> Attributes<'t> {
 }
 
 /// An attribute's value as the tokenizer gives it, but for line ends, which are told apart nowhere.
-fn decoded(raw: &[u8]) -> Cow<'_, [u8]> {
+pub(in crate::decode) fn decoded(raw: &[u8]) -> Cow<'_, [u8]> {
     if memchr2(b'&', 0, raw).is_none() {
         return Cow::Borrowed(raw);
     }
