@@ -37,7 +37,7 @@ Examples:
   CASHRANK_STORE=ranks cashrank ingest 2026-11-24.warc.gz --quiet
   crawler --log - | cashrank ingest - --store ranks --snapshot-every 60s
   cashrank ingest - --store ranks --spool --ack acked <pipe
-  cashrank ingest graph.tsv.gz --store ranks --format adjacency --repeat 20
+  cashrank ingest graph.tsv.gz --store ranks --format adjacency
   crawler --log - | cashrank ingest - --store ranks --snapshot-every 60s --serve 127.0.0.1:8642
   cashrank ingest crawl.cza --store ranks --settle 1e-4
 
