@@ -2,7 +2,9 @@
 //! found, and what to do. Settings stand in them as [`super::name_settings`] says.
 
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use cashrank_fence::Unusable;
 
 use super::{Damage, human, remedy};
 
@@ -131,6 +133,12 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 fn after(record: Option<u64>) -> String {
     record.map_or(String::new(), |record| format!(" (after record {record})"))
+}
+
+impl Unusable for Error {
+    fn unusable(path: &Path, what: &'static str) -> Error {
+        Error::damaged(path, what)
+    }
 }
 
 impl Error {

@@ -22,14 +22,13 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 
+use cashrank_fence::{self as fence, Overlay};
 use redb::{Database, Key, ReadableDatabase, ReadableTable, TableDefinition};
 
 use super::blocks::{seal, unseal};
 use super::chunks::{CASH, Slot, slots_sum};
-use super::fence::{Fence, Fenced};
 use super::manifest::{self, Manifest, Run};
-use super::overlay::Overlay;
-use crate::disk::{Disk, DiskFile};
+use crate::disk::Disk;
 use crate::engine::{Admissions, Blocks, Rows};
 use crate::memory::DATABASE;
 use crate::{Error, Result};
@@ -41,6 +40,9 @@ const MANIFEST: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("manifes
 const CHUNKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("chunks");
 const HISTORY: TableDefinition<'_, (u64, u64), &[u8]> = TableDefinition::new("history");
 const ADMISSIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("admissions");
+
+type Fence = fence::Fence<Error>;
+type Fenced<T> = fence::Fenced<T, Error>;
 
 /// How `store.redb` is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,16 +74,19 @@ impl Tables {
         if access != Access::Create && len == 0 {
             return Err(Error::damaged(&path, "it is empty"));
         }
-        let file: Box<dyn DiskFile> = match access {
-            Access::Look => Box::new(Overlay::new(file).map_err(Error::io(&path, "measure"))?),
-            _ => file,
-        };
+        let file = Backend(file);
         let fence = Fence::new(path);
         let db = fence.hold(|| {
-            Database::builder()
-                .set_cache_size(DATABASE as usize)
-                .create_with_backend(Backend(file))
-                .map_err(failed(fence.path(), "open"))
+            let path = fence.path();
+            let mut builder = Database::builder();
+            builder.set_cache_size(DATABASE as usize);
+            let db = if access == Access::Look {
+                let file = Overlay::new(file).map_err(Error::io(path, "measure"))?;
+                builder.create_with_backend(file)
+            } else {
+                builder.create_with_backend(file)
+            };
+            db.map_err(failed(path, "open"))
         })?;
         Ok(Tables { db, fence })
     }

@@ -6,7 +6,7 @@
 //! and not help against what rots later. So every call goes through [`Fence::call`], and every value
 //! of redb's that does something when it is dropped lives in a [`Fenced`].
 //!
-//! A caught panic is [`Error::Damaged`], and final: redb's state in memory is then unknown, so every
+//! A caught panic is an error ([`Unusable`]), and final: redb's state in memory is then unknown, so every
 //! further call is refused, and its values are left alone, not dropped. What they hold (memory, a file
 //! handle) stays until the process ends. The file is as after a kill: nothing more is written to it.
 //!
@@ -16,35 +16,42 @@
 //! that, in a commit or when the database is closed; nothing is written by then.
 
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::{Error, Result};
+mod overlay;
+
+pub use overlay::Overlay;
 
 /// What Rust calls a panic that cannot unwind, since another one does.
 const SECOND: &str = "panic in a destructor during cleanup";
-/// What is wrong with a database that makes redb panic.
-const UNUSABLE: &str = "redb cannot use its pages";
+
+/// An error that says that a database is no longer used: redb panicked on its pages, so they are damaged.
+pub trait Unusable {
+    /// Of the database's file, and what is wrong with it.
+    fn unusable(path: &Path, what: &'static str) -> Self;
+}
 
 thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What a panic is to the store; for a program's panic hook.
+/// What a panic is to the fence; for a program's panic hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PanicFate {
-    /// None of the store's.
+    /// None that a fence holds.
     Outside,
-    /// It will be caught, and told as [`Error::Damaged`]: a hook best keeps quiet.
+    /// It will be caught, and turned into an error: a hook best keeps quiet.
     Caught,
     /// It cannot be caught, as it came while another one unwound: the process will be aborted. The database's pages
-    /// are rotten; `verify --deep` says where.
+    /// are damaged.
     Final,
 }
 
-/// What the panic is to the store. The library sets no panic hook; a program that does may ask.
+/// What the panic is to the fence. The library sets no panic hook; a program that does may ask.
 pub fn fenced(panic: &PanicHookInfo<'_>) -> PanicFate {
     if !INSIDE.try_with(Cell::get).unwrap_or(false) {
         PanicFate::Outside
@@ -63,18 +70,20 @@ fn contained<T>(work: impl FnOnce() -> T) -> Option<T> {
     done.ok()
 }
 
-/// The fence around one database.
-pub(crate) struct Fence {
+/// The fence around one database, whose user's errors are `E`.
+pub struct Fence<E> {
     path: PathBuf,
     broken: AtomicBool,
+    errors: PhantomData<fn() -> E>,
 }
 
-impl Fence {
+impl<E: Unusable> Fence<E> {
     /// For the database at `path`, which errors name.
-    pub fn new(path: PathBuf) -> Arc<Fence> {
+    pub fn new(path: PathBuf) -> Arc<Fence<E>> {
         Arc::new(Fence {
             path,
             broken: AtomicBool::new(false),
+            errors: PhantomData,
         })
     }
 
@@ -87,19 +96,34 @@ impl Fence {
         self.broken.load(Ordering::Acquire)
     }
 
+    fn unusable(&self, what: &'static str) -> E {
+        E::unusable(&self.path, what)
+    }
+
     /// Runs `work`, unless a call panicked before.
-    pub fn call<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    ///
+    /// # Errors
+    ///
+    /// Those of `work`; [`Unusable`], if it panics, or a call before did.
+    pub fn call<T>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         if !self.is_broken() {
             if let Some(done) = contained(work) {
                 return done;
             }
             self.broken.store(true, Ordering::Release);
         }
-        Err(Error::damaged(&self.path, UNUSABLE))
+        Err(self.unusable("redb cannot use its pages"))
     }
 
     /// As [`Fence::call`], for what makes a value that must be dropped inside the fence.
-    pub fn hold<T>(self: &Arc<Fence>, work: impl FnOnce() -> Result<T>) -> Result<Fenced<T>> {
+    ///
+    /// # Errors
+    ///
+    /// As of [`Fence::call`].
+    pub fn hold<T>(
+        self: &Arc<Fence<E>>,
+        work: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Fenced<T, E>, E> {
         Ok(Fenced {
             value: Some(self.call(work)?),
             fence: self.clone(),
@@ -108,15 +132,19 @@ impl Fence {
 }
 
 /// A value of redb's.
-pub(crate) struct Fenced<T> {
+pub struct Fenced<T, E: Unusable> {
     /// Absent only once it was taken.
     value: Option<T>,
-    fence: Arc<Fence>,
+    fence: Arc<Fence<E>>,
 }
 
-impl<T> Fenced<T> {
+impl<T, E: Unusable> Fenced<T, E> {
     /// Runs `work` with the value.
-    pub fn with<R>(&self, work: impl FnOnce(&T) -> Result<R>) -> Result<R> {
+    ///
+    /// # Errors
+    ///
+    /// As of [`Fence::call`].
+    pub fn with<R>(&self, work: impl FnOnce(&T) -> Result<R, E>) -> Result<R, E> {
         self.fence.call(|| match &self.value {
             Some(value) => work(value),
             None => Err(self.taken()),
@@ -124,7 +152,7 @@ impl<T> Fenced<T> {
     }
 
     /// Runs `work` with the value.
-    pub fn with_mut<R>(&mut self, work: impl FnOnce(&mut T) -> Result<R>) -> Result<R> {
+    pub fn with_mut<R>(&mut self, work: impl FnOnce(&mut T) -> Result<R, E>) -> Result<R, E> {
         let taken = self.taken();
         self.fence.call(|| match &mut self.value {
             Some(value) => work(value),
@@ -133,7 +161,7 @@ impl<T> Fenced<T> {
     }
 
     /// Runs `work` with the value, and gives it up.
-    pub fn take<R>(mut self, work: impl FnOnce(T) -> Result<R>) -> Result<R> {
+    pub fn take<R>(mut self, work: impl FnOnce(T) -> Result<R, E>) -> Result<R, E> {
         let taken = self.taken();
         if self.fence.is_broken() {
             return self.fence.call(|| Err(taken));
@@ -145,19 +173,22 @@ impl<T> Fenced<T> {
     }
 
     /// As [`Fenced::with`], for what makes another such value, that may borrow from this one.
-    pub fn hold<'a, R>(&'a self, work: impl FnOnce(&'a T) -> Result<R>) -> Result<Fenced<R>> {
+    pub fn hold<'a, R>(
+        &'a self,
+        work: impl FnOnce(&'a T) -> Result<R, E>,
+    ) -> Result<Fenced<R, E>, E> {
         self.fence.hold(|| match &self.value {
             Some(value) => work(value),
             None => Err(self.taken()),
         })
     }
 
-    fn taken(&self) -> Error {
-        Error::damaged(&self.fence.path, "it is used after its end")
+    fn taken(&self) -> E {
+        self.fence.unusable("it is used after its end")
     }
 }
 
-impl<T> Drop for Fenced<T> {
+impl<T, E: Unusable> Drop for Fenced<T, E> {
     fn drop(&mut self) {
         let Some(value) = self.value.take() else {
             return;
@@ -174,6 +205,14 @@ impl<T> Drop for Fenced<T> {
 mod tests {
     use super::*;
 
+    type Result<T> = std::result::Result<T, PathBuf>;
+
+    impl Unusable for PathBuf {
+        fn unusable(path: &Path, _: &'static str) -> PathBuf {
+            path.into()
+        }
+    }
+
     struct Loud(&'static AtomicBool);
 
     impl Drop for Loud {
@@ -183,7 +222,7 @@ mod tests {
         }
     }
 
-    fn fence() -> Arc<Fence> {
+    fn fence() -> Arc<Fence<PathBuf>> {
         Fence::new("store.redb".into())
     }
 
@@ -191,12 +230,9 @@ mod tests {
     fn a_panic_is_damage_and_final() {
         let fence = fence();
         assert_eq!(fence.call(|| Ok(1)).unwrap(), 1);
-        let error = fence
-            .call(|| -> Result<()> { panic!("inside") })
-            .unwrap_err();
-        assert!(matches!(&error, Error::Damaged { path, .. } if path.ends_with("store.redb")));
-        let error = fence.call(|| Ok(1)).unwrap_err();
-        assert!(matches!(error, Error::Damaged { .. }));
+        let error = fence.call(|| -> Result<()> { panic!("inside") });
+        assert_eq!(error, Err("store.redb".into()));
+        assert!(fence.call(|| Ok(1)).is_err());
     }
 
     #[test]
@@ -226,7 +262,7 @@ mod tests {
             });
             return;
         }
-        let name = "store::fence::tests::a_second_panic_is_told_to_the_hook";
+        let name = "tests::a_second_panic_is_told_to_the_hook";
         let child = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", name, "--nocapture"])
             .env(CHILD, "1")

@@ -5,16 +5,17 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard};
 
-use crate::disk::DiskFile;
+use redb::{BackendError, StorageBackend};
 
 const BLOCK: u64 = 4096;
 
 /// `file` with changes that are forgotten when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Overlay {
-    file: Box<dyn DiskFile>,
+pub struct Overlay<F> {
+    file: F,
     state: Mutex<State>,
 }
 
@@ -26,9 +27,14 @@ struct State {
     blocks: BTreeMap<u64, Box<[u8; BLOCK as usize]>>,
 }
 
-impl Overlay {
-    pub fn new(file: Box<dyn DiskFile>) -> io::Result<Overlay> {
-        let len = file.size()?;
+impl<F: StorageBackend> Overlay<F> {
+    /// Over a file as it is now.
+    ///
+    /// # Errors
+    ///
+    /// Its length cannot be read.
+    pub fn new(file: F) -> io::Result<Overlay<F>> {
+        let len = file.len()?;
         let state = Mutex::new(State {
             len,
             own: len,
@@ -49,13 +55,13 @@ impl Overlay {
         out[there..].fill(0);
         match there {
             0 => Ok(()),
-            _ => self.file.read_at(&mut out[..there], offset),
+            _ => self.file.read(offset, &mut out[..there]),
         }
     }
 }
 
-impl DiskFile for Overlay {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+impl<F: StorageBackend> StorageBackend for Overlay<F> {
+    fn read(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
         let state = self.state();
         let end = offset.checked_add(buf.len() as u64);
         if end.is_none_or(|end| end > state.len) {
@@ -73,7 +79,7 @@ impl DiskFile for Overlay {
         Ok(())
     }
 
-    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let mut state = self.state();
         let mut rest = data;
         let mut at = offset;
@@ -99,7 +105,7 @@ impl DiskFile for Overlay {
         Ok(())
     }
 
-    fn size(&self) -> io::Result<u64> {
+    fn len(&self) -> io::Result<u64> {
         Ok(self.state().len)
     }
 
@@ -115,20 +121,28 @@ impl DiskFile for Overlay {
         Ok(())
     }
 
-    fn sync(&self) -> io::Result<()> {
+    fn sync_data(&self) -> io::Result<()> {
         Ok(())
     }
 
-    fn try_lock(&self) -> io::Result<bool> {
-        self.file.try_lock()
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.file.try_lock_range(start, end)
+    }
+
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.file.unlock_range(start, end)
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.file.close()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::{Disk, RealDisk};
     use proptest::prelude::*;
+    use redb::backends::FileBackend;
 
     /// An operation at an offset, with a length.
     fn operation() -> impl Strategy<Value = (u8, u64, usize)> {
@@ -142,13 +156,13 @@ mod tests {
             let temp = tempfile::tempdir().unwrap();
             let path = temp.path().join("file");
             std::fs::write(&path, &own).unwrap();
-            let overlay = Overlay::new(RealDisk.read(&path).unwrap()).unwrap();
+            let overlay = Overlay::new(FileBackend::new(std::fs::File::open(&path).unwrap()).unwrap()).unwrap();
             let mut bytes = own.clone();
             for (at, (kind, offset, len)) in operations.into_iter().enumerate() {
                 match kind {
                     0 => {
                         let data = vec![at as u8 + 1; len];
-                        overlay.write_at(&data, offset).unwrap();
+                        overlay.write(offset, &data).unwrap();
                         if len > 0 {
                             bytes.resize(bytes.len().max(offset as usize + len), 0);
                             bytes[offset as usize..][..len].copy_from_slice(&data);
@@ -161,16 +175,16 @@ mod tests {
                     _ => {
                         let mut found = vec![0; len];
                         let expected = bytes.get(offset as usize..).and_then(|rest| rest.get(..len));
-                        prop_assert_eq!(overlay.read_at(&mut found, offset).is_ok(), expected.is_some());
+                        prop_assert_eq!(overlay.read(offset, &mut found).is_ok(), expected.is_some());
                         if let Some(expected) = expected {
                             prop_assert!(found == expected);
                         }
                     }
                 }
-                prop_assert_eq!(overlay.size().unwrap(), bytes.len() as u64);
+                prop_assert_eq!(overlay.len().unwrap(), bytes.len() as u64);
             }
             let mut found = vec![0; bytes.len()];
-            overlay.read_at(&mut found, 0).unwrap();
+            overlay.read(0, &mut found).unwrap();
             prop_assert!(found == bytes);
             prop_assert!(std::fs::read(&path).unwrap() == own);
         }
