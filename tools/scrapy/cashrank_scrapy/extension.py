@@ -3,6 +3,7 @@
 import json
 import logging
 import queue
+import re
 import subprocess
 import threading
 
@@ -14,6 +15,8 @@ from .service import Service
 
 logger = logging.getLogger(__name__)
 
+#: What the ingest says of each snapshot, twice a second.
+SNAPSHOT = re.compile(r"\S+Z (snapshot |\d+ older snapshots? removed)")
 #: Records that wait for the ingest; then the crawl waits, too.
 WAITING = 1000
 #: Seconds that the crawl waits for an ingest that takes nothing.
@@ -132,11 +135,18 @@ class Extension:
             pass
 
     def _read(self):
-        """Reads what the ingest says, and finds its address in it."""
+        """Reads what the ingest says, and finds its address in it. Of snapshots, the log tells the last one only."""
+        snapshot = None
         for line in self._process.stderr:
             text = line.decode("utf-8", "replace").rstrip()
             if text.startswith("serving at "):
                 self.service = Service(text[len("serving at ") :])
                 logger.info("cashrank serves at %s", self.service.address)
+            elif found := SNAPSHOT.match(text):
+                if found[1] == "snapshot ":
+                    self.stats.inc_value("cashrank/snapshots")
+                    snapshot = text
             else:
                 logger.info("cashrank: %s", text)
+        if snapshot:
+            logger.info("cashrank: %s", snapshot)

@@ -74,6 +74,9 @@ def test_lists_are_asked_for_and_followed(tmp_path):
     assert len(site.asked) == len(set(site.asked)) == 400
     assert stats["cashrank/lists"] > 2, log
     assert stats["cashrank/scored"] > 100, log
+    # Each snapshot used to be two lines of the log, twice a second.
+    assert stats["cashrank/snapshots"] > 2, log
+    assert log.count("cashrank: ") < 10 and log.count(".snapshot: ") == 1, log
 
 
 def test_a_crawl_goes_on_where_the_program_is_absent(small, tmp_path):
