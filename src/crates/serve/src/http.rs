@@ -19,6 +19,7 @@ use crate::held::{PendingAnswers, Pieces};
 use crate::limits::Limits;
 use crate::metrics;
 use crate::query::Query;
+use crate::strangers::Stranger;
 use crate::workers::{Pace, Workers};
 
 /// What all requests share.
@@ -95,14 +96,20 @@ enum NextFormat {
 pub(crate) async fn answer(
     shared: Arc<Shared>,
     held: PendingAnswers,
+    stranger: Arc<Stranger>,
     request: Request<Incoming>,
 ) -> std::result::Result<Response<Body>, Infallible> {
+    if let Err((status, why)) = access::check(shared.token.as_ref(), &request) {
+        let mut refusal = refusal(status, why).map(Body::new);
+        // HTTP/2 has no such header, and none is sent there.
+        let close = HeaderValue::from_static("close");
+        refusal.headers_mut().insert(header::CONNECTION, close);
+        return Ok(refusal);
+    }
+    stranger.is_known();
     if !shared.pace.take(Instant::now()) {
         let text = "too many requests a second";
         return Ok(refusal(StatusCode::TOO_MANY_REQUESTS, text).map(Body::new));
-    }
-    if let Err((status, why)) = access::check(shared.token.as_ref(), &request) {
-        return Ok(refusal(status, why).map(Body::new));
     }
     if let Some(calls) = &shared.calls
         && request.uri().path().starts_with(CALLS)

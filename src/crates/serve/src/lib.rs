@@ -39,6 +39,7 @@ mod limits;
 mod metrics;
 mod query;
 mod server;
+mod strangers;
 mod stream;
 mod workers;
 

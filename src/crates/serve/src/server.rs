@@ -19,6 +19,7 @@ use crate::frontier::{self, Calls, Frontier, FrontierOptions, Keeper};
 use crate::held::PendingAnswers;
 use crate::http::{self, Shared};
 use crate::limits::Limits;
+use crate::strangers::{Stranger, Strangers};
 use crate::stream::Timed;
 use crate::workers::{Pace, Workers};
 
@@ -26,6 +27,8 @@ use crate::workers::{Pace, Workers};
 const STOP_TIME: Duration = Duration::from_secs(2);
 /// Pause after a connection could not be taken: this process, or this machine, has no more room for any.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How long a connection that sent no request that may be answered has its place while others wait for one.
+const STRANGER_TIME: Duration = Duration::from_secs(1);
 
 /// How to serve.
 #[derive(Debug)]
@@ -170,23 +173,30 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         return;
     };
     let places = Arc::new(Semaphore::new(shared.limits.connections));
+    let strangers = Strangers::default();
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else {
-            return;
-        };
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let shared = shared.clone();
-        tokio::spawn(async move {
-            connection(stream, shared).await;
+        let place = loop {
+            let place = places.clone().acquire_owned();
+            match tokio::time::timeout(STRANGER_TIME, place).await {
+                Ok(place) => break place,
+                Err(_) => strangers.end(STRANGER_TIME),
+            }
+        };
+        let (shared, stranger) = (shared.clone(), strangers.come());
+        let number = stranger.number;
+        let task = tokio::spawn(async move {
+            connection(stream, shared, stranger).await;
             drop(place);
         });
+        strangers.runs(number, task.abort_handle());
     }
 }
 
-async fn connection(stream: TcpStream, shared: Arc<Shared>) {
+async fn connection(stream: TcpStream, shared: Arc<Shared>, stranger: Stranger) {
     let limits = shared.limits.clone();
     // Answers are written whole: waiting for more to send would only delay them.
     let _ = stream.set_nodelay(true);
@@ -209,9 +219,15 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
         .keep_alive_interval(limits.idle_time / 2)
         .keep_alive_timeout(limits.idle_time / 4);
     let held = PendingAnswers::default();
-    let (of_answers, shared) = (held.clone(), shared.clone());
-    let answers =
-        service_fn(move |request| http::answer(shared.clone(), of_answers.clone(), request));
+    let (of_answers, stranger) = (held.clone(), Arc::new(stranger));
+    let answers = service_fn(move |request| {
+        http::answer(
+            shared.clone(),
+            of_answers.clone(),
+            stranger.clone(),
+            request,
+        )
+    });
     let mut serving = pin!(builder.serve_connection(stream, answers));
     // What a client does wrong is its own affair.
     while tokio::time::timeout(limits.write_time / 4, serving.as_mut())

@@ -370,6 +370,47 @@ fn a_thousand_silent_connections_keep_nobody_out() {
     assert_eq!(get(&service, "/status").0, 200);
 }
 
+/// A client without the token kept its connection after a 401: with as many as there may be, it kept everybody out who has
+/// the token. Now a refused connection ends, and one that sent nothing that may be answered makes room for others.
+#[test]
+fn who_has_no_token_keeps_nobody_out_who_has() {
+    let options = Options {
+        token: Some(Token::new("0123456789abcdef").unwrap()),
+        limits: Limits {
+            connections: 8,
+            ..Limits::default()
+        },
+        ..Options::new(([127, 0, 0, 1], 0).into())
+    };
+    let service = Service::start(options, Arc::new(fixed())).unwrap();
+    let head = "GET /status HTTP/1.1\r\nHost: x\r\n";
+    let refused = exchange(&service, &format!("{head}\r\n"));
+    assert!(refused.starts_with("HTTP/1.1 401"), "{refused}");
+    let known = || {
+        let mut stream = connect(&service);
+        let request = format!("{head}Authorization: Bearer 0123456789abcdef\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 200");
+        stream
+    };
+    let first = known();
+    let silent: Vec<TcpStream> = (0..8).map(|_| connect(&service)).collect();
+    let started = Instant::now();
+    let second = known();
+    let waited = started.elapsed();
+    assert!(waited < Limits::default().header_time / 2, "{waited:?}");
+    // Who is known stays.
+    for mut stream in [first, second] {
+        stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        assert!(String::from_utf8(answer).unwrap().contains(" 401 "));
+    }
+    drop(silent);
+}
+
 /// Asks for answers and takes none of them: the service must not keep what it cannot send.
 #[test]
 fn answers_that_nobody_takes_are_dropped() {
