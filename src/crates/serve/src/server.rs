@@ -29,6 +29,12 @@ const STOP_TIME: Duration = Duration::from_secs(2);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How long a connection that sent no request that may be answered has its place while others wait for one.
 const STRANGER_TIME: Duration = Duration::from_secs(1);
+/// Bytes that a client of HTTP/2 may send of one request before they are taken.
+const STREAM_WINDOW: u32 = 64 << 10;
+/// A connection's window, in windows of its streams. Its bytes are bounded by those; but half of it, and 256 bytes less what
+/// it holds for each frame that waits, is also what may come in small frames. A crawler that puts URLs sends a frame each,
+/// of some twenty bytes at least.
+const CONNECTION_WINDOW: u32 = 32;
 
 /// How to serve.
 #[derive(Debug)]
@@ -214,8 +220,8 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>, stranger: Stranger) 
         .max_concurrent_streams(limits.streams)
         .max_header_list_size(limits.header_bytes as u32)
         .max_send_buf_size(64 << 10)
-        .initial_stream_window_size(64 << 10)
-        .initial_connection_window_size(256 << 10)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(limits.streams * STREAM_WINDOW * CONNECTION_WINDOW)
         .keep_alive_interval(limits.idle_time / 2)
         .keep_alive_timeout(limits.idle_time / 4);
     let held = PendingAnswers::default();
