@@ -6,6 +6,7 @@ mod live;
 mod made;
 mod next;
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -155,8 +156,12 @@ pub fn start(
         ..Options::new(listen)
     };
     let backend = Arc::new(StoreBackend::new(store.into(), live));
-    let service = Service::start(options, backend)
-        .map_err(|error| anyhow::anyhow!("cannot serve at {listen}: {error}"))?;
+    let service = Service::start(options, backend).map_err(|error| {
+        if error.kind() == ErrorKind::InvalidInput {
+            return Error::Usage(error.to_string()).into();
+        }
+        anyhow::anyhow!("cannot serve at {listen}: {error}")
+    })?;
     say!("serving at http://{}/", service.address());
     Ok(service)
 }

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::access::{Token, is_loopback};
-use crate::backend::Backend;
+use crate::backend::{Backend, Problem};
 use crate::frontier::{self, Calls, Frontier, FrontierOptions, Keeper};
 use crate::held::PendingAnswers;
 use crate::http::{self, Shared};
@@ -76,7 +76,8 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// The address cannot be listened at, or others than this machine can reach it and there is no token.
+    /// The address cannot be listened at, or others than this machine can reach it and there is no token; the frontier's file
+    /// cannot be opened, or is not one (`InvalidInput`).
     pub fn start(options: Options, backend: Arc<dyn Backend>) -> io::Result<Service> {
         if options.token.is_none() && !is_loopback(&options.listen) {
             return Err(io::Error::new(
@@ -99,7 +100,11 @@ impl Service {
         let mut keeper = None;
         let mut calls = None;
         if let Some(frontier) = options.frontier {
-            let opened = Arc::new(Frontier::open(&frontier).map_err(io::Error::other)?);
+            let opened = Frontier::open(&frontier).map_err(|why| match why {
+                Problem::Asked(_) => io::Error::new(io::ErrorKind::InvalidInput, why),
+                why => io::Error::other(why),
+            });
+            let opened = Arc::new(opened?);
             keeper = Some(Keeper::start(
                 opened.clone(),
                 backend.clone(),

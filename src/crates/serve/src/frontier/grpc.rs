@@ -15,7 +15,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::item::{Key, UrlState};
 use super::state::{Ack, Given, Put, Wanted};
 use super::wire::url_frontier_server::{UrlFrontier, UrlFrontierServer};
-use super::{Frontier, now_ms, wire};
+use super::{Frontier, Now, wire};
 use crate::backend::{Backend, Problem, Result};
 use crate::workers::Workers;
 
@@ -323,7 +323,7 @@ impl Frontier {
 
     fn queue_list(&self, asked: wire::Pagination) -> wire::QueueList {
         let crawl = crawl_of(asked.crawl_id);
-        let now = now_ms() / 1_000;
+        let now = Now::read().unix_s;
         let size = count(asked.size, LIST, self.limits.urls_a_call);
         let state = self.state();
         let listed = |queue: &super::queue::Queue| {
@@ -390,6 +390,7 @@ impl Calls {
         let (sender, receiver) = mpsc::channel(ACKS);
         tokio::spawn(async move {
             let _place = place;
+            let mut told = None;
             loop {
                 let (batch, end) = next_batch(&mut items).await;
                 let counted: Vec<Vec<Put>> = batch
@@ -401,9 +402,18 @@ impl Calls {
                 let total = all.len();
                 // What could not be put now may be sent again.
                 let put = self
-                    .run(move |frontier| frontier.state().put(&all, now_ms()))
+                    .run(move |frontier| frontier.state().put(&all, Now::read()))
                     .await;
-                let acks = put.unwrap_or_else(|_| vec![Ack::Failed; total]);
+                let acks = put.unwrap_or_else(|why| {
+                    let why = Some(why.message().to_owned());
+                    if why != told {
+                        let text = why.as_deref().unwrap_or_default();
+                        self.backend
+                            .tell(&format!("frontier: URLs are refused: {text}"));
+                        told = why;
+                    }
+                    vec![Ack::Failed; total]
+                });
                 let mut acks = &acks[..];
                 for (item, count) in batch.into_iter().zip(counts) {
                     let (own, rest) = acks.split_at(count);
@@ -524,7 +534,7 @@ impl UrlFrontier for Calls {
         let place = self.list_place().await?;
         let given = self
             .run(move |frontier| {
-                let given = frontier.state().get(&wanted, now_ms())?;
+                let given = frontier.state().get(&wanted, Now::read())?;
                 given.iter().map(info_of).collect::<Result<Vec<_>>>()
             })
             .await?;
@@ -718,7 +728,7 @@ impl UrlFrontier for Calls {
         let asked = asked.into_inner();
         let mut filter = Filter::new(asked.crawl_id, asked.key, None, false);
         let age = u64::from(asked.days) * 86_400;
-        filter.before = Some((now_ms() / 1_000).saturating_sub(age));
+        filter.before = Some(Now::read().unix_s.saturating_sub(age));
         let value = self.run(move |frontier| frontier.delete(&filter)).await?;
         Ok(Response::new(wire::Long { value }))
     }

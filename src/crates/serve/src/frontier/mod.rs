@@ -8,10 +8,12 @@
 //! | file | holds |
 //! |---|---|
 //! | `item` | a URL as it is kept, and the order of a queue |
-//! | `state` | the file and the queues |
+//! | `file` | the file, opened |
+//! | `state` | what is in it, and the queues |
 //! | `grpc` | the calls |
 //! | `wire` | their messages, made from `urlfrontier.proto` |
 
+mod file;
 mod grpc;
 mod item;
 mod queue;
@@ -23,7 +25,7 @@ mod wire;
 
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -97,7 +99,7 @@ pub(crate) struct Frontier {
 impl Frontier {
     pub(crate) fn open(options: &FrontierOptions) -> Result<Frontier> {
         Ok(Frontier {
-            state: Mutex::new(State::open(&options.path, options.limits.clone())?),
+            state: Mutex::new(State::open(options.path.clone(), options.limits.clone())?),
             limits: options.limits.clone(),
         })
     }
@@ -216,8 +218,22 @@ impl Drop for Keeper {
     }
 }
 
-/// Milliseconds since 1970.
-fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_millis() as u64)
+/// A time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Now {
+    /// Seconds since 1970, by the system's clock, which may be set.
+    pub(crate) unix_s: u64,
+    /// Milliseconds that passed since some time.
+    pub(crate) passed_ms: u64,
+}
+
+impl Now {
+    pub(crate) fn read() -> Now {
+        static START: OnceLock<Instant> = OnceLock::new();
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        Now {
+            unix_s: since.map_or(0, |since| since.as_secs()),
+            passed_ms: START.get_or_init(Instant::now).elapsed().as_millis() as u64,
+        }
+    }
 }

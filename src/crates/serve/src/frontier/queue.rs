@@ -1,5 +1,6 @@
 //! A queue in memory: how many URLs it has in which state, and where it stands among the others.
 
+use super::Now;
 use super::item::{Item, Order, UrlState};
 
 /// A queue.
@@ -23,7 +24,7 @@ pub(crate) struct Queue {
     pub(crate) blocked_until: u64,
     /// Nothing is handed out once so many are completed; 0: no limit.
     pub(crate) limit: u32,
-    /// When URLs of it were last handed out, in milliseconds since 1970.
+    /// When URLs of it were last handed out, as of [`Now::passed_ms`].
     pub(super) served: Option<u64>,
 }
 
@@ -45,13 +46,13 @@ impl Queue {
     }
 
     /// Whether URLs may be handed out now, at most `most` being handed out at once.
-    pub(super) fn serves(&self, now_ms: u64, usual_delay: u32, most: u64) -> bool {
+    pub(super) fn serves(&self, now: Now, usual_delay: u32, most: u64) -> bool {
         let delay_ms = u64::from(self.delay.unwrap_or(usual_delay)) * 1_000;
         let rested = self
             .served
-            .is_none_or(|at| at.saturating_add(delay_ms) <= now_ms);
+            .is_none_or(|at| at.saturating_add(delay_ms) <= now.passed_ms);
         let limited = self.limit > 0 && self.completed >= u64::from(self.limit);
-        rested && !limited && self.blocked_until <= now_ms / 1_000 && self.leased < most
+        rested && !limited && self.blocked_until <= now.unix_s && self.leased < most
     }
 }
 

@@ -4,29 +4,39 @@
 //! completed); delays, blocks and limits of queues; whether it is active. Not durable: which URLs are handed out and when a
 //! queue was last asked; after a crash those may be handed out again. A power cut during a call leaves the state before it.
 //!
+//! **After a failure** (a full disk, a page that cannot be read) the file is closed, for redb refuses all work on a file
+//! that it could not read or write once. The next call opens it again and counts from it. A file on whose pages redb panics
+//! is not opened again.
+//!
 //! **Bounded**: URLs and queues by [`FrontierLimits`](super::FrontierLimits). In memory are the queues, some hundred bytes each, not their
 //! URLs.
 //!
-//! Time is an argument, in milliseconds since 1970.
+//! Time is an argument ([`Now`]): dates are of the system's clock, which may be set; delays and leases are times that pass.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, WriteTransaction};
 
-use super::FrontierLimits;
+use super::file::{self, Fence, Fenced};
 use super::item::{Item, Key, Order, UrlState, queue_name};
 use super::queue::{Queue, count_in};
-use super::tables::{All, FACTS, QUEUES, Tables, URLS, failed};
+use super::tables::{All, FACTS, QUEUES, Tables, URLS, VERSION, failed};
+use super::{FrontierLimits, Now};
 use crate::backend::{Problem, Result};
 
-const VERSION: u64 = 1;
 /// Seconds between two answers of a queue of which nothing else is said.
 const DELAY: u32 = 1;
 /// URLs whose date has come that one call moves.
 const DUE_MOST: usize = 10_000;
 /// Calls that hand URLs out between two that make durable that they did.
 const LEASES_BETWEEN: u32 = 1_000;
+/// By how many seconds the system's clock may be off from the time that passed before leases follow it.
+const CLOCK_OFF: i64 = 1;
+/// How soon after a file could not be opened it is tried again.
+const OPEN_AGAIN: Duration = Duration::from_secs(1);
 
 /// A URL that is put.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -77,7 +87,10 @@ pub(crate) struct Wanted {
 }
 
 pub(crate) struct State {
-    db: Database,
+    fence: Arc<Fence>,
+    /// `None`: it is to be opened again.
+    db: Option<Fenced<Database>>,
+    open_not_before: Option<Instant>,
     limits: FrontierLimits,
     queues: BTreeMap<String, Queue>,
     /// Queues that have something ready, best first.
@@ -89,19 +102,21 @@ pub(crate) struct State {
     /// The number of the newest list of scores.
     list: u64,
     scores: HashMap<String, f64>,
+    /// Calls that handed URLs out.
     leases: u32,
+    /// No lease is longer than until this date.
+    leased_until: u64,
+    /// By how many seconds the system's clock was ahead of the time that passed when URLs were last handed out.
+    ahead: Option<i64>,
 }
 
 impl State {
     /// Opens the file, or makes it.
-    pub(crate) fn open(path: &Path, limits: FrontierLimits) -> Result<State> {
-        let open =
-            |error: redb::DatabaseError| Problem::Failed(format!("{}: {error}", path.display()));
-        let mut builder = Database::builder();
-        builder.set_cache_size(limits.cache_bytes);
-        let db = builder.create(path).map_err(open)?;
+    pub(crate) fn open(path: PathBuf, limits: FrontierLimits) -> Result<State> {
         let mut state = State {
-            db,
+            fence: Fence::new(path),
+            db: None,
+            open_not_before: None,
             limits,
             queues: BTreeMap::new(),
             order: BTreeSet::new(),
@@ -112,28 +127,59 @@ impl State {
             list: 0,
             scores: HashMap::new(),
             leases: 0,
+            leased_until: 0,
+            ahead: None,
         };
-        state.begin(path)?;
-        state.count()?;
+        state.run(|_, _| Ok(()))?;
         Ok(state)
     }
 
+    /// Works on the file. After a failure it is closed: what is in memory may then differ from it.
+    fn run<T>(&mut self, work: impl FnOnce(&mut State, &Database) -> Result<T>) -> Result<T> {
+        let db = match self.db.take() {
+            Some(db) => db,
+            None => self.reopen()?,
+        };
+        let done = db.with(|db| work(self, db))?;
+        self.db = Some(db);
+        Ok(done)
+    }
+
+    /// Opens the file, and reads from it what is in memory, but for when queues were last served.
+    fn reopen(&mut self) -> Result<Fenced<Database>> {
+        if self.open_not_before.is_some_and(|at| Instant::now() < at) {
+            return Err(Problem::Later(
+                "the frontier's file could not be opened: it is tried again soon".into(),
+            ));
+        }
+        self.open_not_before = Some(Instant::now() + OPEN_AGAIN);
+        let db = file::open(&self.fence, self.limits.cache_bytes)?;
+        for queue in self.queues.values_mut() {
+            *queue = Queue {
+                served: queue.served,
+                ..Queue::default()
+            };
+        }
+        (self.urls, self.next_number) = (0, 0);
+        db.with(|db| {
+            self.begin(db)?;
+            self.count(db)
+        })?;
+        self.queues
+            .retain(|_, queue| !queue.is_empty() || !queue.is_plain());
+        self.open_not_before = None;
+        Ok(db)
+    }
+
     /// Reads what is said once; makes all tables.
-    fn begin(&mut self, path: &Path) -> Result<()> {
-        let transaction = self.db.begin_write().map_err(failed)?;
+    fn begin(&mut self, db: &Database) -> Result<()> {
+        let transaction = write(db)?;
         {
             let _ = Tables::open(&transaction)?;
             let mut facts = transaction.open_table(FACTS).map_err(failed)?;
             let fact = |name: &str| -> Result<Option<u64>> {
                 Ok(facts.get(name).map_err(failed)?.map(|value| value.value()))
             };
-            let version = fact("version")?;
-            if version.is_some_and(|version| version != VERSION) {
-                return Err(Problem::Failed(format!(
-                    "{}: a frontier of another version than {VERSION}; use another file, or the program that made it",
-                    path.display()
-                )));
-            }
             self.is_active = fact("inactive")?.unwrap_or(0) == 0;
             self.usual_delay = fact("delay")?.map_or(DELAY, |delay| delay as u32);
             self.list = fact("list")?.unwrap_or(0);
@@ -152,8 +198,8 @@ impl State {
     }
 
     /// Counts what each queue has.
-    fn count(&mut self) -> Result<()> {
-        let reading = self.db.begin_read().map_err(failed)?;
+    fn count(&mut self, db: &Database) -> Result<()> {
+        let reading = db.begin_read().map_err(failed)?;
         let urls = reading.open_table(URLS).map_err(failed)?;
         for entry in urls.iter().map_err(failed)? {
             let (key, bytes) = entry.map_err(failed)?;
@@ -161,6 +207,9 @@ impl State {
             let name = Key::parse(key.value())?.queue_name();
             let queue = self.queues.entry(name).or_default();
             count_in(queue, &item, 1);
+            if item.place == UrlState::Leased {
+                self.leased_until = self.leased_until.max(item.date);
+            }
             if item.place == UrlState::Ready && queue.head.is_none_or(|head| item.order < head) {
                 queue.head = Some(item.order);
             }
@@ -174,10 +223,6 @@ impl State {
         let places = places.filter_map(|(name, queue)| Some((queue.place?, name.clone())));
         self.order = places.collect();
         Ok(())
-    }
-
-    fn write(&self) -> Result<WriteTransaction> {
-        self.db.begin_write().map_err(failed)
     }
 
     /// Reads where each of these queues now begins, and forgets those that have nothing left.
@@ -204,24 +249,22 @@ impl State {
         Ok(())
     }
 
-    /// Puts URLs, in order, all of them durable when it returns. An error changes nothing on disk; the counts in
-    /// memory are then read anew.
-    pub(crate) fn put(&mut self, puts: &[Put], now_ms: u64) -> Result<Vec<Ack>> {
+    /// Puts URLs, in order, all of them durable when it returns. An error changes nothing on disk.
+    pub(crate) fn put(&mut self, puts: &[Put], now: Now) -> Result<Vec<Ack>> {
         if puts.is_empty() {
             return Ok(Vec::new());
         }
-        let done = self.try_put(puts, now_ms);
-        self.recount_after(done)
+        self.run(|state, db| state.put_in(db, puts, now))
     }
 
-    fn try_put(&mut self, puts: &[Put], now_ms: u64) -> Result<Vec<Ack>> {
-        let transaction = self.write()?;
+    fn put_in(&mut self, db: &Database, puts: &[Put], now: Now) -> Result<Vec<Ack>> {
+        let transaction = write(db)?;
         let mut acks = Vec::with_capacity(puts.len());
         {
             let mut tables = Tables::open(&transaction)?;
             let mut touched = HashSet::new();
             for put in puts {
-                acks.push(self.put_one(&mut tables, put, now_ms, &mut touched)?);
+                acks.push(self.put_one(&mut tables, put, now, &mut touched)?);
             }
             self.settle(&tables, &touched)?;
         }
@@ -233,7 +276,7 @@ impl State {
         &mut self,
         tables: &mut Tables<'_>,
         put: &Put,
-        now_ms: u64,
+        now: Now,
         touched: &mut HashSet<String>,
     ) -> Result<Ack> {
         let limits = &self.limits;
@@ -259,7 +302,7 @@ impl State {
         {
             return Ok(Ack::Failed);
         }
-        let now = now_ms / 1_000;
+        let now = now.unix_s;
         let (number, created) = match &old {
             Some(old) => (old.number, old.created),
             None => {
@@ -298,15 +341,17 @@ impl State {
     }
 
     /// Hands URLs out: queues in their order, and of each its best URLs.
-    pub(crate) fn get(&mut self, wanted: &Wanted, now_ms: u64) -> Result<Vec<Given>> {
-        let done = self.try_get(wanted, now_ms);
-        self.recount_after(done)
+    pub(crate) fn get(&mut self, wanted: &Wanted, now: Now) -> Result<Vec<Given>> {
+        self.run(|state, db| state.get_in(db, wanted, now))
     }
 
-    fn try_get(&mut self, wanted: &Wanted, now_ms: u64) -> Result<Vec<Given>> {
-        let mut transaction = self.write()?;
+    fn get_in(&mut self, db: &Database, wanted: &Wanted, now: Now) -> Result<Vec<Given>> {
+        let mut transaction = write(db)?;
         self.leases += 1;
-        if !self.leases.is_multiple_of(LEASES_BETWEEN) {
+        let ahead = now.unix_s as i64 - (now.passed_ms / 1_000) as i64;
+        let set = self.ahead.map_or(0, |before| ahead - before);
+        let is_set = set.abs() > CLOCK_OFF;
+        if !is_set && !self.leases.is_multiple_of(LEASES_BETWEEN) {
             transaction
                 .set_durability(Durability::None)
                 .map_err(|error| Problem::Failed(format!("the frontier's file: {error}")))?;
@@ -315,23 +360,50 @@ impl State {
         {
             let mut tables = Tables::open(&transaction)?;
             let mut touched = HashSet::new();
-            self.take_due(&mut tables, now_ms / 1_000, &mut touched)?;
+            if is_set {
+                self.move_leases(&mut tables, set)?;
+            }
+            self.take_due(&mut tables, now.unix_s, &mut touched)?;
             self.settle(&tables, &touched)?;
             touched.clear();
             if self.is_active {
-                for name in self.serving(wanted, now_ms) {
+                for name in self.serving(wanted, now) {
                     if taken.given.len() >= wanted.urls || taken.bytes >= wanted.bytes {
                         break;
                     }
                     let most = wanted.per_queue.min(wanted.urls - taken.given.len());
-                    self.hand_out(&mut tables, &name, wanted, most, now_ms, &mut taken)?;
+                    self.hand_out(&mut tables, &name, wanted, most, now, &mut taken)?;
                     touched.insert(name);
                 }
             }
             self.settle(&tables, &touched)?;
         }
         transaction.commit().map_err(failed)?;
+        if is_set || self.ahead.is_none() {
+            self.ahead = Some(ahead);
+        }
         Ok(taken.given)
+    }
+
+    /// Follows the system's clock, which was set by so many seconds: a lease is a time that passes, and is kept as a date.
+    fn move_leases(&mut self, tables: &mut Tables<'_>, set: i64) -> Result<()> {
+        let mut leased = Vec::new();
+        let until = (self.leased_until, u64::MAX);
+        for entry in tables.waiting.range(..=until).map_err(failed)? {
+            let key = entry.map_err(failed)?.1.value().to_owned();
+            let item = tables.get(&key)?.ok_or_else(not_there)?;
+            if item.place == UrlState::Leased {
+                leased.push((key, item));
+            }
+        }
+        for (key, mut item) in leased {
+            let name = Key::parse(&key)?.queue_name();
+            tables.lift(&name, &item)?;
+            item.date = item.date.saturating_add_signed(set);
+            self.leased_until = self.leased_until.max(item.date);
+            tables.lay(&name, &key, &item)?;
+        }
+        Ok(())
     }
 
     /// Makes ready what has waited for long enough.
@@ -351,11 +423,7 @@ impl State {
             due.push(entry.map_err(failed)?.1.value().to_owned());
         }
         for key in due {
-            let Some(item) = tables.get(&key)? else {
-                return Err(Problem::Failed(
-                    "the frontier's file is damaged: what waits is not there".into(),
-                ));
-            };
+            let item = tables.get(&key)?.ok_or_else(not_there)?;
             let name = Key::parse(&key)?.queue_name();
             tables.lift(&name, &item)?;
             let queue = self.queues.entry(name.clone()).or_default();
@@ -372,7 +440,7 @@ impl State {
     }
 
     /// The queues that serve this request, best first.
-    fn serving(&self, wanted: &Wanted, now_ms: u64) -> Vec<String> {
+    fn serving(&self, wanted: &Wanted, now: Now) -> Vec<String> {
         let of_queue = |name: &str| match name.split_once('\0') {
             None => false,
             Some((crawl, queue)) => {
@@ -383,7 +451,7 @@ impl State {
         let most = wanted.per_queue as u64;
         let serves = |name: &str| {
             let queue = self.queues.get(name);
-            queue.is_some_and(|queue| queue.serves(now_ms, self.usual_delay, most))
+            queue.is_some_and(|queue| queue.serves(now, self.usual_delay, most))
         };
         let names = self.order.iter().map(|(_, name)| name);
         let names = names.filter(|name| of_queue(name) && serves(name));
@@ -396,7 +464,7 @@ impl State {
         name: &str,
         wanted: &Wanted,
         most: usize,
-        now_ms: u64,
+        now: Now,
         taken: &mut Taken,
     ) -> Result<()> {
         let queue = self.queues.entry(name.to_owned()).or_default();
@@ -404,39 +472,31 @@ impl State {
             if taken.bytes >= wanted.bytes {
                 break;
             }
-            let Some(item) = tables.get(&key)? else {
-                return Err(Problem::Failed(
-                    "the frontier's file is damaged: what is ready is not there".into(),
-                ));
-            };
+            let item = tables.get(&key)?.ok_or_else(not_there)?;
             tables.lift(name, &item)?;
             count_in(queue, &item, -1);
             let item = Item {
                 place: UrlState::Leased,
-                date: (now_ms / 1_000).saturating_add(wanted.lease),
+                date: now.unix_s.saturating_add(wanted.lease),
                 ..item
             };
+            self.leased_until = self.leased_until.max(item.date);
             count_in(queue, &item, 1);
             tables.lay(name, &key, &item)?;
-            queue.served = Some(now_ms);
+            queue.served = Some(now.passed_ms);
             taken.bytes += key.len() + item.metadata.len();
             taken.given.push(Given { key, item });
         }
         Ok(())
     }
+}
 
-    /// Counts anew after a failure, which changed nothing in the file.
-    fn recount_after<T>(&mut self, done: Result<T>) -> Result<T> {
-        if done.is_err() {
-            for queue in self.queues.values_mut() {
-                (queue.head, queue.place) = (None, None);
-                (queue.active, queue.leased, queue.completed, queue.begun) = (0, 0, 0, 0);
-            }
-            self.urls = 0;
-            self.count()?;
-        }
-        done
-    }
+fn write(db: &Database) -> Result<WriteTransaction> {
+    db.begin_write().map_err(failed)
+}
+
+fn not_there() -> Problem {
+    Problem::Failed("the frontier's file is damaged: a URL that has a place is not there".into())
 }
 
 /// What a call hands out, and its bytes.
@@ -457,12 +517,15 @@ impl State {
 
     /// Gives these pages, of the newest list, their new places, in one transaction.
     pub(crate) fn reorder<'a>(&mut self, pages: impl Iterator<Item = &'a str>) -> Result<()> {
-        let done = self.try_reorder(pages);
-        self.recount_after(done)
+        self.run(|state, db| state.reorder_in(db, pages))
     }
 
-    fn try_reorder<'a>(&mut self, pages: impl Iterator<Item = &'a str>) -> Result<()> {
-        let mut transaction = self.write()?;
+    fn reorder_in<'a>(
+        &mut self,
+        db: &Database,
+        pages: impl Iterator<Item = &'a str>,
+    ) -> Result<()> {
+        let mut transaction = write(db)?;
         // Scores are found again by the next list.
         transaction
             .set_durability(Durability::None)
@@ -505,13 +568,15 @@ fn entries_of(tables: &Tables<'_>, page: &str) -> Result<Vec<(String, Item)>> {
 
 /// What is set, and what is told.
 impl State {
-    fn tell(&self, name: &str, value: u64) -> Result<()> {
-        let transaction = self.write()?;
-        {
-            let mut facts = transaction.open_table(FACTS).map_err(failed)?;
-            facts.insert(name, value).map_err(failed)?;
-        }
-        transaction.commit().map_err(failed)
+    fn tell(&mut self, name: &str, value: u64) -> Result<()> {
+        self.run(|_, db| {
+            let transaction = write(db)?;
+            {
+                let mut facts = transaction.open_table(FACTS).map_err(failed)?;
+                facts.insert(name, value).map_err(failed)?;
+            }
+            transaction.commit().map_err(failed)
+        })
     }
 
     pub(crate) fn set_active(&mut self, active: bool) -> Result<()> {
@@ -534,29 +599,31 @@ impl State {
         change: impl FnOnce(&mut Queue),
     ) -> Result<bool> {
         let name = queue_name(crawl, queue);
-        let Some(queue) = self.queues.get(&name) else {
-            return Ok(false);
-        };
-        let mut new = queue.clone();
-        change(&mut new);
-        let transaction = self.write()?;
-        {
-            let mut queues = transaction.open_table(QUEUES).map_err(failed)?;
-            if new.is_plain() {
-                queues.remove(&*name).map_err(failed)?;
-            } else {
-                let delay = new.delay.map_or(0, |delay| u64::from(delay) + 1);
-                let told = (delay, new.blocked_until, u64::from(new.limit));
-                queues.insert(&*name, told).map_err(failed)?;
+        self.run(|state, db| {
+            let Some(queue) = state.queues.get(&name) else {
+                return Ok(false);
+            };
+            let mut new = queue.clone();
+            change(&mut new);
+            let transaction = write(db)?;
+            {
+                let mut queues = transaction.open_table(QUEUES).map_err(failed)?;
+                if new.is_plain() {
+                    queues.remove(&*name).map_err(failed)?;
+                } else {
+                    let delay = new.delay.map_or(0, |delay| u64::from(delay) + 1);
+                    let told = (delay, new.blocked_until, u64::from(new.limit));
+                    queues.insert(&*name, told).map_err(failed)?;
+                }
             }
-        }
-        transaction.commit().map_err(failed)?;
-        if new.is_empty() && new.is_plain() {
-            self.queues.remove(&name);
-        } else {
-            self.queues.insert(name, new);
-        }
-        Ok(true)
+            transaction.commit().map_err(failed)?;
+            if new.is_empty() && new.is_plain() {
+                state.queues.remove(&name);
+            } else {
+                state.queues.insert(name, new);
+            }
+            Ok(true)
+        })
     }
 
     /// The queues of a crawl, by name, or one of them.
@@ -587,33 +654,36 @@ impl State {
     }
 
     /// A URL, if it is there.
-    pub(crate) fn find(&self, key: &str) -> Result<Option<Given>> {
-        let reading = self.db.begin_read().map_err(failed)?;
-        let urls = reading.open_table(URLS).map_err(failed)?;
-        let Some(bytes) = urls.get(key).map_err(failed)? else {
-            return Ok(None);
-        };
-        Ok(Some(Given {
-            key: key.into(),
-            item: Item::parse(bytes.value())?,
-        }))
+    pub(crate) fn find(&mut self, key: &str) -> Result<Option<Given>> {
+        self.run(|_, db| {
+            let reading = db.begin_read().map_err(failed)?;
+            let urls = reading.open_table(URLS).map_err(failed)?;
+            let Some(bytes) = urls.get(key).map_err(failed)? else {
+                return Ok(None);
+            };
+            Ok(Some(Given {
+                key: key.into(),
+                item: Item::parse(bytes.value())?,
+            }))
+        })
     }
 
     /// Sees all URLs as they are now, in the order of their keys, until `see` says false. Others may change what there
     /// is meanwhile: [`All`] needs no lock.
-    pub(crate) fn all(&self) -> Result<All> {
-        Ok(All(self.db.begin_read().map_err(failed)?))
+    pub(crate) fn all(&mut self) -> Result<All> {
+        let fence = self.fence.clone();
+        self.run(|_, db| fence.hold(|| db.begin_read().map_err(failed)))
+            .map(All)
     }
 
     /// Removes URLs by their keys; how many there were.
     pub(crate) fn remove(&mut self, keys: &[String]) -> Result<u64> {
-        let done = self.try_remove(keys);
-        self.recount_after(done)
+        self.run(|state, db| state.remove_in(db, keys))
     }
 
-    fn try_remove(&mut self, keys: &[String]) -> Result<u64> {
+    fn remove_in(&mut self, db: &Database, keys: &[String]) -> Result<u64> {
         let mut removed = 0;
-        let transaction = self.write()?;
+        let transaction = write(db)?;
         {
             let mut tables = Tables::open(&transaction)?;
             let mut touched = HashSet::new();

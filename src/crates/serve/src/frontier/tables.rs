@@ -2,6 +2,7 @@
 
 use redb::{ReadableTable, Table, TableDefinition, WriteTransaction};
 
+use super::file::Fenced;
 use super::item::{Item, Key, Order, UrlState};
 use crate::backend::{Problem, Result};
 
@@ -16,6 +17,9 @@ pub(super) const QUEUES: TableDefinition<'_, &str, (u64, u64, u64)> =
     TableDefinition::new("queues");
 /// What is said once.
 pub(super) const FACTS: TableDefinition<'_, &str, u64> = TableDefinition::new("facts");
+
+/// Of these tables, said in [`FACTS`].
+pub(super) const VERSION: u64 = 1;
 
 pub(super) fn failed(error: impl Into<redb::Error>) -> Problem {
     Problem::Failed(format!("the frontier's file: {}", error.into()))
@@ -101,18 +105,20 @@ pub(super) fn ready_key(name: &str, order: Order) -> Vec<u8> {
 }
 
 /// All URLs as they were at one time.
-pub(crate) struct All(pub(super) redb::ReadTransaction);
+pub(crate) struct All(pub(super) Fenced<redb::ReadTransaction>);
 
 impl All {
     pub(crate) fn each(&self, mut see: impl FnMut(Key<'_>, &str, Item) -> bool) -> Result<()> {
-        let urls = self.0.open_table(URLS).map_err(failed)?;
-        for entry in urls.iter().map_err(failed)? {
-            let (key, bytes) = entry.map_err(failed)?;
-            let item = Item::parse(bytes.value())?;
-            if !see(Key::parse(key.value())?, key.value(), item) {
-                return Ok(());
+        self.0.with(|reading| {
+            let urls = reading.open_table(URLS).map_err(failed)?;
+            for entry in urls.iter().map_err(failed)? {
+                let (key, bytes) = entry.map_err(failed)?;
+                let item = Item::parse(bytes.value())?;
+                if !see(Key::parse(key.value())?, key.value(), item) {
+                    return Ok(());
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::item::{Key, UrlState};
 use super::state::{Ack, Put, State, Wanted};
-use super::{FrontierLimits, in_turn};
+use super::{FrontierLimits, Now, in_turn};
+use crate::backend::Problem;
 
 const SECOND: u64 = 1_000;
 
@@ -22,8 +23,16 @@ impl Folder {
     }
 }
 
+/// So long after 1970, on a clock that nobody sets.
+fn at(ms: u64) -> Now {
+    Now {
+        unix_s: ms / SECOND,
+        passed_ms: ms,
+    }
+}
+
 fn open(path: &Path) -> State {
-    State::open(path, FrontierLimits::default()).unwrap()
+    State::open(path.into(), FrontierLimits::default()).unwrap()
 }
 
 fn found(queue: &str, url: &str) -> Put {
@@ -56,7 +65,7 @@ fn all() -> Wanted {
 }
 
 fn get(state: &mut State, wanted: &Wanted, now_ms: u64) -> Vec<String> {
-    let given = state.get(wanted, now_ms).unwrap();
+    let given = state.get(wanted, at(now_ms)).unwrap();
     let url = |key: &str| Key::parse(key).unwrap().url().to_owned();
     given.iter().map(|given| url(&given.key)).collect()
 }
@@ -79,7 +88,7 @@ fn urls_come_as_they_were_found_each_queue_at_its_pace() {
         found("a", "a1"),
         found("a", "a3"),
     ];
-    let acks = state.put(&puts, 0).unwrap();
+    let acks = state.put(&puts, at(0)).unwrap();
     assert_eq!(acks, [Ack::Ok, Ack::Ok, Ack::Ok, Ack::Skipped, Ack::Ok]);
     let two = Wanted {
         per_queue: 2,
@@ -97,7 +106,7 @@ fn urls_come_as_they_were_found_each_queue_at_its_pace() {
     assert_eq!(get(&mut state, &all(), now + SECOND), ["a3"]);
     // What nothing is heard of comes again when its time is up, and what was fetched does not.
     state
-        .put(&[fetched("a", "a2", 0)], now + 2 * SECOND)
+        .put(&[fetched("a", "a2", 0)], at(now + 2 * SECOND))
         .unwrap();
     assert_eq!(get(&mut state, &all(), now + 29 * SECOND), [""; 0]);
     assert_eq!(get(&mut state, &all(), now + 30 * SECOND), ["a1", "b1"]);
@@ -112,15 +121,20 @@ fn urls_come_as_they_were_found_each_queue_at_its_pace() {
 fn what_is_to_be_fetched_again_comes_on_its_date() {
     let folder = Folder::new();
     let mut state = open(&folder.file());
-    state.put(&[found("a", "x")], 0).unwrap();
+    state.put(&[found("a", "x")], at(0)).unwrap();
     assert_eq!(get(&mut state, &all(), 10 * SECOND), ["x"]);
-    state.put(&[fetched("a", "x", 500)], 11 * SECOND).unwrap();
+    state
+        .put(&[fetched("a", "x", 500)], at(11 * SECOND))
+        .unwrap();
     assert_eq!(counts(&state), [("a".into(), 1, 0, 0)]);
     assert_eq!(get(&mut state, &all(), 499 * SECOND), [""; 0]);
     assert_eq!(get(&mut state, &all(), 500 * SECOND), ["x"]);
     // A URL that was never put before may be known, too; found again, it stays what it is.
-    state.put(&[fetched("b", "y", 0)], 0).unwrap();
-    assert_eq!(state.put(&[found("b", "y")], 0).unwrap(), [Ack::Skipped]);
+    state.put(&[fetched("b", "y", 0)], at(0)).unwrap();
+    assert_eq!(
+        state.put(&[found("b", "y")], at(0)).unwrap(),
+        [Ack::Skipped]
+    );
     assert_eq!(counts(&state)[1], ("b".into(), 0, 0, 1));
 }
 
@@ -135,7 +149,7 @@ fn scores_decide_within_queues_and_among_them() {
         found("b", "b2"),
         found("c", "c1"),
     ];
-    state.put(&puts, 0).unwrap();
+    state.put(&puts, at(0)).unwrap();
     // Queues by their best score times their URLs: two of b, and three of a with the one that comes later.
     let scores = [("a2", 0.2), ("b2", 0.5), ("b1", 0.1), ("later", 0.3)];
     let list: HashMap<String, f64> = scores.map(|(url, score)| (url.to_owned(), score)).into();
@@ -147,11 +161,11 @@ fn scores_decide_within_queues_and_among_them() {
         canonical: "later".into(),
         ..found("a", "LATER")
     };
-    state.put(&[later], 0).unwrap();
+    state.put(&[later], at(0)).unwrap();
     let right = ["b2", "b1", "LATER", "a2", "a1", "c1"];
     assert_eq!(get(&mut state, &all(), 10 * SECOND), right);
     // The order outlives the process once something durable follows.
-    state.put(&[found("d", "d1")], 0).unwrap();
+    state.put(&[found("d", "d1")], at(0)).unwrap();
     drop(state);
     let mut state = open(&folder.file());
     let mut right = right.to_vec();
@@ -171,7 +185,7 @@ fn a_queue_that_was_read_more_of_comes_later() {
     let urls = |queue: &str| (1..=4).map(|n| format!("{queue}{n}")).collect::<Vec<_>>();
     for queue in ["a", "b"] {
         let puts: Vec<Put> = urls(queue).iter().map(|url| found(queue, url)).collect();
-        state.put(&puts, 0).unwrap();
+        state.put(&puts, at(0)).unwrap();
     }
     state.set_usual_delay(0).unwrap();
     let score = |queue: &str| if queue == "a" { 0.4 } else { 0.11 };
@@ -193,7 +207,7 @@ fn a_queue_that_was_read_more_of_comes_later() {
             panic!("one URL a call");
         };
         state
-            .put(&[fetched(&url[..1], url, 0)], second * SECOND)
+            .put(&[fetched(&url[..1], url, 0)], at(second * SECOND))
             .unwrap();
         order.push(url.clone());
     }
@@ -206,7 +220,10 @@ fn queues_are_blocked_delayed_and_limited() {
     let folder = Folder::new();
     let mut state = open(&folder.file());
     state
-        .put(&[found("a", "a1"), found("a", "a2"), found("a", "a3")], 0)
+        .put(
+            &[found("a", "a1"), found("a", "a2"), found("a", "a3")],
+            at(0),
+        )
         .unwrap();
     let one = Wanted {
         per_queue: 1,
@@ -225,7 +242,9 @@ fn queues_are_blocked_delayed_and_limited() {
     assert_eq!(get(&mut state, &one, 59 * SECOND), [""; 0]);
     assert_eq!(get(&mut state, &one, 60 * SECOND), ["a1"]);
     state.set("c", "a", |queue| queue.limit = 1).unwrap();
-    state.put(&[fetched("a", "a1", 0)], 61 * SECOND).unwrap();
+    state
+        .put(&[fetched("a", "a1", 0)], at(61 * SECOND))
+        .unwrap();
     assert_eq!(get(&mut state, &one, 100 * SECOND), [""; 0]);
     // All this is durable, and so is the pause.
     state.set_active(false).unwrap();
@@ -254,7 +273,7 @@ fn one_crawl_or_queue_may_be_asked_for() {
         ..found("a", "o1")
     };
     state
-        .put(&[found("a", "a1"), other, found("b", "b1")], 0)
+        .put(&[found("a", "a1"), other, found("b", "b1")], at(0))
         .unwrap();
     assert_eq!(state.crawls(), ["c", "other"]);
     let of = |crawl: &str, queue: Option<&str>| Wanted {
@@ -279,7 +298,7 @@ fn what_is_removed_leaves_nothing_behind() {
                 fetched("a", "a3", 0),
                 fetched("a", "a4", 99),
             ],
-            0,
+            at(0),
         )
         .unwrap();
     get(
@@ -319,7 +338,7 @@ fn limits_hold() {
         metadata_bytes: 3,
         ..FrontierLimits::default()
     };
-    let mut state = State::open(&folder.file(), limits).unwrap();
+    let mut state = State::open(folder.file(), limits).unwrap();
     let with = |metadata: &[u8]| Put {
         metadata: metadata.into(),
         ..found("a", "m")
@@ -332,7 +351,7 @@ fn limits_hold() {
         found("a", "u\0v"),
         with(b"1234"),
     ];
-    assert_eq!(state.put(&puts, 0).unwrap(), [Ack::Skipped; 6]);
+    assert_eq!(state.put(&puts, at(0)).unwrap(), [Ack::Skipped; 6]);
     let puts = [
         found("a", "1"),
         found("b", "2"),
@@ -341,11 +360,11 @@ fn limits_hold() {
         with(b"123"),
         found("a", "6"),
     ];
-    let acks = state.put(&puts, 0).unwrap();
+    let acks = state.put(&puts, at(0)).unwrap();
     use Ack::{Failed, Ok};
     assert_eq!(acks, [Ok, Ok, Failed, Ok, Ok, Failed]);
     // What is there may still be told of.
-    assert_eq!(state.put(&[fetched("a", "1", 0)], 0).unwrap(), [Ok]);
+    assert_eq!(state.put(&[fetched("a", "1", 0)], at(0)).unwrap(), [Ok]);
 }
 
 /// A call ends once it has so many bytes; what it did not hand out is there for the next one.
@@ -358,7 +377,7 @@ fn a_call_hands_out_so_many_bytes() {
         ..found("a", name)
     };
     state
-        .put(&[long("1"), long("2"), long("3"), found("b", "4")], 0)
+        .put(&[long("1"), long("2"), long("3"), found("b", "4")], at(0))
         .unwrap();
     let some = Wanted {
         bytes: 1_500,
@@ -394,7 +413,7 @@ fn random_calls_do_what_a_simple_model_does() {
     for now in 1..400u64 {
         if roll(20) == 0 {
             // What was handed out may be forgotten: it is made durable by a put first.
-            state.put(&[found("q0", "")], 0).unwrap();
+            state.put(&[found("q0", "")], at(0)).unwrap();
             state.set_usual_delay(0).unwrap();
             drop(state);
             state = open(&folder.file());
@@ -409,15 +428,15 @@ fn random_calls_do_what_a_simple_model_does() {
                     ..found(&queue, &url)
                 };
                 let key = format!("{queue} {url}");
-                let at = model.iter().position(|item| item.key == key);
-                let expected = if at.is_some() && known.is_none() {
+                let place = model.iter().position(|item| item.key == key);
+                let expected = if place.is_some() && known.is_none() {
                     Ack::Skipped
                 } else {
                     Ack::Ok
                 };
-                assert_eq!(state.put(&[put], now * SECOND).unwrap(), [expected]);
+                assert_eq!(state.put(&[put], at(now * SECOND)).unwrap(), [expected]);
                 if expected == Ack::Ok {
-                    let number = at.map_or(came, |at| model.remove(at).number);
+                    let number = place.map_or(came, |at| model.remove(at).number);
                     came = came.max(number + 1);
                     let place = match known {
                         Some(0) => UrlState::Completed,
@@ -491,4 +510,166 @@ fn the_best_of_a_list_come_first_and_all_others_in_turn() {
     assert_eq!(turn(2, 4), [0, 1]);
     assert_eq!(turn(1, 1), [0]);
     assert_eq!(turn(0, 3), [0; 0]);
+}
+
+/// A disk that was full for a moment ended the frontier until the process was started again: redb refuses all work on a
+/// file once an operation on it failed. Now the file is closed, and the next call opens it and counts from it.
+#[test]
+fn a_failure_is_over_when_its_cause_is() {
+    let folder = Folder::new();
+    // Without a cache, every read comes to the file.
+    let limits = FrontierLimits {
+        cache_bytes: 0,
+        ..FrontierLimits::default()
+    };
+    let mut state = State::open(folder.file(), limits).unwrap();
+    let puts = [found("a", "a1"), found("a", "a2"), found("b", "b1")];
+    state.put(&puts, at(0)).unwrap();
+    let one = Wanted {
+        per_queue: 1,
+        ..all()
+    };
+    state
+        .set("c", "a", |queue| queue.delay = Some(100))
+        .unwrap();
+    assert_eq!(get(&mut state, &one, 10 * SECOND), ["a1", "b1"]);
+    let before = counts(&state);
+    let whole = std::fs::read(folder.file()).unwrap();
+    std::fs::write(folder.file(), &whole[..4096]).unwrap();
+    for _ in 0..2 {
+        assert!(state.put(&[found("a", "a3")], at(11 * SECOND)).is_err());
+    }
+    std::fs::write(folder.file(), &whole).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    let put = state.put(&[found("b", "b2")], at(12 * SECOND)).unwrap();
+    assert_eq!(put, [Ack::Ok]);
+    let mut after = counts(&state);
+    after[1].1 -= 1;
+    assert_eq!(after.len(), before.len());
+    assert_eq!((&after[0].0, after[0].1), (&before[0].0, before[0].1));
+    assert_eq!((&after[1].0, after[1].1), (&before[1].0, before[1].1));
+    // The delay of 100 s since a queue was served is kept, too.
+    assert_eq!(get(&mut state, &all(), 109 * SECOND), ["b1", "b2"]);
+    assert_eq!(get(&mut state, &all(), 110 * SECOND), ["a1", "a2"]);
+}
+
+/// One flipped bit made redb panic, when the file was opened or in a call. Now all pages are checked when the file is
+/// opened, and what redb does on pages that rot later stays behind a fence.
+#[test]
+fn damage_is_told_and_never_a_panic() {
+    let folder = Folder::new();
+    let mut state = open(&folder.file());
+    for part in 0..6 {
+        let puts: Vec<Put> = (0..500)
+            .map(|n| found(&format!("q{}", n % 40), &format!("http://{n}/{part}")))
+            .collect();
+        state.put(&puts, at(0)).unwrap();
+    }
+    drop(state);
+    let whole = std::fs::read(folder.file()).unwrap();
+    let used: Vec<usize> = (0..whole.len())
+        .step_by(4096)
+        .filter(|&page| whole[page..].iter().take(4096).any(|&byte| byte != 0))
+        .collect();
+    let mut refused = 0;
+    for round in 0..60 {
+        let flip = |bytes: &mut [u8]| {
+            let page = used[round * 7 % used.len()];
+            bytes[page + round * 31 % 100] ^= 1 << (round % 8);
+        };
+        let mut bytes = whole.clone();
+        flip(&mut bytes);
+        std::fs::write(folder.file(), &bytes).unwrap();
+        match State::open(folder.file(), FrontierLimits::default()) {
+            Err(_) => refused += 1,
+            Ok(mut state) => drop(state.get(&all(), at(SECOND))),
+        }
+        // The same while it is open, of a file that a panic leaves open.
+        let path = folder.0.path().join(format!("open-{round}"));
+        std::fs::write(&path, &whole).unwrap();
+        let limits = FrontierLimits {
+            cache_bytes: 0,
+            ..FrontierLimits::default()
+        };
+        let mut state = State::open(path.clone(), limits).unwrap();
+        std::fs::write(&path, &bytes).unwrap();
+        let _ = state.get(&all(), at(SECOND));
+        let _ = state.put(&[found("new", "new")], at(SECOND));
+        let _ = state.all().and_then(|all| all.each(|_, _, _| true));
+        drop(state);
+    }
+    assert!(refused > 30, "{refused} of 60");
+}
+
+/// `--frontier ranks/store.redb` was accepted: its tables were written into the store's database, and the store was lost. Now
+/// a database without the frontier's own mark is refused, and no byte of it is changed, also where redb would repair it.
+#[test]
+fn a_database_of_others_is_left_as_it_is() {
+    use redb::TableDefinition;
+    const OTHER: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("manifest");
+    let folder = Folder::new();
+    let db = redb::Database::create(folder.file()).unwrap();
+    let writing = db.begin_write().unwrap();
+    let bytes = &b"of others"[..];
+    writing
+        .open_table(OTHER)
+        .unwrap()
+        .insert("manifest", bytes)
+        .unwrap();
+    writing.commit().unwrap();
+    let is_refused = |path: PathBuf| {
+        let before = std::fs::read(&path).unwrap();
+        let why = State::open(path.clone(), FrontierLimits::default()).err();
+        assert!(matches!(why, Some(Problem::Asked(_))), "{why:?}");
+        assert!(std::fs::read(&path).unwrap() == before);
+    };
+    // As a process leaves it that is killed, and as one that ends.
+    let killed = folder.0.path().join("killed");
+    std::fs::copy(folder.file(), &killed).unwrap();
+    is_refused(killed);
+    drop(db);
+    is_refused(folder.file());
+    // What was killed while it made a frontier is one.
+    let unfinished = folder.0.path().join("unfinished");
+    drop(redb::Database::create(&unfinished).unwrap());
+    open(&unfinished);
+}
+
+/// The clock was set back by an hour, and no queue that had been served was served again for an hour: delays and leases
+/// were counted by it. Now they are times that pass; dates that clients give are the clock's.
+#[test]
+fn a_clock_that_is_set_changes_no_delay_and_no_lease() {
+    for set in [-3_600, 3_600] {
+        let folder = Folder::new();
+        let mut state = open(&folder.file());
+        state
+            .put(&[found("a", "a1"), found("a", "a2")], at(0))
+            .unwrap();
+        let start = 1_000_000;
+        let mut urls = |passed_s: u64, set: i64| {
+            let now = Now {
+                unix_s: (start + passed_s).saturating_add_signed(set),
+                passed_ms: passed_s * SECOND,
+            };
+            let two = Wanted {
+                per_queue: 2,
+                ..all()
+            };
+            state.get(&two, now).unwrap().len()
+        };
+        assert_eq!(urls(0, 0), 2);
+        // Leases of 30 s hold for 30 s.
+        assert_eq!([urls(10, set), urls(29, set), urls(30, set)], [0, 0, 2]);
+        assert_eq!([urls(31, 0), urls(59, 0), urls(60, 0)], [0, 0, 2]);
+        // They outlive a process that ends, on the clock as it is then.
+        drop(state);
+        let mut state = open(&folder.file());
+        let now = |unix_s| Now {
+            unix_s,
+            passed_ms: 5,
+        };
+        let late = start + 60 + 29;
+        assert_eq!(state.get(&all(), now(late)).unwrap().len(), 0);
+        assert_eq!(state.get(&all(), now(late + 1)).unwrap().len(), 2);
+    }
 }

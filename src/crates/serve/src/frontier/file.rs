@@ -1,0 +1,83 @@
+//! The frontier's file: opened if it is one of ours. What redb does on damaged pages stays behind a fence.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use cashrank_fence::{self as fence, Overlay, Unusable};
+use redb::backends::FileBackend;
+use redb::{Database, ReadableDatabase, TableError};
+
+use super::tables::{FACTS, VERSION};
+use crate::backend::{Problem, Result};
+
+pub(super) type Fence = fence::Fence<Problem>;
+pub(super) type Fenced<T> = fence::Fenced<T, Problem>;
+
+impl Unusable for Problem {
+    fn unusable(path: &Path, what: &'static str) -> Problem {
+        Problem::Failed(format!("{}: damaged: {what}", path.display()))
+    }
+}
+
+/// Opens the file, or makes it. One that is no frontier's is left as it is. All pages are held against their checksums,
+/// for all of them are read now anyway, and redb trusts them later.
+pub(super) fn open(fence: &Arc<Fence>, cache_bytes: usize) -> Result<Fenced<Database>> {
+    let path = fence.path();
+    fence.hold(|| {
+        if std::fs::metadata(path).is_ok_and(|file| file.len() > 0) {
+            let version = failing(path, version(path))?;
+            check(path, version)?;
+        }
+        let mut builder = Database::builder();
+        builder.set_cache_size(cache_bytes);
+        builder.set_check_integrity_on_open(true);
+        failing(path, builder.create(path).map_err(redb::Error::from))
+    })
+}
+
+fn failing<T>(path: &Path, done: std::result::Result<T, redb::Error>) -> Result<T> {
+    done.map_err(|error| Problem::Failed(format!("{}: {error}", path.display())))
+}
+
+/// What a file that is there says of itself.
+enum Version {
+    /// It has no tables: it was being made.
+    None,
+    /// The version of its tables.
+    Of(u64),
+    /// It is of another program, or another file of this one.
+    Foreign,
+}
+
+fn check(path: &Path, version: Version) -> Result<()> {
+    match version {
+        Version::None | Version::Of(VERSION) => Ok(()),
+        Version::Of(_) => Err(Problem::Asked(format!(
+            "{}: a frontier of another version than {VERSION}; use another file, or the program that made it",
+            path.display()
+        ))),
+        Version::Foreign => Err(Problem::Asked(format!(
+            "{}: not the file of a frontier; nothing of it was changed: name another file, or a new one",
+            path.display()
+        ))),
+    }
+}
+
+/// Looks at a database without a change to its file, which redb repairs, if need be, when it opens it.
+fn version(path: &Path) -> std::result::Result<Version, redb::Error> {
+    let file = File::options().read(true).write(true).open(path)?;
+    let file = Overlay::new(FileBackend::new(file)?)?;
+    let db = Database::builder().create_with_backend(file)?;
+    let reading = db.begin_read()?;
+    let facts = match reading.open_table(FACTS) {
+        Ok(facts) => facts,
+        Err(TableError::TableDoesNotExist(_)) if reading.list_tables()?.next().is_none() => {
+            return Ok(Version::None);
+        }
+        Err(TableError::Storage(error)) => return Err(error.into()),
+        Err(_) => return Ok(Version::Foreign),
+    };
+    let version = facts.get("version")?;
+    Ok(version.map_or(Version::Foreign, |version| Version::Of(version.value())))
+}
