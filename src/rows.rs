@@ -35,6 +35,39 @@ impl<'a> Row<'a> {
     }
 }
 
+/// Why a sweep ends before its last row.
+#[derive(Debug)]
+pub enum Stop {
+    /// Who reads the rows has seen enough.
+    Enough,
+    /// It cannot go on.
+    Failed(Error),
+}
+
+impl Stop {
+    /// Whether a sweep that ended like this went through to the last row.
+    ///
+    /// # Errors
+    ///
+    /// The one that ended it.
+    pub(crate) fn is_whole(ended: Result<(), Stop>) -> Result<bool> {
+        match ended {
+            Ok(()) => Ok(true),
+            Err(Stop::Enough) => Ok(false),
+            Err(Stop::Failed(error)) => Err(error),
+        }
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+/// What is done with a row of a sweep. An error stops the sweep.
+pub type RowVisitor<'v> = dyn FnMut(Row<'_>) -> Result<(), Stop> + 'v;
+
 /// Rows that can be read again and again, from the first to the last.
 pub trait Rows: Sync {
     /// Pages known: all page numbers are below it.
@@ -44,35 +77,37 @@ pub trait Rows: Sync {
     fn links(&self) -> u64;
 
     /// Calls `visit` with the row of each page that has one, once a page, in the order in which the rows
-    /// lie: the same in every sweep.
+    /// lie: the same in every sweep. For those who keep rows; those who read them call [`Rows::sweep`].
     ///
     /// # Errors
     ///
-    /// Those of `visit`, which end the sweep, and those of reading.
-    fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()>;
-}
+    /// What `visit` stops with, and failures to read.
+    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop>;
 
-/// What `read` makes of the row of one page, by a sweep that ends there; `None`: the page has none.
-///
-/// # Errors
-///
-/// Those of the sweep before it.
-pub fn row_of<T>(
-    rows: &dyn Rows,
-    page: u32,
-    mut read: impl FnMut(Row<'_>) -> T,
-) -> Result<Option<T>> {
-    let mut found = None;
-    let swept = rows.sweep(&mut |row| {
-        if row.page != page {
-            return Ok(());
-        }
-        found = Some(read(row));
-        // There is no other row of the page: this error ends the sweep, and nobody sees it.
-        Err(Error::internal("found"))
-    });
-    match found {
-        None => swept.map(|()| None),
-        found => Ok(found),
+    /// Calls `visit` with each row, as [`Rows::walk`] does. Returns whether it went through to the last row:
+    /// `visit` may end it with [`Stop::Enough`].
+    ///
+    /// # Errors
+    ///
+    /// Those of `visit`, and of reading.
+    fn sweep(&self, visit: &mut RowVisitor<'_>) -> Result<bool> {
+        Stop::is_whole(self.walk(visit))
+    }
+
+    /// Calls `read` with the row of `page`. Returns whether it has one. Unless the rows know a quicker way, this
+    /// is a sweep that ends at the row.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading.
+    fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        let whole = self.sweep(&mut |row| {
+            if row.page != page {
+                return Ok(());
+            }
+            read(row);
+            Err(Stop::Enough)
+        })?;
+        Ok(!whole)
     }
 }

@@ -2,7 +2,7 @@
 
 use cashrank::Error;
 use cashrank::engine::PageId;
-use cashrank::rows::{Rows, row_of};
+use cashrank::rows::Rows;
 use cashrank::snapshot::{Snapshot, SnapshotPage};
 use cashrank::store::RealDisk;
 
@@ -128,8 +128,9 @@ fn incoming(rows: &dyn Rows, page: u32) -> Result<Ends, Error> {
 
 /// All pages that `page` links to.
 fn outgoing(rows: &dyn Rows, page: u32) -> Result<(FetchState, Ends), Error> {
-    let found = row_of(rows, page, |row| {
-        let fetched = if row.gone {
+    let mut found = (FetchState::Never, Ends::new());
+    rows.row(page, &mut |row| {
+        found.0 = if row.gone {
             FetchState::Gone
         } else {
             FetchState::Yes
@@ -137,9 +138,9 @@ fn outgoing(rows: &dyn Rows, page: u32) -> Result<(FetchState, Ends), Error> {
         let weight = |at| row.weights.get(at).copied();
         let ends = row.targets.iter().enumerate();
         let ends = ends.map(|(at, target)| (*target, weight(at)));
-        (fetched, ends.filter(|end| end.1 != Some(0)).collect())
+        found.1.extend(ends.filter(|end| end.1 != Some(0)));
     })?;
-    Ok(found.unwrap_or((FetchState::Never, Ends::new())))
+    Ok(found)
 }
 
 /// What the snapshot says of these pages, best rank first.

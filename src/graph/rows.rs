@@ -3,7 +3,7 @@
 use super::{Graph, GraphBuilder};
 use crate::memory::check_room;
 use crate::model::SelfLinks;
-use crate::rows::{Row, Rows};
+use crate::rows::{Row, RowVisitor, Rows, Stop};
 use crate::{Error, Result};
 
 impl Graph {
@@ -49,11 +49,10 @@ impl Rows for Graph {
         Graph::links(self) as u64
     }
 
-    fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
+    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
         if !self.parts().is_empty() {
-            return Err(Error::Unsupported(
-                "a graph whose links have weights does not keep them as whole numbers".into(),
-            ));
+            let what = "a graph whose links have weights does not keep them as whole numbers";
+            return Err(Error::Unsupported(what.into()).into());
         }
         for (page, targets) in self.rows().enumerate() {
             visit(Row::new(page as u32, targets))?;
@@ -92,11 +91,33 @@ mod tests {
         let swept = graph.sweep(&mut |row| {
             seen += 1;
             match row.page {
-                1 => Err(Error::internal("enough")),
+                1 => Err(Error::internal("it broke").into()),
                 _ => Ok(()),
             }
         });
         assert!(swept.is_err());
         assert_eq!(seen, 2);
+    }
+
+    #[test]
+    fn a_sweep_stops_when_it_has_seen_enough() {
+        let mut builder = GraphBuilder::new(SelfLinks::Drop);
+        builder.row(2, [0, 1]);
+        let graph = builder.build();
+        let mut seen = Vec::new();
+        let whole = graph.sweep(&mut |row| {
+            seen.push(row.page);
+            match row.page {
+                1 => Err(Stop::Enough),
+                _ => Ok(()),
+            }
+        });
+        assert!(!whole.unwrap());
+        assert_eq!(seen, [0, 1]);
+        assert!(graph.sweep(&mut |_| Ok(())).unwrap());
+        let mut found: Vec<u32> = Vec::new();
+        assert!(Rows::row(&graph, 2, &mut |row| found.extend(row.targets)).unwrap());
+        assert_eq!(found, [0, 1]);
+        assert!(!Rows::row(&graph, 3, &mut |_| panic!("no page 3")).unwrap());
     }
 }

@@ -8,7 +8,7 @@ use crate::engine::SelfLinks;
 use crate::formats::Format;
 use crate::memory::{ALLOCATION, check_room};
 use crate::model::Limits;
-use crate::rows::{Row, Rows};
+use crate::rows::{Row, RowVisitor, Rows, Stop};
 use crate::rules::{Follow, InputRules};
 use crate::session::Writer;
 use crate::snapshot::Snapshot;
@@ -281,7 +281,7 @@ impl Rows for Crawled {
         self.links
     }
 
-    fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
+    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
         for row in &self.rows {
             visit(Row {
                 page: row.page,

@@ -56,7 +56,7 @@ impl Known {
                 gone.push(row.page);
                 return Ok(());
             }
-            known.row(row)
+            Ok(known.row(row)?)
         })?;
         known.close_domain()?;
         gone.into_iter().try_for_each(|page| known.gone(page))?;
@@ -65,7 +65,7 @@ impl Known {
                 if is_local(row.page) {
                     Ok(())
                 } else {
-                    known.row(row)
+                    Ok(known.row(row)?)
                 }
             })?;
         }

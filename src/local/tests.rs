@@ -10,7 +10,7 @@ use crate::Result;
 use crate::engine::SelfLinks;
 use crate::graph::{Graph, GraphBuilder};
 use crate::rank::pagerank::{self, pagerank};
-use crate::rows::{Row, Rows};
+use crate::rows::{Row, RowVisitor, Rows, Stop};
 
 /// 0.85 as exact PageRank uses it: in steps of 2^-32.
 const ALPHA: f64 = 3_650_722_201.0 / 4_294_967_296.0;
@@ -575,7 +575,7 @@ impl Rows for OneRow {
         self.0.targets.len() as u64
     }
 
-    fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
+    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
         visit(self.0)
     }
 }

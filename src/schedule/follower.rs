@@ -21,7 +21,7 @@
 use super::names::{Hosts, Runs};
 use super::next::{Chosen, FOCUSED, Limits, Source, completed, fetches_of, interleave};
 use super::{Candidate, History, NameOrder, Names, NextOptions, SettledRanking, Which, best_of};
-use crate::rows::{PAGES_MAX, Row, Rows};
+use crate::rows::{PAGES_MAX, Row, RowVisitor, Rows, Stop};
 use crate::snapshot::Snapshot;
 use crate::store::rows::Retention;
 use crate::threads::in_two;
@@ -291,7 +291,7 @@ impl Followed {
             }
             Names::Unseen | Names::Hosts => Ok(None),
         };
-        let (from, mut goes_on) = (self.rows, true);
+        let from = self.rows;
         let tell = || match source.rows {
             Some(rows) if from == 0 => rows.sweep(&mut |row| {
                 history.row(row);
@@ -299,16 +299,16 @@ impl Followed {
             }),
             Some(rows) => rows.written_from(from, &mut |row| {
                 let crawl = history.crawl();
-                goes_on &= row.page >= crawl.pages() || !crawl.is_read(row.page);
-                if goes_on {
-                    history.row(row);
+                if row.page < crawl.pages() && crawl.is_read(row.page) {
+                    return Err(Stop::Enough);
                 }
+                history.row(row);
                 Ok(())
             }),
-            None => Ok(()),
+            None => Ok(true),
         };
         let (order, told) = in_two(threads > 1, sort, tell);
-        told?;
+        let goes_on = told?;
         if let Some(order) = order? {
             self.order = order;
         }
@@ -403,7 +403,7 @@ impl Rows for NoRows {
         0
     }
 
-    fn sweep(&self, _visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
+    fn walk(&self, _visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
         Ok(())
     }
 }

@@ -57,7 +57,7 @@ impl fmt::Display for Measure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::Row;
+    use crate::rows::{Row, RowVisitor, Stop};
 
     struct Read;
 
@@ -71,7 +71,7 @@ mod tests {
         }
 
         /// 0 links to 1, 2, 3; 1 to 4 and 2. Nothing leads to 5.
-        fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
+        fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
             for (page, targets) in [(0, &[1, 2, 3][..]), (1, &[4, 2])] {
                 visit(Row::new(page, targets))?;
             }

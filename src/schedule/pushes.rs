@@ -382,7 +382,8 @@ impl<const K: usize> Pushes<K> {
                 self.hand_on(row, units);
             }
             Ok(())
-        })
+        })?;
+        Ok(())
     }
 
     /// Makes what pages handed on, and hold of it, so many times as much: the multiple for which what is then left to hand on,
@@ -466,6 +467,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::rows::{RowVisitor, Stop};
     use crate::schedule::{Ask, History, Scored};
 
     /// Rows of pages read, in that order; of a page with two the last one counts.
@@ -481,7 +483,7 @@ mod tests {
             self.0.iter().map(|(_, row)| row.len() as u64).sum()
         }
 
-        fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
+        fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
             self.0
                 .iter()
                 .try_for_each(|(page, targets)| visit(Row::new(*page, targets)))

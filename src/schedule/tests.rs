@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::SelfLinks;
-use crate::rows::Row;
+use crate::rows::{Row, RowVisitor, Stop};
 
 /// Rows in the order of reading.
 struct Read(Vec<(u32, Vec<u32>)>, u32);
@@ -16,7 +16,7 @@ impl Rows for Read {
         self.0.iter().map(|(_, row)| row.len() as u64).sum()
     }
 
-    fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
+    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
         for (page, targets) in &self.0 {
             visit(Row::new(*page, targets))?;
         }

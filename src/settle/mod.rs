@@ -82,7 +82,7 @@ mod tests;
 mod worth;
 
 use crate::engine::{self, Certificate, Effort, certify, ratio_up};
-use crate::rows::Rows;
+use crate::rows::{Rows, Stop};
 use crate::{Error, Result};
 use ledger::Ledger;
 use worth::{Level, Worth};
@@ -284,14 +284,12 @@ impl Settling {
     /// Visits the pages that are worth it. Whether all rows were read.
     fn sweep(&mut self, rows: &dyn Rows, level: Level, watch: &mut dyn Watch) -> Result<bool> {
         let mut seen = Seen::default();
-        let mut over = false;
         let is_first = self.first.is_none();
         let (ledger, progress) = (&mut self.ledger, &mut self.progress);
         ledger.begin_sweep(self.advance);
-        let swept = rows.sweep(&mut |row| {
+        let whole = rows.sweep(&mut |row| {
             if seen.rows.is_multiple_of(ASK_EVERY) && watch.is_over() {
-                over = true;
-                return Err(Error::internal("settling is over"));
+                return Err(Stop::Enough);
             }
             let links = row.targets.len() as u64;
             seen.rows += 1;
@@ -307,11 +305,10 @@ impl Settling {
                 }
             }
             Ok(())
-        });
-        if over {
+        })?;
+        if !whole {
             return Ok(false);
         }
-        swept?;
         match self.first {
             None => self.first = Some(seen),
             Some(first) if first != seen => {

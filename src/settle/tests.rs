@@ -7,7 +7,7 @@ use super::*;
 use crate::graph::{Graph, GraphBuilder};
 use crate::model::SelfLinks;
 use crate::rank::pagerank::{self, pagerank};
-use crate::rows::Row;
+use crate::rows::{Row, RowVisitor};
 
 /// Latest rows in memory, in the order of their last visits.
 #[derive(Default)]
@@ -32,7 +32,7 @@ impl Rows for Kept {
         self.rows.iter().map(|row| row.1.len() as u64).sum()
     }
 
-    fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
+    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
         for (page, targets, weights) in &self.rows {
             visit(Row {
                 page: *page,

@@ -19,7 +19,7 @@ use std::collections::{BinaryHeap, HashMap};
 use super::random::{Purpose, Random};
 use crate::graph::Graph;
 use crate::metrics::kendall::tau_b;
-use crate::rows::{Row, Rows};
+use crate::rows::{Row, RowVisitor, Rows, Stop};
 use crate::schedule::{AtATime, Choice, History, NameOrder, Names};
 use crate::{Error, Result};
 
@@ -157,7 +157,7 @@ impl Rows for RowsRead {
         self.targets.len() as u64
     }
 
-    fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
+    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
         let mut start = 0;
         for (&page, &end) in self.pages.iter().zip(&self.ends) {
             visit(Row::new(page, &self.targets[start..end]))?;

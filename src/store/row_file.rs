@@ -1,7 +1,7 @@
 //! The store's file of kept rows: begun as asked, appended to, compacted, and given up where it may not go on.
 
 use super::Store;
-use super::rows::{self, KeepRows, KeptRows, Reason, Retention, RowWriter, RowsOf, Stop};
+use super::rows::{self, AppendError, KeepRows, KeptRows, Reason, Retention, RowWriter, RowsOf};
 use crate::{Error, Result};
 
 impl Store {
@@ -112,18 +112,18 @@ impl Store {
                 *rows = new;
             }
             // The old file goes on.
-            Err(Stop::GiveUp(_) | Stop::Full(_)) => {}
-            Err(Stop::Failed(error)) => return Err(error),
+            Err(AppendError::GiveUp(_) | AppendError::Full(_)) => {}
+            Err(AppendError::Failed(error)) => return Err(error),
         }
         self.manifest.rows.retention = Retention::Kept(*rows.kept());
         Ok(())
     }
 
-    pub(super) fn stop_rows(&mut self, stop: Stop) -> Result<()> {
+    pub(super) fn stop_rows(&mut self, stop: AppendError) -> Result<()> {
         match stop {
-            Stop::GiveUp(reason) => self.give_up_rows(reason),
+            AppendError::GiveUp(reason) => self.give_up_rows(reason),
             // As with every other file: with room again, the same run goes on to the same bytes.
-            Stop::Full(error) | Stop::Failed(error) => Err(error),
+            AppendError::Full(error) | AppendError::Failed(error) => Err(error),
         }
     }
 

@@ -6,7 +6,7 @@ use std::io::BufRead;
 use cashrank::Result;
 use cashrank::engine::{Config, SelfLinks};
 use cashrank::graph::Graph;
-use cashrank::rows::{Row, Rows};
+use cashrank::rows::{Row, RowVisitor, Rows, Stop};
 use cashrank::settle::{Options, settle};
 
 use super::order::{Random, breadth_first};
@@ -42,7 +42,7 @@ impl Rows for Ordered {
         self.links
     }
 
-    fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
+    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
         self.rows
             .iter()
             .try_for_each(|(page, targets)| visit(Row::new(*page, targets)))

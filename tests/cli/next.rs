@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use cashrank::rows::{Row, Rows};
+use cashrank::rows::{Row, RowVisitor, Rows, Stop};
 use cashrank::schedule::{Choice, History, NameOrderBuilder, STRATEGIES};
 
 use crate::support::Lab;
@@ -24,10 +24,7 @@ impl Rows for Read {
         self.rows.iter().map(|row| row.1.len() as u64).sum()
     }
 
-    fn sweep(
-        &self,
-        visit: &mut dyn FnMut(Row<'_>) -> cashrank::Result<()>,
-    ) -> cashrank::Result<()> {
+    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
         for (page, targets) in &self.rows {
             visit(Row::new(*page, targets))?;
         }

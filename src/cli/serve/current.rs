@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use cashrank::Error;
 use cashrank::engine::PageId;
 use cashrank::metrics::moved::{By, Move, MoveOptions, Standing};
-use cashrank::rows::row_of;
+use cashrank::rows::Rows;
 use cashrank::snapshot::{self, Info, Lookup, Snapshot, SnapshotPage};
 use cashrank::store::RealDisk;
 use cashrank_serve::{Mover, Movers, Page, Problem, Result};
@@ -248,7 +248,9 @@ impl OpenSnapshot {
         let Ok(page) = u32::try_from(page.0) else {
             return Ok(None);
         };
-        row_of(&rows, page, |row| row.targets.to_vec()).map_err(problem)
+        let mut targets = Vec::new();
+        let found = rows.row(page, &mut |row| targets.extend_from_slice(row.targets));
+        Ok(found.map_err(problem)?.then_some(targets))
     }
 
     /// What moved most since the snapshot before.

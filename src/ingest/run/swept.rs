@@ -11,7 +11,7 @@ use super::{InputEnd, Run};
 use crate::engine::{Links, PageId};
 use crate::ingest::planned::Plan;
 use crate::ingest::{Note, OldFault};
-use crate::rows::Row;
+use crate::rows::{Row, Stop};
 use crate::source::InputName;
 use crate::store::{Place, Progress, Store};
 use crate::{Error, Result};
@@ -87,23 +87,19 @@ impl Run<'_> {
         let rows = self.engine.storage().kept_rows()?;
         let all = rows.rows();
         let mut targets = Vec::new();
-        let mut stopped = false;
-        let swept = rows.sweep_from(from, &mut |rows| {
+        let whole = rows.sweep_from(from, &mut |rows| {
             for rows in rows.chunks(AHEAD) {
                 self.visit_rows(rows, &mut targets)?;
                 self.tell_progress(None, self.progress.place.records, Some(all));
-                stopped = self.stop_asked();
-                if stopped {
-                    // Nobody sees it.
-                    return Err(Error::internal("stopped"));
+                if self.stop_asked() {
+                    return Err(Stop::Enough);
                 }
             }
-            self.on_time()
-        });
-        if stopped {
+            Ok(self.on_time()?)
+        })?;
+        if !whole {
             return Ok(InputEnd::Stopped);
         }
-        swept?;
         self.progress.input = self.feed.inputs.len() as u64;
         self.progress.place = Place::start();
         Ok(InputEnd::Whole)

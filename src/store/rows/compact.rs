@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::read::{KeptRows, RowFile};
-use super::write::{RowWriter, Stop};
+use super::write::{AppendError, RowWriter};
 use super::{CommittedRows, remove};
 use crate::Result;
 use crate::disk::Disk;
@@ -23,13 +23,13 @@ fn is_due(kept: &CommittedRows) -> bool {
 ///
 /// # Errors
 ///
-/// [`Stop::GiveUp`] and [`Stop::Full`] say that there is no room for the new file; the old one stays as it is.
+/// [`AppendError::GiveUp`] and [`AppendError::Full`] say that there is no room for the new file; the old one stays as it is.
 pub(crate) fn compact(
     disk: &dyn Disk,
     dir: &Path,
     old: &mut RowWriter,
     pages: u64,
-) -> Result<Option<RowWriter>, Stop> {
+) -> Result<Option<RowWriter>, AppendError> {
     let kept = *old.kept();
     if !is_due(&kept) {
         return Ok(None);
@@ -55,22 +55,10 @@ fn write(
     rows: &KeptRows,
     number: u64,
     most: u64,
-) -> Result<RowWriter, Stop> {
+) -> Result<RowWriter, AppendError> {
     let mut new = RowWriter::create(disk, dir, number, most)?;
-    let mut stop = None;
-    let swept = rows.each(&mut |head, targets, weights| {
-        new.copy(head, targets, weights).map_err(|reason| {
-            stop = Some(reason);
-            crate::Error::internal("the copy ended")
-        })
-    });
-    match (stop, swept) {
-        (Some(stop), _) => Err(stop),
-        (None, swept) => {
-            swept?;
-            new.look_at(2 * (rows.rows() + rows.links()));
-            new.sync(disk, dir)?;
-            Ok(new)
-        }
-    }
+    rows.each(|head, targets, weights| new.copy(head, targets, weights))?;
+    new.look_at(2 * (rows.rows() + rows.links()));
+    new.sync(disk, dir)?;
+    Ok(new)
 }

@@ -29,7 +29,7 @@ use crate::{Error, Result};
 pub(super) use compact::compact;
 pub use read::KeptRows;
 pub(crate) use read::RowsOf;
-pub(super) use write::{RowWriter, Stop};
+pub(super) use write::{AppendError, RowWriter};
 
 /// The folder of a store's row files.
 pub(crate) const ROWS: &str = "rows";

@@ -10,14 +10,11 @@ use super::block::{FIXED, Head, Rows as Block, heads_end, unpack, unpack_heads};
 use super::{CommittedRows, Retention, none, path_of};
 use crate::disk::Disk;
 use crate::disk::log::BlockLog;
-use crate::rows::{Row, Rows};
+use crate::rows::{Row, RowVisitor, Rows, Stop};
 use crate::{Error, Result};
 
 /// Blocks that are read ahead of the one whose rows are being visited.
 const AHEAD: usize = 4;
-
-/// What is done with the head, targets and weights of a row.
-type Visit<'a> = dyn FnMut(Head, &[u32], &[u64]) -> Result<()> + 'a;
 
 /// A committed state of the row file, open: the file stays readable even when a compaction drops it.
 #[derive(Clone)]
@@ -210,7 +207,7 @@ impl KeptRows {
     /// Reads everything, and checks the counts.
     pub(crate) fn verify(&self) -> Result<()> {
         let mut found = (0, 0);
-        self.each_block(0, &mut |_, rows| {
+        self.each_block::<Error>(0, &mut |_, rows| {
             found.0 += rows.heads.len() as u64;
             found.1 += rows.targets.len() as u64;
             Ok(())
@@ -234,11 +231,11 @@ impl KeptRows {
     }
 
     /// Calls `visit` with each block from the one with row `from` on, and the number of its first row.
-    fn each_block(
+    fn each_block<E: From<Error>>(
         &self,
         from: u64,
-        visit: &mut dyn FnMut(u64, &Block) -> Result<()>,
-    ) -> Result<()> {
+        visit: &mut dyn FnMut(u64, &Block) -> Result<(), E>,
+    ) -> Result<(), E> {
         if from >= self.file.kept.rows {
             return Ok(());
         }
@@ -260,16 +257,17 @@ impl KeptRows {
             if end == self.file.kept.rows {
                 Ok(())
             } else {
-                Err(self.file.damaged(format!(
-                    "it ends after row {end} of {}",
-                    self.file.kept.rows
-                )))
+                let what = format!("it ends after row {end} of {}", self.file.kept.rows);
+                Err(self.file.damaged(what).into())
             }
         })
     }
 
     /// Calls `visit` with the head, targets and weights of each row that is the last of its page.
-    pub(super) fn each(&self, visit: &mut Visit<'_>) -> Result<()> {
+    pub(super) fn each<E: From<Error>>(
+        &self,
+        mut visit: impl FnMut(Head, &[u32], &[u64]) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.each_block(0, &mut |first, rows| {
             rows.each(|at, head, targets, weights| {
                 if self.counts(first + at as u64) {
@@ -301,12 +299,8 @@ impl KeptRows {
     /// # Errors
     ///
     /// As of [`Rows::sweep`].
-    pub(crate) fn written_from(
-        &self,
-        from: u64,
-        visit: &mut dyn FnMut(Row<'_>) -> Result<()>,
-    ) -> Result<()> {
-        self.each_block(from, &mut |first, block| {
+    pub(crate) fn written_from(&self, from: u64, visit: &mut RowVisitor<'_>) -> Result<bool> {
+        Stop::is_whole(self.each_block(from, &mut |first, block| {
             block.each(|at, head, targets, weights| {
                 if first + at as u64 >= from {
                     visit(row_of(*head, targets, weights))
@@ -314,7 +308,7 @@ impl KeptRows {
                     Ok(())
                 }
             })
-        })
+        }))
     }
 
     /// Calls `visit` with many rows of a sweep at a time, from the one of number `from` on.
@@ -325,21 +319,21 @@ impl KeptRows {
     pub(crate) fn sweep_from(
         &self,
         from: u64,
-        visit: &mut dyn FnMut(&[Row<'_>]) -> Result<()>,
-    ) -> Result<()> {
+        visit: &mut dyn FnMut(&[Row<'_>]) -> Result<(), Stop>,
+    ) -> Result<bool> {
         let mut passed = 0;
-        self.each_block(0, &mut |first, block| {
+        Stop::is_whole(self.each_block(0, &mut |first, block| {
             let mut rows = Vec::with_capacity(block.heads.len());
             block.each(|at, head, targets, weights| {
                 if self.counts(first + at as u64) {
                     rows.push(row_of(*head, targets, weights));
                 }
-                Ok::<(), Error>(())
+                Ok::<(), Stop>(())
             })?;
             let skipped = from.saturating_sub(passed).min(rows.len() as u64);
             passed += rows.len() as u64;
             visit(&rows[skipped as usize..])
-        })
+        }))
     }
 }
 
@@ -352,8 +346,8 @@ impl Rows for KeptRows {
         self.links
     }
 
-    fn sweep(&self, visit: &mut dyn FnMut(Row<'_>) -> Result<()>) -> Result<()> {
-        self.each(&mut |head, targets, weights| visit(row_of(head, targets, weights)))
+    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        self.each(|head, targets, weights| visit(row_of(head, targets, weights)))
     }
 }
 

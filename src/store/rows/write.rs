@@ -18,7 +18,7 @@ use crate::{Error, Result};
 const WAITING: usize = 1 << 20;
 
 /// Why appending ended.
-pub(crate) enum Stop {
+pub(crate) enum AppendError {
     /// Rows are to be given up; all else goes on.
     GiveUp(Reason),
     /// The disk is full.
@@ -27,12 +27,12 @@ pub(crate) enum Stop {
     Failed(Error),
 }
 
-impl From<Error> for Stop {
-    fn from(error: Error) -> Stop {
+impl From<Error> for AppendError {
+    fn from(error: Error) -> AppendError {
         let full = |kind| matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
         match &error {
-            Error::Io { source, .. } if full(source.kind()) => Stop::Full(error),
-            _ => Stop::Failed(error),
+            Error::Io { source, .. } if full(source.kind()) => AppendError::Full(error),
+            _ => AppendError::Failed(error),
         }
     }
 }
@@ -99,10 +99,10 @@ impl RowWriter {
         gone: bool,
         links: Links<'_>,
         again: bool,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), AppendError> {
         let largest = links.targets.iter().fold(page.0, |max, to| max.max(to.0));
         if largest >= PAGES_MAX {
-            return Err(Stop::GiveUp(Reason::TooManyPages));
+            return Err(AppendError::GiveUp(Reason::TooManyPages));
         }
         let targets = links.targets.iter().map(|target| target.0 as u32);
         self.filling.targets.extend(targets);
@@ -118,14 +118,19 @@ impl RowWriter {
     }
 
     /// Appends a row of another log.
-    pub fn copy(&mut self, head: Head, targets: &[u32], weights: &[u64]) -> Result<(), Stop> {
+    pub fn copy(
+        &mut self,
+        head: Head,
+        targets: &[u32],
+        weights: &[u64],
+    ) -> Result<(), AppendError> {
         self.filling.targets.extend_from_slice(targets);
         self.filling.weights.extend_from_slice(weights);
         self.add(head)
     }
 
     /// Appends the head of a row whose links were added.
-    fn add(&mut self, head: Head) -> Result<(), Stop> {
+    fn add(&mut self, head: Head) -> Result<(), AppendError> {
         self.filling.heads.push(head);
         self.kept.rows += 1;
         self.kept.links += u64::from(head.links);
@@ -137,7 +142,7 @@ impl RowWriter {
     }
 
     /// Packs the block on another thread, as sorting links takes about as long as applying them.
-    fn pack_beside(&mut self) -> Result<(), Stop> {
+    fn pack_beside(&mut self) -> Result<(), AppendError> {
         self.end_packing()?;
         let spare = std::mem::take(&mut self.spare);
         let mut rows = std::mem::replace(&mut self.filling, spare);
@@ -149,7 +154,7 @@ impl RowWriter {
         Ok(())
     }
 
-    fn end_packing(&mut self) -> Result<(), Stop> {
+    fn end_packing(&mut self) -> Result<(), AppendError> {
         let Some(packing) = self.packing.take() else {
             return Ok(());
         };
@@ -160,11 +165,11 @@ impl RowWriter {
         Ok(())
     }
 
-    fn put(&mut self, rows: usize, payload: &[u8]) -> Result<(), Stop> {
+    fn put(&mut self, rows: usize, payload: &[u8]) -> Result<(), AppendError> {
         self.log.append(self.closed, rows as u32, payload);
         self.closed += rows as u64;
         if self.log.bytes() > self.most {
-            return Err(Stop::GiveUp(Reason::TooLarge(self.most)));
+            return Err(AppendError::GiveUp(Reason::TooLarge(self.most)));
         }
         if self.log.waiting() >= WAITING {
             self.log.flush()?;
@@ -173,7 +178,7 @@ impl RowWriter {
     }
 
     /// Closes the open block and makes all durable; what to commit.
-    pub fn sync(&mut self, disk: &dyn Disk, dir: &Path) -> Result<CommittedRows, Stop> {
+    pub fn sync(&mut self, disk: &dyn Disk, dir: &Path) -> Result<CommittedRows, AppendError> {
         self.end_packing()?;
         if !self.filling.heads.is_empty() {
             let payload = pack(&mut self.filling);
@@ -182,7 +187,7 @@ impl RowWriter {
         }
         self.kept.lengths = self.log.sync()?;
         if self.kept.lengths.data > self.most {
-            return Err(Stop::GiveUp(Reason::TooLarge(self.most)));
+            return Err(AppendError::GiveUp(Reason::TooLarge(self.most)));
         }
         if std::mem::take(&mut self.new) {
             let folder = dir.join(ROWS);
@@ -232,7 +237,7 @@ mod tests {
             (1 << 32, links(&[3]), false),
         ] {
             let appended = rows.append(PageId(page), false, Links::from(&targets[..]), false);
-            let many = matches!(appended, Err(Stop::GiveUp(Reason::TooManyPages)));
+            let many = matches!(appended, Err(AppendError::GiveUp(Reason::TooManyPages)));
             assert_eq!((appended.is_ok(), many), (fits, !fits), "page {page}");
         }
     }
