@@ -19,7 +19,7 @@ use super::section::{
 };
 use crate::batch::{Batch, Entry, LinkCounts};
 use crate::codec::varint::number;
-use crate::decode::{Names, Reason};
+use crate::decode::Names;
 use crate::engine;
 use crate::model::{Digest, Limits, Numbering};
 use crate::rules::{InputRules, LinkClass};
@@ -220,14 +220,6 @@ impl<W: Write> Writer<W> {
             self.close()?;
         }
         Ok(())
-    }
-
-    /// Adds a record of which only this is known.
-    ///
-    /// # Errors
-    /// As [`Writer::add`].
-    pub fn skipped(&mut self, reason: Reason) -> Result<()> {
-        self.add(&Batch::default(), &Entry::skipped(reason))
     }
 
     /// Numbers the names of a batch up to `names_end`.

@@ -5,7 +5,7 @@ use crate::decode::Decoder;
 use crate::model::batch::TEXT_BYTES;
 use crate::model::{
     Batch, Digest, Entry, Fingerprint, HashKey, Limits, Link, LinkClass, LinkCounts,
-    Names as Naming, Parsed, Reason, Record, Rel, SelfLinks, What,
+    Names as Naming, Parsed, Reason, Record, Rel, SelfLinks, What, Written,
 };
 use crate::rules::InputRules;
 use crate::url::{self, Base, Form, Reject};
@@ -16,6 +16,8 @@ const ENTRIES: usize = 1 << 16;
 const AHEAD: usize = 32;
 /// Complaints kept a batch, for each reason; further ones are counted only.
 const COMPLAINTS: usize = 16;
+/// Most bytes of a text shown to people.
+const SHOWN: usize = 200;
 
 /// What records are held to.
 #[derive(Clone)]
@@ -48,6 +50,8 @@ pub struct Builder {
     stripped: Vec<u8>,
     /// Complaints of the batch, by reason.
     complained: [usize; Reason::ALL.len()],
+    /// Redirects and bases are kept as they are written.
+    keeps_written: bool,
     /// The fingerprint of each of the next links as it is spelled, where that says all.
     spelled: Vec<Option<Fingerprint>>,
     /// Asked before a record is large, and before its links take more than [`TEXT_BYTES`].
@@ -83,6 +87,7 @@ impl Builder {
             scratch: Vec::new(),
             stripped: Vec::new(),
             complained: Default::default(),
+            keeps_written: false,
             spelled: Vec::new(),
             leave: Box::new(|| ()),
         }
@@ -126,6 +131,22 @@ impl Builder {
                 return;
             }
         }
+    }
+
+    /// Has redirects and bases kept as they are written ([`Batch::written`]).
+    pub(crate) fn keep_written(&mut self) {
+        self.keeps_written = true;
+    }
+
+    /// A batch of one record of so many bytes, which was dropped unread.
+    pub(crate) fn over_limit(&mut self, bytes: u64) -> Batch {
+        let limit = self.rules.limits.line_bytes;
+        let bad = Parsed::Bad {
+            reason: Reason::TooLong,
+            detail: format!("a record of {bytes} bytes, more than `limit_line` {limit}"),
+        };
+        self.push(bytes, bad);
+        self.take()
     }
 
     /// A batch of one record.
@@ -178,6 +199,11 @@ impl Builder {
             Parsed::Record(record) => self.record(record, links).inspect(|entry| {
                 let status = record.status.map(|status| (at, status));
                 self.batch.statuses.extend(status);
+                if self.keeps_written && (record.redirect.is_some() || record.base.is_some()) {
+                    let [redirect, base] =
+                        [&record.redirect, &record.base].map(|text| text.as_deref().map(shown));
+                    self.batch.written.push((at, Written { redirect, base }));
+                }
                 if let (Some(detail), true) = (&record.bad_time, entry.what.is_of_page()) {
                     self.batch.timeless.push(at);
                     complain(
@@ -454,6 +480,16 @@ impl Classes {
         // Names that are no URLs have no host.
         let internal = !self.host.is_empty() && url::host(target) == self.host;
         LinkClass::new(rel, internal)
+    }
+}
+
+/// Text of an input, for people.
+fn shown(text: &[u8]) -> String {
+    let front = String::from_utf8_lossy(&text[..text.len().min(SHOWN)]).into_owned();
+    if text.len() > SHOWN {
+        front + "..."
+    } else {
+        front
     }
 }
 

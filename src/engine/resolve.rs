@@ -90,21 +90,19 @@ impl Resolving<'_> {
         engine.prefetch(visited, &self.names.ahead);
     }
 
-    /// Looks up the names of an archive's part, up to `names_end`, which an earlier run applied.
-    ///
-    /// # Errors
-    /// [`Error::InputChanged`] if one has no page: it was another archive.
-    pub fn recall<S: Storage>(&mut self, engine: &Engine<S>, names_end: u32) -> Result<()> {
-        let names = names_end.saturating_sub(self.batch.first_name()) as usize;
-        for fingerprint in self.batch.fingerprints.iter().take(names) {
-            let page = engine.page(*fingerprint).ok_or_else(|| {
-                Error::InputChanged(
-                    "the archive has names that were not in what was read before".into(),
-                )
-            })?;
-            self.names.archive.push(page);
-        }
-        Ok(())
+    /// Looks up the names of an archive's part that its first `entries` brought, which an earlier run applied. False:
+    /// one has no page, so it was another archive.
+    pub fn recall<S: Storage>(&mut self, engine: &Engine<S>, entries: usize) -> bool {
+        let Some(last) = entries.checked_sub(1) else {
+            return true;
+        };
+        let end = self.batch.entries[last].names_end;
+        let names = end.saturating_sub(self.batch.first_name()) as usize;
+        self.batch.fingerprints.iter().take(names).all(|name| {
+            let page = engine.page(*name);
+            page.inspect(|page| self.names.archive.push(*page))
+                .is_some()
+        })
     }
 
     /// Checks that with the pages an entry brings, and those of entries before it that were not applied

@@ -8,19 +8,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::input::{Bad, guessed, is_unsound, note_use, warn};
-use super::{Note, Observer, ProgressReport};
-use crate::archive::{Chain, Options, Writer, Written};
-use crate::batch::{Batch, HashKey, Rules, What};
-use crate::decode::Reason;
+use super::input::{InputRecord, is_unsound, tell_unchecked, told_format, warn};
+use super::{Observer, ProgressReport};
+use crate::archive::{Options, Writer, Written};
+use crate::batch::{Batch, HashKey, Rules};
 use crate::engine::{Counters, SelfLinks};
-use crate::formats::{Format, is_decided};
+use crate::formats::Format;
 use crate::memory::{BUFFERS, check_room};
 use crate::model::Limits;
-use crate::pipeline::{BufferPool, Delays, Next, Piece, Pipeline, over_the_limit};
+use crate::pipeline::{InputReader, Next, Piece, Start};
 use crate::rules::InputRules;
-use crate::source::{InputName, Source, SourceOptions, Summary};
-use crate::store::Unverified;
+use crate::source::{InputName, SourceOptions};
+use crate::store::{Place, Unverified};
 use crate::{Error, Result};
 
 /// What a packing thread takes at most: its blocks, and zstd.
@@ -95,20 +94,20 @@ pub fn convert<W: Write>(
         limits: job.limits.clone(),
         input: job.input.clone(),
     };
+    let rules = Rules {
+        limits: job.limits.clone(),
+        self_links: SelfLinks::Drop,
+        key: HashKey::random()?,
+        input: job.input.clone(),
+        classes: true,
+    };
     let mut run = Run {
-        rules: Rules {
-            limits: job.limits.clone(),
-            self_links: SelfLinks::Drop,
-            key: HashKey::random()?,
-            input: job.input.clone(),
-            classes: true,
-        },
+        reader: InputReader::new(rules, &job.source, job.threads),
         writer: Writer::new(out, path, &options)?,
         job,
         observer,
         counters: Counters::default(),
         unverified: None,
-        spent: BufferPool::new(job.threads),
     };
     let mut bad_end = None;
     for (at, input) in job.inputs.iter().enumerate() {
@@ -141,122 +140,69 @@ pub fn convert<W: Write>(
 
 struct Run<'a, W: Write> {
     job: &'a Conversion,
-    rules: Rules,
+    reader: InputReader,
     observer: &'a mut dyn Observer,
     writer: Writer<W>,
     counters: Counters,
     unverified: Option<Unverified>,
-    /// Memory that goes from one input's pipeline to the next one's.
-    spent: BufferPool,
-}
-
-/// One input being read.
-struct Reading<'a> {
-    input: &'a InputName,
-    at: usize,
-    compressed_len: Option<u64>,
-    /// If it is an archive.
-    chain: Option<Chain>,
-    /// Entries so far.
-    records: u64,
-    /// Where the last one ended.
-    offset: u64,
 }
 
 impl<W: Write> Run<'_, W> {
     fn input(&mut self, at: usize, input: &InputName) -> Result<()> {
-        let mut source = Source::open(input, &self.job.limits, &self.job.source)?;
-        let Some(format) = self.format(input, &mut source)? else {
+        let mut source = self.reader.open(input)?;
+        let Some(format) = told_format(&mut source, self.job.format, self.observer)? else {
             return Ok(());
         };
         warn(input, format, self.observer);
         self.writer.begin_input(format.decoder().names())?;
-        let mut reading = Reading {
-            input,
-            at,
-            compressed_len: source.compressed_len(),
-            chain: (format == Format::Cza).then(Chain::default),
-            records: 0,
-            offset: 0,
-        };
-        let threads = self.job.threads;
-        let mut pipeline = Pipeline::start(
-            source,
-            format,
-            &self.rules,
-            threads,
-            0,
-            &self.spent,
-            Delays::NONE,
-        )?;
+        let mut records = self.reader.read(source, format, Start::default())?;
+        let mut place = Place::start();
         while !self.job.stop.load(Ordering::Relaxed) {
-            let next = pipeline.next();
-            match next.map_err(|error| error.after_record(reading.records))? {
+            match records.next()? {
                 Next::Idle => {}
                 Next::Piece(piece) => {
-                    self.piece(&mut reading, &piece)?;
-                    pipeline.recycle(piece);
+                    self.piece(input, &mut place, &piece)?;
+                    self.observer.progress(&ProgressReport {
+                        input: Some(input),
+                        done: piece.chunk.compressed,
+                        length: records.compressed_len,
+                        input_index: at,
+                        inputs: self.job.inputs.len(),
+                        pass: 1,
+                        repeat: 1,
+                        counters: &self.counters,
+                        pages: self.writer.names(),
+                    });
+                    records.recycle(piece);
                 }
-                Next::End(summary) => return self.end_input(&reading, &summary),
+                Next::End(summary) => {
+                    tell_unchecked(input, &summary, self.observer);
+                    self.unverified = None;
+                    return Ok(());
+                }
             }
         }
         Ok(())
     }
 
-    /// `None`: the input is empty.
-    fn format(&mut self, input: &InputName, source: &mut Source) -> Result<Option<Format>> {
-        // An empty input is said to be so, whatever the format.
-        if self.job.format.is_none() || source.head_until(is_decided)?.is_empty() {
-            return guessed(input, source, self.observer);
-        }
-        Ok(self.job.format)
-    }
-
-    fn piece(&mut self, reading: &mut Reading<'_>, piece: &Piece) -> Result<()> {
+    fn piece(&mut self, input: &InputName, place: &mut Place, piece: &Piece) -> Result<()> {
         self.check_room(&piece.batch)?;
-        let chunk = &*piece.chunk;
-        if let Some(chain) = &mut reading.chain {
-            chain.follow(chunk, &piece.batch, reading.input)?;
-        }
         let batch = &piece.batch;
         self.writer.begin(batch)?;
-        let mut complaints = batch.complaints.iter().peekable();
         for (at, entry) in batch.entries.iter().enumerate() {
-            let complaint = complaints.next_if(|(of, _)| *of as usize == at);
-            let complaint = complaint.map(|(_, text)| text.as_str());
-            if let What::Skipped(reason) = entry.what {
-                self.skipped(reading, reason, complaint)?;
-            }
-            let record = reading.records + 1;
-            if batch.is_timeless(at) {
-                self.observer.note(Note::BadTime {
-                    input: reading.input,
-                    record,
-                    offset: reading.offset,
-                    detail: complaint,
-                });
-            }
-            note_use(&mut self.unverified, chunk.verified, reading.input, record);
+            let record = InputRecord {
+                input,
+                place: *place,
+                batch,
+                at,
+            };
+            record.tell(self.job.strict, true, self.observer)?;
+            record.note_use(piece.chunk.verified, &mut self.unverified);
             self.writer.add(batch, entry)?;
             self.counters.take(entry.what, &entry.counts);
-            reading.records += 1;
-            reading.offset = chunk.offset + entry.end;
+            place.records += 1;
+            place.offset = piece.chunk.offset + entry.end;
         }
-        if piece.last && chunk.oversize > 0 && reading.chain.is_none() {
-            self.oversize(reading, chunk.oversize)?;
-            reading.offset += chunk.oversize;
-        }
-        self.observer.progress(&ProgressReport {
-            input: Some(reading.input),
-            done: chunk.compressed,
-            length: reading.compressed_len,
-            input_index: reading.at,
-            inputs: self.job.inputs.len(),
-            pass: 1,
-            repeat: 1,
-            counters: &self.counters,
-            pages: self.writer.names(),
-        });
         Ok(())
     }
 
@@ -275,45 +221,6 @@ impl<W: Write> Run<'_, W> {
             || format!("an archive of more than {names} names"),
             "take fewer `threads`, or convert the inputs in parts and ingest the archives one after the other",
         )
-    }
-
-    /// A record that was dropped unread, since it is over the limit.
-    fn oversize(&mut self, reading: &mut Reading<'_>, bytes: u64) -> Result<()> {
-        let detail = over_the_limit(bytes, self.job.limits.line_bytes);
-        self.skipped(reading, Reason::TooLong, Some(&detail))?;
-        self.writer.skipped(Reason::TooLong)?;
-        self.counters.skipped[Reason::TooLong as usize] += 1;
-        reading.records += 1;
-        Ok(())
-    }
-
-    fn skipped(
-        &mut self,
-        reading: &Reading<'_>,
-        reason: Reason,
-        detail: Option<&str>,
-    ) -> Result<()> {
-        let bad = Bad {
-            input: reading.input,
-            record: reading.records + 1,
-            offset: reading.offset,
-            reason,
-        };
-        bad.pass_over(detail, self.job.strict, self.observer)
-    }
-
-    fn end_input(&mut self, reading: &Reading<'_>, summary: &Summary) -> Result<()> {
-        if let Some(chain) = &reading.chain {
-            chain.finish(reading.input, summary.bytes)?;
-        }
-        if summary.unchecked > 0 {
-            self.observer.note(Note::Unchecked {
-                input: reading.input,
-                members: summary.unchecked,
-            });
-        }
-        self.unverified = None;
-        Ok(())
     }
 
     /// What is unverified only because the input was cut short may be used, as by an ingest.

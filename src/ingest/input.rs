@@ -2,29 +2,31 @@
 //! cannot be used, and keep in mind what is not verified yet.
 
 use super::{Note, Observer};
-use crate::decode::Reason;
+use crate::batch::{Batch, What};
 use crate::formats::Format;
-use crate::pipeline::guess_of;
-use crate::source::{Damage, DamageKind, InputName, Source, SourceOptions};
-use crate::store::Unverified;
+use crate::pipeline::checked_format_of;
+use crate::source::{Damage, DamageKind, InputName, Source, SourceOptions, Summary};
+use crate::store::{Place, Unverified};
 use crate::{Error, Result};
 
-/// Guesses the format, and tells of it. `None`: the input is empty.
-pub(super) fn guessed(
-    input: &InputName,
+/// Finds the format, and tells of it. `None`: the input is empty.
+pub(super) fn told_format(
     source: &mut Source,
+    asked: Option<Format>,
     observer: &mut dyn Observer,
 ) -> Result<Option<Format>> {
-    let Some((format, why)) = guess_of(input, source)? else {
-        observer.note(Note::Empty { input });
-        return Ok(None);
-    };
-    observer.note(Note::Guessed {
-        input,
-        format,
-        why: &why,
-    });
-    Ok(Some(format))
+    let found = checked_format_of(source, asked)?;
+    let input = source.name();
+    match &found {
+        None => observer.note(Note::Empty { input }),
+        Some((format, why)) if asked.is_none() => observer.note(Note::Guessed {
+            input,
+            format: *format,
+            why,
+        }),
+        Some(_) => {}
+    }
+    Ok(found.map(|(format, _)| format))
 }
 
 /// Says what should be known of the format, if anything.
@@ -34,66 +36,69 @@ pub(super) fn warn(input: &InputName, format: Format, observer: &mut dyn Observe
     }
 }
 
-/// A record that cannot be used.
-pub(super) struct Bad<'a> {
-    pub input: &'a InputName,
-    /// Its number, from 1.
-    pub record: u64,
-    /// Where it begins.
-    pub offset: u64,
-    pub reason: Reason,
+/// Says how many of its members had no checksum, if some.
+pub(super) fn tell_unchecked(input: &InputName, summary: &Summary, observer: &mut dyn Observer) {
+    let members = summary.unchecked;
+    if members > 0 {
+        observer.note(Note::Unchecked { input, members });
+    }
 }
 
-impl Bad<'_> {
-    /// Ends the reading if `strict`; else tells of it, if there is a detail to tell.
-    pub fn pass_over(
-        self,
-        detail: Option<&str>,
-        strict: bool,
-        observer: &mut dyn Observer,
-    ) -> Result<()> {
-        let Bad {
-            input,
-            record,
-            offset,
-            reason,
-        } = self;
-        if strict {
-            return Err(Error::BadRecord {
-                input: input.to_string(),
-                record,
-                offset,
-                reason: reason.name(),
-                detail: detail.unwrap_or_default().into(),
-            });
-        }
-        if let Some(detail) = detail {
-            observer.note(Note::Skipped {
+/// A record of a batch, and the place before it.
+pub(super) struct InputRecord<'a> {
+    pub input: &'a InputName,
+    pub place: Place,
+    pub batch: &'a Batch,
+    /// Its number in the batch.
+    pub at: usize,
+}
+
+impl InputRecord<'_> {
+    /// Tells what is wrong with it, if something is and there is a detail to tell, and in the first pass that its time cannot be
+    /// read. If `strict`, one that cannot be used ends the reading.
+    pub fn tell(&self, strict: bool, first_pass: bool, observer: &mut dyn Observer) -> Result<()> {
+        let (input, record, offset) = (self.input, self.place.records + 1, self.place.offset);
+        if let What::Skipped(reason) = self.batch.entries[self.at].what {
+            let detail = self.batch.complaint(self.at);
+            if strict {
+                return Err(Error::BadRecord {
+                    input: input.to_string(),
+                    record,
+                    offset,
+                    reason: reason.name(),
+                    detail: detail.unwrap_or_default().into(),
+                });
+            }
+            if let Some(detail) = detail {
+                observer.note(Note::Skipped {
+                    input,
+                    record,
+                    offset,
+                    reason,
+                    detail,
+                });
+            }
+        } else if first_pass && self.batch.is_timeless(self.at) {
+            observer.note(Note::BadTime {
                 input,
                 record,
                 offset,
-                reason,
-                detail,
+                detail: self.batch.complaint(self.at),
             });
         }
         Ok(())
     }
-}
 
-/// Notes that `record` is used, `verified` or not: what is verified vouches for all before it.
-pub(super) fn note_use(
-    unverified: &mut Option<Unverified>,
-    verified: bool,
-    input: &InputName,
-    record: u64,
-) {
-    if verified {
-        *unverified = None;
-    } else if unverified.is_none() {
-        *unverified = Some(Unverified {
-            input: input.to_string(),
-            from_record: record,
-        });
+    /// Notes that it is used, `verified` or not: what is verified vouches for all before it.
+    pub fn note_use(&self, verified: bool, unverified: &mut Option<Unverified>) {
+        if verified {
+            *unverified = None;
+        } else if unverified.is_none() {
+            *unverified = Some(Unverified {
+                input: self.input.to_string(),
+                from_record: self.place.records + 1,
+            });
+        }
     }
 }
 

@@ -9,7 +9,7 @@
 use super::known::plan_files;
 use super::planned::{Plan, check_read};
 use super::{Job, Note, Observer, Stream};
-use crate::pipeline::{check_text_of, guess_of};
+use crate::pipeline::checked_format_of;
 use crate::source::{InputName, Source};
 use crate::store::rows::KeepRows;
 use crate::store::{Place, Progress, SpoolState};
@@ -115,11 +115,7 @@ pub(super) fn check_first(job: &Job) -> Result<()> {
     let Ok(mut source) = Source::open(input, &job.limits, &job.source) else {
         return Ok(());
     };
-    let checked = match job.format {
-        Some(format) => check_text_of(input, format, &mut source),
-        None => guess_of(input, &mut source).map(drop),
-    };
-    match checked {
+    match checked_format_of(&mut source, job.format) {
         Err(error) if error.is_refusal() => Err(error),
         _ => Ok(()),
     }

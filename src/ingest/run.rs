@@ -1,7 +1,6 @@
 //! The run: inputs one after the other, pass after pass, with checkpoints and snapshots between.
 
 mod ahead;
-mod archive;
 mod begin;
 mod budget;
 mod complete;
@@ -22,16 +21,16 @@ use super::plan::{check_first, check_job, plan};
 use super::planned::Plan;
 use super::spooling::{self, Spooling};
 use super::{Job, Note, Observer, Outcome, ProgressReport};
+use crate::batch::Rules;
 use crate::engine::{Counters, Engine, NameMap};
 use crate::memory::Need;
-use crate::pipeline::BufferPool;
-use crate::session::Budget;
+use crate::pipeline::InputReader;
+use crate::session::{Budget, rules_of};
 use crate::snapshot::{self, Info};
 use crate::source::{DamageKind, InputName, Restart};
 use crate::store::{Disk, OpenStore, Place, Progress, Spooled, Store, Unverified, settings_of};
 use crate::{Error, Result};
 use ahead::Ahead;
-use reading::Reading;
 use schedule::{RunPosition, SnapshotJob};
 use stream::InputSigner;
 use swept::check_passes;
@@ -82,7 +81,11 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         needed: None,
         before: (engine.counters().clone(), engine.ledger().totals().pages),
         cadence: Cadence::new(published_at, engine.counters().records),
-        feed: Feed::new(job, inputs),
+        feed: Feed::new(
+            job,
+            inputs,
+            rules_of(&engine, &job.limits, &job.settings.input),
+        ),
         job,
         observer,
         progress,
@@ -190,8 +193,7 @@ struct Feed {
     inputs: Vec<InputName>,
     /// The next input, if it was begun.
     ahead: Option<Ahead>,
-    /// Memory that goes from one input's pipeline to the next one's.
-    pool: BufferPool,
+    reader: InputReader,
     /// By input: of an archive read in this run, the pages of its names.
     names: Vec<NameMap>,
     /// Of each input: the file as it was when it was known to hold what pass 1 read.
@@ -199,14 +201,39 @@ struct Feed {
 }
 
 impl Feed {
-    fn new(job: &Job, inputs: Vec<InputName>) -> Feed {
+    fn new(job: &Job, inputs: Vec<InputName>, rules: Rules) -> Feed {
+        let mut reader = InputReader::new(rules, &job.source, job.threads);
+        reader.delays = job.delays;
         Feed {
             ahead: None,
-            pool: BufferPool::new(job.threads),
+            reader,
             names: Vec::new(),
             stamps: vec![None; inputs.len()],
             inputs,
         }
+    }
+
+    /// Names of an input, if it is an archive, whose pages are known from an earlier pass: all or none.
+    fn known_names(&self, input: u64) -> u64 {
+        let names = self.names.get(input as usize);
+        names.map_or(0, NameMap::len)
+    }
+
+    /// Takes the pages of these names.
+    fn take_names(&mut self, input: u64) -> NameMap {
+        let names = self.names.get_mut(input as usize);
+        names.map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Keeps the pages of an input's names for the next pass.
+    fn keep_names(&mut self, input: u64, names: NameMap) {
+        self.names.resize_with(self.inputs.len(), NameMap::default);
+        self.names[input as usize] = names;
+    }
+
+    /// Bytes of memory that names take which are kept.
+    fn names_bytes(&self) -> u64 {
+        self.names.iter().map(NameMap::bytes).sum()
     }
 }
 

@@ -9,15 +9,13 @@ mod distinct;
 mod reading;
 mod report;
 
-use crate::archive::Chain;
 use crate::batch::{HashKey, Rules};
 use crate::engine::SelfLinks;
-use crate::formats::{Format, is_decided};
+use crate::formats::Format;
 use crate::model::Limits;
-use crate::pipeline::guess_of;
-use crate::pipeline::{BufferPool, Delays, Next, Pipeline};
+use crate::pipeline::{InputReader, Next, Records, Start, format_of};
 use crate::rules::InputRules;
-use crate::source::{InputName, Source, SourceOptions, Summary};
+use crate::source::{InputName, SourceOptions};
 use crate::{Error, Result};
 
 pub use report::{Damage, Distinct, First, Odd, RecordPosition, Report, Times};
@@ -68,7 +66,17 @@ impl Default for Inspection {
 /// Damage is no error here: see [`Report::damage`].
 pub fn inspect(input: &InputName, how: &Inspection) -> Result<Report> {
     how.limits.check()?;
-    let mut source = match Source::open(input, &how.limits, &how.source) {
+    let key = HashKey::random()?;
+    let rules = Rules {
+        limits: how.limits.clone(),
+        self_links: SelfLinks::Drop,
+        key,
+        input: how.input.clone(),
+        classes: false,
+    };
+    let mut reader = InputReader::new(rules, &how.source, how.threads);
+    reader.keeps_written = how.first > 0;
+    let mut source = match reader.open(input) {
         Ok(source) => source,
         // With `preverify` a file that is damaged anywhere is not begun.
         Err(error @ Error::Corrupt { .. }) => return Ok(unread(&error)),
@@ -78,63 +86,32 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<Report> {
         compression: Some(source.compression()),
         ..Report::default()
     };
-    let format = match how.format {
-        Some(_) if source.head_until(is_decided)?.is_empty() => None,
-        Some(format) => Some((format, "as `format` says".into())),
-        None => guess_of(input, &mut source)?,
-    };
     // An empty input may be damaged all the same, which shows in whatever format it is read.
-    let (read_as, _) = format.clone().unwrap_or((Format::Records, String::new()));
-    if let Some((format, why)) = format {
+    let mut read_as = Format::Records;
+    if let Some((format, why)) = format_of(&mut source, how.format)? {
+        read_as = format;
         (report.format, report.told_by) = (Some(format), why);
     }
-    let reading = Reading::new(report, read_as, how, HashKey::random()?);
-    read(source, read_as, how, reading)
+    let records = reader.read(source, read_as, Start::default())?;
+    read(records, Reading::new(report, read_as, how, key))
 }
 
 /// Reads to the end, to the damage, or as far as asked.
-fn read(
-    source: Source,
-    format: Format,
-    how: &Inspection,
-    mut reading: Reading<'_>,
-) -> Result<Report> {
-    let input = source.name().clone();
-    let rules = Rules {
-        limits: how.limits.clone(),
-        self_links: SelfLinks::Drop,
-        key: reading.key(),
-        input: how.input.clone(),
-        classes: false,
-    };
-    let mut chain = (format == Format::Cza).then(Chain::default);
-    let spent = BufferPool::new(how.threads);
-    let mut pipeline =
-        Pipeline::start(source, format, &rules, how.threads, 0, &spent, Delays::NONE)?;
+fn read(mut records: Records, mut reading: Reading<'_>) -> Result<Report> {
     while !reading.is_done() {
-        let next = pipeline.next().and_then(|next| {
-            if let (Next::Piece(piece), Some(chain)) = (&next, &mut chain) {
-                chain.follow(&piece.chunk, &piece.batch, &input)?;
-            }
-            Ok(next)
-        });
-        match next {
+        match records.next() {
             Ok(Next::Idle) => {}
             Ok(Next::Piece(piece)) => {
                 reading.piece(&piece);
-                pipeline.recycle(piece);
+                records.recycle(piece);
             }
             Ok(Next::End(summary)) => {
-                let end = chain.map(|chain| chain.finish(&input, summary.bytes));
                 reading.end(&summary);
-                if let Some(Err(error)) = end {
-                    reading.damaged(error)?;
-                }
                 break;
             }
             Err(error) => {
                 reading.damaged(error)?;
-                if let Some(summary) = summary(&mut pipeline) {
+                if let Some(summary) = records.summary() {
                     reading.end(&summary);
                 }
                 break;
@@ -142,14 +119,6 @@ fn read(
         }
     }
     Ok(reading.finish())
-}
-
-/// What the source read, after damage.
-fn summary(pipeline: &mut Pipeline) -> Option<Summary> {
-    match pipeline.next() {
-        Ok(Next::End(summary)) => Some(summary),
-        _ => None,
-    }
 }
 
 /// Nothing was read, for this damage.

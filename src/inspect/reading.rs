@@ -1,34 +1,26 @@
 //! Counting what comes out of the pipeline.
 
-use std::collections::VecDeque;
 use std::ops::{Range, RangeInclusive};
-use std::sync::Arc;
 
 use super::Inspection;
 use super::distinct::Names;
 use super::report::{Damage, First, RecordPosition, Report};
-use crate::batch::{Batch, Entry, Fingerprints, HashKey, What};
-use crate::decode::{Decoder, Names as Naming, Parsed, Reason, Time, is_redirect};
+use crate::batch::{Batch, Fingerprints, HashKey, What};
+use crate::decode::{Names as Naming, Reason, Time, is_redirect};
 use crate::formats::Format;
 use crate::model::Numbering;
 use crate::pipeline::Piece;
-use crate::pipeline::over_the_limit;
-use crate::source::{Chunk, Summary};
+use crate::source::Summary;
 use crate::url;
 use crate::{Error, Result};
 
 /// Statuses counted one by one.
 const STATUSES: RangeInclusive<i32> = -999..=999;
-/// Most bytes of a text shown to people.
-const SHOWN: usize = 200;
 
 /// An input being read.
 pub(super) struct Reading<'a> {
     how: &'a Inspection,
     report: Report,
-    decoder: Arc<dyn Decoder>,
-    archive: bool,
-    key: HashKey,
     fingerprints: Fingerprints,
     pages: Names,
     fetched: Names,
@@ -38,45 +30,23 @@ pub(super) struct Reading<'a> {
     /// Where the last record ended.
     offset: u64,
     last_time: Option<Time>,
-    /// Where the chunk begins that is being read, and its records so far.
-    chunk: Option<u64>,
-    in_chunk: u64,
-    /// Of the chunk, by the record's number in it: what batches don't tell. Only while records are shown.
-    said: VecDeque<(u64, Said)>,
     done: bool,
-}
-
-/// What a batch does not tell of a crawl record.
-struct Said {
-    redirect: Option<String>,
-    base: Option<String>,
 }
 
 impl<'a> Reading<'a> {
     pub fn new(report: Report, format: Format, how: &'a Inspection, key: HashKey) -> Reading<'a> {
-        let decoder = format.decoder_by(&how.input, &how.limits);
         Reading {
             report,
-            archive: format == Format::Cza,
             fingerprints: key.fingerprints(),
             pages: Names::new(how.distinct),
             fetched: Names::new(how.distinct),
             hosts: Names::new(how.distinct),
-            urls: decoder.names() == Naming::Url,
-            decoder,
+            urls: format.decoder().names() == Naming::Url,
             offset: 0,
             last_time: None,
-            chunk: None,
-            in_chunk: 0,
-            said: VecDeque::new(),
             done: how.records == Some(0),
             how,
-            key,
         }
-    }
-
-    pub fn key(&self) -> HashKey {
-        self.key
     }
 
     /// Whether as much was read as asked.
@@ -86,48 +56,27 @@ impl<'a> Reading<'a> {
 
     pub fn piece(&mut self, piece: &Piece) {
         let (chunk, batch) = (&*piece.chunk, &piece.batch);
-        if self.chunk != Some(chunk.offset) {
-            (self.chunk, self.in_chunk) = (Some(chunk.offset), 0);
-            self.look_again(chunk);
-        }
         self.urls |= batch.part().is_some_and(|part| part.urls);
         self.report.compressed = chunk.compressed;
         let mut names = 0;
-        let mut complaints = batch.complaints.iter().peekable();
-        let mut others = batch.others.iter().peekable();
-        let mut statuses = batch.statuses.iter().peekable();
         for (at, entry) in batch.entries.iter().enumerate() {
-            let at = at as u32;
-            let complaint = complaints.next_if(|(of, _)| *of == at);
-            let other = others.next_if(|(of, _)| *of == at);
-            let status = statuses.next_if(|(of, _)| *of == at);
             let end = (entry.names_end - batch.first_name()) as usize;
             self.names(batch, names..end);
             names = end;
             self.report.counters.take(entry.what, &entry.counts);
-            if batch.is_timeless(at as usize) {
-                let place = self.place(complaint.map(|(_, what)| &**what));
+            if batch.is_timeless(at) {
+                let place = self.place(batch.complaint(at));
                 self.report.times.unread.add(place);
             }
             match entry.what {
-                What::Skipped(reason) => self.skipped(reason, complaint.map(|(_, what)| &**what)),
+                What::Skipped(reason) => self.skipped(reason, batch.complaint(at)),
                 What::OutOfScope => {}
-                What::Other => self.other(other.map(|(_, kind)| *kind)),
-                _ => self.record(batch, entry, status.map(|(_, status)| *status)),
+                What::Other => self.other(batch.other(at)),
+                _ => self.record(batch, at),
             }
             if self.passed(chunk.offset + entry.end) {
                 return;
             }
-            self.in_chunk += 1;
-        }
-        if piece.last && chunk.oversize > 0 && !self.archive {
-            self.report.counters.skipped[Reason::TooLong as usize] += 1;
-            let limit = self.how.limits.line_bytes;
-            self.skipped(
-                Reason::TooLong,
-                Some(&over_the_limit(chunk.oversize, limit)),
-            );
-            self.passed(self.offset + chunk.oversize);
         }
     }
 
@@ -137,28 +86,6 @@ impl<'a> Reading<'a> {
         self.offset = offset;
         self.done = self.how.records == Some(self.report.records);
         self.done
-    }
-
-    /// Batches don't tell all that is shown of the first records: their chunks are decoded once more.
-    fn look_again(&mut self, chunk: &Chunk) {
-        self.said.clear();
-        if self.archive || self.report.first.len() >= self.how.first {
-            return;
-        }
-        let mut number = 0;
-        self.decoder.decode(&chunk.bytes, &mut |_, parsed| {
-            if let Parsed::Record(record) = parsed {
-                let said = Said {
-                    redirect: record.redirect.as_deref().map(shown),
-                    base: record.base.as_deref().map(shown),
-                };
-                if said.redirect.is_some() || said.base.is_some() {
-                    self.said.push_back((number, said));
-                }
-            }
-            number += 1;
-            true
-        });
     }
 
     /// Names that a batch gives.
@@ -175,7 +102,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn record(&mut self, batch: &Batch, entry: &Entry, status: Option<i32>) {
+    fn record(&mut self, batch: &Batch, at: usize) {
+        let (entry, status) = (&batch.entries[at], batch.status(at));
         let report = &mut self.report;
         match status {
             Some(status) if STATUSES.contains(&status) => {
@@ -195,7 +123,7 @@ impl<'a> Reading<'a> {
         };
         self.report.again += u64::from(self.fetched.add(page));
         if self.report.first.len() < self.how.first {
-            self.first(batch, entry, status);
+            self.first(batch, at);
         }
     }
 
@@ -214,14 +142,9 @@ impl<'a> Reading<'a> {
         times.latest = times.latest.max(Some(time));
     }
 
-    fn first(&mut self, batch: &Batch, entry: &Entry, status: Option<i32>) {
-        while self.said.front().is_some_and(|(at, _)| *at < self.in_chunk) {
-            self.said.pop_front();
-        }
-        let (redirect, base) = match self.said.front() {
-            Some((at, said)) if *at == self.in_chunk => (said.redirect.clone(), said.base.clone()),
-            _ => (None, None),
-        };
+    fn first(&mut self, batch: &Batch, at: usize) {
+        let (entry, status) = (&batch.entries[at], batch.status(at));
+        let written = batch.written(at).cloned().unwrap_or_default();
         let name = |number: u32| match number.checked_sub(batch.first_name()) {
             Some(here) => String::from_utf8_lossy(batch.name(here)).into_owned(),
             None => format!("name {number} of the archive"),
@@ -239,8 +162,8 @@ impl<'a> Reading<'a> {
             },
             status,
             time: entry.fetched_at,
-            redirect: redirect.filter(|_| is_redirect),
-            base,
+            redirect: written.redirect.filter(|_| is_redirect),
+            base: written.base,
             read: u64::from(entry.counts.read),
             links: targets
                 .iter()
@@ -297,15 +220,5 @@ impl<'a> Reading<'a> {
         report.fetched = self.fetched.count();
         report.hosts = self.urls.then(|| self.hosts.count());
         report
-    }
-}
-
-/// Text of an input, for people.
-fn shown(text: &[u8]) -> String {
-    let front = String::from_utf8_lossy(&text[..text.len().min(SHOWN)]).into_owned();
-    if text.len() > SHOWN {
-        front + "..."
-    } else {
-        front
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Nodes, Piece, batches, open};
+use super::{Nodes, batches, open};
 use crate::batch::{Batch, Entry, HashKey, Rules, What};
 use crate::engine::SelfLinks;
 use crate::formats::Format;
@@ -187,24 +187,22 @@ impl Crawled {
         }
         self.nodes.end();
         let rules = self.rules.clone();
-        batches(source, format, &rules, 1, &mut |piece| {
-            self.piece(piece, store.as_deref_mut(), each)
+        batches(source, format, &rules, 1, &mut |batch| {
+            self.batch(batch, store.as_deref_mut(), each)
         })
     }
 
-    fn piece(
+    fn batch(
         &mut self,
-        piece: &Piece<'_>,
+        batch: &Batch,
         mut store: Option<&mut Writer>,
         each: &mut Each<'_>,
     ) -> Result<bool> {
-        let batch = piece.batch;
         if let Some(store) = &mut store {
             store.take(batch)?;
         }
         let names = &mut self.names;
         self.nodes.take(batch, |name| names.push(name))?;
-        self.skipped += piece.oversize;
         for entry in &batch.entries {
             if let Some((page, fetch)) = self.entry(batch, entry)
                 && !each(self, store.as_deref_mut(), page, fetch)?

@@ -1,6 +1,6 @@
 //! Reading a whole crawl into a graph, by the link rules of the engine.
 
-use super::{Nodes, Piece, batches, open};
+use super::{Nodes, batches, open};
 use crate::Result;
 use crate::batch::{Batch, Entry, HashKey, Rules, What};
 use crate::decode::Time;
@@ -123,8 +123,8 @@ impl GraphLoader {
         self.grouped = format.is_grouped();
         self.caveat = self.caveat.or(format.caveat());
         self.nodes.end();
-        batches(source, format, rules, threads, &mut |piece| {
-            self.piece(piece)
+        batches(source, format, rules, threads, &mut |batch| {
+            self.batch(batch)
         })
     }
 
@@ -140,19 +140,18 @@ impl GraphLoader {
         }
     }
 
-    fn piece(&mut self, piece: &Piece<'_>) -> Result<bool> {
+    fn batch(&mut self, batch: &Batch) -> Result<bool> {
         let pages = &mut self.pages;
-        self.nodes.take(piece.batch, |name| {
+        self.nodes.take(batch, |name| {
             pages.push(Page {
                 name,
                 ..Page::default()
             });
         })?;
-        for entry in &piece.batch.entries {
-            self.entry(piece.batch, entry);
+        for entry in &batch.entries {
+            self.entry(batch, entry);
         }
-        self.timeless += piece.batch.timeless.len() as u64;
-        self.skipped += piece.oversize;
+        self.timeless += batch.timeless.len() as u64;
         self.check_room()?;
         Ok(true)
     }

@@ -12,13 +12,12 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use crate::Result;
-use crate::archive::Chain;
 use crate::batch::{Batch, Rules};
 use crate::engine::Fingerprint;
 use crate::formats::Format;
 use crate::graph::GraphBuilder;
 use crate::model::{Limits, Numbering};
-use crate::pipeline::{BufferPool, Delays, Next, Pipeline, check_text_of, guess_of};
+use crate::pipeline::{InputReader, Next, Start, checked_format_of};
 use crate::source::{InputName, Source, SourceOptions};
 
 /// Opens an input, and guesses its format unless it is given; `None`: it is empty.
@@ -29,22 +28,8 @@ fn open(
     options: &SourceOptions,
 ) -> Result<Option<(Source, Format)>> {
     let mut source = Source::open(input, limits, options)?;
-    let format = match format {
-        Some(format) => {
-            check_text_of(input, format, &mut source)?;
-            Some(format)
-        }
-        None => guess_of(input, &mut source)?.map(|(format, _)| format),
-    };
-    Ok(format.map(|format| (source, format)))
-}
-
-/// A batch, and what is to be known of where it comes from.
-struct Piece<'a> {
-    /// The records.
-    pub batch: &'a Batch,
-    /// Records before it that were too large to be read.
-    pub oversize: u64,
+    let found = checked_format_of(&mut source, format)?;
+    Ok(found.map(|(format, _)| (source, format)))
 }
 
 /// Reads an input to its end, or until `take` returns false.
@@ -56,31 +41,19 @@ fn batches(
     format: Format,
     rules: &Rules,
     threads: usize,
-    take: &mut dyn FnMut(&Piece<'_>) -> Result<bool>,
+    take: &mut dyn FnMut(&Batch) -> Result<bool>,
 ) -> Result<()> {
-    let input = source.name().clone();
-    let mut chain = (format == Format::Cza).then(Chain::default);
-    let pool = BufferPool::new(threads);
-    let mut pipeline = Pipeline::start(source, format, rules, threads, 0, &pool, Delays::NONE)?;
+    let reader = InputReader::new(rules.clone(), &SourceOptions::default(), threads);
+    let mut records = reader.read(source, format, Start::default())?;
     loop {
-        match pipeline.next()? {
+        match records.next()? {
             Next::Idle => {}
-            Next::End(summary) => {
-                let ended = chain.map(|chain| chain.finish(&input, summary.bytes));
-                return ended.unwrap_or(Ok(()));
-            }
+            Next::End(_) => return Ok(()),
             Next::Piece(piece) => {
-                if let Some(chain) = &mut chain {
-                    chain.follow(&piece.chunk, &piece.batch, &input)?;
-                }
-                let goes_on = take(&Piece {
-                    batch: &piece.batch,
-                    oversize: u64::from(piece.last && piece.chunk.oversize > 0),
-                })?;
-                if !goes_on {
+                if !take(&piece.batch)? {
                     return Ok(());
                 }
-                pipeline.recycle(piece);
+                records.recycle(piece);
             }
         }
     }

@@ -75,23 +75,6 @@ pub struct Entry {
     pub counts: LinkCounts,
 }
 
-impl Entry {
-    /// A record of which only this is known.
-    pub(crate) fn skipped(reason: Reason) -> Entry {
-        Entry {
-            end: 0,
-            what: What::Skipped(reason),
-            source: 0,
-            names_end: 0,
-            links_start: 0,
-            links_end: 0,
-            fetched_at: None,
-            digest: Digest::NONE,
-            counts: LinkCounts::default(),
-        }
-    }
-}
-
 /// Some records of one chunk, in stream order.
 #[derive(Default)]
 pub struct Batch {
@@ -115,8 +98,19 @@ pub struct Batch {
     pub timeless: Vec<u32>,
     /// For people: the HTTP status of a record that gives one, with the entry's number; of none in an archive.
     pub statuses: Vec<(u32, i32)>,
+    /// For people: the redirect and base of a record as they are written, with the entry's number, if they were asked for.
+    pub written: Vec<(u32, Written)>,
     /// What the numbers of names mean.
     pub numbering: Numbering,
+}
+
+/// What a record says beside its links, as it is written, cut where it is long.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Where it redirects to.
+    pub redirect: Option<String>,
+    /// What its links are joined to.
+    pub base: Option<String>,
 }
 
 /// What the numbers mean by which entries and links of a batch speak of names.
@@ -169,6 +163,26 @@ impl Batch {
         !self.timeless.is_empty() && self.timeless.binary_search(&(entry as u32)).is_ok()
     }
 
+    /// What is wrong with the entry of this number, if that is told.
+    pub(crate) fn complaint(&self, entry: usize) -> Option<&str> {
+        of_entry(&self.complaints, entry).map(String::as_str)
+    }
+
+    /// What the entry of this number is, if it is no crawl record.
+    pub(crate) fn other(&self, entry: usize) -> Option<&'static str> {
+        of_entry(&self.others, entry).copied()
+    }
+
+    /// The HTTP status of the entry of this number.
+    pub(crate) fn status(&self, entry: usize) -> Option<i32> {
+        of_entry(&self.statuses, entry).copied()
+    }
+
+    /// What the record of this number says as it is written.
+    pub(crate) fn written(&self, entry: usize) -> Option<&Written> {
+        of_entry(&self.written, entry)
+    }
+
     /// Whether its memory is worth keeping: one huge record, or block of an archive, must not make all
     /// batches huge.
     pub(crate) fn is_ordinary(&self) -> bool {
@@ -192,8 +206,15 @@ impl Batch {
         self.others.clear();
         self.timeless.clear();
         self.statuses.clear();
+        self.written.clear();
         self.numbering = Numbering::Own;
     }
+}
+
+/// What a list, sorted by the numbers of entries, has for one.
+fn of_entry<T>(list: &[(u32, T)], entry: usize) -> Option<&T> {
+    let at = list.binary_search_by_key(&(entry as u32), |(of, _)| *of);
+    at.ok().map(|at| &list[at].1)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ mod restart;
 mod setting;
 pub(crate) mod signature;
 
-pub use batch::{Batch, Entry, LinkCounts, Numbering, What};
+pub use batch::{Batch, Entry, LinkCounts, Numbering, What, Written};
 pub use class::{LinkClass, SelfLinks};
 pub use damage::{Damage, DamageKind, Member};
 pub use digest::Digest;

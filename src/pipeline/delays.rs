@@ -16,8 +16,6 @@ const LONGEST: [u64; 3] = [0, 100, 1_000];
 pub(crate) struct Delays(Option<u64>);
 
 impl Delays {
-    pub const NONE: Delays = Delays(None);
-
     /// Those of the `turn`th pipeline.
     pub fn new(seed: Option<u64>, turn: u64) -> Delays {
         Delays(seed.map(|seed| xxh3_64_with_seed(&turn.to_le_bytes(), seed)))

@@ -5,9 +5,9 @@
 
 mod delays;
 mod flow;
-mod guess;
 mod piece;
 mod pool;
+mod records;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use crate::archive;
-use crate::batch::{Builder, Rules};
+use crate::batch::Builder;
 use crate::decode::Decoder;
 use crate::formats::Format;
 use crate::source::{Chunk, Source, Summary};
@@ -26,10 +26,11 @@ use crate::{Error, Result};
 use delays::Pauses;
 use flow::Flow;
 
-pub(crate) use delays::Delays;
-pub(crate) use guess::{check_text_of, guess_of, over_the_limit};
+use delays::Delays;
+use pool::BufferPool;
+
 pub(crate) use piece::Piece;
-pub(crate) use pool::BufferPool;
+pub(crate) use records::{InputReader, Records, Start, checked_format_of, format_of, is_another};
 
 /// Chunks waiting between two threads.
 const CHUNKS_WAITING: usize = 3;
@@ -46,7 +47,7 @@ const ARCHIVE_DECODERS: usize = 4;
 /// How long the caller waits before it looks up from an idle input.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
 
-/// What [`Pipeline::next`] found.
+/// What [`Records::next`] found.
 pub(crate) enum Next {
     Piece(Box<Piece>),
     /// Nothing yet; the input is idle.
@@ -58,7 +59,7 @@ pub(crate) enum Next {
 type Decoded = Result<Piece>;
 
 /// A running pipeline. Dropped early, its threads end by themselves.
-pub(crate) struct Pipeline {
+struct Pipeline {
     flow: Flow,
     /// Whether the piece handed out last was its chunk's last; it is done when the next one is asked for.
     handed: Option<bool>,
@@ -71,17 +72,21 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    /// Starts reading `source` with `threads` decoders, at least one. `known`: of an archive, the names whose
-    /// pages the caller knows, all or none; they are not given again.
-    pub fn start(
+    /// Starts reading `source`.
+    fn start(
+        by: &InputReader,
         mut source: Source,
         format: Format,
-        rules: &Rules,
-        threads: usize,
-        known: u64,
-        pool: &BufferPool,
-        delays: Delays,
+        start: Start,
     ) -> Result<Pipeline> {
+        let InputReader {
+            rules,
+            threads,
+            pool,
+            ..
+        } = by;
+        let known = start.known;
+        let delays = Delays::new(by.delays, start.turn);
         let decoder = format.decoder_by(&rules.input, &rules.limits);
         let is_archive = format == Format::Cza;
         let (most, budget) = if is_archive {
@@ -96,7 +101,7 @@ impl Pipeline {
         let mut decoded = Vec::new();
         let mut decoders = Vec::new();
         let flow = Flow::new(budget);
-        let threads = threads.clamp(1, most);
+        let threads = (*threads).clamp(1, most);
         for thread in 0..threads {
             let (give_chunk, take_chunk) = bounded(CHUNKS_WAITING);
             let (give_piece, take_piece) = bounded(PIECES);
@@ -106,7 +111,10 @@ impl Pipeline {
                     Work::Archive(Box::new(archive::Reader::new(name, rules.clone(), known)?))
                 }
                 _ => {
-                    let builder = Builder::new(rules.clone(), decoder.names());
+                    let mut builder = Builder::new(rules.clone(), decoder.names());
+                    if by.keeps_written {
+                        builder.keep_written();
+                    }
                     Work::Records(Box::new(builder), decoder.clone())
                 }
             };
@@ -149,7 +157,7 @@ impl Pipeline {
     }
 
     /// The next piece in order. The one before counts as dealt with: best recycle it first.
-    pub fn next(&mut self) -> Result<Next> {
+    fn next(&mut self) -> Result<Next> {
         if let Some(last) = self.handed.take() {
             self.flow.done(last);
         }
@@ -168,12 +176,12 @@ impl Pipeline {
     }
 
     /// Whether a decoder has no more to do: the others have their last chunks, or had them.
-    pub fn is_ending(&self) -> bool {
+    fn is_ending(&self) -> bool {
         self.decoders.iter().any(JoinHandle::is_finished)
     }
 
     /// Takes back a piece's memory.
-    pub fn recycle(&self, piece: Box<Piece>) {
+    fn recycle(&self, piece: Box<Piece>) {
         self.pool.take(*piece);
     }
 
@@ -263,10 +271,11 @@ impl Worker {
             at[0].store(turn, Ordering::Relaxed);
             at[1].store(0, Ordering::Relaxed);
             let mut alive = true;
-            let emit = |batch, last| {
+            let mut emit = |batch, last| {
                 let piece = Piece {
                     chunk: chunk.clone(),
                     batch,
+                    first: 0,
                     last,
                 };
                 self.pauses.pause();
@@ -275,6 +284,10 @@ impl Worker {
                 alive.then(|| self.pool.batch())
             };
             let done = match &mut self.work {
+                Work::Records(builder, _) if chunk.oversize > 0 => {
+                    emit(builder.over_limit(chunk.oversize), true);
+                    Ok(())
+                }
                 Work::Records(builder, decoder) => {
                     builder.run(&**decoder, &chunk.bytes, emit);
                     Ok(())

@@ -7,4 +7,5 @@ mod writer;
 
 pub(crate) use budget::Budget;
 pub use reader::Reader;
+pub(crate) use writer::rules_of;
 pub use writer::{Options, Writer};

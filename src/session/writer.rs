@@ -184,7 +184,7 @@ impl Writer {
             )));
         }
         snapshot::check_not_newer(&*disk, dir, engine.counters())?;
-        let rules = rules_of(&engine, options);
+        let rules = rules_of(&engine, &options.limits, &options.input);
         Ok(Writer {
             builder: Builder::new(rules, options.names),
             budget: Budget::new(options.limits.memory, &mut engine),
@@ -221,7 +221,7 @@ impl Writer {
 
     /// The rules by which batches for [`Writer::take`] are made.
     pub(crate) fn rules(&self) -> Rules {
-        rules_of(&self.engine, &self.options)
+        rules_of(&self.engine, &self.options.limits, &self.options.input)
     }
 
     /// Takes the records of a batch that was made by [`Writer::rules`], and is no part of an archive.
@@ -363,12 +363,12 @@ impl Writer {
 }
 
 /// By which batches for the store are made.
-fn rules_of(engine: &Engine<Store>, options: &Options) -> Rules {
+pub(crate) fn rules_of(engine: &Engine<Store>, limits: &Limits, input: &InputRules) -> Rules {
     Rules {
-        limits: options.limits.clone(),
+        limits: limits.clone(),
         self_links: engine.config().self_links,
         key: engine.storage().key(),
-        input: options.input.clone(),
+        input: input.clone(),
         classes: !engine.config().follow.is_default(),
     }
 }

@@ -296,7 +296,7 @@ impl Cutter {
 
     fn push_oversize(&mut self, skip: Skip, compressed: u64) {
         let length = self.at.offset - skip.from.offset;
-        let after = skip.from.prefix.digest128();
+        let after = self.at.prefix.digest128();
         self.queue_chunk(skip.from, Vec::new(), after, length, compressed);
     }
 

@@ -45,9 +45,9 @@ pub struct Chunk {
     pub offset: u64,
     /// Hash (XXH3-128, seed 0) of the decompressed input before `bytes`.
     pub prefix: Xxh3,
-    /// The same up to the end of `bytes`.
+    /// The same up to the end of `bytes`, or of the record that was dropped.
     pub prefix_after: u128,
-    /// Length of a record over the line limit that follows `bytes` and was dropped; 0: none.
+    /// Length of a record over the line limit that was dropped, and stands here alone: `bytes` is empty; 0: none.
     pub oversize: u64,
     /// Compressed bytes read so far (an upper bound of what `bytes` needed).
     pub compressed: u64,

@@ -7,19 +7,11 @@
 //! must not depend on how far the engine has come. So an archive that is read with its names, as a run does that goes on
 //! inside it, is begun again at its turn only.
 
-use super::archive::ArchiveCursor;
+use super::Run;
 use super::begin::OpenInput;
 use super::unchanged::Stamp;
-use super::{Reading, Run};
-use crate::archive;
 use crate::formats::Format;
-use crate::pipeline::{Piece, Pipeline};
-use crate::source::Source;
-
-/// Where chunks are larger, those of two inputs at a time would take much memory.
-const LARGE: usize = 8 << 20;
-/// The same of an archive, by what they take unpacked.
-const LARGE_UNPACKED: u64 = 64 << 20;
+use crate::pipeline::{Piece, Records, Start};
 
 /// An input, and when its turn is.
 pub(super) struct Ahead {
@@ -30,25 +22,9 @@ pub(super) struct Ahead {
 
 impl Run<'_> {
     /// Begins the next input if the threads of this one, of which `piece` is, have little left to do.
-    pub(super) fn look_further(
-        &mut self,
-        pipeline: &Pipeline,
-        piece: &Piece,
-        reading: &Reading<'_>,
-    ) {
-        if self.feed.ahead.is_some() || !pipeline.is_ending() {
-            return;
-        }
-        let is_archive = reading.archive.is_some();
-        // Names are known by then.
-        let chunk = &piece.chunk.bytes;
-        let fits = if is_archive {
-            archive::memory(chunk, u64::MAX) <= LARGE_UNPACKED
-        } else {
-            chunk.len() <= LARGE
-        };
-        if fits {
-            self.feed.ahead = self.begin_ahead(reading);
+    pub(super) fn look_further(&mut self, piece: &Piece, records: &Records) {
+        if self.feed.ahead.is_none() && records.is_ending(piece) {
+            self.feed.ahead = self.begin_ahead(records);
         }
     }
 
@@ -68,7 +44,7 @@ impl Run<'_> {
         (pass < self.progress.repeat && self.job.until.is_none()).then_some((pass + 1, 0))
     }
 
-    fn begin_ahead(&self, reading: &Reading<'_>) -> Option<Ahead> {
+    fn begin_ahead(&self, records: &Records) -> Option<Ahead> {
         if self.progress.pass == 1 || self.job.source.preverify {
             return None;
         }
@@ -83,15 +59,22 @@ impl Run<'_> {
             .parse()
             .ok()?;
         let known = if input == self.progress.input {
-            reading.archive.as_ref().map_or(0, ArchiveCursor::known)
+            records.known
         } else {
-            self.known_names(input)
+            self.feed.known_names(input)
         };
         if format == Format::Cza && known == 0 {
             return None;
         }
-        let source = Source::open(&name, &self.job.limits, &self.job.source).ok()?;
-        let begun = self.begin(Some(stamp), format, source, known).ok()?;
+        let start = Start {
+            known,
+            turn: self.turn(),
+            ..Start::default()
+        };
+        let source = self.feed.reader.open(&name).ok()?;
+        let records = self.feed.reader.read(source, format, start).ok()?;
+        let stamp = Some(stamp);
+        let begun = OpenInput { stamp, records };
         Some(Ahead { pass, input, begun })
     }
 }

@@ -5,12 +5,11 @@ use crossbeam_channel::{RecvTimeoutError, bounded};
 
 use super::unchanged::Stamp;
 use super::{Run, kept};
-use crate::batch::Rules;
 use crate::formats::{Format, is_decided};
 use crate::ingest::Note;
-use crate::ingest::input::guessed;
-use crate::pipeline::{Delays, PATIENCE, Pipeline, check_text_of};
-use crate::source::{Compression, InputName, Restart, Source};
+use crate::ingest::input::told_format;
+use crate::pipeline::{PATIENCE, Records, Start};
+use crate::source::{InputName, Restart, Source};
 use crate::store::Input;
 use crate::threads::spawn;
 use crate::{Error, Result};
@@ -19,10 +18,7 @@ use crate::{Error, Result};
 pub(super) struct OpenInput {
     /// The file before it was opened.
     pub stamp: Option<Stamp>,
-    pub format: Format,
-    pub compression: Compression,
-    pub compressed_len: Option<u64>,
-    pub pipeline: Pipeline,
+    pub records: Records,
 }
 
 /// How an input began.
@@ -68,21 +64,16 @@ impl Run<'_> {
                 offset: place.offset,
             });
         }
-        // An archive is read from its start.
-        if place.offset > 0 && format != Format::Cza {
+        let start = Start {
+            place,
             // What was compared with the stream before is known to be the same, and a spool holds what was read.
-            let is_known = longer || self.spooled(at);
-            let skip = move || {
-                if is_known {
-                    source.pass_to(place.offset).map(|()| source)
-                } else {
-                    source.skip_to(place.offset, place.prefix).map(|()| source)
-                }
-            };
-            match self.patiently(skip)? {
-                Some(skipped) => source = skipped,
-                None => return Ok(InputStart::Stopped),
-            }
+            trusted: longer || self.spooled(at),
+            known: self.feed.known_names(at),
+            turn: self.turn(),
+        };
+        match self.patiently(move || start.skip(source, format))? {
+            Some(skipped) => source = skipped,
+            None => return Ok(InputStart::Stopped),
         }
         if at == self.progress.inputs.len() as u64 {
             self.progress.inputs.push(Input {
@@ -96,9 +87,8 @@ impl Run<'_> {
                 })),
             });
         }
-        let known = self.known_names(at);
-        let begun = self.begin(stamp, format, source, known)?;
-        Ok(InputStart::Ready(Box::new(begun)))
+        let records = self.feed.reader.read(source, format, start)?;
+        Ok(InputStart::Ready(Box::new(OpenInput { stamp, records })))
     }
 
     /// Goes to the end of the last stream that was read; its format.
@@ -112,49 +102,9 @@ impl Run<'_> {
         format
     }
 
-    /// What inputs are held to.
-    pub(super) fn rules(&self) -> Rules {
-        Rules {
-            limits: self.job.limits.clone(),
-            self_links: self.engine.config().self_links,
-            key: self.engine.storage().key(),
-            input: self.job.settings.input.clone(),
-            classes: !self.engine.config().follow.is_default(),
-        }
-    }
-
-    /// Starts to read and decode `source`. `known`: names of an archive whose pages are known.
-    pub(super) fn begin(
-        &self,
-        stamp: Option<Stamp>,
-        format: Format,
-        source: Source,
-        known: u64,
-    ) -> Result<OpenInput> {
-        let rules = self.rules();
-        let (compression, compressed_len) = (source.compression(), source.compressed_len());
-        let threads = self.job.threads;
-        Ok(OpenInput {
-            stamp,
-            format,
-            compression,
-            compressed_len,
-            pipeline: Pipeline::start(
-                source,
-                format,
-                &rules,
-                threads,
-                known,
-                &self.feed.pool,
-                self.delays(),
-            )?,
-        })
-    }
-
-    /// Delays of the pipeline that is begun, for tests.
-    pub(super) fn delays(&self) -> Delays {
-        let at = (u64::from(self.progress.pass) << 32) + self.progress.input;
-        Delays::new(self.job.delays, at)
+    /// Tells pipelines apart whose threads are delayed, for tests.
+    pub(super) fn turn(&self) -> u64 {
+        (u64::from(self.progress.pass) << 32) + self.progress.input
     }
 
     /// Opens an input, and waits for its first bytes if its format is to be guessed. `None`:
@@ -171,13 +121,8 @@ impl Run<'_> {
         if *name == InputName::Stdin {
             return self.open_stream(to_head);
         }
-        let (name, limits, options) = (
-            name.clone(),
-            self.job.limits.clone(),
-            self.job.source.clone(),
-        );
-        let opened =
-            self.patiently(move || Source::open(&name, &limits, &options).and_then(to_head))?;
+        let (name, reader) = (name.clone(), self.feed.reader.clone());
+        let opened = self.patiently(move || reader.open(&name).and_then(to_head))?;
         Ok(opened.map(InputSource::Source))
     }
 
@@ -214,14 +159,11 @@ impl Run<'_> {
             }
             return Ok(format);
         }
-        if let Some(format) = self.job.format {
-            // A stream's first bytes may be long in coming.
-            if *name != InputName::Stdin {
-                check_text_of(name, format, source)?;
-            }
+        // A stream's first bytes may be long in coming.
+        if let Some(format) = self.job.format.filter(|_| *name == InputName::Stdin) {
             return Ok(format);
         }
-        let guessed = guessed(name, source, self.observer)?;
-        Ok(guessed.unwrap_or(Format::Records))
+        let found = told_format(source, self.job.format, self.observer)?;
+        Ok(found.or(self.job.format).unwrap_or(Format::Records))
     }
 }

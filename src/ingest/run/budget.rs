@@ -1,7 +1,7 @@
 //! The memory budget of a run: how many pages fit, told at the start and as they grow, and the stop
 //! before it would be exceeded.
 
-use super::{Reading, Run};
+use super::Run;
 use crate::Result;
 use crate::batch::Batch;
 use crate::engine::{NameMap, Resolver};
@@ -44,24 +44,15 @@ impl Run<'_> {
     }
 
     /// Looks at the budget before a batch.
-    pub(super) fn look_at_budget(
-        &mut self,
-        reading: &Reading<'_>,
-        resolver: &Resolver,
-        batch: &Batch,
-    ) -> Result<()> {
+    pub(super) fn look_at_budget(&mut self, resolver: &Resolver, batch: &Batch) -> Result<()> {
         if self.budget.bytes.is_none() {
             return Ok(());
         }
         let pages = self.engine.ledger().totals().pages;
-        let names = match &reading.archive {
-            None => 0,
-            Some(_) => {
-                let kept: u64 = self.feed.names.iter().map(NameMap::bytes).sum();
-                let more = NameMap::bytes_more(batch.text_ends.len() as u64);
-                kept + resolver.names_bytes() + more
-            }
-        };
+        let mut names = self.feed.names_bytes() + resolver.names_bytes();
+        if batch.part().is_some() {
+            names += NameMap::bytes_more(batch.text_ends.len() as u64);
+        }
         if names > self.budget.names || pages >= self.budget.again_at {
             // The next batches are likely to want more names, too.
             let more = names + names / 16;
@@ -73,7 +64,7 @@ impl Run<'_> {
             self.tell_memory();
         }
         // Names of known pages take memory, too.
-        if reading.archive.is_some() && self.budget.fits < pages {
+        if names > 0 && self.budget.fits < pages {
             Err(self.budget.exceeded(&self.engine))
         } else {
             Ok(())

@@ -5,7 +5,7 @@ use super::begin::InputSource;
 use crate::ingest::again::{Likeness, SharedSigner, SignedStream, look};
 use crate::ingest::{Note, OldFault, Outcome, Stream};
 use crate::model::{InputSignature, Signature};
-use crate::source::{InputName, Source};
+use crate::source::Source;
 use crate::store::remove_spool;
 use crate::{Error, Result};
 
@@ -31,10 +31,8 @@ impl Run<'_> {
                 spooling.reader(self.job, begun)?
             }
         };
-        let (limits, options) = (self.job.limits.clone(), self.job.source.clone());
-        let live = move |stream| {
-            Source::live(InputName::Stdin, stream, from, &limits, &options).and_then(to_head)
-        };
+        let reader = self.feed.reader.clone();
+        let live = move |stream| reader.live(stream, from).and_then(to_head);
         if from.is_some_and(|from| from.raw > 0) {
             self.signer = None;
             let opened = self.patiently(move || live(stream))?;

@@ -10,7 +10,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::Run;
-use crate::source::{InputName, Source};
+use crate::source::InputName;
 use crate::{Error, Result};
 
 /// A change less long ago may be followed by another at the same time of the file system's clock.
@@ -84,13 +84,9 @@ impl Run<'_> {
             return Ok(true);
         }
         let stamp = Stamp::of(&input);
-        let (name, limits, options) = (
-            input.clone(),
-            self.job.limits.clone(),
-            self.job.source.clone(),
-        );
+        let (name, reader) = (input.clone(), self.feed.reader.clone());
         let checked = self.patiently(move || {
-            let mut source = Source::open(&name, &limits, &options)?;
+            let mut source = reader.open(&name)?;
             source.skip_to(place.offset, place.prefix)?;
             source.skip_to(end.offset, end.prefix)?;
             Ok(source.head()?.is_empty())

@@ -1,0 +1,299 @@
+//! One input as its records, in order: opened, its format found, and read on from where an earlier run stopped.
+//!
+//! What is special about a crawl archive ends here. Its parts must follow each other. A place in it is the end of a
+//! block and the number of a record: a block is read whole, and all of it is under the place's hash. So an archive is
+//! always read from its start; of the records before its place only the names are needed ([`Piece::first`]).
+
+use std::io::Read;
+
+use xxhash_rust::xxh3::Xxh3;
+
+use super::{BufferPool, Next, Piece, Pipeline};
+use crate::archive::{self, Chain};
+use crate::batch::Rules;
+use crate::formats::{Format, check_text, guess, is_decided};
+use crate::source::{Chunk, Compression, InputName, Restart, Source, SourceOptions, Summary};
+use crate::store::Place;
+use crate::{Error, Result};
+
+/// Where chunks are larger, those of two inputs at a time would take much memory.
+const LARGE: usize = 8 << 20;
+/// The same of an archive, by what they take unpacked.
+const LARGE_UNPACKED: u64 = 64 << 20;
+
+/// Finds the format of an input, and what told it, for people. `None`: the input is empty.
+///
+/// # Errors
+/// [`Error::Unsupported`] if it cannot be guessed; those of reading.
+pub(crate) fn format_of(
+    source: &mut Source,
+    asked: Option<Format>,
+) -> Result<Option<(Format, String)>> {
+    let head = source.head_until(is_decided)?;
+    if head.is_empty() {
+        return Ok(None);
+    }
+    let found = match asked {
+        Some(format) => Ok((format, "as `format` says".into())),
+        None => guess(head),
+    };
+    found
+        .map(Some)
+        .map_err(|error| Error::Unsupported(format!("{}: {error}", source.name())))
+}
+
+/// As [`format_of`]; refuses what is no text where a text format was asked for.
+pub(crate) fn checked_format_of(
+    source: &mut Source,
+    asked: Option<Format>,
+) -> Result<Option<(Format, String)>> {
+    let found = format_of(source, asked)?;
+    if let Some(format) = asked {
+        let head = source.head_until(is_decided)?;
+        check_text(format, head)
+            .map_err(|error| Error::Unsupported(format!("{}: {error}", source.name())))?;
+    }
+    Ok(found)
+}
+
+/// Where reading an input begins, and what is known of it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Start {
+    /// Where an earlier run stopped.
+    pub place: Place,
+    /// All before the place is known to be the same.
+    pub trusted: bool,
+    /// Of an archive: names whose pages the caller knows, all or none; they are not given again.
+    pub known: u64,
+    /// Tells pipelines apart whose threads are delayed, for tests.
+    pub turn: u64,
+}
+
+impl Start {
+    /// Passes over what is before the place, which may take long. An archive is read from its start.
+    ///
+    /// # Errors
+    /// Those of [`Source::skip_to`].
+    pub fn skip(&self, mut source: Source, format: Format) -> Result<Source> {
+        let Place { offset, prefix, .. } = self.place;
+        if offset == 0 || format == Format::Cza {
+        } else if self.trusted {
+            source.pass_to(offset)?;
+        } else {
+            source.skip_to(offset, prefix)?;
+        }
+        Ok(source)
+    }
+}
+
+/// What all inputs are read by, and the memory that goes from one to the next.
+#[derive(Clone)]
+pub(crate) struct InputReader {
+    pub rules: Rules,
+    options: SourceOptions,
+    pub(super) threads: usize,
+    pub(super) pool: BufferPool,
+    /// Batches tell what records say as it is written.
+    pub keeps_written: bool,
+    /// For tests: a seed of delays at the hand-overs between threads.
+    pub delays: Option<u64>,
+}
+
+impl InputReader {
+    /// A reader with `threads` decoders, at least one.
+    pub fn new(rules: Rules, options: &SourceOptions, threads: usize) -> InputReader {
+        InputReader {
+            rules,
+            options: options.clone(),
+            threads,
+            pool: BufferPool::new(threads),
+            keeps_written: false,
+            delays: None,
+        }
+    }
+
+    /// Opens an input.
+    ///
+    /// # Errors
+    /// Those of [`Source::open`].
+    pub fn open(&self, input: &InputName) -> Result<Source> {
+        Source::open(input, &self.rules.limits, &self.options)
+    }
+
+    /// Opens standard input, from `from` on.
+    ///
+    /// # Errors
+    /// Those of [`Source::live`].
+    pub fn live(&self, stream: Box<dyn Read + Send>, from: Option<Restart>) -> Result<Source> {
+        let limits = &self.rules.limits;
+        Source::live(InputName::Stdin, stream, from, limits, &self.options)
+    }
+
+    /// Starts to read and decode `source`, which stands at the place to start from ([`Start::skip`]).
+    ///
+    /// # Errors
+    /// Those of starting threads.
+    pub fn read(&self, source: Source, format: Format, start: Start) -> Result<Records> {
+        let archive = (format == Format::Cza).then(|| ArchiveParts {
+            chain: Chain::default(),
+            until: (start.place.records > 0).then_some(start.place),
+            trusted: start.trusted,
+        });
+        Ok(Records {
+            input: source.name().clone(),
+            format,
+            compression: source.compression(),
+            compressed_len: source.compressed_len(),
+            known: start.known,
+            read: if archive.is_some() {
+                0
+            } else {
+                start.place.records
+            },
+            archive,
+            ended: None,
+            hash: None,
+            pipeline: Pipeline::start(self, source, format, start)?,
+        })
+    }
+}
+
+/// An input that is being read.
+pub(crate) struct Records {
+    pipeline: Pipeline,
+    pub input: InputName,
+    pub format: Format,
+    pub compression: Compression,
+    pub compressed_len: Option<u64>,
+    /// Of an archive: names whose pages were known before.
+    pub known: u64,
+    archive: Option<ArchiveParts>,
+    /// Records handed out, and those before them.
+    read: u64,
+    /// Its threads ended.
+    ended: Option<Summary>,
+    /// Of the chunk at this offset: the hash of the input up to so many bytes into it.
+    hash: Option<(u64, Xxh3, usize)>,
+}
+
+impl Records {
+    /// The next piece in order. The one before counts as dealt with: best recycle it first.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] and others of reading, after all records before. Then nothing comes but [`Records::summary`].
+    pub fn next(&mut self) -> Result<Next> {
+        let next = self.pipeline.next();
+        let mut next = next.map_err(|error| error.after_record(self.read))?;
+        match (&mut next, &mut self.archive) {
+            (Next::Piece(piece), archive) => {
+                if let Some(archive) = archive {
+                    piece.first = archive.follow(piece, &self.input)?;
+                }
+                self.read += piece.batch.entries.len() as u64;
+            }
+            (Next::End(summary), Some(archive)) => {
+                self.ended = Some(summary.clone());
+                archive.finish(&self.input, summary.bytes)?;
+            }
+            _ => {}
+        }
+        Ok(next)
+    }
+
+    /// After an error: how far the input was read, if that is known.
+    pub fn summary(&mut self) -> Option<Summary> {
+        self.ended.take().or_else(|| match self.pipeline.next() {
+            Ok(Next::End(summary)) => Some(summary),
+            _ => None,
+        })
+    }
+
+    /// Takes back a piece's memory.
+    pub fn recycle(&self, piece: Box<Piece>) {
+        self.pipeline.recycle(piece);
+    }
+
+    /// Whether the input can be read only from its start, and a place in it is the number of a record.
+    pub fn is_archive(&self) -> bool {
+        self.archive.is_some()
+    }
+
+    /// Whether the threads have little left to do and, as `piece` shows, there is memory for those of another input.
+    pub fn is_ending(&self, piece: &Piece) -> bool {
+        let chunk = &piece.chunk.bytes;
+        self.pipeline.is_ending()
+            && if self.is_archive() {
+                // Names are known by then.
+                archive::memory(chunk, u64::MAX) <= LARGE_UNPACKED
+            } else {
+                chunk.len() <= LARGE
+            }
+    }
+
+    /// Hash of the input up to `offset`, which lies in the chunk or at its end. `None`: it lies before, as the place in
+    /// an archive does in its header and end, which hold no records. Offsets may not go back.
+    pub fn prefix_at(&mut self, chunk: &Chunk, offset: u64) -> Option<u128> {
+        let upto = offset.checked_sub(chunk.offset)?;
+        if upto == chunk.bytes.len() as u64 + chunk.oversize {
+            // The reader has hashed it already.
+            return Some(chunk.prefix_after);
+        }
+        let hash = self.hash.take().filter(|(of, ..)| *of == chunk.offset);
+        let (of, mut hash, hashed) = hash.unwrap_or((chunk.offset, chunk.prefix.clone(), 0));
+        let upto = upto as usize;
+        hash.update(chunk.bytes.get(hashed..upto).unwrap_or_default());
+        let prefix = hash.digest128();
+        self.hash = Some((of, hash, upto));
+        Some(prefix)
+    }
+}
+
+/// How far an archive was followed.
+struct ArchiveParts {
+    chain: Chain,
+    /// Where an earlier run stopped, until that is reached.
+    until: Option<Place>,
+    trusted: bool,
+}
+
+impl ArchiveParts {
+    /// Takes the next piece; its first record that comes after the place to start from.
+    fn follow(&mut self, piece: &Piece, input: &InputName) -> Result<usize> {
+        self.chain.follow(&piece.chunk, &piece.batch, input)?;
+        let (Some(place), Some(part)) = (self.until, piece.batch.part()) else {
+            return Ok(0);
+        };
+        let records = u64::from(part.records);
+        if piece.end() < place.offset {
+            return Ok(records as usize);
+        }
+        self.until = None;
+        let is_same = || {
+            let mut hash = piece.chunk.prefix.clone();
+            hash.update(&piece.chunk.bytes[..part.end]);
+            self.trusted || hash.digest128() == place.prefix
+        };
+        let inside = place.records.checked_sub(part.first_record);
+        let inside = inside.filter(|&inside| inside <= records);
+        inside
+            .filter(|_| piece.end() == place.offset && is_same())
+            .map(|inside| inside as usize)
+            .ok_or_else(|| is_another(input, place))
+    }
+
+    /// Where the input ends, the archive must have, and not before the place to start from.
+    fn finish(&self, input: &InputName, bytes: u64) -> Result<()> {
+        self.chain.finish(input, bytes)?;
+        self.until
+            .map_or(Ok(()), |place| Err(is_another(input, place)))
+    }
+}
+
+/// That an archive is not the one that was read up to this place.
+pub(crate) fn is_another(input: &InputName, place: Place) -> Error {
+    Error::InputChanged(format!(
+        "{input}: is not what was read before, up to record {} in its first {} bytes; give the same \
+         input again",
+        place.records, place.offset
+    ))
+}
