@@ -10,7 +10,7 @@ const LADDER: &[&str] = &[
     "decode", "source", "batch", "archive", "formats", "cdxj", // reading
     "store", "metrics", "rank", "settle", "local", "snapshot", "schedule", // keeping, ranking
     "pipeline", "session", "load", "ingest", // the run
-    "inspect", "check", "sim", // around it
+    "inspect", "check", "internal", // around it
     "fuzz",
 ];
 

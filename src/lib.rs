@@ -65,7 +65,7 @@
 //! | [`graph`] | links as a table in memory |
 //! | [`rank`] | exact PageRank of a graph in memory, the reference |
 //! | [`load`](mod@load) | inputs read into memory: a graph, or a crawl |
-//! | [`metrics`], [`sim`] | comparing rankings; simulated crawls |
+//! | [`metrics`] | comparing rankings |
 
 #![warn(missing_docs)]
 
@@ -83,6 +83,8 @@ pub mod fuzz;
 pub mod graph;
 pub mod ingest;
 pub mod inspect;
+#[doc(hidden)]
+pub mod internal;
 #[cfg(test)]
 mod ladder;
 pub mod load;
@@ -97,7 +99,6 @@ pub mod rules;
 pub mod schedule;
 mod session;
 pub mod settle;
-pub mod sim;
 pub mod snapshot;
 pub mod source;
 pub mod store;

@@ -7,7 +7,7 @@ use cashrank::engine::{Config, Engine, InMemory, SelfLinks};
 use cashrank::rank::pagerank::{Options, iterate, pagerank};
 
 use crate::{cnr, common};
-#[path = "../tools/bfs_order/order.rs"]
+#[path = "../src/crates/lab/src/commands/bfs_order/order.rs"]
 mod order;
 #[path = "accuracy/settled.rs"]
 mod settled;

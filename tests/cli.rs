@@ -64,8 +64,6 @@ mod serve;
 mod serve_hostile;
 #[path = "cli/settle.rs"]
 mod settle;
-#[path = "cli/simulate.rs"]
-mod simulate;
 #[path = "cli/spool.rs"]
 mod spool;
 #[path = "cli/store.rs"]

@@ -38,8 +38,6 @@ mod passes;
 mod reread;
 #[path = "rows.rs"]
 mod rows;
-#[path = "sim.rs"]
-mod sim;
 #[path = "snapshot.rs"]
 mod snapshot;
 #[path = "source.rs"]

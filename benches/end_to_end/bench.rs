@@ -13,7 +13,7 @@ pub struct Bench {
     pub report: Report,
     /// For large files; removed at the end unless `--keep`.
     pub folder: PathBuf,
-    generator: Option<PathBuf>,
+    lab: Option<PathBuf>,
     wrong: bool,
 }
 
@@ -25,7 +25,7 @@ impl Bench {
             report: Report::new(options.name.as_deref(), &options.note),
             folder,
             options,
-            generator: None,
+            lab: None,
             wrong: false,
         }
     }
@@ -71,22 +71,26 @@ impl Bench {
         measure(&mut self.ingest_command(input, arguments))
     }
 
-    /// The generator, built if need be.
-    pub fn generator(&mut self) -> PathBuf {
-        if let Some(path) = &self.generator {
-            return path.clone();
-        }
-        let profile = Path::new(env!("CARGO_BIN_EXE_cashrank")).parent();
-        let path = profile.expect("is in a folder").join("examples/generate");
-        // Cargo gives the folder's own name: release for benchmarks.
-        let built = Command::new(env!("CARGO"))
-            .args(["build", "--release", "--quiet", "--example", "generate"])
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .status();
-        assert!(built.expect("cargo starts").success() && path.exists());
-        self.generator = Some(path.clone());
-        path
+    /// The generator, which is a command of the lab.
+    pub fn generator(&mut self) -> Command {
+        let path = self.lab.get_or_insert_with(build_lab);
+        let mut command = Command::new(path);
+        command.arg("generate");
+        command
     }
+}
+
+/// The path of `cashrank-lab`, built if need be.
+fn build_lab() -> PathBuf {
+    let profile = Path::new(env!("CARGO_BIN_EXE_cashrank")).parent();
+    let path = profile.expect("is in a folder").join("cashrank-lab");
+    // Cargo gives the folder's own name: release for benchmarks.
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--release", "--quiet", "-p", "cashrank-lab"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status();
+    assert!(built.expect("cargo starts").success() && path.exists());
+    path
 }
 
 /// Cleans up, also after a panic.

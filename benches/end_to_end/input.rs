@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use crate::bench::Bench;
 
@@ -19,16 +19,16 @@ pub fn adjacency(bench: &mut Bench) -> PathBuf {
 }
 
 fn generated(bench: &mut Bench, format: &str) -> PathBuf {
-    let generator = bench.generator();
     let (pages, links) = (bench.options.pages, bench.options.links);
-    let version = version(&generator);
+    let version = version(bench);
     let name = format!("crawl-v{version}-{pages}-{links}.{format}.zst");
     let path = bench.folder.join(name);
     if path.exists() {
         return path;
     }
     eprintln!("making {}", path.display());
-    let mut generate = Command::new(&generator)
+    let mut generate = bench
+        .generator()
         .args(["--pages", &pages.to_string(), "--links", &links.to_string()])
         .args(["--seed", "1", "--format", format])
         .stdout(Stdio::piped())
@@ -48,8 +48,8 @@ fn generated(bench: &mut Bench, format: &str) -> PathBuf {
 }
 
 /// The generator's version: other bytes for the same arguments.
-fn version(generator: &Path) -> String {
-    let done = Command::new(generator).arg("--version").output();
+fn version(bench: &mut Bench) -> String {
+    let done = bench.generator().arg("--version").output();
     let done = done.expect("the generator starts");
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
     text.split_whitespace().last().unwrap_or("0").to_owned()

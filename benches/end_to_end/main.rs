@@ -20,7 +20,7 @@
 //!
 //! Runs of ours and of a peer alternate, because machines are noisy: read the ratios. Counts stand
 //! beside the times, and known ones are checked: a wrong answer ends with exit code 1. Inputs are
-//! made once by the generator (`tools/generate`). All large files go to a folder of their own in
+//! made once by the generator (`cashrank-lab generate`). All large files go to a folder of their own in
 //! `--dir`, which is removed at the end unless `--keep`. Real crawls are read from `../shared/data`;
 //! what needs them prints SKIPPED where they are absent.
 //!

@@ -111,7 +111,7 @@ fn one(bench: &mut Bench, size: &Size) -> Option<f64> {
     bench.report.line("");
     let text = format!("size      {pages} pages, {crawled} crawled, {links} links");
     bench.report.line(&text);
-    let mut generate = Command::new(bench.generator());
+    let mut generate = bench.generator();
     generate.args(["--pages", &pages.to_string(), "--links", &links.to_string()]);
     generate.args(["--crawled", &crawled.to_string()]);
     let alone_s = (pages <= ALONE_MOST).then(|| alone(&mut generate));

@@ -27,8 +27,6 @@ mod rules;
 mod serve;
 mod settle;
 mod simulate;
-mod simulate_crawl;
-mod simulate_local;
 mod snapshots;
 mod stat;
 mod summary;

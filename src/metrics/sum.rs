@@ -3,13 +3,14 @@
 
 /// A running sum.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Sum {
+pub struct Sum {
     sum: f64,
     lost: f64,
 }
 
 impl Sum {
-    pub(crate) fn add(&mut self, term: f64) {
+    /// Adds a term.
+    pub fn add(&mut self, term: f64) {
         let sum = self.sum + term;
         // The smaller of the two loses digits; this is what it loses.
         self.lost += if self.sum.abs() >= term.abs() {
@@ -21,7 +22,7 @@ impl Sum {
     }
 
     /// The sum. Infinite once it passed the range of `f64`.
-    pub(crate) fn value(self) -> f64 {
+    pub fn value(self) -> f64 {
         if self.sum.is_finite() {
             self.sum + self.lost
         } else {

@@ -48,7 +48,6 @@ fn nobody_hears_what_is_said() {
             "convert in.jsonl -o out.cza",
             "pagerank in.jsonl",
             "verify --store s0",
-            "simulate --pages 50 --links 200 --turnovers 2",
         ] {
             let _ = std::fs::remove_file(lab.path("out.cza"));
             let _ = std::fs::remove_file(lab.path("out"));

@@ -109,3 +109,20 @@ fn a_part_of_the_store_that_is_no_file_is_damage() {
             .says(&[part]);
     }
 }
+
+/// Whatever options 0.1.0 knew; help says nothing of it.
+#[test]
+fn a_command_that_has_moved_says_where() {
+    let lab = Lab::new();
+    for line in [
+        "simulate",
+        "simulate --help",
+        "simulate --figures f --pages 100",
+    ] {
+        lab.run(line)
+            .exits(2)
+            .says(&["-p cashrank-lab -- simulate"]);
+    }
+    let help = lab.run("help").exits(0).out;
+    assert!(help.contains("pagerank") && !help.contains("simulate"));
+}

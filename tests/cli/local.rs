@@ -599,47 +599,6 @@ fn beside_an_ingest_pages_are_listed_and_none_are_fed() {
         .says(&["--live writes what the crawler finds into the store"]);
 }
 
-/// Experiments: a table with a row a method, the same from the same seed but for times; wrong requests in words.
-#[test]
-fn experiments_on_a_synthetic_web() {
-    let lab = Lab::new();
-    let line = "simulate --local --pages 3000 --domains 2 --domain-pages 200 --rounds 4";
-    let rows = |out: &str| -> Vec<String> {
-        let cut = |line: &str| line.rsplitn(3, ',').nth(2).unwrap().to_owned();
-        out.lines().map(cut).collect()
-    };
-    let first = rows(&lab.run(line).exits(0).out);
-    assert_eq!(first.len(), 1 + 7);
-    assert_eq!(first, rows(&lab.run(line).exits(0).out));
-    for row in &first[1..] {
-        let fields: Vec<&str> = row.split(',').collect();
-        let (none, l1): (f64, f64) = (fields[2].parse().unwrap(), fields[3].parse().unwrap());
-        assert!(l1 < none, "{row}");
-    }
-    lab.run(&format!("{line} --select sc,share+ --json"))
-        .exits(0);
-    lab.run("simulate --local --pages 3000 --domain-pages 2000")
-        .exits(2)
-        .says(&["do not fit"]);
-    lab.run(&format!("{line} --strategy cycle")).exits(2);
-    lab.run("simulate --domains 3").exits(2).says(&["--local"]);
-    lab.run(&format!("{line} --figures f --time 100,200"))
-        .exits(0);
-    for name in [
-        "table1.csv",
-        "domains.csv",
-        "figure1.csv",
-        "figure1a.svg",
-        "figure1b.svg",
-        "figure2.csv",
-        "figure2.svg",
-        "time.csv",
-        "time.svg",
-    ] {
-        assert!(lab.path(&format!("f/local-{name}")).exists(), "{name}");
-    }
-}
-
 /// A page that cannot be fetched was asked for in every round.
 #[test]
 fn a_page_that_failed_three_times_is_left_alone() {

@@ -158,43 +158,13 @@ fn what_cannot_be_answered_is_told() {
 }
 
 #[test]
-fn orders_are_simulated() {
+fn orders_are_listed_without_a_store() {
     let lab = Lab::new();
-    let line = "simulate --crawl --pages 400 --strategy fica:k=10,beta=0.2,oracle,forecast --sets 2 --json";
-    let told = lab.run(line).exits(0).out;
-    assert_eq!(
-        told,
-        lab.run(line).exits(0).out,
-        "the same options, the same bytes"
-    );
-    let rows: Vec<serde_json::Value> = told
-        .lines()
-        .map(|l| serde_json::from_str(l).unwrap())
-        .collect();
-    let hot = |order: &str| -> f64 {
-        let of = rows.iter().filter(|row| row["strategy"] == order);
-        of.map(|row| row["hot"].as_f64().unwrap()).sum()
-    };
-    assert!(hot("oracle") > hot("forecast") && hot("forecast") > 0.0);
-    assert!(hot("fica:k=10,beta=0.2") > 0.0);
-    // Without a store, and without the heading of a table that there will not be.
-    assert!(
-        lab.run("next --strategy list")
-            .exits(0)
-            .out
-            .contains("forecast")
-    );
+    let listed = lab.run("next --strategy list").exits(0).out;
+    assert!(listed.contains("forecast"));
     lab.run("next -n 5")
         .exits(2)
         .says(&["--store", "CASHRANK_STORE"]);
-    let refused = lab.run("simulate --pages 100 --damping nan").exits(2);
-    assert_eq!(refused.out, "");
-    lab.run("simulate --crawl --pages 400 --strategy cash")
-        .exits(2)
-        .says(&["unknown strategy"]);
-    lab.run("simulate --crawl --pages 400 --per-host 2")
-        .exits(2)
-        .says(&["names"]);
 }
 
 fn lines(out: &str) -> Vec<&str> {

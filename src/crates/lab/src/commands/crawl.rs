@@ -1,0 +1,287 @@
+//! `cashrank-lab crawl`: how early crawl orders find the pages that matter.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use cashrank::graph::Graph;
+use cashrank::rank::pagerank::{Options, pagerank};
+use cashrank::schedule::{NameOrder, NameOrderBuilder};
+use cashrank_lab::figures::Base;
+use cashrank_lab::io_error;
+use cashrank_lab::plot::{Axis, Line, Plot, Scale};
+use cashrank_lab::steer::{Order, Point, Setting, Web, mean};
+
+use super::web::WebArgs;
+use super::{print, tell};
+
+/// Shares of the web at which is measured, unless the crawl ends before.
+const SHARES: [f64; 16] = [
+    0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0,
+];
+
+/// Crawl each page once, from a few seeds, and measure how early crawl orders find the important pages.
+///
+/// Measured are hot pages, importance collected, and Kendall's tau.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  cashrank-lab crawl --graph graph.tsv.zst --strategy forecast,oracle --figures crawls")]
+pub struct Args {
+    #[command(flatten)]
+    web: WebArgs,
+    /// One or several orders of `cashrank next`, separated by commas, and `oracle`, which knows all PageRanks
+    /// beforehand.
+    #[arg(long, value_name = "ORDERS", default_value = "forecast")]
+    strategy: Orders,
+    /// The mean of so many sets of seeds.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
+    sets: u64,
+    /// Seeds in a set [default: a thousandth of the pages].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: Option<u64>,
+    /// Stop after this share of the web.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
+    until: f64,
+    /// At most so many pages of a host at a time [default: any].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    per_host: Option<u64>,
+    /// Choose so many pages at a time [default: one; of those read, a hundredth for forecast, and a twentieth for other orders that settle].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    batch: Option<u64>,
+    /// Share of a page's importance that its links pass on.
+    #[arg(long, value_name = "D", default_value_t = 0.85)]
+    damping: f64,
+    /// The random seed.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Print one JSON object a row, for programs.
+    #[arg(long)]
+    json: bool,
+    /// Also write the table (CSV) and its plots (SVG) into this folder.
+    #[arg(long, value_name = "DIR")]
+    figures: Option<PathBuf>,
+}
+
+/// The orders of a list with commas; parameters of one are told apart by `=`.
+#[derive(Debug, Clone)]
+struct Orders(Vec<Order>);
+
+impl FromStr for Orders {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Orders, String> {
+        let mut names: Vec<String> = Vec::new();
+        for part in text.split(',') {
+            match names.last_mut() {
+                Some(last) if part.contains('=') && !part.contains(':') => {
+                    last.push(',');
+                    last.push_str(part);
+                }
+                _ => names.push(part.into()),
+            }
+        }
+        let orders: Result<_, String> = names.iter().map(|name| name.parse()).collect();
+        orders.map(Orders)
+    }
+}
+
+impl Args {
+    pub fn run(self) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            self.until > 0.0 && self.until <= 1.0,
+            "--until {}: a share of the web, more than 0 and at most 1",
+            self.until
+        );
+        let (name, graph, names) = match self.web.base()? {
+            (Base::Graph { name, graph }, names) => (name, graph, names),
+            (base, names) => {
+                let graph = base.web(self.seed)?.graph();
+                ("synthetic web".into(), graph, names)
+            }
+        };
+        let crawls = Crawls {
+            args: self,
+            graph,
+            name,
+        };
+        crawls.run(&names)
+    }
+}
+
+struct Crawls {
+    args: Args,
+    graph: Graph,
+    /// What to call the web.
+    name: String,
+}
+
+impl Crawls {
+    /// Prints a line for each order and share, and draws them if there is a folder for it.
+    fn run(&self, names: &[String]) -> anyhow::Result<()> {
+        let options = Options {
+            damping: self.args.damping,
+            ..Options::default()
+        };
+        let exact = pagerank(&self.graph, options)?;
+        let names = (!names.is_empty()).then(|| {
+            let mut builder = NameOrderBuilder::default();
+            names.iter().for_each(|name| builder.add(name.as_bytes()));
+            builder.build()
+        });
+        let found = self.crawl(&exact.scores, names.as_ref())?;
+        match &self.args.figures {
+            Some(folder) => Ok(self.draw(&found, folder)?),
+            None => Ok(()),
+        }
+    }
+
+    fn crawl(
+        &self,
+        importance: &[f64],
+        names: Option<&NameOrder>,
+    ) -> anyhow::Result<Vec<Vec<Point>>> {
+        let web = Web::new(&self.graph, importance, names);
+        let mut shares: Vec<f64> = SHARES
+            .iter()
+            .copied()
+            .filter(|share| *share < self.args.until)
+            .collect();
+        shares.push(self.args.until);
+        let setting = Setting {
+            seeds: self.args.seeds.unwrap_or(0),
+            shares,
+            per_host: self.args.per_host,
+            batch: self.args.batch,
+        };
+        let mut found = Vec::new();
+        print(|out| {
+            if !self.args.json {
+                writeln!(out, "{COLUMNS}")?;
+            }
+            for order in &self.args.strategy.0 {
+                let order = self.fitted(order);
+                let crawls =
+                    (0..self.args.sets).map(|set| web.crawl(&order, &setting, set, self.args.seed));
+                let points = mean(&crawls.collect::<Result<Vec<_>, _>>()?);
+                for point in &points {
+                    writeln!(out, "{}", self.line(&order, point))?;
+                }
+                out.flush()?;
+                found.push(points);
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// K, where none was given, is a 72nd of the web, as in the FICA paper.
+    fn fitted(&self, order: &Order) -> Order {
+        match order {
+            Order::Strategy(choice) => {
+                Order::Strategy(choice.clone().with_k(self.graph.nodes() as u64 / 72))
+            }
+            Order::Oracle => Order::Oracle,
+        }
+    }
+
+    fn line(&self, order: &Order, point: &Point) -> String {
+        if self.args.json {
+            return serde_json::json!({
+                "strategy": order.to_string(),
+                "share": point.share,
+                "hot": point.hot,
+                "importance": point.importance,
+                "kendall_tau_b": point.tau,
+                "links": point.links,
+            })
+            .to_string();
+        }
+        let tau = point.tau.map_or(String::new(), |tau| format!("{tau:.4}"));
+        let Point {
+            share,
+            hot,
+            importance,
+            links,
+            ..
+        } = point;
+        format!("{order}\t{share}\t{hot:.4}\t{importance:.4}\t{tau}\t{links:.0}")
+    }
+
+    fn draw(&self, found: &[Vec<Point>], folder: &Path) -> cashrank::Result<()> {
+        std::fs::create_dir_all(folder).map_err(io_error(folder, "create"))?;
+        let write = |name: &str, text: String| {
+            let path = folder.join(name);
+            std::fs::write(&path, text).map_err(io_error(&path, "write"))
+        };
+        let mut table = String::from("strategy,share,hot,importance,kendall_tau_b,links\n");
+        for (order, points) in self.args.strategy.0.iter().zip(found) {
+            for point in points {
+                let tau = point.tau.map_or(String::new(), |tau| tau.to_string());
+                let Point {
+                    share,
+                    hot,
+                    importance,
+                    links,
+                    ..
+                } = point;
+                // Parameters have commas.
+                table.push_str(&format!(
+                    "\"{order}\",{share},{hot},{importance},{tau},{links}\n"
+                ));
+            }
+        }
+        write("crawl.csv", table)?;
+        let what = "Of the first k pages read, the share among the k pages of greatest PageRank";
+        let plot = self.plot("Hot pages found", what, found, |point| point.hot);
+        write("crawl-hot.svg", plot.svg())?;
+        let what = "Share of all PageRank that the pages read hold";
+        let plot = self.plot("Importance collected", what, found, |point| {
+            point.importance
+        });
+        write("crawl-importance.svg", plot.svg())?;
+        tell(&format!("the figures are in {}", folder.display()));
+        Ok(())
+    }
+
+    fn plot(
+        &self,
+        title: &str,
+        what: &str,
+        found: &[Vec<Point>],
+        value: impl Fn(&Point) -> f64,
+    ) -> Plot {
+        let lines = self
+            .args
+            .strategy
+            .0
+            .iter()
+            .zip(found)
+            .map(|(order, points)| Line {
+                name: order.to_string(),
+                points: points
+                    .iter()
+                    .map(|point| (100.0 * point.share, 100.0 * value(point)))
+                    .collect(),
+            });
+        let limit = match self.args.per_host {
+            Some(most) => format!(", at most {most} pages of a host at a time"),
+            None => String::new(),
+        };
+        Plot {
+            title: format!("{title}: {}", self.name),
+            subtitle: format!("{what}; mean of {} sets of seeds{limit}", self.args.sets),
+            x: axis("pages read, % of the web"),
+            y: axis("%"),
+            lines: lines.collect(),
+        }
+    }
+}
+
+const COLUMNS: &str = "strategy\tshare\thot\timportance\tkendall_tau_b\tlinks";
+
+fn axis(label: &str) -> Axis {
+    Axis {
+        label: label.into(),
+        scale: Scale::Linear,
+    }
+}

@@ -1,0 +1,99 @@
+//! The command line: one file a subcommand.
+
+mod bfs_order;
+mod crawl;
+mod figures;
+mod generate;
+mod local;
+mod plot;
+mod simulate;
+mod web;
+
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::num::NonZero;
+use std::process::ExitCode;
+use std::thread::available_parallelism;
+
+use cashrank::{Error, name_settings};
+use cashrank_lab::io_error;
+use clap::{Parser, Subcommand};
+
+/// Experiments with cashrank: simulated crawls, the papers' figures, synthetic webs and crawls.
+#[derive(Parser)]
+#[command(
+    name = "cashrank-lab",
+    version,
+    max_term_width = 100,
+    after_help = "\
+Exit codes:
+  0    done
+  1    reading or writing a file failed
+  2    anything else; the message says what to do"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Simulate(simulate::Args),
+    Figures(figures::Args),
+    Crawl(crawl::Args),
+    Local(local::Args),
+    Generate(generate::Args),
+    BfsOrder(bfs_order::Args),
+    Plot(plot::Args),
+}
+
+pub fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Simulate(args) => args.run(),
+        Command::Figures(args) => args.run(),
+        Command::Crawl(args) => args.run(),
+        Command::Local(args) => args.run(),
+        Command::Generate(args) => args.run(),
+        Command::BfsOrder(args) => args.run(),
+        Command::Plot(args) => args.run(),
+    };
+    let Err(error) = done else {
+        return ExitCode::SUCCESS;
+    };
+    match error.downcast_ref::<Error>() {
+        // The reader has had enough.
+        Some(Error::Io { source, .. }) if source.kind() == ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        known => {
+            let option = |name: &str| format!("--{}", name.replace('_', "-"));
+            tell(&name_settings(&format!("cashrank-lab: {error}"), option));
+            ExitCode::from(match known {
+                Some(Error::Io { .. }) => 1,
+                _ => 2,
+            })
+        }
+    }
+}
+
+/// Says something to people, on standard error, whether or not anybody reads it.
+fn tell(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Writes to standard output, buffered.
+fn print(write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let written = write(&mut out).and_then(|()| Ok(out.flush()?));
+    written.map_err(|error| match error.downcast::<io::Error>() {
+        Ok(source) => io_error("standard output", "write")(source).into(),
+        Err(other) => other,
+    })
+}
+
+/// The number of threads asked for, or of processors.
+fn threads(asked: Option<NonZero<usize>>) -> usize {
+    asked.map_or_else(
+        || available_parallelism().map_or(1, NonZero::get),
+        NonZero::get,
+    )
+}

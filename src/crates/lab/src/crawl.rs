@@ -1,0 +1,243 @@
+//! A simulated crawl: a strategy chooses pages of a web, and real engines are told what is found there.
+//!
+//! The cash decides where Greedy goes, and it is the same whatever the window is. So engines that differ
+//! in their windows can be driven side by side through one crawl, of which the first one's ledger decides.
+//!
+//! **Known from the start.** In the paper's experiments every page is known and holds 1/n before the first
+//! crawl. The engine here is begun with all pages admitted and none in its first round, as a checkpoint of an
+//! older crawl would be; with `recycle_after` 0 nothing is ever recycled then, as in the paper. A crawl that
+//! *grows* begins with a few pages instead; others are admitted as links to them are found, and recycled
+//! at the ends of rounds as long as they were not crawled.
+//!
+//! **Time.** As many crawls as the web had pages at first take 30 days (the paper's Figure 5: "N pages
+//! per month"), so that windows can be given in fetch time.
+
+use cashrank::batch::{Batch, Fingerprints, HashKey, LinkCounts, What};
+use cashrank::decode::Time;
+use cashrank::engine::{
+    Config, Engine, InMemory, Ledger, Links, PageEntry, PageId, ROUND_MIN, age,
+};
+use cashrank::internal::{self, Digest};
+use cashrank::{Error, Result};
+
+use crate::random::{Purpose, Random};
+use crate::strategy::{Scheduler, Strategy};
+use crate::web::{PAGES_MAX, Web};
+
+/// Seconds in which as many pages are crawled as the web had at first.
+pub const MONTH: Time = 30 * 86_400;
+
+/// A crawl in progress.
+pub struct Crawl {
+    web: Web,
+    engines: Vec<Engine<InMemory>>,
+    scheduler: Box<dyn Scheduler>,
+    /// One batch that never ends: its names are the pages known, in the engines' order.
+    batch: Batch,
+    fingerprints: Fingerprints,
+    /// The web's number of each page known.
+    nodes: Vec<u32>,
+    /// The engines' number of each page of the web; [`UNKNOWN`].
+    known: Vec<u32>,
+    first_pages: u64,
+    crawled: u64,
+    /// Cash of the pages crawled, at the moment they were: the sum since it was last asked for.
+    cash: u128,
+    rounds: u64,
+}
+
+const UNKNOWN: u32 = u32::MAX;
+
+impl Crawl {
+    /// Begins a crawl of `web` by one engine for each of `configs`, which differ in windows only. If it
+    /// is `growing`, a page in a thousand is known at first, else all are.
+    ///
+    /// # Errors
+    /// [`Error::Usage`]: no engine, or a configuration that does not fit.
+    pub fn begin(
+        web: Web,
+        strategy: Strategy,
+        growing: bool,
+        configs: &[Config],
+        seed: u64,
+    ) -> Result<Crawl> {
+        let engine =
+            |config: &Config| Engine::with_storage(config.clone(), PAGES_MAX, InMemory::default());
+        let engines = configs.iter().map(engine).collect::<Result<Vec<_>>>()?;
+        if engines.is_empty() {
+            return Err(Error::Usage("a crawl without a window".into()));
+        }
+        let first_pages = web.live().len() as u64;
+        let mut crawl = Crawl {
+            scheduler: strategy.scheduler(Random::new(seed, Purpose::Order)),
+            batch: Batch::default(),
+            fingerprints: HashKey([seed, 0]).fingerprints(),
+            nodes: Vec::new(),
+            known: Vec::new(),
+            first_pages,
+            crawled: 0,
+            cash: 0,
+            rounds: 0,
+            engines,
+            web,
+        };
+        let mut seeds = crawl.web.live().to_vec();
+        if growing {
+            let mut random = Random::new(seed, Purpose::Seeds);
+            let first = seeds.len().div_ceil(1000);
+            for at in 0..first {
+                let other = at + random.below(seeds.len() - at);
+                seeds.swap(at, other);
+            }
+            seeds.truncate(first);
+        }
+        crawl.open(&seeds, !growing)?;
+        Ok(crawl)
+    }
+
+    /// Has the engines admit the first pages. If `settled`, none counts as never visited.
+    fn open(&mut self, pages: &[u32], settled: bool) -> Result<()> {
+        for &page in pages {
+            self.name(page);
+        }
+        self.apply(What::Failed, 0)?;
+        for engine in self.engines.iter_mut().filter(|_| settled) {
+            let mut state = engine.state();
+            let pages = state.totals.pages;
+            state.totals.round_records = 0;
+            state.totals.round_length = pages.max(ROUND_MIN);
+            let cells = engine.ledger().cells().to_vec();
+            let load = |to: &mut [u64], ages: &mut [u8]| {
+                to.copy_from_slice(&cells);
+                ages.fill(age::OLDEST << 4 | age::OLDEST);
+                // Of an odd number, the last half byte is the next page's.
+                if let Some(last) = ages.last_mut().filter(|_| pages % 2 == 1) {
+                    *last = age::OLDEST;
+                }
+                Ok(())
+            };
+            internal::restore(engine, state, load)?;
+        }
+        self.make_known(0);
+        Ok(())
+    }
+
+    /// The web.
+    pub fn web(&self) -> &Web {
+        &self.web
+    }
+
+    /// The web, to change it.
+    pub fn web_mut(&mut self) -> &mut Web {
+        &mut self.web
+    }
+
+    /// The engines, in the order of their configurations.
+    pub fn engines(&mut self) -> &mut [Engine<InMemory>] {
+        &mut self.engines
+    }
+
+    /// The ledger: it is the same for all engines.
+    pub fn ledger(&self) -> &Ledger {
+        self.engines[0].ledger()
+    }
+
+    /// The web's number of each page the engines know, in their order.
+    pub fn nodes(&self) -> &[u32] {
+        &self.nodes
+    }
+
+    /// Pages crawled so far.
+    pub fn crawled(&self) -> u64 {
+        self.crawled
+    }
+
+    /// The cash, in units, that pages had when they were crawled: its sum since the last call.
+    pub fn take_cash(&mut self) -> u128 {
+        std::mem::take(&mut self.cash)
+    }
+
+    /// Crawls one page.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if all pages known are gone; those of the engine.
+    pub fn step(&mut self) -> Result<()> {
+        let page = self.scheduler.next().ok_or_else(|| {
+            Error::Usage("all pages that were known have vanished: nothing is left to crawl".into())
+        })?;
+        let node = self.nodes[page as usize];
+        self.cash += u128::from(self.ledger().cash(PageId(u64::from(page))));
+        self.crawled += 1;
+        self.batch.links.clear();
+        if !self.web.is_live(node) {
+            self.apply(What::Gone, page)?;
+            self.scheduler.gone();
+        } else {
+            let first_new = self.nodes.len();
+            let mut links = std::mem::take(&mut self.batch.links);
+            for at in 0..self.web.links(node).len() {
+                let target = self.web.links(node)[at];
+                links.push(self.name(target));
+            }
+            self.batch.links = links;
+            self.apply(What::Visit, page)?;
+            self.make_known(first_new);
+            self.scheduler
+                .crawled(self.engines[0].ledger(), &self.batch.links);
+        }
+        let rounds = self.ledger().totals().rounds;
+        if rounds != self.rounds {
+            self.rounds = rounds;
+            self.scheduler.recycled(self.engines[0].ledger());
+        }
+        Ok(())
+    }
+
+    /// The engines' number of a page of the web, a new one if it had none.
+    fn name(&mut self, node: u32) -> u32 {
+        self.known.resize(self.web.pages(), UNKNOWN);
+        let known = &mut self.known[node as usize];
+        if *known == UNKNOWN {
+            *known = self.nodes.len() as u32;
+            self.nodes.push(node);
+            let name = node.to_string();
+            let batch = &mut self.batch;
+            batch
+                .fingerprints
+                .push(self.fingerprints.of(name.as_bytes()));
+            batch.text.extend_from_slice(name.as_bytes());
+            batch.text_ends.push(batch.text.len() as u32);
+        }
+        *known
+    }
+
+    fn make_known(&mut self, first: usize) {
+        for page in first..self.nodes.len() {
+            self.scheduler.known(page as u32, self.engines[0].ledger());
+        }
+    }
+
+    /// Tells all engines of a record, whose links are the batch's. Pages have the numbers of their names.
+    fn apply(&mut self, what: What, source: u32) -> Result<()> {
+        let seconds = u128::from(self.crawled) * MONTH as u128 / u128::from(self.first_pages);
+        let page = |name: u32| PageId(name.into());
+        let targets: Vec<PageId> = self.batch.links.iter().copied().map(page).collect();
+        let entry = PageEntry {
+            what,
+            page: page(source),
+            links: Links::from(&targets[..]),
+            fetched_at: Some(seconds as Time),
+            digest: Digest::NONE,
+            counts: LinkCounts {
+                read: targets.len() as u32,
+                ..LinkCounts::default()
+            },
+        };
+        for engine in &mut self.engines {
+            let known = engine.ledger().totals().pages as usize;
+            internal::admit(engine, &self.batch, known..self.nodes.len())?;
+            engine.apply(&entry)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,244 @@
+//! The experiments of section 4 of the paper, as one table of crawls; their tables and plots.
+//!
+//! A month is the time in which as many pages are crawled as the web has ([`MONTH`](super::crawl::MONTH)), so
+//! that the windows of the paper's Figure 5 can be given as it gives them. Errors of a web that changes are
+//! against exact PageRank of the web as it is at that moment.
+
+mod plots;
+mod results;
+mod table;
+mod unfinished;
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use cashrank::Result;
+use cashrank::graph::Graph;
+
+use crate::experiment::{Sample, Setting};
+use crate::io_error;
+use crate::web::{InDegree, OutDegree, Web};
+use results::{Results, degrees_csv, offline_csv, storage_csv};
+use table::{Job, jobs};
+use unfinished::Unfinished;
+
+/// The web of all experiments but those that compare webs.
+pub enum Base {
+    /// A synthetic one.
+    Synthetic {
+        /// Pages.
+        pages: u64,
+        /// Distribution of in-degrees.
+        in_degree: InDegree,
+        /// Distribution of out-degrees.
+        out_degree: OutDegree,
+    },
+    /// A real one.
+    Graph {
+        /// What to call it.
+        name: String,
+        /// The graph.
+        graph: Graph,
+    },
+}
+
+impl Base {
+    fn pages(&self) -> u64 {
+        match self {
+            Base::Synthetic { pages, .. } => *pages,
+            Base::Graph { graph, .. } => graph.nodes() as u64,
+        }
+    }
+
+    /// Makes the web.
+    ///
+    /// # Errors
+    /// Those of [`Web::synthetic`] and [`Web::of_graph`].
+    pub fn web(&self, seed: u64) -> Result<Web> {
+        match self {
+            Base::Synthetic {
+                pages,
+                in_degree,
+                out_degree,
+            } => Web::synthetic(*pages, *in_degree, *out_degree, seed),
+            Base::Graph { graph, .. } => Web::of_graph(graph, seed),
+        }
+    }
+
+    /// What plots say of it.
+    fn describe(&self) -> String {
+        let kind = match self {
+            Base::Synthetic { in_degree, .. } => match in_degree {
+                InDegree::Power(exponent) => format!("power law {exponent} in-degrees"),
+                InDegree::Poisson(mean) => format!("Poisson in-degrees of mean {mean}"),
+            },
+            Base::Graph { name, .. } => name.clone(),
+        };
+        format!("{} pages, {kind}", thousands(self.pages()))
+    }
+}
+
+/// Makes all tables and plots in `folder`, made if there is none, on `threads` threads: the result does
+/// not depend on how many. `tell` hears of each crawl that is done. Until all are, `folder` has their
+/// rows in `unfinished.jsonl`, and what was interrupted goes on from there.
+///
+/// # Errors
+/// Those of the crawls; [`Error::Io`].
+pub fn figures(
+    base: &Base,
+    seed: u64,
+    threads: usize,
+    tell: &(dyn Fn(&str) + Sync),
+    folder: &Path,
+) -> Result<()> {
+    std::fs::create_dir_all(folder).map_err(io_error(folder, "create"))?;
+    let mut unfinished = Unfinished::open(&folder.join("unfinished.jsonl"))?;
+    let results = run(base, seed, threads, tell, &mut unfinished)?;
+    let offline = Setting {
+        seed,
+        ..Setting::default()
+    }
+    .offline(&base.web(seed)?)?;
+    for (table, first) in [
+        ("convergence", "strategy"),
+        ("growing", "strategy"),
+        ("many-links", "strategy"),
+        ("webs", "strategy_and_web"),
+        ("figure4", "change_rate_percent_per_pass"),
+        ("churn", "appear_and_vanish_rate_percent_per_pass"),
+        ("figure6", "change_rate_percent_per_pass"),
+        ("recovery", "strategy"),
+    ] {
+        write(folder, &format!("{table}.csv"), &results.csv(table, first))?;
+    }
+    write(folder, "offline.csv", &offline_csv(&offline))?;
+    write(folder, "figure5.csv", &storage_csv(&results))?;
+    write(folder, "degrees.csv", &degrees_csv(base.pages(), seed)?)?;
+    for (file, plot) in plots::plots(base, &results, &offline) {
+        write(folder, &format!("{file}.svg"), &plot.svg())?;
+    }
+    unfinished.remove()
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
+    let path = folder.join(name);
+    std::fs::write(&path, text).map_err(io_error(&path, "write"))
+}
+
+/// Where the crawls are.
+struct Progress<'u> {
+    /// Those still to begin.
+    left: Vec<usize>,
+    done: Vec<Option<Vec<Sample>>>,
+    unfinished: &'u mut Unfinished,
+}
+
+fn run(
+    base: &Base,
+    seed: u64,
+    threads: usize,
+    tell: &(dyn Fn(&str) + Sync),
+    unfinished: &mut Unfinished,
+) -> Result<Results> {
+    let jobs = jobs(seed);
+    let done: Vec<_> = jobs
+        .iter()
+        .map(|job| unfinished.take(&job.identity(base, seed)))
+        .collect();
+    let mut left: Vec<usize> = (0..jobs.len()).filter(|&at| done[at].is_none()).collect();
+    // The last is begun first.
+    left.reverse();
+    left.sort_by_key(|&at| jobs[at].is_long());
+    if left.len() < jobs.len() {
+        let taken = jobs.len() - left.len();
+        tell(&format!("{taken} of {} were done before", jobs.len()));
+    }
+    let progress = Mutex::new(Progress {
+        left,
+        done,
+        unfinished,
+    });
+    let locked = || progress.lock().unwrap_or_else(PoisonError::into_inner);
+    let work = || -> Result<()> {
+        loop {
+            let Some(at) = locked().left.pop() else {
+                return Ok(());
+            };
+            let job = &jobs[at];
+            let ran = job.run(base, seed);
+            let mut progress = locked();
+            if ran.is_err() {
+                progress.left.clear();
+            }
+            let samples = ran?;
+            progress
+                .unfinished
+                .keep(job.identity(base, seed), &samples)?;
+            progress.done[at] = Some(samples);
+            let count = progress.done.iter().flatten().count();
+            let all = jobs.len();
+            tell(&format!(
+                "{count} of {all} done: {}, {}",
+                job.table, job.label
+            ));
+        }
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
+        workers
+            .into_iter()
+            .try_for_each(|worker| match worker.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+    })?;
+    let Progress { done, .. } = progress
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    let named = jobs.into_iter().zip(done.into_iter().flatten());
+    Ok(Results(
+        named
+            .map(|(job, samples)| (job.table, job.label, samples))
+            .collect(),
+    ))
+}
+
+impl Job {
+    fn run(&self, base: &Base, seed: u64) -> Result<Vec<Sample>> {
+        let web = match self.web {
+            None => base.web(seed)?,
+            Some((in_degree, out_degree)) => {
+                Web::synthetic(base.pages(), in_degree, out_degree, seed)?
+            }
+        };
+        let mut samples = Vec::new();
+        self.setting.run(web, |sample| {
+            samples.push(sample);
+            Ok(())
+        })?;
+        Ok(samples)
+    }
+
+    /// What tells its rows from those of other crawls, of other sets and other versions too.
+    fn identity(&self, base: &Base, seed: u64) -> String {
+        let Job { web, setting, .. } = self;
+        let base = match base {
+            Base::Synthetic { out_degree, .. } => format!("{}, out {out_degree}", base.describe()),
+            Base::Graph { graph, .. } => format!("{}, {} links", base.describe(), graph.links()),
+        };
+        let version = env!("CARGO_PKG_VERSION");
+        format!("{version}; {base}; seed {seed}; {web:?}; {setting:?}")
+    }
+}
+
+fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}

@@ -1,0 +1,41 @@
+//! Experiments with [`cashrank`]: what the product does not need, and what its papers, its figures and its benchmarks
+//! do. The commands of `cashrank-lab` run them.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`web`] | webs made from a seed or a graph, which change while they are crawled |
+//! | [`crawl`], [`strategy`] | the engine driven through a web by one of the paper's crawl strategies |
+//! | [`experiment`], [`errors`] | such a crawl measured against exact PageRank |
+//! | [`figures`] | the experiments of Abiteboul, Preda and Cobena (2003) |
+//! | [`steer`] | how early crawl orders find the important pages |
+//! | [`local`] | the experiments of Davis and Dhillon (2006) with local domains |
+//! | [`plot`], [`svg`] | drawings |
+
+pub mod crawl;
+pub mod errors;
+pub mod experiment;
+pub mod figures;
+pub mod local;
+pub mod plot;
+mod random;
+pub mod steer;
+pub mod strategy;
+pub mod svg;
+pub mod web;
+
+use std::path::PathBuf;
+
+use cashrank::Error;
+
+/// For `map_err` on file operations.
+pub fn io_error(
+    path: impl Into<PathBuf>,
+    action: &'static str,
+) -> impl FnOnce(std::io::Error) -> Error {
+    let path = path.into();
+    move |source| Error::Io {
+        path,
+        action,
+        source,
+    }
+}

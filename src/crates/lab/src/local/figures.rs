@@ -1,0 +1,448 @@
+//! Table 1, Figure 1, Figure 2 and the run time, as tables (CSV) and plots (SVG).
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use cashrank::Result;
+use cashrank::local::{Estimator, Options, Policy, Power, Search};
+use serde::Serialize;
+
+use super::{Course, Distance, Method, Outcome, Ties, World, hosts};
+use crate::io_error;
+use crate::plot::{Axis, Line, Plot, Scale};
+
+/// Experiments on several domains of one graph.
+#[derive(Debug)]
+pub struct Study<'a> {
+    /// What plots say of the graph.
+    pub name: String,
+    /// The graph.
+    pub world: World<'a>,
+    /// The domains.
+    pub domains: Vec<Vec<u32>>,
+    /// Rounds: T.
+    pub rounds: usize,
+    /// Pages fetched outside, a share of the domain's.
+    pub outside: f64,
+    /// What decides between equal scores.
+    pub ties: Ties,
+    /// The power method's settings.
+    pub power: Power,
+    /// Seed of what is drawn.
+    pub seed: u64,
+    /// Domains at a time; distances don't depend on it.
+    pub threads: usize,
+}
+
+/// A row of Table 1: means over the domains.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// The method.
+    pub method: String,
+    /// Domains.
+    pub domains: usize,
+    /// L1 before anything was fetched.
+    pub none_l1: f64,
+    /// After the last round.
+    #[serde(flatten)]
+    pub last: Distance,
+    /// Pages fetched outside.
+    pub fetched: f64,
+    /// The part of them that was preferred to a page of the same score.
+    pub tied: f64,
+    /// Of the rank that flows into the domain from pages outside, the part that comes from those fetched.
+    pub impact: f64,
+    /// Seconds that choosing took, a domain.
+    pub choosing_s: f64,
+    /// Seconds that ranks and the estimate took, a domain.
+    pub ranking_s: f64,
+    /// L1 before the first round and after each.
+    #[serde(skip)]
+    pub curve: Vec<f64>,
+    /// By domain.
+    #[serde(skip)]
+    pub each: Vec<Distance>,
+}
+
+impl Row {
+    /// Names of the columns of [`Row::line`].
+    pub const COLUMNS: &str =
+        "method,domains,none_l1,l1,linf,tau,fetched,tied,impact,choosing_s,ranking_s";
+
+    /// As a line of CSV.
+    pub fn line(&self) -> String {
+        format!(
+            "{},{},{:.4},{:.4},{:.5},{:.4},{:.0},{:.3},{:.4},{:.3},{:.3}",
+            self.method,
+            self.domains,
+            self.none_l1,
+            self.last.l1,
+            self.last.linf,
+            self.last.tau,
+            self.fetched,
+            self.tied,
+            self.impact,
+            self.choosing_s,
+            self.ranking_s
+        )
+    }
+}
+
+impl Study<'_> {
+    /// One row of Table 1; with `curve`, also how the estimate came there.
+    ///
+    /// # Errors
+    /// Those of [`World::run`].
+    pub fn row(&self, method: Method, curve: bool) -> Result<Row> {
+        let course = Course {
+            rounds: self.rounds,
+            outside: self.outside,
+            ties: self.ties,
+            options: Options {
+                policy: method.policy,
+                estimator: if method.extrapolated {
+                    Estimator::Extrapolated
+                } else {
+                    Estimator::Plain
+                },
+                power: self.power,
+                seed: self.seed,
+            },
+        };
+        let outcomes = self.each(|domain| self.world.run(domain, &course, curve))?;
+        let count = outcomes.len() as f64;
+        let mean = |of: &dyn Fn(&Outcome) -> f64| outcomes.iter().map(of).sum::<f64>() / count;
+        let points = outcomes.iter().map(|o| o.curve.len()).min().unwrap_or(0);
+        Ok(Row {
+            method: method.to_string(),
+            domains: outcomes.len(),
+            none_l1: mean(&|o| o.curve[0].l1),
+            last: Distance {
+                l1: mean(&|o| o.last().l1),
+                linf: mean(&|o| o.last().linf),
+                tau: mean(&|o| o.last().tau),
+            },
+            fetched: mean(&|o| o.fetched as f64),
+            impact: mean(&|o| o.impact),
+            tied: mean(&|o| o.tied as f64 / o.fetched.max(1) as f64),
+            choosing_s: mean(&|o| o.choosing_s),
+            ranking_s: mean(&|o| o.ranking_s),
+            curve: (0..points).map(|at| mean(&|o| o.curve[at].l1)).collect(),
+            each: outcomes.iter().map(Outcome::last).collect(),
+        })
+    }
+
+    /// Runs `work` for each domain, several at a time; results in the domains' order.
+    fn each<T: Send>(&self, work: impl Fn(&[u32]) -> Result<T> + Sync) -> Result<Vec<T>> {
+        let next = AtomicUsize::new(0);
+        let done = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..self.threads.clamp(1, self.domains.len().max(1)) {
+                scope.spawn(|| {
+                    while let Some(domain) = {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        self.domains.get(at).map(|domain| (at, domain))
+                    } {
+                        let result = work(domain.1);
+                        let mut done = done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                        done.push((domain.0, result));
+                    }
+                });
+            }
+        });
+        let mut done = done
+            .into_inner()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        done.sort_by_key(|(at, _)| *at);
+        done.into_iter().map(|(_, result)| result).collect()
+    }
+}
+
+/// Candidates drawn in Figure 1.
+const CANDIDATES: usize = 400;
+
+/// Makes all tables and plots in `folder`, made if there is none. `tell` hears of each method that is done. With
+/// `sizes`, also the run time of domains of so many pages.
+///
+/// # Errors
+/// Those of [`Study::row`]; [`Error::Io`].
+pub fn figures(
+    study: &Study<'_>,
+    sizes: &[usize],
+    tell: &dyn Fn(&str),
+    folder: &Path,
+) -> Result<()> {
+    std::fs::create_dir_all(folder).map_err(io_error(folder, "create"))?;
+    let write = |name: &str, text: &str| {
+        std::fs::write(folder.join(name), text).map_err(io_error(folder, "write into"))
+    };
+    let mut rows = Vec::new();
+    for method in Method::all() {
+        let row = study.row(method, true)?;
+        tell(&row.line());
+        rows.push(row);
+    }
+    write("local-table1.csv", &table(&rows))?;
+    write("local-domains.csv", &domains(&rows))?;
+    write("local-figure2.csv", &curves(study, &rows))?;
+    write("local-figure2.svg", &figure2(study, &rows).svg())?;
+    let options = Options {
+        power: study.power,
+        ..Options::default()
+    };
+    if let Some(domain) = study.domains.first() {
+        let points = study.world.influences(domain, &options, CANDIDATES)?;
+        let mut csv = String::from("influence,outlinks,objective\n");
+        for point in &points {
+            let (a, b, c) = (point.influence, point.outlinks, point.objective);
+            let _ = writeln!(csv, "{a:e},{b},{c:.8}");
+        }
+        write("local-figure1.csv", &csv)?;
+        let plots = [
+            ("local-figure1a.svg", "Influence", true),
+            ("local-figure1b.svg", "Links from the domain", false),
+        ];
+        for (name, label, influence) in plots {
+            let x = |p: &super::Influence| {
+                if influence {
+                    p.influence
+                } else {
+                    p.outlinks as f64
+                }
+            };
+            let points = points.iter().map(|p| (x(p), p.objective)).collect();
+            write(name, &figure1(study, label, points).scatter())?;
+        }
+    }
+    if !sizes.is_empty() {
+        let times = times(sizes, study.power, study.seed, tell)?;
+        write("local-time.csv", &time_table(&times))?;
+        write("local-time.svg", &time_plot(&times).svg())?;
+    }
+    Ok(())
+}
+
+fn table(rows: &[Row]) -> String {
+    // Times differ from run to run; the rest does not.
+    let mut csv = format!("{}\n", Row::COLUMNS);
+    for row in rows {
+        let _ = writeln!(csv, "{}", row.line());
+    }
+    csv
+}
+
+fn domains(rows: &[Row]) -> String {
+    let mut csv = String::from("method,domain,l1,linf,tau\n");
+    for row in rows {
+        for (domain, d) in row.each.iter().enumerate() {
+            let method = &row.method;
+            let _ = writeln!(
+                csv,
+                "{method},{domain},{:.5},{:.6},{:.4}",
+                d.l1, d.linf, d.tau
+            );
+        }
+    }
+    csv
+}
+
+fn curves(study: &Study<'_>, rows: &[Row]) -> String {
+    let mut csv = String::from("round,outside");
+    for row in rows {
+        let _ = write!(csv, ",{}", row.method);
+    }
+    csv.push('\n');
+    for round in 0..=study.rounds {
+        let outside = study.outside * round as f64 / study.rounds as f64;
+        let _ = write!(csv, "{round},{outside:.3}");
+        for row in rows {
+            let l1 = row.curve.get(round).copied().unwrap_or(f64::NAN);
+            let _ = write!(csv, ",{l1:.5}");
+        }
+        csv.push('\n');
+    }
+    csv
+}
+
+fn figure2(study: &Study<'_>, rows: &[Row]) -> Plot {
+    let line = |row: &Row| Line {
+        name: row.method.clone(),
+        points: row
+            .curve
+            .iter()
+            .enumerate()
+            .map(|(x, &y)| (x as f64, y))
+            .collect(),
+    };
+    Plot {
+        title: "Figure 2: distance to the global PageRank of the domain".into(),
+        subtitle: format!(
+            "{}; mean of {} domains, {} n pages outside in {} rounds",
+            study.name,
+            study.domains.len(),
+            study.outside,
+            study.rounds
+        ),
+        x: Axis {
+            label: "rounds".into(),
+            scale: Scale::Linear,
+        },
+        y: Axis {
+            label: "L1".into(),
+            scale: Scale::Linear,
+        },
+        lines: rows.iter().map(line).collect(),
+    }
+}
+
+fn figure1(study: &Study<'_>, label: &str, points: Vec<(f64, f64)>) -> Plot {
+    Plot {
+        title: format!("Figure 1: {} against the objective", label.to_lowercase()),
+        subtitle: format!(
+            "{}; {} candidates of the first domain",
+            study.name,
+            points.len()
+        ),
+        x: Axis {
+            label: label.into(),
+            scale: Scale::Log,
+        },
+        y: Axis {
+            label: "objective: L1 with that page fetched".into(),
+            scale: Scale::Range,
+        },
+        lines: vec![Line {
+            name: "a candidate".into(),
+            points,
+        }],
+    }
+}
+
+/// How long one round takes on a domain: links, and seconds for choosing with exact norms, with a table of them, by Share, and for
+/// ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Times {
+    /// Pages of the domain.
+    pub pages: usize,
+    /// Links of its pages.
+    pub links: usize,
+    /// SC-Select with exact norms.
+    pub sc_s: f64,
+    /// SC-Select with 1,000 values of the norms.
+    pub sc_table_s: f64,
+    /// Share.
+    pub share_s: f64,
+    /// The power method, from a uniform start.
+    pub rank_s: f64,
+}
+
+/// Times one round on domains of synthetic webs of hosts three times as large.
+///
+/// # Errors
+/// Those of [`Search`].
+pub fn times(sizes: &[usize], power: Power, seed: u64, tell: &dyn Fn(&str)) -> Result<Vec<Times>> {
+    let mut all = Vec::new();
+    for &pages in sizes {
+        let graph = hosts(3 * pages, 6, seed);
+        let world = World::new(&graph, &[]);
+        let domain: Vec<u32> = (pages as u32..2 * pages as u32).collect();
+        let known = world.domain(&domain)?;
+        let links = known.links();
+        let search = Search::new(
+            known,
+            Options {
+                power,
+                ..Options::default()
+            },
+        )?;
+        let matrix = search.matrix();
+        let ranks = power.rank(matrix);
+        let rank_s = least(&mut || power.rank(matrix).len());
+        let time = |select: &mut dyn cashrank::local::Select| {
+            least(&mut || {
+                let scores = select.scores(matrix, &ranks, power.damping);
+                cashrank::local::select::best(&scores, pages / 12).len()
+            })
+        };
+        let mut table = cashrank::local::select::Complement {
+            values: Some(1000),
+            ..Default::default()
+        };
+        let times = Times {
+            pages,
+            links,
+            sc_s: time(&mut *Policy::Complement.policy(seed)),
+            sc_table_s: time(&mut table),
+            share_s: time(&mut *Policy::Share.policy(seed)),
+            rank_s,
+        };
+        tell(&format!(
+            "{pages} pages, {links} links: one round takes {:.3} s",
+            times.sc_s
+        ));
+        all.push(times);
+    }
+    Ok(all)
+}
+
+/// The least time of three that `work` takes, or of fewer once they took two seconds together: what else the machine does
+/// only adds.
+fn least(work: &mut dyn FnMut() -> usize) -> f64 {
+    let (mut least, mut all) = (f64::INFINITY, 0.0);
+    for _ in 0..3 {
+        let began = Instant::now();
+        std::hint::black_box(work());
+        let took = began.elapsed().as_secs_f64();
+        least = least.min(took);
+        all += took;
+        if all > 2.0 {
+            break;
+        }
+    }
+    least
+}
+
+fn time_table(times: &[Times]) -> String {
+    let mut csv = String::from("pages,links,sc_s,sc_table_s,share_s,rank_s\n");
+    for t in times {
+        let _ = writeln!(
+            csv,
+            "{},{},{:.4},{:.4},{:.4},{:.4}",
+            t.pages, t.links, t.sc_s, t.sc_table_s, t.share_s, t.rank_s
+        );
+    }
+    csv
+}
+
+fn time_plot(times: &[Times]) -> Plot {
+    let line = |name: &str, of: &dyn Fn(&Times) -> f64| Line {
+        name: name.into(),
+        points: times.iter().map(|t| (t.links as f64, of(t))).collect(),
+    };
+    Plot {
+        title: "Run time of a round".into(),
+        subtitle: "domains of synthetic webs of hosts, one thread".into(),
+        x: Axis {
+            label: "links of the domain's pages".into(),
+            scale: Scale::Log,
+        },
+        y: Axis {
+            label: "seconds".into(),
+            scale: Scale::Log,
+        },
+        lines: vec![
+            line("sc, exact norms", &|t| t.sc_s),
+            line("sc, 1,000 values", &|t| t.sc_table_s),
+            line("share", &|t| t.share_s),
+            line("PageRank", &|t| t.rank_s),
+            // Through the last point of PageRank.
+            line("linear", &|t| {
+                let last = times.last().unwrap_or(t);
+                last.rank_s / last.links as f64 * t.links as f64
+            }),
+        ],
+    }
+}

@@ -1,0 +1,65 @@
+//! A synthetic web of hosts.
+
+use cashrank::engine::SelfLinks;
+use cashrank::graph::{Graph, GraphBuilder};
+
+use crate::random::{Distribution, Purpose, Random};
+
+/// Hosts' sizes follow a power law with this exponent, as those of real crawls do, about.
+const HOST_EXPONENT: f64 = 1.6;
+/// Largest host.
+const HOST_PAGES: u32 = 20_000;
+/// Links of a page that lead to its own host, of 16.
+const WITHIN: usize = 12;
+
+/// A synthetic web of hosts, whose pages have consecutive numbers: sizes by a power law; a page links to its
+/// host's first page and to others of the host, low numbers more often (as menus are), and with a quarter of its
+/// links to other hosts, half of these to first pages, to hosts that are linked already by preference. A page in
+/// six has no links.
+pub fn hosts(pages: usize, links: usize, seed: u64) -> Graph {
+    let mut random = Random::new(seed, Purpose::Web);
+    let sizes = Distribution::power(HOST_EXPONENT, HOST_PAGES.min(pages.max(1) as u32));
+    let mut starts = Vec::new();
+    let mut host_of = Vec::with_capacity(pages);
+    while host_of.len() < pages {
+        starts.push(host_of.len());
+        let size = (sizes.draw(&mut random) as usize).min(pages - host_of.len());
+        host_of.extend(std::iter::repeat_n(starts.len() as u32 - 1, size));
+    }
+    starts.push(pages);
+    // Hosts, as often as they are linked.
+    let mut popular: Vec<u32> = (0..starts.len() as u32 - 1).collect();
+    let mut builder = GraphBuilder::new(SelfLinks::Drop);
+    builder.grow(pages);
+    let mut row = Vec::new();
+    for (page, &own) in host_of.iter().enumerate() {
+        if random.below(6) == 0 {
+            continue;
+        }
+        row.clear();
+        let own = own as usize;
+        for _ in 0..1 + random.below(2 * links) {
+            let within = random.below(16) < WITHIN;
+            let host = if within {
+                own
+            } else {
+                random.one_of(&popular) as usize
+            };
+            let (from, size) = (starts[host], starts[host + 1] - starts[host]);
+            let at = if within {
+                // The square of a uniform number: a page at place x is drawn as 1/sqrt(x).
+                (random.unit() * random.unit() * size as f64) as usize
+            } else if random.coin() {
+                0
+            } else {
+                random.below(size)
+            };
+            if !within {
+                popular.push(host as u32);
+            }
+            row.push((from + at) as u32);
+        }
+        builder.row(page as u32, row.iter().copied());
+    }
+    builder.build()
+}

@@ -1,0 +1,362 @@
+//! The experiments of Davis and Dhillon (section 6): the graph is the web, domains are parts of it, and
+//! [`local::Search`](cashrank::local::Search) may fetch pages of the rest.
+//!
+//! Estimates are held to the exact PageRank of the whole graph on the domain, normalised: L1, Linf, and Kendall's tau-b,
+//! for which ranks that agree in nine digits are ties (they come of the same links, added in another order).
+//!
+//! The paper's domains are sites; without names, ranges of consecutive numbers stand for them, as node numbers of
+//! crawled graphs follow the sorted URLs. For lack of such a graph, [`hosts`] makes one.
+
+mod figures;
+mod hosts;
+
+use std::time::Instant;
+
+use cashrank::graph::Graph;
+use cashrank::local::{Estimator, Known, Options, Policy, Search, Select, select};
+use cashrank::metrics::kendall::tau_b;
+use cashrank::{Error, Result};
+use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+pub use figures::{Row, Study, figures, times};
+pub use hosts::hosts;
+
+/// How far an estimate is from the truth.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Distance {
+    /// Sum of the absolute differences.
+    pub l1: f64,
+    /// The largest one.
+    pub linf: f64,
+    /// Kendall's tau-b; 1 where it is undefined.
+    pub tau: f64,
+}
+
+impl Distance {
+    /// Between an estimate and the truth, each of sum 1.
+    pub fn new(estimate: &[f64], truth: &[f64]) -> Distance {
+        let mut distance = Distance::default();
+        for (a, b) in estimate.iter().zip(truth) {
+            let difference = (a - b).abs();
+            distance.l1 += difference;
+            distance.linf = distance.linf.max(difference);
+        }
+        let digits = |x: f64| (libm::log(x) * 1e9).round();
+        let pairs = estimate.iter().zip(truth);
+        let pairs = pairs.map(|(&a, &b)| (digits(a), digits(b))).collect();
+        distance.tau = tau_b(pairs).unwrap_or(1.0);
+        distance
+    }
+}
+
+/// A way to go about it: which pages are fetched, and how ranks are read.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Method {
+    /// Which pages are fetched.
+    #[serde(serialize_with = "as_text")]
+    pub policy: Policy,
+    /// Whether the estimate is extrapolated.
+    pub extrapolated: bool,
+}
+
+fn as_text<S: serde::Serializer>(policy: &Policy, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(policy)
+}
+
+impl std::fmt::Display for Method {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let plus = if self.extrapolated { "+" } else { "" };
+        write!(f, "{}{plus}", self.policy)
+    }
+}
+
+impl Method {
+    /// The paper's four, and ours with either estimate.
+    pub fn all() -> Vec<Method> {
+        let method = |&policy: &Policy| Method {
+            policy,
+            extrapolated: false,
+        };
+        let mut all: Vec<Method> = Policy::ALL.iter().map(method).collect();
+        all.push(Method {
+            policy: Policy::Share,
+            extrapolated: true,
+        });
+        all
+    }
+}
+
+/// Which of pages with equal scores is fetched first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ties {
+    /// The one that became known first: breadth-first.
+    #[default]
+    Known,
+    /// The first by name.
+    Name,
+    /// Any.
+    Random,
+}
+
+impl Ties {
+    /// All of them.
+    pub const ALL: [Ties; 3] = [Ties::Known, Ties::Name, Ties::Random];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Ties::Known => "known",
+            Ties::Name => "name",
+            Ties::Random => "random",
+        }
+    }
+}
+
+impl std::str::FromStr for Ties {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Ties, String> {
+        let found = Ties::ALL.into_iter().find(|ties| ties.name() == text);
+        found.ok_or_else(|| format!("{text:?}: known, name or random"))
+    }
+}
+
+/// An experiment on one domain.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Course {
+    /// Rounds: T.
+    pub rounds: usize,
+    /// Pages to fetch in all, a share of the domain's: 2 for 2n.
+    pub outside: f64,
+    /// What decides between equal scores.
+    pub ties: Ties,
+    /// The rest.
+    pub options: Options,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// The distance before the first round, and after each.
+    pub curve: Vec<Distance>,
+    /// Pages fetched outside.
+    pub fetched: usize,
+    /// Those of them that were preferred to a page of the same score.
+    pub tied: usize,
+    /// Of the rank that flows into the domain from pages outside, the part that comes from those fetched.
+    pub impact: f64,
+    /// Seconds that choosing pages took.
+    pub choosing_s: f64,
+    /// Seconds that ranks and the estimate took.
+    pub ranking_s: f64,
+}
+
+impl Outcome {
+    /// After the last round.
+    pub fn last(&self) -> Distance {
+        self.curve.last().copied().unwrap_or_default()
+    }
+}
+
+/// The graph as a web, with what is true of it.
+#[derive(Debug)]
+pub struct World<'a> {
+    graph: &'a Graph,
+    exact: &'a [f64],
+    places: &'a [u32],
+}
+
+impl<'a> World<'a> {
+    /// `exact` is the PageRank of the graph, at the damping of the experiments.
+    pub fn new(graph: &'a Graph, exact: &'a [f64]) -> World<'a> {
+        World {
+            graph,
+            exact,
+            places: &[],
+        }
+    }
+
+    /// With the place of each page in the order of names. Without, names are numbers.
+    pub fn with_places(self, places: &'a [u32]) -> World<'a> {
+        World { places, ..self }
+    }
+
+    /// Of pages with equal scores, that with the least key comes first.
+    fn tie(&self, ties: Ties, seed: u64, page: u32) -> u64 {
+        match ties {
+            Ties::Known => 0,
+            Ties::Name => self.places.get(page as usize).map_or(page, |&at| at).into(),
+            Ties::Random => xxh3_64_with_seed(&page.to_le_bytes(), seed),
+        }
+    }
+
+    /// The truth on a domain.
+    pub fn truth(&self, domain: &[u32]) -> Vec<f64> {
+        let ranks: Vec<f64> = domain.iter().map(|&p| self.exact[p as usize]).collect();
+        let sum: f64 = ranks.iter().sum();
+        ranks.iter().map(|rank| rank / sum).collect()
+    }
+
+    /// A domain, ready for a search.
+    ///
+    /// # Errors
+    /// [`Error::Usage`]: no pages.
+    pub fn domain(&self, domain: &[u32]) -> Result<Known> {
+        let mut known = Known::default();
+        for &page in domain {
+            known.fetch(page, self.row(page))?;
+        }
+        known.close_domain()?;
+        Ok(known)
+    }
+
+    /// The paper's impact of each page outside, as a part of their sum: its PageRank times the part of its links that lead
+    /// into the domain (section 6.2).
+    fn impacts(&self, domain: &[u32]) -> Vec<f64> {
+        let mut local = vec![false; self.graph.nodes()];
+        domain.iter().for_each(|&page| local[page as usize] = true);
+        let rows = self.graph.rows().zip(self.exact).zip(&local);
+        let impact = |((row, rank), &is_local): ((&[u32], &f64), &bool)| {
+            let into = row.iter().filter(|&&to| local[to as usize]).count();
+            if is_local || into == 0 {
+                0.0
+            } else {
+                rank * into as f64 / row.len() as f64
+            }
+        };
+        let mut impacts: Vec<f64> = rows.map(impact).collect();
+        let sum: f64 = impacts.iter().sum();
+        if sum > 0.0 {
+            impacts.iter_mut().for_each(|impact| *impact /= sum);
+        }
+        impacts
+    }
+
+    fn row(&self, page: u32) -> impl Iterator<Item = u32> + use<'a> {
+        self.graph.row(page as usize).iter().copied()
+    }
+
+    /// Searches from a domain. Distances along the way are those of the estimate that is not extrapolated,
+    /// unless `curve`; times don't count them.
+    ///
+    /// # Errors
+    /// Those of [`Search`].
+    pub fn run(&self, domain: &[u32], course: &Course, curve: bool) -> Result<Outcome> {
+        let truth = self.truth(domain);
+        let impacts = self.impacts(domain);
+        let mut outcome = Outcome {
+            curve: Vec::new(),
+            fetched: 0,
+            tied: 0,
+            impact: 0.0,
+            choosing_s: 0.0,
+            ranking_s: 0.0,
+        };
+        let began = Instant::now();
+        let mut search = Search::new(self.domain(domain)?, course.options)?;
+        outcome.ranking_s += began.elapsed().as_secs_f64();
+        let estimate = |search: &Search, by| Distance::new(&search.estimate_by(by).ranks, &truth);
+        outcome.curve.push(estimate(&search, Estimator::Plain));
+        let total = (course.outside * domain.len() as f64).round() as usize;
+        for round in 0..course.rounds {
+            let share = |round: usize| total * round / course.rounds;
+            let count = share(round + 1) - share(round);
+            let tie = |page| self.tie(course.ties, course.options.seed, page);
+            let began = Instant::now();
+            // One more, to see whether the last ones had equals.
+            let mut asked = search.next_by(count + 1, tie);
+            outcome.choosing_s += began.elapsed().as_secs_f64();
+            if asked.len() > count
+                && let Some(next) = asked.pop()
+            {
+                let tied = asked.iter().filter(|asked| asked.score == next.score);
+                outcome.tied += tied.count();
+            }
+            outcome.fetched += asked.len();
+            for asked in asked {
+                outcome.impact += impacts[asked.page as usize];
+                search.fetched(asked.page, self.row(asked.page))?;
+            }
+            let began = Instant::now();
+            search.update();
+            outcome.ranking_s += began.elapsed().as_secs_f64();
+            if curve && round + 1 < course.rounds {
+                let by = course.options.estimator;
+                outcome.curve.push(estimate(&search, by));
+            }
+        }
+        let began = Instant::now();
+        let last = search.estimate();
+        outcome.ranking_s += began.elapsed().as_secs_f64();
+        outcome.curve.push(Distance::new(&last.ranks, &truth));
+        Ok(outcome)
+    }
+
+    /// Figure 1: for `count` candidates, evenly spaced in order of influence, their influence as SC-Select
+    /// estimates it, the links to them from the domain, and the L1 distance of the domain's ranks when that page alone
+    /// was fetched, with the links that it really has.
+    ///
+    /// # Errors
+    /// Those of [`Search`].
+    pub fn influences(
+        &self,
+        domain: &[u32],
+        options: &Options,
+        count: usize,
+    ) -> Result<Vec<Influence>> {
+        let truth = self.truth(domain);
+        let known = self.domain(domain)?;
+        let matrix = known.matrix();
+        let ranks = options.power.rank(&matrix);
+        let damping = options.power.damping;
+        let influences = select::Complement::default().scores(&matrix, &ranks, damping);
+        let order = select::best(&influences, influences.len());
+        let step = order.len().div_ceil(count.max(1)).max(1);
+        let mut points = Vec::new();
+        for place in order.into_iter().step_by(step) {
+            let page = matrix.frontier[place as usize];
+            let mut more = known.clone();
+            more.fetch(page, self.row(page))?;
+            let expanded = more.matrix();
+            let moved = options.power.rank_from(&expanded, &ranks);
+            let sum: f64 = moved[..domain.len()].iter().sum();
+            let moved = moved[..domain.len()].iter().map(|rank| rank / sum);
+            points.push(Influence {
+                influence: influences[place as usize],
+                outlinks: matrix.sources.get(place as usize).len(),
+                objective: moved.zip(&truth).map(|(a, b)| (a - b).abs()).sum(),
+            });
+        }
+        Ok(points)
+    }
+}
+
+/// A candidate of Figure 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Influence {
+    /// ||E_L (f_j - f)||, as estimated.
+    pub influence: f64,
+    /// Links to it from the domain.
+    pub outlinks: usize,
+    /// The objective (equation 3) with the page fetched.
+    pub objective: f64,
+}
+
+/// `count` domains of `pages` consecutive nodes, evenly spread: number k begins at N (2k + 1)/(2 `count`).
+///
+/// # Errors
+/// [`Error::Usage`]: they don't fit.
+pub fn ranges(nodes: usize, count: usize, pages: usize) -> Result<Vec<Vec<u32>>> {
+    if count == 0 || pages == 0 || pages > nodes / (2 * count) {
+        return Err(Error::Usage(format!(
+            "{count} domains of {pages} pages do not fit a graph of {nodes}: at most half of it is taken, {} pages each",
+            nodes / (2 * count.max(1))
+        )));
+    }
+    let range = |k: usize| {
+        let from = nodes * (2 * k + 1) / (2 * count);
+        (from as u32..(from + pages) as u32).collect()
+    };
+    Ok((0..count).map(range).collect())
+}

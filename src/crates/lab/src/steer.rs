@@ -1,0 +1,406 @@
+//! Simulated crawls from a few seeds, in which a crawl order decides what is read next: how early the
+//! important pages are found.
+//!
+//! The crawler knows nothing of the web but what it read. It reads the seeds, drawn at random, then asks its
+//! order for pages; where none is left, a page drawn at random is read. A page is read once. Pages have the
+//! numbers that an ingest would give them: in the order in which they become known, a page before its links.
+//!
+//! An order that is up to date after every page is asked page by page; `forecast`, which is kept up, for a hundredth as
+//! many pages as were read, and one that settles for a twentieth. A limit of pages a host holds for the pages asked for at a
+//! time, then a twentieth for all orders.
+//!
+//! **Hot pages** (FICA, section 4): of the first k pages read, the share that is among the k pages of
+//! greatest PageRank of the whole graph. **tau** (its Table 1): Kendall's, of the PageRank of the pages read
+//! and what the order itself says of their importance ([`cashrank::schedule::Strategy::importance`]); for
+//! orders that say nothing, how early they were read.
+
+use std::collections::{BinaryHeap, HashMap};
+
+use cashrank::graph::Graph;
+use cashrank::metrics::kendall::tau_b;
+use cashrank::rows::{Row, RowVisitor, Rows, Stop};
+use cashrank::schedule::{AtATime, Choice, History, NameOrder, Names};
+use cashrank::{Error, Result};
+
+use crate::random::{Purpose, Random};
+
+/// Who chooses.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Order {
+    /// A strategy, as `next` takes it.
+    Strategy(Choice),
+    /// One that knows the final importance of every page, and takes the greatest of those found so far: a
+    /// limit to hold others to.
+    Oracle,
+}
+
+impl std::fmt::Display for Order {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Order::Strategy(choice) => choice.fmt(f),
+            Order::Oracle => f.write_str("oracle"),
+        }
+    }
+}
+
+impl std::str::FromStr for Order {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Order, String> {
+        match text {
+            "oracle" => Ok(Order::Oracle),
+            text => text.parse().map(Order::Strategy),
+        }
+    }
+}
+
+/// How crawls go.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    /// Seeds of a crawl; 0: a thousandth of the pages.
+    pub seeds: u64,
+    /// Shares of the web, ascending, at which is measured; the last one ends the crawl.
+    pub shares: Vec<f64>,
+    /// Most pages of a host at a time.
+    pub per_host: Option<u64>,
+    /// Pages asked for at a time, in place of what the module says.
+    pub batch: Option<u64>,
+}
+
+/// What was found by then.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Share of the web's pages that was read.
+    pub share: f64,
+    /// Share of those that are hot.
+    pub hot: f64,
+    /// Share of all importance that those hold.
+    pub importance: f64,
+    /// Kendall's tau; `None`: undefined.
+    pub tau: Option<f64>,
+    /// Links that the order went over, for each page read ([`cashrank::schedule::Strategy::links`]).
+    pub links: f64,
+}
+
+/// A web to be crawled.
+pub struct Web<'a> {
+    /// Its links.
+    pub graph: &'a Graph,
+    /// The final importance of each node.
+    pub importance: &'a [f64],
+    /// The order of the nodes' names; `None`: they have none.
+    pub names: Option<&'a NameOrder>,
+    /// Place of each node by importance, from 0.
+    places: Vec<u32>,
+}
+
+impl<'a> Web<'a> {
+    /// A web whose nodes have these importances.
+    pub fn new(graph: &'a Graph, importance: &'a [f64], names: Option<&'a NameOrder>) -> Web<'a> {
+        let mut order: Vec<u32> = (0..graph.nodes() as u32).collect();
+        let of = |node: u32| importance[node as usize];
+        order.sort_by(|&a, &b| of(b).total_cmp(&of(a)).then(a.cmp(&b)));
+        let mut places = vec![0; order.len()];
+        for (place, &node) in order.iter().enumerate() {
+            places[node as usize] = place as u32;
+        }
+        Web {
+            graph,
+            importance,
+            names,
+            places,
+        }
+    }
+
+    /// Crawls it once; `set` and `seed` decide what is drawn, the same for all orders.
+    ///
+    /// # Errors
+    /// The web has no pages; those of the order.
+    pub fn crawl(
+        &self,
+        order: &Order,
+        setting: &Setting,
+        set: u64,
+        seed: u64,
+    ) -> Result<Vec<Point>> {
+        if self.graph.nodes() == 0 {
+            return Err(Error::Usage("the web has no pages to crawl".into()));
+        }
+        let mut crawl = Crawl::new(self, order, setting, seed.wrapping_add(set));
+        let mut points = Vec::new();
+        let nodes = self.graph.nodes() as f64;
+        for &share in &setting.shares {
+            let until = ((share * nodes).round() as u32).clamp(1, self.graph.nodes() as u32);
+            crawl.until(until)?;
+            points.push(crawl.point(share));
+        }
+        Ok(points)
+    }
+}
+
+const UNKNOWN: u32 = u32::MAX;
+
+/// The rows of pages read, in the order of reading.
+#[derive(Default)]
+struct RowsRead {
+    pages: Vec<u32>,
+    ends: Vec<usize>,
+    targets: Vec<u32>,
+    known: u64,
+}
+
+impl Rows for RowsRead {
+    fn pages(&self) -> u64 {
+        self.known
+    }
+
+    fn links(&self) -> u64 {
+        self.targets.len() as u64
+    }
+
+    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        let mut start = 0;
+        for (&page, &end) in self.pages.iter().zip(&self.ends) {
+            visit(Row::new(page, &self.targets[start..end]))?;
+            start = end;
+        }
+        Ok(())
+    }
+}
+
+struct Crawl<'a> {
+    web: &'a Web<'a>,
+    setting: &'a Setting,
+    history: History,
+    rows_read: RowsRead,
+    /// Where each node's row begins in the graph.
+    starts: Vec<usize>,
+    /// The page of each node.
+    page: Vec<u32>,
+    /// The node of each page.
+    node: Vec<u32>,
+    /// Pages that the oracle may take, by importance.
+    oracle: Option<BinaryHeap<(u64, std::cmp::Reverse<u32>)>>,
+    at_a_time: AtATime,
+    needs_names: bool,
+    random: Random,
+    /// Nodes to be read before the order is asked, last first.
+    waiting: Vec<u32>,
+}
+
+impl<'a> Crawl<'a> {
+    fn new(web: &'a Web<'a>, order: &Order, setting: &'a Setting, seed: u64) -> Crawl<'a> {
+        let nodes = web.graph.nodes();
+        let mut random = Random::new(seed, Purpose::Seeds);
+        let seeds = match setting.seeds {
+            0 => nodes.div_ceil(1000),
+            seeds => (seeds as usize).min(nodes),
+        };
+        let mut all: Vec<u32> = (0..nodes as u32).collect();
+        for at in 0..seeds {
+            let other = at + random.below(nodes - at);
+            all.swap(at, other);
+        }
+        all.truncate(seeds);
+        all.reverse();
+        let mut starts = vec![0];
+        starts.extend(web.graph.rows().scan(0, |end, row| {
+            *end += row.len();
+            Some(*end)
+        }));
+        let choice = match order {
+            Order::Strategy(choice) => choice.clone().with_seed(seed),
+            // Nobody asks it: one that does nothing.
+            Order::Oracle => "cycle".parse().unwrap_or_default(),
+        };
+        let registered = choice.registered();
+        let oracle = *order == Order::Oracle;
+        Crawl {
+            web,
+            setting,
+            history: History::new(choice.strategy()),
+            rows_read: RowsRead::default(),
+            starts,
+            page: vec![UNKNOWN; nodes],
+            node: Vec::new(),
+            oracle: oracle.then(BinaryHeap::new),
+            at_a_time: if oracle {
+                AtATime::One
+            } else {
+                registered.at_a_time
+            },
+            needs_names: registered.names != Names::Unseen && !oracle,
+            random,
+            waiting: all,
+        }
+    }
+
+    /// Reads pages until so many were read.
+    fn until(&mut self, pages: u32) -> Result<()> {
+        while self.history.crawl().read() < pages {
+            if self.waiting.is_empty() {
+                self.waiting = self.ask()?;
+                self.waiting.reverse();
+            }
+            let next = match self.waiting.pop() {
+                Some(node) => node,
+                None => self.draw(),
+            };
+            let page = self.page[next as usize];
+            if page == UNKNOWN || !self.history.crawl().is_read(page) {
+                self.read(next)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A node that is not known yet: there is one, for all known ones were read, and not all nodes were.
+    fn draw(&mut self) -> u32 {
+        let unknown = |node: &u32| self.page[*node as usize] == UNKNOWN;
+        let left = (0..self.page.len() as u32).filter(unknown).count();
+        let at = self.random.below(left.max(1));
+        let drawn = (0..self.page.len() as u32).filter(unknown).nth(at);
+        drawn.unwrap_or_default()
+    }
+
+    fn know(&mut self, node: u32) -> u32 {
+        let page = &mut self.page[node as usize];
+        if *page == UNKNOWN {
+            *page = self.node.len() as u32;
+            self.node.push(node);
+            if let Some(oracle) = &mut self.oracle {
+                // Importances are not negative: their bits are in their order.
+                let importance = self.web.importance[node as usize].to_bits();
+                oracle.push((importance, std::cmp::Reverse(*page)));
+            }
+        }
+        *page
+    }
+
+    fn read(&mut self, node: u32) -> Result<()> {
+        let page = self.know(node);
+        let start = self.rows_read.targets.len();
+        let links = self.starts[node as usize]..self.starts[node as usize + 1];
+        for at in links {
+            let target = self.know(self.web.graph.targets()[at]);
+            self.rows_read.targets.push(target);
+        }
+        self.rows_read.pages.push(page);
+        self.rows_read.ends.push(self.rows_read.targets.len());
+        self.rows_read.known = self.node.len() as u64;
+        self.history.follow(
+            Row::new(page, &self.rows_read.targets[start..]),
+            &self.rows_read,
+        )
+    }
+
+    /// The nodes to read next.
+    fn ask(&mut self) -> Result<Vec<u32>> {
+        let part = |of: u32| u64::from(self.history.crawl().read() / of);
+        let count = match (self.setting.batch, self.setting.per_host, self.at_a_time) {
+            (Some(batch), ..) => batch,
+            (None, Some(_), _) => part(20),
+            (None, None, AtATime::One) => 1,
+            (None, None, AtATime::Part(of)) => part(of),
+        };
+        let count = count.max(1) as usize;
+        let Some(per_host) = self.setting.per_host else {
+            return self.best(count);
+        };
+        let names = self.web.names.ok_or_else(|| {
+            Error::Usage("a limit of pages a host needs the names of pages".into())
+        })?;
+        let mut most = count.saturating_mul(4);
+        loop {
+            let best = self.best(most)?;
+            let mut hosts: HashMap<u32, u64> = HashMap::new();
+            let mut taken = best.clone();
+            taken.retain(|&node| {
+                let of = hosts.entry(names.host(node)).or_default();
+                *of += 1;
+                *of <= per_host
+            });
+            taken.truncate(count);
+            if taken.len() == count || best.len() < most {
+                return Ok(taken);
+            }
+            most = most.saturating_mul(4);
+        }
+    }
+
+    fn best(&mut self, count: usize) -> Result<Vec<u32>> {
+        let Crawl { history, node, .. } = self;
+        if let Some(oracle) = &mut self.oracle {
+            let mut best = Vec::new();
+            let mut held = Vec::new();
+            while best.len() < count
+                && let Some(entry) = oracle.pop()
+            {
+                let page = entry.1.0;
+                if !history.crawl().is_read(page) {
+                    held.push(entry);
+                    best.push(node[page as usize]);
+                }
+            }
+            oracle.extend(held);
+            return Ok(best);
+        }
+        let names = match self.web.names {
+            Some(names) if self.needs_names => {
+                Some(names.renumbered(&self.page, node.len() as u32))
+            }
+            _ => None,
+        };
+        let best = history.best(&self.rows_read, names.as_ref(), count)?;
+        Ok(best.iter().map(|of| node[of.page as usize]).collect())
+    }
+
+    fn point(&self, share: f64) -> Point {
+        let read = &self.rows_read.pages;
+        let nodes = read.iter().map(|&page| self.node[page as usize]);
+        let hot = nodes
+            .clone()
+            .filter(|&node| (self.web.places[node as usize] as usize) < read.len());
+        let importance = |node: u32| self.web.importance[node as usize];
+        let all: f64 = self.web.importance.iter().sum();
+        let strategy = self.history.strategy();
+        let pairs = nodes
+            .clone()
+            .zip(read)
+            .enumerate()
+            .map(|(at, (node, &page))| {
+                let own = match &self.oracle {
+                    Some(_) => None,
+                    None => strategy.importance(page),
+                };
+                (importance(node), own.unwrap_or(-(at as f64)))
+            });
+        Point {
+            share,
+            hot: hot.count() as f64 / read.len() as f64,
+            importance: nodes.map(importance).sum::<f64>() / all,
+            tau: tau_b(pairs.collect()),
+            links: strategy.links() as f64 / read.len() as f64,
+        }
+    }
+}
+
+/// The mean of several crawls, share by share; tau where all have one.
+pub fn mean(crawls: &[Vec<Point>]) -> Vec<Point> {
+    let count = crawls.len() as f64;
+    let shares = crawls.first().map_or(0, Vec::len);
+    let at = |at: usize| {
+        let each = |of: &dyn Fn(&Point) -> f64| {
+            crawls.iter().map(|crawl| of(&crawl[at])).sum::<f64>() / count
+        };
+        let taus: Option<Vec<f64>> = crawls.iter().map(|crawl| crawl[at].tau).collect();
+        Point {
+            share: crawls[0][at].share,
+            hot: each(&|point| point.hot),
+            importance: each(&|point| point.importance),
+            tau: taus.map(|taus| taus.iter().sum::<f64>() / count),
+            links: each(&|point| point.links),
+        }
+    };
+    (0..shares).map(at).collect()
+}
