@@ -51,6 +51,7 @@ fn open(folder: &Path, settings: &Settings) -> OpenStore {
         settings,
         &limits,
         KeepRows::None,
+        false,
     );
     opened.expect("the store opens")
 }

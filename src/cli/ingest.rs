@@ -15,7 +15,7 @@ use cashrank::rules::Follow;
 use cashrank::snapshot::{KEEP, RANK_BYTES, SETTLE_UNTIL, Snapshot};
 use cashrank::source::InputName;
 use cashrank::store::rows::KeepRows;
-use cashrank::store::{RealDisk, Settings, SpoolOptions, fixed_settings_of};
+use cashrank::store::{RealDisk, Settings, SpoolOptions, settings_of};
 
 use super::common::{
     Exit, STORE, VerifyArgs, one_of, parsed, positive, self_links, some_bytes, stop_on_signal,
@@ -208,7 +208,7 @@ impl Args {
             anyhow::bail!("--ack -: standard output is also used by --json or --top; name a file");
         }
         let disk = Arc::new(RealDisk);
-        let found = fixed_settings_of(&*disk, &self.store)?;
+        let found = settings_of(&*disk, &self.store)?;
         let job = self.job(found.as_ref())?;
         stop_on_signal(&job.stop)?;
         tell_keyboard(&job.inputs, "ingest -");
@@ -271,15 +271,13 @@ impl Args {
 
     /// What decides what could be read.
     fn asked(&self, job: &Job) -> Asked {
-        let given = job.settings.input.given();
-        let scope = given.into_iter().find(|(setting, _)| *setting == "scope");
         Asked {
             input: job
                 .inputs
                 .first()
                 .map_or(String::new(), ToString::to_string),
             format: self.format.0.map(Format::name),
-            scope: scope.map_or(String::new(), |(_, scope)| scope),
+            rules: job.settings.input.given(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use cashrank::decode::Reason;
 use cashrank::ingest::Outcome;
+use cashrank::rules::InputRules;
 
 use super::common::{counted, thousands};
 
@@ -20,8 +21,26 @@ pub struct Asked {
     pub input: String,
     /// `--format`, if it was given.
     pub format: Option<&'static str>,
+    /// What is taken from inputs: settings, as they are written; empty: not given.
+    pub rules: Vec<(&'static str, String)>,
+}
+
+impl Asked {
+    /// The rules that were given, as they are typed.
+    fn given(&self) -> String {
+        let usual = InputRules::default().given();
+        let given = self.rules.iter().filter(|rule| !usual.contains(rule));
+        let typed: Vec<String> = given
+            .map(|(setting, value)| format!("`{setting}` {value}"))
+            .collect();
+        typed.join(" ")
+    }
+
     /// `--scope`, as it is written; empty: all.
-    pub scope: String,
+    fn scope(&self) -> &str {
+        let scope = self.rules.iter().find(|(setting, _)| *setting == "scope");
+        scope.map_or("", |(_, scope)| scope)
+    }
 }
 
 /// Whether nothing of the inputs was read, though the run came to its end; `empty` of them held nothing.
@@ -50,7 +69,7 @@ pub fn told(outcome: &Outcome, first: Option<&BadRecord>, asked: &Asked) -> Stri
         (_, _, 1..) => format!(
             "all that was read is {} of pages outside of --scope {}.",
             counted(out, "record", "records"),
-            asked.scope
+            asked.scope()
         ),
         (_, _, _) if now.other > before.other => format!(
             "all that was read is {}; no record is of a crawled page.",
@@ -62,12 +81,14 @@ pub fn told(outcome: &Outcome, first: Option<&BadRecord>, asked: &Asked) -> Stri
         ),
         _ => format!("{} is empty.", asked.input),
     };
-    let again = match outcome.pages {
-        0 => {
-            " The store has no pages yet: run the command again with other options, and it starts over."
+    let mut again = String::new();
+    if outcome.pages == 0 {
+        again.push_str(" The store has no pages yet: run the command again with other options, and it starts over.");
+        let given = asked.given();
+        if !given.is_empty() {
+            again.push_str(&format!(" Those left out stay as they are ({given})."));
         }
-        _ => "",
-    };
+    }
     format!(
         "nothing was read: {why} {}{again}",
         help(out, skipped, asked)
@@ -78,7 +99,7 @@ fn help(out: u64, skipped: u64, asked: &Asked) -> String {
     let inspect = format!("`cashrank inspect {}` shows what is in it.", asked.input);
     match asked.format {
         _ if out > skipped => {
-            "Use a --scope that fits the URLs of the crawl: host:NAME, domain:NAME or url:PATTERN."
+            "Use a --scope that fits the URLs of the crawl: host:NAME, domain:NAME or url:PATTERN; url:* is all."
                 .into()
         }
         Some(format) => format!(

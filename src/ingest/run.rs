@@ -20,7 +20,7 @@ use super::input::is_unsound;
 use super::plan::{check_first, check_job, plan};
 use super::planned::Plan;
 use super::spooling::{self, Spooling};
-use super::{Job, Note, Observer, Outcome, ProgressReport};
+use super::{Job, Note, Observer, Outcome, ProgressReport, Stream};
 use crate::batch::Rules;
 use crate::engine::{Counters, Engine, NameMap};
 use crate::memory::Need;
@@ -49,6 +49,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         &job.settings,
         &job.limits,
         job.keep_rows,
+        job.stream == Stream::Again,
     )?;
     if opened.new {
         observer.note(Note::Created { store: &job.store });

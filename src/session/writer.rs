@@ -171,6 +171,7 @@ impl Writer {
             &settings,
             &options.limits,
             options.keep_rows,
+            false,
         )?;
         let OpenStore {
             mut engine,

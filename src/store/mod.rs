@@ -84,8 +84,8 @@ pub use identity::{Settings, VERSION};
 pub use names::NameLengths;
 pub(crate) use names::{NameReader, kept};
 pub use progress::{Input, Place, Progress, Spooled, Unverified};
-pub use readers::{fixed_settings_of, open_view, settings_of};
 pub(crate) use readers::{identity_of, open_view_to};
+pub use readers::{open_view, settings_of};
 use reindex::reindex;
 use rows::{KeepRows, Reason, RowWriter};
 use settings::check_settings;
@@ -137,13 +137,15 @@ pub struct OpenStore {
 
 impl Store {
     /// Opens the store in `dir` for writing; makes it if there is none. `settings` must agree with
-    /// the store's; [`settings_of`] reads them. A store without pages takes any, and begins anew.
+    /// the store's; [`settings_of`] reads them. A store without pages takes any, and begins anew; not if it holds
+    /// acknowledged bytes of a stream that did not end or that this run `resumes`.
     pub fn open(
         disk: Arc<dyn Disk>,
         dir: &Path,
         settings: &Settings,
         limits: &Limits,
         keep: KeepRows,
+        resumes: bool,
     ) -> Result<OpenStore> {
         let created = if is_store(&*disk, dir)? {
             None
@@ -158,7 +160,7 @@ impl Store {
         // A store of another version is refused before anything of it is looked at.
         Identity::read(&*disk, dir)?;
         let tables = Tables::open(&*disk, dir, Access::Write)?;
-        let (identity, mut manifest) = renew::opened(&*disk, dir, &tables, settings)?;
+        let (identity, mut manifest) = renew::opened(&*disk, dir, &tables, settings, resumes)?;
         let reading = tables.read()?;
         let pages = manifest.engine.totals.pages;
         let cash = Chunks {

@@ -60,24 +60,6 @@ pub fn settings_of(disk: &dyn Disk, dir: &Path) -> Result<Option<Settings>> {
     Ok(Some(Identity::read(disk, dir)?.settings))
 }
 
-/// As [`settings_of`], but `None` also for a store that read something and has no pages: it takes any settings. One that
-/// has read nothing yet keeps those it was begun with, unless others are asked for.
-pub fn fixed_settings_of(disk: &dyn Disk, dir: &Path) -> Result<Option<Settings>> {
-    let settings = settings_of(disk, dir)?;
-    let path = dir.join("fingerprints");
-    // One with names that no checkpoint knows goes on as it was begun.
-    let names = disk.read(&path).and_then(|file| file.size());
-    let tried = || {
-        let tables = Tables::open(disk, dir, Access::Look)?;
-        Ok::<_, Error>(!tables.read()?.manifest()?.progress.inputs.is_empty())
-    };
-    match names {
-        // What cannot be read now is told when the store is opened.
-        Ok(0) if tried().unwrap_or(true) => Ok(None),
-        _ => Ok(settings),
-    }
-}
-
 /// The settings of the store in `dir`, and the key of its fingerprints.
 pub(crate) fn identity_of(disk: &dyn Disk, dir: &Path) -> Result<(Settings, HashKey)> {
     if !is_store(disk, dir)? {

@@ -1,6 +1,7 @@
 //! A store that knows no page starts over: it takes other settings, and forgets what it read.
 //!
-//! Nothing that was applied is lost, for nothing was; a first try with a wrong option costs nothing.
+//! Nothing that was applied is lost, for nothing was; a first try with a wrong option costs nothing. Bytes that a sender
+//! was told are safe are kept, unless their stream has ended and is not resumed: then the next one begins at byte 0.
 //!
 //! Identity and manifest are two files, and both change. The new identity is written beside the old
 //! one (`identity.next`), the manifest that names it is committed, and it gets its name. Whatever stops
@@ -24,12 +25,13 @@ pub(super) fn opened(
     dir: &Path,
     tables: &Tables,
     asked: &Settings,
+    resumes: bool,
 ) -> Result<(Identity, Manifest)> {
     let manifest = tables.read()?.manifest()?;
     let identity = Identity::named(disk, dir, manifest.identity)?;
     manifest.check_identity(dir, &identity)?;
     let untouched = manifest.progress.inputs.is_empty() && identity.settings == *asked;
-    if untouched || !is_void(disk, dir, &manifest)? {
+    if untouched || !is_void(disk, dir, &manifest, resumes)? {
         check_settings(dir, &identity.settings, asked)?;
         return Ok((identity, manifest));
     }
@@ -37,13 +39,13 @@ pub(super) fn opened(
     Ok((renewed, tables.read()?.manifest()?))
 }
 
-/// Whether there is nothing in the store to keep: no page, and no bytes that a sender was told are safe.
-fn is_void(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<bool> {
+/// Whether there is nothing in the store to keep: no page, and no bytes that a sender was told are safe and may rely on.
+fn is_void(disk: &dyn Disk, dir: &Path, manifest: &Manifest, resumes: bool) -> Result<bool> {
     if manifest.engine.totals.pages > 0 {
         return Ok(false);
     }
-    let spool = spool_state(disk, dir)?;
-    Ok(manifest.progress.finished || spool.is_none_or(|spool| spool.acked == 0))
+    let has_ended = manifest.progress.finished && !resumes;
+    Ok(has_ended || spool_state(disk, dir)?.is_none_or(|spool| spool.acked == 0))
 }
 
 fn renew(
@@ -101,7 +103,14 @@ mod tests {
         let limits = Limits::default();
         let old = Settings::new(Config::default(), &limits);
         let open = |settings: &Settings| {
-            Store::open(Arc::new(RealDisk), dir, settings, &limits, KeepRows::None)
+            Store::open(
+                Arc::new(RealDisk),
+                dir,
+                settings,
+                &limits,
+                KeepRows::None,
+                false,
+            )
         };
         drop(open(&old).unwrap());
         let new = Settings {

@@ -66,8 +66,23 @@ fn a_scope_that_matches_nothing_is_not_locked_in() {
     lab.run("ingest a --scope host:nothing.example --store s")
         .exits(3)
         .says(&["nothing was read"]);
-    lab.run("ingest a --store s").exits(0);
-    assert!(lab.snapshot("s") == straight(&lab, ""));
+    lab.run("ingest a --scope url:* --store s").exits(0);
+    assert!(lab.snapshot("s") == straight(&lab, "--scope url:*"));
+}
+
+/// Its story: the settings of a first run were forgotten if it found no page, so that the next run without them made,
+/// without a word, a store of all pages with the usual damping. What is left out is as the store has it.
+#[test]
+fn settings_of_a_run_without_pages_are_kept() {
+    let lab = lab();
+    let rules = "--scope host:nothing.example --damping 0.5";
+    lab.run(&format!("ingest a {rules} --store s")).exits(3);
+    lab.run("ingest a --store s").exits(3).says(&[
+        "outside of --scope host:nothing.example",
+        "Those left out stay as they are (--scope host:nothing.example)",
+    ]);
+    lab.run("ingest a --scope url:* --store s").exits(0);
+    assert!(lab.snapshot("s") == straight(&lab, "--scope url:* --damping 0.5"));
 }
 
 #[test]
@@ -78,7 +93,7 @@ fn a_store_without_pages_takes_all_settings() {
         .exits(3)
         .says(&["none is empty"]);
     lab.run("ingest a --damping 0.7 --store s").exits(0);
-    assert!(lab.snapshot("s") == straight(&lab, "--damping 0.7"));
+    assert!(lab.snapshot("s") == straight(&lab, "--marks 3 --damping 0.7"));
     lab.run("ingest none --store t").exits(3);
     lab.run("ingest a --marks 3 --store t").exits(0);
     lab.run("verify --deep --store t").exits(0);

@@ -357,6 +357,38 @@ fn resume_goes_on_within_a_torn_record() {
     assert_eq!(lab.export("s"), lab.export("whole"));
 }
 
+/// Its story: a store without pages forgot what it had read, and with it the bytes of a torn first record, which the sender
+/// had been told were safe: `--resume` then began at byte 0.
+#[test]
+fn a_torn_first_record_is_resumed() {
+    let lab = Lab::new();
+    let whole = "{\"url\":\"http://a.example/\",\"links\":[\"http://b.example/\"]}\n";
+    let (torn, rest) = whole.split_at(41);
+    let line = format!("{LINE} --resume --format records");
+    lab.feed(&line, torn.as_bytes()).exits(3);
+    assert_eq!(position(&lab.path("acked")), Some(41));
+    // Other settings would need all bytes again.
+    lab.feed(&format!("{line} --damping 0.5"), rest.as_bytes())
+        .exits(2)
+        .says(&["--damping 0.85, not 0.5"]);
+    lab.feed(&line, rest.as_bytes())
+        .exits(0)
+        .says(&["from byte 41 on"]);
+    lab.feed("ingest - --store whole --format records", whole.as_bytes())
+        .exits(0);
+    assert_eq!(lab.export("s"), lab.export("whole"));
+    // Without `--resume` the stream after one that ended begins at byte 0, and may have other settings.
+    lab.feed(
+        "ingest - --store t --spool --format records",
+        torn.as_bytes(),
+    )
+    .exits(3);
+    lab.feed("ingest - --store t --spool --damping 0.5", whole.as_bytes())
+        .exits(0)
+        .says(&["from byte 0 on"]);
+    assert_eq!(lab.stat("t")["records"], 1);
+}
+
 /// A member that is damaged as it was sent stays so; one that is cut short goes on.
 #[test]
 fn damaged_and_cut_members() {

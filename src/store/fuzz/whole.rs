@@ -65,6 +65,7 @@ fn sample() -> Result<Sample> {
         &settings,
         &limits(),
         KeepRows::Usual(1 << 30),
+        false,
     )?
     .engine;
     let rules = Rules {
@@ -139,6 +140,7 @@ fn look(disk: &Memory) -> Looked {
                 settings,
                 &limits(),
                 KeepRows::Usual(1 << 30),
+                false,
             );
             let opened = looked.note(opened)?;
             Some((opened.engine.state(), opened.progress))
