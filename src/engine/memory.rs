@@ -107,6 +107,7 @@ impl Engine<InMemory> {
         self.merge_runs()?;
         let mut pages = Vec::new();
         let engine = &*self;
+        engine.check_times()?;
         let estimation = Estimation::begin(engine, engine.config())?;
         estimation.blocks(|first, block| {
             for (at, page) in block.iter().enumerate() {

@@ -275,9 +275,9 @@ impl<S: Storage> Engine<S> {
     /// may have been applied in part.
     ///
     /// # Errors
-    /// [`Error::Usage`] if a window in fetch time finds no times; those of the storage.
+    /// Those of the storage.
     pub fn apply(&mut self, entry: &PageEntry<'_>) -> Result<()> {
-        self.note_time(entry.fetched_at)?;
+        self.note_time(entry.fetched_at);
         self.counters.take(entry.what, &entry.counts);
         let (page, links) = (entry.page, entry.links);
         match entry.what {
@@ -312,7 +312,7 @@ impl<S: Storage> Engine<S> {
     /// Visits a page again with the links that its last record left, in a pass after the first. Nothing is fetched by
     /// that, and nothing of the page is learnt. It counts as a record of those links.
     pub(crate) fn visit_again(&mut self, page: PageId, gone: bool, links: Links<'_>) -> Result<()> {
-        self.note_time(None)?;
+        self.note_time(None);
         self.counters.records += 1;
         self.counters.gone += u64::from(gone);
         self.counters.links += links.targets.len() as u64;
@@ -331,22 +331,30 @@ impl<S: Storage> Engine<S> {
         }
     }
 
-    /// Takes a record's time, which a window in fetch time cannot do without: the stream's clock never goes back.
-    fn note_time(&mut self, fetched_at: Option<Time>) -> Result<()> {
+    /// Takes a record's time: the stream's clock never goes back. Records before the first time count as of that.
+    fn note_time(&mut self, fetched_at: Option<Time>) {
         self.time = self.time.max(fetched_at);
-        if let Some(Span::Seconds(seconds)) = self.config.span() {
-            let Some(time) = self.time else {
-                let option = match self.config.max_age {
-                    Some(span) => format!("`max_age` {span}"),
-                    None => format!("`window` {}", self.config.window),
-                };
-                return Err(Error::Usage(format!(
-                    "{option} is fetch time, and records have no times: give its length in turnovers"
-                )));
-            };
+        if let (Some(Span::Seconds(seconds)), Some(time)) = (self.config.span(), self.time) {
             self.times.note(time, self.ledger.totals().clock, seconds);
         }
-        Ok(())
+    }
+
+    /// Refuses a window in fetch time where records were applied and none had a time.
+    ///
+    /// # Errors
+    /// [`Error::Usage`].
+    pub(crate) fn check_times(&self) -> Result<()> {
+        let needs_times = matches!(self.config.span(), Some(Span::Seconds(_)));
+        if self.time.is_some() || !needs_times || self.ledger.totals().pages == 0 {
+            return Ok(());
+        }
+        let option = match self.config.max_age {
+            Some(span) => format!("`max_age` {span}"),
+            None => format!("`window` {}", self.config.window),
+        };
+        Err(Error::Usage(format!(
+            "{option} is fetch time, and records have no times: give its length in turnovers"
+        )))
     }
 
     /// Whether a visit before left a row of the page: visits that complete a pass don't.

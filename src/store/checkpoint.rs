@@ -22,6 +22,7 @@ pub fn checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
             "an earlier write failed; start again from the last checkpoint".into(),
         ));
     }
+    engine.check_times()?;
     let result = try_checkpoint(engine, progress);
     engine.storage_mut().failed = result.is_err();
     result

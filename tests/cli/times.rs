@@ -140,7 +140,7 @@ fn a_window_takes_them_as_records_without_times() {
         };
         assert!(run("odd") == run("none"), "{window}");
     }
-    // A window in fetch time needs some time to begin with.
+    // A window in fetch time needs some time.
     lab.file(
         "first.jsonl",
         "{\"url\":\"http://a.example/\",\"time\":\"soon\",\"links\":[\"/b\"]}\n",
@@ -148,6 +148,36 @@ fn a_window_takes_them_as_records_without_times() {
     lab.run("ingest first.jsonl --store first --window fixed:3d")
         .exits(2)
         .says(&["records have no times"]);
+}
+
+/// Its story: one record without a time refused the whole crawl to a window in fetch time, if it was the first of the store.
+/// It counts as of the first time: the ranking is that of the same records where it has that.
+#[test]
+fn a_window_takes_them_before_the_first_time() {
+    let lab = Lab::new();
+    let records = |first: &str| -> String {
+        (0..600)
+            .map(|n| {
+                let time = match n {
+                    0..30 => first.to_owned(),
+                    _ => format!("\"fetched_at\":{},", 1_400_000_000 + n * 2_000),
+                };
+                let (a, b) = (n * 7 % 40, n * 3 % 37);
+                format!("{{{time}\"url\":\"http://a.example/{}\",\"links\":[\"/{a}\",\"/{b}\"]}}\n", n % 40)
+            })
+            .collect()
+    };
+    lab.file("none", records(""));
+    lab.file("first", records("\"fetched_at\":1400060000,"));
+    for window in ["fixed:3d", "variable:3", "interpolation:3d", "interpolation:30d"] {
+        let run = |name: &str| {
+            let store = format!("{name}-{window}");
+            lab.run(&format!("ingest {name} --store {store} --window {window}"))
+                .exits(0);
+            pages(&lab, &store)
+        };
+        assert!(run("none") == run("first"), "{window}");
+    }
 }
 
 /// Every format that gives times, and what is wrong with the time of one of its records.

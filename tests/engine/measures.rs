@@ -379,6 +379,7 @@ fn a_window_in_fetch_time_needs_times() {
     let run = Run::new(&config);
     let mut engine = run.engine;
     let mut reader = engine.reader(cashrank::decode::Names::Opaque).unwrap();
-    let error = reader.apply(&mut engine, &record("a", ["b"])).unwrap_err();
+    reader.apply(&mut engine, &record("a", ["b"])).unwrap();
+    let error = engine.ranking().unwrap_err();
     assert!(error.to_string().contains("have no times"), "{error}");
 }

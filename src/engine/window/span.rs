@@ -117,8 +117,11 @@ impl TimeTable {
     pub(crate) fn note(&mut self, time: Time, clock: u128, seconds: Time) {
         let part = seconds.div_euclid(PARTS) + Time::from(seconds % PARTS > 0);
         let is_new = |&(last, _): &(Time, u128)| time.div_euclid(part) > last.div_euclid(part);
-        if self.entries.last().is_none_or(is_new) {
-            self.entries.push((time, clock));
+        match self.entries.last() {
+            // Records before the first time count as of that.
+            None => self.entries.push((time, 0)),
+            Some(last) if is_new(last) => self.entries.push((time, clock)),
+            Some(_) => {}
         }
         self.now = match self.entries.len() {
             1 => time,
