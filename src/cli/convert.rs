@@ -119,6 +119,10 @@ impl Args {
         match done.bad_end {
             Some(error) => Err(error.into()),
             None if done.counters.skipped_total() > 0 => Ok(Exit::Skipped),
+            None if done.counters.records == 0 && reporter.empty.is_some() => {
+                reporter.log.warn("nothing was read: all inputs are empty");
+                Ok(Exit::Skipped)
+            }
             None => Ok(Exit::Done),
         }
     }

@@ -218,11 +218,11 @@ impl Args {
         reporter.tell_hidden();
         let outcome = done?;
         let seconds = reporter.started.elapsed().as_secs_f64();
-        let nothing = nothing::is_nothing(&outcome, reporter.empty);
+        let nothing = nothing::is_nothing(&outcome, reporter.empty.is_some());
         if self.json {
             let remarks = &reporter.remarks;
             super::common::print_json(&summary_json(&outcome, remarks, seconds))?;
-        } else {
+        } else if !(nothing && outcome.nothing_to_do) {
             summary(
                 &outcome,
                 seconds,
@@ -235,7 +235,11 @@ impl Args {
             self.advise_settling(&job, reporter.log);
         }
         if nothing {
-            let said = nothing::told(&outcome, reporter.first_bad.as_ref(), &self.asked(&job));
+            let said = nothing::told(
+                &outcome,
+                reporter.first_bad.as_ref(),
+                &self.asked(&job, &reporter),
+            );
             reporter.log.warn(&said);
         }
         if let Some(n) = self.top {
@@ -270,12 +274,10 @@ impl Args {
     }
 
     /// What decides what could be read.
-    fn asked(&self, job: &Job) -> Asked {
+    fn asked(&self, job: &Job, reporter: &Reporter) -> Asked {
+        let first = job.inputs.first().map(ToString::to_string);
         Asked {
-            input: job
-                .inputs
-                .first()
-                .map_or(String::new(), ToString::to_string),
+            input: reporter.empty.clone().or(first).unwrap_or_default(),
             format: self.format.0.map(Format::name),
             rules: job.settings.input.given(),
         }

@@ -123,6 +123,7 @@ impl Args {
         Ok(match report {
             report if report.damage.is_some() => Exit::Corrupt,
             report if report.counters.skipped_total() > 0 => Exit::Skipped,
+            report if report.format.is_none() => Exit::Skipped,
             _ => Exit::Done,
         })
     }

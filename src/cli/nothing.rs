@@ -17,7 +17,7 @@ pub struct BadRecord {
 
 /// What a run was asked for, as far as it decides what could be read.
 pub struct Asked {
-    /// The first input.
+    /// The first input, or the first that was empty.
     pub input: String,
     /// `--format`, if it was given.
     pub format: Option<&'static str>,
@@ -43,14 +43,14 @@ impl Asked {
     }
 }
 
-/// Whether nothing of the inputs was read, though the run came to its end; `empty` of them held nothing.
-pub fn is_nothing(outcome: &Outcome, empty: u64) -> bool {
+/// Whether nothing of the inputs was read, though the run came to its end; `empty`: one of them held nothing.
+pub fn is_nothing(outcome: &Outcome, empty: bool) -> bool {
     let (now, before) = (&outcome.counters, &outcome.before);
-    let idle = outcome.nothing_to_do || outcome.stopped || now.records > before.records;
+    let idle = outcome.nothing_to_do && !empty || outcome.stopped || now.records > before.records;
     let passed_over = now.skipped_total() > before.skipped_total()
         || now.other > before.other
         || now.out_of_scope > before.out_of_scope;
-    !idle && (passed_over || empty > 0 || outcome.pages == 0)
+    !idle && (passed_over || empty || outcome.pages == 0)
 }
 
 /// What is said of it.

@@ -37,8 +37,8 @@ pub(super) struct Reporter {
     last_drawn: Instant,
     shown: [u64; Reason::ALL.len()],
     caveat: Option<&'static str>,
-    /// Inputs that were empty.
-    pub(super) empty: u64,
+    /// The first input that was empty.
+    pub(super) empty: Option<String>,
 }
 
 impl Reporter {
@@ -75,7 +75,7 @@ impl Reporter {
             last_drawn: Instant::now(),
             shown: [0; Reason::ALL.len()],
             caveat: None,
-            empty: 0,
+            empty: None,
         }
     }
 
@@ -120,6 +120,9 @@ fn style(template: &str) -> ProgressStyle {
 
 impl Observer for Reporter {
     fn note(&mut self, note: Note<'_>) {
+        if let Note::Empty { input } = note {
+            self.empty.get_or_insert_with(|| input.to_string());
+        }
         if self.log.quiet && !is_amiss(&note) {
             return;
         }
@@ -198,10 +201,7 @@ impl Observer for Reporter {
                 }
                 format!("{input}: {caveat}")
             }
-            Note::Empty { input } => {
-                self.empty += 1;
-                format!("{input}: is empty")
-            }
+            Note::Empty { input } => format!("{input}: is empty"),
             Note::Skipped {
                 input,
                 record,

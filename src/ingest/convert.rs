@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::input::{InputRecord, is_unsound, tell_unchecked, told_format, warn};
-use super::{Observer, ProgressReport};
+use super::{Note, Observer, ProgressReport};
 use crate::archive::{Options, Writer, Written};
 use crate::batch::{Batch, HashKey, Rules};
 use crate::engine::{Counters, SelfLinks};
@@ -151,6 +151,7 @@ impl<W: Write> Run<'_, W> {
     fn input(&mut self, at: usize, input: &InputName) -> Result<()> {
         let mut source = self.reader.open(input)?;
         let Some(format) = told_format(&mut source, self.job.format, self.observer)? else {
+            self.observer.note(Note::Empty { input });
             return Ok(());
         };
         warn(input, format, self.observer);

@@ -17,14 +17,12 @@ pub(super) fn told_format(
 ) -> Result<Option<Format>> {
     let found = checked_format_of(source, asked)?;
     let input = source.name();
-    match &found {
-        None => observer.note(Note::Empty { input }),
-        Some((format, why)) if asked.is_none() => observer.note(Note::Guessed {
+    if let (Some((format, why)), None) = (&found, asked) {
+        observer.note(Note::Guessed {
             input,
             format: *format,
             why,
-        }),
-        Some(_) => {}
+        });
     }
     Ok(found.map(|(format, _)| format))
 }

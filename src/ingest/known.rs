@@ -22,6 +22,8 @@ enum Found {
     /// It goes on where reading stopped.
     Unfinished,
     New,
+    /// It holds nothing: it is no input, and may hold something later.
+    Empty,
 }
 
 /// Fits a list of files, in one pass, to what the store has read.
@@ -44,6 +46,7 @@ pub(super) fn plan_files(
             }
             Found::Unfinished => unfinished = Some(input.clone()),
             Found::New => new.push(input.clone()),
+            Found::Empty => observer.note(Note::Empty { input }),
         }
     }
     end_unfinished(job, &mut progress, unfinished.is_some())?;
@@ -122,31 +125,18 @@ fn look(
     let last = progress.inputs.last();
     let last = last.filter(|last| last.end.is_none() && last.name != "-");
     let goes_on = waits && last.is_some_and(|last| last.name == name);
-    let InputName::File(path) = input else {
-        return Ok(Found::New);
-    };
-    if !std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
-        // What comes through a pipe comes once: to look at it would be to lose it.
-        return Ok(if goes_on {
-            Found::Unfinished
-        } else {
-            Found::New
-        });
-    }
     let mut places: Vec<(Place, usize)> = Vec::new();
     for (at, read) in progress.inputs.iter().enumerate() {
-        let end = read.end.filter(|end| left[at] && end.prefix != 0);
+        let end = read.end.filter(|end| left[at] && holds_something(end));
         places.extend(end.map(|end| (end, at)));
     }
     let unfinished = last.filter(|_| waits).map(|_| progress.place);
     places.extend(unfinished.map(|place| (place, progress.inputs.len() - 1)));
     places.sort_unstable_by_key(|(place, at)| (place.offset, *at));
-    if places.is_empty() {
-        return Ok(Found::New);
+    if !places.is_empty() {
+        observer.note(Note::Looking { input });
     }
-    observer.note(Note::Looking { input });
-    let found = compare(job, input, &places)?;
-    match found {
+    match compare(job, input, &places)? {
         Comparison::Whole(at) if progress.inputs[at].end.is_some() => Ok(Found::Read(at)),
         Comparison::Whole(at) | Comparison::Begins(at) if progress.inputs[at].end.is_none() => {
             Ok(Found::Unfinished)
@@ -164,8 +154,17 @@ fn look(
                 end_of(&places, at).offset
             )))
         }
+        Comparison::Empty => match same_name(job, input, progress, left, goes_on)? {
+            Found::New => Ok(Found::Empty),
+            found => Ok(found),
+        },
         _ => same_name(job, input, progress, left, goes_on),
     }
+}
+
+/// Whether a file is known by what was read to here: its hash is known, and it is not of nothing.
+fn holds_something(place: &Place) -> bool {
+    place.prefix != 0 && place.offset > 0
 }
 
 /// Where the input with this number ended; the start of one that is not among them.
@@ -195,7 +194,7 @@ fn same_name(
     } else {
         read.next().and_then(|(read, _)| read.end)
     };
-    let Some(place) = place.filter(|place| place.prefix != 0) else {
+    let Some(place) = place.filter(holds_something) else {
         return Ok(Found::New);
     };
     match check_read(job, input, place) {
@@ -215,6 +214,8 @@ enum Comparison {
     /// The longest that it begins with.
     Begins(usize),
     Nothing,
+    /// It is empty.
+    Empty,
 }
 
 /// Goes through a file as far as the inputs went, which `places` has by length.
@@ -224,13 +225,21 @@ fn compare(job: &Job, input: &InputName, places: &[(Place, usize)]) -> Result<Co
         Err(Error::Corrupt { .. }) => return Ok(found),
         source => source?,
     };
+    match source.head() {
+        // Reading it says so again, where it can be told.
+        Err(Error::Corrupt { .. }) => return Ok(found),
+        head => {
+            if head?.is_empty() {
+                return Ok(Comparison::Empty);
+            }
+        }
+    }
     for same_length in places.chunk_by(|a, b| a.0.offset == b.0.offset) {
         let offset = same_length[0].0.offset;
         if source.is_shorter_than(offset) {
             break;
         }
         match source.pass_to(offset) {
-            // Reading it says so again, where it can be told.
             Err(Error::InputChanged(_) | Error::Corrupt { .. }) => break,
             passed => passed?,
         }
@@ -246,9 +255,7 @@ fn compare(job: &Job, input: &InputName, places: &[(Place, usize)]) -> Result<Co
         if ended {
             return Ok(Comparison::Whole(*at));
         }
-        if offset > 0 {
-            found = Comparison::Begins(*at);
-        }
+        found = Comparison::Begins(*at);
     }
     Ok(found)
 }

@@ -10,6 +10,7 @@ mod again;
 mod convert;
 mod input;
 mod known;
+mod pipe;
 mod plan;
 mod planned;
 mod run;
@@ -202,7 +203,8 @@ pub struct Outcome {
     pub stopped: bool,
     /// Counts when it began.
     pub before: Counters,
-    /// Counts now.
+    /// Counts now, and with them records at the ends of streams that were cut short: the store does not count those, for
+    /// they may be sent again.
     pub counters: Counters,
     /// Pages known now.
     pub pages: u64,

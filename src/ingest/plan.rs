@@ -71,18 +71,11 @@ pub(super) fn check_job(job: &Job) -> Result<()> {
             );
         }
     }
-    let streams = job
-        .inputs
-        .iter()
-        .filter(|i| **i == InputName::Stdin)
-        .count();
-    if streams > 1 {
-        return usage("`-` is given twice; standard input can be read once");
-    }
-    if streams == 0 && job.spool.is_some() {
+    let streams = job.inputs.contains(&InputName::Stdin);
+    if !streams && job.spool.is_some() {
         return usage("`spool` keeps standard input: name `-` among the inputs");
     }
-    if streams == 1 && job.repeat > 1 && job.keep_rows == KeepRows::None {
+    if streams && job.repeat > 1 && job.keep_rows == KeepRows::None {
         return usage(
             "`repeat` needs files, or `keep_rows`: standard input cannot be read again, and no links are kept",
         );
@@ -101,16 +94,12 @@ pub(super) fn check_job(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a first input that is no crawl, so that no store is made for it. What comes through a pipe comes
-/// once, and is told when it is read.
+/// Refuses a first file that is no crawl, so that no store is made for it. What comes through a pipe comes once, and is
+/// told when it is read.
 pub(super) fn check_first(job: &Job) -> Result<()> {
-    let Some(input @ InputName::File(path)) = job.inputs.first() else {
+    let Some(input @ InputName::File(_)) = job.inputs.first() else {
         return Ok(());
     };
-    let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
-    if !is_file {
-        return Ok(());
-    }
     // What fails otherwise fails again, and is told, when it is read.
     let Ok(mut source) = Source::open(input, &job.limits, &job.source) else {
         return Ok(());

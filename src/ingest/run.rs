@@ -17,11 +17,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::input::is_unsound;
+use super::pipe::with_stream;
 use super::plan::{check_first, check_job, plan};
 use super::planned::Plan;
 use super::spooling::{self, Spooling};
 use super::{Job, Note, Observer, Outcome, ProgressReport, Stream};
 use crate::batch::Rules;
+use crate::decode::Reason;
 use crate::engine::{Counters, Engine, NameMap};
 use crate::memory::Need;
 use crate::pipeline::InputReader;
@@ -39,6 +41,7 @@ use unchanged::Stamp;
 /// Runs a job to its end, or to where something stops it. Whatever stops it, the store holds its
 /// last checkpoint, and after bad input or a stop from outside a fresh one.
 pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Result<Outcome> {
+    let job = &*with_stream(job)?;
     check_job(job)?;
     if settings_of(&*disk, &job.store)?.is_none() {
         check_first(job)?;
@@ -197,6 +200,8 @@ struct Feed {
     reader: InputReader,
     /// By input: of an archive read in this run, the pages of its names.
     names: Vec<NameMap>,
+    /// Records at the ends of streams that were cut short. The store does not count them.
+    torn: u64,
     /// Of each input: the file as it was when it was known to hold what pass 1 read.
     stamps: Vec<Option<Stamp>>,
 }
@@ -209,6 +214,7 @@ impl Feed {
             ahead: None,
             reader,
             names: Vec::new(),
+            torn: 0,
             stamps: vec![None; inputs.len()],
             inputs,
         }
@@ -381,6 +387,8 @@ impl Run<'_> {
 
     fn outcome(mut self, nothing_to_do: bool, stopped: bool) -> Outcome {
         let (need, fits) = self.memory();
+        let mut counters = self.engine.counters().clone();
+        counters.skipped[Reason::CutShort as usize] += self.feed.torn;
         Outcome {
             need,
             fits,
@@ -388,7 +396,7 @@ impl Run<'_> {
             nothing_to_do,
             stopped,
             before: self.before.0.clone(),
-            counters: self.engine.counters().clone(),
+            counters,
             pages: self.engine.ledger().totals().pages,
             pages_before: self.before.1,
             checkpoints: self.cadence.checkpoints.0,

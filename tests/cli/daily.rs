@@ -333,6 +333,74 @@ fn the_last_stream_is_known_after_an_empty_one_and_a_file() {
     assert_eq!(lab.stat("s")["records"], 300);
 }
 
+/// Its story: an empty stream became the last one, so that `--resume` then counted the one before it again.
+#[test]
+fn an_empty_stream_is_no_input() {
+    let lab = Lab::new();
+    days(&lab);
+    let first = std::fs::read(lab.path("day1")).unwrap();
+    let longer = [first.clone(), std::fs::read(lab.path("day2")).unwrap()].concat();
+    lab.feed("ingest - --store s", &first).exits(0);
+    for _ in 0..2 {
+        lab.feed("ingest - --store s", b"").exits(3);
+    }
+    lab.feed("ingest - --store s --resume", &longer).exits(0);
+    assert_eq!(lab.stat("s")["records"], 200);
+}
+
+/// Its story: a file that was empty when it was first read was refused for ever, for it had grown; with `--quiet`, and when
+/// another empty file had been read before, nothing told that it was empty.
+#[test]
+fn an_empty_file_is_told_and_may_hold_something_later() {
+    let lab = Lab::new();
+    days(&lab);
+    lab.run("ingest day1 --store s").exits(0);
+    for name in ["day0", "other"] {
+        lab.file(name, "");
+        for options in ["", "--quiet", "--format records --quiet"] {
+            lab.run(&format!("ingest {name} --store s {options}"))
+                .exits(3)
+                .says(&[&format!("nothing was read: {name} is empty")]);
+        }
+    }
+    lab.run("ingest day1 other --store s").exits(3);
+    lab.run("ingest day2 other --store s")
+        .exits(0)
+        .says(&["other: is empty"]);
+    std::fs::copy(lab.path("day3"), lab.path("other")).unwrap();
+    lab.run("ingest other --store s").exits(0);
+    assert_eq!(lab.stat("s")["records"], 300);
+    // One that held something is not empty, but changed.
+    lab.file("day1", "");
+    lab.run("ingest day1 --store s").exits(2);
+    // All commands that read inputs say so.
+    lab.run("inspect day0").exits(3);
+    lab.run("convert day0 -o none.cza --quiet").exits(3);
+    lab.run("convert day0 day2 -o some.cza").exits(0);
+}
+
+/// Its story: what came through a named pipe counted again each time.
+#[test]
+fn a_named_pipe_is_read_as_standard_input() {
+    let lab = Lab::new();
+    days(&lab);
+    let first = std::fs::read(lab.path("day1")).unwrap();
+    lab.feed("ingest /dev/stdin --store s", &first).exits(0);
+    for input in ["/dev/stdin", "/dev/fd/0", "-"] {
+        lab.feed(&format!("ingest {input} --store s"), &first)
+            .exits(0)
+            .says(&["the last stream again"]);
+    }
+    assert_eq!(lab.stat("s")["records"], 100);
+    lab.feed("ingest /dev/stdin /dev/fd/0 --store s", &first)
+        .exits(2)
+        .says(&["/dev/stdin and /dev/fd/0 are streams"]);
+    // By another name a file stays one.
+    let file = std::process::Stdio::from(std::fs::File::open(lab.path("day1")).unwrap());
+    let done = lab.measure("ingest /dev/stdin --store s", file).done;
+    done.exits(0).says(&["was read before"]);
+}
+
 /// The same command stays right after links outgrew their room: it was refused from then on, and a run that was killed could not
 /// go on. More room is refused: the links cannot be had afterwards.
 #[test]

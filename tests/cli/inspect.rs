@@ -368,7 +368,7 @@ fn several_inputs_and_standard_input() {
     assert_eq!(done.out.lines().count(), 2);
     lab.run("inspect nowhere good.jsonl").exits(7);
     lab.run("inspect - -").exits(2);
-    let empty = lab.feed("inspect - --json", b"").exits(0).json();
+    let empty = lab.feed("inspect - --json", b"").exits(3).json();
     assert_eq!(
         (&empty["format"], &empty["records"]),
         (&Value::Null, &json!(0))

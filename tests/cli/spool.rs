@@ -351,10 +351,10 @@ fn resume_goes_on_within_a_torn_record() {
         .exits(0)
         .says(&[&format!("from byte {} on", torn.len())]);
     let stat = lab.stat("s");
-    assert_eq!((&stat["records"], &stat["skipped"]), (&5.into(), &1.into()));
+    assert_eq!((&stat["records"], &stat["skipped"]), (&5.into(), &0.into()));
     lab.feed("ingest - --store whole", whole.as_bytes())
         .exits(0);
-    assert_eq!(lab.export("s"), lab.export("whole"));
+    assert!(lab.snapshot("s") == lab.snapshot("whole"));
 }
 
 /// Its story: a store without pages forgot what it had read, and with it the bytes of a torn first record, which the sender

@@ -163,13 +163,21 @@ fn a_window_takes_them_before_the_first_time() {
                     _ => format!("\"fetched_at\":{},", 1_400_000_000 + n * 2_000),
                 };
                 let (a, b) = (n * 7 % 40, n * 3 % 37);
-                format!("{{{time}\"url\":\"http://a.example/{}\",\"links\":[\"/{a}\",\"/{b}\"]}}\n", n % 40)
+                format!(
+                    "{{{time}\"url\":\"http://a.example/{}\",\"links\":[\"/{a}\",\"/{b}\"]}}\n",
+                    n % 40
+                )
             })
             .collect()
     };
     lab.file("none", records(""));
     lab.file("first", records("\"fetched_at\":1400060000,"));
-    for window in ["fixed:3d", "variable:3", "interpolation:3d", "interpolation:30d"] {
+    for window in [
+        "fixed:3d",
+        "variable:3",
+        "interpolation:3d",
+        "interpolation:30d",
+    ] {
         let run = |name: &str| {
             let store = format!("{name}-{window}");
             lab.run(&format!("ingest {name} --store {store} --window {window}"))

@@ -29,8 +29,9 @@ pub(super) struct Reading<'a> {
     end: u64,
     /// Nothing was applied since.
     whole: bool,
-    /// Before the last record, if that was cut short, and from where on it is read again.
-    torn: Option<(Place, Option<Restart>)>,
+    /// The last record of a stream, if that was cut short, and where it ended. It is neither counted nor part of the place
+    /// until something follows: if the stream is sent again, the record may be whole.
+    torn: Option<(Entry, u64)>,
     /// Pages known before the first of its records that this run applies.
     known: u64,
 }
@@ -86,6 +87,7 @@ impl Run<'_> {
         resolver: &mut Resolver,
         piece: &Piece,
     ) -> Result<()> {
+        self.count_torn(reading, piece);
         self.look_at_budget(resolver, &piece.batch)?;
         let mut names = resolver.begin(&piece.batch);
         let place = self.progress.place;
@@ -120,11 +122,10 @@ impl Run<'_> {
             if reading.whole {
                 self.check_next(reading, names, piece, at)?;
             }
-            reading.torn = None;
-            let streams = *reading.input == InputName::Stdin && !reading.records.is_archive();
-            if entry.what == What::Skipped(Reason::CutShort) && streams {
-                self.note_place(reading, piece);
-                reading.torn = Some((self.progress.place, self.restart()));
+            if is_torn(reading, piece, at) {
+                self.tell_record(reading, piece, at)?;
+                reading.torn = Some((*entry, piece.chunk.offset + entry.end));
+                return Ok(());
             }
             self.apply_entry(reading, names, piece, at)?;
             let end = piece.chunk.offset + entry.end;
@@ -198,16 +199,9 @@ impl Run<'_> {
         piece: &Piece,
         at: usize,
     ) -> Result<()> {
-        let (input, batch) = (reading.input, &piece.batch);
+        let batch = &piece.batch;
         let entry = &batch.entries[at];
-        let place = self.progress.place;
-        let record = InputRecord {
-            input,
-            place,
-            batch,
-            at,
-        };
-        record.tell(self.job.strict, self.progress.pass == 1, self.observer)?;
+        let record = self.tell_record(reading, piece, at)?;
         record.note_use(piece.chunk.verified, &mut self.progress.unverified);
         if reading.records.format.is_grouped() && self.comes_back(reading, batch, entry) {
             self.ungrouped += 1;
@@ -215,6 +209,37 @@ impl Run<'_> {
         names.apply(&mut self.engine, entry)?;
         self.progress.place.records += 1;
         Ok(())
+    }
+
+    /// Says what is wrong with the next record, if something is.
+    fn tell_record<'r>(
+        &mut self,
+        reading: &Reading<'r>,
+        piece: &'r Piece,
+        at: usize,
+    ) -> Result<InputRecord<'r>> {
+        let record = InputRecord {
+            input: reading.input,
+            place: self.progress.place,
+            batch: &piece.batch,
+            at,
+        };
+        record.tell(self.job.strict, self.progress.pass == 1, self.observer)?;
+        Ok(record)
+    }
+
+    /// Counts a record that was cut short once `piece` follows it, so that it is not the stream's last.
+    fn count_torn(&mut self, reading: &mut Reading<'_>, piece: &Piece) {
+        let Some((torn, end)) = reading.torn.take() else {
+            return;
+        };
+        self.engine.count(&torn);
+        reading.end = end;
+        self.progress.place = Place {
+            offset: end,
+            prefix: piece.chunk.prefix.digest128(),
+            records: self.progress.place.records + 1,
+        };
     }
 
     /// Whether an edge list's source was visited before in the first pass over the list. Pages known
@@ -247,14 +272,14 @@ impl Run<'_> {
             self.feed
                 .keep_names(self.progress.input, resolver.into_names());
         }
-        let whole = Place {
-            offset: summary.bytes,
-            prefix: summary.prefix,
-            records: self.progress.place.records,
-        };
-        // A stream may be sent again, and then its torn record will be whole.
-        let torn = reading.torn.filter(|_| *reading.input == InputName::Stdin);
-        let (mut end, mut restart) = torn.unwrap_or((whole, self.restart()));
+        let mut end = self.progress.place;
+        if reading.torn.is_some() {
+            self.feed.torn += 1;
+        } else {
+            end.offset = summary.bytes;
+            end.prefix = summary.prefix;
+        }
+        let mut restart = self.restart();
         let taken = self.spooling.as_ref().map(Spooling::taken);
         if *reading.input == InputName::Stdin {
             self.end_signature(taken);
@@ -291,6 +316,20 @@ impl Run<'_> {
         self.progress.unverified = None;
         self.progress.input += 1;
         self.progress.place = Place::start();
+        if summary.bytes == 0 && self.progress.pass == 1 {
+            self.observer.note(Note::Empty {
+                input: reading.input,
+            });
+            self.forget_empty_stream();
+        }
         Ok(InputEnd::Whole)
     }
+}
+
+/// Whether the entry is the last that was read of a stream so far, and was cut short.
+fn is_torn(reading: &Reading<'_>, piece: &Piece, at: usize) -> bool {
+    let entries = &piece.batch.entries;
+    let streams = *reading.input == InputName::Stdin && !reading.records.is_archive();
+    let is_last = piece.last && at + 1 == entries.len() && reading.whole;
+    streams && is_last && entries[at].what == What::Skipped(Reason::CutShort)
 }

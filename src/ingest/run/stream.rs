@@ -5,7 +5,7 @@ use super::begin::InputSource;
 use crate::ingest::again::{Likeness, SharedSigner, SignedStream, look};
 use crate::ingest::{Note, OldFault, Outcome, Stream};
 use crate::model::{InputSignature, Signature};
-use crate::source::Source;
+use crate::source::{InputName, Source};
 use crate::store::remove_spool;
 use crate::{Error, Result};
 
@@ -108,6 +108,18 @@ impl Run<'_> {
             && stream.signature.whole.map(|(len, _)| len) != taken
         {
             stream.signature.whole = None;
+        }
+    }
+
+    /// Forgets a stream that just ended and held nothing, where no later run counts inputs: the one before it is still the
+    /// last.
+    pub(super) fn forget_empty_stream(&mut self) {
+        let progress = &mut self.progress;
+        let by_itself = self.job.inputs == [InputName::Stdin];
+        if by_itself && progress.repeat == 1 && !progress.complete {
+            progress.inputs.pop();
+            progress.input = progress.inputs.len() as u64;
+            self.feed.inputs.truncate(progress.inputs.len());
         }
     }
 
