@@ -80,7 +80,7 @@ pub fn print(write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow
     let mut out = BufWriter::new(io::stdout().lock());
     let written = write(&mut out).and_then(|()| Ok(out.flush()?));
     // What reading a store fails with names its file; what writing here does, nothing.
-    written.map_err(|error| match error.downcast::<io::Error>() {
+    written.map_err(|error| match as_io(error) {
         Ok(source) => Error::Io {
             path: "standard output".into(),
             action: "write",
@@ -90,6 +90,12 @@ pub fn print(write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow
         Err(other) => other,
     })?;
     Ok(Exit::Done)
+}
+
+/// The error of writing, also where it was JSON that was written.
+fn as_io(error: anyhow::Error) -> Result<io::Error, anyhow::Error> {
+    let error = error.downcast::<io::Error>();
+    error.or_else(|error| error.downcast::<serde_json::Error>().map(io::Error::from))
 }
 
 /// Prints a value as one line of JSON.
@@ -293,6 +299,26 @@ pub fn about(n: u64) -> String {
     } else {
         format!("{} {name}", thousands(share as u64))
     }
+}
+
+/// Reads a list of URLs, one a line, from a file or, for `-`, from standard input: without blank lines, spaces around them
+/// and byte order marks.
+pub fn listed_urls(file: &Path) -> Result<Vec<String>, Error> {
+    let text = if file.as_os_str() == "-" {
+        io::read_to_string(io::stdin())
+    } else {
+        std::fs::read_to_string(file)
+    };
+    let text = text.map_err(|source| Error::Io {
+        path: file.into(),
+        action: "read",
+        source,
+    })?;
+    let lines = text
+        .lines()
+        .map(|line| line.trim_start_matches('\u{feff}').trim());
+    let urls = lines.filter(|line| !line.is_empty());
+    Ok(urls.map(str::to_owned).collect())
 }
 
 /// Says that a keyboard is read, where somebody may have forgotten a file or a pipe of this command.

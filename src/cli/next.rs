@@ -10,7 +10,7 @@ use cashrank::schedule::{
 use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
 
-use super::common::{Exit, Forms, STORE, parsed, positive, thousands};
+use super::common::{Exit, Forms, STORE, listed_urls, parsed, positive, thousands};
 use super::output::OutputArgs;
 use super::values::takers;
 use crate::cli::common::say;
@@ -155,18 +155,7 @@ impl Args {
         }
         let mut urls = Vec::new();
         for file in &self.exclude {
-            let text = if file.as_os_str() == "-" {
-                std::io::read_to_string(std::io::stdin())
-            } else {
-                std::fs::read_to_string(file)
-            };
-            let text = text.map_err(|source| Error::Io {
-                path: file.clone(),
-                action: "read",
-                source,
-            })?;
-            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-            urls.extend(lines.map(str::to_owned));
+            urls.extend(listed_urls(file)?);
         }
         let snapshot = Snapshot::latest(&RealDisk, store)?;
         let found = super::rank::pages(&snapshot, &urls)?;

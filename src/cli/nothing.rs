@@ -96,7 +96,11 @@ pub fn told(outcome: &Outcome, first: Option<&BadRecord>, asked: &Asked) -> Stri
 }
 
 fn help(out: u64, skipped: u64, asked: &Asked) -> String {
-    let inspect = format!("`cashrank inspect {}` shows what is in it.", asked.input);
+    let inspect = if asked.input == "-" {
+        "Keep the stream in a file, and `cashrank inspect FILE` shows what is in it.".into()
+    } else {
+        format!("`cashrank inspect {}` shows what is in it.", asked.input)
+    };
     match asked.format {
         _ if out > skipped => {
             "Use a --scope that fits the URLs of the crawl: host:NAME, domain:NAME or url:PATTERN; url:* is all."

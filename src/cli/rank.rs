@@ -156,7 +156,15 @@ fn write_plain(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
         answer.percentile,
         answer.visits,
     ) else {
-        return Ok(writeln!(out, "{}\n  not known", shown(answer.url))?);
+        let hint = if answer.url.contains("://") || !answer.url.contains('.') {
+            String::new()
+        } else {
+            format!(
+                ": for a page give its URL with the scheme, as in https://{}",
+                shown(answer.url)
+            )
+        };
+        return Ok(writeln!(out, "{}\n  not known{hint}", shown(answer.url))?);
     };
     writeln!(out, "{}", shown(answer.url))?;
     writeln!(out, "  importance  {importance:.6e}, of 1 for all pages")?;

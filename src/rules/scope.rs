@@ -145,7 +145,29 @@ impl FromStr for Scope {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Scope> {
-        Ok(Scope(vec![text.parse()?]))
+        let rule: Rule = text.parse()?;
+        rule.check_stars()?;
+        Ok(Scope(vec![rule]))
+    }
+}
+
+impl Rule {
+    /// Refuses a `*` in the name of a host, which none has; stores of earlier versions may have such a rule.
+    fn check_stars(&self) -> Result<()> {
+        let (Pages::Host(name) | Pages::Domain(name)) = &self.pages else {
+            return Ok(());
+        };
+        if !name.contains('*') {
+            return Ok(());
+        }
+        let mark = if self.excludes { "!" } else { "" };
+        let instead = match name.strip_prefix("*.").filter(|above| !above.contains('*')) {
+            Some(above) => format!("{mark}domain:{above} is that host and all below it"),
+            None => format!("in a URL it stands for anything, as in {mark}url:*://{name}/*"),
+        };
+        Err(Error::Usage(format!(
+            "{self}: no host has a * in its name; {instead}"
+        )))
     }
 }
 
@@ -199,6 +221,25 @@ mod tests {
         assert!(!inside(&["url:http://a.org/a*a"], "http://a.org/a"));
         assert!(inside(&["url:http://a.org/"], "http://a.org/"));
         assert!(!inside(&["host:a.org"], "opaque"));
+    }
+
+    /// Its story: `host:*.org` was taken, and no page fits it.
+    #[test]
+    fn a_star_in_a_host_is_refused_with_what_to_write() {
+        for (rule, said) in [
+            ("host:*.a.org", "domain:a.org is"),
+            ("!domain:*.a.org", "!domain:a.org is"),
+            ("host:www.*", "url:*://www.*/*"),
+            ("host:*.a.*", "url:*://*.a.*/*"),
+        ] {
+            let error = rule.parse::<Scope>().unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
+        // A store may have it.
+        assert_eq!(
+            Vec::<String>::from(scope(&["host:*.a.org"])),
+            ["host:*.a.org"]
+        );
     }
 
     #[test]

@@ -63,6 +63,7 @@ fn output_to_a_full_device_is_an_error() {
         "stat --json --store s",
         "compare s s",
         "pagerank a",
+        "local --json --store s --domain url:*",
     ] {
         let full = std::fs::File::options()
             .write(true)

@@ -239,6 +239,9 @@ fn failed_fetches_are_passed_over() {
     );
     lab.file("out.txt", "http://D.example\n\nhttp://nowhere.example/\n");
     assert_eq!(next("--exclude out.txt"), "");
+    // As Windows programs write it: its story is that the mark made the first URL another one.
+    lab.file("marked.txt", "\u{feff}http://d.example/\r\n");
+    assert_eq!(next("--exclude marked.txt"), "");
     lab.run("next --store s --exclude none.txt")
         .exits(7)
         .says(&["none.txt"]);

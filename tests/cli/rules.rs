@@ -121,6 +121,7 @@ fn rules_that_say_nothing() {
         ("--follow nofollow=2000", "0 to 1000"),
         ("--drop-params a=b", "the name of a parameter"),
         ("--scope a.example", "host:NAME"),
+        ("--scope host:*.example", "domain:example"),
         ("--outlinks wat", "possible values: html, metadata"),
     ] {
         lab.run(&format!("ingest dirty --store s {rule}"))

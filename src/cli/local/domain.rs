@@ -1,6 +1,7 @@
 //! Which pages are the domain, and where their links come from.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use anyhow::{Context, bail};
 use cashrank::Error;
@@ -12,7 +13,7 @@ use cashrank::rules::Scope;
 use cashrank::schedule::MAX_FAILURES;
 use cashrank::snapshot::Snapshot;
 
-use crate::cli::common::canonical;
+use crate::cli::common::{canonical, listed_urls};
 
 /// Who is local.
 pub struct Domain {
@@ -30,12 +31,11 @@ impl Domain {
             match rule.strip_prefix("file:") {
                 None => domain.scope.add(rule.parse()?),
                 Some(path) => {
-                    let text = std::fs::read_to_string(path)
+                    let urls = listed_urls(Path::new(path))
                         .with_context(|| format!("--domain {rule}: cannot be read"))?;
-                    let urls = text.lines().map(str::trim).filter(|line| !line.is_empty());
                     for url in urls {
-                        domain.listed.insert(canonical(url));
-                        domain.listed.insert(url.as_bytes().to_vec());
+                        domain.listed.insert(canonical(&url));
+                        domain.listed.insert(url.into_bytes());
                     }
                     if domain.listed.is_empty() {
                         bail!("--domain {rule}: the file names no page");
