@@ -102,11 +102,16 @@ impl Ledger {
         self.accounts[page].wrapping_add(self.each)
     }
 
-    /// Whether a visit of a page that is known is worth it.
+    /// Whether a page that is known hands anything on over links.
+    pub fn has_links(&self, page: u32) -> bool {
+        let cost = self.costs.get(page as usize);
+        cost.is_some_and(|cost| *cost > NO_LINKS)
+    }
+
+    /// Whether a visit of a page that has links is worth it.
     pub fn is_worth(&self, page: u32, from: i32) -> bool {
         let page = page as usize;
-        let cost = self.costs[page];
-        cost > NO_LINKS && level(self.units(page).unsigned_abs(), cost) >= from
+        level(self.units(page).unsigned_abs(), self.costs[page]) >= from
     }
 
     /// In the sweep that begins pages hand on so much in advance, at most, all together.

@@ -261,6 +261,8 @@ pub fn settle(
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Seen {
     rows: u64,
+    /// Rows with links that count, and their links.
+    linked: (u64, u64),
     links: u64,
 }
 
@@ -297,8 +299,10 @@ impl Settling {
             if is_first {
                 ledger.know(&row)?;
             }
-            if links > 0 {
-                let level = level.of(seen.rows, seen.links, ledger.at_first());
+            if ledger.has_links(row.page) {
+                seen.linked.0 += 1;
+                seen.linked.1 += links;
+                let level = level.of(seen.linked.0, seen.linked.1, ledger.at_first());
                 if ledger.is_worth(row.page, level) {
                     ledger.visit(&row)?;
                     progress.links_touched += links;
@@ -326,12 +330,15 @@ impl Settling {
     fn weigh(&mut self) -> Result<Worth> {
         self.ledger.visit_dangling();
         self.ledger.check_law().map_err(Error::internal)?;
+        if self.ledger.sum() <= 0 {
+            return Err(Error::internal("settling: no importance is left"));
+        }
         self.ledger.keep_in_bounds(self.links());
         Ok(self.ledger.weigh())
     }
 
     fn certificate(&self, options: &Options, worth: &Worth) -> Certificate {
-        let of_all = |units: u128| ratio_up(units, self.ledger.sum().max(0).unsigned_abs());
+        let of_all = |units: u128| ratio_up(units, self.ledger.sum().unsigned_abs());
         let rounding = self.ledger.rounding(self.links());
         certify(options.damping(), of_all(worth.norm()), of_all(rounding))
     }

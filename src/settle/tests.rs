@@ -198,6 +198,36 @@ fn near_damping_1_it_is_patient() {
     }
 }
 
+/// The story: rows without links, then one with 14. The mean of links was taken over all rows, so that the one page that
+/// could hand anything on had too many to be worth a visit in the first sweep. That left X at 0 everywhere and gave the
+/// supply up, and what was published was NaN with an infinite residual. The mean is over rows with links now. Most
+/// pages of these graphs have none.
+#[test]
+fn where_most_pages_have_no_links_the_first_sweep_visits_somebody() {
+    for seed in 0..500 {
+        let mut pick = numbers(seed);
+        let empty = pick(20);
+        let linked = 1 + pick(3);
+        let mut kept = Kept {
+            pages: empty + linked + pick(20),
+            rows: Vec::new(),
+        };
+        (0..empty).for_each(|page| kept.visit(page as u32, &[], &[]));
+        for page in empty..empty + linked {
+            let mut targets: Vec<u32> = (0..kept.pages as u32).collect();
+            targets.retain(|_| pick(4) > 0);
+            // Weights of 0 make links that hand on nothing.
+            let weights = match pick(4) {
+                0 => targets.iter().map(|_| pick(2)).collect(),
+                _ => Vec::new(),
+            };
+            kept.visit(page as u32, &targets, &weights);
+        }
+        let damping = DAMPINGS[pick(5) as usize];
+        hold_to_dense(&kept, damping, 10f64.powi(-(pick(9) as i32)), seed);
+    }
+}
+
 /// The whole of it: `cargo test --release settle -- --ignored`.
 #[test]
 #[ignore = "takes a minute"]

@@ -51,18 +51,20 @@ pub(super) fn level(units: u64, cost: Cost) -> i32 {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Level {
     /// In the first sweep: a page that has less than three tenths of what all have at first, for the mean number of
-    /// links of the rows so far, had better wait until it has received more.
+    /// links of the rows with links so far, had better wait until it has received more. The first of these is always
+    /// visited, for it is the mean: a sweep that visits nobody would leave X at 0.
     Beginning,
     /// A level found in a histogram.
     From(i32),
 }
 
 impl Level {
-    /// The level, after so many rows with so many links in all, of a sweep in which every page had `each` at first.
-    pub fn of(self, rows: u64, links: u64, each: i64) -> i32 {
+    /// The level, after so many rows with links and so many links in all, of a sweep in which every page had `each` at
+    /// first.
+    pub fn of(self, linked: u64, links: u64, each: i64) -> i32 {
         match self {
             Level::From(level) => level,
-            Level::Beginning => level(each.unsigned_abs() / 10 * 3, cost((links / rows).max(1))),
+            Level::Beginning => level(each.unsigned_abs() / 10 * 3, cost(links / linked.max(1))),
         }
     }
 }
