@@ -1,7 +1,8 @@
 //! Threads: pieces of work at a time, and work beside other work.
 
 use std::panic::resume_unwind;
-use std::thread::{Builder, JoinHandle};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
 use crate::{Error, Result};
 
@@ -14,6 +15,58 @@ pub(crate) fn spawn<T: Send + 'static>(
     builder.spawn(work).map_err(Error::io("thread", "start"))
 }
 
+/// The same inside a scope.
+pub(crate) fn spawn_in<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, T>> {
+    let builder = Builder::new().name(name.into());
+    let spawned = builder.spawn_scoped(scope, work);
+    spawned.map_err(Error::io("thread", "start"))
+}
+
+/// Work on a thread of its own, or already done.
+pub(crate) struct Apart<'scope, W, T> {
+    work: Arc<Mutex<Option<W>>>,
+    thread: Option<ScopedJoinHandle<'scope, Option<T>>>,
+}
+
+/// Does work on a thread of its own, or when it is waited for, where none can be started: fewer threads than a machine
+/// could have make a command slow, and that is all.
+pub(crate) fn apart<'scope, T: Send + 'scope, W: FnOnce() -> T + Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: W,
+) -> Apart<'scope, W, T> {
+    let work = Arc::new(Mutex::new(Some(work)));
+    let given = work.clone();
+    let thread = Builder::new().spawn_scoped(scope, move || Some(taken(&given)?()));
+    Apart {
+        work,
+        thread: thread.ok(),
+    }
+}
+
+fn taken<W>(work: &Mutex<Option<W>>) -> Option<W> {
+    work.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+impl<T, W: FnOnce() -> T> Apart<'_, W, T> {
+    /// Waits for the result.
+    pub fn join(self) -> T {
+        let done = self.thread.and_then(|thread| {
+            let done = thread.join();
+            done.unwrap_or_else(|panic| resume_unwind(panic))
+        });
+        match done {
+            Some(done) => done,
+            None => {
+                taken(&self.work).map_or_else(|| unreachable!("it was not done"), |work| work())
+            }
+        }
+    }
+}
+
 /// The results of both, on two threads if `parallel`.
 pub(crate) fn in_two<A: Send, B>(
     parallel: bool,
@@ -24,10 +77,9 @@ pub(crate) fn in_two<A: Send, B>(
         return (first(), second());
     }
     std::thread::scope(|scope| {
-        let first = scope.spawn(first);
+        let first = apart(scope, first);
         let second = second();
-        let first = first.join().unwrap_or_else(|panic| resume_unwind(panic));
-        (first, second)
+        (first.join(), second)
     })
 }
 
@@ -39,11 +91,8 @@ pub(crate) fn each_of<T: Send>(parts: usize, work: impl Fn(usize) -> T + Sync) -
     let work = &work;
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..parts)
-            .map(|part| scope.spawn(move || work(part)))
+            .map(|part| apart(scope, move || work(part)))
             .collect();
-        let joined = threads.into_iter().map(|thread| thread.join());
-        joined
-            .map(|result| result.unwrap_or_else(|panic| resume_unwind(panic)))
-            .collect()
+        threads.into_iter().map(|thread| thread.join()).collect()
     })
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use cashrank::Error;
-use cashrank::memory::{ALLOCATION, LOOK_EVERY, check_room};
+use cashrank::memory::{ALLOCATION, LOOK_EVERY, check_room, to_read};
 use cashrank::schedule::Measure;
 use cashrank::snapshot::Snapshot;
 use cashrank::snapshot::export::{Columns, Format, RankedPage, export};
@@ -108,7 +108,7 @@ impl Args {
     ) -> Result<Vec<RankedPage<'r>>, Error> {
         let budget = self.memory.budget();
         let check = |names: u64| {
-            let need = pages * size_of::<RankedPage<'_>>() as u64 + names;
+            let need = pages * size_of::<RankedPage<'_>>() as u64 + names + to_read(pages);
             let work = || format!("sorting {pages} pages by rank");
             check_room(
                 budget,
@@ -118,7 +118,9 @@ impl Args {
             )
         };
         check(pages * ALLOCATION)?;
+        // Room that grew by doubling would be half too much.
         let (mut sorted, mut names) = (Vec::new(), 0);
+        sorted.reserve_exact(pages as usize);
         for row in rows {
             let row = row?;
             names += row.url.len() as u64 + ALLOCATION;

@@ -2,7 +2,7 @@
 //!
 //! | what is under the name | what is done |
 //! |---|---|
-//! | nothing, or a regular file | it is written aside (`NAME.unfinished`) and renamed when whole, so that readers find the old file or the new one |
+//! | nothing, or a regular file | it is written aside, under a name that was free (`NAME.unfinished`, or `NAME.2.unfinished` and so on), and renamed when whole, so that readers find the old file or the new one |
 //! | a symbolic link | the same to the file it leads to, which is made if there is none; the link stays |
 //! | anything else: a device, a FIFO, a descriptor (`/dev/fd/3`) | it is written into, straight |
 //!
@@ -14,6 +14,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use cashrank::Error;
+use cashrank::store::unfinished;
 
 /// Links followed from one to the next: as many as the system follows.
 const LINKS: usize = 40;
@@ -223,10 +224,8 @@ fn aside<T>(
     path: &Path,
     write: impl FnOnce(&mut (dyn Write + Send)) -> anyhow::Result<(T, Keep)>,
 ) -> anyhow::Result<T> {
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(".unfinished");
-    let aside = PathBuf::from(aside);
-    let file = File::create(&aside).map_err(failed(&aside, "create"))?;
+    let create = |aside: &Path| File::create_new(aside);
+    let (aside, file) = unfinished(path, create)?;
     let written = fill(&aside, file, path, write);
     if written.is_err() {
         let _ = fs::remove_file(&aside);

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use cashrank::memory::check_room;
-use cashrank::settle::BYTES;
+use cashrank::Error;
+use cashrank::memory::{check_room, to_settle};
 use cashrank::snapshot::{
     Info, KEEP, Published, RANK_BYTES, Settle, Snapshot, SnapshotOptions, Watcher, publish,
 };
-use cashrank::store::{RealDisk, View, open_view};
+use cashrank::store::{RealDisk, View, open_view_to_publish};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::common::{
@@ -30,8 +30,8 @@ Examples:
   cashrank settle --store ranks --until 1e-9 --settle-time 10m
 
 To settle means to go over the links again until importance is balanced, as PageRank is. The links are the latest \
-of every page, which the store keeps (`ingest --keep-rows`); no input is read. This takes 18 bytes of memory a \
-page, and no ingest may be running.
+of every page, which the store keeps (`ingest --keep-rows`); no input is read. This takes 50 bytes of memory a \
+page, and up to 66 MiB of buffers. The store is locked meanwhile: no ingest may be running or begin, and rankings can be read.
 
 The new snapshot replaces the one of the same records, if it is closer. If you stop the command (Ctrl-C) nothing is published; the \
 same command starts again.")]
@@ -56,7 +56,7 @@ pub struct Args {
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
-        let view = open_view(&RealDisk, &self.store.store)?;
+        let view = open_view_to_publish(&RealDisk, &self.store.store)?;
         if let Some(unverified) = &view.progress().unverified {
             anyhow::bail!("{}", withheld(unverified));
         }
@@ -72,7 +72,7 @@ impl Args {
         let pages = view.state().totals.pages;
         let work = || format!("settling {} pages", thousands(pages));
         let instead = "settle on a machine with more memory";
-        check_room(self.memory.budget(), pages * BYTES, work, instead)?;
+        check_room(self.memory.budget(), to_settle(pages), work, instead)?;
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
         let started = Instant::now();
@@ -148,7 +148,13 @@ impl Args {
             ProgressBar::new_spinner().with_style(style)
         });
         let published = std::thread::scope(|scope| {
-            let publishing = scope.spawn(|| publish(&RealDisk, view, &making));
+            let publishing = std::thread::Builder::new()
+                .spawn_scoped(scope, || publish(&RealDisk, view, &making))
+                .map_err(|source| Error::Io {
+                    path: "thread".into(),
+                    action: "start",
+                    source,
+                })?;
             while let Some(bar) = &bar
                 && !publishing.is_finished()
             {

@@ -3,6 +3,7 @@
 //! The store holds no other file handles and calls no other file functions, so that faults can be
 //! put under the very code that users run.
 
+mod aside;
 pub(crate) mod log;
 
 use std::fmt::Debug;
@@ -10,10 +11,15 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub(crate) use aside::create_anew;
+pub use aside::unfinished;
+
 /// A directory tree.
 pub trait Disk: Send + Sync {
     /// Opens a file for reading and writing; creates it if `create`.
     fn open(&self, path: &Path, create: bool) -> io::Result<Box<dyn DiskFile>>;
+    /// Makes a file, for reading and writing; `AlreadyExists` if anything has its name, be it a link that leads nowhere.
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
     /// Opens a file for reading only.
     fn read(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
     /// Makes one directory.
@@ -67,6 +73,12 @@ impl Disk for RealDisk {
             .create(create)
             .truncate(false)
             .open(path)?;
+        Ok(Box::new(RealFile(file)))
+    }
+
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create_new(true).open(path)?;
         Ok(Box::new(RealFile(file)))
     }
 
@@ -152,8 +164,7 @@ impl DiskFile for RealFile {
 /// Writes a small file whole: aside, synced, renamed over `path`, directory synced.
 pub(crate) fn write_whole(disk: &dyn Disk, path: &Path, data: &[u8]) -> io::Result<()> {
     let aside = path.with_extension("tmp");
-    let file = disk.open(&aside, true)?;
-    file.set_len(0)?;
+    let file = create_anew(disk, &aside)?;
     file.write_at(data, 0)?;
     file.sync()?;
     drop(file);

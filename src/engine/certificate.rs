@@ -16,6 +16,17 @@ pub struct Certificate {
     pub distributed_l1: Option<f64>,
 }
 
+impl Certificate {
+    /// Whether all of it is numbers.
+    pub(crate) fn is_finite(&self) -> bool {
+        let bounds = [self.received_l1, self.distributed_l1];
+        let bounds = bounds.into_iter().flatten();
+        bounds
+            .chain([self.residual_l1, self.rounding_l1])
+            .all(f64::is_finite)
+    }
+}
+
 /// The bounds that a residual and what rounding can have changed allow.
 pub(crate) fn certify(damping: f64, residual: f64, rounding: f64) -> Certificate {
     let bound = |l1: f64| {

@@ -73,6 +73,13 @@ impl Disk for Memory {
         self.find(path)
     }
 
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        if lock(&self.files).contains_key(path) {
+            return Err(ErrorKind::AlreadyExists.into());
+        }
+        self.open(path, true)
+    }
+
     fn read(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         self.find(path)
     }

@@ -13,7 +13,7 @@ pub use machine::available;
 
 pub use crate::model::human;
 
-use crate::engine::{self, Config, Engine, Index, Storage, log_bytes};
+use crate::engine::{self, CHUNK_PAGES, Config, Engine, Index, Storage, log_bytes};
 use crate::{Error, Result};
 
 const MIB: u64 = 1 << 20;
@@ -31,6 +31,13 @@ const PUBLISHING_LEAST: u64 = 24 * MIB;
 const ROWS: u64 = 16 * MIB;
 /// and of so many pages a byte of bits: which were seen, and of up to three rows each which is the last.
 const PAGES_A_BYTE_OF_ROWS: u64 = 2;
+/// Blocks of a ranking in the making, or being read: pages of which something is in memory at a time, and bytes of each.
+const BLOCKS: u64 = 3 * CHUNK_PAGES;
+const MAKING_BLOCKS: u64 = 176;
+const READING_BLOCKS: u64 = 96;
+/// Bytes a page that its rank takes while it is made, up to [`RANKING_MOST`].
+const RANKING: u64 = 32;
+const RANKING_MOST: u64 = 512 * MIB;
 /// Bytes that settling importance takes for each page.
 pub(crate) const SETTLING: u64 = 18;
 /// The kernel backs arrays with pages of this size where they are large.
@@ -129,6 +136,17 @@ impl Need {
         let pages = self.cash + self.index + self.names + self.rows;
         pages + self.log + self.database + self.buffers + self.publishing
     }
+}
+
+/// Bytes that settling `pages` pages takes where nothing else runs, with the ranking that is made of them.
+pub fn to_settle(pages: u64) -> u64 {
+    let ranking = (pages * RANKING).min(RANKING_MOST);
+    pages * SETTLING + ranking + pages.min(BLOCKS) * MAKING_BLOCKS
+}
+
+/// Bytes that reading a ranking of `pages` pages takes, from the first page to the last.
+pub fn to_read(pages: u64) -> u64 {
+    pages.min(BLOCKS) * READING_BLOCKS
 }
 
 /// Refuses what would take `need` bytes where the budget is less; `None`: there is none. `work` says what

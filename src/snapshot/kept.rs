@@ -9,7 +9,8 @@ use std::str::FromStr;
 
 use super::{Columns, Info, Latest, SNAPSHOTS, Snapshot};
 use crate::decode::Time;
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskFile};
+use crate::store::{IDENTITY, identity_of, lock_soon};
 use crate::{Error, Result};
 
 /// Snapshots kept, unless told otherwise.
@@ -94,7 +95,7 @@ fn path_of(store: &Path, number: u64, ending: &str) -> PathBuf {
 /// # Errors
 /// [`Error::Missing`] if there is no store; [`Error::Io`]. One that cannot be read is in the list.
 pub fn snapshots(disk: &dyn Disk, store: &Path) -> Result<Vec<SnapshotEntry>> {
-    crate::store::identity_of(disk, store)?;
+    identity_of(disk, store)?;
     let (numbers, pinned) = numbers(disk, store)?;
     let latest = Latest::read(disk, store)?.map(|latest| latest.snapshot);
     let mut kept = Vec::new();
@@ -165,11 +166,23 @@ fn none_of(store: &Path, which: Which, kept: &[SnapshotEntry]) -> String {
     )
 }
 
+/// The lock of whoever decides which snapshots stay: held while pins are looked at and what has none is removed. That
+/// is not the writer's, for a pin is made while an ingest runs, so the file that every store has serves. `None`: it is
+/// held for long.
+fn choose(disk: &dyn Disk, store: &Path) -> Result<Option<Box<dyn DiskFile>>> {
+    identity_of(disk, store)?;
+    let path = store.join(IDENTITY);
+    let file = disk.read(&path).map_err(Error::opening(&path))?;
+    let locked = lock_soon(&*file).map_err(Error::io(&path, "lock"))?;
+    Ok(locked.then_some(file))
+}
+
 /// Pins a snapshot, so that it stays, or lets it go again. False: it was so before.
 ///
 /// # Errors
 /// [`Error::Missing`] if there is no such snapshot; [`Error::Io`].
 pub fn pin(disk: &dyn Disk, store: &Path, number: u64, pinned: bool) -> Result<bool> {
+    let _choosing = choose(disk, store)?.ok_or_else(|| Error::Busy { path: store.into() })?;
     let (numbers, pins) = numbers(disk, store)?;
     if !numbers.contains(&number) {
         let kept = snapshots(disk, store)?;
@@ -180,7 +193,7 @@ pub fn pin(disk: &dyn Disk, store: &Path, number: u64, pinned: bool) -> Result<b
     }
     let path = path_of(store, number, PINNED);
     if pinned {
-        let file = disk.open(&path, true).map_err(Error::io(&path, "create"))?;
+        let file = disk.create_new(&path).map_err(Error::io(&path, "create"))?;
         file.sync().map_err(Error::io(&path, "sync"))?;
     } else {
         disk.remove(&path).map_err(Error::io(&path, "remove"))?
@@ -191,11 +204,14 @@ pub fn pin(disk: &dyn Disk, store: &Path, number: u64, pinned: bool) -> Result<b
 }
 
 /// Removes all snapshots but the newest `keep` and those that are pinned; how many. A reader that has one open may
-/// go on reading it. `keep` 0: all stay.
+/// go on reading it. `keep` 0: all stay. So they do while one is being pinned, until the next time.
 pub(crate) fn thin(disk: &dyn Disk, store: &Path, keep: usize) -> Result<u64> {
     if keep == 0 {
         return Ok(0);
     }
+    let Some(_choosing) = choose(disk, store)? else {
+        return Ok(0);
+    };
     let (numbers, pinned) = numbers(disk, store)?;
     let latest = Latest::read(disk, store)?.map(|latest| latest.snapshot);
     let is_current = |path: &Path| {

@@ -130,9 +130,21 @@ pub struct Info {
 }
 
 impl Info {
-    fn new(state: &EngineState, measures: u64, window: &Window, settings: &Settings) -> Info {
+    /// Of a snapshot of this window, whose certificate must be finite: one that is not is no bound, and JSON has no
+    /// number for it.
+    fn new(
+        state: &EngineState,
+        measures: u64,
+        window: &Window,
+        settings: &Settings,
+    ) -> Result<Info> {
+        if window.certificate.is_some_and(|claim| !claim.is_finite()) {
+            return Err(Error::internal(
+                "a ranking would have no finite certificate",
+            ));
+        }
         let totals: &Totals = &state.totals;
-        Info {
+        Ok(Info {
             version: VERSION,
             pages: totals.pages,
             visits: totals.visits,
@@ -144,7 +156,7 @@ impl Info {
             measures,
             window: window.clone(),
             settings: settings.clone(),
-        }
+        })
     }
 
     /// The certified bound on the L1 distance to PageRank at the damping that was asked for: [`Window::bound_l1`], and

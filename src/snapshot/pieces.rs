@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::disk::create_anew;
 use crate::store::{Disk, DiskFile, number};
 use crate::{Error, Result};
 
@@ -61,9 +62,7 @@ impl<'d> Pieces<'d> {
     pub fn add(&mut self, values: &[u64], width: usize, base: u64) -> Result<PiecePosition> {
         if self.parts.is_empty() || self.end >= self.full {
             let path = self.named(&format!(".{}.tmp", self.parts.len()));
-            let file = self.disk.open(&path, true);
-            let file = file.map_err(Error::io(&path, "create"))?;
-            file.set_len(0).map_err(Error::io(&path, "cut"))?;
+            let file = create_anew(self.disk, &path).map_err(Error::io(&path, "create"))?;
             let pieces = 0;
             self.parts.push(Some(Part { path, file, pieces }));
             self.end = 0;

@@ -10,11 +10,12 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::kept::thin;
 use super::ranks::{Seen, order};
 use super::settling::{Outcome, SnapshotOptions};
-use super::{COLUMNS, Column, ENTRY, Info, Latest, MAGIC, column};
+use super::{COLUMNS, Column, ENTRY, Info, Latest, MAGIC, check_not_newer, column};
 use crate::codec::frame::Head;
+use crate::disk::create_anew;
 use crate::engine::{CHUNK_PAGES, Estimation, HistoryView, NO_TIME, PageEstimate};
 use crate::store::{Disk, DiskFile, SNAPSHOTS, View};
-use crate::threads::in_two;
+use crate::threads::{in_two, spawn_in};
 use crate::{Error, Result};
 
 /// A snapshot's path, and what it says of the run.
@@ -24,7 +25,17 @@ pub type Published = Option<(PathBuf, Info)>;
 /// written aside, synced, renamed; `latest.json` moves last. Of the older ones only those that [`SnapshotOptions::keep`] says stay, and
 /// those that are pinned. Ranks that do not fit `rank_bytes` go through temporary
 /// files of about 6 bytes a page. `None`: settling was stopped from outside, and nothing is published.
+///
+/// # Errors
+/// Nothing is published of a view without the store's lock, for two publishers would overwrite each other's files and
+/// order, nor of a state older than the current snapshot.
 pub fn publish(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Published> {
+    if !view.is_writers() {
+        return Err(Error::internal(
+            "a ranking is published without the store's lock",
+        ));
+    }
+    check_not_newer(disk, view.dir(), view.counters())?;
     let config = &view.settings().config;
     let mut estimation = Estimation::begin(view, config)?;
     let mut settled = None;
@@ -51,7 +62,7 @@ pub fn publish(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result
     let mut writer = Writer::create(disk, &aside, seen)?;
     let measures = writer.blocks(&estimation)?;
     writer.ranks(disk, &path.with_extension("ranks"))?;
-    let info = Info::new(view.state(), measures, estimation.window(), view.settings());
+    let info = Info::new(view.state(), measures, estimation.window(), view.settings())?;
     writer.finish(&info)?;
     disk.rename(&aside, &path)
         .and_then(|()| disk.sync_dir(&dir))
@@ -113,8 +124,7 @@ struct Writer {
 
 impl Writer {
     fn create(disk: &dyn Disk, path: &Path, seen: Seen) -> Result<Writer> {
-        let file = disk.open(path, true).map_err(Error::io(path, "create"))?;
-        file.set_len(0).map_err(Error::io(path, "cut"))?;
+        let file = create_anew(disk, path).map_err(Error::io(path, "create"))?;
         let mut writer = Writer {
             path: path.into(),
             file,
@@ -159,7 +169,7 @@ impl Writer {
             Ok(())
         };
         std::thread::scope(|scope| {
-            let writing = scope.spawn(write);
+            let writing = spawn_in(scope, "columns", write)?;
             let measures = estimation.blocks(|_, pages| {
                 let next = spent.try_recv().unwrap_or_default();
                 // Nobody takes it: writing failed, and says why below.

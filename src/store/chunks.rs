@@ -8,13 +8,13 @@
 //! `store.redb` makes those slots current. So the last committed state is never written over, and
 //! one commit later a reader of the one before may still finish.
 
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::disk::{Disk, DiskFile};
+use crate::disk::{Disk, DiskFile, create_anew};
 use crate::engine::CHUNK_PAGES;
+use crate::threads::apart;
 use crate::{Error, Result};
 
 /// From so many chunks on, [`READERS`] threads load them.
@@ -171,13 +171,10 @@ impl ChunkFile {
             let threads: Vec<_> = parts
                 .map(|(first, slots)| {
                     let arrays = take(&mut arrays, part);
-                    scope.spawn(move || load(first, slots, arrays))
+                    apart(scope, move || load(first, slots, arrays))
                 })
                 .collect();
-            let done = threads.into_iter().map(|thread| {
-                let done = thread.join();
-                done.unwrap_or_else(|panic| resume_unwind(panic))
-            });
+            let done = threads.into_iter().map(|thread| thread.join());
             // All are waited for; the first chunk that is damaged is told.
             done.collect::<Vec<Result<()>>>().into_iter().collect()
         })
@@ -238,7 +235,7 @@ impl Chunks {
 
     /// A copy of what is current of `pages` pages, in a file of its own.
     pub fn copy(&self, disk: &dyn Disk, path: &Path, pages: u64) -> Result<Chunks> {
-        let file = disk.open(path, true).map_err(Error::io(path, "create"))?;
+        let file = create_anew(disk, path).map_err(Error::io(path, "create"))?;
         let file = ChunkFile {
             path: path.into(),
             file,

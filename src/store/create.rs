@@ -1,14 +1,13 @@
 //! How a store is made: aside, and renamed into place.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
-use super::folder::{
-    clear_unfinished, fill, is_begun, is_store, make_dir, remove_unfinished, take_lock,
-};
+use super::folder::{LOCK, clear, fill, is_begun, is_leftover, is_store, remove_unfinished};
 use super::identity::Settings;
 use super::inside;
 use crate::batch::HashKey;
-use crate::disk::{Disk, DiskFile};
+use crate::disk::{Disk, DiskFile, unfinished};
 use crate::{Error, Result};
 
 /// Makes a store aside and renames it into place, so that a cut leaves a whole store or none; or [`inside`], where
@@ -22,41 +21,44 @@ pub(super) fn create(
     let dir = dir.components().collect::<PathBuf>();
     // A store is made where a link leads to, so that it stays one.
     let dir: &Path = &disk.target(&dir).map_err(Error::io(&dir, "follow"))?;
-    let Some(name) = dir.file_name() else {
+    if dir.file_name().is_none() {
         return Err(Error::Usage(format!(
             "{}: a store is made under a name of its own; name a directory in it, or \
              its full path",
             dir.display()
         )));
-    };
+    }
     if is_begun(disk, dir) {
         return inside::create(disk, dir, settings);
     }
-    let mut aside = name.to_owned();
-    aside.push(".unfinished");
-    let aside = dir.with_file_name(aside);
-    match make_dir(disk, &aside) {
+    let (aside, lock) = match unfinished(dir, |aside| begin(disk, aside)) {
         Err(Error::Io { source, .. }) if inside::is_meant(disk, dir, &source) => {
             return inside::create(disk, dir, settings);
         }
-        made => made?,
-    }
-    // The lock goes with the directory when that gets its name.
-    let lock = take_lock(disk, &aside)?;
+        begun => begun?,
+    };
+    let give_up = || {
+        remove_unfinished(disk, &aside);
+        is_store(disk, dir)
+    };
     if is_store(disk, dir)? {
+        give_up()?;
         return Ok(None);
     }
-    clear_unfinished(disk, &aside)?;
+    clear(disk, &aside)?;
     fill(disk, &aside, settings, HashKey::random()?)?;
     let sync = |path: &Path| disk.sync_dir(path).map_err(Error::io(path, "sync"));
     sync(&aside)?;
-    match disk.rename(&aside, dir) {
-        Err(error) if inside::is_meant(disk, dir, &error) => {
-            drop(lock);
-            remove_unfinished(disk, &aside);
-            return inside::create(disk, dir, settings);
+    if let Err(error) = disk.rename(&aside, dir) {
+        // Another process may have made it meanwhile.
+        if give_up()? {
+            return Ok(None);
         }
-        renamed => renamed.map_err(Error::io(dir, "create"))?,
+        return if inside::is_meant(disk, dir, &error) {
+            inside::create(disk, dir, settings)
+        } else {
+            Err(Error::io(dir, "create")(error))
+        };
     }
     match dir.parent() {
         Some(parent) if parent.as_os_str().is_empty() => sync(Path::new("."))?,
@@ -64,4 +66,37 @@ pub(super) fn create(
         None => {}
     }
     Ok(Some(lock))
+}
+
+/// Begins a store in a directory of this process's own: a new one, or what a killed creation left. Its lock, which goes
+/// with the directory when that gets its name. `AlreadyExists`: the name is taken, by a file of the user's or by another
+/// process.
+fn begin(disk: &dyn Disk, aside: &Path) -> io::Result<Box<dyn DiskFile>> {
+    let taken = || io::Error::from(io::ErrorKind::AlreadyExists);
+    let made = disk.create_dir(aside);
+    let is_old = made.is_err();
+    match made {
+        // An empty one may be the user's.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let is_left = is_leftover(disk, aside, &[LOCK]).unwrap_or(false);
+            if !is_left || disk.list(aside).is_ok_and(|names| names.is_empty()) {
+                return Err(taken());
+            }
+        }
+        made => made?,
+    }
+    // Another process that takes it for a leftover may be faster, and may even have put its store into place.
+    let path = aside.join(LOCK);
+    let gone = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => taken(),
+        _ => error,
+    };
+    let lock = disk.open(&path, true).map_err(gone)?;
+    let is_locked = lock.try_lock()?;
+    let again = disk.open(&path, false).map_err(gone)?;
+    if is_locked && !(is_old && again.try_lock()?) {
+        Ok(lock)
+    } else {
+        Err(taken())
+    }
 }

@@ -1,9 +1,10 @@
 //! The store's directory: whether there is one, what is in it, and its lock.
 
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use super::chunks::{ChunkFile, slots_sum};
+use super::chunks::{CASH, ChunkFile, slots_sum};
 use super::identity::{Identity, Settings};
 use super::manifest::Manifest;
 use super::names::NameLogs;
@@ -22,19 +23,60 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// Where the pieces of a store that is made inside its directory are made.
 pub(super) const UNFINISHED: &str = "unfinished";
 /// What makes a directory a store.
-pub(super) const IDENTITY: &str = "identity.json";
+pub(crate) const IDENTITY: &str = "identity.json";
 /// What a directory may hold besides: the first is in the root of many file systems.
 pub(super) const IGNORED: [&str; 3] = ["lost+found", LOCK, UNFINISHED];
+/// The folders of a new store,
+const FOLDERS: [&str; 3] = ["marks", rows::ROWS, SNAPSHOTS];
+/// and its files; the second is the first on its way.
+const FILES: [&str; 8] = [
+    IDENTITY,
+    "identity.tmp",
+    "urls",
+    "urls.index",
+    "fingerprints",
+    "fingerprints.index",
+    CASH,
+    "store.redb",
+];
+
+/// Whether a directory holds, besides these names, nothing that a killed creation did not leave: no other name, and no
+/// page. What its user put there, or a store that has read something, is never taken for it. A link is none.
+pub(super) fn is_leftover(disk: &dyn Disk, dir: &Path, besides: &[&str]) -> io::Result<bool> {
+    if disk.target(dir)? != dir {
+        return Ok(false);
+    }
+    for name in disk.list(dir)? {
+        let path = dir.join(&name);
+        let is_left = if FOLDERS.contains(&&*name) {
+            disk.list(&path)?.is_empty()
+        } else if name == CASH {
+            disk.read(&path)?.size()? == 0
+        } else {
+            FILES.contains(&&*name) || besides.contains(&&*name)
+        };
+        if !is_left {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
 
 /// Whether a directory that holds these names is as good as empty.
-pub(super) fn is_free(disk: &dyn Disk, dir: &Path, names: &[String]) -> bool {
-    names.iter().all(|name| IGNORED.contains(&&**name)) || is_begun(disk, dir)
+fn is_free(disk: &dyn Disk, dir: &Path, names: &[String]) -> bool {
+    let has_spare = || is_leftover(disk, &dir.join(UNFINISHED), &[]).unwrap_or(false);
+    let is_ignored =
+        |name: &String| IGNORED.contains(&&**name) && (name != UNFINISHED || has_spare());
+    names.iter().all(is_ignored) || is_begun(disk, dir)
 }
 
 /// Whether a store was begun inside, and not finished.
 pub(super) fn is_begun(disk: &dyn Disk, dir: &Path) -> bool {
-    disk.read(&dir.join(UNFINISHED).join(IDENTITY)).is_ok()
+    let aside = dir.join(UNFINISHED);
+    disk.read(&aside.join(IDENTITY)).is_ok()
         && disk.read(&dir.join(IDENTITY)).is_err()
+        && is_leftover(disk, &aside, &[]).unwrap_or(false)
+        && is_leftover(disk, dir, &IGNORED).unwrap_or(false)
 }
 
 /// Whether `dir` holds a store. A directory that holds anything else is refused.
@@ -45,10 +87,7 @@ pub(super) fn is_store(disk: &dyn Disk, dir: &Path) -> Result<bool> {
         Ok(names) if names.iter().any(|name| name == "store.redb") => {
             Err(Error::damaged(dir.join("identity.json"), "it is missing"))
         }
-        Ok(_) => Err(Error::Usage(format!(
-            "{}: neither a store nor an empty directory; name another store",
-            dir.display()
-        ))),
+        Ok(_) => Err(not_free(dir)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
         Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
             Err(Error::Usage(format!(
@@ -60,6 +99,14 @@ pub(super) fn is_store(disk: &dyn Disk, dir: &Path) -> Result<bool> {
     }
 }
 
+/// A directory holds what is no store's.
+pub(super) fn not_free(dir: &Path) -> Error {
+    Error::Usage(format!(
+        "{}: neither a store nor an empty directory; name another store",
+        dir.display()
+    ))
+}
+
 pub(super) fn make_dir(disk: &dyn Disk, path: &Path) -> Result<()> {
     match disk.create_dir(path) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
@@ -67,23 +114,11 @@ pub(super) fn make_dir(disk: &dyn Disk, path: &Path) -> Result<()> {
     }
 }
 
-/// Removes what a killed creation left, but nothing that a store in use would hold.
-pub(super) fn clear_unfinished(disk: &dyn Disk, aside: &Path) -> Result<()> {
-    let list = |dir: &Path| match disk.list(dir) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        names => names.map_err(Error::io(dir, "list")),
-    };
-    for dir in ["marks", rows::ROWS, SNAPSHOTS] {
-        if !list(&aside.join(dir))?.is_empty() {
-            return Err(Error::Usage(format!(
-                "{}: is in the way, and in use; rename it",
-                aside.display()
-            )));
-        }
-    }
-    for name in list(aside)? {
-        if ![LOCK, "marks", rows::ROWS, SNAPSHOTS].contains(&&name[..]) {
-            let path = aside.join(name);
+/// Removes the files that a creation made in a directory. Its folders are empty, and made again, or replaced.
+pub(super) fn clear(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    for name in disk.list(dir).map_err(Error::io(dir, "list"))? {
+        if FILES.contains(&&*name) {
+            let path = dir.join(name);
             disk.remove(&path).map_err(Error::io(&path, "remove"))?;
         }
     }
@@ -92,9 +127,9 @@ pub(super) fn clear_unfinished(disk: &dyn Disk, aside: &Path) -> Result<()> {
 
 /// Removes an unfinished store that is not needed, as far as it can.
 pub(super) fn remove_unfinished(disk: &dyn Disk, aside: &Path) {
-    if clear_unfinished(disk, aside).is_ok() {
+    if clear(disk, aside).is_ok() {
         drop(disk.remove(&aside.join(LOCK)));
-        for dir in ["marks", rows::ROWS, SNAPSHOTS] {
+        for dir in FOLDERS {
             drop(disk.remove_dir(&aside.join(dir)));
         }
         drop(disk.remove_dir(aside));
@@ -103,9 +138,9 @@ pub(super) fn remove_unfinished(disk: &dyn Disk, aside: &Path) {
 
 /// Fills a directory with an empty store, all but its lock.
 pub(super) fn fill(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashKey) -> Result<()> {
-    make_dir(disk, &dir.join("marks"))?;
-    make_dir(disk, &dir.join(rows::ROWS))?;
-    make_dir(disk, &dir.join(SNAPSHOTS))?;
+    for folder in FOLDERS {
+        make_dir(disk, &dir.join(folder))?;
+    }
     let identity = Identity::create(disk, dir, settings.clone(), key)?;
     NameLogs::create(disk, dir)?.sync()?;
     ChunkFile::create(disk, dir)?.sync()?;
@@ -154,14 +189,23 @@ pub(super) fn remove_unpublished(disk: &dyn Disk, dir: &Path) -> Result<()> {
 pub(super) fn take_lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn DiskFile>> {
     let path = dir.join(LOCK);
     let lock = disk.open(&path, true).map_err(Error::io(&path, "open"))?;
+    if lock_soon(&*lock).map_err(Error::io(&path, "lock"))? {
+        Ok(lock)
+    } else {
+        Err(Error::Busy { path: dir.into() })
+    }
+}
+
+/// Takes a file's lock, be it that somebody holds it for a moment: a reader may just be looking whether there is a writer.
+/// False: it is held for longer.
+pub(crate) fn lock_soon(file: &dyn DiskFile) -> io::Result<bool> {
     for _ in 0..LOCK_TRIES {
-        if lock.try_lock().map_err(Error::io(&path, "lock"))? {
-            return Ok(lock);
+        if file.try_lock()? {
+            return Ok(true);
         }
-        // A reader may just be looking whether there is a writer.
         std::thread::sleep(LOCK_PAUSE);
     }
-    Err(Error::Busy { path: dir.into() })
+    Ok(false)
 }
 
 /// Whether a writer has the store open. The lock is held for a moment only, for which writers wait; where it cannot be

@@ -8,9 +8,10 @@ use std::io;
 use std::path::Path;
 
 use super::folder::{
-    IDENTITY, IGNORED, UNFINISHED, clear_unfinished, fill, is_store, make_dir, take_lock,
+    IDENTITY, IGNORED, UNFINISHED, clear, fill, is_leftover, is_store, make_dir, not_free,
+    take_lock,
 };
-use super::{HashKey, SNAPSHOTS, Settings, rows};
+use super::{HashKey, Settings};
 use crate::disk::{Disk, DiskFile, read_whole, write_whole};
 use crate::{Error, Result};
 
@@ -44,8 +45,15 @@ pub(super) fn create(
         tidy();
         return Ok(None);
     }
+    let is_left = is_leftover(disk, dir, &IGNORED)
+        .and_then(|dir| Ok(dir && is_leftover(disk, &aside, &[])?))
+        .map_err(Error::io(dir, "list"))?;
+    if !is_left {
+        return Err(not_free(dir));
+    }
+    // Files that were moved out when the making was cut off, and those that were not. Folders are replaced.
     clear(disk, dir)?;
-    clear_unfinished(disk, &aside)?;
+    clear(disk, &aside)?;
     fill(disk, &aside, settings, HashKey::random()?)?;
     sync(&aside)?;
     let names = disk.list(&aside).map_err(Error::io(&aside, "list"))?;
@@ -62,16 +70,4 @@ pub(super) fn create(
     drop(disk.remove(&from));
     tidy();
     Ok(Some(lock))
-}
-
-/// Removes the files that were moved out when the making was cut off. Folders are empty then, and replaced.
-fn clear(disk: &dyn Disk, dir: &Path) -> Result<()> {
-    let folders = ["marks", rows::ROWS, SNAPSHOTS];
-    for name in disk.list(dir).map_err(Error::io(dir, "list"))? {
-        if !IGNORED.contains(&&*name) && !folders.contains(&&*name) {
-            let path = dir.join(name);
-            disk.remove(&path).map_err(Error::io(&path, "remove"))?;
-        }
-    }
-    Ok(())
 }

@@ -64,7 +64,7 @@ use crate::{Error, Result};
 use blocks::Packer;
 use chunks::{CASH, ChunkFile, Chunks};
 use create::create;
-pub(crate) use folder::REPLAY;
+pub(crate) use folder::{IDENTITY, REPLAY, lock_soon};
 use folder::{is_store, remove_corrected, remove_replay, remove_unpublished, take_lock};
 use identity::Identity;
 use manifest::Manifest;
@@ -74,7 +74,7 @@ use tables::{Access, Tables, Writing};
 
 pub(crate) use crate::codec::sealed::{from_text, to_text};
 pub(crate) use crate::codec::varint::number;
-pub use crate::disk::{Disk, DiskFile, RealDisk};
+pub use crate::disk::{Disk, DiskFile, RealDisk, unfinished};
 pub(crate) use crate::disk::{read_whole, write_whole};
 pub use crate::model::{PARTS, StorePart as Part, part_of};
 pub use cashrank_fence::{PanicFate, fenced};
@@ -85,7 +85,7 @@ pub use names::NameLengths;
 pub(crate) use names::{NameReader, kept};
 pub use progress::{Input, Place, Progress, Spooled, Unverified};
 pub(crate) use readers::{identity_of, open_view_to};
-pub use readers::{open_view, settings_of};
+pub use readers::{open_view, open_view_to_publish, settings_of};
 use reindex::reindex;
 use rows::{KeepRows, Reason, RowWriter};
 use settings::check_settings;
@@ -120,9 +120,9 @@ pub struct Store {
     /// Marks of the last checkpoint dropped since; their files go after the next commit.
     dropped_marks: Vec<u64>,
     failed: bool,
-    /// Holds the lock for as long as the store is open. The last field, so that it is given up
+    /// Holds the lock for as long as the store is open, and views of it. The last field, so that it is given up
     /// last: redb still writes when it is closed.
-    _lock: Box<dyn DiskFile>,
+    lock: Arc<dyn DiskFile>,
 }
 
 /// What opening a store found.
@@ -189,7 +189,7 @@ impl Store {
             new_marks: BTreeMap::new(),
             dropped_marks: Vec::new(),
             failed: false,
-            _lock: lock,
+            lock: Arc::from(lock),
             dir: dir.into(),
             identity,
             manifest,
@@ -270,6 +270,9 @@ impl Store {
 
     /// The last committed state, for reading while this store goes on.
     pub fn view(&self) -> Result<View> {
-        View::new(&*self.disk, &self.dir, self.tables.clone(), &self.identity)
+        let tables = self.tables.clone();
+        let mut view = View::new(&*self.disk, &self.dir, tables, &self.identity)?;
+        view.lock = Some(self.lock.clone());
+        Ok(view)
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::folder::{is_busy, is_store};
+use super::folder::{is_busy, is_store, remove_unpublished, take_lock};
 use super::identity::{self, Identity, Settings};
 use super::tables::{Access, Tables};
 use super::verify::Depth;
@@ -26,18 +26,38 @@ pub(crate) fn open_view_to(disk: &dyn Disk, dir: &Path, depth: Depth) -> Result<
         if is_busy(disk, dir) {
             return Err(Error::Busy { path: dir.into() });
         }
-        let mut tables = Tables::open(disk, dir, Access::Look)?;
-        if depth == Depth::Deep {
-            tables.check()?;
-        }
-        let identity = identity.or_next(disk, dir, tables.read()?.manifest()?.identity)?;
-        View::new(disk, dir, Arc::new(tables), &identity)
+        committed(disk, dir, identity, depth)
     };
     // What looks damaged may be a writer's that came between.
     look().or_else(|error| match error {
         Error::Damaged { .. } => look(),
         other => Err(other),
     })
+}
+
+/// The last committed state of the store in `dir`, and its lock with it: what is made of it can be published, and no
+/// writer comes meanwhile. It is [`Error::Busy`] while there is one.
+///
+/// # Errors
+/// Those of [`open_view`].
+pub fn open_view_to_publish(disk: &dyn Disk, dir: &Path) -> Result<View> {
+    // Where there is no store, nothing is to be made.
+    Identity::read(disk, dir)?;
+    let lock = take_lock(disk, dir)?;
+    let identity = Identity::read(disk, dir)?;
+    let mut view = committed(disk, dir, identity, Depth::Quick)?;
+    remove_unpublished(disk, dir)?;
+    view.lock = Some(Arc::from(lock));
+    Ok(view)
+}
+
+fn committed(disk: &dyn Disk, dir: &Path, identity: Identity, depth: Depth) -> Result<View> {
+    let mut tables = Tables::open(disk, dir, Access::Look)?;
+    if depth == Depth::Deep {
+        tables.check()?;
+    }
+    let identity = identity.or_next(disk, dir, tables.read()?.manifest()?.identity)?;
+    View::new(disk, dir, Arc::new(tables), &identity)
 }
 
 impl View {

@@ -7,6 +7,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 
 use super::names::{NameReader, Prints};
 use crate::engine::{Index, Share};
+use crate::threads::spawn_in;
 use crate::{Error, Result};
 
 /// Blocks that wait for a thread.
@@ -24,9 +25,7 @@ pub(crate) fn reindex(pages: u64, names: &NameReader) -> Result<(Index, Option<u
         let mut fillers = Vec::new();
         for share in index.shares(threads) {
             let (give, take) = bounded(DEPTH);
-            let filler = thread::Builder::new().name("index".into());
-            let filler = filler.spawn_scoped(scope, move || fill(share, &take));
-            fillers.push(filler.map_err(Error::io("thread", "start"))?);
+            fillers.push(spawn_in(scope, "index", move || fill(share, &take))?);
             to.push(give);
         }
         let read = hand_out(names, &to);

@@ -13,7 +13,7 @@ use super::rows::{KeptRows, Retention, RowsOf};
 use super::tables::{Reading, Tables};
 use crate::Result;
 use crate::batch::HashKey;
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskFile};
 use crate::engine::{
     Admissions, Blocks, CHUNK_PAGES, Counters, EngineState, HistoryView, Mark, Policy, Row, Rows,
     TimeTable, Totals, fold,
@@ -33,6 +33,8 @@ pub struct View {
     pub(super) rows: RowsOf,
     /// Keeps the database open.
     pub(super) tables: Arc<Tables>,
+    /// The store's lock, where this is a writer's. The last field, so that it is given up last.
+    pub(super) lock: Option<Arc<dyn DiskFile>>,
 }
 
 impl View {
@@ -66,6 +68,7 @@ impl View {
             reading,
             manifest,
             tables,
+            lock: None,
         })
     }
 
@@ -79,6 +82,11 @@ impl View {
             .cash
             .copy(disk, path, self.manifest.engine.totals.pages)?;
         Ok(())
+    }
+
+    /// Whether the store is locked by whoever reads this, so that nobody else publishes meanwhile.
+    pub(crate) fn is_writers(&self) -> bool {
+        self.lock.is_some()
     }
 
     /// The store's settings.

@@ -175,6 +175,11 @@ fn other_commands_refuse_what_does_not_fit() {
             "4M",
             "sort the lines",
         ),
+        (
+            "settle --store s --until 1e-9",
+            "4M",
+            "a machine with more memory",
+        ),
         ("pagerank a -o out", "16M", "use `ingest`"),
         ("verify --deep --store s", "65M", "leave --deep out"),
         ("order a.cdxj a.warc -o out", "1M", "parts of the index"),

@@ -67,6 +67,42 @@ fn a_file_that_is_there_is_replaced_only_with_force() {
     lab.run("pagerank a -o a").exits(2).says(&["--force"]);
 }
 
+/// A result is written aside. The name of that was fixed: a link planted there led it into any file, and a file of the
+/// user's own with that name was lost.
+#[test]
+fn what_has_the_name_of_an_unfinished_file_stays() {
+    let lab = crawled();
+    lab.file("victim", "precious");
+    symlink("victim", lab.path("file.unfinished")).unwrap();
+    symlink("nothing", lab.path("file.2.unfinished")).unwrap();
+    lab.file("file.3.unfinished", "mine");
+    let before = lab.names();
+    for command in COMMANDS {
+        lab.run(&command.replace("FILE", "file")).exits(0);
+        fs::remove_file(lab.path("file")).unwrap();
+        assert_eq!(fs::read(lab.path("victim")).unwrap(), b"precious");
+        assert_eq!(fs::read(lab.path("file.3.unfinished")).unwrap(), b"mine");
+        assert_eq!(lab.names(), before, "{command}");
+    }
+}
+
+/// Two commands with the same `-o` wrote to the same file: the one that went on for longer wrote into what the other had
+/// finished. Each has its own, and the last to end is the one whose file stays.
+#[test]
+fn two_commands_with_one_output_do_not_meet() {
+    let lab = crawled();
+    lab.run("convert a -o alone.cza").exits(0);
+    let slow = lab.start("convert - --format records -o out.cza --force");
+    crate::support::await_that("it has begun", || lab.path("out.cza.unfinished").exists());
+    lab.run("convert a -o out.cza --force").exits(0);
+    let alone = fs::read(lab.path("alone.cza")).unwrap();
+    assert!(fs::read(lab.path("out.cza")).unwrap() == alone);
+    // What its input holds is nothing: whether that is a result or none, what is there is whole.
+    slow.end();
+    lab.run("inspect out.cza").exits(0);
+    assert!(!lab.names().iter().any(|name| name.ends_with(".unfinished")));
+}
+
 /// The summary goes where a program reads it; the result then has a file of its own.
 #[test]
 fn a_summary_for_programs() {

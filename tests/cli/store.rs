@@ -159,7 +159,8 @@ fn damage_is_found_and_has_its_own_exit_code() {
     }
 }
 
-/// What a killed creation left lay beside the store for ever, under a new name each time.
+/// What a killed creation left lay beside the store for ever, under a new name each time; then whatever had its name was
+/// taken for it, be it a folder of the user's. Now that is used up which holds nothing but an empty store's files.
 #[test]
 fn what_a_killed_creation_left_is_used_up() {
     let lab = Lab::new();
@@ -167,18 +168,80 @@ fn what_a_killed_creation_left_is_used_up() {
     lab.run("ingest a --store t").exits(0);
     let left = lab.path("s.unfinished");
     std::fs::create_dir_all(left.join("marks")).unwrap();
-    for name in ["identity.json", "store.redb", "cash", "urls"] {
+    for name in ["identity.json", "store.redb", "urls"] {
         std::fs::write(left.join(name), "half").unwrap();
     }
+    std::fs::write(left.join("cash"), "").unwrap();
     lab.run("ingest a --store s").exits(0);
     assert!(!left.exists());
     assert!(lab.snapshot("s") == lab.snapshot("t"));
-    // A store in use that has this name is left alone.
+    // A store that has this name is left alone, with pages or published rankings.
     lab.run("ingest a --store u.unfinished").exits(0);
-    lab.run("ingest a --store u")
-        .exits(2)
-        .says(&["u.unfinished: is in the way"]);
-    lab.run("verify --store u.unfinished").exits(0);
+    lab.run("ingest a --store u").exits(0);
+    lab.run("verify --deep --store u.unfinished").exits(0);
+    assert!(lab.snapshot("u.unfinished") == lab.snapshot("u"));
+    std::fs::remove_file(lab.path("u.unfinished/snapshots/latest.json")).unwrap();
+    std::fs::remove_file(lab.path("u.unfinished/snapshots/000000000030.snapshot")).unwrap();
+    std::fs::remove_dir_all(lab.path("u")).unwrap();
+    lab.run("ingest a --store u").exits(0);
+    lab.run("verify --deep --store u.unfinished").exits(0);
+}
+
+/// A folder of the user's own that was named as those are in which stores are made was emptied, and one inside the
+/// store's directory removed with all that it held; a link was followed.
+#[test]
+fn folders_of_the_users_own_stay() {
+    let lab = Lab::new();
+    lab.file("a", crawl(54, 30).concat());
+    lab.run("ingest a --store t").exits(0);
+    let mine = |folder: &str| {
+        std::fs::create_dir_all(lab.path(folder)).unwrap();
+        let file = lab.path(folder).join("thesis.txt");
+        std::fs::write(&file, "mine").unwrap();
+        file
+    };
+    let beside = mine("s.unfinished");
+    std::fs::create_dir(lab.path("s.2.unfinished")).unwrap();
+    std::fs::create_dir(lab.path("empty")).unwrap();
+    std::os::unix::fs::symlink("empty", lab.path("s.3.unfinished")).unwrap();
+    lab.run("ingest a --store s").exits(0);
+    assert!(beside.exists() && lab.path("s.2.unfinished").exists());
+    assert_eq!(std::fs::read_dir(lab.path("empty")).unwrap().count(), 0);
+    assert!(lab.snapshot("s") == lab.snapshot("t"));
+    for (folder, other) in [("w/unfinished", None), ("v/unfinished", Some("v/notes"))] {
+        let inside = mine(folder);
+        let other = other.map(mine);
+        // As if a store had been begun there.
+        std::fs::copy(
+            lab.path("t/identity.json"),
+            lab.path(folder).join("identity.json"),
+        )
+        .unwrap();
+        lab.run(&format!("ingest a --store {}", &folder[..1]))
+            .exits(2)
+            .says(&["neither a store nor an empty directory"]);
+        assert!(inside.exists() && other.is_none_or(|other| other.exists()));
+    }
+}
+
+/// Four that make one store at once shared the folder in which it is made: one was told of a file that is not there. One
+/// makes it, and the others wait, or find it in use.
+#[test]
+fn of_many_that_make_the_same_store_one_does() {
+    let lab = Lab::new();
+    lab.file("a", crawl(54, 30).concat());
+    for round in 0..10 {
+        let line = format!("ingest a --store s{round}");
+        let running: Vec<_> = (0..4).map(|_| lab.start(&line)).collect();
+        let codes: Vec<_> = running.into_iter().map(|one| one.end().code).collect();
+        assert!(codes.contains(&Some(0)), "{codes:?}");
+        assert!(
+            codes.iter().all(|code| [Some(0), Some(6)].contains(code)),
+            "{codes:?}"
+        );
+        lab.run(&format!("verify --deep --store s{round}")).exits(0);
+        assert!(!lab.names().iter().any(|name| name.contains("unfinished")));
+    }
 }
 
 #[test]

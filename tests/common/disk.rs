@@ -25,6 +25,10 @@ impl<T: Over> Disk for Meddled<T> {
         self.0.before(path, create)?;
         Ok(self.0.over(path, RealDisk.open(path, create)?))
     }
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        self.0.before(path, true)?;
+        Ok(self.0.over(path, RealDisk.create_new(path)?))
+    }
     fn read(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         Ok(self.0.over(path, RealDisk.read(path)?))
     }

@@ -333,6 +333,10 @@ impl Kept {
     }
 }
 
+fn no_thread(error: &std::io::Error) -> Problem {
+    Problem::Failed(format!("no thread for lists: {error}"))
+}
+
 impl Shared {
     /// Tells the threads that something was asked for; starts them, if this is the first time.
     fn start(self: &Arc<Shared>, kept: &mut Kept) -> Result<()> {
@@ -341,7 +345,7 @@ impl Shared {
             let thread = std::thread::Builder::new().name(kind.thread().into());
             thread
                 .spawn(move || shared.make_all(kind))
-                .map_err(|error| Problem::Failed(format!("no thread for lists: {error}")))?;
+                .map_err(|error| no_thread(&error))?;
             kept.started += 1;
         }
         self.changed.notify_all();
@@ -371,7 +375,13 @@ impl Shared {
                 cpu_time::by_thread().unwrap_or_else(|| started.elapsed()),
             )
         };
-        let made = std::thread::scope(|scope| scope.spawn(making).join());
+        let made = std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().spawn_scoped(scope, making);
+            match thread {
+                Ok(thread) => thread.join(),
+                Err(error) => Ok((Err(no_thread(&error)), started.elapsed())),
+            }
+        });
         made.unwrap_or_else(|_| {
             let failed = Problem::Failed("making the list failed".into());
             (Err(failed), started.elapsed())

@@ -11,6 +11,7 @@ use super::{CommittedRows, Retention, none, path_of};
 use crate::disk::Disk;
 use crate::disk::log::BlockLog;
 use crate::rows::{Row, RowVisitor, Rows, Stop};
+use crate::threads::spawn_in;
 use crate::{Error, Result};
 
 /// Blocks that are read ahead of the one whose rows are being visited.
@@ -243,10 +244,7 @@ impl KeptRows {
         let (back, free) = bounded(AHEAD + 2);
         std::thread::scope(move |scope| {
             let read = move || self.file.read(from, self.pages, &full, &free);
-            let reader = std::thread::Builder::new().name("rows".into());
-            reader
-                .spawn_scoped(scope, read)
-                .map_err(Error::io("thread", "start"))?;
+            spawn_in(scope, "rows", read)?;
             let mut end = 0;
             for block in blocks {
                 let (first, rows): (u64, Block) = block?;

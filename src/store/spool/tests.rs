@@ -98,6 +98,13 @@ impl Disk for Memory {
             .ok_or_else(|| ErrorKind::NotFound.into())
     }
 
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        if self.now.lock().unwrap().contains_key(path) {
+            return Err(ErrorKind::AlreadyExists.into());
+        }
+        self.open(path, true)
+    }
+
     fn read(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         self.open(path, false)
     }

@@ -9,6 +9,7 @@
 mod content;
 mod tree;
 
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -147,6 +148,10 @@ struct State {
     mutant: Option<Mutant>,
     /// Files whose syncs wait, and for how many of `store.redb`.
     delayed: Vec<(usize, u8)>,
+    /// Handles that were opened.
+    handles: u64,
+    /// Files that are locked, and through which handle.
+    locks: BTreeMap<usize, u64>,
     dice: Dice,
 }
 
@@ -169,6 +174,8 @@ impl SimDisk {
             off: false,
             mutant: None,
             delayed: Vec::new(),
+            handles: 0,
+            locks: BTreeMap::new(),
             dice: Dice(seed),
         })))
     }
@@ -283,10 +290,12 @@ impl SimDisk {
         })
     }
 
-    fn handle(&self, id: usize, path: &Path) -> Box<dyn DiskFile> {
+    fn handle(&self, state: &mut State, id: usize, path: &Path) -> Box<dyn DiskFile> {
+        state.handles += 1;
         Box::new(SimFile {
             disk: self.clone(),
             id,
+            handle: state.handles,
             path: path.into(),
         })
     }
@@ -347,13 +356,19 @@ impl Disk for SimDisk {
             }
             found => found?,
         };
-        Ok(self.handle(id, path))
+        Ok(self.handle(&mut state, id, path))
+    }
+
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let (mut state, number) = self.operate(Operation::Create)?;
+        let id = state.tree.create(path, number)?;
+        Ok(self.handle(&mut state, id, path))
     }
 
     fn read(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        let (state, _) = self.operate(Operation::Open)?;
+        let (mut state, _) = self.operate(Operation::Open)?;
         let id = state.tree.file(path)?;
-        Ok(self.handle(id, path))
+        Ok(self.handle(&mut state, id, path))
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
@@ -396,16 +411,26 @@ impl Disk for SimDisk {
     }
 }
 
-#[derive(Clone)]
 struct SimFile {
     disk: SimDisk,
     id: usize,
+    /// Which of all that were opened.
+    handle: u64,
     path: PathBuf,
 }
 
 impl std::fmt::Debug for SimFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.path.fmt(f)
+    }
+}
+
+impl Drop for SimFile {
+    fn drop(&mut self) {
+        let mut state = self.disk.state();
+        if state.locks.get(&self.id) == Some(&self.handle) {
+            state.locks.remove(&self.id);
+        }
     }
 }
 
@@ -473,9 +498,8 @@ impl DiskFile for SimFile {
     }
 
     fn try_lock(&self) -> io::Result<bool> {
-        self.disk
-            .operate(Operation::Lock)
-            .map(|_| true)
-            .map_err(Into::into)
+        let (mut state, _) = self.disk.operate(Operation::Lock)?;
+        let holder = state.locks.entry(self.id).or_insert(self.handle);
+        Ok(*holder == self.handle)
     }
 }

@@ -1,0 +1,45 @@
+//! What is written aside, and renamed when it is whole: how it gets a name that nothing of anybody's has.
+//!
+//! Outside of stores, where other people's files lie, names are tried until one is free ([`unfinished`]). What a killed
+//! command leaves there cannot be told from a file of the user's own; it stays, and the next command takes the next
+//! name. Inside a store names are the writer's, who has the lock: what lies there goes ([`create_anew`]). Either way
+//! the file is made exclusively, so that no link is followed, and nothing is written into a file that has another name.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Disk, DiskFile};
+use crate::{Error, Result};
+
+/// Makes a file or directory beside `path`: `NAME.unfinished`, or `NAME.2.unfinished` and so on. `make` makes it, and
+/// says [`io::ErrorKind::AlreadyExists`] where the name is taken.
+pub fn unfinished<T>(
+    path: &Path,
+    mut make: impl FnMut(&Path) -> io::Result<T>,
+) -> Result<(PathBuf, T)> {
+    let mut number = 1u64;
+    loop {
+        let mut aside = path.as_os_str().to_owned();
+        if number > 1 {
+            aside.push(format!(".{number}"));
+        }
+        aside.push(".unfinished");
+        let aside = PathBuf::from(aside);
+        match make(&aside) {
+            Ok(made) => return Ok((aside, made)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            Err(error) => return Err(Error::io(aside, "create")(error)),
+        }
+    }
+}
+
+/// Makes a file of the store's writer; what has its name, a killed writer's or a link, is removed.
+pub(crate) fn create_anew(disk: &dyn Disk, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+    match disk.create_new(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            disk.remove(path)?;
+            disk.create_new(path)
+        }
+        created => created,
+    }
+}
