@@ -9,6 +9,7 @@ const LADDER: &[&str] = &[
     "rows", "engine", "memory", "graph", // applying
     "decode", "source", "batch", "archive", "formats", "cdxj", // reading
     "store", "metrics", "rank", "settle", "local", "snapshot", "schedule", // keeping, ranking
+    "answers",  // asking
     "pipeline", "session", "load", "ingest", // the run
     "inspect", "check", "internal", // around it
     "fuzz",

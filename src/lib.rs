@@ -57,6 +57,7 @@
 //! | [`settle`](mod@settle) | from the links of pages to PageRank, with a certificate |
 //! | [`snapshot`] | published rankings, and exports |
 //! | [`schedule`] | what to crawl next: crawl orders, refreshing |
+//! | [`answers`] | questions about a store by name, and their answers for people |
 //! | [`memory`] | what an ingest needs of it, and what there is |
 //! | [`Writer`] | records into a store, one by one |
 //! | [`ingest`] | all of these together: the `ingest` command |
@@ -69,6 +70,7 @@
 
 #![warn(missing_docs)]
 
+pub mod answers;
 pub mod archive;
 pub mod batch;
 pub mod cdxj;

@@ -15,7 +15,7 @@ use cashrank::engine::SelfLinks;
 use cashrank::memory::available;
 use cashrank::snapshot::Info;
 use cashrank::source::{InputName, SourceOptions};
-use cashrank::{Error, name_settings, url};
+use cashrank::{Error, name_settings};
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use clap::{Arg, Command};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -215,20 +215,6 @@ impl MemoryArg {
 /// RFC 3339 in UTC; empty if unknown.
 pub fn time(at: Option<Time>) -> String {
     at.and_then(utc).unwrap_or_default()
-}
-
-/// A URL's canonical form, or an opaque name as it is.
-pub fn canonical(url: &str) -> Vec<u8> {
-    let mut out = Vec::new();
-    match url::canonical(url.as_bytes(), None, usize::MAX, &mut out) {
-        Ok(form) => form.text(url.as_bytes(), &out).to_vec(),
-        Err(_) => url.as_bytes().to_vec(),
-    }
-}
-
-/// The share of `pages` that a page of this rank stands above, in percent.
-pub fn percentile(rank: u64, pages: u64) -> f64 {
-    100.0 * (1.0 - (rank - 1) as f64 / pages as f64)
 }
 
 /// A number with its thousands apart.

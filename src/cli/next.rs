@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use cashrank::Error;
-use cashrank::rules::Scope;
-use cashrank::schedule::{
-    Choice, Focus, FocusRule, MAX_FAILURES, NextOptions, STRATEGIES, Taker, Which, next,
-};
+use cashrank::answers::{NEXT, Parameter, Takes, next_options};
+use cashrank::schedule::{NextOptions, STRATEGIES, Taker, next};
 use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
+use clap::builder::{StringValueParser, TypedValueParser as _};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use super::common::{Exit, Forms, STORE, listed_urls, parsed, positive, thousands};
+use super::common::{Exit, Forms, STORE, listed_urls, positive, thousands};
 use super::output::OutputArgs;
 use super::values::takers;
 use crate::cli::common::say;
@@ -41,45 +42,8 @@ pub struct Args {
     /// List at most N pages.
     #[arg(short = 'n', long, alias = "n", value_name = "N", default_value_t = 100, value_parser = positive)]
     count: u64,
-    /// The order of pages not fetched yet, with its parameters, as in fica:k=1000,beta=0.2. `list` shows all orders.
-    #[arg(long, value_name = "ORDER", default_value = "forecast", value_parser = orders(), hide_possible_values = true)]
-    strategy: String,
-    /// List pages not fetched yet (the default).
-    #[arg(long, conflicts_with_all = ["refetch", "budget"])]
-    not_fetched: bool,
-    /// List pages to fetch again, by how much that gains.
-    #[arg(long, conflicts_with = "budget")]
-    refetch: bool,
-    /// List both; SHARE is the share of pages not fetched yet.
-    #[arg(long, value_name = "discovery=SHARE", value_parser = budget)]
-    budget: Option<f64>,
-    /// List at most N pages of one host.
-    #[arg(long, value_name = "N", value_parser = positive)]
-    per_host: Option<u64>,
-    /// List at most N pages of one registered domain (by the public suffix list).
-    #[arg(long, value_name = "N", value_parser = positive)]
-    per_domain: Option<u64>,
-    /// List only these pages: host:NAME, domain:NAME or url:PATTERN, where * matches anything. With `!` in front: all
-    /// but these. May be repeated [default: all].
-    #[arg(long, value_name = "PAGES", value_parser = parsed::<Scope>)]
-    scope: Vec<Scope>,
-    /// Fetch again only pages whose last fetch is at least so long ago: 90s, 15m, 12h, 30d, 4w.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    older_than: Option<u64>,
-    /// Bring these pages forward: the virtual page pays them SHARE of what it has. host:NAME, domain:NAME, url:PATTERN or
-    /// unread, as in url:*news*=0.3. The first rule that names a page counts. May be repeated. For the orders forecast,
-    /// settled and xyleme.
-    #[arg(long, value_name = "PAGES=SHARE", value_parser = parsed::<FocusRule>, conflicts_with = "refetch")]
-    focus: Vec<FocusRule>,
-    /// List a page whose fetch failed only after this time.
-    #[arg(long, value_name = "TIME", default_value = "1d", value_parser = duration)]
-    retry_after: u64,
-    /// Give up a page that failed N times since it was last reached; 0: never.
-    #[arg(long, value_name = "N", default_value_t = MAX_FAILURES)]
-    max_failures: u64,
-    /// The time from which ages count: `now`, or a time like 2026-11-24 or 2026-11-24T12:00:00Z [default: the latest record's time].
-    #[arg(long, value_name = "WHEN", value_parser = when)]
-    as_of: Option<i64>,
+    #[command(flatten)]
+    asked: Asked,
     /// Leave out the URLs in this file, one a line; `-`: standard input. For pages that were handed out and are not
     /// ingested yet. May be repeated.
     #[arg(long, value_name = "FILE")]
@@ -94,18 +58,23 @@ pub struct Args {
     output: OutputArgs,
 }
 
+const STRATEGY: &str = "strategy";
+/// In place of an order: show them all.
+const LIST: &str = "list";
+
 /// Orders by name, as completions know them; parameters may follow a name.
 fn orders() -> Forms<String> {
     let orders = STRATEGIES.iter().map(|order| (order.name, order.about));
     Forms::new(
-        [("list", "show all orders")].into_iter().chain(orders),
+        [(LIST, "show all orders")].into_iter().chain(orders),
         |text| Ok(text.to_owned()),
     )
 }
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
-        if self.strategy == "list" {
+        let lists = |(name, value): &(String, String)| name == STRATEGY && value == LIST;
+        if self.asked.0.iter().any(lists) {
             return list();
         }
         let Some(store) = &self.store else {
@@ -115,7 +84,8 @@ impl Args {
         let output = self.output.open()?;
         let to = if self.json { Taker::Jsonl } else { self.to };
         output.must_show(to.name(), to.is_text())?;
-        let mut options = self.options()?;
+        let mut options = next_options(&self.asked.0)?;
+        options.count = usize::try_from(self.count)?;
         self.exclude_into(store, &mut options)?;
         let pages = next(&RealDisk, store, &options)?;
         output.put(|out| {
@@ -163,54 +133,73 @@ impl Args {
         options.exclude.extend(pages);
         Ok(())
     }
+}
 
-    /// What is asked for.
-    pub fn options(&self) -> anyhow::Result<NextOptions> {
-        let mut options = NextOptions::default();
-        options.strategy = self
-            .strategy
-            .parse::<Choice>()
-            .map_err(anyhow::Error::msg)?;
-        options.count = usize::try_from(self.count)?;
-        options.which = match (self.refetch, self.budget) {
-            (true, _) => Which::Refetch,
-            (false, Some(discovery)) => Which::Budget { discovery },
-            (false, None) => Which::NotFetched,
+/// The parameters of [`NEXT`] that were given.
+#[derive(Debug, Clone)]
+struct Asked(Vec<(String, String)>);
+
+impl Asked {
+    /// A parameter as an option.
+    fn option(parameter: &'static Parameter<NextOptions>) -> Arg {
+        let option = Arg::new(parameter.name)
+            .long(parameter.name)
+            .help(parameter.help.trim_end_matches('.'))
+            .conflicts_with_all(parameter.excludes);
+        let option = match parameter.takes {
+            Takes::Nothing => return option.action(ArgAction::SetTrue),
+            Takes::Value(name) => option.value_name(name).action(ArgAction::Set),
+            Takes::Values(name) => option.value_name(name).action(ArgAction::Append),
         };
-        if self.older_than.is_some() && options.which == Which::NotFetched {
-            let text = "--older-than chooses among pages to fetch again: add --refetch, or --budget discovery=SHARE";
-            return Err(Error::Usage(text.into()).into());
+        let option = match parameter.default {
+            Some(default) => option.default_value(default),
+            None => option,
+        };
+        if parameter.name == STRATEGY {
+            // Checked later: `list` is none.
+            return option.value_parser(orders()).hide_possible_values(true);
         }
-        options.per_host = self.per_host;
-        options.per_domain = self.per_domain;
-        options.older_than = self.older_than;
-        options.retry_after = self.retry_after;
-        options.max_failures = self.max_failures;
-        options.now = self.as_of;
-        options.focus = Focus::of(self.focus.clone()).map_err(anyhow::Error::msg)?;
-        for pages in &self.scope {
-            options.scope.add(pages.clone());
-        }
-        Ok(options)
+        let checked = move |text: String| parameter.check(&text).map(|()| text);
+        option.value_parser(StringValueParser::new().try_map(checked))
     }
 }
 
-/// Seconds since 1970 of `now`, or of a time as RFC 3339 has it.
-fn when(text: &str) -> Result<i64, String> {
-    let day = |text: &str| {
-        let start = text.parse::<jiff::civil::Date>()?;
-        start
-            .to_zoned(jiff::tz::TimeZone::UTC)
-            .map(|start| start.timestamp())
-    };
-    let time = match text {
-        "now" => Ok(jiff::Timestamp::now()),
-        text => text
-            .parse::<jiff::Timestamp>()
-            .or_else(|error| day(text).map_err(|_| error)),
-    };
-    let wrong = |_| format!("{text:?}: `now`, or a time like 2026-11-24 or 2026-11-24T12:00:00Z");
-    time.map(jiff::Timestamp::as_second).map_err(wrong)
+impl clap::Args for Asked {
+    fn augment_args(command: Command) -> Command {
+        command.args(NEXT.iter().map(Asked::option))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Asked::augment_args(command)
+    }
+}
+
+impl clap::FromArgMatches for Asked {
+    fn from_arg_matches(found: &ArgMatches) -> Result<Asked, clap::Error> {
+        let mut asked = Asked(Vec::new());
+        asked.update_from_arg_matches(found)?;
+        Ok(asked)
+    }
+
+    fn update_from_arg_matches(&mut self, found: &ArgMatches) -> Result<(), clap::Error> {
+        for Parameter { name, takes, .. } in &NEXT {
+            if found.value_source(name) != Some(ValueSource::CommandLine) {
+                continue;
+            }
+            let values = match takes {
+                Takes::Nothing => vec![String::new()],
+                _ => found
+                    .get_many(name)
+                    .into_iter()
+                    .flatten()
+                    .cloned()
+                    .collect(),
+            };
+            let named = values.into_iter().map(|value| ((*name).to_owned(), value));
+            self.0.extend(named);
+        }
+        Ok(())
+    }
 }
 
 /// All strategies with what they are.
@@ -225,28 +214,4 @@ fn list() -> anyhow::Result<Exit> {
         }
         Ok(())
     })
-}
-
-fn budget(text: &str) -> Result<f64, String> {
-    let share = text
-        .strip_prefix("discovery=")
-        .and_then(|share| share.parse().ok());
-    let share = share.filter(|share: &f64| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| format!("{text:?}: discovery=SHARE, from 0 to 1, as in discovery=0.7"))
-}
-
-/// Seconds of `30d`.
-fn duration(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?}: a number and s, m, h, d or w, as in 30d");
-    let unit = text.chars().last().ok_or_else(wrong)?;
-    let seconds = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 3_600,
-        'd' => 86_400,
-        'w' => 7 * 86_400,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
-    number.checked_mul(seconds).ok_or_else(wrong)
 }

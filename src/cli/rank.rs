@@ -2,15 +2,14 @@
 
 use std::io::Write;
 
+use cashrank::answers::{Rank, pages_of};
 use cashrank::engine::PageId;
 use cashrank::schedule::Measure;
-use cashrank::snapshot::{Snapshot, SnapshotPage};
+use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
 
 use super::certain::{Asked, certainly_above, write_certain};
-use super::common::{
-    Basis, Exit, StoreArg, canonical, counted, parsed, percentile, print, shown, thousands, time,
-};
+use super::common::{Basis, Exit, StoreArg, counted, parsed, print, shown, thousands};
 use super::export::distances;
 use super::snapshots::SnapshotArg;
 
@@ -42,18 +41,8 @@ pub struct Args {
 
 #[derive(serde::Serialize)]
 struct Answer<'a> {
-    url: &'a str,
-    known: bool,
-    importance: Option<f64>,
-    rank: Option<u64>,
-    percentile: Option<f64>,
-    visits: Option<u64>,
-    last_fetch: Option<String>,
-    /// Fetches that failed since the page was last reached, and how often it was found changed, of how often
-    /// that could be told.
-    failed: Option<u64>,
-    compared: Option<u64>,
-    changed: Option<u64>,
+    #[serde(flatten)]
+    rank: Rank,
     #[serde(skip_serializing_if = "Option::is_none")]
     distance: Option<f64>,
     /// Those of the other pages asked for that are certainly less important.
@@ -70,20 +59,22 @@ impl Args {
                 Some(page) => snapshot.page(page)?,
                 None => None,
             };
-            let mut answer = answer(url, page, snapshot.info().pages);
             let number = page.map_or(usize::MAX, |page| page.page.0 as usize);
-            answer.distance = distances.get(number).copied().flatten();
-            answers.push(answer);
+            answers.push(Answer {
+                rank: Rank::of(url, page.as_ref(), snapshot.info().pages),
+                distance: distances.get(number).copied().flatten(),
+                certainly_above: Vec::new(),
+            });
         }
         let bound = snapshot.info().bound_l1();
-        let pages: Vec<Asked<'_>> = answers
-            .iter()
-            .map(|answer| (answer.url, answer.importance))
+        let known = self.urls.iter().zip(&answers);
+        let pages: Vec<Asked<'_>> = known
+            .map(|(url, answer)| (&**url, answer.rank.importance))
             .collect();
         for (answer, above) in answers.iter_mut().zip(certainly_above(&pages, bound)) {
             answer.certainly_above = above;
         }
-        let unknown = answers.iter().any(|answer| !answer.known);
+        let unknown = answers.iter().any(|answer| !answer.rank.known);
         print(|out| {
             for answer in &answers {
                 if self.json {
@@ -102,23 +93,6 @@ impl Args {
     }
 }
 
-/// The pages of these names, found by `find`: a URL in any form, or an opaque name that looks like one.
-pub(super) fn pages_of<P: Copy, E>(
-    urls: &[String],
-    find: impl FnOnce(&[&[u8]]) -> Result<Vec<Option<P>>, E>,
-) -> Result<Vec<Option<P>>, E> {
-    let canonical: Vec<Vec<u8>> = urls.iter().map(|url| canonical(url)).collect();
-    let names: Vec<&[u8]> = canonical
-        .iter()
-        .map(Vec::as_slice)
-        .chain(urls.iter().map(String::as_bytes))
-        .collect();
-    let found = find(&names)?;
-    let (as_urls, as_names) = found.split_at(urls.len());
-    let both = as_urls.iter().zip(as_names);
-    Ok(both.map(|(as_url, as_name)| as_url.or(*as_name)).collect())
-}
-
 /// The pages of these names.
 pub(super) fn pages(snapshot: &Snapshot, urls: &[String]) -> cashrank::Result<Vec<Option<PageId>>> {
     pages_of(urls, |names| snapshot.find(&RealDisk, names))
@@ -130,47 +104,28 @@ pub(super) fn find(snapshot: &Snapshot, url: &str) -> cashrank::Result<Option<u3
     Ok(found.into_iter().flatten().next().map(|page| page.0 as u32))
 }
 
-fn answer(url: &str, page: Option<SnapshotPage>, pages: u64) -> Answer<'_> {
-    Answer {
-        url,
-        known: page.is_some(),
-        importance: page.map(|page| page.importance),
-        rank: page.map(|page| page.rank),
-        percentile: page.map(|page| percentile(page.rank, pages)),
-        visits: page.map(|page| page.visits),
-        failed: page.map(|page| page.failed),
-        compared: page.map(|page| page.compared),
-        changed: page.map(|page| page.changed),
-        last_fetch: page
-            .and_then(|page| page.last_fetch)
-            .map(|at| time(Some(at))),
-        distance: None,
-        certainly_above: Vec::new(),
-    }
-}
-
 fn write_plain(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
-    let (Some(importance), Some(rank), Some(percentile), Some(visits)) = (
-        answer.importance,
-        answer.rank,
-        answer.percentile,
-        answer.visits,
-    ) else {
-        let hint = if answer.url.contains("://") || !answer.url.contains('.') {
+    let known = &answer.rank;
+    let url = shown(&known.url);
+    let (Some(importance), Some(rank), Some(percentile), Some(visits)) =
+        (known.importance, known.rank, known.percentile, known.visits)
+    else {
+        let hint = if url.contains("://") || !url.contains('.') {
             String::new()
         } else {
-            format!(
-                ": for a page give its URL with the scheme, as in https://{}",
-                shown(answer.url)
-            )
+            format!(": for a page give its URL with the scheme, as in https://{url}")
         };
-        return Ok(writeln!(out, "{}\n  not known{hint}", shown(answer.url))?);
+        return Ok(writeln!(
+            out,
+            "{url}
+  not known{hint}"
+        )?);
     };
-    writeln!(out, "{}", shown(answer.url))?;
+    writeln!(out, "{url}")?;
     writeln!(out, "  importance  {importance:.6e}, of 1 for all pages")?;
     writeln!(out, "  rank        {}", thousands(rank))?;
     writeln!(out, "  percentile  {percentile:.3}")?;
-    let crawled = match (visits, &answer.last_fetch) {
+    let crawled = match (visits, &known.last_fetch) {
         (0, _) => "not crawled: known from links to it".into(),
         (1, None) => "once".into(),
         (1, Some(at)) => format!("once, at {at}"),
@@ -181,11 +136,11 @@ fn write_plain(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
     if let Some(distance) = answer.distance {
         writeln!(out, "  distance    {distance:.6}")?;
     }
-    if let (Some(compared @ 1..), Some(changed)) = (answer.compared, answer.changed) {
+    if let (Some(compared @ 1..), Some(changed)) = (known.compared, known.changed) {
         let looks = counted(compared, "look", "looks");
         writeln!(out, "  changed     at {} of {looks}", thousands(changed))?;
     }
-    if let Some(failed @ 1..) = answer.failed {
+    if let Some(failed @ 1..) = known.failed {
         let fetches = counted(failed, "fetch", "fetches");
         writeln!(out, "  failed      the last {fetches}")?;
     }

@@ -2,13 +2,11 @@
 
 use std::path::Path;
 
-use cashrank::engine::PageId;
-use cashrank::snapshot::{Snapshot, SnapshotPage};
+use cashrank::answers::top;
+use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
 
-use super::common::{
-    self, Exit, StoreArg, accuracy_of, print, print_json, records, thousands, time,
-};
+use super::common::{self, Exit, StoreArg, accuracy_of, print, print_json, records, thousands};
 use super::log::{Paint, cut, width};
 use super::snapshots::SnapshotArg;
 
@@ -39,15 +37,6 @@ pub struct Args {
     json: bool,
 }
 
-#[derive(serde::Serialize)]
-struct Page {
-    rank: u64,
-    importance: f64,
-    visits: u64,
-    last_fetch: Option<String>,
-    url: String,
-}
-
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let snapshot = self.snapshot.open(&self.store.store)?;
@@ -59,23 +48,9 @@ impl Args {
             "records": info.counters.records,
             "pages": info.pages,
             "bound_l1": info.bound_l1(),
-            "top": pages(&snapshot, self.n)?,
+            "top": top(&snapshot, self.n)?,
         }))
     }
-}
-
-fn pages(snapshot: &Snapshot, n: usize) -> anyhow::Result<Vec<Page>> {
-    let top = snapshot.top(n)?;
-    let ids: Vec<PageId> = top.iter().map(|page| page.page).collect();
-    let named = top.into_iter().zip(snapshot.names_of(&ids)?);
-    let page = |(page, url): (SnapshotPage, String)| Page {
-        rank: page.rank,
-        importance: page.importance,
-        visits: page.visits,
-        last_fetch: page.last_fetch.map(|at| time(Some(at))),
-        url,
-    };
-    Ok(named.map(page).collect())
 }
 
 /// Prints the `n` most important pages of a store's current snapshot, and the bound.
@@ -85,7 +60,7 @@ pub fn show(store: &Path, n: usize) -> anyhow::Result<Exit> {
 
 fn show_of(snapshot: &Snapshot, n: usize) -> anyhow::Result<Exit> {
     let info = snapshot.info();
-    let pages = pages(snapshot, n)?;
+    let pages = top(snapshot, n)?;
     let last = pages.last().map_or(0, |page| page.rank);
     let ranks = thousands(last).len().max("rank".len());
     // Before the URL: two columns, and the spaces between.

@@ -5,7 +5,8 @@
 //! there with [`name_settings`].
 
 /// All settings that messages name.
-pub const SETTINGS: [&str; 36] = [
+pub const SETTINGS: [&str; 39] = [
+    "budget",
     "complete",
     "damping",
     "deep",
@@ -28,9 +29,11 @@ pub const SETTINGS: [&str; 36] = [
     "max_age",
     "memory",
     "new_stream",
+    "older_than",
     "outlinks",
     "preverify",
     "recycle_after",
+    "refetch",
     "repeat",
     "resume",
     "scope",

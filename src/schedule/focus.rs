@@ -74,20 +74,28 @@ impl Focus {
     /// # Errors
     /// The shares are more than the virtual page has, or there are too many rules; said for people.
     pub fn of(rules: Vec<FocusRule>) -> Result<Focus, String> {
-        let sum: f64 = rules.iter().map(|rule| rule.share).sum();
+        let mut focus = Focus::default();
+        rules.into_iter().try_for_each(|rule| focus.add(rule))?;
+        Ok(focus)
+    }
+
+    /// Adds a rule behind the others.
+    ///
+    /// # Errors
+    /// As of [`Focus::of`].
+    pub fn add(&mut self, rule: FocusRule) -> Result<(), String> {
+        let shares = self.0.iter().chain([&rule]).map(|rule| rule.share);
+        let sum: f64 = shares.sum();
         if sum > 1.0 + 1e-9 {
             return Err(format!(
                 "the shares of the focus are {sum} together: at most 1"
             ));
         }
-        if rules.len() > RULES_MAX {
-            Err(format!(
-                "{} rules of a focus: at most {RULES_MAX}",
-                rules.len()
-            ))
-        } else {
-            Ok(Focus(rules))
+        if self.0.len() == RULES_MAX {
+            return Err(format!("more than {RULES_MAX} rules of a focus"));
         }
+        self.0.push(rule);
+        Ok(())
     }
 
     /// Whether there are none.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::Write;
 
 use cashrank::Error;
+use cashrank::answers::pages_of;
 use cashrank::metrics::moved::{Move, Standing, margin};
 use cashrank::snapshot::{Info, Snapshot};
 
@@ -121,7 +122,7 @@ impl Standings {
     /// Reads a file of scores twice: for the scores and their sum, then for the ranks.
     fn of_file(side: &Side, urls: &[String]) -> Result<Standings, Error> {
         let (mut sum, mut pages) = (0.0, 0);
-        let scores = rank::pages_of(urls, |names| -> Result<Vec<Option<f64>>, Error> {
+        let scores = pages_of(urls, |names| -> Result<Vec<Option<f64>>, Error> {
             let mut found: HashMap<&[u8], Option<f64>> =
                 names.iter().map(|name| (*name, None)).collect();
             side.each(|name, score| {

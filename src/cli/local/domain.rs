@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use cashrank::Error;
+use cashrank::answers::canonical;
 use cashrank::engine::PageId;
 use cashrank::load::Crawled;
 use cashrank::local::Known;
@@ -13,7 +14,7 @@ use cashrank::rules::Scope;
 use cashrank::schedule::MAX_FAILURES;
 use cashrank::snapshot::Snapshot;
 
-use crate::cli::common::{canonical, listed_urls};
+use crate::cli::common::listed_urls;
 
 /// Who is local.
 pub struct Domain {

@@ -4,20 +4,19 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use cashrank::answers::{self, Host, Links, Movers, Question, Rank, Target, Top};
 use cashrank::decode::Reason;
 use cashrank::engine::{Counters, PageId};
 use cashrank::snapshot::{self, Info};
 use cashrank::store::RealDisk;
 use cashrank::url;
-use cashrank_serve::{
-    Backend, Host, Links, Movers, NextList, NextQuery, Problem, Rank, Result, SnapshotSummary,
-    Status, Target, Top,
-};
+use cashrank_serve::{Backend, NextList, NextQuery, Problem, Result, SnapshotSummary, Status};
+use serde_json::json;
 
+use super::cache::AnswerCache;
 use super::current::{Current, OpenSnapshot, Part, lock, problem};
 use super::live::Live;
-use super::made::Made;
-use crate::cli::common::{canonical, percentile, say, time};
+use crate::cli::common::{say, time};
 
 /// Newest snapshots whose counts are told.
 const HISTORY: usize = 200;
@@ -29,14 +28,14 @@ pub struct StoreBackend {
     current: Arc<Current>,
     /// What snapshots say of themselves.
     infos: Mutex<HashMap<String, SnapshotSummary>>,
-    made: Made,
+    cache: AnswerCache,
 }
 
 impl StoreBackend {
     pub fn new(store: PathBuf, live: Option<Arc<Live>>) -> StoreBackend {
         let current = Arc::new(Current::new(store.clone()));
         StoreBackend {
-            made: Made::new(store.clone(), current.clone()),
+            cache: AnswerCache::new(current.clone()),
             store,
             live,
             current,
@@ -90,6 +89,95 @@ fn skipped(counters: &Counters) -> BTreeMap<String, u64> {
         .collect()
 }
 
+/// Answers.
+impl StoreBackend {
+    fn top(&self, n: usize) -> Result<Top> {
+        let held = self.cache.with(Part::Best)?;
+        let info = held.info();
+        Ok(Top {
+            snapshot: held.name().into(),
+            records: info.counters.records,
+            pages: info.pages,
+            bound_l1: info.bound_l1(),
+            top: held.best()?.iter().take(n).cloned().collect(),
+        })
+    }
+
+    fn rank(&self, urls: &[String]) -> Result<Vec<Rank>> {
+        let held = self.cache.with(Part::Places)?;
+        let pages = held.info().pages;
+        let mut answers = Vec::new();
+        for (url, page) in urls.iter().zip(held.pages(urls)?) {
+            let page = match page {
+                Some(page) => held.page(page)?,
+                None => None,
+            };
+            answers.push(Rank::of(url, page.as_ref(), pages));
+        }
+        Ok(answers)
+    }
+
+    fn links(&self, url: &str, n: usize) -> Result<Links> {
+        let places = self.cache.with(Part::Places)?;
+        let found = places.pages(&[url.to_owned()])?.pop().flatten();
+        let page = found.ok_or_else(|| Problem::Unknown(format!("{url}: not known")))?;
+        // Only the current snapshot has rows; pages keep their numbers.
+        let held = self.current()?;
+        let row = held.row(page)?;
+        let mut targets = Vec::new();
+        for &target in row.iter().flatten().take(n) {
+            targets.push(PageId(u64::from(target)));
+        }
+        let mut links = Vec::new();
+        for (page, url) in held.named(targets, |page| *page)? {
+            let rank = held.page(page)?;
+            links.push(Target {
+                url,
+                rank: rank.map(|page| page.rank),
+            });
+        }
+        Ok(Links {
+            url: url.into(),
+            visited: row.is_some(),
+            count: row.map_or(0, |row| row.len() as u64),
+            links,
+        })
+    }
+
+    fn movers(&self, n: usize) -> Result<Movers> {
+        let held = self.cache.with(Part::Movers)?;
+        let movers = held.movers()?;
+        Ok(Movers {
+            from: movers.from.clone(),
+            to: movers.to.clone(),
+            movers: movers.movers.iter().take(n).cloned().collect(),
+        })
+    }
+
+    fn hosts(&self, n: usize) -> Result<Vec<Host>> {
+        let held = self.cache.with(Part::Best)?;
+        let mut hosts: HashMap<&[u8], (u64, f64)> = HashMap::new();
+        for page in held.best()? {
+            let host = url::host(page.url.as_bytes());
+            let sums = hosts.entry(host).or_default();
+            sums.0 += 1;
+            sums.1 += page.importance;
+        }
+        let host = |(host, (pages, importance)): (&[u8], (u64, f64))| Host {
+            host: String::from_utf8_lossy(host).into_owned(),
+            pages,
+            importance,
+        };
+        let mut hosts: Vec<Host> = hosts.into_iter().map(host).collect();
+        hosts.sort_by(|a, b| {
+            let by_importance = b.importance.total_cmp(&a.importance);
+            by_importance.then_with(|| a.host.cmp(&b.host))
+        });
+        hosts.truncate(n);
+        Ok(hosts)
+    }
+}
+
 impl Backend for StoreBackend {
     fn status(&self) -> Result<Status> {
         let now = self.live.as_ref().and_then(|live| live.now());
@@ -132,111 +220,27 @@ impl Backend for StoreBackend {
         })
     }
 
-    fn top(&self, n: usize) -> Result<Top> {
-        let held = self.made.with(Part::Best)?;
-        let info = held.info();
-        Ok(Top {
-            snapshot: held.name().into(),
-            records: info.counters.records,
-            pages: info.pages,
-            bound_l1: info.bound_l1(),
-            top: held.best()?.iter().take(n).cloned().collect(),
-        })
+    fn questions(&self) -> &'static [&'static str] {
+        &Question::NAMES
     }
 
-    fn rank(&self, urls: &[String]) -> Result<Vec<Rank>> {
-        let held = self.made.with(Part::Places)?;
-        let pages = held.info().pages;
-        let mut answers = Vec::new();
-        for (url, page) in urls.iter().zip(held.pages(urls)?) {
-            let page = match page {
-                Some(page) => held.page(page)?,
-                None => None,
-            };
-            answers.push(Rank {
-                url: url.clone(),
-                known: page.is_some(),
-                importance: page.map(|page| page.importance),
-                rank: page.map(|page| page.rank),
-                percentile: page.map(|page| percentile(page.rank, pages)),
-                visits: page.map(|page| page.visits),
-                last_fetch: page
-                    .and_then(|page| page.last_fetch)
-                    .map(|at| time(Some(at))),
-                failed: page.map(|page| page.failed),
-                compared: page.map(|page| page.compared),
-                changed: page.map(|page| page.changed),
-            });
-        }
-        Ok(answers)
-    }
-
-    fn links(&self, url: &str, n: usize) -> Result<Links> {
-        let places = self.made.with(Part::Places)?;
-        let found = places.pages(&[url.to_owned()])?.pop().flatten();
-        let page = found.ok_or_else(|| Problem::Unknown(format!("{url}: not known")))?;
-        // Only the current snapshot has rows; pages keep their numbers.
-        let held = self.current()?;
-        let row = held.row(page)?;
-        let mut targets = Vec::new();
-        for &target in row.iter().flatten().take(n) {
-            targets.push(PageId(u64::from(target)));
-        }
-        let mut links = Vec::new();
-        for (page, url) in held.named(targets, |page| *page)? {
-            let rank = held.page(page)?;
-            links.push(Target {
-                url,
-                rank: rank.map(|page| page.rank),
-            });
-        }
-        Ok(Links {
-            url: url.into(),
-            visited: row.is_some(),
-            count: row.map_or(0, |row| row.len() as u64),
-            links,
-        })
-    }
-
-    fn movers(&self, n: usize) -> Result<Movers> {
-        let held = self.made.with(Part::Movers)?;
-        let movers = held.movers()?;
-        Ok(Movers {
-            from: movers.from.clone(),
-            to: movers.to.clone(),
-            movers: movers.movers.iter().take(n).cloned().collect(),
-        })
-    }
-
-    fn hosts(&self, n: usize) -> Result<Vec<Host>> {
-        let held = self.made.with(Part::Best)?;
-        let mut hosts: HashMap<&[u8], (u64, f64)> = HashMap::new();
-        for page in held.best()? {
-            let host = url::host(page.url.as_bytes());
-            let sums = hosts.entry(host).or_default();
-            sums.0 += 1;
-            sums.1 += page.importance;
-        }
-        let host = |(host, (pages, importance)): (&[u8], (u64, f64))| Host {
-            host: String::from_utf8_lossy(host).into_owned(),
-            pages,
-            importance,
+    fn answer(&self, question: &str, parameters: &[(String, String)]) -> Result<Vec<u8>> {
+        let answer = match Question::of(question, parameters).map_err(problem)? {
+            Question::Top(n) => serde_json::to_vec(&self.top(n)?),
+            Question::Movers(n) => serde_json::to_vec(&self.movers(n)?),
+            Question::Hosts(n) => serde_json::to_vec(&json!({ "hosts": self.hosts(n)? })),
+            Question::Rank(urls) => serde_json::to_vec(&json!({ "pages": self.rank(&urls)? })),
+            Question::Links(url, n) => serde_json::to_vec(&self.links(&url, n)?),
         };
-        let mut hosts: Vec<Host> = hosts.into_iter().map(host).collect();
-        hosts.sort_by(|a, b| {
-            let by_importance = b.importance.total_cmp(&a.importance);
-            by_importance.then_with(|| a.host.cmp(&b.host))
-        });
-        hosts.truncate(n);
-        Ok(hosts)
+        answer.map_err(|error| Problem::Failed(error.to_string()))
     }
 
     fn next(&self, query: &NextQuery) -> Result<Option<Arc<NextList>>> {
-        self.made.list(query)
+        self.cache.list(query)
     }
 
     fn canonical(&self, url: &str) -> String {
-        let form = canonical(url);
+        let form = answers::canonical(url);
         String::from_utf8(form).unwrap_or_else(|_| url.into())
     }
 

@@ -7,16 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use cashrank::Error;
+use cashrank::answers::{self, Mover, Movers, Page, pages_of};
 use cashrank::engine::PageId;
 use cashrank::metrics::moved::{By, Move, MoveOptions, Standing};
 use cashrank::rows::Rows;
 use cashrank::snapshot::{self, Info, Lookup, Snapshot, SnapshotPage};
 use cashrank::store::RealDisk;
-use cashrank_serve::{Mover, Movers, Page, Problem, Result};
-
-use super::super::rank::pages_of;
-use crate::cli::common::{as_options, time};
+use cashrank::{Error, name_settings};
+use cashrank_serve::{Problem, Result};
 
 /// Snapshots of at most so many pages have the places of their names in memory: 12 bytes a page.
 const LOOKUP_PAGES: u64 = 8_000_000;
@@ -137,9 +135,14 @@ fn written_of(snapshot: &Snapshot) -> Option<SystemTime> {
     written(snapshot.path())
 }
 
+/// What the library says, with settings named as the parameters that they are here.
+pub fn as_parameters(error: &Error) -> String {
+    name_settings(&error.to_string(), |name| name.replace('_', "-"))
+}
+
 pub fn problem(error: Error) -> Problem {
     match error {
-        refused if refused.is_refusal() => Problem::Asked(as_options(&refused.to_string())),
+        refused if refused.is_refusal() => Problem::Asked(as_parameters(&refused)),
         other => Problem::Failed(other.to_string()),
     }
 }
@@ -203,19 +206,8 @@ impl OpenSnapshot {
 
     /// The best pages, best first.
     pub fn best(&self) -> Result<&[Page]> {
-        let page = |(page, url): (SnapshotPage, String)| Page {
-            rank: page.rank,
-            importance: page.importance,
-            visits: page.visits,
-            last_fetch: page.last_fetch.map(|at| time(Some(at))),
-            url,
-        };
-        let best = self.best.get(|| {
-            let top = self.snapshot.top(BEST).map_err(problem)?;
-            let named = self.named(top, |page| page.page)?;
-            Ok(named.into_iter().map(page).collect())
-        })?;
-        Ok(best)
+        let best = || answers::top(&self.snapshot, BEST).map_err(problem);
+        Ok(self.best.get(best)?)
     }
 
     fn has_places(&self) -> bool {

@@ -1,10 +1,9 @@
 //! `cashrank serve`, and the service beside an ingest (`ingest --serve`).
 
 mod backend;
+mod cache;
 mod current;
 mod live;
-mod made;
-mod next;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -14,12 +13,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cashrank::Error;
+use cashrank::answers::next_options;
 use cashrank::store::{RealDisk, settings_of};
-use cashrank_serve::{FrontierLimits, FrontierOptions, NextQuery, Options, Service, Token};
+use cashrank_serve::{FrontierLimits, FrontierOptions, Options, Service, Token};
 
 use super::common::{Exit, StoreArg, stop_on_signal};
 use crate::cli::common::say;
 use backend::StoreBackend;
+use current::as_parameters;
 pub use live::{Live, WatchedObserver};
 
 /// How soon a signal is heeded.
@@ -143,12 +144,8 @@ pub fn start(
         return Err(Error::Usage(text).into());
     }
     if args.frontier.is_some() {
-        let query = NextQuery {
-            n: 1,
-            options: args.frontier_next.clone(),
-        };
-        next::options(store, &query)
-            .map_err(|why| Error::Usage(format!("--frontier-next: {why}")))?;
+        next_options(&args.frontier_next)
+            .map_err(|why| Error::Usage(format!("--frontier-next: {}", as_parameters(&why))))?;
     }
     let options = Options {
         token,

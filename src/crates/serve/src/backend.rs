@@ -42,16 +42,10 @@ impl std::error::Error for Problem {}
 pub trait Backend: Send + Sync + 'static {
     /// Counts, the bound, the snapshots so far.
     fn status(&self) -> Result<Status>;
-    /// The `n` most important pages.
-    fn top(&self, n: usize) -> Result<Top>;
-    /// What is known of pages, in the order given.
-    fn rank(&self, urls: &[String]) -> Result<Vec<Rank>>;
-    /// The links of a page, at most `n`.
-    fn links(&self, url: &str, n: usize) -> Result<Links>;
-    /// The `n` pages that moved most from the snapshot before the current one to this.
-    fn movers(&self, n: usize) -> Result<Movers>;
-    /// The `n` hosts of the largest importance.
-    fn hosts(&self, n: usize) -> Result<Vec<Host>>;
+    /// The names of the questions that [`Backend::answer`] answers: each is asked at the path of its name.
+    fn questions(&self) -> &'static [&'static str];
+    /// The answer to a question, with these parameters, as JSON.
+    fn answer(&self, question: &str, parameters: &[(String, String)]) -> Result<Vec<u8>>;
     /// The pages to crawl next, best first: the newest list that there is, at once; it may have more pages than were asked
     /// for. `None`: the first list is being made; it is asked for again until it is there.
     fn next(&self, query: &NextQuery) -> Result<Option<Arc<NextList>>>;
@@ -138,120 +132,6 @@ pub struct SnapshotSummary {
     pub visited: u64,
     /// Bound on its error.
     pub bound_l1: Option<f64>,
-}
-
-/// The most important pages.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Top {
-    /// Name of the snapshot.
-    pub snapshot: String,
-    /// Records until then.
-    pub records: u64,
-    /// Pages known.
-    pub pages: u64,
-    /// Bound on the error.
-    pub bound_l1: Option<f64>,
-    /// The pages, best first.
-    pub top: Vec<Page>,
-}
-
-/// A page of a ranking.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Page {
-    /// 1 + pages of strictly greater importance.
-    pub rank: u64,
-    /// Its share of all importance.
-    pub importance: f64,
-    /// Visits.
-    pub visits: u64,
-    /// Last fetch.
-    pub last_fetch: Option<String>,
-    /// Its URL or name.
-    pub url: String,
-}
-
-/// What is known of a page.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Rank {
-    /// The URL or name, as it was asked for.
-    pub url: String,
-    /// Whether the page is known; all else is absent where not.
-    pub known: bool,
-    /// Its share of all importance.
-    pub importance: Option<f64>,
-    /// 1 + pages of strictly greater importance.
-    pub rank: Option<u64>,
-    /// The share of pages, in percent, that do not rank higher.
-    pub percentile: Option<f64>,
-    /// Visits.
-    pub visits: Option<u64>,
-    /// Last fetch.
-    pub last_fetch: Option<String>,
-    /// Fetches that failed since it was last reached.
-    pub failed: Option<u64>,
-    /// How often it could be told whether it had changed.
-    pub compared: Option<u64>,
-    /// How often it had.
-    pub changed: Option<u64>,
-}
-
-/// The links of a page.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Links {
-    /// The page, as it was asked for.
-    pub url: String,
-    /// Whether its links are known: it was visited, and its links were kept.
-    pub visited: bool,
-    /// Links that are known, those not listed too.
-    pub count: u64,
-    /// Targets, as many as were asked for.
-    pub links: Vec<Target>,
-}
-
-/// The target of a link.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Target {
-    /// Its URL or name.
-    pub url: String,
-    /// 1 + pages of strictly greater importance; absent for a page that is newer than the snapshot.
-    pub rank: Option<u64>,
-}
-
-/// What moved between two snapshots.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Movers {
-    /// The older one; absent where there is one snapshot only.
-    pub from: Option<String>,
-    /// The newer one.
-    pub to: String,
-    /// Those that moved most, by the difference of importance.
-    pub movers: Vec<Mover>,
-}
-
-/// A page that moved.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Mover {
-    /// Its URL or name.
-    pub url: String,
-    /// Rank before; absent for a page that was not known.
-    pub rank_before: Option<u64>,
-    /// Rank now.
-    pub rank: Option<u64>,
-    /// Importance before.
-    pub importance_before: Option<f64>,
-    /// Importance now.
-    pub importance: Option<f64>,
-}
-
-/// A host.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Host {
-    /// Its name.
-    pub host: String,
-    /// Pages of it among those looked at.
-    pub pages: u64,
-    /// The sum of their importance.
-    pub importance: f64,
 }
 
 /// Which pages to crawl next.

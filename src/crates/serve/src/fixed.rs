@@ -2,30 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::backend::{
-    Backend, Host, Links, Movers, NextList, NextPage, NextQuery, Page, Problem, Rank, Result,
-    Status, Top,
-};
+use crate::backend::{Backend, NextList, NextPage, NextQuery, Problem, Result, Status};
 
 /// Answers from what it holds.
 #[derive(Debug, Clone, Default)]
 pub struct Fixed {
     /// The status.
     pub status: Status,
-    /// Pages, best first; what is known of a page is found here by its URL.
-    pub pages: Vec<Page>,
-    /// Links of pages.
-    pub links: Vec<Links>,
-    /// Movers.
-    pub movers: Movers,
-    /// Hosts, best first.
-    pub hosts: Vec<Host>,
+    /// The most important pages, as JSON.
+    pub top: String,
     /// Pages to crawl, best first.
     pub next: Vec<NextPage>,
-}
-
-fn first<T: Clone>(items: &[T], n: usize) -> Vec<T> {
-    items.iter().take(n).cloned().collect()
 }
 
 impl Backend for Fixed {
@@ -33,54 +20,15 @@ impl Backend for Fixed {
         Ok(self.status.clone())
     }
 
-    fn top(&self, n: usize) -> Result<Top> {
-        Ok(Top {
-            snapshot: self.status.snapshot.clone().unwrap_or_default(),
-            records: self.status.records,
-            pages: self.status.pages,
-            bound_l1: self.status.bound_l1,
-            top: first(&self.pages, n),
-        })
+    fn questions(&self) -> &'static [&'static str] {
+        &["top"]
     }
 
-    fn rank(&self, urls: &[String]) -> Result<Vec<Rank>> {
-        let rank = |url: &String| match self.pages.iter().find(|page| page.url == *url) {
-            None => Rank {
-                url: url.clone(),
-                ..Rank::default()
-            },
-            Some(page) => Rank {
-                url: url.clone(),
-                known: true,
-                importance: Some(page.importance),
-                rank: Some(page.rank),
-                percentile: None,
-                visits: Some(page.visits),
-                last_fetch: page.last_fetch.clone(),
-                ..Rank::default()
-            },
-        };
-        Ok(urls.iter().map(rank).collect())
-    }
-
-    fn links(&self, url: &str, n: usize) -> Result<Links> {
-        let found = self.links.iter().find(|links| links.url == url);
-        let mut found = found
-            .cloned()
-            .ok_or_else(|| Problem::Unknown(format!("{url}: not known")))?;
-        found.links.truncate(n);
-        Ok(found)
-    }
-
-    fn movers(&self, n: usize) -> Result<Movers> {
-        Ok(Movers {
-            movers: first(&self.movers.movers, n),
-            ..self.movers.clone()
-        })
-    }
-
-    fn hosts(&self, n: usize) -> Result<Vec<Host>> {
-        Ok(first(&self.hosts, n))
+    fn answer(&self, _: &str, parameters: &[(String, String)]) -> Result<Vec<u8>> {
+        match parameters.first() {
+            None => Ok(self.top.clone().into()),
+            Some((name, value)) => Err(Problem::Asked(format!("{name}={value}: not known here"))),
+        }
     }
 
     fn next(&self, query: &NextQuery) -> Result<Option<Arc<NextList>>> {
@@ -93,7 +41,7 @@ impl Backend for Fixed {
             snapshot,
             records: self.status.records,
             made: None,
-            pages: first(&self.next, query.n),
+            pages: self.next.iter().take(query.n).cloned().collect(),
         })))
     }
 

@@ -44,7 +44,6 @@ const HTML: &str = "text/html; charset=utf-8";
 /// The page needs nothing from elsewhere, and may load nothing from there.
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
     connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-const PATHS: &str = "/, /status, /top, /movers, /hosts, /rank, /links, /next, /metrics";
 
 /// Where the frontier's calls are.
 const CALLS: &str = "/urlfrontier.URLFrontier/";
@@ -78,11 +77,8 @@ enum Wanted {
     Page,
     Status,
     Metrics,
-    Top(usize),
-    Movers(usize),
-    Hosts(usize),
-    Rank(Vec<String>),
-    Links(String, usize),
+    /// One of the backend's questions, with its parameters.
+    Question(&'static str, Vec<(String, String)>),
     Next(NextQuery, NextFormat),
 }
 
@@ -136,7 +132,7 @@ async fn answered(shared: Arc<Shared>, request: &Request<Incoming>) -> Response<
         let text = "the service only answers questions: GET or HEAD";
         return refusal(StatusCode::METHOD_NOT_ALLOWED, text);
     }
-    let wanted = match wanted(&shared.limits, request.uri().path(), request.uri().query()) {
+    let wanted = match wanted(&shared, request.uri().path(), request.uri().query()) {
         Ok(wanted) => wanted,
         Err(problem) => return refusal_of(&problem),
     };
@@ -158,23 +154,14 @@ async fn answered(shared: Arc<Shared>, request: &Request<Incoming>) -> Response<
 }
 
 /// Reads a path and its query.
-fn wanted(limits: &Limits, path: &str, query: Option<&str>) -> Result<Wanted> {
+fn wanted(shared: &Shared, path: &str, query: Option<&str>) -> Result<Wanted> {
     let mut query = Query::parse(query);
-    let pages = limits.pages;
-    let (wanted, known) = match path {
-        "/" => (Wanted::Page, "none"),
-        "/status" => (Wanted::Status, "none"),
-        "/metrics" => (Wanted::Metrics, "none"),
-        "/top" => (Wanted::Top(query.count("n", 20, pages)?), "n"),
-        "/movers" => (Wanted::Movers(query.count("n", 20, pages)?), "n"),
-        "/hosts" => (Wanted::Hosts(query.count("n", 20, pages)?), "n"),
-        "/rank" => (Wanted::Rank(urls(&mut query, limits.urls)?), "url"),
-        "/links" => {
-            let url = query.one("url")?.ok_or_else(no_url)?;
-            (Wanted::Links(url, query.count("n", 100, pages)?), "url, n")
-        }
+    let wanted = match path {
+        "/" => Wanted::Page,
+        "/status" => Wanted::Status,
+        "/metrics" => Wanted::Metrics,
         "/next" => {
-            let n = query.count("n", 100, limits.next_pages)?;
+            let n = query.count("n", 100, shared.limits.next_pages)?;
             let format = match query.one("to")?.as_deref() {
                 None | Some("json") => NextFormat::Json,
                 Some("plain") => NextFormat::Plain,
@@ -182,32 +169,23 @@ fn wanted(limits: &Limits, path: &str, query: Option<&str>) -> Result<Wanted> {
                     return Err(Problem::Asked(format!("to={other}: json or plain")));
                 }
             };
-            let options = std::mem::replace(&mut query, Query::parse(None)).rest();
-            (Wanted::Next(NextQuery { n, options }, format), "")
+            let options = query.rest();
+            return Ok(Wanted::Next(NextQuery { n, options }, format));
         }
-        _ => {
-            return Err(Problem::Unknown(format!(
-                "there is nothing at this path; there is {PATHS}"
-            )));
+        path => {
+            let questions = shared.backend.questions();
+            let asked = path.strip_prefix('/').unwrap_or(path);
+            return match questions.iter().find(|question| **question == asked) {
+                Some(question) => Ok(Wanted::Question(question, query.rest())),
+                None => Err(Problem::Unknown(format!(
+                    "there is nothing at this path; there is /, /status, /{}, /next, /metrics",
+                    questions.join(", /")
+                ))),
+            };
         }
     };
-    query.end(known)?;
+    query.end("none")?;
     Ok(wanted)
-}
-
-fn no_url() -> Problem {
-    Problem::Asked("url: which page? Like ?url=https%3A%2F%2Fexample.org%2F".into())
-}
-
-fn urls(query: &mut Query, most: usize) -> Result<Vec<String>> {
-    let urls = query.all("url");
-    match urls.len() {
-        0 => Err(no_url()),
-        n if n > most => Err(Problem::Asked(format!(
-            "url: {n} of them; at most {most} at once"
-        ))),
-        _ => Ok(urls),
-    }
 }
 
 /// Asks the backend.
@@ -223,11 +201,9 @@ fn found(shared: &Shared, wanted: Wanted) -> Result<Found> {
             let text = metrics::text(&backend.status()?);
             Ok(Found::new(metrics::KIND, text.into()))
         }
-        Wanted::Top(n) => json(&backend.top(n)?, most),
-        Wanted::Movers(n) => json(&backend.movers(n)?, most),
-        Wanted::Hosts(n) => json(&serde_json::json!({ "hosts": backend.hosts(n)? }), most),
-        Wanted::Rank(urls) => json(&serde_json::json!({ "pages": backend.rank(&urls)? }), most),
-        Wanted::Links(url, n) => json(&backend.links(&url, n)?, most),
+        Wanted::Question(question, parameters) => {
+            line(backend.answer(question, &parameters)?, most)
+        }
     }
 }
 
@@ -305,10 +281,14 @@ fn listed(
 }
 
 fn json(value: &impl Serialize, most: usize) -> Result<Found> {
-    let mut bytes =
-        serde_json::to_vec(value).map_err(|error| Problem::Failed(error.to_string()))?;
-    bytes.push(b'\n');
-    bounded(JSON, bytes, most)
+    let bytes = serde_json::to_vec(value).map_err(|error| Problem::Failed(error.to_string()))?;
+    line(bytes, most)
+}
+
+/// JSON as a line.
+fn line(mut json: Vec<u8>, most: usize) -> Result<Found> {
+    json.push(b'\n');
+    bounded(JSON, json, most)
 }
 
 fn bounded(kind: &'static str, bytes: Vec<u8>, most: usize) -> Result<Found> {

@@ -22,8 +22,7 @@
 //! |---|---|
 //! | `/` | a page for people |
 //! | `/status` | counts, the bound, snapshots so far |
-//! | `/top`, `/movers`, `/hosts` | the most important pages, those that moved most, hosts |
-//! | `/rank`, `/links` | what is known of a page |
+//! | `/NAME` | what else the backend answers, by its names: `/top`, `/rank` |
 //! | `/next` | pages to crawl next |
 //! | `/metrics` | counts, for Prometheus |
 //! | `/urlfrontier.URLFrontier/...` | a frontier for crawlers, over gRPC, where there is one |
@@ -45,8 +44,7 @@ mod workers;
 
 pub use access::{Token, is_loopback};
 pub use backend::{
-    Backend, Host, Links, Mover, Movers, NextList, NextPage, NextQuery, Page, Problem, Rank,
-    Reading, Result, SnapshotSummary, Status, Target, Top,
+    Backend, NextList, NextPage, NextQuery, Problem, Reading, Result, SnapshotSummary, Status,
 };
 pub use frontier::{FrontierLimits, FrontierOptions};
 pub use limits::Limits;

@@ -31,12 +31,8 @@ pub struct Limits {
     pub waiting: usize,
     /// Requests at once on a connection of HTTP/2.
     pub streams: u32,
-    /// Pages that a request may ask for.
-    pub pages: usize,
     /// Pages that a request for what to crawl next may ask for.
     pub next_pages: usize,
-    /// URLs that a request may name.
-    pub urls: usize,
 }
 
 impl Default for Limits {
@@ -54,9 +50,7 @@ impl Default for Limits {
             workers: 2,
             waiting: 64,
             streams: 16,
-            pages: 1_000,
             next_pages: 100_000,
-            urls: 100,
         }
     }
 }

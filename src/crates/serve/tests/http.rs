@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use cashrank_serve::fixed::Fixed;
 use cashrank_serve::{
-    Backend, Host, Limits, Links, Movers, NextList, NextPage, NextQuery, Options, Page, Problem,
-    Rank, Result, Service, Status, Target, Token, Top,
+    Backend, Limits, NextList, NextPage, NextQuery, Options, Problem, Result, Service, Status,
+    Token,
 };
 
 /// Waiting for longer than this means that the service stands still.
@@ -28,28 +28,12 @@ fn fixed() -> Fixed {
             bound_l1: Some(0.25),
             ..Status::default()
         },
-        pages: (1..=30)
-            .map(|rank| Page {
-                rank,
-                importance: 1.0 / rank as f64,
-                url: format!("http://example.org/{rank}?a=b&c=d"),
-                ..Page::default()
-            })
-            .collect(),
-        links: vec![Links {
-            url: "http://example.org/1".into(),
-            visited: true,
-            count: 1,
-            links: vec![Target {
-                url: "http://example.org/2".into(),
-                rank: Some(2),
-            }],
-        }],
+        // As long as 30 pages are.
+        top: format!(r#"{{"top":["{}"]}}"#, "x".repeat(3_000)),
         next: vec![NextPage {
             url: "http://example.org/new".into(),
             score: 0.5,
         }],
-        ..Fixed::default()
     }
 }
 
@@ -101,19 +85,7 @@ fn answers_are_those_of_the_backend() {
         (&status["records"], &status["frontier"]),
         (&7.into(), &4.into())
     );
-    assert_eq!(
-        json(&service, "/top?n=3")["top"].as_array().unwrap().len(),
-        3
-    );
-    assert_eq!(json(&service, "/top")["top"].as_array().unwrap().len(), 20);
-    let ranks = json(
-        &service,
-        "/rank?url=http%3A%2F%2Fexample.org%2F2%3Fa%3Db%26c%3Dd&url=http%3A%2F%2Fother.example%2F",
-    );
-    assert_eq!(ranks["pages"][0]["rank"], 2);
-    assert_eq!(ranks["pages"][1]["known"], false);
-    let links = json(&service, "/links?url=http://example.org/1");
-    assert_eq!(links["links"][0]["url"], "http://example.org/2");
+    assert_eq!(get(&service, "/top"), (200, format!("{}\n", fixed().top)));
     assert_eq!(json(&service, "/next?n=5")["next"][0]["score"], 0.5);
     assert_eq!(
         get(&service, "/next?to=plain"),
@@ -128,13 +100,9 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
     let service = start(Limits::default());
     for (path, status, reason) in [
         ("/nothing", 404, "/status"),
-        ("/top?n=0", 400, "1 to 1000"),
-        ("/top?n=1001", 400, "1 to 1000"),
-        ("/top?m=1", 400, "there is no such parameter"),
+        ("/top?m=1", 400, "m=1: not known here"),
+        ("/top/", 404, "/status, /top, /next"),
         ("/status?x=1", 400, "no such parameter"),
-        ("/rank", 400, "which page"),
-        ("/links", 400, "which page"),
-        ("/links?url=http://unknown.example/", 404, "not known"),
         ("/next?strategy=best", 400, "strategy"),
         ("/next?to=csv", 400, "json or plain"),
     ] {
@@ -146,8 +114,6 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
             "{path}: {body}"
         );
     }
-    let many = format!("/rank?{}", "url=a&".repeat(101));
-    assert_eq!(get(&service, &many).0, 400);
     for method in ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH"] {
         let request =
             format!("{method} /top HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
@@ -416,7 +382,7 @@ fn who_has_no_token_keeps_nobody_out_who_has() {
 fn answers_that_nobody_takes_are_dropped() {
     let service = start(hurried());
     let mut stream = connect(&service);
-    let request = b"GET /top?n=30 HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let request = b"GET /top HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut sent = 0usize;
     while sent < 64 << 20 && stream.write_all(request).is_ok() {
         sent += request.len();
@@ -436,7 +402,7 @@ struct Slow {
 }
 
 impl Slow {
-    fn answer<T: Default>(&self) -> Result<T> {
+    fn slowly<T: Default>(&self) -> Result<T> {
         let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(now, Ordering::SeqCst);
         std::thread::sleep(Duration::from_millis(100));
@@ -447,22 +413,17 @@ impl Slow {
 
 impl Backend for Slow {
     fn status(&self) -> Result<Status> {
-        self.answer()
+        self.slowly()
     }
-    fn top(&self, _: usize) -> Result<Top> {
-        self.answer()
+    fn questions(&self) -> &'static [&'static str] {
+        &["top", "movers", "hosts"]
     }
-    fn rank(&self, _: &[String]) -> Result<Vec<Rank>> {
-        self.answer()
-    }
-    fn links(&self, _: &str, _: usize) -> Result<Links> {
-        self.answer()
-    }
-    fn movers(&self, _: usize) -> Result<Movers> {
-        panic!("a backend that fails")
-    }
-    fn hosts(&self, _: usize) -> Result<Vec<Host>> {
-        Err(Problem::Failed("the disk is broken".into()))
+    fn answer(&self, question: &str, _: &[(String, String)]) -> Result<Vec<u8>> {
+        match question {
+            "top" => self.slowly(),
+            "hosts" => Err(Problem::Failed("the disk is broken".into())),
+            _ => panic!("a backend that fails"),
+        }
     }
     /// Being made, for ever.
     fn next(&self, _: &NextQuery) -> Result<Option<Arc<NextList>>> {

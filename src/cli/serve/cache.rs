@@ -1,4 +1,4 @@
-//! What takes long to make, kept for whoever asks again: lists of what to crawl next, and parts of snapshots.
+//! Answers that take long to find, kept for whoever asks again: lists of what to crawl next, and parts of snapshots.
 //!
 //! A question is answered at once from what was made last, which tells of which snapshot it is. One thread makes lists that
 //! nobody has an answer to yet. Another makes anew what was asked for within the last minute ([`LIVELY`]), when there is a newer
@@ -10,10 +10,10 @@
 //! Each list has a [`Follower`], which is told only what is new since the snapshot before. All together these take [`FOLLOWED`] at
 //! most: where one has no room, its list is made from nothing each time.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use cashrank::answers::next_options;
 use cashrank::schedule::{Candidate, Follower, NextOptions, Which};
 use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, cpu_time};
 
@@ -29,20 +29,20 @@ const LIVELY: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// What a thread makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// Lists that nobody has an answer to yet.
-    New,
-    /// What there is only an older one of.
-    Anew,
+enum Job {
+    /// Lists of which there is none yet.
+    First,
+    /// What is older than the current snapshot.
+    Refresh,
 }
 
-impl Kind {
-    const ALL: [Kind; 2] = [Kind::New, Kind::Anew];
+impl Job {
+    const ALL: [Job; 2] = [Job::First, Job::Refresh];
 
     fn thread(self) -> &'static str {
         match self {
-            Kind::New => "next-new",
-            Kind::Anew => "next-anew",
+            Job::First => "next-first",
+            Job::Refresh => "next-refresh",
         }
     }
 }
@@ -84,14 +84,14 @@ impl Rest {
         })
     }
 
-    fn is_over(&self, kind: Kind) -> bool {
+    fn is_over(&self, job: Job) -> bool {
         let rested = self.from.elapsed();
         if rested < self.took * REST {
             return false;
         }
         let spent = self.spent.zip(cpu_time::by_process());
         let spent = spent.map_or(Duration::ZERO, |(before, now)| now.saturating_sub(before));
-        kind == Kind::New
+        job == Job::First
             || spent >= self.took * BUSY_REST.0
             || rested >= self.took * BUSY_REST.1
             || !self.is_busy()
@@ -99,12 +99,11 @@ impl Rest {
 }
 
 /// What was made, and the threads that make it. They end when this is dropped, after what they are making.
-pub struct Made {
+pub struct AnswerCache {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    store: PathBuf,
     current: Arc<Current>,
     kept: Mutex<Kept>,
     changed: Condvar,
@@ -138,7 +137,7 @@ struct Read {
 }
 
 /// What is to be made of a snapshot.
-struct Job {
+struct Task {
     held: Arc<OpenSnapshot>,
     work: Work,
 }
@@ -154,11 +153,10 @@ fn lower_priority() {
     let _ = rustix::process::nice(NICE);
 }
 
-impl Made {
-    pub fn new(store: PathBuf, current: Arc<Current>) -> Made {
-        Made {
+impl AnswerCache {
+    pub fn new(current: Arc<Current>) -> AnswerCache {
+        AnswerCache {
             shared: Arc::new(Shared {
-                store,
                 current,
                 kept: Mutex::default(),
                 changed: Condvar::new(),
@@ -210,7 +208,8 @@ impl Made {
                 Some(_) => Ok(None),
             };
         }
-        let options = super::next::options(&self.shared.store, query)?;
+        let mut options = next_options(&query.options).map_err(problem)?;
+        options.count = query.n;
         kept.make_room()?;
         kept.lists.push(List {
             query: query.clone(),
@@ -224,7 +223,7 @@ impl Made {
     }
 }
 
-impl Drop for Made {
+impl Drop for AnswerCache {
     fn drop(&mut self) {
         lock(&self.shared.kept).stop = true;
         self.shared.changed.notify_all();
@@ -340,11 +339,11 @@ fn no_thread(error: &std::io::Error) -> Problem {
 impl Shared {
     /// Tells the threads that something was asked for; starts them, if this is the first time.
     fn start(self: &Arc<Shared>, kept: &mut Kept) -> Result<()> {
-        for kind in Kind::ALL.into_iter().skip(kept.started) {
+        for job in Job::ALL.into_iter().skip(kept.started) {
             let shared = self.clone();
-            let thread = std::thread::Builder::new().name(kind.thread().into());
+            let thread = std::thread::Builder::new().name(job.thread().into());
             thread
-                .spawn(move || shared.make_all(kind))
+                .spawn(move || shared.make_all(job))
                 .map_err(|error| no_thread(&error))?;
             kept.started += 1;
         }
@@ -352,24 +351,28 @@ impl Shared {
         Ok(())
     }
 
-    fn make_all(&self, kind: Kind) {
+    fn make_all(&self, job: Job) {
         let mut rest = Rest::after(Duration::ZERO);
-        while let Some(mut job) = self.next_job(kind, &rest) {
-            let yields = kind == Kind::Anew && rest.is_busy();
-            let (made, took) = self.make_apart(&mut job, yields);
-            self.keep(job, made);
+        while let Some(mut task) = self.next_task(job, &rest) {
+            let yields = job == Job::Refresh && rest.is_busy();
+            let (made, took) = self.make_apart(&mut task, yields);
+            self.keep(task, made);
             rest = Rest::after(took);
         }
     }
 
     /// Makes a thing on a thread of its own, for a priority is only ever lowered; and what that took of a processor.
-    fn make_apart(&self, job: &mut Job, yields: bool) -> (Result<Option<Arc<NextList>>>, Duration) {
+    fn make_apart(
+        &self,
+        task: &mut Task,
+        yields: bool,
+    ) -> (Result<Option<Arc<NextList>>>, Duration) {
         let started = Instant::now();
         let making = || {
             if yields {
                 lower_priority();
             }
-            let made = Shared::make(job);
+            let made = Shared::make(task);
             (
                 made,
                 cpu_time::by_thread().unwrap_or_else(|| started.elapsed()),
@@ -389,28 +392,28 @@ impl Shared {
     }
 
     /// Waits for something to do; `None`: it ends.
-    fn next_job(&self, kind: Kind, rest: &Rest) -> Option<Job> {
+    fn next_task(&self, job: Job, rest: &Rest) -> Option<Task> {
         let mut kept = lock(&self.kept);
         loop {
             if kept.stop {
                 return None;
             }
-            let waits = match kind {
-                Kind::New => kept.has_new_list(),
-                Kind::Anew => kept.is_lively(),
+            let waits = match job {
+                Job::First => kept.has_new_list(),
+                Job::Refresh => kept.is_lively(),
             };
-            if waits && rest.is_over(kind) {
+            if waits && rest.is_over(job) {
                 drop(kept);
                 // A store that cannot be read just now is looked at again.
                 let held = self.current.get().ok();
                 kept = lock(&self.kept);
                 if let Some(held) = held {
-                    let work = match kind {
-                        Kind::New => kept.new_list(&held),
-                        Kind::Anew => kept.oldest(&held),
+                    let work = match job {
+                        Job::First => kept.new_list(&held),
+                        Job::Refresh => kept.oldest(&held),
                     };
                     if let Some(work) = work {
-                        return Some(Job { held, work });
+                        return Some(Task { held, work });
                     }
                 }
             }
@@ -425,21 +428,21 @@ impl Shared {
     }
 
     /// A list; or a part is read, which is then kept with its snapshot.
-    fn make(job: &mut Job) -> Result<Option<Arc<NextList>>> {
-        match &mut job.work {
-            Work::List(_, follower) => list_of(follower, &job.held).map(Some),
-            Work::Part(part) => job.held.read(*part).map(|()| None),
+    fn make(task: &mut Task) -> Result<Option<Arc<NextList>>> {
+        match &mut task.work {
+            Work::List(_, follower) => list_of(follower, &task.held).map(Some),
+            Work::Part(part) => task.held.read(*part).map(|()| None),
         }
     }
 
-    fn keep(&self, job: Job, made: Result<Option<Arc<NextList>>>) {
+    fn keep(&self, task: Task, made: Result<Option<Arc<NextList>>>) {
         let mut kept = lock(&self.kept);
-        match job.work {
+        match task.work {
             Work::List(query, follower) => {
                 let has_room = kept.followed() + follower.bytes() <= FOLLOWED;
                 if let Some(list) = kept.lists.iter_mut().find(|list| list.query == query) {
                     let made = made.transpose();
-                    list.made = made.map(|made| (job.held.version(), made));
+                    list.made = made.map(|made| (task.held.version(), made));
                     // One that is asked once keeps nothing, and is chosen anew where there is room now.
                     list.follower = Some(follower).filter(|of| has_room && of.bytes() > 0);
                 }
@@ -447,7 +450,7 @@ impl Shared {
             // Whoever asks next tries again to read what could not be read now, and is told why not.
             Work::Part(part) => {
                 if let Some(read) = kept.parts.iter_mut().find(|read| read.part == part) {
-                    read.held = job.held;
+                    read.held = task.held;
                 }
             }
         }

@@ -1,0 +1,261 @@
+//! What may be asked of [`next`](crate::schedule::next), by name.
+
+use std::str::FromStr;
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Error as TimeError, Timestamp};
+
+use super::parameter::{Parameter, Takes, read};
+use crate::decode::Time;
+use crate::schedule::{NextOptions, Which};
+use crate::{Error, Result};
+
+/// The parameters of a list, but for how many pages it is to have.
+pub const NEXT: [Parameter<NextOptions>; 12] = [
+    Parameter {
+        name: "strategy",
+        takes: Takes::Value("ORDER"),
+        default: Some("forecast"),
+        help: "The order of pages not fetched yet, with its parameters, as in fica:k=1000,beta=0.2. `list` shows all orders.",
+        excludes: &[],
+        set: |asked, text| put(&mut asked.strategy, text.parse()),
+    },
+    Parameter {
+        name: "not-fetched",
+        takes: Takes::Nothing,
+        default: None,
+        help: "List pages not fetched yet (the default).",
+        excludes: &["refetch", "budget"],
+        set: |asked, _| put(&mut asked.which, Ok(Which::NotFetched)),
+    },
+    Parameter {
+        name: "refetch",
+        takes: Takes::Nothing,
+        default: None,
+        help: "List pages to fetch again, by how much that gains.",
+        excludes: &["budget"],
+        set: |asked, _| put(&mut asked.which, Ok(Which::Refetch)),
+    },
+    Parameter {
+        name: "budget",
+        takes: Takes::Value("discovery=SHARE"),
+        default: None,
+        help: "List both; SHARE is the share of pages not fetched yet.",
+        excludes: &[],
+        set: |asked, text| put(&mut asked.which, budget(text)),
+    },
+    Parameter {
+        name: "per-host",
+        takes: Takes::Value("N"),
+        default: None,
+        help: "List at most N pages of one host.",
+        excludes: &[],
+        set: |asked, text| put(&mut asked.per_host, positive(text).map(Some)),
+    },
+    Parameter {
+        name: "per-domain",
+        takes: Takes::Value("N"),
+        default: None,
+        help: "List at most N pages of one registered domain (by the public suffix list).",
+        excludes: &[],
+        set: |asked, text| put(&mut asked.per_domain, positive(text).map(Some)),
+    },
+    Parameter {
+        name: "scope",
+        takes: Takes::Values("PAGES"),
+        default: None,
+        help: "List only these pages: host:NAME, domain:NAME or url:PATTERN, where * matches anything. With `!` in front: \
+            all but these. May be repeated [default: all].",
+        excludes: &[],
+        set: |asked, text| parsed(text).map(|pages| asked.scope.add(pages)),
+    },
+    Parameter {
+        name: "older-than",
+        takes: Takes::Value("TIME"),
+        default: None,
+        help: "Fetch again only pages whose last fetch is at least so long ago: 90s, 15m, 12h, 30d, 4w.",
+        excludes: &[],
+        set: |asked, text| put(&mut asked.older_than, duration(text).map(Some)),
+    },
+    Parameter {
+        name: "focus",
+        takes: Takes::Values("PAGES=SHARE"),
+        default: None,
+        help: "Bring these pages forward: the virtual page pays them SHARE of what it has. host:NAME, domain:NAME, \
+            url:PATTERN or unread, as in url:*news*=0.3. The first rule that names a page counts. May be repeated. For the \
+            orders forecast, settled and xyleme.",
+        excludes: &["refetch"],
+        set: |asked, text| parsed(text).and_then(|rule| asked.focus.add(rule)),
+    },
+    Parameter {
+        name: "retry-after",
+        takes: Takes::Value("TIME"),
+        default: Some("1d"),
+        help: "List a page whose fetch failed only after this time.",
+        excludes: &[],
+        set: |asked, text| put(&mut asked.retry_after, duration(text)),
+    },
+    Parameter {
+        name: "max-failures",
+        takes: Takes::Value("N"),
+        default: Some("3"),
+        help: "Give up a page that failed N times since it was last reached; 0: never.",
+        excludes: &[],
+        set: |asked, text| put(&mut asked.max_failures, parsed(text)),
+    },
+    Parameter {
+        name: "as-of",
+        takes: Takes::Value("WHEN"),
+        default: None,
+        help: "The time from which ages count: `now`, or a time like 2026-11-24 or 2026-11-24T12:00:00Z [default: the \
+            latest record's time].",
+        excludes: &[],
+        set: |asked, text| put(&mut asked.now, when(text).map(Some)),
+    },
+];
+
+/// What is asked for, by the names of [`NEXT`].
+///
+/// # Errors
+///
+/// [`Error::Usage`]: a name is not known, a value makes no sense, or what is asked for does not go together.
+pub fn next_options(given: &[(String, String)]) -> Result<NextOptions> {
+    let asked = read(&NEXT, given).map_err(Error::Usage)?;
+    if asked.older_than.is_some() && asked.which == Which::NotFetched {
+        let text = "`older_than` chooses among pages to fetch again: add `refetch`, or `budget` discovery=SHARE";
+        return Err(Error::Usage(text.into()));
+    }
+    Ok(asked)
+}
+
+type Read<T> = std::result::Result<T, String>;
+
+fn put<T>(place: &mut T, value: Read<T>) -> Read<()> {
+    *place = value?;
+    Ok(())
+}
+
+fn parsed<T: FromStr>(text: &str) -> Read<T>
+where
+    T::Err: ToString,
+{
+    text.parse().map_err(|why: T::Err| why.to_string())
+}
+
+fn positive(text: &str) -> Read<u64> {
+    let number = text.parse().ok().filter(|&number| number > 0);
+    number.ok_or_else(|| format!("{text:?}: a whole number of at least 1"))
+}
+
+fn budget(text: &str) -> Read<Which> {
+    let share = text
+        .strip_prefix("discovery=")
+        .and_then(|share| share.parse().ok());
+    match share.filter(|share| (0.0..=1.0).contains(share)) {
+        Some(discovery) => Ok(Which::Budget { discovery }),
+        None => Err(format!(
+            "{text:?}: discovery=SHARE, from 0 to 1, as in discovery=0.7"
+        )),
+    }
+}
+
+/// Seconds of `30d`.
+fn duration(text: &str) -> Read<u64> {
+    let units = [
+        ("s", 1),
+        ("m", 60),
+        ("h", 3_600),
+        ("d", 86_400),
+        ("w", 7 * 86_400),
+    ];
+    let number = |(unit, seconds): &(&str, u64)| {
+        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(*seconds)
+    };
+    let found = units.iter().find_map(number);
+    found.ok_or_else(|| format!("{text:?}: a number and s, m, h, d or w, as in 30d"))
+}
+
+/// Seconds since 1970 of `now`, or of a time as RFC 3339 has it.
+fn when(text: &str) -> Read<Time> {
+    let day = |text: &str| -> std::result::Result<Timestamp, TimeError> {
+        let start = text.parse::<Date>()?.to_zoned(TimeZone::UTC)?;
+        Ok(start.timestamp())
+    };
+    let time = match text {
+        "now" => Ok(Timestamp::now()),
+        text => text.parse().or_else(|error| day(text).map_err(|_| error)),
+    };
+    time.map(Timestamp::as_second)
+        .map_err(|_| format!("{text:?}: `now`, or a time like 2026-11-24 or 2026-11-24T12:00:00Z"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(text: &str) -> Result<NextOptions> {
+        let given = text.split_whitespace().map(|word| {
+            let (name, value) = word.split_once('=').unwrap_or((word, ""));
+            (name.to_owned(), value.to_owned())
+        });
+        next_options(&given.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn what_is_told_as_default_holds_where_nothing_is_given() {
+        let none = NextOptions::default();
+        for parameter in &NEXT {
+            let Some(default) = parameter.default else {
+                continue;
+            };
+            let given = asked(&format!("{}={default}", parameter.name)).unwrap();
+            assert_eq!(
+                format!("{given:?}"),
+                format!("{none:?}"),
+                "{}",
+                parameter.name
+            );
+        }
+    }
+
+    #[test]
+    fn names_and_values_are_checked() {
+        let list =
+            asked("refetch older-than=2w scope=host:a.example scope=!url:*y* max-failures=0")
+                .unwrap();
+        assert_eq!((list.which, list.max_failures), (Which::Refetch, 0));
+        assert_eq!(list.older_than, Some(14 * 86_400));
+        assert!(list.scope.has(b"http://a.example/") && !list.scope.has(b"http://a.example/y"));
+        assert_eq!(asked("not-fetched=1").unwrap().which, Which::NotFetched);
+        assert_eq!(asked("as-of=1970-01-02").unwrap().now, Some(86_400));
+        for (wrong, says) in [
+            (
+                "colour=red",
+                "there is no such parameter; there is strategy, not-fetched",
+            ),
+            ("refetch=yes", "no value, or 1"),
+            (
+                "refetch budget=discovery=0.5",
+                "budget: it does not go with refetch",
+            ),
+            (
+                "budget=discovery=0.5 not-fetched",
+                "does not go with budget",
+            ),
+            ("focus=unread=0.5 refetch", "does not go with focus"),
+            ("focus=unread=0.6 focus=host:a=0.6", "at most 1"),
+            ("per-host=1 per-host=2", "more than once"),
+            ("per-host=0", "at least 1"),
+            ("older-than=3d", "add `refetch`"),
+            ("retry-after=5", "as in 30d"),
+            ("retry-after=\u{e9}", "as in 30d"),
+            ("budget=discovery=2", "from 0 to 1"),
+            ("strategy=none", "unknown strategy"),
+        ] {
+            let why = asked(wrong).unwrap_err().to_string();
+            assert!(why.contains(says), "{wrong}: {why}");
+        }
+    }
+}

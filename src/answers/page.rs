@@ -1,0 +1,138 @@
+//! What is known of pages, by URLs in any form.
+
+use serde::Serialize;
+
+use crate::Result;
+use crate::engine::PageId;
+use crate::model::utc;
+use crate::snapshot::{Snapshot, SnapshotPage};
+use crate::url;
+
+/// A page of a ranking.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Page {
+    /// 1 + pages of strictly greater importance.
+    pub rank: u64,
+    /// Its share of all importance.
+    pub importance: f64,
+    /// Visits.
+    pub visits: u64,
+    /// Its last fetch, in RFC 3339.
+    pub last_fetch: Option<String>,
+    /// Its URL or name.
+    pub url: String,
+}
+
+/// The most important pages.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Top {
+    /// Name of the snapshot.
+    pub snapshot: String,
+    /// Records until then.
+    pub records: u64,
+    /// Pages known.
+    pub pages: u64,
+    /// Bound on the error.
+    pub bound_l1: Option<f64>,
+    /// The pages, best first.
+    pub top: Vec<Page>,
+}
+
+/// The `n` most important pages, best first.
+///
+/// # Errors
+///
+/// The snapshot, or names, are damaged or cannot be read.
+pub fn top(snapshot: &Snapshot, n: usize) -> Result<Vec<Page>> {
+    let top = snapshot.top(n)?;
+    let numbers: Vec<PageId> = top.iter().map(|page| page.page).collect();
+    let named = top.into_iter().zip(snapshot.names_of(&numbers)?);
+    let page = |(page, url): (SnapshotPage, String)| Page {
+        rank: page.rank,
+        importance: page.importance,
+        visits: page.visits,
+        last_fetch: page.last_fetch.and_then(utc),
+        url,
+    };
+    Ok(named.map(page).collect())
+}
+
+/// What is known of a page that was asked for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Rank {
+    /// The URL or name, as it was asked for.
+    pub url: String,
+    /// Whether the page is known; all else is absent where not.
+    pub known: bool,
+    /// Its share of all importance.
+    pub importance: Option<f64>,
+    /// 1 + pages of strictly greater importance.
+    pub rank: Option<u64>,
+    /// The share of pages, in percent, that do not rank higher.
+    pub percentile: Option<f64>,
+    /// Visits.
+    pub visits: Option<u64>,
+    /// Its last fetch, in RFC 3339.
+    pub last_fetch: Option<String>,
+    /// Fetches that failed since it was last reached.
+    pub failed: Option<u64>,
+    /// How often it could be told whether it had changed.
+    pub compared: Option<u64>,
+    /// How often it had.
+    pub changed: Option<u64>,
+}
+
+impl Rank {
+    /// Of a page among so many; `None`: it is not known.
+    pub fn of(url: &str, page: Option<&SnapshotPage>, pages: u64) -> Rank {
+        let url = url.to_owned();
+        let Some(page) = page else {
+            return Rank {
+                url,
+                ..Rank::default()
+            };
+        };
+        Rank {
+            url,
+            known: true,
+            importance: Some(page.importance),
+            rank: Some(page.rank),
+            percentile: Some(100.0 * (1.0 - (page.rank - 1) as f64 / pages as f64)),
+            visits: Some(page.visits),
+            last_fetch: page.last_fetch.and_then(utc),
+            failed: Some(page.failed),
+            compared: Some(page.compared),
+            changed: Some(page.changed),
+        }
+    }
+}
+
+/// A URL's canonical form, or an opaque name as it is.
+pub fn canonical(url: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    match url::canonical(url.as_bytes(), None, usize::MAX, &mut out) {
+        Ok(form) => form.text(url.as_bytes(), &out).to_vec(),
+        Err(_) => url.as_bytes().to_vec(),
+    }
+}
+
+/// The pages of these names, found by `find`: a URL in any form, or an opaque name that looks like one.
+///
+/// # Errors
+///
+/// Those of `find`.
+pub fn pages_of<P: Copy, E>(
+    urls: &[String],
+    find: impl FnOnce(&[&[u8]]) -> std::result::Result<Vec<Option<P>>, E>,
+) -> std::result::Result<Vec<Option<P>>, E> {
+    let canonical: Vec<Vec<u8>> = urls.iter().map(|url| canonical(url)).collect();
+    let names: Vec<&[u8]> = canonical
+        .iter()
+        .map(Vec::as_slice)
+        .chain(urls.iter().map(String::as_bytes))
+        .collect();
+    let found = find(&names)?;
+    let (as_urls, as_names) = found.split_at(urls.len());
+    let both = as_urls.iter().zip(as_names);
+    Ok(both.map(|(as_url, as_name)| as_url.or(*as_name)).collect())
+}

@@ -1,0 +1,73 @@
+//! Parameters of questions, by name: the options of the command and the parameters of the service are made of one table.
+
+/// A parameter of questions of which `T` holds what was asked.
+pub struct Parameter<T> {
+    /// Its name: words with `-` between them.
+    pub name: &'static str,
+    /// What it takes.
+    pub takes: Takes,
+    /// What holds where it is not given, as it would be given; `None`: nothing that could be given.
+    pub default: Option<&'static str>,
+    /// What it does.
+    pub help: &'static str,
+    /// Parameters that do not go with it.
+    pub excludes: &'static [&'static str],
+    pub(super) set: fn(&mut T, &str) -> Result<(), String>,
+}
+
+/// What a parameter takes. A value has a name, for help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    /// Nothing, or `1`.
+    Nothing,
+    /// A value.
+    Value(&'static str),
+    /// A value each time that it is given.
+    Values(&'static str),
+}
+
+impl<T: Default> Parameter<T> {
+    /// Whether a value makes sense.
+    ///
+    /// # Errors
+    ///
+    /// It does not; the text says what would.
+    pub fn check(&self, value: &str) -> Result<(), String> {
+        if self.takes == Takes::Nothing && !["", "1"].contains(&value) {
+            return Err(format!("{value:?}: it has no value, or 1"));
+        }
+        (self.set)(&mut T::default(), value)
+    }
+}
+
+/// What was asked, from names and values.
+pub(super) fn read<T: Default>(
+    table: &[Parameter<T>],
+    given: &[(String, String)],
+) -> Result<T, String> {
+    let mut asked = T::default();
+    let mut earlier: Vec<&Parameter<T>> = Vec::new();
+    for (name, value) in given {
+        let Some(parameter) = table.iter().find(|known| known.name == name) else {
+            let known: Vec<&str> = table.iter().map(|known| known.name).collect();
+            let known = known.join(", ");
+            return Err(format!(
+                "{name}: there is no such parameter; there is {known}"
+            ));
+        };
+        let excludes = |a: &Parameter<T>, b: &Parameter<T>| a.excludes.contains(&b.name);
+        for other in &earlier {
+            if excludes(parameter, other) || excludes(other, parameter) {
+                return Err(format!("{name}: it does not go with {}", other.name));
+            }
+            if other.name == name && !matches!(parameter.takes, Takes::Values(_)) {
+                return Err(format!("{name}: it comes more than once"));
+            }
+        }
+        earlier.push(parameter);
+        let done = parameter.check(value);
+        done.and_then(|()| (parameter.set)(&mut asked, value))
+            .map_err(|why| format!("{name}: {why}"))?;
+    }
+    Ok(asked)
+}
