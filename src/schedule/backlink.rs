@@ -35,15 +35,6 @@ impl Strategy for BackLink {
         }
     }
 
-    /// Which of the links are new nobody remembers, but those to pages that had none.
-    fn read_again(&mut self, crawl: &Crawl, row: Row<'_>) {
-        for &target in row.targets {
-            if self.queue.is_new(crawl, target) {
-                self.queue.put(target, 1.0);
-            }
-        }
-    }
-
     fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
         Ok(self.queue.best(ask.crawl, ask.count))
     }

@@ -3,11 +3,9 @@
 //! read hold nearly all of it. What is not handed on (a share of 1 - damping, and the cash of pages without
 //! links) is lost; only the order of cash matters.
 //!
-//! Keeps the rows in memory, in 4 bytes a link (8 where links have weights) and 24 a page read. A page that was
-//! read again hands on over its new row from then on; pages that nothing reached so far receive their part of all that it ever
-//! handed on. What reaches a page is handed on before
-//! anything else is read, and the order of these visits decides what comes next: each needs one row out of all. From disk
-//! that would be a block of 65,536 links each time, 50 microseconds at the 1,300 M links/s at which they are unpacked.
+//! Keeps the rows in memory, in 4 bytes a link (8 where links have weights) and 16 a page read. What reaches a page
+//! is handed on before anything else is read, and the order of these visits decides what comes next: each needs one row
+//! out of all. From disk that would be a block of 65,536 links each time, 50 microseconds at the 1,300 M links/s at which they are unpacked.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -26,7 +24,7 @@ pub(super) const REGISTERED: Registered = Registered {
     without_rows: false,
     names: Names::Unseen,
     goes_on: true,
-    keeps: (68, 4),
+    keeps: (60, 4),
     make: |parameters| {
         Box::new(Circulating {
             damping: parameters.damping,
@@ -34,7 +32,6 @@ pub(super) const REGISTERED: Registered = Registered {
             targets: Vec::new(),
             weighted: Vec::new(),
             rows: Vec::new(),
-            handed: Vec::new(),
             waiting: VecDeque::new(),
             gone_over: 0,
         })
@@ -54,8 +51,6 @@ struct Circulating {
     weighted: Vec<f32>,
     /// Where the row of each page read is.
     rows: Vec<Range<usize>>,
-    /// What each page read handed on, its damping included.
-    handed: Vec<f64>,
     /// Pages read whose cash is to be handed on.
     waiting: VecDeque<u32>,
     gone_over: u64,
@@ -98,7 +93,6 @@ impl Strategy for Circulating {
     fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
         let kept = self.add(row);
         self.rows.push(kept);
-        self.handed.push(0.0);
         let threshold = THRESHOLD * crawl.seeds().len() as f64 / f64::from(crawl.read());
         self.waiting.push_back(row.page);
         while let Some(page) = self.waiting.pop_front() {
@@ -107,7 +101,6 @@ impl Strategy for Circulating {
             };
             let cash = self.damping * self.queue.score(page).unwrap_or(0.0);
             self.queue.note(page, 0.0);
-            self.handed[at as usize] += cash;
             let row = self.rows[at as usize].clone();
             self.gone_over += row.len() as u64;
             for link in row.clone() {
@@ -122,21 +115,6 @@ impl Strategy for Circulating {
                 if had <= threshold && has > threshold {
                     self.waiting.push_back(target);
                 }
-            }
-        }
-    }
-
-    fn read_again(&mut self, crawl: &Crawl, row: Row<'_>) {
-        let State::Read(at) = crawl.state(row.page) else {
-            return;
-        };
-        let kept = self.add(row);
-        self.rows[at as usize] = kept.clone();
-        self.gone_over += kept.len() as u64;
-        for link in kept.clone() {
-            let (target, part) = self.link(link, kept.len());
-            if self.queue.is_new(crawl, target) {
-                self.queue.put(target, self.handed[at as usize] * part);
             }
         }
     }

@@ -26,10 +26,6 @@ impl Strategy for Cycle {
         self.next = row.page.saturating_add(1);
     }
 
-    fn read_again(&mut self, crawl: &Crawl, row: Row<'_>) {
-        self.read(crawl, row);
-    }
-
     fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
         let crawl = ask.crawl;
         let from = self.next.min(crawl.pages());

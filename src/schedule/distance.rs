@@ -39,11 +39,6 @@ impl Strategy for Distance {
         self.queue.raise(crawl, row.targets, score);
     }
 
-    /// Links that were not there before count as others do; a distance only ever falls.
-    fn read_again(&mut self, crawl: &Crawl, row: Row<'_>) {
-        self.read(crawl, row);
-    }
-
     fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
         Ok(self.queue.best(ask.crawl, ask.count))
     }

@@ -345,17 +345,6 @@ impl Strategy for Forecast {
         }
     }
 
-    fn read_again(&mut self, crawl: &Crawl, row: Row<'_>) {
-        self.settled = (0, 0);
-        self.with_links.set(row.page, !row.targets.is_empty());
-        self.found_now = 0;
-        if let Some(kept_up) = &mut self.kept_up {
-            kept_up.known = crawl.pages();
-            kept_up.renew = true;
-            kept_up.next = 0;
-        }
-    }
-
     fn keep_up(&mut self, crawl: &Crawl, rows: &dyn Rows) -> Result<()> {
         let (weights, returned) = (self.weights(crawl), self.returned());
         match &mut self.kept_up {

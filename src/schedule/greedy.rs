@@ -51,17 +51,6 @@ impl Strategy for Greedy {
         }
     }
 
-    /// Pages that nothing reached so far, such as those that it leads to now, receive their part of what it had, as if
-    /// they had been linked to before.
-    fn read_again(&mut self, crawl: &Crawl, row: Row<'_>) {
-        let cash = self.queue.score(row.page).unwrap_or(0.0);
-        for (target, part) in parts(row) {
-            if self.queue.is_new(crawl, target) {
-                self.queue.put(target, self.damping * cash * part);
-            }
-        }
-    }
-
     fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
         Ok(self.queue.best(ask.crawl, ask.count))
     }

@@ -139,8 +139,8 @@ impl History {
         &*self.strategy
     }
 
-    /// A page was read. One that was read before keeps its place: a crawl's order is that of first reads. Its strategy is
-    /// told that the page has other links now ([`Strategy::read_again`]).
+    /// A page was read, once: who follows a crawl begins anew when a page is read again. A second row of a page tells no
+    /// more than which pages there are.
     pub fn row(&mut self, row: Row<'_>) {
         if row.page >= self.crawl.pages() {
             // What became known between has no row: it was asked for in vain.
@@ -157,9 +157,7 @@ impl History {
         }
         self.crawl.named = self.crawl.pages();
         if self.crawl.begin_read(row.page) {
-            self.strategy.read(&self.crawl, row)
-        } else {
-            self.strategy.read_again(&self.crawl, row)
+            self.strategy.read(&self.crawl, row);
         }
     }
 

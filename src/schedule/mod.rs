@@ -103,11 +103,6 @@ pub trait Strategy: Send {
         let _ = (crawl, row);
     }
 
-    /// A page that was read before was read again, and has these links now.
-    fn read_again(&mut self, crawl: &Crawl, row: Row<'_>) {
-        let _ = (crawl, row);
-    }
-
     /// After a page was read: goes over the rows where it is time to, if the strategy is kept up by that. When it is depends
     /// on the history alone. Who tells rows one by one and asks now and then calls it after each; who tells all and asks
     /// once need not.

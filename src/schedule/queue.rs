@@ -98,11 +98,6 @@ impl Queue {
         score.filter(|score| !score.is_nan())
     }
 
-    /// Whether a page is not read yet, and has a score of 0 or none.
-    pub fn is_new(&self, crawl: &Crawl, page: u32) -> bool {
-        !crawl.is_read(page) && self.score(page).is_none_or(|score| score == 0.0)
-    }
-
     /// Gives a page a score, in place of an earlier one.
     pub fn put(&mut self, page: u32, score: f64) {
         let score = score + 0.0;

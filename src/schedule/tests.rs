@@ -195,33 +195,6 @@ fn what_is_not_open_is_not_named() {
     }
 }
 
-/// Page 0 is read, then page 1, then page 0 again, which leads to page 4 now, too.
-#[test]
-fn what_a_page_read_again_leads_to_counts() {
-    let rows: &[(u32, &[u32])] = &[(0, &[1, 2, 3]), (1, &[]), (0, &[1, 2, 3, 4])];
-    let (three, four) = (3f64.log10(), 4f64.log10());
-    close(
-        &after("distance", rows),
-        &[(2, -three), (3, -three), (4, -four)],
-    );
-    close(
-        &after("fica:k=100", rows),
-        &[(2, -three), (3, -three), (4, -four)],
-    );
-    close(&after("backlink", rows), &[(2, 1.0), (3, 1.0), (4, 1.0)]);
-    let found = [(2, 0.85 / 3.0), (3, 0.85 / 3.0), (4, 0.85 / 4.0)];
-    close(&after("greedy", rows), &found);
-    let parts = after("circulating:damping=0.85", rows);
-    // Parts are kept in 32 bits.
-    for (part, found) in parts.iter().zip(found) {
-        assert!(
-            part.0 == found.0 && (part.1 - found.1).abs() < 1e-7,
-            "{parts:?}"
-        );
-    }
-    assert_eq!(parts.len(), 3);
-}
-
 /// A focus is a personalised teleport. Page 0 was read and links to 1 and 2; rule 1 is for page 2, with a share w. By
 /// hand, for PageRank of what is known: of R, what the virtual page has, each page is paid R (1 - w)/3, and page
 /// 2 also R w; R = 1 - d x_0, so x_0 = (1 - w)/(3 + d (1 - w)).
