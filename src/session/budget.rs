@@ -1,8 +1,8 @@
 //! A memory budget: how many pages fit, found again as they grow.
 
-use crate::Error;
 use crate::engine::{Engine, Storage};
 use crate::memory::{Need, largest, log_rows};
+use crate::{Error, Result};
 
 /// From so many pages on each doubling of them is told.
 const TOLD_FROM: u64 = 1 << 20;
@@ -20,6 +20,8 @@ pub(crate) struct Budget {
     pub again_at: u64,
     /// Pages from which on it is told again.
     pub tell_at: u64,
+    /// What was needed, and the pages that would have fitted, once no more records are applied.
+    rested: Option<(Need, u64)>,
 }
 
 impl Budget {
@@ -34,6 +36,7 @@ impl Budget {
             names: 0,
             again_at: 0,
             tell_at: TOLD_FROM.max(pages.saturating_mul(2)),
+            rested: None,
         };
         budget.find(engine, 0);
         budget
@@ -61,6 +64,29 @@ impl Budget {
     pub fn need<S: Storage>(&self, engine: &Engine<S>, pages: u64) -> Need {
         let known = engine.ledger().totals().pages;
         Need::of(engine, pages.max(known), self.names, self.bytes)
+    }
+
+    /// What is needed now, and how many pages fit.
+    pub fn now<S: Storage>(&self, engine: &Engine<S>) -> (Need, u64) {
+        self.rested.unwrap_or_else(|| {
+            let pages = engine.ledger().totals().pages;
+            (self.need(engine, pages), self.fits)
+        })
+    }
+
+    /// Gives up what only more records would need: settling has its memory.
+    pub fn rest<S: Storage>(&mut self, engine: &mut Engine<S>) -> Result<()> {
+        self.rested = Some(self.now(engine));
+        engine.rest()
+    }
+
+    /// Bytes that the engine leaves; `None`: there is no budget.
+    pub fn left<S: Storage>(&self, engine: &Engine<S>) -> Option<u64> {
+        let (mut need, _) = self.now(engine);
+        if self.rested.is_some() {
+            need = need.at_rest();
+        }
+        Some(self.bytes?.saturating_sub(need.total()))
     }
 
     /// Finds how many pages fit, if it is time to, where there are no names of archives.

@@ -298,10 +298,8 @@ impl Writer {
             )));
         }
         let view = self.engine.storage().view()?;
-        let pages = self.engine.ledger().totals().pages;
-        let need = self.budget.need(&self.engine, pages).total();
         let settle = self.options.settle.map(|until| Settle {
-            memory: self.budget.bytes.map(|bytes| bytes.saturating_sub(need)),
+            memory: self.budget.left(&self.engine),
             ..Settle::until(until)
         });
         let making = SnapshotOptions {

@@ -7,8 +7,9 @@
 //! must not depend on how far the engine has come. So an archive that is read with its names, as a run does that goes on
 //! inside it, is begun again at its turn only.
 
-use super::Run;
 use super::begin::OpenInput;
+use super::cursor::Cursor;
+use super::feed::Feed;
 use super::unchanged::Stamp;
 use crate::formats::Format;
 use crate::pipeline::{Piece, Records, Start};
@@ -20,59 +21,46 @@ pub(super) struct Ahead {
     begun: OpenInput,
 }
 
-impl Run<'_> {
+impl Feed<'_> {
     /// Begins the next input if the threads of this one, of which `piece` is, have little left to do.
-    pub(super) fn look_further(&mut self, piece: &Piece, records: &Records) {
-        if self.feed.ahead.is_none() && records.is_ending(piece) {
-            self.feed.ahead = self.begin_ahead(records);
+    pub(super) fn look_further(&mut self, cursor: &Cursor, piece: &Piece, records: &Records) {
+        if self.ahead.is_none() && records.is_ending(piece) {
+            self.ahead = self.begin_ahead(cursor, records);
         }
     }
 
     /// The input whose turn it is, if it was begun.
-    pub(super) fn take_ahead(&mut self) -> Option<OpenInput> {
-        let ahead = self.feed.ahead.take()?;
-        let at = (self.progress.pass, self.progress.input);
-        ((ahead.pass, ahead.input) == at && self.progress.place.offset == 0).then_some(ahead.begun)
+    pub(super) fn take_ahead(&mut self, cursor: &Cursor) -> Option<OpenInput> {
+        let ahead = self.ahead.take()?;
+        let progress = &cursor.progress;
+        let at = (progress.pass, progress.input);
+        ((ahead.pass, ahead.input) == at && progress.place.offset == 0).then_some(ahead.begun)
     }
 
-    /// Pass and number of the input that follows.
-    fn next_input(&self) -> Option<(u32, u64)> {
-        let (pass, next) = (self.progress.pass, self.progress.input + 1);
-        if next < self.feed.inputs.len() as u64 {
-            return Some((pass, next));
-        }
-        (pass < self.progress.repeat && self.job.until.is_none()).then_some((pass + 1, 0))
-    }
-
-    fn begin_ahead(&self, records: &Records) -> Option<Ahead> {
-        if self.progress.pass == 1 || self.job.source.preverify {
+    fn begin_ahead(&self, cursor: &Cursor, records: &Records) -> Option<Ahead> {
+        if !cursor.is_repeating() || self.job.source.preverify {
             return None;
         }
-        let (pass, input) = self.next_input()?;
-        let name = self.feed.inputs[input as usize].clone();
-        let stamp = Stamp::of(&name)?;
-        let format: Format = self
-            .progress
-            .inputs
-            .get(input as usize)?
-            .format
-            .parse()
-            .ok()?;
-        let known = if input == self.progress.input {
+        let (pass, input) = cursor.next_input(self.job.until.is_none())?;
+        let name = &self.inputs[input as usize];
+        let stamp = Stamp::of(name)?;
+        let begun = cursor.progress.inputs.get(input as usize)?;
+        let format: Format = begun.format.parse().ok()?;
+        let known = if input == cursor.progress.input {
             records.known
         } else {
-            self.feed.known_names(input)
+            self.known_names(input)
         };
         if format == Format::Cza && known == 0 {
             return None;
         }
         let start = Start {
             known,
-            turn: self.turn(),
+            turn: cursor.turn(),
             ..Start::default()
         };
-        let source = self.feed.reader.open(&name).ok()?;
-        let records = self.feed.reader.read(source, format, start).ok()?;
+        let source = self.reader.open(name).ok()?;
+        let records = self.reader.read(source, format, start).ok()?;
         let stamp = Some(stamp);
         let begun = OpenInput { stamp, records };
         Some(Ahead { pass, input, begun })

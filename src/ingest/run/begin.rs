@@ -1,17 +1,16 @@
 //! Beginning an input: it is opened, its format known or guessed, what was applied of it before is passed over, and
 //! its threads start.
 
-use crossbeam_channel::{RecvTimeoutError, bounded};
-
+use super::cursor::Cursor;
+use super::feed::Feed;
+use super::kept;
 use super::unchanged::Stamp;
-use super::{Run, kept};
 use crate::formats::{Format, is_decided};
-use crate::ingest::Note;
 use crate::ingest::input::told_format;
-use crate::pipeline::{PATIENCE, Records, Start};
+use crate::ingest::{Note, Observer};
+use crate::pipeline::{Records, Start};
 use crate::source::{InputName, Restart, Source};
 use crate::store::Input;
-use crate::threads::spawn;
 use crate::{Error, Result};
 
 /// An input that is being read and decoded; nothing of it is applied yet.
@@ -39,27 +38,44 @@ pub(super) enum InputSource {
     ReadBefore,
 }
 
-impl Run<'_> {
-    /// Begins an input at the current place.
-    pub(super) fn begin_here(&mut self, name: &InputName) -> Result<InputStart> {
-        let at = self.progress.input;
+impl Feed<'_> {
+    /// Begins an input at the current place. `counted`: pages are known.
+    pub(super) fn begin(
+        &mut self,
+        name: &InputName,
+        cursor: &mut Cursor,
+        counted: bool,
+        observer: &mut dyn Observer,
+    ) -> Result<InputStart> {
+        if let Some(begun) = self.take_ahead(cursor) {
+            return Ok(InputStart::Ready(Box::new(begun)));
+        }
+        let at = cursor.progress.input;
         let stamp = Stamp::of(name);
-        let (mut source, longer) = match self.open(name)? {
+        let opened = if *name == InputName::Stdin {
+            self.open_stream(cursor, counted, observer)?
+        } else {
+            let (name, reader) = (name.clone(), self.reader.clone());
+            let to_head = self.to_head(cursor);
+            let opened = self.patiently(move || reader.open(&name).and_then(to_head))?;
+            opened.map(InputSource::Source)
+        };
+        let (mut source, longer) = match opened {
             None => return Ok(InputStart::Stopped),
             Some(InputSource::ReadBefore) => return Ok(InputStart::ReadBefore),
             Some(InputSource::Longer(source)) => (source, true),
             Some(InputSource::Source(source)) => (source, false),
         };
         let format = if longer {
-            self.pass_over_last()?
+            cursor.pass_over_last()?
         } else {
-            self.format(name, &mut source)?
+            self.format(&mut source, cursor, observer)?
         };
-        let place = self.progress.place;
+        let place = cursor.progress.place;
         if place.offset > 0 {
-            self.observer.note(Note::Resuming {
+            observer.note(Note::Resuming {
                 input: name,
-                pass: self.progress.pass,
+                pass: cursor.progress.pass,
                 records: place.records,
                 offset: place.offset,
             });
@@ -67,16 +83,18 @@ impl Run<'_> {
         let start = Start {
             place,
             // What was compared with the stream before is known to be the same, and a spool holds what was read.
-            trusted: longer || self.spooled(at),
-            known: self.feed.known_names(at),
-            turn: self.turn(),
+            trusted: longer || cursor.is_spooled(),
+            known: self.known_names(at),
+            turn: cursor.turn(),
         };
-        match self.patiently(move || start.skip(source, format))? {
-            Some(skipped) => source = skipped,
-            None => return Ok(InputStart::Stopped),
+        if place.offset > 0 {
+            match self.patiently(move || start.skip(source, format))? {
+                Some(skipped) => source = skipped,
+                None => return Ok(InputStart::Stopped),
+            }
         }
-        if at == self.progress.inputs.len() as u64 {
-            self.progress.inputs.push(Input {
+        if cursor.input().is_none() {
+            cursor.progress.inputs.push(Input {
                 name: name.to_string(),
                 format: format.name().into(),
                 end: None,
@@ -87,72 +105,36 @@ impl Run<'_> {
                 })),
             });
         }
-        let records = self.feed.reader.read(source, format, start)?;
+        let records = self.reader.read(source, format, start)?;
         Ok(InputStart::Ready(Box::new(OpenInput { stamp, records })))
     }
 
-    /// Goes to the end of the last stream that was read; its format.
-    fn pass_over_last(&mut self) -> Result<Format> {
-        let stream = self.progress.stream.as_ref();
-        let before = stream.and_then(|stream| self.progress.inputs.get(stream.input as usize));
-        let (end, format) = before
-            .and_then(|before| Some((before.end?, before.format.parse())))
-            .ok_or_else(|| Error::Conflict("-: no stream was read before".into()))?;
-        self.progress.place = end;
-        format
-    }
-
-    /// Tells pipelines apart whose threads are delayed, for tests.
-    pub(super) fn turn(&self) -> u64 {
-        (u64::from(self.progress.pass) << 32) + self.progress.input
-    }
-
-    /// Opens an input, and waits for its first bytes if its format is to be guessed. `None`:
-    /// stopped from outside.
-    fn open(&mut self, name: &InputName) -> Result<Option<InputSource>> {
-        let begun = self.progress.inputs.get(self.progress.input as usize);
-        let known = self.job.format.is_some() || begun.is_some();
-        let to_head = move |mut source: Source| {
+    /// Waits for an input's first bytes if its format is to be guessed.
+    pub(super) fn to_head(
+        &self,
+        cursor: &Cursor,
+    ) -> impl FnOnce(Source) -> Result<Source> + Send + use<> {
+        let known = self.job.format.is_some() || cursor.input().is_some();
+        move |mut source| {
             if !known {
                 source.head_until(is_decided)?;
             }
             Ok(source)
-        };
-        if *name == InputName::Stdin {
-            return self.open_stream(to_head);
         }
-        let (name, reader) = (name.clone(), self.feed.reader.clone());
-        let opened = self.patiently(move || reader.open(&name).and_then(to_head))?;
-        Ok(opened.map(InputSource::Source))
     }
 
-    /// Does what may wait for an input on a thread of its own, so that a stop is heard meanwhile.
-    /// `None`: stopped from outside.
-    pub(super) fn patiently<T: Send + 'static>(
+    fn format(
         &self,
-        work: impl FnOnce() -> Result<T> + Send + 'static,
-    ) -> Result<Option<T>> {
-        let (give, take) = bounded(1);
-        spawn("open", move || drop(give.send(work())))?;
-        loop {
-            match take.recv_timeout(PATIENCE) {
-                Ok(done) => return done.map(Some),
-                Err(RecvTimeoutError::Timeout) if self.stop_asked() => return Ok(None),
-                Err(RecvTimeoutError::Timeout) => self.check_spool()?,
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Error::internal("a reading thread failed"));
-                }
-            }
-        }
-    }
-
-    fn format(&mut self, name: &InputName, source: &mut Source) -> Result<Format> {
-        let begun = self.progress.inputs.get(self.progress.input as usize);
-        if let Some(begun) = begun {
+        source: &mut Source,
+        cursor: &Cursor,
+        observer: &mut dyn Observer,
+    ) -> Result<Format> {
+        if let Some(begun) = cursor.input() {
             let format: Format = begun.format.parse()?;
             if let Some(asked) = self.job.format.filter(|asked| *asked != format) {
                 return Err(Error::Conflict(format!(
-                    "{name}: was read as {}, not {}; leave `format` out or give it as before",
+                    "{}: was read as {}, not {}; leave `format` out or give it as before",
+                    source.name(),
                     format.name(),
                     asked.name()
                 )));
@@ -160,10 +142,14 @@ impl Run<'_> {
             return Ok(format);
         }
         // A stream's first bytes may be long in coming.
-        if let Some(format) = self.job.format.filter(|_| *name == InputName::Stdin) {
+        if let Some(format) = self
+            .job
+            .format
+            .filter(|_| *source.name() == InputName::Stdin)
+        {
             return Ok(format);
         }
-        let found = told_format(source, self.job.format, self.observer)?;
+        let found = told_format(source, self.job.format, observer)?;
         Ok(found.or(self.job.format).unwrap_or(Format::Records))
     }
 }

@@ -11,11 +11,7 @@ use crate::memory::Need;
 impl Run<'_> {
     /// What is needed now, and how many pages fit the budget.
     pub(super) fn memory(&self) -> (Need, u64) {
-        if let Some(needed) = self.needed {
-            return needed;
-        }
-        let pages = self.engine.ledger().totals().pages;
-        (self.budget.need(&self.engine, pages), self.budget.fits)
+        self.budget.now(&self.engine)
     }
 
     /// Says what is needed now.
@@ -39,8 +35,7 @@ impl Run<'_> {
     /// Gives up what only more records would need: settling has its memory.
     pub(super) fn rest(&mut self) -> Result<()> {
         self.finish_publishing()?;
-        self.needed = Some(self.memory());
-        self.engine.rest()
+        self.budget.rest(&mut self.engine)
     }
 
     /// Looks at the budget before a batch.

@@ -9,33 +9,32 @@ use crate::ingest::Note;
 const UNHEARD: u64 = 1 << 12;
 
 impl Run<'_> {
-    /// Visits them, from where a checkpoint left off.
-    pub(super) fn complete(&mut self) -> Result<InputEnd> {
-        let mut from = self.progress.completing.unwrap_or(0);
+    /// Visits them, from page `from` on, where a checkpoint left off.
+    pub(super) fn complete(&mut self, mut from: u64) -> Result<InputEnd> {
         if from > 0 {
             self.observer.note(Note::Completing {
-                pass: self.progress.pass,
+                pass: self.cursor.progress.pass,
             });
         }
-        self.begun = true;
-        self.progress.completing = Some(from);
+        self.cursor.begun = true;
+        self.cursor.progress.completing = Some(from);
         for visits in 1.. {
             let Some(next) = self.engine.complete_next(from)? else {
                 break;
             };
             from = next;
-            self.progress.completing = Some(from);
+            self.cursor.progress.completing = Some(from);
             if self.is_due() {
                 self.on_records()?;
             }
-            if self.stop_asked() {
+            if self.feed.stop_asked() {
                 return Ok(InputEnd::Stopped);
             }
             if visits % UNHEARD == 0 {
                 self.on_time()?;
             }
         }
-        self.progress.completing = None;
+        self.cursor.progress.completing = None;
         Ok(InputEnd::Whole)
     }
 }

@@ -3,6 +3,7 @@
 use super::begin::{InputStart, OpenInput};
 use super::unchanged::Stamp;
 use super::{InputEnd, Run, kept};
+use crate::Result;
 use crate::batch::{Batch, Entry, What};
 use crate::decode::Reason;
 use crate::engine::{Resolver, Resolving, age};
@@ -12,7 +13,6 @@ use crate::ingest::spooling::{self, Spooling};
 use crate::pipeline::{Next, Piece, Records, is_another};
 use crate::source::{Compression, InputName, Restart, Summary};
 use crate::store::{Place, Spooled};
-use crate::{Error, Result};
 
 /// Entries that the engine looks ahead at.
 const AHEAD: usize = 64;
@@ -34,45 +34,49 @@ pub(super) struct Reading<'a> {
     torn: Option<(Entry, u64)>,
     /// Pages known before the first of its records that this run applies.
     known: u64,
+    /// Lines that go back to an earlier source.
+    ungrouped: u64,
 }
 
 impl Run<'_> {
     /// Reads one input from the current place on.
     pub(super) fn read_input(&mut self, input: &InputName) -> Result<InputEnd> {
-        let begun = match self.take_ahead() {
-            Some(begun) => InputStart::Ready(Box::new(begun)),
-            None => self.begin_here(input)?,
-        };
+        let counted = self.engine.ledger().totals().pages > 0;
+        let begun = self
+            .feed
+            .begin(input, &mut self.cursor, counted, self.observer)?;
         let OpenInput { stamp, records } = match begun {
             InputStart::Ready(begun) => *begun,
             InputStart::Stopped => return Ok(InputEnd::Stopped),
             InputStart::ReadBefore => return Ok(InputEnd::ReadBefore),
         };
-        self.begun = true;
+        self.cursor.begun = true;
         warn(input, records.format, self.observer);
-        let at = self.progress.input;
+        let at = self.cursor.progress.input;
         let mut resolver = Resolver::of_archive(self.feed.take_names(at));
         let mut reading = Reading {
             input,
             stamp,
             records,
-            spooled: self.progress.pass == 1 && self.is_spooling(at),
-            end: self.progress.place.offset,
+            spooled: !self.cursor.is_repeating() && self.feed.is_spooling(at),
+            end: self.cursor.progress.place.offset,
             whole: true,
             torn: None,
             known: self.engine.ledger().totals().pages,
+            ungrouped: 0,
         };
         loop {
             match reading.records.next()? {
                 Next::Piece(piece) => {
                     self.apply_piece(&mut reading, &mut resolver, &piece)?;
-                    if self.stop_asked() {
+                    if self.feed.stop_asked() {
                         return Ok(InputEnd::Stopped);
                     }
-                    self.look_further(&piece, &reading.records);
+                    self.feed
+                        .look_further(&self.cursor, &piece, &reading.records);
                     reading.records.recycle(piece);
                 }
-                Next::Idle if self.stop_asked() => return Ok(InputEnd::Stopped),
+                Next::Idle if self.feed.stop_asked() => return Ok(InputEnd::Stopped),
                 Next::Idle => {}
                 Next::End(summary) => return self.end_input(&reading, resolver, &summary),
             }
@@ -90,7 +94,7 @@ impl Run<'_> {
         self.count_torn(reading, piece);
         self.look_at_budget(resolver, &piece.batch)?;
         let mut names = resolver.begin(&piece.batch);
-        let place = self.progress.place;
+        let place = self.cursor.progress.place;
         if !names.recall(&self.engine, piece.first) {
             return Err(is_another(reading.input, place));
         }
@@ -134,7 +138,7 @@ impl Run<'_> {
             reading.whole = end > reading.end || reading.records.is_archive();
             if reading.whole {
                 reading.end = end;
-                self.progress.place.offset = end;
+                self.cursor.progress.place.offset = end;
             }
             if reading.whole && self.is_due() {
                 self.note_place(reading, piece);
@@ -150,23 +154,23 @@ impl Run<'_> {
         let chunk = &*piece.chunk;
         // An archive is needed from its start.
         if reading.spooled && !reading.records.is_archive() {
-            let restart = chunk
-                .member
-                .map_or(spooling::plain(self.progress.place), |member| Restart {
-                    raw: member.compressed,
-                    offset: member.decompressed,
-                    compression: reading.records.compression,
-                });
-            if let Some(input) = self.progress.inputs.get_mut(self.progress.input as usize) {
+            let restart =
+                chunk
+                    .member
+                    .map_or(spooling::plain(self.cursor.progress.place), |member| {
+                        Restart {
+                            raw: member.compressed,
+                            offset: member.decompressed,
+                            compression: reading.records.compression,
+                        }
+                    });
+            if let Some(input) = self.cursor.input_mut() {
                 input.spooled = Some(kept(restart));
             }
         }
-        let place = &mut self.progress.place;
-        if self
-            .spooling
-            .as_ref()
-            .is_some_and(|spooling| spooling.input == self.progress.input)
-        {
+        let is_spooling = self.feed.is_spooling(self.cursor.progress.input);
+        let place = &mut self.cursor.progress.place;
+        if is_spooling {
             place.prefix = 0;
         } else if let Some(prefix) = reading.records.prefix_at(chunk, place.offset) {
             place.prefix = prefix;
@@ -194,7 +198,7 @@ impl Run<'_> {
 
     fn apply_entry(
         &mut self,
-        reading: &Reading<'_>,
+        reading: &mut Reading<'_>,
         names: &mut Resolving<'_>,
         piece: &Piece,
         at: usize,
@@ -202,12 +206,12 @@ impl Run<'_> {
         let batch = &piece.batch;
         let entry = &batch.entries[at];
         let record = self.tell_record(reading, piece, at)?;
-        record.note_use(piece.chunk.verified, &mut self.progress.unverified);
+        record.note_use(piece.chunk.verified, &mut self.cursor.progress.unverified);
         if reading.records.format.is_grouped() && self.comes_back(reading, batch, entry) {
-            self.ungrouped += 1;
+            reading.ungrouped += 1;
         }
         names.apply(&mut self.engine, entry)?;
-        self.progress.place.records += 1;
+        self.cursor.progress.place.records += 1;
         Ok(())
     }
 
@@ -220,11 +224,12 @@ impl Run<'_> {
     ) -> Result<InputRecord<'r>> {
         let record = InputRecord {
             input: reading.input,
-            place: self.progress.place,
+            place: self.cursor.progress.place,
             batch: &piece.batch,
             at,
         };
-        record.tell(self.job.strict, self.progress.pass == 1, self.observer)?;
+        let first_pass = !self.cursor.is_repeating();
+        record.tell(self.job.strict, first_pass, self.observer)?;
         Ok(record)
     }
 
@@ -235,17 +240,17 @@ impl Run<'_> {
         };
         self.engine.count(&torn);
         reading.end = end;
-        self.progress.place = Place {
+        self.cursor.progress.place = Place {
             offset: end,
             prefix: piece.chunk.prefix.digest128(),
-            records: self.progress.place.records + 1,
+            records: self.cursor.progress.place.records + 1,
         };
     }
 
     /// Whether an edge list's source was visited before in the first pass over the list. Pages known
     /// from other inputs cannot be judged.
     fn comes_back(&self, reading: &Reading<'_>, batch: &Batch, entry: &Entry) -> bool {
-        if entry.what != What::Visit || self.progress.pass > 1 {
+        if entry.what != What::Visit || self.cursor.is_repeating() {
             return false;
         }
         let page = self.engine.page(batch.fingerprints[entry.source as usize]);
@@ -261,35 +266,36 @@ impl Run<'_> {
         summary: &Summary,
     ) -> Result<InputEnd> {
         tell_unchecked(reading.input, summary, self.observer);
-        let sources = std::mem::take(&mut self.ungrouped);
-        if sources > 0 {
+        if reading.ungrouped > 0 {
             self.observer.note(Note::Ungrouped {
                 input: reading.input,
-                sources,
+                sources: reading.ungrouped,
             });
         }
-        if self.progress.pass < self.progress.repeat && !self.engine.storage().keeps_rows() {
-            self.feed
-                .keep_names(self.progress.input, resolver.into_names());
+        let at = self.cursor.progress.input;
+        if self.cursor.progress.pass < self.cursor.progress.repeat
+            && !self.engine.storage().keeps_rows()
+        {
+            self.feed.keep_names(at, resolver.into_names());
         }
-        let mut end = self.progress.place;
+        let mut end = self.cursor.progress.place;
         if reading.torn.is_some() {
             self.feed.torn += 1;
         } else {
             end.offset = summary.bytes;
             end.prefix = summary.prefix;
         }
-        let mut restart = self.restart();
-        let taken = self.spooling.as_ref().map(Spooling::taken);
+        let mut restart = self.cursor.restart();
+        let taken = self.feed.spooling.as_ref().map(Spooling::taken);
         if *reading.input == InputName::Stdin {
-            self.end_signature(taken);
+            self.feed.end_signature(&mut self.cursor.progress, taken);
         }
-        let spooling = self.is_spooling(self.progress.input);
-        let input = &mut self.progress.inputs[self.progress.input as usize];
-        if spooling {
+        if self.feed.is_spooling(at) {
             end.prefix = 0;
         }
-        if reading.spooled {
+        if reading.spooled
+            && let Some(input) = self.cursor.input_mut()
+        {
             if reading.records.compression == Compression::Plain {
                 restart = Some(spooling::plain(end));
             }
@@ -298,29 +304,17 @@ impl Run<'_> {
                 total: taken,
             });
         }
-        match input.end {
-            None => input.end = Some(end),
-            Some(before) if before == end => {}
-            Some(before) => {
-                return Err(Error::InputChanged(format!(
-                    "{}: has changed since pass 1: {} bytes in {} records then, {} bytes in {} now; \
-                     put it back, or use another store",
-                    reading.input, before.offset, before.records, end.offset, end.records
-                )));
-            }
-        }
-        let unchanged = reading
-            .stamp
-            .filter(|stamp| stamp.still_holds(reading.input));
-        self.feed.stamps[self.progress.input as usize] = unchanged;
-        self.progress.unverified = None;
-        self.progress.input += 1;
-        self.progress.place = Place::start();
-        if summary.bytes == 0 && self.progress.pass == 1 {
+        self.cursor.end_input(reading.input, end)?;
+        let stamp = reading.stamp;
+        self.feed.stamps[at as usize] = stamp.filter(|stamp| stamp.still_holds(reading.input));
+        if summary.bytes == 0 && !self.cursor.is_repeating() {
             self.observer.note(Note::Empty {
                 input: reading.input,
             });
-            self.forget_empty_stream();
+            // A stream that held nothing is forgotten where no later run counts inputs: the one before it is still the last.
+            if self.feed.job.inputs == [InputName::Stdin] {
+                self.cursor.forget_input();
+            }
         }
         Ok(InputEnd::Whole)
     }

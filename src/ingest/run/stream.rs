@@ -2,11 +2,12 @@
 
 use super::Run;
 use super::begin::InputSource;
-use crate::ingest::again::{Likeness, SharedSigner, SignedStream, look};
-use crate::ingest::{Note, OldFault, Outcome, Stream};
+use super::cursor::Cursor;
+use super::feed::Feed;
+use crate::ingest::again::{SharedSigner, SignedStream, Likeness, look};
+use crate::ingest::{Note, Observer, OldFault, Outcome, Stream};
 use crate::model::{InputSignature, Signature};
-use crate::source::{InputName, Source};
-use crate::store::remove_spool;
+use crate::store::{Progress, remove_spool};
 use crate::{Error, Result};
 
 /// The signer of a stream, and its number among the inputs.
@@ -15,23 +16,24 @@ pub(super) struct InputSigner {
     signer: SharedSigner,
 }
 
-impl Run<'_> {
+impl Feed<'_> {
     /// Opens standard input at the current place, and finds out whether it was read before. `None`: stopped from
     /// outside.
     pub(super) fn open_stream(
         &mut self,
-        to_head: impl FnOnce(Source) -> Result<Source> + Send + 'static,
+        cursor: &Cursor,
+        counted: bool,
+        observer: &mut dyn Observer,
     ) -> Result<Option<InputSource>> {
-        let input = self.progress.input;
         let (stream, from) = match &self.spooling {
             None => (self.job.stdin.open(), None),
             Some(spooling) => {
-                let begun = self.progress.inputs.get(input as usize);
-                let begun = begun.and_then(|begun| begun.spooled);
+                let begun = cursor.input().and_then(|begun| begun.spooled);
                 spooling.reader(self.job, begun)?
             }
         };
-        let reader = self.feed.reader.clone();
+        let to_head = self.to_head(cursor);
+        let reader = self.reader.clone();
         let live = move |stream| reader.live(stream, from).and_then(to_head);
         if from.is_some_and(|from| from.raw > 0) {
             self.signer = None;
@@ -40,29 +42,32 @@ impl Run<'_> {
         }
         let mut signed = SignedStream::new(stream);
         let signer = signed.signer();
-        let known = self.signature_before();
+        let known = self.signature_before(cursor, counted);
         let is_known = known.is_some();
         let opened = self.patiently(move || {
-            let likeness = known.map_or(Ok(Likeness::Another), |known| signed.compare(&known))?;
-            match likeness {
-                Likeness::Same => Ok((None, likeness)),
-                _ => Ok((Some(live(Box::new(signed))?), likeness)),
+            let found = known.map_or(Ok(Likeness::Another), |known| signed.compare(&known))?;
+            match found {
+                Likeness::Same => Ok((None, found)),
+                _ => Ok((Some(live(Box::new(signed))?), found)),
             }
         })?;
-        let Some((source, likeness)) = opened else {
+        let Some((source, found)) = opened else {
             return Ok(None);
         };
         let bytes = look(&signer).signature().whole.map_or(0, |(len, _)| len);
-        self.signer = Some(InputSigner { input, signer });
-        let note = match likeness {
+        self.signer = Some(InputSigner {
+            input: cursor.progress.input,
+            signer,
+        });
+        let note = match found {
             Likeness::Another => None,
             Likeness::Same => Some(Note::ReadBefore { bytes }),
             Likeness::Longer => Some(Note::GoesOn),
         };
         if let Some(note) = note.filter(|_| is_known) {
-            self.observer.note(note);
+            observer.note(note);
         }
-        Ok(Some(match (source, likeness) {
+        Ok(Some(match (source, found) {
             (None, _) => InputSource::ReadBefore,
             (Some(source), Likeness::Longer) => InputSource::Longer(source),
             (Some(source), _) => InputSource::Source(source),
@@ -70,8 +75,8 @@ impl Run<'_> {
     }
 
     /// What the stream that was read last is known by, if the one that is to be read may be the same again.
-    fn signature_before(&self) -> Option<Signature> {
-        let progress = &self.progress;
+    fn signature_before(&self, cursor: &Cursor, counted: bool) -> Option<Signature> {
+        let progress = &cursor.progress;
         let stream = progress.stream.as_ref()?;
         // Files that came since, and streams that were empty, make no difference.
         let before = progress.inputs.get(stream.input as usize)?;
@@ -79,7 +84,6 @@ impl Run<'_> {
         // With another format it is other records, and what gave no page did no harm.
         let format = self.job.format.map(|format| format.name());
         let alike = format.is_none_or(|format| before.format == format);
-        let counted = self.engine.ledger().totals().pages > 0;
         let asked =
             self.job.stream == Stream::Auto && self.job.fault != Some(OldFault::StreamForgotten);
         (asked && follows && alike && counted && before.name == "-")
@@ -88,44 +92,34 @@ impl Run<'_> {
 
     /// Notes what is known of the stream that is being read. One of no bytes is none: the one before it may yet be sent
     /// again.
-    pub(super) fn note_signature(&mut self) {
+    pub(super) fn note_signature(&self, progress: &mut Progress) {
         if let Some(InputSigner { input, signer }) = &self.signer
-            && *input < self.progress.inputs.len() as u64
+            && *input < progress.inputs.len() as u64
         {
             let signature = look(signer).signature().clone();
-            if !signature.head.is_empty() || self.progress.stream.is_none() {
+            if !signature.head.is_empty() || progress.stream.is_none() {
                 let input = *input;
-                self.progress.stream = Some(InputSignature { input, signature });
+                progress.stream = Some(InputSignature { input, signature });
             }
         }
     }
 
     /// A stream ended of which `taken` bytes were taken in all. Of one whose start another run read, only that is
     /// known.
-    pub(super) fn end_signature(&mut self, taken: Option<u64>) {
+    pub(super) fn end_signature(&self, progress: &mut Progress, taken: Option<u64>) {
         if self.signer.is_none()
-            && let Some(stream) = &mut self.progress.stream
+            && let Some(stream) = &mut progress.stream
             && stream.signature.whole.map(|(len, _)| len) != taken
         {
             stream.signature.whole = None;
         }
     }
+}
 
-    /// Forgets a stream that just ended and held nothing, where no later run counts inputs: the one before it is still the
-    /// last.
-    pub(super) fn forget_empty_stream(&mut self) {
-        let progress = &mut self.progress;
-        let by_itself = self.job.inputs == [InputName::Stdin];
-        if by_itself && progress.repeat == 1 && !progress.complete {
-            progress.inputs.pop();
-            progress.input = progress.inputs.len() as u64;
-            self.feed.inputs.truncate(progress.inputs.len());
-        }
-    }
-
+impl Run<'_> {
     /// The stream was read before: nothing is counted.
     pub(super) fn read_before(mut self) -> Result<Outcome> {
-        if let Some(spooling) = self.spooling.take() {
+        if let Some(spooling) = self.feed.spooling.take() {
             spooling.end();
             remove_spool(&*self.disk, &self.job.store)?;
         }
@@ -137,16 +131,16 @@ impl Run<'_> {
     /// # Errors
     /// What `refusal` says, if it is not.
     pub(super) fn expect_read_before(self, refusal: String) -> Result<Outcome> {
-        let stream = self.progress.stream.clone();
+        let stream = self.cursor.progress.stream.clone();
         let known = stream.map(|stream| stream.signature).unwrap_or_default();
         let mut signed = SignedStream::new(self.job.stdin.open());
         let signer = signed.signer();
-        let Some(likeness) = self.patiently(move || signed.compare(&known))? else {
+        let Some(found) = self.feed.patiently(move || signed.compare(&known))? else {
             return Ok(self.outcome(true, true));
         };
         match look(&signer).signature().whole {
             Some((0, _)) => {}
-            Some((bytes, _)) if likeness == Likeness::Same => {
+            Some((bytes, _)) if found == Likeness::Same => {
                 self.observer.note(Note::ReadBefore { bytes });
             }
             _ => return Err(Error::Conflict(refusal)),

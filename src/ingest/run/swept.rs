@@ -13,7 +13,7 @@ use crate::ingest::planned::Plan;
 use crate::ingest::{Note, OldFault};
 use crate::rows::{Row, Stop};
 use crate::source::InputName;
-use crate::store::{Place, Progress, Store};
+use crate::store::{Progress, Store};
 use crate::{Error, Result};
 
 /// Rows whose pages are asked for together.
@@ -53,19 +53,23 @@ fn cannot_repeat(progress: &Progress, inputs: &[InputName], store: &Store) -> Op
 impl Run<'_> {
     /// See [`cannot_repeat`].
     pub(super) fn cannot_repeat(&self) -> Option<Error> {
-        cannot_repeat(&self.progress, &self.feed.inputs, self.engine.storage())
+        cannot_repeat(
+            &self.cursor.progress,
+            &self.feed.inputs,
+            self.engine.storage(),
+        )
     }
 
     /// Whether the running pass goes over rows.
     pub(super) fn is_over_rows(&self) -> bool {
-        self.progress.pass > 1 && self.engine.storage().keeps_rows()
+        self.cursor.is_repeating() && self.engine.storage().keeps_rows()
     }
 
     /// Says what passes after the first go over, as far as it is known.
     pub(super) fn tell_passes(&mut self) {
-        if self.progress.repeat > 1 && !self.progress.finished {
+        if self.cursor.progress.repeat > 1 && !self.cursor.progress.finished {
             self.observer.note(Note::Repeating {
-                repeat: self.progress.repeat,
+                repeat: self.cursor.progress.repeat,
                 kept: self.engine.storage().keeps_rows(),
             });
         }
@@ -75,23 +79,23 @@ impl Run<'_> {
     pub(super) fn sweep_rows(&mut self) -> Result<InputEnd> {
         let from = match self.job.fault {
             Some(OldFault::PassFromStart) => 0,
-            _ => self.progress.place.records,
+            _ => self.cursor.progress.place.records,
         };
         if from > 0 {
             self.observer.note(Note::GoingOver {
-                pass: self.progress.pass,
+                pass: self.cursor.progress.pass,
                 visited: from,
             });
         }
-        self.begun = true;
+        self.cursor.begun = true;
         let rows = self.engine.storage().kept_rows()?;
         let all = rows.rows();
         let mut targets = Vec::new();
         let whole = rows.sweep_from(from, &mut |rows| {
             for rows in rows.chunks(AHEAD) {
                 self.visit_rows(rows, &mut targets)?;
-                self.tell_progress(None, self.progress.place.records, Some(all));
-                if self.stop_asked() {
+                self.tell_progress(None, self.cursor.progress.place.records, Some(all));
+                if self.feed.stop_asked() {
                     return Err(Stop::Enough);
                 }
             }
@@ -100,8 +104,7 @@ impl Run<'_> {
         if !whole {
             return Ok(InputEnd::Stopped);
         }
-        self.progress.input = self.feed.inputs.len() as u64;
-        self.progress.place = Place::start();
+        self.cursor.end_inputs();
         Ok(InputEnd::Whole)
     }
 
@@ -120,7 +123,7 @@ impl Run<'_> {
                 weights: row.weights,
             };
             self.engine.visit_again(page(row.page), row.gone, links)?;
-            self.progress.place.records += 1;
+            self.cursor.progress.place.records += 1;
             if self.is_due() {
                 self.on_records()?;
             }

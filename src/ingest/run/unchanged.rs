@@ -9,7 +9,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::Run;
+use super::cursor::Cursor;
+use super::feed::Feed;
 use crate::source::InputName;
 use crate::{Error, Result};
 
@@ -56,31 +57,31 @@ impl Stamp {
     }
 }
 
-impl Run<'_> {
+impl Feed<'_> {
     /// Whether what was applied of the file being read, if it is being read again, is what pass 1
     /// read. `false`: a stop came before that was known.
     ///
     /// # Errors
     ///
     /// The file was changed.
-    pub(super) fn is_as_in_pass_1(&mut self) -> Result<bool> {
-        let place = self.progress.place;
-        if self.progress.pass == 1 || place.offset == 0 {
+    pub(super) fn is_as_in_pass_1(&mut self, cursor: &Cursor) -> Result<bool> {
+        let place = cursor.progress.place;
+        if !cursor.is_repeating() || place.offset == 0 {
             return Ok(true);
         }
-        let at = self.progress.input as usize;
-        let end = self.progress.inputs.get(at).and_then(|input| input.end);
-        let (Some(input), Some(end)) = (self.feed.inputs.get(at).cloned(), end) else {
+        let at = cursor.progress.input as usize;
+        let end = cursor.input().and_then(|input| input.end);
+        let (Some(input), Some(end)) = (self.inputs.get(at).cloned(), end) else {
             return Ok(true);
         };
         if input == InputName::Stdin {
             return Ok(true);
         }
-        if self.feed.stamps[at].is_some_and(|stamp| stamp.still_holds(&input)) {
+        if self.stamps[at].is_some_and(|stamp| stamp.still_holds(&input)) {
             return Ok(true);
         }
         let stamp = Stamp::of(&input);
-        let (name, reader) = (input.clone(), self.feed.reader.clone());
+        let (name, reader) = (input.clone(), self.reader.clone());
         let checked = self.patiently(move || {
             let mut source = reader.open(&name)?;
             source.skip_to(place.offset, place.prefix)?;
@@ -95,7 +96,7 @@ impl Run<'_> {
             }
             Err(error) => return Err(error),
         }
-        self.feed.stamps[at] = stamp;
+        self.stamps[at] = stamp;
         Ok(true)
     }
 }

@@ -4,7 +4,6 @@ use super::Run;
 use crate::Result;
 use crate::engine::Estimation;
 use crate::ingest::Note;
-use crate::store::Place;
 
 impl Run<'_> {
     /// Before another pass: whether the bound of what is durable is low enough to leave it out. The same
@@ -19,16 +18,9 @@ impl Run<'_> {
             Ok(estimation.window().bound_l1().map(|bound| bound + rounding))
         })?;
         self.observer.note(Note::Bound {
-            pass: self.progress.pass - 1,
+            pass: self.cursor.progress.pass - 1,
             bound,
         });
         Ok(bound.is_some_and(|bound| bound <= until))
-    }
-
-    /// Whether a pass but the first is about to begin, and all before it is durable.
-    pub(super) fn is_between_passes(&self) -> bool {
-        let progress = &self.progress;
-        let begun = progress.input > 0 || progress.place != Place::start();
-        (2..=progress.repeat).contains(&progress.pass) && !begun && progress.completing.is_none()
     }
 }

@@ -1,0 +1,392 @@
+//! When checkpoints and snapshots are made, by number of records or by time, and the snapshot that
+//! is made in the background meanwhile.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
+
+use super::Run;
+use super::cursor::RunPosition;
+use crate::engine::Counters;
+use crate::ingest::{Every, Job, Note, Observer};
+use crate::settle::Progress;
+use crate::snapshot::{self, Info, Published, Settle, SnapshotOptions, Watcher};
+use crate::store::{Disk, View, checkpoint};
+use crate::threads::spawn;
+use crate::{Error, Result};
+
+/// How often people are told how far a snapshot is that is waited for.
+const WATCH: Duration = Duration::from_millis(100);
+
+/// How long no snapshot is begun by time, in times that the last one took.
+const SNAPSHOT_RESTS: u32 = 3;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A snapshot being made in the background, from the commit of `generation`.
+pub(super) struct SnapshotJob {
+    generation: u64,
+    /// Absent once it was waited for.
+    thread: Option<JoinHandle<Result<Published>>>,
+    /// Disconnected when the thread ends.
+    ended: Receiver<()>,
+    /// Disconnected when checkpoints do not disturb it any more.
+    apart: Receiver<()>,
+    /// What settling may take, and who watches it.
+    settle: Option<Settle>,
+    /// What was published before.
+    before: Option<Counters>,
+}
+
+impl SnapshotJob {
+    fn is_finished(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    fn wait(&mut self) -> Option<std::thread::Result<Result<Published>>> {
+        self.thread.take().map(JoinHandle::join)
+    }
+}
+
+impl Drop for SnapshotJob {
+    fn drop(&mut self) {
+        self.wait();
+    }
+}
+
+/// When checkpoints and snapshots were made, and what was published.
+pub(super) struct Cadence<'a> {
+    job: &'a Job,
+    /// How many were made, and the time they took.
+    pub checkpoints: (u64, Duration),
+    checkpointed: Instant,
+    /// How far the last checkpoint was: an idle stream needs no other.
+    checkpointed_at: Option<RunPosition>,
+    snapshotted: Instant,
+    /// From when on a snapshot may be begun by time; `None`: one is being made.
+    next_snapshot: Arc<Mutex<Option<Instant>>>,
+    publishing: Option<SnapshotJob>,
+    pub published: Option<(PathBuf, Info)>,
+    /// What had been read at the last snapshot.
+    published_at: Option<Counters>,
+    /// Records when a checkpoint or snapshot was last due by their number.
+    due_at: u64,
+}
+
+impl<'a> Cadence<'a> {
+    pub fn new(job: &'a Job, published_at: Option<Counters>, records: u64) -> Cadence<'a> {
+        Cadence {
+            job,
+            checkpoints: (0, Duration::ZERO),
+            checkpointed: Instant::now(),
+            checkpointed_at: None,
+            snapshotted: Instant::now(),
+            next_snapshot: Arc::new(Mutex::new(Some(Instant::now()))),
+            publishing: None,
+            published: None,
+            published_at,
+            due_at: records,
+        }
+    }
+
+    /// Whether so many records ask for a checkpoint or a snapshot. Once for each number:
+    /// input that is no record does not ask again.
+    fn is_due(&self, records: u64) -> bool {
+        let due = |every| is_multiple(every, records);
+        records > self.due_at && (due(self.job.checkpoint_every) || due(self.job.snapshot_every))
+    }
+
+    /// Whether a checkpoint is due by time, at this place.
+    fn is_checkpoint_late(&self, reached: RunPosition) -> bool {
+        is_over(self.job.checkpoint_every, self.checkpointed) && !self.is_durable(reached)
+    }
+
+    /// Whether a snapshot is due by time. The last one must have been made, and long enough ago: reading never waits for a
+    /// snapshot that time asks for, and those take a quarter of the time at most.
+    fn is_snapshot_late(&self, records: u64) -> bool {
+        let has_rested = || {
+            let from = *lock(&self.next_snapshot);
+            from.is_some_and(|from| Instant::now() >= from)
+        };
+        is_over(self.job.snapshot_every, self.snapshotted)
+            && has_rested()
+            && records > self.published_at.as_ref().map_or(0, |c| c.records)
+    }
+
+    /// Whether the last checkpoint was made at this place.
+    pub fn is_durable(&self, reached: RunPosition) -> bool {
+        self.checkpointed_at == Some(reached)
+    }
+
+    /// Whether something was read since the last snapshot.
+    fn owes_snapshot(&self, counters: &Counters) -> bool {
+        self.published_at.as_ref() != Some(counters)
+    }
+
+    /// To be called before a checkpoint: the slots of the commit that a snapshot is made from are written over two commits
+    /// later. Whether the snapshot that was being made is made.
+    fn wait_for_slots(&self, generation: u64) -> bool {
+        let Some(publishing) = &self.publishing else {
+            return false;
+        };
+        if publishing.generation < generation {
+            let _ = publishing.apart.recv();
+        }
+        publishing.is_finished()
+    }
+
+    /// Starts making a snapshot of `view`, when so much was read, for which something was done since `started`. `is_last`:
+    /// nothing goes on beside it.
+    fn publish(
+        &mut self,
+        disk: Arc<dyn Disk>,
+        mut view: View,
+        counters: Counters,
+        settle: Option<Settle>,
+        is_last: bool,
+        started: Instant,
+    ) -> Result<()> {
+        let making = SnapshotOptions {
+            keep: 0,
+            rank_bytes: self.job.rank_bytes,
+            settle: settle.clone(),
+        };
+        let (ends, ended) = bounded::<()>(0);
+        let (parts, apart) = bounded::<()>(0);
+        *lock(&self.next_snapshot) = None;
+        let next = self.next_snapshot.clone();
+        let generation = view.generation();
+        let publish = move || {
+            let _ends = ends;
+            let settles = making.settle.as_ref();
+            let published = if !is_last && settles.is_some_and(|s| s.is_possible(&view)) {
+                snapshot::publish_apart(&*disk, &mut view, &making, parts)
+            } else {
+                let _parts = parts;
+                snapshot::publish(&*disk, &view, &making)
+            };
+            *lock(&next) = Some(Instant::now() + started.elapsed() * SNAPSHOT_RESTS);
+            published
+        };
+        self.publishing = Some(SnapshotJob {
+            generation,
+            thread: Some(spawn("snapshot", publish)?),
+            ended,
+            apart,
+            settle,
+            before: self.published_at.replace(counters),
+        });
+        Ok(())
+    }
+
+    /// Tells how far the snapshot in the making is, until it is made.
+    fn watch(&self, observer: &mut dyn Observer) {
+        let mut told = Progress::default();
+        while let Some(publishing) = &self.publishing
+            && let Some(settle) = &publishing.settle
+            && !publishing.is_finished()
+        {
+            let progress = settle.watcher.progress();
+            if progress != told {
+                told = progress;
+                observer.note(Note::Settling {
+                    progress: &progress,
+                });
+            }
+            if publishing.ended.recv_timeout(WATCH) == Err(RecvTimeoutError::Disconnected) {
+                break;
+            }
+        }
+    }
+
+    /// Waits for the snapshot in the making, if there is one. Whether one was made.
+    fn finish(&mut self, observer: &mut dyn Observer) -> Result<bool> {
+        self.watch(observer);
+        let Some(mut publishing) = self.publishing.take() else {
+            return Ok(false);
+        };
+        let Some(done) = publishing.wait() else {
+            return Ok(false);
+        };
+        let done = done.map_err(|_| Error::internal("the snapshot thread failed"));
+        let Some((path, info)) = done?? else {
+            // It was stopped: it is still owed.
+            self.published_at = publishing.before.take();
+            return Ok(false);
+        };
+        if let Some(settle) = &publishing.settle
+            && let Some(need) = settle.watcher.too_large()
+        {
+            observer.note(Note::NotSettled {
+                need,
+                room: settle.memory.unwrap_or(u64::MAX),
+            });
+        }
+        observer.note(Note::Published {
+            path: &path,
+            info: &info,
+        });
+        self.published = Some((path, info));
+        Ok(true)
+    }
+}
+
+/// Whether so many records ask for it.
+fn is_multiple(every: Every, records: u64) -> bool {
+    matches!(every, Every::Records(n) if records.is_multiple_of(n.max(1)))
+}
+
+/// Whether the time since then asks for it.
+fn is_over(every: Every, since: Instant) -> bool {
+    matches!(every, Every::Time(time) if since.elapsed() >= time)
+}
+
+impl Run<'_> {
+    /// Whether the number of records asks for a checkpoint or a snapshot.
+    pub(super) fn is_due(&self) -> bool {
+        self.cadence.is_due(self.engine.counters().records)
+    }
+
+    /// Does what the number of records asks for.
+    pub(super) fn on_records(&mut self) -> Result<()> {
+        let records = self.engine.counters().records;
+        self.cadence.due_at = records;
+        self.checkpoint()?;
+        if is_multiple(self.job.snapshot_every, records) {
+            self.begin_snapshot(Instant::now())?;
+        }
+        Ok(())
+    }
+
+    /// Does what is due by time.
+    pub(super) fn on_time(&mut self) -> Result<()> {
+        self.feed.check_spool()?;
+        let snapshot = self
+            .cadence
+            .is_snapshot_late(self.engine.counters().records);
+        let started = Instant::now();
+        if snapshot || self.cadence.is_checkpoint_late(self.cursor.reached()) {
+            self.checkpoint()?;
+        }
+        if snapshot {
+            self.begin_snapshot(started)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the state durable; not if a stop keeps it from being sure that a file read again is
+    /// unchanged.
+    pub(super) fn checkpoint(&mut self) -> Result<()> {
+        if !self.feed.is_as_in_pass_1(&self.cursor)? {
+            return Ok(());
+        }
+        let generation = self.engine.storage().generation();
+        if self.cadence.wait_for_slots(generation) {
+            self.finish_publishing()?;
+        }
+        if let Some(spooling) = &self.feed.spooling {
+            spooling.before_checkpoint()?;
+        }
+        self.feed.note_signature(&mut self.cursor.progress);
+        let started = Instant::now();
+        checkpoint(&mut self.engine, &self.cursor.progress)?;
+        self.cadence.checkpoints.0 += 1;
+        self.cadence.checkpoints.1 += started.elapsed();
+        if self.tell_rows() {
+            // The current snapshot must not name a file that is not there.
+            self.finish_publishing()?;
+            self.release_rows()?;
+        }
+        self.observer.note(Note::Checkpoint {
+            generation: self.engine.storage().generation(),
+            records: self.engine.counters().records,
+        });
+        if let Some(spooling) = &self.feed.spooling {
+            let over = self.cursor.progress.is_past_first() && self.is_over_rows();
+            spooling.after_checkpoint(&self.cursor.progress, over)?;
+        }
+        self.cadence.checkpointed = Instant::now();
+        self.cadence.checkpointed_at = Some(self.cursor.reached());
+        Ok(())
+    }
+
+    /// Starts making a snapshot of the last commit, for which something was done since `started`.
+    fn begin_snapshot(&mut self, started: Instant) -> Result<()> {
+        self.finish_publishing()?;
+        self.cadence.snapshotted = Instant::now();
+        if !self.owes_snapshot() {
+            return Ok(());
+        }
+        let view = self.engine.storage().view()?;
+        let settle = self.settling();
+        let is_last = self.cursor.progress.finished;
+        let (disk, counters) = (self.disk.clone(), self.engine.counters().clone());
+        self.cadence
+            .publish(disk, view, counters, settle, is_last, started)
+    }
+
+    /// How importance is settled before a snapshot, if it is: in the memory that is left.
+    fn settling(&self) -> Option<Settle> {
+        let until = self.job.settle?;
+        if !self.job.settings.config.is_settled() {
+            return None;
+        }
+        Some(Settle {
+            // Who asks for a lower bound wants it.
+            until: self.job.until.map_or(until, |least| least.min(until)),
+            time: self.job.settle_time,
+            memory: self.budget.left(&self.engine),
+            below: None,
+            watcher: Arc::new(Watcher::new(if self.cursor.progress.finished {
+                self.job.stop.clone()
+            } else {
+                Arc::default()
+            })),
+        })
+    }
+
+    /// Waits for the snapshot in the making, if there is one.
+    pub(super) fn finish_publishing(&mut self) -> Result<()> {
+        if self.cadence.finish(self.observer)? {
+            self.thin_snapshots()?;
+            self.release_rows()?;
+        }
+        Ok(())
+    }
+
+    /// Removes the older snapshots that are not to be kept.
+    fn thin_snapshots(&mut self) -> Result<()> {
+        let keep = self.job.keep_snapshots;
+        let removed = snapshot::thin(&*self.disk, &self.job.store, keep)?;
+        if removed > 0 {
+            self.observer.note(Note::Removed {
+                snapshots: (removed, keep as u64),
+            });
+        }
+        Ok(())
+    }
+
+    /// The snapshot at the end, unless something unverified forbids it.
+    pub(super) fn final_snapshot(&mut self) -> Result<()> {
+        if self.cursor.progress.unverified.is_none() {
+            // The one that an earlier run published may have been damaged since.
+            if self.cadence.published.is_none()
+                && !snapshot::latest_is_sound(&*self.disk, &self.job.store)
+            {
+                self.cadence.published_at = None;
+            }
+            self.begin_snapshot(Instant::now())?;
+        }
+        self.finish_publishing()
+    }
+
+    /// Whether something was read since the last snapshot.
+    pub(super) fn owes_snapshot(&self) -> bool {
+        self.cadence.owes_snapshot(self.engine.counters())
+    }
+}

@@ -1,0 +1,112 @@
+//! What is read, and what is kept of it from input to input and pass to pass.
+
+use std::sync::atomic::Ordering;
+
+use crossbeam_channel::{RecvTimeoutError, bounded};
+
+use super::ahead::Ahead;
+use super::stream::InputSigner;
+use super::unchanged::Stamp;
+use crate::batch::Rules;
+use crate::engine::NameMap;
+use crate::ingest::Job;
+use crate::ingest::spooling::Spooling;
+use crate::pipeline::{InputReader, PATIENCE};
+use crate::source::InputName;
+use crate::threads::spawn;
+use crate::{Error, Result};
+
+/// See the head of the file.
+pub(super) struct Feed<'a> {
+    pub job: &'a Job,
+    pub inputs: Vec<InputName>,
+    pub reader: InputReader,
+    /// The next input, if it was begun.
+    pub ahead: Option<Ahead>,
+    /// By input: of an archive read in this run, the pages of its names.
+    names: Vec<NameMap>,
+    /// Records at the ends of streams that were cut short. The store does not count them.
+    pub torn: u64,
+    /// Of each input: the file as it was when it was known to hold what pass 1 read.
+    pub stamps: Vec<Option<Stamp>>,
+    pub spooling: Option<Spooling>,
+    /// Of the stream that is read or was read last, if it was from its first byte.
+    pub signer: Option<InputSigner>,
+}
+
+impl<'a> Feed<'a> {
+    pub fn new(
+        job: &'a Job,
+        inputs: Vec<InputName>,
+        spooling: Option<Spooling>,
+        rules: Rules,
+    ) -> Feed<'a> {
+        let mut reader = InputReader::new(rules, &job.source, job.threads);
+        reader.delays = job.delays;
+        Feed {
+            job,
+            reader,
+            ahead: None,
+            names: vec![NameMap::default(); inputs.len()],
+            torn: 0,
+            stamps: vec![None; inputs.len()],
+            inputs,
+            spooling,
+            signer: None,
+        }
+    }
+
+    /// Names of an input, if it is an archive, whose pages are known from an earlier pass: all or none.
+    pub fn known_names(&self, input: u64) -> u64 {
+        self.names[input as usize].len()
+    }
+
+    /// Takes the pages of these names.
+    pub fn take_names(&mut self, input: u64) -> NameMap {
+        std::mem::take(&mut self.names[input as usize])
+    }
+
+    /// Keeps the pages of an input's names for the next pass.
+    pub fn keep_names(&mut self, input: u64, names: NameMap) {
+        self.names[input as usize] = names;
+    }
+
+    /// Bytes of memory that names take which are kept.
+    pub fn names_bytes(&self) -> u64 {
+        self.names.iter().map(NameMap::bytes).sum()
+    }
+
+    /// Whether the input is the one that the spool is for.
+    pub fn is_spooling(&self, input: u64) -> bool {
+        let spooling = self.spooling.as_ref();
+        spooling.is_some_and(|spooling| spooling.input == input)
+    }
+
+    pub fn check_spool(&self) -> Result<()> {
+        self.spooling.as_ref().map_or(Ok(()), Spooling::check)
+    }
+
+    pub fn stop_asked(&self) -> bool {
+        self.job.stop.load(Ordering::Relaxed)
+    }
+
+    /// Does what may wait for an input on a thread of its own, so that a stop is heard meanwhile.
+    /// `None`: stopped from outside.
+    pub fn patiently<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<Option<T>> {
+        let (give, take) = bounded(1);
+        spawn("open", move || drop(give.send(work())))?;
+        loop {
+            match take.recv_timeout(PATIENCE) {
+                Ok(done) => return done.map(Some),
+                Err(RecvTimeoutError::Timeout) if self.stop_asked() => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => self.check_spool()?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Error::internal("a reading thread failed"));
+                }
+            }
+        }
+    }
+}
