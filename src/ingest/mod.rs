@@ -6,7 +6,6 @@
 //!
 //! [`convert`] reads in the same way, and writes a crawl archive instead.
 
-mod again;
 mod convert;
 mod input;
 mod known;
@@ -15,6 +14,7 @@ mod plan;
 mod planned;
 mod run;
 mod spooling;
+mod stream_match;
 
 use std::fmt;
 use std::io::Read;

@@ -1,10 +1,10 @@
-//! Standard input: opened, signed while it is read, and known again if it was read before ([`again`](crate::ingest::again)).
+//! Standard input: opened, signed while it is read, and known again if it was read before ([`stream_match`](crate::ingest::stream_match)).
 
 use super::Run;
 use super::begin::InputSource;
 use super::cursor::Cursor;
 use super::feed::Feed;
-use crate::ingest::again::{SharedSigner, SignedStream, Likeness, look};
+use crate::ingest::stream_match::{SharedSigner, SignedStream, StreamMatch, look};
 use crate::ingest::{Note, Observer, OldFault, Outcome, Stream};
 use crate::model::{InputSignature, Signature};
 use crate::store::{Progress, remove_spool};
@@ -45,9 +45,9 @@ impl Feed<'_> {
         let known = self.signature_before(cursor, counted);
         let is_known = known.is_some();
         let opened = self.patiently(move || {
-            let found = known.map_or(Ok(Likeness::Another), |known| signed.compare(&known))?;
+            let found = known.map_or(Ok(StreamMatch::Different), |known| signed.compare(&known))?;
             match found {
-                Likeness::Same => Ok((None, found)),
+                StreamMatch::Same => Ok((None, found)),
                 _ => Ok((Some(live(Box::new(signed))?), found)),
             }
         })?;
@@ -60,16 +60,16 @@ impl Feed<'_> {
             signer,
         });
         let note = match found {
-            Likeness::Another => None,
-            Likeness::Same => Some(Note::ReadBefore { bytes }),
-            Likeness::Longer => Some(Note::GoesOn),
+            StreamMatch::Different => None,
+            StreamMatch::Same => Some(Note::ReadBefore { bytes }),
+            StreamMatch::Extends => Some(Note::GoesOn),
         };
         if let Some(note) = note.filter(|_| is_known) {
             observer.note(note);
         }
         Ok(Some(match (source, found) {
             (None, _) => InputSource::ReadBefore,
-            (Some(source), Likeness::Longer) => InputSource::Longer(source),
+            (Some(source), StreamMatch::Extends) => InputSource::Longer(source),
             (Some(source), _) => InputSource::Source(source),
         }))
     }
@@ -140,7 +140,7 @@ impl Run<'_> {
         };
         match look(&signer).signature().whole {
             Some((0, _)) => {}
-            Some((bytes, _)) if found == Likeness::Same => {
+            Some((bytes, _)) if found == StreamMatch::Same => {
                 self.observer.note(Note::ReadBefore { bytes });
             }
             _ => return Err(Error::Conflict(refusal)),

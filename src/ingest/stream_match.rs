@@ -107,13 +107,13 @@ pub(super) fn look(shared: &SharedSigner) -> MutexGuard<'_, Signer> {
 
 /// What a stream is to the one that was read last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Likeness {
+pub(super) enum StreamMatch {
     /// It differs, or there was none.
-    Another,
+    Different,
     /// The same, and no byte more.
     Same,
     /// It begins with all of it, as far as was seen.
-    Longer,
+    Extends,
 }
 
 /// A stream that is signed while it is read, after what was held back of it.
@@ -147,10 +147,10 @@ impl SignedStream {
     ///
     /// # Errors
     /// [`Error::InputChanged`] if it ends before it is known.
-    pub fn compare(&mut self, known: &Signature) -> Result<Likeness> {
+    pub fn compare(&mut self, known: &Signature) -> Result<StreamMatch> {
         let longest = known.whole.map(|(len, _)| len);
         if longest == Some(0) || (longest.is_none() && known.head.is_empty()) {
-            return Ok(Likeness::Another);
+            return Ok(StreamMatch::Different);
         }
         let mut buffer = vec![0; READ];
         loop {
@@ -163,22 +163,22 @@ impl SignedStream {
             if read == 0 {
                 signer.end();
                 return match longest {
-                    _ if signer.len == 0 => Ok(Likeness::Another),
-                    Some(longest) if longest == signer.len => Ok(Likeness::Same),
+                    _ if signer.len == 0 => Ok(StreamMatch::Different),
+                    Some(longest) if longest == signer.len => Ok(StreamMatch::Same),
                     _ => Err(ends_early(signer.len)),
                 };
             }
             if !signer.take(&buffer[..read], Some(known)) {
-                return Ok(Likeness::Another);
+                return Ok(StreamMatch::Different);
             }
             let len = signer.len;
             drop(signer);
             match longest {
-                Some(longest) if len > longest => return Ok(Likeness::Longer),
+                Some(longest) if len > longest => return Ok(StreamMatch::Extends),
                 Some(_) if len < HELD => {}
                 Some(_) => {
                     self.known = Some(known.clone());
-                    return Ok(Likeness::Longer);
+                    return Ok(StreamMatch::Extends);
                 }
                 None if len > known_to(known) || len >= HELD => return Err(is_unsure(len)),
                 None => {}
@@ -341,7 +341,11 @@ mod tests {
                 let mut stream = bytes(len, 1);
                 stream[at] ^= 1;
                 let mut signed = signed(&stream);
-                assert_eq!(signed.compare(&known).unwrap(), Likeness::Another, "{at}");
+                assert_eq!(
+                    signed.compare(&known).unwrap(),
+                    StreamMatch::Different,
+                    "{at}"
+                );
                 // No more is held than what both have in common, a sixteenth and a read.
                 let most = (at + at / 16).max(HEAD) + HEAD + READ;
                 assert!(signed.held.len() <= most, "{at}: {}", signed.held.len());
@@ -356,10 +360,10 @@ mod tests {
             let before = bytes(len, 2);
             let known = signature(&before);
             let mut same = signed(&before);
-            assert_eq!(same.compare(&known).unwrap(), Likeness::Same, "{len}");
+            assert_eq!(same.compare(&known).unwrap(), StreamMatch::Same, "{len}");
             let longer = bytes(len + 1, 2);
             let mut more = signed(&longer);
-            assert_eq!(more.compare(&known).unwrap(), Likeness::Longer, "{len}");
+            assert_eq!(more.compare(&known).unwrap(), StreamMatch::Extends, "{len}");
             comes_whole(more, &longer);
             if len > 1 {
                 let error = signed(&before[..len - 1]).compare(&known);
@@ -373,10 +377,16 @@ mod tests {
     #[test]
     fn nothing_is_like_an_empty_stream_and_that_like_none() {
         let mut one = signed(b"one");
-        assert_eq!(one.compare(&signature(b"")).unwrap(), Likeness::Another);
+        assert_eq!(
+            one.compare(&signature(b"")).unwrap(),
+            StreamMatch::Different
+        );
         comes_whole(one, b"one");
         let mut none = signed(b"");
-        assert_eq!(none.compare(&signature(b"one")).unwrap(), Likeness::Another);
+        assert_eq!(
+            none.compare(&signature(b"one")).unwrap(),
+            StreamMatch::Different
+        );
     }
 
     /// Beyond what is held the stream goes on, but not past a difference or an early end.
@@ -387,14 +397,14 @@ mod tests {
         let known = signature(&before);
         let longer = bytes(len + 5, 3);
         let mut more = signed(&longer);
-        assert_eq!(more.compare(&known).unwrap(), Likeness::Longer);
+        assert_eq!(more.compare(&known).unwrap(), StreamMatch::Extends);
         assert!(more.held.len() < HELD as usize + READ);
         comes_whole(more, &longer);
         let mut other = bytes(len, 3);
         other[len - 1] ^= 1;
         for wrong in [&other[..], &before[..len - 1]] {
             let mut signed = signed(wrong);
-            assert_eq!(signed.compare(&known).unwrap(), Likeness::Longer);
+            assert_eq!(signed.compare(&known).unwrap(), StreamMatch::Extends);
             let mut read = Vec::new();
             let error = signed.read_to_end(&mut read).unwrap_err();
             let error = error.downcast::<Error>().unwrap();
@@ -419,7 +429,7 @@ mod tests {
         let mut other = before.clone();
         other[5_000] ^= 1;
         let mut another = signed(&other);
-        assert_eq!(another.compare(&known).unwrap(), Likeness::Another);
+        assert_eq!(another.compare(&known).unwrap(), StreamMatch::Different);
         comes_whole(another, &other);
     }
 }
