@@ -139,11 +139,25 @@ impl Resolving<'_> {
     /// # Errors
     /// Those of [`Engine::apply`]; [`Error::TooManyPages`], and then nothing was applied of the entry.
     pub fn apply<S: Storage>(&mut self, engine: &mut Engine<S>, entry: &Entry) -> Result<()> {
+        if entry.what.is_of_page() {
+            self.check_room(engine, entry, engine.ledger().page_limit())?;
+        }
+        self.apply_in_room(engine, entry)
+    }
+
+    /// As [`Resolving::apply`], where [`Resolving::check_room`] found room for the entry, or for one after it.
+    ///
+    /// # Errors
+    /// Those of [`Engine::apply`].
+    pub(crate) fn apply_in_room<S: Storage>(
+        &mut self,
+        engine: &mut Engine<S>,
+        entry: &Entry,
+    ) -> Result<()> {
         if !entry.what.is_of_page() {
             engine.count(entry);
             return Ok(());
         }
-        self.check_room(engine, entry, engine.ledger().page_limit())?;
         self.admit(engine, entry.names_end)?;
         let page = self.page(entry.source);
         let links = match entry.what {

@@ -22,11 +22,12 @@ use super::planned::Plan;
 use super::spooling::{self, Spooling};
 use super::{Job, Note, Observer, Outcome, ProgressReport, Stream};
 use crate::decode::Reason;
-use crate::engine::{Counters, Engine};
-use crate::session::{Budget, rules_of};
+use crate::engine::Counters;
+use crate::session::{Opened, Session};
 use crate::snapshot;
 use crate::source::{DamageKind, InputName, Restart};
-use crate::store::{Disk, OpenStore, Spooled, Store, Unverified, settings_of};
+use crate::store::rows::Reason as GivenUp;
+use crate::store::{Disk, Spooled, Unverified, settings_of};
 use crate::{Error, Result};
 use cadence::Cadence;
 use cursor::{Cursor, Phase};
@@ -41,7 +42,11 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
     if settings_of(&*disk, &job.store)?.is_none() {
         check_first(job)?;
     }
-    let opened = Store::open(
+    let Opened {
+        session,
+        progress,
+        new,
+    } = Session::open(
         disk.clone(),
         &job.store,
         &job.settings,
@@ -49,18 +54,13 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         job.keep_rows,
         job.stream == Stream::Again,
     )?;
-    if opened.new {
+    if new {
         observer.note(Note::Created { store: &job.store });
     }
-    let OpenStore {
-        mut engine,
-        progress,
-        ..
-    } = opened;
     let was_finished = progress.finished;
     let found = spooling::found(&*disk, job)?;
     let plan = plan(job, progress.clone(), found, observer)?;
-    check_passes(&plan, engine.storage())?;
+    check_passes(&plan, session.engine.storage())?;
     let spooling = Spooling::open(job, &disk, &plan, &progress, found)?;
     let Plan {
         progress,
@@ -69,27 +69,24 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         unless_read_before,
     } = plan;
     let published_at = snapshot::latest_counters(&*disk, &job.store);
-    snapshot::check_not_newer(&*disk, &job.store, engine.counters())?;
+    snapshot::check_not_newer(&*disk, &job.store, session.counters())?;
     if let Some(spooling) = &spooling {
         observer.note(Note::Spooling {
             from: spooling.acked(),
         });
     }
-    let rules = rules_of(&engine, &job.limits, &job.settings.input);
     let mut run = Run {
-        budget: Budget::new(job.limits.memory, &mut engine),
-        before: (engine.counters().clone(), engine.ledger().totals().pages),
-        cadence: Cadence::new(job, published_at, engine.counters().records),
+        before: (session.counters().clone(), session.pages()),
+        cadence: Cadence::new(job, published_at, session.counters().records),
         cursor: Cursor::new(progress, inputs.len()),
-        feed: Feed::new(job, inputs, spooling, rules),
+        feed: Feed::new(job, inputs, spooling, session.rules.clone()),
         job,
         observer,
-        engine,
-        disk,
+        session,
     };
     run.tell_passes();
     run.tell_memory();
-    run.release_rows()?;
+    run.session.release_rows()?;
     let dropped = run.tell_rows();
     // The snapshot at the end of what was read before, if a kill came before it.
     if was_finished && run.owes_snapshot() {
@@ -101,7 +98,7 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
     run.cursor.progress.finished |= run.cursor.is_between_passes() && run.is_near_enough()?;
     if (finished || run.cursor.progress.finished)
         && !run.owes_snapshot()
-        && snapshot::latest_is_sound(&*run.disk, &job.store)
+        && snapshot::latest_is_sound(&*disk, &job.store)
     {
         if dropped {
             run.checkpoint()?;
@@ -122,15 +119,13 @@ fn kept(restart: Restart) -> Spooled {
 /// A job under way.
 struct Run<'a> {
     job: &'a Job,
-    disk: Arc<dyn Disk>,
     observer: &'a mut dyn Observer,
-    /// Before the engine, whose store holds the lock: a snapshot being published is waited for, whatever ends the run.
+    /// Before the session, whose store holds the lock: a snapshot being published is waited for, whatever ends the run.
     cadence: Cadence<'a>,
-    /// Before the engine too: its spool writes into the store.
+    /// Before the session too: its spool writes into the store.
     feed: Feed<'a>,
     cursor: Cursor,
-    engine: Engine<Store>,
-    budget: Budget,
+    session: Session,
     /// What was known when the run began: what was read, and pages.
     before: (Counters, u64),
 }
@@ -152,9 +147,9 @@ impl Run<'_> {
             {
                 return Err(self.leave_out_passes(refusal));
             }
-            self.engine.go_again(self.cursor.is_repeating());
+            self.session.engine.go_again(self.cursor.is_repeating());
             if self.cursor.is_between_passes() {
-                self.engine.begin_pass()?;
+                self.session.engine.begin_pass()?;
             }
             while let Phase::Reading = self.cursor.phase() {
                 match self.read() {
@@ -271,7 +266,7 @@ impl Run<'_> {
 
     fn outcome(mut self, nothing_to_do: bool, stopped: bool) -> Outcome {
         let (need, fits) = self.memory();
-        let mut counters = self.engine.counters().clone();
+        let mut counters = self.session.counters().clone();
         counters.skipped[Reason::CutShort as usize] += self.feed.torn;
         Outcome {
             need,
@@ -281,7 +276,7 @@ impl Run<'_> {
             stopped,
             before: self.before.0.clone(),
             counters,
-            pages: self.engine.ledger().totals().pages,
+            pages: self.session.pages(),
             pages_before: self.before.1,
             checkpoints: self.cadence.checkpoints.0,
             checkpoint_time: self.cadence.checkpoints.1,
@@ -292,19 +287,17 @@ impl Run<'_> {
 
     /// Says if rows were given up since this was last asked.
     fn tell_rows(&mut self) -> bool {
-        let reason = self.engine.storage_mut().rows_given_up();
+        let reason = self.session.rows_given_up();
+        self.tell_rows_given_up(reason)
+    }
+
+    /// Says why rows were given up, if they were.
+    fn tell_rows_given_up(&mut self, reason: Option<GivenUp>) -> bool {
         if let Some(reason) = reason {
             self.observer.note(Note::RowsGivenUp { reason });
             self.tell_passes();
         }
         reason.is_some()
-    }
-
-    /// Drops row files that were compacted, but for the one that readers of the current snapshot use.
-    fn release_rows(&mut self) -> Result<()> {
-        let retention = *self.engine.storage().rows_retention();
-        let named = snapshot::rows_named(&*self.disk, &self.job.store, &retention)?;
-        self.engine.storage_mut().release_rows(named)
     }
 
     /// Tells how far an input was read, or, without one, the rows.
@@ -317,8 +310,8 @@ impl Run<'_> {
             inputs: self.feed.inputs.len(),
             pass: self.cursor.progress.pass,
             repeat: self.cursor.progress.repeat,
-            counters: self.engine.counters(),
-            pages: self.engine.ledger().totals().pages,
+            counters: self.session.counters(),
+            pages: self.session.pages(),
         });
     }
 }

@@ -3,9 +3,10 @@
 
 mod budget;
 mod reader;
+mod session;
 mod writer;
 
 pub(crate) use budget::Budget;
 pub use reader::Reader;
-pub(crate) use writer::rules_of;
+pub(crate) use session::{Opened, Session};
 pub use writer::{Options, Writer};

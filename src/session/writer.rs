@@ -7,15 +7,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Budget;
+use super::{Opened, Session};
 use crate::batch::{Batch, Builder, Rules};
 use crate::disk::{Disk, RealDisk};
-use crate::engine::{Config, Counters, Engine, Resolver};
+use crate::engine::{Config, Counters, Resolver};
 use crate::model::{Limits, Names, Parsed, Record, What};
 use crate::rules::InputRules;
-use crate::snapshot::{self, Info, RANK_BYTES, SETTLE_UNTIL, Settle, Snapshot, SnapshotOptions};
+use crate::snapshot::{self, Info, RANK_BYTES, SETTLE_UNTIL, Snapshot, SnapshotOptions, Watcher};
 use crate::store::rows::{KeepRows, ROWS_BYTES, Retention};
-use crate::store::{OpenStore, Progress, Settings, Store, checkpoint, settings_of};
+use crate::store::{Progress, Settings, settings_of};
 use crate::{Error, Result};
 
 /// How a store is written to. The engine's settings, the rules and the limits on records are the store's own: a
@@ -122,16 +122,13 @@ const TOGETHER: usize = 1 << 10;
 /// # }
 /// ```
 pub struct Writer {
-    disk: Arc<dyn Disk>,
-    dir: PathBuf,
+    session: Session,
     options: Options,
     builder: Builder,
     /// Records in the builder, not applied yet.
     waiting: usize,
-    budget: Budget,
     /// What the store has read by ingests: it stays.
     progress: Progress,
-    engine: Engine<Store>,
     resolver: Resolver,
     /// Something was applied since the last checkpoint.
     changed: bool,
@@ -164,40 +161,34 @@ impl Writer {
     /// Those of [`Writer::open`].
     pub fn open_on(disk: Arc<dyn Disk>, dir: &Path, options: &Options) -> Result<Writer> {
         options.limits.check()?;
-        let settings = options.settings();
-        let opened = Store::open(
-            disk.clone(),
+        let Opened {
+            mut session,
+            progress,
+            ..
+        } = Session::open(
+            disk,
             dir,
-            &settings,
+            &options.settings(),
             &options.limits,
             options.keep_rows,
             false,
         )?;
-        let OpenStore {
-            mut engine,
-            progress,
-            ..
-        } = opened;
         if !progress.inputs.is_empty() && !progress.finished {
             return Err(Error::Conflict(format!(
                 "{}: an ingest of its inputs has not ended; let its command end first",
                 dir.display()
             )));
         }
-        snapshot::check_not_newer(&*disk, dir, engine.counters())?;
-        let rules = rules_of(&engine, &options.limits, &options.input);
+        snapshot::check_not_newer(&**session.disk(), dir, session.counters())?;
         Ok(Writer {
-            builder: Builder::new(rules, options.names),
-            budget: Budget::new(options.limits.memory, &mut engine),
+            builder: Builder::new(session.rules.clone(), options.names),
             options: options.clone(),
-            dir: dir.into(),
             waiting: 0,
             // Rows that were given up while it was opened are still there.
-            changed: engine.storage_mut().rows_given_up().is_some(),
+            changed: session.rows_given_up().is_some(),
             ended: None,
-            disk,
+            session,
             progress,
-            engine,
             resolver: Resolver::default(),
         })
     }
@@ -222,7 +213,7 @@ impl Writer {
 
     /// The rules by which batches for [`Writer::take`] are made.
     pub(crate) fn rules(&self) -> Rules {
-        rules_of(&self.engine, &self.options.limits, &self.options.input)
+        self.session.rules.clone()
     }
 
     /// Takes the records of a batch that was made by [`Writer::rules`], and is no part of an archive.
@@ -242,23 +233,24 @@ impl Writer {
     /// # Errors
     /// [`Error::Io`] and [`Error::Damaged`], of a snapshot that cannot be read.
     pub fn is_published(&self) -> Result<bool> {
-        if snapshot::current_name(&*self.disk, &self.dir)?.is_none() {
+        let (disk, dir) = (&**self.session.disk(), self.session.dir());
+        if snapshot::current_name(disk, dir)?.is_none() {
             return Ok(false);
         }
-        let latest = Snapshot::latest(&*self.disk, &self.dir)?;
-        Ok(self.waiting == 0 && latest.info().counters == *self.engine.counters())
+        let latest = Snapshot::latest(disk, dir)?;
+        Ok(self.waiting == 0 && latest.info().counters == *self.counters())
     }
 
     /// Records taken into the state of the store since it was made, in whatever way, those that were skipped too;
     /// not those that wait to be applied. After opening: so many are durable.
     pub fn pushed(&self) -> u64 {
-        let counters = self.engine.counters();
+        let counters = self.counters();
         counters.records + counters.skipped_total() + counters.out_of_scope + counters.other
     }
 
     /// What was read, and what became of it; not of records that wait to be applied.
     pub fn counters(&self) -> &Counters {
-        self.engine.counters()
+        self.session.counters()
     }
 
     /// Makes all that was pushed durable, and gives the number of the commit.
@@ -272,14 +264,14 @@ impl Writer {
             return applied.and_then(|()| Err(self.no_more()));
         }
         if self.changed {
-            let made = checkpoint(&mut self.engine, &self.progress);
-            made.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
+            let made = self.session.checkpoint(&self.progress);
+            let given_up = made.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
             self.changed = false;
-            if self.engine.storage_mut().rows_given_up().is_some() {
-                self.release_rows()?;
+            if given_up.is_some() {
+                self.session.release_rows()?;
             }
         }
-        applied.map(|()| self.engine.storage().generation())
+        applied.map(|()| self.session.generation())
     }
 
     /// Makes all that was pushed durable, ranks all pages, and makes this the store's current snapshot.
@@ -292,37 +284,28 @@ impl Writer {
         if let Some(unverified) = &self.progress.unverified {
             return Err(Error::Conflict(format!(
                 "{}: {} could not be verified from its record {} on: no ranking of it is published",
-                self.dir.display(),
+                self.session.dir().display(),
                 unverified.input,
                 unverified.from_record
             )));
         }
-        let view = self.engine.storage().view()?;
-        let settle = self.options.settle.map(|until| Settle {
-            memory: self.budget.left(&self.engine),
-            ..Settle::until(until)
-        });
         let making = SnapshotOptions {
             keep: self.options.keep_snapshots,
             rank_bytes: self.options.rank_bytes,
-            settle: settle.filter(|_| view.settings().config.is_settled()),
+            settle: self
+                .session
+                .settling(self.options.settle, Watcher::default()),
         };
-        let published = snapshot::publish(&*self.disk, &view, &making)?;
+        let view = self.session.view()?;
+        let published = snapshot::publish(&**self.session.disk(), &view, &making)?;
         let published = published.ok_or_else(|| Error::internal("settling was stopped"))?;
-        self.release_rows()?;
+        self.session.release_rows()?;
         Ok(published)
     }
 
     /// Whether links of pages are kept. They are given up where they don't fit.
     pub fn rows_retention(&self) -> &Retention {
-        self.engine.storage().rows_retention()
-    }
-
-    /// Drops row files that were compacted, but for the one that readers of the current snapshot use.
-    fn release_rows(&mut self) -> Result<()> {
-        let retention = *self.rows_retention();
-        let named = snapshot::rows_named(&*self.disk, &self.dir, &retention)?;
-        self.engine.storage_mut().release_rows(named)
+        self.session.engine.storage().rows_retention()
     }
 
     /// Applies the records that wait.
@@ -338,15 +321,13 @@ impl Writer {
     }
 
     fn apply_batch(&mut self, batch: &Batch) -> Result<()> {
-        let mut resolving = self.resolver.begin(batch);
-        self.budget.look(&self.engine);
-        let limit = self.budget.page_limit(&self.engine);
+        let mut names = self.resolver.begin(batch);
+        let session = &mut self.session;
+        session.budget.look(&session.engine);
         for entry in &batch.entries {
-            if let Err(error) = resolving.check_room(&self.engine, entry, limit) {
-                self.ended = Some(EndReason::Full);
-                return Err(self.budget.blamed(&self.engine, error));
-            }
-            let applied = resolving.apply(&mut self.engine, entry);
+            let room = session.check_room(&names, entry);
+            room.inspect_err(|_| self.ended = Some(EndReason::Full))?;
+            let applied = names.apply_in_room(&mut session.engine, entry);
             applied.inspect_err(|_| self.ended = Some(EndReason::Failed))?;
             self.changed = true;
         }
@@ -356,18 +337,7 @@ impl Writer {
     fn no_more(&self) -> Error {
         Error::Conflict(format!(
             "{}: this writer takes no more, since an earlier record or checkpoint failed; open the store again",
-            self.dir.display()
+            self.session.dir().display()
         ))
-    }
-}
-
-/// By which batches for the store are made.
-pub(crate) fn rules_of(engine: &Engine<Store>, limits: &Limits, input: &InputRules) -> Rules {
-    Rules {
-        limits: limits.clone(),
-        self_links: engine.config().self_links,
-        key: engine.storage().key(),
-        input: input.clone(),
-        classes: !engine.config().follow.is_default(),
     }
 }

@@ -11,20 +11,20 @@ use crate::memory::Need;
 impl Run<'_> {
     /// What is needed now, and how many pages fit the budget.
     pub(super) fn memory(&self) -> (Need, u64) {
-        self.budget.now(&self.engine)
+        self.session.budget.now(&self.session.engine)
     }
 
     /// Says what is needed now.
     pub(super) fn tell_memory(&mut self) {
         let (need, fits) = self.memory();
-        if let Some(budget) = self.budget.bytes {
+        if let Some(budget) = self.session.budget.bytes {
             self.observer.note(Note::Memory {
-                pages: self.engine.ledger().totals().pages,
+                pages: self.session.pages(),
                 need,
                 budget,
                 fits,
-                settles: if self.job.settle.is_some() && self.engine.storage().keeps_rows() {
-                    self.budget.settles
+                settles: if self.job.settle.is_some() && self.session.keeps_rows() {
+                    self.session.budget.settles
                 } else {
                     fits
                 },
@@ -35,32 +35,34 @@ impl Run<'_> {
     /// Gives up what only more records would need: settling has its memory.
     pub(super) fn rest(&mut self) -> Result<()> {
         self.finish_publishing()?;
-        self.budget.rest(&mut self.engine)
+        self.session.budget.rest(&mut self.session.engine)
     }
 
     /// Looks at the budget before a batch.
     pub(super) fn look_at_budget(&mut self, resolver: &Resolver, batch: &Batch) -> Result<()> {
-        if self.budget.bytes.is_none() {
+        if self.session.budget.bytes.is_none() {
             return Ok(());
         }
-        let pages = self.engine.ledger().totals().pages;
+        let pages = self.session.pages();
         let mut names = self.feed.names_bytes() + resolver.names_bytes();
         if batch.part().is_some() {
             names += NameMap::bytes_more(batch.text_ends.len() as u64);
         }
-        if names > self.budget.names || pages >= self.budget.again_at {
+        if names > self.session.budget.names || pages >= self.session.budget.again_at {
             // The next batches are likely to want more names, too.
             let more = names + names / 16;
-            self.budget.find(&self.engine, more);
+            self.session.budget.find(&self.session.engine, more);
         }
-        if pages >= self.budget.tell_at {
-            self.budget.tell_at = pages.saturating_mul(2);
-            self.budget.find(&self.engine, self.budget.names);
+        if pages >= self.session.budget.tell_at {
+            self.session.budget.tell_at = pages.saturating_mul(2);
+            self.session
+                .budget
+                .find(&self.session.engine, self.session.budget.names);
             self.tell_memory();
         }
         // Names of known pages take memory, too.
-        if names > 0 && self.budget.fits < pages {
-            Err(self.budget.exceeded(&self.engine))
+        if names > 0 && self.session.budget.fits < pages {
+            Err(self.session.budget.exceeded(&self.session.engine))
         } else {
             Ok(())
         }

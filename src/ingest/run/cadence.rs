@@ -14,7 +14,7 @@ use crate::engine::Counters;
 use crate::ingest::{Every, Job, Note, Observer};
 use crate::settle::Progress;
 use crate::snapshot::{self, Info, Published, Settle, SnapshotOptions, Watcher};
-use crate::store::{Disk, View, checkpoint};
+use crate::store::{Disk, View};
 use crate::threads::spawn;
 use crate::{Error, Result};
 
@@ -249,12 +249,12 @@ fn is_over(every: Every, since: Instant) -> bool {
 impl Run<'_> {
     /// Whether the number of records asks for a checkpoint or a snapshot.
     pub(super) fn is_due(&self) -> bool {
-        self.cadence.is_due(self.engine.counters().records)
+        self.cadence.is_due(self.session.counters().records)
     }
 
     /// Does what the number of records asks for.
     pub(super) fn on_records(&mut self) -> Result<()> {
-        let records = self.engine.counters().records;
+        let records = self.session.counters().records;
         self.cadence.due_at = records;
         self.checkpoint()?;
         if is_multiple(self.job.snapshot_every, records) {
@@ -268,7 +268,7 @@ impl Run<'_> {
         self.feed.check_spool()?;
         let snapshot = self
             .cadence
-            .is_snapshot_late(self.engine.counters().records);
+            .is_snapshot_late(self.session.counters().records);
         let started = Instant::now();
         if snapshot || self.cadence.is_checkpoint_late(self.cursor.reached()) {
             self.checkpoint()?;
@@ -285,7 +285,7 @@ impl Run<'_> {
         if !self.feed.is_as_in_pass_1(&self.cursor)? {
             return Ok(());
         }
-        let generation = self.engine.storage().generation();
+        let generation = self.session.generation();
         if self.cadence.wait_for_slots(generation) {
             self.finish_publishing()?;
         }
@@ -294,17 +294,17 @@ impl Run<'_> {
         }
         self.feed.note_signature(&mut self.cursor.progress);
         let started = Instant::now();
-        checkpoint(&mut self.engine, &self.cursor.progress)?;
+        let given_up = self.session.checkpoint(&self.cursor.progress)?;
         self.cadence.checkpoints.0 += 1;
         self.cadence.checkpoints.1 += started.elapsed();
-        if self.tell_rows() {
+        if self.tell_rows_given_up(given_up) {
             // The current snapshot must not name a file that is not there.
             self.finish_publishing()?;
-            self.release_rows()?;
+            self.session.release_rows()?;
         }
         self.observer.note(Note::Checkpoint {
-            generation: self.engine.storage().generation(),
-            records: self.engine.counters().records,
+            generation: self.session.generation(),
+            records: self.session.counters().records,
         });
         if let Some(spooling) = &self.feed.spooling {
             let over = self.cursor.progress.is_past_first() && self.is_over_rows();
@@ -322,31 +322,30 @@ impl Run<'_> {
         if !self.owes_snapshot() {
             return Ok(());
         }
-        let view = self.engine.storage().view()?;
+        let view = self.session.view()?;
         let settle = self.settling();
         let is_last = self.cursor.progress.finished;
-        let (disk, counters) = (self.disk.clone(), self.engine.counters().clone());
+        let disk = self.session.disk().clone();
+        let counters = self.session.counters().clone();
         self.cadence
             .publish(disk, view, counters, settle, is_last, started)
     }
 
     /// How importance is settled before a snapshot, if it is: in the memory that is left.
     fn settling(&self) -> Option<Settle> {
-        let until = self.job.settle?;
-        if !self.job.settings.config.is_settled() {
-            return None;
-        }
+        let stop = if self.cursor.progress.finished {
+            self.job.stop.clone()
+        } else {
+            Arc::default()
+        };
+        // Who asks for a lower bound wants it.
+        let until = self
+            .job
+            .settle
+            .map(|until| self.job.until.map_or(until, |least| least.min(until)));
         Some(Settle {
-            // Who asks for a lower bound wants it.
-            until: self.job.until.map_or(until, |least| least.min(until)),
             time: self.job.settle_time,
-            memory: self.budget.left(&self.engine),
-            below: None,
-            watcher: Arc::new(Watcher::new(if self.cursor.progress.finished {
-                self.job.stop.clone()
-            } else {
-                Arc::default()
-            })),
+            ..self.session.settling(until, Watcher::new(stop))?
         })
     }
 
@@ -354,7 +353,7 @@ impl Run<'_> {
     pub(super) fn finish_publishing(&mut self) -> Result<()> {
         if self.cadence.finish(self.observer)? {
             self.thin_snapshots()?;
-            self.release_rows()?;
+            self.session.release_rows()?;
         }
         Ok(())
     }
@@ -362,7 +361,7 @@ impl Run<'_> {
     /// Removes the older snapshots that are not to be kept.
     fn thin_snapshots(&mut self) -> Result<()> {
         let keep = self.job.keep_snapshots;
-        let removed = snapshot::thin(&*self.disk, &self.job.store, keep)?;
+        let removed = snapshot::thin(&**self.session.disk(), &self.job.store, keep)?;
         if removed > 0 {
             self.observer.note(Note::Removed {
                 snapshots: (removed, keep as u64),
@@ -376,7 +375,7 @@ impl Run<'_> {
         if self.cursor.progress.unverified.is_none() {
             // The one that an earlier run published may have been damaged since.
             if self.cadence.published.is_none()
-                && !snapshot::latest_is_sound(&*self.disk, &self.job.store)
+                && !snapshot::latest_is_sound(&**self.session.disk(), &self.job.store)
             {
                 self.cadence.published_at = None;
             }
@@ -387,6 +386,6 @@ impl Run<'_> {
 
     /// Whether something was read since the last snapshot.
     pub(super) fn owes_snapshot(&self) -> bool {
-        self.cadence.owes_snapshot(self.engine.counters())
+        self.cadence.owes_snapshot(self.session.counters())
     }
 }

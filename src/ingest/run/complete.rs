@@ -19,7 +19,7 @@ impl Run<'_> {
         self.cursor.begun = true;
         self.cursor.progress.completing = Some(from);
         for visits in 1.. {
-            let Some(next) = self.engine.complete_next(from)? else {
+            let Some(next) = self.session.engine.complete_next(from)? else {
                 break;
             };
             from = next;

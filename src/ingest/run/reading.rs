@@ -41,7 +41,7 @@ pub(super) struct Reading<'a> {
 impl Run<'_> {
     /// Reads one input from the current place on.
     pub(super) fn read_input(&mut self, input: &InputName) -> Result<InputEnd> {
-        let counted = self.engine.ledger().totals().pages > 0;
+        let counted = self.session.pages() > 0;
         let begun = self
             .feed
             .begin(input, &mut self.cursor, counted, self.observer)?;
@@ -62,7 +62,7 @@ impl Run<'_> {
             end: self.cursor.progress.place.offset,
             whole: true,
             torn: None,
-            known: self.engine.ledger().totals().pages,
+            known: self.session.pages(),
             ungrouped: 0,
         };
         loop {
@@ -95,7 +95,7 @@ impl Run<'_> {
         self.look_at_budget(resolver, &piece.batch)?;
         let mut names = resolver.begin(&piece.batch);
         let place = self.cursor.progress.place;
-        if !names.recall(&self.engine, piece.first) {
+        if !names.recall(&self.session.engine, piece.first) {
             return Err(is_another(reading.input, place));
         }
         if piece.end() < place.offset {
@@ -121,7 +121,7 @@ impl Run<'_> {
         for (at, entry) in piece.batch.entries.iter().enumerate().skip(first) {
             if at.is_multiple_of(AHEAD) {
                 let ahead = &piece.batch.entries[at..];
-                names.look_ahead(&self.engine, &ahead[..ahead.len().min(AHEAD)]);
+                names.look_ahead(&self.session.engine, &ahead[..ahead.len().min(AHEAD)]);
             }
             if reading.whole {
                 self.check_next(reading, names, piece, at)?;
@@ -189,11 +189,7 @@ impl Run<'_> {
         let mut next = piece.batch.entries[at..].iter();
         let begins = |entry: &&Entry| piece.chunk.offset + entry.end > reading.end;
         let record = next.find(|entry| reading.records.is_archive() || begins(entry));
-        let limit = self.budget.page_limit(&self.engine);
-        record.map_or(Ok(()), |record| {
-            let room = names.check_room(&self.engine, record, limit);
-            room.map_err(|error| self.budget.blamed(&self.engine, error))
-        })
+        record.map_or(Ok(()), |record| self.session.check_room(names, record))
     }
 
     fn apply_entry(
@@ -210,7 +206,7 @@ impl Run<'_> {
         if reading.records.format.is_grouped() && self.comes_back(reading, batch, entry) {
             reading.ungrouped += 1;
         }
-        names.apply(&mut self.engine, entry)?;
+        names.apply_in_room(&mut self.session.engine, entry)?;
         self.cursor.progress.place.records += 1;
         Ok(())
     }
@@ -238,7 +234,7 @@ impl Run<'_> {
         let Some((torn, end)) = reading.torn.take() else {
             return;
         };
-        self.engine.count(&torn);
+        self.session.engine.count(&torn);
         reading.end = end;
         self.cursor.progress.place = Place {
             offset: end,
@@ -253,9 +249,12 @@ impl Run<'_> {
         if entry.what != What::Visit || self.cursor.is_repeating() {
             return false;
         }
-        let page = self.engine.page(batch.fingerprints[entry.source as usize]);
+        let page = self
+            .session
+            .engine
+            .page(batch.fingerprints[entry.source as usize]);
         page.is_some_and(|page| {
-            page.0 >= reading.known && self.engine.ledger().age(page) != age::NEVER
+            page.0 >= reading.known && self.session.engine.ledger().age(page) != age::NEVER
         })
     }
 
@@ -273,9 +272,7 @@ impl Run<'_> {
             });
         }
         let at = self.cursor.progress.input;
-        if self.cursor.progress.pass < self.cursor.progress.repeat
-            && !self.engine.storage().keeps_rows()
-        {
+        if self.cursor.progress.pass < self.cursor.progress.repeat && !self.session.keeps_rows() {
             self.feed.keep_names(at, resolver.into_names());
         }
         let mut end = self.cursor.progress.place;

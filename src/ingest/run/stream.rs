@@ -121,7 +121,7 @@ impl Run<'_> {
     pub(super) fn read_before(mut self) -> Result<Outcome> {
         if let Some(spooling) = self.feed.spooling.take() {
             spooling.end();
-            remove_spool(&*self.disk, &self.job.store)?;
+            remove_spool(&**self.session.disk(), &self.job.store)?;
         }
         Ok(self.outcome(true, false))
     }

@@ -56,13 +56,13 @@ impl Run<'_> {
         cannot_repeat(
             &self.cursor.progress,
             &self.feed.inputs,
-            self.engine.storage(),
+            self.session.engine.storage(),
         )
     }
 
     /// Whether the running pass goes over rows.
     pub(super) fn is_over_rows(&self) -> bool {
-        self.cursor.is_repeating() && self.engine.storage().keeps_rows()
+        self.cursor.is_repeating() && self.session.keeps_rows()
     }
 
     /// Says what passes after the first go over, as far as it is known.
@@ -70,7 +70,7 @@ impl Run<'_> {
         if self.cursor.progress.repeat > 1 && !self.cursor.progress.finished {
             self.observer.note(Note::Repeating {
                 repeat: self.cursor.progress.repeat,
-                kept: self.engine.storage().keeps_rows(),
+                kept: self.session.keeps_rows(),
             });
         }
     }
@@ -88,7 +88,7 @@ impl Run<'_> {
             });
         }
         self.cursor.begun = true;
-        let rows = self.engine.storage().kept_rows()?;
+        let rows = self.session.engine.storage().kept_rows()?;
         let all = rows.rows();
         let mut targets = Vec::new();
         let whole = rows.sweep_from(from, &mut |rows| {
@@ -114,7 +114,8 @@ impl Run<'_> {
         for row in rows {
             targets.extend(row.targets.iter().map(|&target| page(target)));
         }
-        self.engine
+        self.session
+            .engine
             .prefetch(rows.iter().map(|row| page(row.page)), targets);
         let mut rest = &targets[..];
         for row in rows {
@@ -122,7 +123,9 @@ impl Run<'_> {
                 targets: rest.split_off(..row.targets.len()).unwrap_or_default(),
                 weights: row.weights,
             };
-            self.engine.visit_again(page(row.page), row.gone, links)?;
+            self.session
+                .engine
+                .visit_again(page(row.page), row.gone, links)?;
             self.cursor.progress.place.records += 1;
             if self.is_due() {
                 self.on_records()?;

@@ -12,9 +12,9 @@ impl Run<'_> {
         let Some(until) = self.job.until else {
             return Ok(false);
         };
-        let bound = self.engine.storage().view().and_then(|view| {
-            let estimation = Estimation::begin(&view, self.engine.config())?;
-            let rounding = self.engine.config().damping_bound();
+        let bound = self.session.view().and_then(|view| {
+            let estimation = Estimation::begin(&view, self.session.engine.config())?;
+            let rounding = self.session.engine.config().damping_bound();
             Ok(estimation.window().bound_l1().map(|bound| bound + rounding))
         })?;
         self.observer.note(Note::Bound {
