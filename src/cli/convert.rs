@@ -138,7 +138,7 @@ impl Args {
             block_records: self.block_records as usize,
             limits: Limits {
                 memory: self.memory.budget(),
-                ..self.limits.resolve(None)
+                ..self.limits.over(Limits::default())
             },
             source: self.verify.options(),
             stop: Arc::new(AtomicBool::new(false)),

@@ -1,21 +1,20 @@
 //! `cashrank ingest`: crawl records in, ranking snapshots out.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use cashrank::Limits;
-use cashrank::engine::{Config, Estimator, SelfLinks, Span, WindowPolicy};
+use cashrank::engine::{Estimator, SelfLinks, Span, WindowPolicy};
 use cashrank::formats::Format;
-use cashrank::ingest::{Every, Job, Outcome, ROWS_BYTES, StandardInput, Stream, ingest};
+use cashrank::ingest::{Every, Job, Outcome, Stream, ingest};
 use cashrank::memory::available;
 use cashrank::rules::Follow;
-use cashrank::snapshot::{KEEP, RANK_BYTES, SETTLE_UNTIL, Snapshot};
+use cashrank::snapshot::{KEEP, Snapshot};
 use cashrank::source::InputName;
 use cashrank::store::rows::KeepRows;
-use cashrank::store::{RealDisk, Settings, SpoolOptions, settings_of};
+use cashrank::store::{RealDisk, Settings, SpoolOptions};
 
 use super::common::{
     Exit, STORE, VerifyArgs, one_of, parsed, positive, self_links, some_bytes, stop_on_signal,
@@ -208,8 +207,7 @@ impl Args {
             anyhow::bail!("--ack -: standard output is also used by --json or --top; name a file");
         }
         let disk = Arc::new(RealDisk);
-        let found = settings_of(&*disk, &self.store)?;
-        let job = self.job(found.as_ref())?;
+        let job = self.job()?;
         stop_on_signal(&job.stop)?;
         tell_keyboard(&job.inputs, "ingest -");
         let mut reporter = Reporter::new(&job.inputs, job.repeat, self.talk.log());
@@ -309,8 +307,11 @@ impl Args {
         Ok(ingest(job, disk, reporter))
     }
 
-    fn job(&self, found: Option<&Settings>) -> anyhow::Result<Job> {
-        let mut config = found.map_or_else(Config::default, |s| s.config.clone());
+    /// The job: what is not given is the store's.
+    fn job(&self) -> anyhow::Result<Job> {
+        let inputs = self.inputs.iter().map(|i| InputName::parse(i)).collect();
+        let job = Job::of(&self.store, inputs)?;
+        let mut config = job.settings.config.clone();
         if let Some(damping) = self.damping {
             let before = config.damping_asked();
             // A store of an earlier version may use another multiple for it.
@@ -334,23 +335,25 @@ impl Args {
         config.check()?;
         let limits = Limits {
             memory: self.memory.or_else(available),
-            ..self.limits.resolve(found)
+            ..self.limits.over(job.limits.clone())
         };
         let mut settings = Settings::new(config, &limits);
-        settings.input = self.rules.resolve(found.map(|s| &s.input))?;
+        settings.input = self.rules.resolve(Some(&job.settings.input))?;
         if self.replay_disk.is_some() {
             say!(
                 "--replay-disk has no effect any more: passes after the first go over the links that the store keeps"
             );
         }
         Ok(Job {
-            store: self.store.clone(),
             settings,
-            inputs: self.inputs.iter().map(|i| InputName::parse(i)).collect(),
             format: self.format.0,
             repeat: self.repeat,
-            keep_rows: self.keep_rows(),
-            settle: self.settle.map_or(Some(SETTLE_UNTIL), |bound| bound.0),
+            keep_rows: match self.keep_rows {
+                Some(0) => KeepRows::None,
+                Some(most) => KeepRows::AtMost(most),
+                None => job.keep_rows,
+            },
+            settle: self.settle.map_or(job.settle, |bound| bound.0),
             settle_time: self.settle_time,
             until: self.until,
             complete: self.complete,
@@ -362,36 +365,14 @@ impl Args {
                 _ => Stream::Auto,
             },
             spool: self.spool.then(|| self.spool_options()).transpose()?,
-            stdin: StandardInput::default(),
             checkpoint_every: self.checkpoint_every,
-            snapshot_every: self.snapshot_every.unwrap_or(Every::Never),
+            snapshot_every: self.snapshot_every.unwrap_or(job.snapshot_every),
             keep_snapshots: self.keep_snapshots,
-            rank_bytes: RANK_BYTES,
             threads: threads(self.threads),
             limits,
             source: self.verify.options(),
-            delays: None,
-            fault: None,
-            stop: Arc::new(AtomicBool::new(false)),
+            ..job
         })
-    }
-
-    fn keep_rows(&self) -> KeepRows {
-        match self.keep_rows {
-            Some(0) => KeepRows::None,
-            Some(most) => KeepRows::AtMost(most),
-            None => {
-                // What they take already is theirs.
-                let folder = std::fs::read_dir(self.store.join("rows"))
-                    .into_iter()
-                    .flatten();
-                let sizes = folder.filter_map(|file| Some(file.ok()?.metadata().ok()?.len()));
-                let most = sizes
-                    .sum::<u64>()
-                    .saturating_add(free_bytes(&self.store) / 2);
-                KeepRows::Usual(ROWS_BYTES.min(most))
-            }
-        }
     }
 
     fn spool_options(&self) -> anyhow::Result<SpoolOptions> {
@@ -406,13 +387,4 @@ impl Args {
             ..default
         })
     }
-}
-
-/// Bytes free on the disk on which `path` is, or will be.
-fn free_bytes(path: &Path) -> u64 {
-    let path = std::path::absolute(path).unwrap_or_default();
-    let found = path
-        .ancestors()
-        .find_map(|path| rustix::fs::statvfs(path).ok());
-    found.map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
 }

@@ -102,7 +102,7 @@ impl Args {
             threads: threads(self.threads),
             limits: Limits {
                 memory: self.memory.budget(),
-                ..self.limits.resolve(None)
+                ..self.limits.over(Limits::default())
             },
             input: self.rules.resolve(None)?,
             source: self.verify.options(),

@@ -1,7 +1,6 @@
 //! The limits on input, as options of the commands that read some.
 
 use cashrank::Limits;
-use cashrank::store::Settings;
 
 use super::common::{bytes, positive};
 
@@ -36,24 +35,18 @@ pub(super) struct LimitArgs {
 }
 
 impl LimitArgs {
-    /// The limits given; those that change results are the store's where not given.
-    pub(super) fn resolve(&self, store: Option<&Settings>) -> Limits {
-        let default = Limits::default();
-        let kept = |of: fn(&Settings) -> u64, default| store.map_or(default, of);
+    /// The limits given, and else these.
+    pub(super) fn over(&self, limits: Limits) -> Limits {
         Limits {
-            line_bytes: self
-                .limit_line
-                .unwrap_or(kept(|s| s.line_bytes, default.line_bytes)),
-            url_bytes: self
-                .limit_url
-                .unwrap_or(kept(|s| s.url_bytes, default.url_bytes)),
-            links: self.limit_links.unwrap_or(kept(|s| s.links, default.links)),
-            held_bytes: self.limit_held.unwrap_or(default.held_bytes),
-            expansion_bytes: self.limit_expansion.unwrap_or(default.expansion_bytes),
-            zstd_window_log: self.limit_zstd_window.unwrap_or(default.zstd_window_log),
-            block_bytes: self.limit_block.unwrap_or(default.block_bytes),
-            pages: self.limit_pages.unwrap_or(default.pages),
-            memory: None,
+            line_bytes: self.limit_line.unwrap_or(limits.line_bytes),
+            url_bytes: self.limit_url.unwrap_or(limits.url_bytes),
+            links: self.limit_links.unwrap_or(limits.links),
+            held_bytes: self.limit_held.unwrap_or(limits.held_bytes),
+            expansion_bytes: self.limit_expansion.unwrap_or(limits.expansion_bytes),
+            zstd_window_log: self.limit_zstd_window.unwrap_or(limits.zstd_window_log),
+            block_bytes: self.limit_block.unwrap_or(limits.block_bytes),
+            pages: self.limit_pages.unwrap_or(limits.pages),
+            memory: limits.memory,
         }
     }
 }

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use crate::Result;
 use crate::decode::Reason;
 use crate::engine::{Config, Counters};
 use crate::formats::Format;
@@ -31,7 +32,7 @@ use crate::model::Limits;
 use crate::snapshot::Info;
 use crate::source::{InputName, SourceOptions};
 use crate::store::rows::{KeepRows, Reason as GivenUp};
-use crate::store::{Settings, SpoolOptions};
+use crate::store::{RealDisk, Settings, SpoolOptions, settings_of};
 
 pub use crate::store::rows::ROWS_BYTES;
 pub use convert::{Conversion, ConversionReport, convert};
@@ -149,6 +150,23 @@ impl Job {
             fault: None,
             stop: Arc::default(),
         }
+    }
+}
+
+impl Job {
+    /// As [`Job::new`], with the settings of the store, if there is one, and links kept as far as its disk has room
+    /// ([`KeepRows::usual`]).
+    ///
+    /// # Errors
+    /// The store's settings cannot be read.
+    pub fn of(store: impl Into<PathBuf>, inputs: Vec<InputName>) -> Result<Job> {
+        let mut job = Job::new(store, inputs);
+        job.keep_rows = KeepRows::usual(&job.store);
+        if let Some(settings) = settings_of(&RealDisk, &job.store)? {
+            job.limits = settings.limits();
+            job.settings = settings;
+        }
+        Ok(job)
     }
 }
 

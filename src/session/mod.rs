@@ -2,11 +2,11 @@
 //! memory.
 
 mod budget;
+mod open;
 mod reader;
-mod session;
 mod writer;
 
 pub(crate) use budget::Budget;
+pub(crate) use open::{Opened, Session};
 pub use reader::Reader;
-pub(crate) use session::{Opened, Session};
 pub use writer::{Options, Writer};

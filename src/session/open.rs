@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Budget;
+use crate::Result;
 use crate::batch::Rules;
 use crate::disk::Disk;
 use crate::engine::{Counters, Engine, Resolving};
@@ -12,7 +13,6 @@ use crate::model::{Entry, Limits};
 use crate::snapshot::{self, Settle, Watcher};
 use crate::store::rows::{KeepRows, Reason};
 use crate::store::{OpenStore, Progress, Settings, Store, View, checkpoint};
-use crate::{Error, Result};
 
 /// See the head of the file.
 pub(crate) struct Session {
@@ -35,7 +35,7 @@ impl Session {
     /// Opens the store in `dir`, or makes it, at its last checkpoint.
     ///
     /// # Errors
-    /// Those of [`Store::open`]; [`Error::Damaged`] if its current snapshot is of more than the store knows.
+    /// Those of [`Store::open`].
     pub fn open(
         disk: Arc<dyn Disk>,
         dir: &Path,
@@ -101,7 +101,7 @@ impl Session {
     /// Checks that the pages fit that the next entry of a batch brings, and those before it that were not applied yet.
     ///
     /// # Errors
-    /// [`Error::TooManyPages`] and [`Error::OverBudget`].
+    /// [`Error::TooManyPages`](crate::Error::TooManyPages) and [`Error::OverBudget`](crate::Error::OverBudget).
     pub fn check_room(&self, names: &Resolving<'_>, entry: &Entry) -> Result<()> {
         let limit = self.budget.page_limit(&self.engine);
         let room = names.check_room(&self.engine, entry, limit);
@@ -112,7 +112,7 @@ impl Session {
     /// current snapshot do not need of them is to be released ([`Session::release_rows`]).
     ///
     /// # Errors
-    /// [`Error::Io`], after which the store takes no more.
+    /// [`Error::Io`](crate::Error::Io), after which the store takes no more.
     pub fn checkpoint(&mut self, progress: &Progress) -> Result<Option<Reason>> {
         checkpoint(&mut self.engine, progress)?;
         Ok(self.rows_given_up())
@@ -126,7 +126,7 @@ impl Session {
     /// Drops row files that were compacted, but for the one that readers of the current snapshot use.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`Error::Io`](crate::Error::Io).
     pub fn release_rows(&mut self) -> Result<()> {
         let retention = *self.engine.storage().rows_retention();
         let named = snapshot::rows_named(&**self.disk(), self.dir(), &retention)?;

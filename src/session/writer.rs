@@ -58,18 +58,21 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The settings of the store in `dir`, if there is one; else the usual ones.
+    /// The settings of the store in `dir`, if there is one; else the usual ones. Links are kept as far as its disk has
+    /// room.
     ///
     /// # Errors
     /// The store's settings cannot be read.
     pub fn of(dir: impl AsRef<Path>) -> Result<Options> {
-        let mut options = Options::default();
-        if let Some(settings) = settings_of(&RealDisk, dir.as_ref())? {
+        let dir = dir.as_ref();
+        let mut options = Options {
+            keep_rows: KeepRows::usual(dir),
+            ..Options::default()
+        };
+        if let Some(settings) = settings_of(&RealDisk, dir)? {
+            options.limits = settings.limits();
             options.config = settings.config;
             options.input = settings.input;
-            options.limits.line_bytes = settings.line_bytes;
-            options.limits.url_bytes = settings.url_bytes;
-            options.limits.links = settings.links;
         }
         Ok(options)
     }

@@ -58,6 +58,16 @@ impl Settings {
             input: InputRules::default(),
         }
     }
+
+    /// The usual limits, with those that are among the settings.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            line_bytes: self.line_bytes,
+            url_bytes: self.url_bytes,
+            links: self.links,
+            ..Limits::default()
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]

@@ -48,6 +48,26 @@ pub enum KeepRows {
     None,
 }
 
+impl KeepRows {
+    /// What is usual for the store in `dir`, which need not be there yet: [`ROWS_BYTES`], or, if that is less, half of what
+    /// is free on its disk beside what its rows take already.
+    pub fn usual(dir: &Path) -> KeepRows {
+        let folder = std::fs::read_dir(dir.join(ROWS)).into_iter().flatten();
+        let sizes = folder.filter_map(|file| Some(file.ok()?.metadata().ok()?.len()));
+        let most = sizes.sum::<u64>().saturating_add(free_bytes(dir) / 2);
+        KeepRows::Usual(ROWS_BYTES.min(most))
+    }
+}
+
+/// Bytes free on the disk on which `path` is, or will be.
+fn free_bytes(path: &Path) -> u64 {
+    let path = std::path::absolute(path).unwrap_or_default();
+    let found = path
+        .ancestors()
+        .find_map(|path| rustix::fs::statvfs(path).ok());
+    found.map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
 /// A committed state of the row file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommittedRows {
