@@ -303,6 +303,24 @@ fn the_limit_on_made_absolute_links_does_not_look_at_other_records() {
         .says(&["record 2", "too-long", "made absolute"]);
 }
 
+/// Such a record was counted only when the next chunk came, or the end. Where damage came instead, `ingest` did not count
+/// what `inspect` and `convert` did. Now it is an entry like others, of its own chunk.
+#[test]
+fn a_record_over_the_limit_is_counted_before_damage() {
+    let lab = Lab::new();
+    let good = "{\"url\":\"http://a.example/\"}\n".repeat(5);
+    let long = format!("{{\"url\":\"http://a.example/{}\"}}\n", "x".repeat(3_000));
+    let packed = gzip((good + &long).as_bytes());
+    lab.file("in", [packed, b"garbage".to_vec()].concat());
+    lab.run("ingest in --store s --limit-line 1000")
+        .exits(4)
+        .says(&["record 6", "too-long", "(after record 6)"]);
+    assert_eq!(lab.stat("s")["records"], 5);
+    assert_eq!(lab.stat("s")["skipped"], 1);
+    let inspected = lab.run("inspect in --limit-line 1000 --json").exits(4);
+    assert_eq!(inspected.json()["skipped"]["too-long"]["count"], 1);
+}
+
 /// It was taken for no damping given.
 #[test]
 fn damping_is_a_number() {
