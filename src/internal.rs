@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::Result;
 use crate::batch::Batch;
-use crate::engine::{Engine, EngineState, Estimator, InMemory, WindowPolicy};
+use crate::engine::{Admit, Engine, EngineState, Estimator, InMemory, WindowPolicy};
 
 pub use crate::metrics::sum::Sum;
 pub use crate::model::Digest;

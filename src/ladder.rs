@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 /// From the ground up. What a room takes of another it takes from below; so there are no circles.
 const LADDER: &[&str] = &[
     "model", "codec", "threads", "disk", "url", "rules", // words, numbers, bytes
-    "rows", "engine", "memory", "graph", // applying
+    "rows", "graph", "engine", "memory", // applying
     "decode", "source", "batch", "archive", "formats", "cdxj", // reading
-    "store", "metrics", "rank", "settle", "local", "snapshot", "schedule", // keeping, ranking
+    "store", "metrics", "rank", "local", "snapshot", "schedule", // keeping, ranking
     "answers",  // asking
     "pipeline", "session", "load", "ingest", // the run
     "inspect", "check", "internal", // around it

@@ -18,19 +18,17 @@
 //!     ("http://b.example/", ["http://c.example/", "http://c.example/#part"]),
 //!     ("http://c.example/", ["http://a.example/", "mailto:c@example.org"]),
 //! ];
-//! for _ in 0..50 {
-//!     engine.begin_pass()?;
-//!     for (url, links) in &crawl {
-//!         let links = links.iter().map(|link| Link::to(link.as_bytes()));
-//!         let record = Record {
-//!             url: Cow::Borrowed(url.as_bytes()),
-//!             links: links.collect(),
-//!             ..Record::default()
-//!         };
-//!         reader.apply(&mut engine, &record)?;
-//!     }
+//! engine.begin_pass()?;
+//! for (url, links) in &crawl {
+//!     let links = links.iter().map(|link| Link::to(link.as_bytes()));
+//!     let record = Record {
+//!         url: Cow::Borrowed(url.as_bytes()),
+//!         links: links.collect(),
+//!         ..Record::default()
+//!     };
+//!     reader.apply(&mut engine, &record)?;
 //! }
-//! let ranking = engine.ranking()?;
+//! let ranking = engine.settled(1e-9)?;
 //! assert_eq!(ranking.top(1)[0].url, "http://c.example/");
 //! // PageRank: a = 0.05 + 0.85 c, b = 0.05 + 0.85 a/2, c = 0.05 + 0.85 (a/2 + b).
 //! let a = (0.05 + 0.85 * 0.0925) / (1.0 - 0.85 * 0.85 * 0.925);
@@ -54,7 +52,6 @@
 //! | [`store`] | what outlives the process: checkpoint and recovery |
 //! | [`check`] | looking for damage in a store's files |
 //! | [`rows`] | the links of pages, as page numbers |
-//! | [`settle`](mod@settle) | from the links of pages to PageRank, with a certificate |
 //! | [`snapshot`] | published rankings, and exports |
 //! | [`schedule`] | what to crawl next: crawl orders, refreshing |
 //! | [`answers`] | questions about a store by name, and their answers for people |
@@ -64,7 +61,7 @@
 //! | [`inspect`](mod@inspect) | what an ingest would read in an input: the `inspect` command |
 //! | [`local`] | the global PageRank of a local domain, and the pages outside to fetch for it |
 //! | [`graph`] | links as a table in memory |
-//! | [`rank`] | exact PageRank of a graph in memory, the reference |
+//! | [`rank`] | PageRank from the links of pages: settled with a certificate, or exact |
 //! | [`load`](mod@load) | inputs read into memory: a graph, or a crawl |
 //! | [`metrics`] | comparing rankings |
 
@@ -100,7 +97,6 @@ pub mod rows;
 pub mod rules;
 pub mod schedule;
 mod session;
-pub mod settle;
 pub mod snapshot;
 pub mod source;
 pub mod store;

@@ -207,6 +207,37 @@ fn lists_do_not_depend_on_checkpoints() {
     }
 }
 
+/// A page that leads to another one, at damping d: of the PageRank of both the other has (1 + d)/(2 + d), of what pages
+/// receive that are read d/(1 + d), of the cash d, and half of the rest where the virtual page pays it. An order goes by
+/// the damping that it is given, or by the store's; only circulating cash has its own.
+#[test]
+fn orders_go_by_the_damping_of_the_store() {
+    let home = TempDir::new().unwrap();
+    for d in [0.85, 0.6] {
+        let store = home.path().join(d.to_string());
+        let mut settings = Options::default();
+        settings.config.set_damping(d).unwrap();
+        let mut writer = Writer::open(&store, &settings).unwrap();
+        push(&mut writer, &url(0), &[url(1)], 200, 1_700_000_000);
+        writer.checkpoint().unwrap();
+        writer.publish().unwrap();
+        drop(writer);
+        let check = |strategy: &str, expected: f64| {
+            let list = next(&RealDisk, &store, &options(strategy, 1)).unwrap();
+            let score = list[0].score;
+            assert!((score - expected).abs() < 0.016, "{d} {strategy}: {score}");
+        };
+        check("circulating", 0.99);
+        for (given, d) in [("", d), ("damping=0.3,", 0.3)] {
+            check(&format!("forecast:{given}"), d / (1.0 + d));
+            check(&format!("settled:{given}"), (1.0 + d) / (2.0 + d));
+            check(&format!("pagerank:{given}k=1"), (1.0 + d) / (2.0 + d));
+            check(&format!("greedy:{given}"), d);
+            check(&format!("xyleme:{given}"), d + 0.5 * (1.0 - d));
+        }
+    }
+}
+
 /// Another store in the place of the one that was followed; and the same one, as it was before.
 #[test]
 fn a_store_made_anew_is_followed_anew() {

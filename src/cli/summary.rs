@@ -5,7 +5,7 @@ use cashrank::engine::Counters;
 use cashrank::formats::Format;
 use cashrank::ingest::Outcome;
 use cashrank::memory::Need;
-use cashrank::settle::Progress;
+use cashrank::rank::settle::Progress;
 use cashrank::store::Unverified;
 
 use super::common::{Basis, accuracy, counted, thousands};

@@ -31,7 +31,7 @@ use super::mark::Mark;
 use super::pages::{Ground, Now, Pages};
 use super::row::Row;
 use super::scale::{Scale, Value, WithCash};
-use super::settled::{Effort, Settled};
+use super::scores::{Effort, Scores};
 use super::window::{Measures, RowContent, Span, WindowPolicy};
 use crate::Result;
 use crate::model::Time;
@@ -95,7 +95,7 @@ pub struct Estimation<'p> {
     window: Window,
     base: Mark,
     /// If importance is that of what was settled.
-    settled: Option<&'p dyn Settled>,
+    settled: Option<&'p dyn Scores>,
     /// G where the window begins, if it keeps measures.
     start: u128,
 }
@@ -118,7 +118,7 @@ impl<'p> Estimation<'p> {
     pub(crate) fn settled(
         view: &'p dyn HistoryView,
         config: &'p Config,
-        settled: &'p dyn Settled,
+        settled: &'p dyn Scores,
     ) -> Estimation<'p> {
         let totals = *view.totals();
         Estimation {

@@ -9,7 +9,8 @@ use super::ledger::Totals;
 use super::mark::Mark;
 use super::row::Row;
 use super::runs::{Blocks, Rows, fold, merge, mergeable};
-use super::{Config, Engine, Fingerprint, PageId, Storage, TimeTable};
+use super::{Config, Engine, Fingerprint, Links, PageId, Scores, Storage, TimeTable};
+use crate::graph::{self, GraphBuilder, LatestRows};
 use crate::model::{Limits, Time};
 use crate::{Error, Result};
 
@@ -21,12 +22,35 @@ pub struct InMemory {
     admissions: Vec<Admission>,
     runs: Vec<(u64, Vec<Row>)>,
     marks: Vec<(u64, Vec<u64>)>,
+    /// The links of all pages, where importance may be settled over them.
+    rows: Option<LatestRows>,
 }
 
 impl Storage for InMemory {
     fn page(&mut self, _fingerprint: Fingerprint, name: &[u8]) -> Result<()> {
         self.names.extend_from_slice(name);
         self.name_ends.push(self.names.len());
+        Ok(())
+    }
+
+    fn row(&mut self, page: PageId, gone: bool, links: Links<'_>, _again: bool) -> Result<()> {
+        let Some(rows) = &mut self.rows else {
+            return Ok(());
+        };
+        let targets: Result<Vec<u32>> = links
+            .targets
+            .iter()
+            .map(|to| GraphBuilder::node(to.0))
+            .collect();
+        rows.grow(self.name_ends.len() as u64);
+        rows.set(
+            GraphBuilder::node(page.0)?,
+            gone,
+            graph::Links {
+                targets: &targets?,
+                weights: links.weights,
+            },
+        );
         Ok(())
     }
 
@@ -92,7 +116,11 @@ impl Ranking {
 impl Engine<InMemory> {
     /// An empty engine that keeps everything in memory.
     pub fn new(config: Config) -> Result<Engine<InMemory>> {
-        Engine::with_storage(config, Limits::default().pages, InMemory::default())
+        let storage = InMemory {
+            rows: config.is_settled().then(LatestRows::default),
+            ..InMemory::default()
+        };
+        Engine::with_storage(config, Limits::default().pages, storage)
     }
 
     /// Rows of the history, as last merged.
@@ -101,14 +129,31 @@ impl Engine<InMemory> {
         runs.map(|(_, rows)| rows.len() as u64).sum()
     }
 
+    /// The links of all pages as they were visited last; `None`: the settings ask for importance over a period, which they
+    /// do not tell.
+    pub fn rows(&self) -> Option<&dyn crate::rows::Rows> {
+        let rows = self.storage().rows.as_ref()?;
+        Some(rows)
+    }
+
     /// Estimates the importance of all pages now.
     pub fn ranking(&mut self) -> Result<Ranking> {
+        self.ranking_by(None)
+    }
+
+    /// A ranking whose importance is what was computed of the rows, if anything was.
+    pub(crate) fn ranking_by(&mut self, scores: Option<&dyn Scores>) -> Result<Ranking> {
         self.flush_log()?;
         self.merge_runs()?;
         let mut pages = Vec::new();
         let engine = &*self;
-        engine.check_times()?;
-        let estimation = Estimation::begin(engine, engine.config())?;
+        let estimation = match scores {
+            Some(scores) => Estimation::settled(engine, engine.config(), scores),
+            None => {
+                engine.check_times()?;
+                Estimation::begin(engine, engine.config())?
+            }
+        };
         estimation.blocks(|first, block| {
             for (at, page) in block.iter().enumerate() {
                 let page_id = first + at as u64;

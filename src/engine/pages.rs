@@ -6,7 +6,7 @@ use super::ledger::{Totals, age_at, is_recycled};
 use super::mark::Mark;
 use super::row::Row;
 use super::runs::Rows;
-use super::settled::Settled;
+use super::scores::Scores;
 use crate::Result;
 
 /// The totals as at a round's end.
@@ -28,7 +28,7 @@ pub(super) struct Ground<'p> {
     /// Cash distributed before this mark is left out.
     pub(super) mark: u64,
     /// If importance is that of what was settled.
-    pub(super) settled: Option<&'p dyn Settled>,
+    pub(super) settled: Option<&'p dyn Scores>,
     /// G where the window begins, if it keeps measures.
     pub(super) start: u128,
 }

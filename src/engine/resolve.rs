@@ -6,9 +6,18 @@
 
 use std::ops::Range;
 
-use super::{Admission, Engine, Links, NameMap, PageEntry, PageId, Storage, TOUCHED};
+use super::{Admission, Engine, Links, NameMap, PageEntry, PageId, Storage};
 use crate::model::{Batch, Entry, Fingerprint, LinkClass, Numbering, What};
 use crate::{Error, Result};
+
+/// Who gives names their pages.
+pub trait Admit {
+    /// Admits names of a batch that are new, in the order of their first appearance, and hands the page of each to `put`.
+    ///
+    /// # Errors
+    /// There are too many pages; those of keeping them.
+    fn admit(&mut self, batch: &Batch, names: Range<usize>, put: impl FnMut(PageId)) -> Result<()>;
+}
 
 /// Resolves names of batches, one batch after the other.
 #[derive(Default)]
@@ -48,6 +57,31 @@ impl Resolver {
         self.own.clear();
         self.ahead.clear();
         Resolving { names: self, batch }
+    }
+
+    /// Has all names of a batch admitted.
+    pub(crate) fn admit(&mut self, pages: &mut impl Admit, batch: &Batch) -> Result<()> {
+        let end = batch.first_name() + batch.fingerprints.len() as u32;
+        self.begin(batch).admit(pages, end)
+    }
+
+    /// The page of a name of the batch that was begun last, which was admitted.
+    #[inline]
+    pub(crate) fn page(&self, batch: &Batch, name: u32) -> PageId {
+        match batch.numbering {
+            Numbering::Own => self.own[name as usize],
+            Numbering::Archive(_) => self.archive.page(name),
+        }
+    }
+
+    /// The same as a node of a graph in memory.
+    pub(crate) fn node(&self, batch: &Batch, name: u32) -> u32 {
+        self.page(batch, name).0 as u32
+    }
+
+    /// The pages of the batch's own names, as far as they were admitted.
+    pub(crate) fn own(&self) -> &[PageId] {
+        &self.own
     }
 
     /// Applies all entries of a batch.
@@ -187,25 +221,22 @@ impl Resolving<'_> {
         (known.max(first) - first) as usize..(names_end.max(first) - first) as usize
     }
 
-    fn admit<S: Storage>(&mut self, engine: &mut Engine<S>, names_end: u32) -> Result<()> {
+    fn admit(&mut self, pages: &mut impl Admit, names_end: u32) -> Result<()> {
         let new = self.unknown(names_end);
         if new.is_empty() {
             return Ok(());
         }
         let Resolver { own, archive, .. } = &mut *self.names;
         match self.batch.numbering {
-            Numbering::Own => engine.admit(self.batch, new, |page| own.push(page)),
-            Numbering::Archive(_) => engine.admit(self.batch, new, |page| archive.push(page)),
+            Numbering::Own => pages.admit(self.batch, new, |page| own.push(page)),
+            Numbering::Archive(_) => pages.admit(self.batch, new, |page| archive.push(page)),
         }
     }
 
     /// The page of a name of the batch, of an entry that was admitted.
     #[inline]
     fn page(&self, name: u32) -> PageId {
-        match self.batch.numbering {
-            Numbering::Own => self.names.own[name as usize],
-            Numbering::Archive(_) => self.names.archive.page(name),
-        }
+        self.names.page(self.batch, name)
     }
 
     /// Where the entry's targets are among those looked ahead at, if they are.
@@ -259,29 +290,24 @@ impl Resolving<'_> {
     }
 }
 
-impl<S: Storage> Engine<S> {
-    /// Admits names of a batch that are new in it, in the order of their first appearance, and hands the page of each to
-    /// `put`.
-    pub(crate) fn admit(
+impl<S: Storage> Admit for Engine<S> {
+    fn admit(
         &mut self,
         batch: &Batch,
         names: Range<usize>,
         mut put: impl FnMut(PageId),
     ) -> Result<()> {
         let before = *self.ledger.totals();
-        for at in names {
-            if at.is_multiple_of(TOUCHED) {
-                let ahead = batch.fingerprints.len().min(at + TOUCHED);
-                self.index.touch(&batch.fingerprints[at..ahead]);
-            }
-            let fingerprint = batch.fingerprints[at];
-            let (page, new) = self.index.admit(fingerprint)?;
-            if new {
-                self.ledger.admit()?;
-                self.storage.page(fingerprint, batch.name(at as u32))?;
-            }
-            put(page);
-        }
+        let (ledger, storage) = (&mut self.ledger, &mut self.storage);
+        self.index
+            .admit_all(&batch.fingerprints, names, |at, page, is_new| {
+                if is_new {
+                    ledger.admit()?;
+                    storage.page(batch.fingerprints[at], batch.name(at as u32))?;
+                }
+                put(page);
+                Ok(())
+            })?;
         if self.ledger.totals().pages > before.pages {
             self.storage.admission(Admission {
                 first: before.pages,

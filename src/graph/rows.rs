@@ -1,10 +1,9 @@
 //! A graph in memory as rows that can be read again and again.
 
-use super::{Graph, GraphBuilder};
-use crate::memory::check_room;
-use crate::model::SelfLinks;
+use super::{Graph, GraphBuilder, Links};
+use crate::Result;
+use crate::model::{SelfLinks, check_room};
 use crate::rows::{Row, RowVisitor, Rows, Stop};
-use crate::{Error, Result};
 
 impl Graph {
     /// The graph of all rows, each link of a page to itself among them. `weighted`: links may have weights.
@@ -14,17 +13,13 @@ impl Graph {
     /// Those of reading; [`Error::TooLarge`] if the graph, with what PageRank takes of it, needs more than `memory`
     /// bytes.
     pub fn of_rows(rows: &dyn Rows, weighted: bool, memory: Option<u64>) -> Result<Graph> {
-        // Of a link its target, and its weight and part where there are weights, each once more while the graph is made.
-        let link = if weighted { 28 } else { 8 };
+        // Of a link its target, and its weight where there are weights, each once more while the graph is made.
+        let link = if weighted { 24 } else { 8 };
         // Of a node its place in both, the vectors of PageRank, and its rank.
         let need = rows.links() * link + rows.pages() * (16 + 8 + 32);
         let work = || format!("a graph in memory of {} links", rows.links());
         check_room(memory, need, work, "use `ingest`, which needs no graph")?;
-        let mut builder = if weighted {
-            GraphBuilder::weighted(SelfLinks::Keep)
-        } else {
-            GraphBuilder::new(SelfLinks::Keep)
-        };
+        let mut builder = GraphBuilder::new(SelfLinks::Keep);
         builder.grow(rows.pages() as usize);
         rows.sweep(&mut |row| {
             let weights = row.weights.iter().copied().chain(std::iter::repeat(1));
@@ -39,7 +34,28 @@ impl Graph {
     }
 }
 
-/// Every node has a row, in node order. Links must not have weights.
+impl<'a> From<Row<'a>> for Links<'a> {
+    fn from(row: Row<'a>) -> Links<'a> {
+        Links {
+            targets: row.targets,
+            weights: row.weights,
+        }
+    }
+}
+
+impl<'a> Links<'a> {
+    /// The row of a page that was found, and has these links.
+    pub fn of(self, page: u32) -> Row<'a> {
+        Row {
+            page,
+            gone: false,
+            targets: self.targets,
+            weights: self.weights,
+        }
+    }
+}
+
+/// Every node has a row, in node order.
 impl Rows for Graph {
     fn pages(&self) -> u64 {
         self.nodes() as u64
@@ -50,12 +66,8 @@ impl Rows for Graph {
     }
 
     fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        if !self.parts().is_empty() {
-            let what = "a graph whose links have weights does not keep them as whole numbers";
-            return Err(Error::Unsupported(what.into()).into());
-        }
-        for (page, targets) in self.rows().enumerate() {
-            visit(Row::new(page as u32, targets))?;
+        for (page, links) in (0..).zip(self.all()) {
+            visit(links.of(page))?;
         }
         Ok(())
     }
@@ -91,7 +103,7 @@ mod tests {
         let swept = graph.sweep(&mut |row| {
             seen += 1;
             match row.page {
-                1 => Err(Error::internal("it broke").into()),
+                1 => Err(crate::Error::internal("it broke").into()),
                 _ => Ok(()),
             }
         });

@@ -432,7 +432,7 @@ pub enum Note<'a> {
     /// Nothing is read any more, and importance is being settled.
     Settling {
         /// How far it is.
-        progress: &'a crate::settle::Progress,
+        progress: &'a crate::rank::settle::Progress,
     },
     /// A snapshot was not settled, for want of memory.
     NotSettled {

@@ -1,11 +1,10 @@
 //! A crawl held as rows with names, read at once or as a crawler delivers it, beside a store or alone.
 
-use std::collections::HashMap;
-
-use super::{Nodes, batches, open};
+use super::{Named, batches, open};
 use crate::batch::{Batch, Entry, HashKey, Rules, What};
-use crate::engine::SelfLinks;
+use crate::engine::{Resolver, SelfLinks};
 use crate::formats::Format;
+use crate::graph::{GraphBuilder, LatestRows, Links};
 use crate::memory::{ALLOCATION, check_room};
 use crate::model::Limits;
 use crate::rows::{Row, RowVisitor, Rows, Stop};
@@ -35,28 +34,18 @@ pub struct Crawled {
     rules: Rules,
     /// What a link of each class weighs; none: all the same.
     follow: Vec<u64>,
-    nodes: Nodes,
-    names: Vec<String>,
-    /// In order of first visits.
-    rows: Vec<CrawledRow>,
-    /// Where a page's row is.
-    places: HashMap<u32, usize>,
+    names: Named<String>,
+    /// The pages of names of the input being read, where no store has them.
+    resolver: Resolver,
+    rows: LatestRows,
     /// It began with the pages of a store.
     of_store: bool,
     skipped: u64,
-    links: u64,
 }
 
-struct CrawledRow {
-    page: u32,
-    gone: bool,
-    targets: Box<[u32]>,
-    /// Empty: all weigh the same.
-    weights: Box<[u64]>,
-}
-
-/// What a page takes at most beside its name: an entry of each of two hash tables that just grew, and a row.
-const PAGE_BYTES: u64 = 113 + 80 + 40 + 32 + 3 * ALLOCATION;
+/// What a page takes at most beside its name and its place in the index: its places in arrays that just grew, the old ones
+/// beside them.
+const PAGE_BYTES: u64 = 3 * (24 + 16 + 4 + 1) + ALLOCATION;
 
 impl Crawled {
     /// Nothing yet.
@@ -71,21 +60,19 @@ impl Crawled {
             input: input.clone(),
             classes: !follow.is_default(),
         };
-        Ok(Crawled::of(rules, follow))
+        Crawled::of(rules, follow)
     }
 
-    fn of(rules: Rules, follow: &Follow) -> Crawled {
-        Crawled {
+    fn of(rules: Rules, follow: &Follow) -> Result<Crawled> {
+        Ok(Crawled {
             rules,
             follow: follow.table(),
-            nodes: Nodes::default(),
-            names: Vec::new(),
-            rows: Vec::new(),
-            places: HashMap::new(),
+            names: Named::new()?,
+            resolver: Resolver::default(),
+            rows: LatestRows::default(),
             of_store: false,
             skipped: 0,
-            links: 0,
-        }
+        })
     }
 
     /// The pages of a store, under their numbers, without their rows, to be followed by what is delivered to the store
@@ -94,15 +81,11 @@ impl Crawled {
     /// # Errors
     /// Those of reading the names; [`Error::TooLarge`] if they take more than the memory limit; [`Error::Unsupported`] if there are too many.
     pub fn of_store(snapshot: &Snapshot, writer: &Writer) -> Result<Crawled> {
-        let mut crawled = Crawled::of(writer.rules(), &snapshot.info().settings.config.follow);
+        let mut crawled = Crawled::of(writer.rules(), &snapshot.info().settings.config.follow)?;
         crawled.of_store = true;
-        let fingerprints = crawled.rules.key.fingerprints();
         for name in snapshot.names() {
-            let name = name?;
-            let fingerprint = fingerprints.of(name.as_bytes());
-            crawled.nodes.node(fingerprint, name.len())?;
-            crawled.names.push(name);
-            if crawled.names.len().is_multiple_of(1 << 16) {
+            crawled.know(name?)?;
+            if crawled.names.all.len().is_multiple_of(1 << 16) {
                 crawled.check_room()?;
             }
         }
@@ -110,23 +93,28 @@ impl Crawled {
         Ok(crawled)
     }
 
+    /// The next page of the store has this name.
+    fn know(&mut self, name: String) -> Result<()> {
+        GraphBuilder::node(self.names.all.len() as u64)?;
+        self.names.text += name.len() as u64;
+        self.names.all.push(name);
+        self.rows.grow(self.names.all.len() as u64);
+        Ok(())
+    }
+
     /// The name of a page: a canonical URL, or opaque.
     pub fn name(&self, page: u32) -> &str {
-        &self.names[page as usize]
+        &self.names.all[page as usize]
     }
 
     /// The names of all pages.
     pub fn names(&self) -> &[String] {
-        &self.names
+        &self.names.all
     }
 
     /// The targets of a page that was read here, and what each link weighs.
     pub fn targets(&self, page: u32) -> impl Iterator<Item = (u32, u64)> + '_ {
-        let row = self.places.get(&page).map(|&place| &self.rows[place]);
-        row.into_iter().flat_map(|row| {
-            let weights = row.weights.iter().copied().chain(std::iter::repeat(1));
-            row.targets.iter().copied().zip(weights)
-        })
+        self.rows.get(page).iter()
     }
 
     /// Whether pages may have been left out, by rules on names.
@@ -185,7 +173,7 @@ impl Crawled {
                 "{input}: an archive is read by `ingest`; a crawler delivers records"
             )));
         }
-        self.nodes.end();
+        self.resolver = Resolver::default();
         let rules = self.rules.clone();
         batches(source, format, &rules, 1, &mut |batch| {
             self.batch(batch, store.as_deref_mut(), each)
@@ -200,11 +188,17 @@ impl Crawled {
     ) -> Result<bool> {
         if let Some(store) = &mut store {
             store.take(batch)?;
+            for (name, page) in (0..).zip(store.resolver().own()) {
+                if page.0 == self.names.all.len() as u64 {
+                    self.know(String::from_utf8_lossy(batch.name(name)).into_owned())?;
+                }
+            }
+        } else {
+            self.resolver.admit(&mut self.names, batch)?;
+            self.rows.grow(self.names.all.len() as u64);
         }
-        let names = &mut self.names;
-        self.nodes.take(batch, |name| names.push(name))?;
         for entry in &batch.entries {
-            if let Some((page, fetch)) = self.entry(batch, entry)
+            if let Some((page, fetch)) = self.entry(batch, entry, store.as_deref())
                 && !each(self, store.as_deref_mut(), page, fetch)?
             {
                 return Ok(false);
@@ -215,9 +209,8 @@ impl Crawled {
     }
 
     fn check_room(&self) -> Result<()> {
-        let pages = self.names.len() as u64;
-        let link = if self.follow.is_empty() { 4 } else { 12 };
-        let need = pages * PAGE_BYTES + self.nodes.text() + link * self.links;
+        let pages = self.names.all.len() as u64;
+        let need = pages * PAGE_BYTES + self.names.bytes() + self.rows.bytes();
         let work = || format!("a crawl in memory of more than {pages} pages");
         let remedy = if !self.of_store {
             "ingest it into a store, and use `store`"
@@ -227,7 +220,13 @@ impl Crawled {
         check_room(self.rules.limits.memory, need, work, remedy)
     }
 
-    fn entry(&mut self, batch: &Batch, entry: &Entry) -> Option<(u32, Fetch)> {
+    fn entry(
+        &mut self,
+        batch: &Batch,
+        entry: &Entry,
+        store: Option<&Writer>,
+    ) -> Option<(u32, Fetch)> {
+        let resolver = store.map_or(&self.resolver, Writer::resolver);
         let fetch = match entry.what {
             What::Skipped(_) => {
                 self.skipped += 1;
@@ -235,59 +234,42 @@ impl Crawled {
             }
             What::Other | What::OutOfScope => return None,
             What::Failed | What::Unchanged => {
-                return Some((self.nodes.of(entry.source), Fetch::Failed));
+                return Some((resolver.node(batch, entry.source), Fetch::Failed));
             }
             What::Gone => Fetch::Gone,
             What::Visit => Fetch::Read,
         };
-        let page = self.nodes.of(entry.source);
+        let page = resolver.node(batch, entry.source);
         let targets = batch.targets(entry).iter();
-        let targets: Box<[u32]> = targets.map(|&name| self.nodes.of(name)).collect();
-        let classes = batch.classes(entry).iter();
-        let weights = classes.map(|class| self.follow[usize::from(class.number())]);
-        let row = CrawledRow {
-            page,
-            gone: fetch == Fetch::Gone,
-            weights: if self.follow.is_empty() {
-                Box::default()
-            } else {
-                weights.collect()
-            },
-            targets,
-        };
-        self.links += row.targets.len() as u64;
-        match self.places.get(&page) {
-            Some(&place) => {
-                let before = std::mem::replace(&mut self.rows[place], row);
-                self.links -= before.targets.len() as u64;
-            }
-            None => {
-                self.places.insert(page, self.rows.len());
-                self.rows.push(row);
-            }
+        let targets: Vec<u32> = targets.map(|&name| resolver.node(batch, name)).collect();
+        let mut weights = Vec::new();
+        if !self.follow.is_empty() {
+            let classes = batch.classes(entry).iter();
+            weights.extend(classes.map(|class| self.follow[usize::from(class.number())]));
         }
+        let links = Links {
+            targets: &targets,
+            weights: &weights,
+        };
+        self.rows.set(page, fetch == Fetch::Gone, links);
         Some((page, fetch))
     }
 }
 
 impl Rows for Crawled {
     fn pages(&self) -> u64 {
-        self.names.len() as u64
+        self.rows.pages()
     }
 
     fn links(&self) -> u64 {
-        self.links
+        self.rows.links()
     }
 
     fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        for row in &self.rows {
-            visit(Row {
-                page: row.page,
-                gone: row.gone,
-                targets: &row.targets,
-                weights: &row.weights,
-            })?;
-        }
-        Ok(())
+        self.rows.walk(visit)
+    }
+
+    fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        self.rows.row(page, read)
     }
 }

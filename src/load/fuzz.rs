@@ -36,7 +36,7 @@ pub(crate) fn graph(data: &[u8]) {
     let plain = source.compression() == Compression::Plain;
     let mut config = Config::default();
     config.self_links = self_links;
-    let mut loading = GraphLoader::new(&config);
+    let mut loading = GraphLoader::new(&config).unwrap();
     let threads = dice.one_of([1, 3]);
     let loaded = loading.input(source, Format::Adjacency, &rules, threads);
     // Compressed inputs may be damaged; nobody says then what is in them.

@@ -1,10 +1,10 @@
 //! Reading a whole crawl into a graph, by the link rules of the engine.
 
-use super::{Nodes, batches, open};
+use super::{Named, batches, open};
 use crate::Result;
 use crate::batch::{Batch, Entry, HashKey, Rules, What};
 use crate::decode::Time;
-use crate::engine::Config;
+use crate::engine::{Config, Resolver};
 use crate::formats::Format;
 use crate::graph::{Graph, GraphBuilder};
 use crate::memory::{ALLOCATION, check_room};
@@ -60,7 +60,7 @@ pub fn load(
         input: input.clone(),
         classes: !config.follow.is_default(),
     };
-    let mut loading = GraphLoader::new(config);
+    let mut loading = GraphLoader::new(config)?;
     loading.memory = limits.memory;
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     for input in inputs {
@@ -71,16 +71,17 @@ pub fn load(
     Ok(loading.finish())
 }
 
-/// What a node takes at most beside the bytes of its name and links: 113 of a hash table that has just grown, the old
-/// one beside it; a [`Page`] of 48, and its name's allocation; and 32 of PageRank and ranks.
-const NODE_BYTES: u64 = 113 + 48 + ALLOCATION + 32;
+/// What a node takes at most beside its name, its place in the index, and links: a [`Page`] of 48, in an array that has just
+/// grown, the old one beside it; its name's allocation; and 32 of PageRank and ranks.
+const NODE_BYTES: u64 = 3 * 48 + ALLOCATION + 32;
 
 pub(super) struct GraphLoader {
     builder: GraphBuilder,
     /// What a link of each class weighs; none: all the same.
     weights: Vec<u64>,
-    nodes: Nodes,
-    pages: Vec<Page>,
+    pages: Named<Page>,
+    /// The pages of names of the input being read.
+    resolver: Resolver,
     skipped: u64,
     timeless: u64,
     ungrouped: u64,
@@ -92,24 +93,20 @@ pub(super) struct GraphLoader {
 }
 
 impl GraphLoader {
-    pub fn new(config: &Config) -> GraphLoader {
+    pub fn new(config: &Config) -> Result<GraphLoader> {
         let weights = config.follow.table();
-        GraphLoader {
-            builder: if weights.is_empty() {
-                GraphBuilder::new(config.self_links)
-            } else {
-                GraphBuilder::weighted(config.self_links)
-            },
+        Ok(GraphLoader {
+            builder: GraphBuilder::new(config.self_links),
             weights,
-            nodes: Nodes::default(),
-            pages: Vec::new(),
+            pages: Named::new()?,
+            resolver: Resolver::default(),
             skipped: 0,
             timeless: 0,
             ungrouped: 0,
             caveat: None,
             memory: None,
             grouped: false,
-        }
+        })
     }
 
     /// Reads one input to its end.
@@ -122,17 +119,17 @@ impl GraphLoader {
     ) -> Result<()> {
         self.grouped = format.is_grouped();
         self.caveat = self.caveat.or(format.caveat());
-        self.nodes.end();
+        self.resolver = Resolver::default();
         batches(source, format, rules, threads, &mut |batch| {
             self.batch(batch)
         })
     }
 
     pub fn finish(mut self) -> LoadedGraph {
-        self.builder.grow(self.pages.len());
+        self.builder.grow(self.pages.all.len());
         LoadedGraph {
             graph: self.builder.build(),
-            pages: self.pages,
+            pages: self.pages.all,
             skipped: self.skipped,
             timeless: self.timeless,
             ungrouped: self.ungrouped,
@@ -141,13 +138,7 @@ impl GraphLoader {
     }
 
     fn batch(&mut self, batch: &Batch) -> Result<bool> {
-        let pages = &mut self.pages;
-        self.nodes.take(batch, |name| {
-            pages.push(Page {
-                name,
-                ..Page::default()
-            });
-        })?;
+        self.resolver.admit(&mut self.pages, batch)?;
         for entry in &batch.entries {
             self.entry(batch, entry);
         }
@@ -157,8 +148,8 @@ impl GraphLoader {
     }
 
     fn check_room(&self) -> Result<()> {
-        let pages = self.pages.len() as u64;
-        let need = pages * NODE_BYTES + self.nodes.text() + self.builder.bytes();
+        let pages = self.pages.all.len() as u64;
+        let need = pages * NODE_BYTES + self.pages.bytes() + self.builder.bytes();
         let work = || format!("a graph in memory of more than {pages} pages");
         check_room(
             self.memory,
@@ -172,15 +163,16 @@ impl GraphLoader {
         match entry.what {
             What::Skipped(_) => self.skipped += 1,
             What::Other | What::OutOfScope | What::Failed => {}
-            What::Unchanged => self.fetched(entry),
+            What::Unchanged => {
+                self.fetched(batch, entry);
+            }
             What::Visit | What::Gone => {
-                let source = self.nodes.of(entry.source);
-                self.fetched(entry);
-                let visits = &mut self.pages[source as usize].visits;
+                let source = self.fetched(batch, entry);
+                let visits = &mut self.pages.all[source as usize].visits;
                 self.ungrouped += u64::from(self.grouped && *visits > 0);
                 *visits += 1;
                 let targets = batch.targets(entry).iter();
-                let targets = targets.map(|&name| self.nodes.of(name));
+                let targets = targets.map(|&name| self.resolver.node(batch, name));
                 if self.weights.is_empty() {
                     self.builder.row(source, targets);
                 } else {
@@ -192,9 +184,20 @@ impl GraphLoader {
         }
     }
 
-    fn fetched(&mut self, entry: &Entry) {
-        let source = self.nodes.of(entry.source) as usize;
-        let page = &mut self.pages[source];
+    /// Notes the time of a fetch. The page.
+    fn fetched(&mut self, batch: &Batch, entry: &Entry) -> u32 {
+        let source = self.resolver.node(batch, entry.source);
+        let page = &mut self.pages.all[source as usize];
         page.last_fetch = page.last_fetch.max(entry.fetched_at);
+        source
+    }
+}
+
+impl From<String> for Page {
+    fn from(name: String) -> Page {
+        Page {
+            name,
+            ..Page::default()
+        }
     }
 }

@@ -8,15 +8,14 @@ mod graph;
 pub use crawled::{Crawled, Each, Fetch};
 pub use graph::{LoadedGraph, Page, load};
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::ops::Range;
 
 use crate::Result;
 use crate::batch::{Batch, Rules};
-use crate::engine::Fingerprint;
+use crate::engine::{Admit, Index, PageId};
 use crate::formats::Format;
 use crate::graph::GraphBuilder;
-use crate::model::{Limits, Numbering};
+use crate::model::Limits;
 use crate::pipeline::{InputReader, Next, Start, checked_format_of};
 use crate::source::{InputName, Source, SourceOptions};
 
@@ -59,64 +58,46 @@ fn batches(
     }
 }
 
-/// The nodes of names.
-#[derive(Default)]
-struct Nodes {
-    numbers: HashMap<Fingerprint, u32>,
-    /// Of the names that a batch counts: an archive's from its first on.
-    ids: Vec<u32>,
+/// Names in memory, and what is known of each, by number.
+struct Named<T> {
+    index: Index,
+    all: Vec<T>,
     /// Bytes of all names.
     text: u64,
 }
 
-impl Nodes {
-    /// Ends an input: its names are forgotten, not their nodes.
-    pub fn end(&mut self) {
-        self.ids.clear();
+impl<T> Named<T> {
+    fn new() -> Result<Named<T>> {
+        Ok(Named {
+            index: Index::new()?,
+            all: Vec::new(),
+            text: 0,
+        })
     }
 
-    /// The node of a name of so many bytes, and whether it is new.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`](crate::Error::Unsupported): there are too many nodes.
-    pub fn node(&mut self, fingerprint: Fingerprint, bytes: usize) -> Result<(u32, bool)> {
-        let next = self.numbers.len() as u64;
-        match self.numbers.entry(fingerprint) {
-            Entry::Occupied(known) => Ok((*known.get(), false)),
-            Entry::Vacant(place) => {
-                let node = *place.insert(GraphBuilder::node(next)?);
-                self.text += bytes as u64;
-                Ok((node, true))
-            }
-        }
+    /// Bytes of memory of names and index.
+    fn bytes(&self) -> u64 {
+        self.text + self.index.bytes()
     }
+}
 
-    /// Takes the names that a batch gives; `new` hears of those of new nodes, in order.
-    ///
-    /// # Errors
-    /// As [`Nodes::node`].
-    pub fn take(&mut self, batch: &Batch, mut new: impl FnMut(String)) -> Result<()> {
-        if batch.numbering == Numbering::Own {
-            self.ids.clear();
-        }
-        for (name, fingerprint) in (0..).zip(&batch.fingerprints) {
-            let text = batch.name(name);
-            let (node, is_new) = self.node(*fingerprint, text.len())?;
+impl<T: From<String>> Admit for Named<T> {
+    fn admit(
+        &mut self,
+        batch: &Batch,
+        names: Range<usize>,
+        mut put: impl FnMut(PageId),
+    ) -> Result<()> {
+        let Named { index, all, text } = self;
+        index.admit_all(&batch.fingerprints, names, |at, page, is_new| {
+            GraphBuilder::node(page.0)?;
             if is_new {
-                new(String::from_utf8_lossy(text).into_owned());
+                let name = batch.name(at as u32);
+                *text += name.len() as u64;
+                all.push(String::from_utf8_lossy(name).into_owned().into());
             }
-            self.ids.push(node);
-        }
-        Ok(())
-    }
-
-    /// The node of a name of the batch.
-    pub fn of(&self, name: u32) -> u32 {
-        self.ids[name as usize]
-    }
-
-    /// Bytes of all names.
-    pub fn text(&self) -> u64 {
-        self.text
+            put(page);
+            Ok(())
+        })
     }
 }

@@ -137,8 +137,8 @@ fn leak(matrix: &Matrix, ranks: &[f64]) -> f64 {
 fn outside(matrix: &Matrix, ranks: &[f64], damping: f64) -> Vec<f64> {
     let mut handed = vec![0.0; matrix.domain];
     for (member, rank) in ranks.iter().enumerate().skip(matrix.domain) {
-        let share = damping * rank / matrix.inside.weight(member);
-        matrix.inside.each(member, |target, weight| {
+        let share = damping * rank / matrix.inside.at(member).weight();
+        matrix.inside.at(member).each(|target, weight| {
             if let Some(handed) = handed.get_mut(target as usize) {
                 *handed += share * weight;
             }
@@ -160,7 +160,7 @@ fn at_least(matrix: &Matrix, power: &Power) -> Vec<f64> {
         next.fill(1.0);
         for (member, visits) in visits.iter().enumerate() {
             let share = power.damping * visits / matrix.out(member);
-            matrix.inside.each(member, |target, weight| {
+            matrix.inside.at(member).each(|target, weight| {
                 next[target as usize] += share * weight;
             });
         }

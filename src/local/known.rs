@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::graph::{Links, Table};
 use crate::rows::{Row, Rows};
 use crate::{Error, Result};
 
@@ -29,13 +30,8 @@ pub struct Known {
     failed: Vec<u32>,
     /// Members that are gone.
     gone: usize,
-    /// Row of member `i`: `targets[ends[i - 1]..ends[i]]`, as slots.
-    ends: Vec<usize>,
-    targets: Vec<u32>,
-    /// What each of `targets` weighs, a row's links 1 on average; empty: 1 each.
-    weights: Vec<f64>,
-    /// The row being added.
-    row: Vec<(u32, u64)>,
+    /// The row of each member, as slots; a row's links weigh 1 on average.
+    rows: Table<f64>,
 }
 
 impl Known {
@@ -120,8 +116,7 @@ impl Known {
         if self.members[slot as usize] != NONE {
             return Ok(());
         }
-        let mut row = std::mem::take(&mut self.row);
-        row.clear();
+        let mut row: Vec<(u32, u64)> = Vec::new();
         for (target, weight) in targets {
             if target != page && weight > 0 {
                 row.push((self.slot(target)?, weight));
@@ -129,24 +124,19 @@ impl Known {
         }
         row.sort_unstable_by_key(|&(target, weight)| (target, std::cmp::Reverse(weight)));
         row.dedup_by_key(|link| link.0);
-        let start = self.targets.len();
-        self.targets.extend(row.iter().map(|link| link.0));
-        let differ = row.windows(2).any(|pair| pair[0].1 != pair[1].1);
-        if differ && self.weights.is_empty() {
-            self.weights.resize(start, 1.0);
+        let targets: Vec<u32> = row.iter().map(|link| link.0).collect();
+        let mut weights: Vec<f64> = row.iter().map(|link| link.1 as f64).collect();
+        let mean = weights.iter().sum::<f64>() / row.len() as f64;
+        weights.iter_mut().for_each(|weight| *weight /= mean);
+        if row.windows(2).all(|pair| pair[0].1 == pair[1].1) {
+            weights.clear();
         }
-        if differ {
-            let sum: f64 = row.iter().map(|link| link.1 as f64).sum();
-            let mean = sum / row.len() as f64;
-            self.weights
-                .extend(row.iter().map(|link| link.1 as f64 / mean));
-        } else if !self.weights.is_empty() {
-            self.weights.resize(self.targets.len(), 1.0);
-        }
-        self.row = row;
+        self.rows.push(Links {
+            targets: &targets,
+            weights: &weights,
+        });
         self.members[slot as usize] = self.fetched.len() as u32;
         self.fetched.push(slot);
-        self.ends.push(self.targets.len());
         Ok(())
     }
 
@@ -231,7 +221,7 @@ impl Known {
 
     /// Links of the pages fetched.
     pub fn links(&self) -> usize {
-        self.targets.len()
+        self.rows.links()
     }
 
     /// Whether a page was fetched.
@@ -271,23 +261,18 @@ impl Known {
         let mut matrix = Matrix {
             domain: self.domain,
             failed: failed.len(),
-            inside: Lists::default(),
-            beyond: Lists::default(),
+            inside: Table::default(),
+            beyond: Table::default(),
             out: Vec::with_capacity(members + failed.len()),
-            sources: Lists::default(),
+            sources: Table::default(),
             frontier: Vec::new(),
         };
-        let weigh = |at: usize, into: &mut Lists| {
-            if let Some(&weight) = self.weights.get(at) {
-                into.weights.push(weight);
-            }
-        };
-        let mut start = 0;
-        for &end in &self.ends[..members] {
-            for (at, &slot) in (start..end).zip(&self.targets[start..end]) {
+        let is_weighted = self.rows.is_weighted();
+        for row in self.rows.all().take(members) {
+            for (slot, weight) in row.iter() {
+                let weight = is_weighted.then_some(weight);
                 if let Some(member) = inside(slot) {
-                    matrix.inside.items.push(member);
-                    weigh(at, &mut matrix.inside);
+                    matrix.inside.link(member, weight);
                     continue;
                 }
                 let number = &mut numbers[slot as usize];
@@ -295,12 +280,10 @@ impl Known {
                     *number = matrix.frontier.len() as u32;
                     matrix.frontier.push(self.pages[slot as usize]);
                 }
-                matrix.beyond.items.push(*number);
-                weigh(at, &mut matrix.beyond);
+                matrix.beyond.link(*number, weight);
             }
             // A row's links weigh 1 on average.
-            matrix.end_row((end - start) as f64);
-            start = end;
+            matrix.end_row(row.targets.len() as f64);
         }
         (0..failed.len()).for_each(|_| matrix.end_row(0.0));
         matrix.sources = matrix.beyond.transposed(matrix.frontier.len());
@@ -316,13 +299,13 @@ pub struct Matrix {
     /// So many members, the last ones, could not be fetched: they have no links.
     pub failed: usize,
     /// Of each member: the members that it links to.
-    pub inside: Lists,
+    pub inside: Table<f64>,
     /// Of each member: the places in `frontier` that it links to.
-    pub beyond: Lists,
+    pub beyond: Table<f64>,
     /// Of each member: what all of its links weigh; without weights, how many there are.
     out: Vec<f64>,
     /// Of each place in `frontier`: the members that link to it, ascending.
-    pub sources: Lists,
+    pub sources: Table<f64>,
     /// Pages that are known and were not fetched, in order of becoming known.
     pub frontier: Vec<u32>,
 }
@@ -330,7 +313,7 @@ pub struct Matrix {
 impl Matrix {
     /// Members: l of the paper.
     pub fn len(&self) -> usize {
-        self.inside.len()
+        self.inside.nodes()
     }
 
     /// Whether there are none.
@@ -352,108 +335,6 @@ impl Matrix {
 
     /// What those of them weigh that lead to pages not fetched.
     pub fn leaks(&self, member: usize) -> f64 {
-        (self.out[member] - self.inside.weight(member)).max(0.0)
-    }
-}
-
-/// Lists of numbers, one after the other, each with a weight.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Lists {
-    ends: Vec<usize>,
-    items: Vec<u32>,
-    /// By item; empty: 1 each.
-    weights: Vec<f64>,
-}
-
-impl Lists {
-    /// How many lists.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
-    /// One of them.
-    pub fn get(&self, at: usize) -> &[u32] {
-        &self.items[self.range(at)]
-    }
-
-    /// Calls `visit` with the items of a list and their weights.
-    pub fn each(&self, at: usize, mut visit: impl FnMut(u32, f64)) {
-        let items = self.get(at);
-        if self.weights.is_empty() {
-            items.iter().for_each(|&item| visit(item, 1.0))
-        } else {
-            items
-                .iter()
-                .zip(&self.weights[self.range(at)])
-                .for_each(|(&item, &weight)| visit(item, weight))
-        }
-    }
-
-    /// The sum of a list's weights.
-    pub fn weight(&self, at: usize) -> f64 {
-        if self.weights.is_empty() {
-            self.get(at).len() as f64
-        } else {
-            self.weights[self.range(at)].iter().sum()
-        }
-    }
-
-    /// Whether items weigh differently.
-    pub fn is_weighted(&self) -> bool {
-        !self.weights.is_empty()
-    }
-
-    fn range(&self, at: usize) -> std::ops::Range<usize> {
-        let start = if at == 0 { 0 } else { self.ends[at - 1] };
-        start..self.ends[at]
-    }
-
-    /// All of them.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u32]> {
-        (0..self.len()).map(|at| self.get(at))
-    }
-
-    /// The items of all lists.
-    pub fn items(&self) -> &[u32] {
-        &self.items
-    }
-
-    fn end(&mut self) {
-        self.ends.push(self.items.len());
-    }
-
-    /// For each of `count` items, the lists that hold it.
-    fn transposed(&self, count: usize) -> Lists {
-        let mut ends = vec![0; count];
-        for &item in &self.items {
-            ends[item as usize] += 1;
-        }
-        // Each list's start; while lists fill, it becomes their end.
-        let mut sum = 0;
-        for end in &mut ends {
-            sum += std::mem::replace(end, sum);
-        }
-        let mut items = vec![0; self.items.len()];
-        let mut weights = vec![0.0; self.weights.len()];
-        for list in 0..self.len() {
-            self.each(list, |item, weight| {
-                let at = &mut ends[item as usize];
-                items[*at] = list as u32;
-                if let Some(place) = weights.get_mut(*at) {
-                    *place = weight;
-                }
-                *at += 1;
-            });
-        }
-        Lists {
-            ends,
-            items,
-            weights,
-        }
+        (self.out[member] - self.inside.at(member).weight()).max(0.0)
     }
 }

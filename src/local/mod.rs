@@ -33,7 +33,7 @@ pub mod select;
 mod tests;
 
 pub use estimate::{Estimate, Estimator, estimate};
-pub use known::{Known, Lists, Matrix};
+pub use known::{Known, Matrix};
 pub use rank::Power;
 pub use search::{Asked, Options, Search};
 pub use select::{Policy, Select};

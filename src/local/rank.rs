@@ -10,6 +10,8 @@
 //! with, or uniformly, so that the same rows give the same bytes; where it ends is the same to delta/(1 - alpha).
 
 use super::Matrix;
+use crate::rank::Teleport;
+use crate::rank::pagerank::Walk;
 
 /// The power method's settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,40 +47,12 @@ impl Power {
             .map(|rank| rank * before.len() as f64 * even)
             .collect();
         now.resize(members, even);
-        let mut next = vec![0.0; members];
-        // The first step moves by at most 2, each by at most alpha times the one before; then rounding is all
-        // that is left.
-        let steps = if self.damping > 0.0 {
-            ((self.threshold / 4.0).ln() / self.damping.ln()).ceil() as u64 + 2
-        } else {
-            2
+        let walk = Walk {
+            links: &matrix.inside,
+            damping: self.damping,
+            kept: 0.0,
+            teleport: &Teleport::default(),
         };
-        for _ in 0..steps {
-            self.step(matrix, &now, &mut next);
-            let moved: f64 = now.iter().zip(&next).map(|(a, b)| (a - b).abs()).sum();
-            std::mem::swap(&mut now, &mut next);
-            if moved < self.threshold {
-                break;
-            }
-        }
-        now
-    }
-
-    fn step(&self, matrix: &Matrix, now: &[f64], next: &mut [f64]) {
-        next.fill(0.0);
-        let mut linked = 0.0;
-        for (member, &rank) in now.iter().enumerate() {
-            let out = matrix.inside.weight(member);
-            if out == 0.0 {
-                continue;
-            }
-            linked += rank;
-            let share = self.damping * rank / out;
-            matrix.inside.each(member, |target, weight| {
-                next[target as usize] += share * weight;
-            });
-        }
-        let each = (1.0 - self.damping * linked) / now.len() as f64;
-        next.iter_mut().for_each(|next| *next += each);
+        walk.settle(now, self.threshold).scores
     }
 }

@@ -125,7 +125,7 @@ impl Search {
 
     fn flow(&self, place: usize) -> f64 {
         let mut flow = 0.0;
-        self.matrix.sources.each(place, |k, weight| {
+        self.matrix.sources.at(place).each(|k, weight| {
             flow += self.ranks[k as usize] * weight / self.matrix.out(k as usize);
         });
         self.options.power.damping * flow

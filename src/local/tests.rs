@@ -101,7 +101,7 @@ fn known_weighted(web: &Weighted, domain: usize, outside: usize) -> Known {
 }
 
 fn exact_weighted(web: &Weighted) -> Vec<f64> {
-    let mut builder = GraphBuilder::weighted(SelfLinks::Drop);
+    let mut builder = GraphBuilder::new(SelfLinks::Drop);
     builder.grow(web.len());
     for (page, row) in (0..).zip(web) {
         builder.weighted_row(page, row.iter().copied());
@@ -118,7 +118,7 @@ fn exact_weighted(web: &Weighted) -> Vec<f64> {
 fn dense_complement(matrix: &Matrix, ranks: &[f64], place: u32) -> Vec<f64> {
     let l = matrix.len();
     let mut links_in = vec![0.0; l];
-    for &target in matrix.inside.items() {
+    for &target in matrix.inside.targets() {
         links_in[target as usize] += 1.0;
     }
     let links: f64 = links_in.iter().sum();
@@ -126,8 +126,8 @@ fn dense_complement(matrix: &Matrix, ranks: &[f64], place: u32) -> Vec<f64> {
     let mut stays = vec![0.0; l];
     let mut into = 0.0; // What flows to the page.
     for (k, &rank) in ranks.iter().enumerate() {
-        let mut rows: Vec<usize> = matrix.inside.get(k).iter().map(|&t| t as usize).collect();
-        if matrix.beyond.get(k).contains(&place) {
+        let mut rows: Vec<usize> = matrix.inside.row(k).iter().map(|&t| t as usize).collect();
+        if matrix.beyond.row(k).contains(&place) {
             rows.push(l);
         }
         if rows.is_empty() {
@@ -167,7 +167,7 @@ proptest! {
         let mut exact = Complement { dangling: true, ..Complement::default() };
         let (z, differences) = exact.differences(&matrix, &ranks, ALPHA);
         let scores = exact.scores(&matrix, &ranks, ALPHA);
-        if matrix.inside.iter().all(|row| !row.is_empty()) {
+        if matrix.inside.rows().all(|row| !row.is_empty()) {
             prop_assert_eq!(&scores, &Complement::default().scores(&matrix, &ranks, ALPHA));
         }
         for (place, difference) in (0..).zip(&differences) {
@@ -540,7 +540,7 @@ fn repeats_links_to_itself_and_lost_pages_are_no_links() {
     late.fetch(9, [7]).unwrap();
     let matrix = late.matrix();
     assert_eq!((matrix.len(), matrix.failed, late.failed()), (2, 0, 0));
-    assert_eq!(matrix.inside.get(1), [0]);
+    assert_eq!(matrix.inside.row(1), [0]);
     // One that is gone is a page without links.
     known.gone(8).unwrap();
     known.gone(7).unwrap(); // Fetched before.

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 pub use machine::available;
 
-pub use crate::model::human;
+pub use crate::model::{check_room, human};
 
 use crate::engine::{self, CHUNK_PAGES, Config, Engine, Index, Storage, log_bytes};
 use crate::{Error, Result};
@@ -147,28 +147,6 @@ pub fn to_settle(pages: u64) -> u64 {
 /// Bytes that reading a ranking of `pages` pages takes, from the first page to the last.
 pub fn to_read(pages: u64) -> u64 {
     pages.min(BLOCKS) * READING_BLOCKS
-}
-
-/// Refuses what would take `need` bytes where the budget is less; `None`: there is none. `work` says what
-/// needs them, `instead` what to do on a machine that has no more.
-///
-/// # Errors
-/// [`Error::TooLarge`].
-pub fn check_room(
-    budget: Option<u64>,
-    need: u64,
-    work: impl FnOnce() -> String,
-    instead: &'static str,
-) -> Result<()> {
-    match budget {
-        Some(budget) if need > budget => Err(Error::TooLarge {
-            work: work(),
-            need,
-            budget,
-            instead,
-        }),
-        _ => Ok(()),
-    }
 }
 
 /// What a name that is kept by itself takes beside its bytes: the allocator's part, and room to spare.

@@ -78,3 +78,25 @@ impl Default for Limits {
         }
     }
 }
+
+/// Refuses what would take `need` bytes where the budget is less; `None`: there is none. `work` says what
+/// needs them, `instead` what to do on a machine that has no more.
+///
+/// # Errors
+/// [`Error::TooLarge`].
+pub fn check_room(
+    budget: Option<u64>,
+    need: u64,
+    work: impl FnOnce() -> String,
+    instead: &'static str,
+) -> Result<()> {
+    match budget {
+        Some(budget) if need > budget => Err(Error::TooLarge {
+            work: work(),
+            need,
+            budget,
+            instead,
+        }),
+        _ => Ok(()),
+    }
+}

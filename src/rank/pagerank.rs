@@ -40,13 +40,15 @@
 //! say nearly the same of the same residual. Node j's entry is a sum of at most in(j) + 2 non-negative terms, a share has two
 //! roundings, the error of the term in 1/n is at most 6u/n (u = 2^-53), halving is exact: one step's rounding is at most
 //! u (sum of in(j) y_j + 9), terms of order u^2 apart. For x in place of y it is at most u n r more, since in(j) <= n.
-//! Another 7 u pays for the rounding of r, and 3 u for those of the parts of links that have weights.
+//! Another 7 u pays for the rounding of r, and 3 u for those of the parts of links that have weights. Where the virtual
+//! page pays nodes by weights ([`Teleport`]), their parts are in the place of 1/n, and u more pays for their rounding.
 //!
 //! Sums over all nodes are compensated and everything runs in node order on one thread: the same graph gives
 //! the same bits. Memory: the graph and two `f64` a node.
 
+use super::{RankingSpec, Teleport, computed};
 use crate::engine::damping_units;
-use crate::graph::Graph;
+use crate::graph::{Graph, Table, Weight};
 use crate::metrics::sum::Sum;
 use crate::{Error, Result};
 
@@ -102,41 +104,61 @@ impl PageRank {
     }
 }
 
+pub(super) const RANKING: RankingSpec = RankingSpec {
+    name: "exact",
+    about: "by power iteration on a graph in memory, with a proven bound",
+    compute: |rows, options, teleport, _| {
+        let graph = Graph::of_rows(rows, true, None)?;
+        let damping = options.damping();
+        let result = pagerank_for(
+            &graph,
+            Options {
+                damping,
+                // The bound is d/(1 - d) times the residual, and rounding.
+                residual: 0.99 * options.until * (1.0 - damping) / damping.max(0.5),
+                lazy: false,
+            },
+            teleport,
+        )?;
+        let bound = (result.bound < 2.0).then_some(result.bound);
+        Ok(Some(computed(
+            result.scores,
+            rows,
+            result.iterations,
+            options,
+            result.residual,
+            bound,
+        )))
+    },
+};
+
 /// Computes PageRank from a uniform start. See the module's head.
 ///
 /// # Errors
 /// [`Error::Usage`] for options out of range.
 pub fn pagerank(graph: &Graph, options: Options) -> Result<PageRank> {
-    let d = check(options)?;
-    let n = graph.nodes();
-    let mut result = PageRank {
-        scores: vec![1.0 / n as f64; n],
-        iterations: 0,
-        residual: 0.0,
-        bound: 0.0,
-        converged: true,
+    pagerank_for(graph, options, &Teleport::default())
+}
+
+/// The same, with a virtual page that pays some nodes more than others: personalised PageRank.
+///
+/// # Errors
+/// As [`pagerank`]; [`Error::Usage`] if `teleport` has not a weight for each node.
+pub fn pagerank_for(graph: &Graph, options: Options, teleport: &Teleport) -> Result<PageRank> {
+    teleport.check(graph.nodes() as u64)?;
+    let walk = Walk {
+        links: graph,
+        damping: check(options)?,
+        kept: if options.lazy { 0.5 } else { 0.0 },
+        teleport,
     };
-    if n == 0 {
-        return Ok(result);
+    let mut result = walk.settle(
+        teleport.shares(1.0, graph.nodes()).collect(),
+        options.residual,
+    );
+    if graph.nodes() > 0 {
+        result.bound = walk.bound(&result);
     }
-    let kept = if options.lazy { 0.5 } else { 0.0 };
-    let contraction = kept + (1.0 - kept) * d;
-    let limit = iteration_limit(contraction, options.residual);
-    let mut next = vec![0.0; n];
-    loop {
-        step(graph, d, kept, &result.scores, &mut next);
-        result.residual = distance(&result.scores, &next) / (1.0 - kept);
-        std::mem::swap(&mut result.scores, &mut next);
-        result.iterations += 1;
-        result.converged = result.residual <= options.residual;
-        if result.converged || result.iterations >= limit {
-            break;
-        }
-    }
-    let difference = result.residual * (1.0 - kept);
-    let rho = rounding(graph, &result.scores, difference);
-    let bound = contraction * difference + (1.0 + contraction) * rho;
-    result.bound = (bound / (1.0 - contraction)).min(2.0);
     Ok(result)
 }
 
@@ -151,15 +173,21 @@ pub fn iterate(
     iterations: u64,
     mut each: impl FnMut(&[f64]),
 ) -> Result<()> {
-    let d = check(Options {
+    let damping = check(Options {
         damping,
         ..Options::default()
     })?;
+    let walk = Walk {
+        links: graph,
+        damping,
+        kept: 0.0,
+        teleport: &Teleport::default(),
+    };
     let n = graph.nodes();
     let mut now = vec![1.0 / n as f64; n];
     let mut next = vec![0.0; n];
     for _ in 0..iterations {
-        step(graph, d, 0.0, &now, &mut next);
+        walk.step(&now, &mut next);
         std::mem::swap(&mut now, &mut next);
         each(&now);
     }
@@ -196,36 +224,103 @@ fn iteration_limit(contraction: f64, residual: f64) -> u64 {
     (2.0 * needed).ceil() as u64 + 2
 }
 
-/// `next` = (1 - `kept`) F(`now`) + `kept` `now`. `kept` is 0 or 1/2.
-fn step(graph: &Graph, d: f64, kept: f64, now: &[f64], next: &mut [f64]) {
-    let handed = (1.0 - kept) * d;
-    let linked = graph.rows().zip(now).filter(|(row, _)| !row.is_empty());
-    let linked: Sum = linked.map(|(_, &x)| x).collect();
-    if kept > 0.0 {
-        let all: Sum = now.iter().copied().collect();
-        let each = (1.0 - kept * all.value() - handed * linked.value()) / now.len() as f64;
-        let pairs = next.iter_mut().zip(now);
-        pairs.for_each(|(next, &x)| *next = each + kept * x);
-    } else {
-        next.fill((1.0 - handed * linked.value()) / now.len() as f64);
+/// The damped walk over links, whatever they weigh, which the power method takes steps of.
+pub(crate) struct Walk<'a, W> {
+    pub links: &'a Table<W>,
+    /// d
+    pub damping: f64,
+    /// k: 0 or 1/2.
+    pub kept: f64,
+    pub teleport: &'a Teleport,
+}
+
+impl<W: Weight> Walk<'_, W> {
+    /// By how much a step shrinks the distance of two vectors, at least.
+    fn contraction(&self) -> f64 {
+        self.kept + (1.0 - self.kept) * self.damping
     }
-    let mut parts = graph.parts();
-    for (row, &x) in graph.rows().zip(now) {
-        if row.is_empty() {
-            continue;
+
+    /// Takes steps until one moves the vector by at most `residual` in L1, or by no more than rounding does. The bound
+    /// is left out.
+    pub fn settle(&self, start: Vec<f64>, residual: f64) -> PageRank {
+        let mut result = PageRank {
+            iterations: 0,
+            residual: 0.0,
+            bound: 0.0,
+            converged: true,
+            scores: start,
+        };
+        if result.scores.is_empty() {
+            return result;
         }
-        if graph.parts().is_empty() {
-            let share = handed * x / row.len() as f64;
-            for &target in row {
-                next[target as usize] += share;
+        let limit = iteration_limit(self.contraction(), residual);
+        let mut next = vec![0.0; result.scores.len()];
+        loop {
+            self.step(&result.scores, &mut next);
+            result.residual = distance(&result.scores, &next) / (1.0 - self.kept);
+            std::mem::swap(&mut result.scores, &mut next);
+            result.iterations += 1;
+            result.converged = result.residual <= residual;
+            if result.converged || result.iterations >= limit {
+                return result;
             }
+        }
+    }
+
+    /// `next` = (1 - k) F(`now`) + k `now`.
+    fn step(&self, now: &[f64], next: &mut [f64]) {
+        let handed = (1.0 - self.kept) * self.damping;
+        let linked = self
+            .links
+            .rows()
+            .zip(now)
+            .filter(|(row, _)| !row.is_empty());
+        let linked: Sum = linked.map(|(_, &x)| x).collect();
+        let mut paid = 1.0 - handed * linked.value();
+        if self.kept > 0.0 {
+            let all: Sum = now.iter().copied().collect();
+            paid = 1.0 - self.kept * all.value() - handed * linked.value();
+        }
+        let shares = self.teleport.shares(paid, now.len());
+        for ((next, share), &x) in next.iter_mut().zip(shares).zip(now) {
+            *next = share + self.kept * x;
+        }
+        for (row, &x) in self.links.all().zip(now) {
+            if row.weights.is_empty() {
+                let share = handed * x / row.targets.len() as f64;
+                for &target in row.targets {
+                    next[target as usize] += share;
+                }
+            } else {
+                let all = row.weight();
+                for (&target, weight) in row.targets.iter().zip(row.weights) {
+                    next[target as usize] += handed * x * (weight.value() / all);
+                }
+            }
+        }
+    }
+
+    /// What is proven of the last vector.
+    fn bound(&self, result: &PageRank) -> f64 {
+        let contraction = self.contraction();
+        let difference = result.residual * (1.0 - self.kept);
+        let rho = self.rounding(&result.scores, difference);
+        let bound = contraction * difference + (1.0 + contraction) * rho;
+        (bound / (1.0 - contraction)).min(2.0)
+    }
+
+    /// Bound on one step's rounding in L1, for the last vector and the one before.
+    fn rounding(&self, scores: &[f64], difference: f64) -> f64 {
+        let by_links = self.links.targets().iter().map(|&t| scores[t as usize]);
+        let by_links = by_links.collect::<Sum>().value();
+        let unit = f64::EPSILON / 2.0;
+        let terms = if self.teleport.is_uniform() {
+            19.0
         } else {
-            let (of_row, rest) = parts.split_at(row.len());
-            parts = rest;
-            for (&target, part) in row.iter().zip(of_row) {
-                next[target as usize] += handed * x * part;
-            }
-        }
+            20.0
+        };
+        // A hundredth covers what is of order u^2, and the roundings of this sum itself.
+        1.01 * unit * (by_links + terms + scores.len() as f64 * difference)
     }
 }
 
@@ -233,15 +328,6 @@ fn step(graph: &Graph, d: f64, kept: f64, now: &[f64], next: &mut [f64]) {
 fn distance(a: &[f64], b: &[f64]) -> f64 {
     let terms = a.iter().zip(b).map(|(a, b)| (a - b).abs());
     terms.collect::<Sum>().value()
-}
-
-/// Bound on one step's rounding in L1, for the last vector and the one before.
-fn rounding(graph: &Graph, scores: &[f64], difference: f64) -> f64 {
-    let by_links = graph.targets().iter().map(|&t| scores[t as usize]);
-    let by_links = by_links.collect::<Sum>().value();
-    let unit = f64::EPSILON / 2.0;
-    // A hundredth covers what is of order u^2, and the roundings of this sum itself.
-    1.01 * unit * (by_links + 19.0 + scores.len() as f64 * difference)
 }
 
 #[cfg(test)]

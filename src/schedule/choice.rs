@@ -57,8 +57,10 @@ pub struct Parameters {
     pub beta: f64,
     /// How FICA's learning rate falls.
     pub learning: Learning,
-    /// Share of a page's cash that its links hand on.
-    pub damping: f64,
+    /// Share of what a page has that its links hand on, if it was chosen: see [`Parameters::damping`].
+    pub damping: Option<f64>,
+    /// The store's damping.
+    pub store_damping: f64,
     /// Share of the virtual page's payments that goes to pages not read yet.
     pub discovery: f64,
     /// The power of what is unseen near a page by its name.
@@ -75,12 +77,20 @@ impl Default for Parameters {
             k: 250_000,
             beta: 0.1,
             learning: Learning::Exponential,
-            damping: 0.85,
+            damping: None,
+            store_damping: 0.85,
             discovery: 0.5,
             unseen: super::forecast::UNSEEN,
             pushes: true,
             seed: 1,
         }
+    }
+}
+
+impl Parameters {
+    /// Share of what a page has that its links hand on: the one chosen, or else the store's.
+    pub fn damping(&self) -> f64 {
+        self.damping.unwrap_or(self.store_damping)
     }
 }
 
@@ -113,6 +123,12 @@ impl Choice {
         if !self.given.iter().any(|name| name == "k") {
             self.parameters.k = k.max(1);
         }
+        self
+    }
+
+    /// For a store with this damping.
+    pub fn with_store_damping(mut self, damping: f64) -> Choice {
+        self.parameters.store_damping = damping;
         self
     }
 
@@ -179,7 +195,7 @@ impl Choice {
                 "1" => p.pushes = true,
                 _ => return Err(bad("0 or 1")),
             },
-            "damping" => p.damping = share()?,
+            "damping" => p.damping = Some(share()?),
             "discovery" => p.discovery = share()?,
             _ => p.seed = value.parse().map_err(|_| bad("a whole number"))?,
         }
@@ -219,7 +235,7 @@ impl fmt::Display for Choice {
                 "k" => &p.k,
                 "beta" => &p.beta,
                 "learning" => &p.learning,
-                "damping" => &p.damping,
+                "damping" => &p.damping(),
                 "discovery" => &p.discovery,
                 "unseen" => &p.unseen,
                 "pushes" => &u8::from(p.pushes),
@@ -245,9 +261,6 @@ impl FromStr for Choice {
             strategy,
             ..Choice::default()
         };
-        if strategy.name == "circulating" {
-            choice.parameters.damping = 0.99;
-        }
         for parameter in parameters.split(',').filter(|text| !text.is_empty()) {
             let (name, value) = parameter
                 .split_once('=')

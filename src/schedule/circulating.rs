@@ -8,12 +8,11 @@
 //! out of all. From disk that would be a block of 65,536 links each time, 50 microseconds at the 1,300 M links/s at which they are unpacked.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 
-use super::greedy::parts;
 use super::queue::Queue;
 use super::{Ask, AtATime, Crawl, Names, Registered, Scored, State, Strategy};
 use crate::Result;
+use crate::graph::{Links, Table, Weight};
 use crate::rows::Row;
 
 pub(super) const REGISTERED: Registered = Registered {
@@ -27,16 +26,17 @@ pub(super) const REGISTERED: Registered = Registered {
     keeps: (60, 4),
     make: |parameters| {
         Box::new(Circulating {
-            damping: parameters.damping,
+            damping: parameters.damping.unwrap_or(DAMPING),
             queue: Queue::default(),
-            targets: Vec::new(),
-            weighted: Vec::new(),
-            rows: Vec::new(),
+            rows: Table::default(),
             waiting: VecDeque::new(),
             gone_over: 0,
         })
     },
 };
+
+/// More than in PageRank: what is not handed on is lost.
+const DAMPING: f64 = 0.99;
 
 /// Cash of a page already read is handed on from this share of the seeds' cash a page read.
 const THRESHOLD: f64 = 0.05;
@@ -45,43 +45,41 @@ struct Circulating {
     damping: f64,
     /// Scores are cash.
     queue: Queue,
-    /// The targets of pages read, in the order of reading.
-    targets: Vec<u32>,
-    /// The part of each link, if any row had weights.
-    weighted: Vec<f32>,
-    /// Where the row of each page read is.
-    rows: Vec<Range<usize>>,
+    /// The rows of pages read, in the order of reading.
+    rows: Table<Part>,
     /// Pages read whose cash is to be handed on.
     waiting: VecDeque<u32>,
     gone_over: u64,
 }
 
-impl Circulating {
-    /// Keeps a row; where it is.
-    fn add(&mut self, row: Row<'_>) -> Range<usize> {
-        if !row.weights.is_empty() && self.weighted.is_empty() {
-            // Rows so far had none: all links of one weighed the same.
-            self.weighted.resize(self.targets.len(), 0.0);
-            for row in &self.rows {
-                self.weighted[row.clone()].fill((1.0 / row.len() as f64) as f32);
-            }
-        }
-        let start = self.targets.len();
-        let weighs = !row.weights.is_empty() || !self.weighted.is_empty();
-        for (target, part) in parts(row) {
-            self.targets.push(target);
-            if weighs {
-                self.weighted.push(part as f32);
-            }
-        }
-        start..self.targets.len()
+/// The part of what a row hands on that goes over a link.
+#[derive(Debug, Clone, Copy)]
+struct Part(f32);
+
+impl Weight for Part {
+    fn alike(links: usize) -> Part {
+        Part((1.0 / links as f64) as f32)
     }
 
-    /// A link of a row with so many.
-    fn link(&self, at: usize, links: usize) -> (u32, f64) {
-        let alike = (1.0 / links as f64) as f32;
-        let part = self.weighted.get(at).copied().unwrap_or(alike);
-        (self.targets[at], f64::from(part))
+    fn value(self) -> f64 {
+        f64::from(self.0)
+    }
+}
+
+impl Circulating {
+    /// Keeps the row of the page that was just read.
+    fn keep(&mut self, row: Row<'_>) {
+        let (mut targets, mut weights) = (row.targets, Vec::new());
+        let links: Vec<u32>;
+        if !row.weights.is_empty() {
+            let parts = row
+                .parts()
+                .map(|(target, part)| (target, Part(part as f32)));
+            (links, weights) = parts.unzip();
+            targets = &links;
+        }
+        let weights = &weights;
+        self.rows.push(Links { targets, weights });
     }
 }
 
@@ -91,8 +89,7 @@ impl Strategy for Circulating {
     }
 
     fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
-        let kept = self.add(row);
-        self.rows.push(kept);
+        self.keep(row);
         let threshold = THRESHOLD * crawl.seeds().len() as f64 / f64::from(crawl.read());
         self.waiting.push_back(row.page);
         while let Some(page) = self.waiting.pop_front() {
@@ -101,12 +98,11 @@ impl Strategy for Circulating {
             };
             let cash = self.damping * self.queue.score(page).unwrap_or(0.0);
             self.queue.note(page, 0.0);
-            let row = self.rows[at as usize].clone();
-            self.gone_over += row.len() as u64;
-            for link in row.clone() {
-                let (target, part) = self.link(link, row.len());
+            let row = self.rows.at(at as usize);
+            self.gone_over += row.targets.len() as u64;
+            for (target, part) in row.iter() {
                 let had = self.queue.score(target).unwrap_or(0.0);
-                let has = had + cash * part;
+                let has = had + cash * part.value();
                 if !crawl.is_read(target) {
                     self.queue.put(target, has);
                     continue;

@@ -233,7 +233,9 @@ impl Followed {
     /// Nothing yet.
     fn new(source: &Source<'_>) -> Followed {
         let options = source.options;
-        let mut history = History::new(options.strategy.strategy());
+        let damping = source.snapshot.info().settings.config.damping_asked();
+        let choice = options.strategy.clone().with_store_damping(damping);
+        let mut history = History::new(choice.strategy());
         history.set_focus(options.focus.without_pages());
         Followed {
             history,

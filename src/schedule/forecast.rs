@@ -31,20 +31,20 @@
 
 use super::near::{Flags, Near, Powers};
 use super::pushes::{Pushes, Worth};
-use super::{Ask, AtATime, Crawl, Names, Registered, Scored, Strategy, best_of, greedy::parts};
+use super::{Ask, AtATime, Crawl, Names, Registered, Scored, Strategy, best_of};
 use crate::Result;
 use crate::rows::{Row, Rows};
 
 pub(super) const REGISTERED: Registered = Registered {
     name: "forecast",
     about: "importance that a page will have in the end, estimated from the links known",
-    parameters: &["unseen", "pushes"],
+    parameters: &["damping", "unseen", "pushes"],
     at_a_time: AtATime::Part(100),
     without_rows: false,
     names: Names::Order,
     goes_on: true,
     keeps: (60, 0),
-    make: |of| Box::new(Forecast::new(of.unseen, of.pushes)),
+    make: |of| Box::new(Forecast::new(of.damping(), of.unseen, of.pushes)),
 };
 
 /// What comes back of what a page not read receives, at most.
@@ -76,6 +76,7 @@ const SWEEPS: u32 = 100;
 const NONE: u32 = u32::MAX;
 
 struct Forecast {
+    damping: f64,
     unseen: f64,
     /// The page that found each page, and which part of its links that is.
     found_by: Vec<u32>,
@@ -141,8 +142,9 @@ struct KeptUp {
 }
 
 impl Forecast {
-    fn new(unseen: f64, keep_up: bool) -> Forecast {
+    fn new(damping: f64, unseen: f64, keep_up: bool) -> Forecast {
         Forecast {
+            damping,
             unseen,
             found_by: Vec::new(),
             with_links: Flags::default(),
@@ -152,7 +154,7 @@ impl Forecast {
             finding: Mean::new(),
             found_now: 0,
             kept_up: keep_up.then(|| KeptUp {
-                pushes: Pushes::new(RETURNED),
+                pushes: Pushes::new(damping, RETURNED),
                 parts: Vec::new(),
                 known: 0,
                 next: 0,
@@ -194,7 +196,7 @@ impl Forecast {
     /// What each page receives, settled from nothing.
     fn settle_once(&mut self, ask: &Ask<'_>) -> Result<Vec<f64>> {
         let crawl = ask.crawl;
-        let mut pushes = Pushes::new(self.returned());
+        let mut pushes = Pushes::new(self.damping, self.returned());
         let [page, seed] = self.weights(crawl);
         let focus = crawl.focus();
         let members = focus.members(crawl);
@@ -296,7 +298,7 @@ impl KeptUp {
 
     fn read(&mut self, crawl: &Crawl, row: Row<'_>, found_by: &[u32]) {
         self.parts.resize(crawl.pages() as usize, 0.0);
-        for (target, part) in parts(row) {
+        for (target, part) in row.parts() {
             if target >= self.known {
                 self.parts[target as usize] = part as f32;
             }

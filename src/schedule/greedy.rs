@@ -17,7 +17,7 @@ pub(super) const REGISTERED: Registered = Registered {
     keeps: (40, 0),
     make: |parameters| {
         Box::new(Greedy {
-            damping: parameters.damping,
+            damping: parameters.damping(),
             queue: Queue::default(),
             links: 0,
         })
@@ -39,7 +39,7 @@ impl Strategy for Greedy {
     fn read(&mut self, crawl: &Crawl, row: Row<'_>) {
         let cash = self.queue.score(row.page).unwrap_or(0.0);
         self.links += row.targets.len() as u64;
-        for (target, part) in parts(row) {
+        for (target, part) in row.parts() {
             // What comes to a page after it was read is not handed on, but says what it is worth.
             let had = self.queue.score(target).unwrap_or(0.0);
             let has = had + self.damping * cash * part;
@@ -62,21 +62,4 @@ impl Strategy for Greedy {
     fn importance(&self, page: u32) -> Option<f64> {
         self.queue.score(page)
     }
-}
-
-/// The targets of a row that are links, each with its part of what the row hands on.
-pub(super) fn parts<'a>(row: Row<'a>) -> impl Iterator<Item = (u32, f64)> + 'a {
-    let all: u64 = row.weights.iter().sum();
-    let alike = 1.0 / row.targets.len() as f64;
-    row.targets
-        .iter()
-        .enumerate()
-        .filter_map(move |(at, &target)| {
-            let part = match row.weights.get(at) {
-                None => alike,
-                Some(0) => return None,
-                Some(&weight) => weight as f64 / all as f64,
-            };
-            Some((target, part))
-        })
 }

@@ -2,7 +2,7 @@
 //! of the known graph puts the queue in order; pages found since stand behind it, in the order of finding.
 
 use super::queue::Queue;
-use super::settled::SWEEPS;
+use super::settled::sweeps;
 use super::surfer::settle;
 use super::{Ask, AtATime, Crawl, Names, Registered, Scored, Strategy};
 use crate::Result;
@@ -10,7 +10,7 @@ use crate::Result;
 pub(super) const REGISTERED: Registered = Registered {
     name: "pagerank",
     about: "partial PageRank: that of the known graph, computed again after every K pages",
-    parameters: &["k"],
+    parameters: &["k", "damping"],
     at_a_time: AtATime::One,
     without_rows: false,
     names: Names::Unseen,
@@ -19,6 +19,7 @@ pub(super) const REGISTERED: Registered = Registered {
     make: |parameters| {
         Box::new(PartialPageRank {
             k: parameters.k,
+            damping: parameters.damping(),
             ranked: 0,
             queue: Queue::default(),
         })
@@ -27,6 +28,7 @@ pub(super) const REGISTERED: Registered = Registered {
 
 struct PartialPageRank {
     k: u64,
+    damping: f64,
     /// Pages read when the queue was put in order last, in K.
     ranked: u64,
     queue: Queue,
@@ -42,7 +44,7 @@ impl Strategy for PartialPageRank {
         let due = u64::from(ask.crawl.read()) / self.k;
         if due > self.ranked {
             self.ranked = due;
-            let scores = settle(ask.crawl, ask.rows, SWEEPS)?;
+            let scores = settle(ask.crawl, ask.rows, self.damping, sweeps(self.damping))?;
             self.queue = Queue::default();
             for page in ask.crawl.all_open() {
                 self.queue.put(page, scores[page as usize]);

@@ -28,16 +28,15 @@
 //! and X may be anything to begin with, such as a ranking that was settled before.
 
 use super::Crawl;
-use super::greedy::parts;
 use crate::Result;
 use crate::engine::Cells;
+use crate::graph::Table;
 use crate::rows::{Row, Rows};
-
-/// Damping.
-const D: f64 = 0.85;
 
 /// The solutions for K payers, as far as they are known.
 pub(super) struct Pushes<const K: usize> {
+    /// d
+    damping: f64,
     pages: usize,
     /// Of each page X, K numbers.
     handed: Cells<f64>,
@@ -77,11 +76,8 @@ const ACTIVE_LINKS: u64 = 1 << 24;
 /// Rows in memory, all or none of those that were added.
 struct ActiveRows {
     most: usize,
-    /// Pages, each with where its links end.
-    pages: Vec<(u32, usize)>,
-    targets: Vec<u32>,
-    /// Those of all links, if any row has weights.
-    weights: Vec<u64>,
+    pages: Vec<u32>,
+    rows: Table,
 }
 
 impl ActiveRows {
@@ -90,39 +86,22 @@ impl ActiveRows {
         ActiveRows {
             most: usize::try_from(links).unwrap_or(usize::MAX),
             pages: Vec::new(),
-            targets: Vec::new(),
-            weights: Vec::new(),
+            rows: Table::default(),
         }
     }
 
     fn add(&mut self, row: Row<'_>) {
-        let (links, pages) = (self.targets.len() + row.targets.len(), self.pages.len() + 1);
-        if links + pages > self.most {
+        if self.rows.links() + row.targets.len() + self.pages.len() + 1 > self.most {
             *self = ActiveRows::new(0);
-            return;
-        }
-        if !row.weights.is_empty() || !self.weights.is_empty() {
-            self.weights.resize(self.targets.len(), 1);
-            self.weights.extend_from_slice(row.weights);
-        }
-        self.targets.extend_from_slice(row.targets);
-        self.pages.push((row.page, self.targets.len()));
-        if !self.weights.is_empty() {
-            self.weights.resize(self.targets.len(), 1);
+        } else {
+            self.pages.push(row.page);
+            self.rows.push(row.into());
         }
     }
 
-    fn each(&self, mut visit: impl FnMut(Row<'_>)) {
-        let mut start = 0;
-        for &(page, end) in &self.pages {
-            visit(Row {
-                page,
-                gone: false,
-                targets: &self.targets[start..end],
-                weights: self.weights.get(start..end).unwrap_or_default(),
-            });
-            start = end;
-        }
+    fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+        let rows = self.pages.iter().zip(self.rows.all());
+        rows.map(|(&page, links)| links.of(page))
     }
 }
 
@@ -155,8 +134,9 @@ fn add_to<const K: usize>(cells: &mut [f64], page: usize, units: [f64; K]) {
 
 impl<const K: usize> Pushes<K> {
     /// Nobody holds anything.
-    pub fn new(returned: f64) -> Pushes<K> {
+    pub fn new(damping: f64, returned: f64) -> Pushes<K> {
         Pushes {
+            damping,
             pages: 0,
             handed: Cells::default(),
             held: Cells::default(),
@@ -200,7 +180,7 @@ impl<const K: usize> Pushes<K> {
 
     /// Changes what comes back of what pages not read receive.
     pub fn set_returned(&mut self, returned: f64) {
-        let change = (returned - self.returned) * D;
+        let change = (returned - self.returned) * self.damping;
         if change == 0.0 {
             return;
         }
@@ -219,7 +199,7 @@ impl<const K: usize> Pushes<K> {
         let received = self.held(page);
         add(&mut self.stale, received);
         if let Some((by, part)) = by {
-            let back = self.handed(by).map(|handed| -D * part * handed);
+            let back = self.handed(by).map(|handed| -self.damping * part * handed);
             self.open[by as usize] -= part;
             let returned = back.map(|units| self.returned * units);
             add_to(&mut self.held, by as usize, returned);
@@ -237,7 +217,7 @@ impl<const K: usize> Pushes<K> {
     fn push_on(&mut self, row: Row<'_>) {
         let page = row.page as usize;
         self.links += row.targets.len() as u64;
-        let back = self.returned * D * self.open[page];
+        let back = self.returned * self.damping * self.open[page];
         let units = of::<K>(&self.held, page).map(|held| held / (1.0 - back));
         self.held[page * K..][..K].fill(0.0);
         add_to(&mut self.handed, page, units);
@@ -248,7 +228,7 @@ impl<const K: usize> Pushes<K> {
     fn open_again(&mut self, crawl: &Crawl, row: Row<'_>) {
         let page = row.page as usize;
         let open = open_part(crawl, row);
-        let change = D * (open - self.open[page]);
+        let change = self.damping * (open - self.open[page]);
         if change != 0.0 {
             let units = of::<K>(&self.handed, page).map(|handed| change * handed);
             let returned = units.map(|units| self.returned * units);
@@ -259,16 +239,20 @@ impl<const K: usize> Pushes<K> {
     }
 
     fn hand_on(&mut self, row: Row<'_>, units: [f64; K]) {
-        let held: &mut [f64] = &mut self.held;
+        let (damping, held): (f64, &mut [f64]) = (self.damping, &mut self.held);
         if row.weights.is_empty() {
-            let each = units.map(|units| D * units / row.targets.len() as f64);
+            let each = units.map(|units| damping * units / row.targets.len() as f64);
             for &target in row.targets {
                 add_to(held, target as usize, each);
             }
             return;
         }
-        for (target, part) in parts(row) {
-            add_to(held, target as usize, units.map(|units| D * part * units));
+        for (target, part) in row.parts() {
+            add_to(
+                held,
+                target as usize,
+                units.map(|units| damping * part * units),
+            );
         }
     }
 
@@ -299,48 +283,45 @@ impl<const K: usize> Pushes<K> {
                 if near.has(&held, row.targets.len()) {
                     active.add(row);
                 }
-                if worth.has(&held, row.targets.len()) {
-                    pushed += worth.of(&held);
-                    let (word, bit) = (&mut seen[page / 64], 1 << (page % 64));
-                    if *word & bit == 0 {
-                        *word |= bit;
-                        self.open_again(crawl, row);
-                    }
-                    self.push_on(row);
-                }
+                pushed += self
+                    .push_worthy(crawl, row, &worth, &mut seen)
+                    .unwrap_or(0.0);
                 Ok(())
             })?;
             if pushed <= worth.enough {
                 break;
             }
-            self.settle_active(crawl, &active, worth, &mut seen);
+            let mut any = !active.pages.is_empty();
+            while std::mem::take(&mut any) {
+                for row in active.rows() {
+                    any |= self.push_worthy(crawl, row, &worth, &mut seen).is_some();
+                }
+            }
         }
         Ok(())
     }
 
-    /// The same over rows in memory.
-    fn settle_active(
+    /// Pushes a page if that is worth it, and looks the first time which of its links lead to pages not read; what it was
+    /// worth.
+    fn push_worthy(
         &mut self,
         crawl: &Crawl,
-        active: &ActiveRows,
-        worth: Worth<K>,
+        row: Row<'_>,
+        worth: &Worth<K>,
         seen: &mut [u64],
-    ) {
-        let mut any = !active.pages.is_empty();
-        while std::mem::take(&mut any) {
-            active.each(|row| {
-                let page = row.page as usize;
-                if worth.has(&of(&self.held, page), row.targets.len()) {
-                    any = true;
-                    let (word, bit) = (&mut seen[page / 64], 1 << (page % 64));
-                    if *word & bit == 0 {
-                        *word |= bit;
-                        self.open_again(crawl, row);
-                    }
-                    self.push_on(row);
-                }
-            });
+    ) -> Option<f64> {
+        let page = row.page as usize;
+        let held = of(&self.held, page);
+        if !worth.has(&held, row.targets.len()) {
+            return None;
         }
+        let (word, bit) = (&mut seen[page / 64], 1 << (page % 64));
+        if *word & bit == 0 {
+            *word |= bit;
+            self.open_again(crawl, row);
+        }
+        self.push_on(row);
+        Some(worth.of(&held))
     }
 
     /// Finds out anew what pages hold, of what each handed on (`handed`; only pages read do) and what the virtual page pays
@@ -377,7 +358,7 @@ impl<const K: usize> Pushes<K> {
                 self.links += row.targets.len() as u64;
                 let units = of::<K>(&self.handed, page);
                 self.open[page] = open_part(crawl, row);
-                let kept = self.returned * D * self.open[page] - 1.0;
+                let kept = self.returned * self.damping * self.open[page] - 1.0;
                 add_to(&mut self.held, page, units.map(|units| kept * units));
                 self.hand_on(row, units);
             }
@@ -441,7 +422,7 @@ impl<const K: usize> Pushes<K> {
         for page in (0..crawl.pages()).filter(|&page| crawl.is_read(page)) {
             add(&mut sum, self.held(page).map(f64::abs));
         }
-        sum.map(|sum| sum / (1.0 - D))
+        sum.map(|sum| sum / (1.0 - self.damping))
     }
 }
 
@@ -452,7 +433,7 @@ fn open_part(crawl: &Crawl, row: Row<'_>) -> f64 {
         return open.count() as f64 / row.targets.len().max(1) as f64;
     }
     let of_open = |(target, part): (u32, f64)| if crawl.is_read(target) { 0.0 } else { part };
-    parts(row).map(of_open).sum()
+    row.parts().map(of_open).sum()
 }
 
 fn add<const K: usize>(to: &mut [f64; K], units: [f64; K]) {
@@ -502,7 +483,7 @@ mod tests {
 
     /// The solution of the equations, by putting them into themselves until nothing changes any more. Of payers: each page
     /// read a unit, and page 0, if read, a unit.
-    fn solved(crawl: &Crawl, told: &Told, returned: f64) -> Vec<[f64; 2]> {
+    fn solved(crawl: &Crawl, told: &Told, damping: f64, returned: f64) -> Vec<[f64; 2]> {
         let mut now = vec![[0.0; 2]; PAGES as usize];
         for _ in 0..400 {
             let mut then = vec![[0.0; 2]; PAGES as usize];
@@ -510,7 +491,7 @@ mod tests {
                 let of = *page as usize;
                 add(&mut then[of], [1.0, f64::from(u8::from(of == 0))]);
                 for target in targets {
-                    let handed = now[of].map(|units| D * units / targets.len() as f64);
+                    let handed = now[of].map(|units| damping * units / targets.len() as f64);
                     add(&mut then[*target as usize], handed);
                     if !crawl.is_read(*target) {
                         add(&mut then[of], handed.map(|units| returned * units));
@@ -546,8 +527,12 @@ mod tests {
         let mut sum = [0.0; 2];
         for (page, targets) in &told.0 {
             let open = pushes.open[*page as usize];
-            let has_links = if targets.is_empty() { 0.0 } else { D };
-            let factor = has_links + pushes.returned * D * open - 1.0;
+            let has_links = if targets.is_empty() {
+                0.0
+            } else {
+                pushes.damping
+            };
+            let factor = has_links + pushes.returned * pushes.damping * open - 1.0;
             add(&mut sum, [1.0, f64::from(u8::from(*page == 0))]);
             add(&mut sum, pushes.handed(*page).map(|handed| factor * handed));
         }
@@ -561,7 +546,7 @@ mod tests {
         told: &Told,
     ) -> std::result::Result<(), TestCaseError> {
         let law = held_by_law(pushes, crawl, told);
-        let exact = solved(crawl, told, pushes.returned);
+        let exact = solved(crawl, told, pushes.damping, pushes.returned);
         let bound = pushes.bound(crawl);
         for payer in 0..2 {
             let held: f64 = (0..PAGES).map(|page| pushes.held(page)[payer]).sum();
@@ -577,7 +562,10 @@ mod tests {
                 off[usize::from(is_read)] += (found - exact[page as usize][payer]).abs();
             }
             prop_assert!(off[1] <= bound[payer] + 1e-9, "{off:?} {bound:?}");
-            prop_assert!(off[0] <= D * bound[payer] + 1e-9, "{off:?} {bound:?}");
+            prop_assert!(
+                off[0] <= pushes.damping * bound[payer] + 1e-9,
+                "{off:?} {bound:?}"
+            );
         }
         Ok(())
     }
@@ -586,10 +574,10 @@ mod tests {
         /// The law and the certificate after every page, and the solution in the end, whatever was settled on the way; then
         /// with another return.
         #[test]
-        fn pushes_solve_the_equations(rows in rows(), settled in vec(any::<bool>(), 14), returned in 0.0..1.0) {
+        fn pushes_solve_the_equations(rows in rows(), settled in vec(any::<bool>(), 14), damping in 0.0..0.9, returned in 0.0..1.0) {
             let worth = Worth { weights: [1.0, 1.0], least: 1e-13, enough: 0.0 };
             let mut history = History::new(Box::new(Nothing));
-            let mut pushes = Pushes::<2>::new(returned);
+            let mut pushes = Pushes::<2>::new(damping, returned);
             pushes.grow(PAGES);
             let mut told = Told(Vec::new());
             let mut found = std::collections::HashMap::new();

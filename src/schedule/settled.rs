@@ -4,42 +4,53 @@
 //! again whenever it is asked for: with a focus, where nothing was settled, or to another damping, or only roughly.
 
 use super::queue::Best;
-use super::surfer::{DAMPING, settle};
+use super::surfer::settle;
 use super::{Ask, AtATime, Names, Registered, Scored, SettledRanking, Strategy, best_of};
 use crate::Result;
 
 pub(super) const REGISTERED: Registered = Registered {
     name: "settled",
     about: "PageRank of the known graph",
-    parameters: &[],
+    parameters: &["damping"],
     at_a_time: AtATime::Part(20),
     without_rows: false,
     names: Names::Unseen,
     goes_on: true,
     keeps: (0, 0),
-    make: |_| Box::new(Settled { links: 0 }),
+    make: |of| {
+        Box::new(Settled {
+            damping: of.damping(),
+            links: 0,
+        })
+    },
 };
 
-/// After so many sweeps 0.85^30 < 0.8 % is not settled.
-pub(super) const SWEEPS: u32 = 30;
-/// A ranking is taken that is certified to be as near to PageRank as so many sweeps from nothing are: an L1 distance of
-/// 2 x 0.85^30.
-const BOUND: f64 = 0.0153;
+/// What is left after the last sweep, at most: 0.85^30 and a little, less than 0.8 %; unless damping is so near 1 that it takes more
+/// sweeps than [`SWEEPS`].
+const LEFT: f64 = 0.007_65;
+const SWEEPS: u32 = 300;
+
+/// Sweeps from nothing.
+pub(super) fn sweeps(damping: f64) -> u32 {
+    let needed = LEFT.ln() / damping.ln();
+    (needed.ceil() as u32).clamp(1, SWEEPS)
+}
 
 struct Settled {
+    damping: f64,
     links: u64,
 }
 
-/// Whether a ranking is what sweeps would give.
-pub(super) fn is_settled(ranking: &dyn SettledRanking) -> bool {
-    (ranking.damping() - DAMPING).abs() < 1e-6 && ranking.bound_l1() <= BOUND
+/// Whether a ranking is what sweeps would give: as near to PageRank, in L1, as they come.
+pub(super) fn is_settled(ranking: &dyn SettledRanking, damping: f64) -> bool {
+    (ranking.damping() - damping).abs() < 1e-6 && ranking.bound_l1() <= 2.0 * LEFT
 }
 
 impl Strategy for Settled {
     fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
         let crawl = ask.crawl;
         if let Some(ranking) = ask.settled
-            && is_settled(ranking)
+            && is_settled(ranking, self.damping)
             && crawl.focus().shares().is_empty()
         {
             let mut best = Best::new(ask.count);
@@ -50,8 +61,8 @@ impl Strategy for Settled {
             })?;
             return Ok(best.sorted());
         }
-        let scores = settle(crawl, ask.rows, SWEEPS)?;
-        self.links += u64::from(SWEEPS) * ask.rows.links();
+        let scores = settle(crawl, ask.rows, self.damping, sweeps(self.damping))?;
+        self.links += u64::from(sweeps(self.damping)) * ask.rows.links();
         Ok(best_of(crawl, ask.count, |page| scores[page as usize]))
     }
 

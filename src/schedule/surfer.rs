@@ -9,31 +9,22 @@
 //! depends on the rows alone.
 
 use super::Crawl;
-use super::greedy::parts;
 use crate::Result;
+use crate::rank::power::step;
 use crate::rows::Rows;
 
-/// Damping.
-pub(super) const DAMPING: f64 = 0.85;
-
 /// What each known page holds after so many sweeps.
-pub(super) fn settle(crawl: &Crawl, rows: &dyn Rows, sweeps: u32) -> Result<Vec<f64>> {
+pub(super) fn settle(
+    crawl: &Crawl,
+    rows: &dyn Rows,
+    damping: f64,
+    sweeps: u32,
+) -> Result<Vec<f64>> {
     let pages = crawl.pages() as usize;
     let mut x = vec![1.0 / pages.max(1) as f64; pages];
     let mut y = vec![0.0; pages];
     for _ in 0..sweeps {
-        y.fill(0.0);
-        rows.sweep(&mut |row| {
-            if (row.page as usize) < pages && crawl.is_read(row.page) {
-                let handed = DAMPING * x[row.page as usize];
-                for (target, part) in parts(row) {
-                    if let Some(y) = y.get_mut(target as usize) {
-                        *y += handed * part;
-                    }
-                }
-            }
-            Ok(())
-        })?;
+        step(rows, damping, |page| crawl.is_read(page), &x, &mut y)?;
         pay(crawl, &mut y);
         std::mem::swap(&mut x, &mut y);
     }

@@ -24,7 +24,7 @@ pub(super) const REGISTERED: Registered = Registered {
     keeps: (72, 0),
     make: |parameters| {
         Box::new(Xyleme {
-            damping: fixed(parameters.damping),
+            damping: fixed(parameters.damping()),
             discovery: fixed(parameters.discovery),
             ..Xyleme::default()
         })

@@ -219,6 +219,11 @@ impl Writer {
         self.session.rules.clone()
     }
 
+    /// The pages of the names of the batch that was taken last.
+    pub(crate) fn resolver(&self) -> &Resolver {
+        &self.resolver
+    }
+
     /// Takes the records of a batch that was made by [`Writer::rules`], and is no part of an archive.
     ///
     /// # Errors

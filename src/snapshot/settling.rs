@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::Result;
+use crate::rank::settle::{BYTES, Options, Progress, Settled, Watch, settle};
 use crate::rows::PAGES_MAX;
-use crate::settle::{BYTES, Options, Progress, Settled, Watch, settle};
 use crate::store::View;
 
 /// The usual bound to settle to.

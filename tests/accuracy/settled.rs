@@ -6,8 +6,8 @@ use std::io::BufRead;
 use cashrank::Result;
 use cashrank::engine::{Config, SelfLinks};
 use cashrank::graph::Graph;
+use cashrank::rank::settle::{Options, settle};
 use cashrank::rows::{Row, RowVisitor, Rows, Stop};
-use cashrank::settle::{Options, settle};
 
 use super::order::{Random, breadth_first};
 use crate::cnr;

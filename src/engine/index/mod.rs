@@ -11,6 +11,8 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use crate::Result;
 use crate::model::{Fingerprint, PageId};
 use segment::{FULL, LEAST_HOMES, Layout, Search, Segment, bytes_of, grown, touch};
@@ -119,6 +121,23 @@ impl Index {
             Search::Found(page) => Some(page),
             Search::Free(_) | Search::Crowded => None,
         }
+    }
+
+    /// Admits fingerprints, in order; `each` hears at which place of all, of which page, and whether that is new.
+    pub fn admit_all(
+        &mut self,
+        all: &[Fingerprint],
+        places: Range<usize>,
+        mut each: impl FnMut(usize, PageId, bool) -> Result<()>,
+    ) -> Result<()> {
+        for at in places {
+            if at.is_multiple_of(TOUCHED) {
+                self.touch(&all[at..all.len().min(at + TOUCHED)]);
+            }
+            let (page, is_new) = self.admit(all[at])?;
+            each(at, page, is_new)?;
+        }
+        Ok(())
     }
 
     /// The page with this fingerprint; the next number if it is new. The flag says "new".

@@ -12,7 +12,7 @@ use super::Run;
 use super::cursor::RunPosition;
 use crate::engine::Counters;
 use crate::ingest::{Every, Job, Note, Observer};
-use crate::settle::Progress;
+use crate::rank::settle::Progress;
 use crate::snapshot::{self, Info, Published, Settle, SnapshotOptions, Watcher};
 use crate::store::{Disk, View};
 use crate::threads::spawn;

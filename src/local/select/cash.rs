@@ -36,7 +36,7 @@ impl Select for FrontierCash {
             next.fill(0.0);
             for (k, cash) in moving.iter().enumerate().filter(|(_, cash)| **cash > 0.0) {
                 let part = cash * share[k];
-                matrix.inside.each(k, |target, weight| {
+                matrix.inside.at(k).each(|target, weight| {
                     next[target as usize] += part * weight;
                 });
             }

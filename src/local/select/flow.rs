@@ -20,16 +20,18 @@ impl Select for Flow {
 
 /// Of each page of the frontier, the sum of `held[k] w/(o[k] + w)` over the members k that link to it.
 pub(super) fn flows(matrix: &Matrix, held: &[f64]) -> Vec<f64> {
-    let out: Vec<f64> = (0..held.len()).map(|k| matrix.inside.weight(k)).collect();
+    let out: Vec<f64> = (0..held.len())
+        .map(|k| matrix.inside.at(k).weight())
+        .collect();
     let flow = |place| {
         let mut flow = 0.0;
-        matrix.sources.each(place, |k, weight| {
+        matrix.sources.at(place).each(|k, weight| {
             let k = k as usize;
             flow += held[k] * weight / (out[k] + weight);
         });
         flow
     };
-    (0..matrix.sources.len()).map(flow).collect()
+    (0..matrix.sources.nodes()).map(flow).collect()
 }
 
 /// Of what a member holds, the part that can come back: 1 in the domain, outside the part of its links that lead into
@@ -39,7 +41,7 @@ pub(super) fn returning(matrix: &Matrix, member: usize) -> f64 {
         return 1.0;
     }
     let mut local = 0.0;
-    matrix.inside.each(member, |target, weight| {
+    matrix.inside.at(member).each(|target, weight| {
         if (target as usize) < matrix.domain {
             local += weight;
         }

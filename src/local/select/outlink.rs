@@ -10,13 +10,13 @@ impl Select for OutlinkCount {
     fn scores(&mut self, matrix: &Matrix, _: &[f64], _: f64) -> Vec<f64> {
         let count = |place| {
             let mut count = 0.0;
-            matrix.sources.each(place, |k, weight| {
+            matrix.sources.at(place).each(|k, weight| {
                 if (k as usize) < matrix.domain {
                     count += weight;
                 }
             });
             count
         };
-        (0..matrix.sources.len()).map(count).collect()
+        (0..matrix.sources.nodes()).map(count).collect()
     }
 }

@@ -68,11 +68,14 @@ impl Complement {
     fn parts(&self, matrix: &Matrix, ranks: &[f64], damping: f64) -> (Vec<f64>, Vec<(f64, f64)>) {
         let l = matrix.len() as f64;
         let mut z = vec![0.0; matrix.len()];
-        let out: Vec<f64> = (0..matrix.len()).map(|k| matrix.inside.weight(k)).collect();
+        let out: Vec<f64> = (0..matrix.len())
+            .map(|k| matrix.inside.at(k).weight())
+            .collect();
         for k in 0..matrix.len() {
             matrix
                 .inside
-                .each(k, |target, weight| z[target as usize] += weight);
+                .at(k)
+                .each(|target, weight| z[target as usize] += weight);
         }
         let links: f64 = z.iter().sum();
         let w = (1.0 - damping) / (l + 1.0);
@@ -88,9 +91,9 @@ impl Complement {
             .map(|(_, rank)| rank)
             .sum();
         let mut pairs = Vec::with_capacity(matrix.frontier.len());
-        for place in 0..matrix.sources.len() {
+        for place in 0..matrix.sources.nodes() {
             let (mut flow, mut freed) = (0.0, 0.0);
-            matrix.sources.each(place, |k, weight| {
+            matrix.sources.at(place).each(|k, weight| {
                 let (out, rank) = (out[k as usize], ranks[k as usize]);
                 flow += rank * weight / (out + weight);
                 if counts(out) {
@@ -133,10 +136,10 @@ impl Siblings {
         place: usize,
         mut each: impl FnMut(u32, f64),
     ) {
-        matrix.sources.each(place, |k, weight| {
-            let o = matrix.inside.weight(k as usize);
+        matrix.sources.at(place).each(|k, weight| {
+            let o = matrix.inside.at(k as usize).weight();
             let lost = damping * ranks[k as usize] * weight / (o * (o + weight));
-            matrix.inside.each(k as usize, |sibling, part| {
+            matrix.inside.at(k as usize).each(|sibling, part| {
                 let x = &mut self.x[sibling as usize];
                 if *x == 0.0 {
                     self.touched.push(sibling);
@@ -205,7 +208,7 @@ impl Select for Complement {
             scores.push(if matrix.sources.is_weighted() {
                 influence()
             } else {
-                let sources = matrix.sources.get(place);
+                let sources = matrix.sources.row(place);
                 *known.entry(sources).or_insert_with(influence)
             });
         }

@@ -324,7 +324,7 @@ impl<'a> World<'a> {
             let moved = moved[..domain.len()].iter().map(|rank| rank / sum);
             points.push(Influence {
                 influence: influences[place as usize],
-                outlinks: matrix.sources.get(place as usize).len(),
+                outlinks: matrix.sources.row(place as usize).len(),
                 objective: moved.zip(&truth).map(|(a, b)| (a - b).abs()).sum(),
             });
         }

@@ -1,10 +1,10 @@
-//! Estimates that were made by settling links, and what it took.
+//! Scores of all pages that were computed from their links, and what it took.
 
 use serde::{Deserialize, Serialize};
 
 use super::certificate::Certificate;
 
-/// What settling took.
+/// What it took.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Effort {
     /// The bound on the L1 error that was asked for.
@@ -19,8 +19,8 @@ pub struct Effort {
     pub links: u64,
 }
 
-/// Estimates of all pages that were made elsewhere, with a certificate of their own.
-pub(crate) trait Settled {
+/// Scores of all pages, with a certificate.
+pub trait Scores {
     /// What is certain of them.
     fn certificate(&self) -> Certificate;
     /// What they took.

@@ -35,7 +35,8 @@
 //! ```
 //!
 //! T/n is rounded nowhere: with T = n w + v and 0 <= v < n, ||K||_1 <= sum |D_j + w| + v, which is what is
-//! taken for it. d is the engine's damping, a multiple of 2^-32, in both. Pages below 0, which signed cash
+//! taken for it. Where the virtual page pays page j by a weight w_j, of W in all ([`Teleport`]), read T w_j/W for T/n, and
+//! W for n in this: it pays w_j times the whole units that it has for a unit of weight, and v < W is left. d is the engine's damping, a multiple of 2^-32, in both. Pages below 0, which signed cash
 //! allows, are published as 0 and the others divided by what is then the sum; with the sum 1 + b, that takes b off
 //! the distance at the pages that were below 0 and adds b at most at the others. Quotients are rounded upwards.
 //! The law and the sum of X are checked after every sweep, on all pages.
@@ -81,7 +82,8 @@ mod ledger;
 mod tests;
 mod worth;
 
-use crate::engine::{self, Certificate, Effort, certify, ratio_up};
+use super::{RankingSpec, Teleport};
+use crate::engine::{Certificate, Effort, Engine, InMemory, Ranking, Scores, certify, ratio_up};
 use crate::rows::{Rows, Stop};
 use crate::{Error, Result};
 use ledger::Ledger;
@@ -107,7 +109,8 @@ pub struct Options {
 }
 
 impl Options {
-    fn damping(&self) -> f64 {
+    /// As a number from 0 to 1.
+    pub fn damping(&self) -> f64 {
         self.damping as f64 / 2f64.powi(32)
     }
 }
@@ -143,6 +146,15 @@ impl Watch for () {
     }
 }
 
+pub(super) const RANKING: RankingSpec = RankingSpec {
+    name: "settled",
+    about: "signed cash handed on over the rows where they are, with a proven bound",
+    compute: |rows, options, teleport, watch| {
+        let settled = settle_for(rows, options, teleport, watch)?;
+        Ok(settled.map(|settled| Box::new(settled) as Box<dyn Scores>))
+    },
+};
+
 /// A settled ranking.
 pub struct Settled {
     ledger: Ledger,
@@ -158,7 +170,7 @@ pub struct Settled {
     pub reached: bool,
 }
 
-impl engine::Settled for Settled {
+impl Scores for Settled {
     fn certificate(&self) -> Certificate {
         self.certificate
     }
@@ -189,10 +201,10 @@ impl Settled {
     pub fn estimates(&self, first: u64, len: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
         let sum = self.ledger.sum() as f64;
         let sums = (sum + self.below.0 as f64, sum + self.below.1 as f64);
-        let each = self.ledger.virtual_page() as f64 / self.pages().max(1) as f64;
         let pages = self.ledger.cells(first as usize, len);
-        pages.map(move |(own, account)| {
-            let received = (i128::from(own) + i128::from(account)) as f64 + each;
+        let pages = pages.zip(self.ledger.paid(first as usize, len));
+        pages.map(move |((own, account), paid)| {
+            let received = (i128::from(own) + i128::from(account)) as f64 + paid;
             (received.max(0.0) / sums.0, own.max(0) as f64 / sums.1)
         })
     }
@@ -215,11 +227,25 @@ pub fn settle(
     options: &Options,
     watch: &mut dyn Watch,
 ) -> Result<Option<Settled>> {
+    settle_for(rows, options, &Teleport::default(), watch)
+}
+
+/// The same, with a virtual page that pays some pages more than others: personalised PageRank.
+///
+/// # Errors
+///
+/// As [`settle`]; [`Error::Usage`] if `teleport` has not a weight for each page.
+pub fn settle_for(
+    rows: &dyn Rows,
+    options: &Options,
+    teleport: &Teleport,
+    watch: &mut dyn Watch,
+) -> Result<Option<Settled>> {
     if rows.pages() == 0 {
         return Ok(None);
     }
     let mut settling = Settling {
-        ledger: Ledger::new(rows.pages(), options.damping)?,
+        ledger: Ledger::new(rows.pages(), options.damping, teleport.clone())?,
         progress: Progress {
             links: rows.links(),
             ..Progress::default()
@@ -229,7 +255,12 @@ pub fn settle(
         planned: None,
         advance: 0,
     };
-    let mut level = Level::Beginning;
+    let mut level = if teleport.is_uniform() {
+        Level::Beginning
+    } else {
+        // Few may have anything at first: all are looked at.
+        Level::From(i32::MIN)
+    };
     loop {
         let whole = settling.sweep(rows, level, watch)?;
         if !whole && settling.first.is_none() {
@@ -254,6 +285,21 @@ pub fn settle(
             }));
         }
         level = settling.next(options, &worth, &certificate);
+    }
+}
+
+impl Engine<InMemory> {
+    /// A ranking by PageRank of the links of all pages as they were visited last, certified to be within `until` of it in L1.
+    ///
+    /// # Errors
+    /// [`Error::Usage`]: the settings ask for importance over a period, which links do not tell; those of [`settle`].
+    pub fn settled(&mut self, until: f64) -> Result<Ranking> {
+        let rows = self.rows().ok_or_else(|| {
+            Error::Usage("importance over a period, as the window asks for, is not settled".into())
+        })?;
+        let damping = self.config().damping_units();
+        let settled = settle(rows, &Options { damping, until }, &mut ())?;
+        self.ranking_by(settled.as_ref().map(|settled| settled as &dyn Scores))
     }
 }
 

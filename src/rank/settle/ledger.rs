@@ -2,6 +2,7 @@
 
 use super::worth::{Cost, NO_LINKS, NO_ROW, Worth, cost, level};
 use crate::engine::{Cells, Shares};
+use crate::rank::Teleport;
 use crate::rows::Row;
 use crate::{Error, Result};
 
@@ -24,11 +25,14 @@ pub(super) struct Ledger {
     streaks: Cells<i8>,
     pages: u64,
     damping: u64,
+    teleport: Teleport,
+    /// W: n where the virtual page pays all pages the same.
+    weights: u64,
     /// The sum of X.
     sum: i128,
     /// T.
     virtual_page: i128,
-    /// What a page has besides its account: in the first sweep its part of the supply, then T/n of late.
+    /// What a page has besides its account, for each unit of its weight: in the first sweep of the supply, then T/W of late.
     each: i64,
     is_first_sweep: bool,
     visits: u32,
@@ -39,7 +43,9 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    pub fn new(pages: u64, damping: u64) -> Result<Ledger> {
+    pub fn new(pages: u64, damping: u64, teleport: Teleport) -> Result<Ledger> {
+        teleport.check(pages)?;
+        let weights = teleport.sum(pages);
         let len = pages as usize;
         let ledger = Ledger {
             own: Cells::reserve(len)?,
@@ -48,9 +54,11 @@ impl Ledger {
             streaks: Cells::reserve(len)?,
             pages,
             damping,
+            teleport,
+            weights,
             sum: 0,
             virtual_page: 0,
-            each: SUPPLY / pages.max(1) as i64,
+            each: SUPPLY / weights.max(1) as i64,
             is_first_sweep: true,
             visits: 0,
             advance: 0,
@@ -69,11 +77,13 @@ impl Ledger {
         self.sum
     }
 
-    pub fn virtual_page(&self) -> i128 {
-        self.virtual_page
+    /// What the virtual page has for `len` pages from `first` on.
+    pub fn paid(&self, first: usize, len: usize) -> impl Iterator<Item = f64> + '_ {
+        let each = self.virtual_page as f64 / self.weights.max(1) as f64;
+        (first..first + len).map(move |page| each * f64::from(self.teleport.weight(page)))
     }
 
-    /// What every page had at first.
+    /// What every page had at first, on average.
     pub fn at_first(&self) -> i64 {
         SUPPLY / self.pages.max(1) as i64
     }
@@ -99,7 +109,12 @@ impl Ledger {
 
     /// What a page has to hand on, as far as known.
     fn units(&self, page: usize) -> i64 {
-        self.accounts[page].wrapping_add(self.each)
+        self.accounts[page].wrapping_add(self.paid_of_late(page))
+    }
+
+    /// What a page has besides its account.
+    fn paid_of_late(&self, page: usize) -> i64 {
+        paid(self.each, self.teleport.weight(page))
     }
 
     /// Whether a page that is known hands anything on over links.
@@ -192,36 +207,39 @@ impl Ledger {
         Ok(handed_on)
     }
 
-    /// What the virtual page has for each page, rounded down.
+    /// What the virtual page has for each unit of weight, rounded down.
     fn look(&mut self) {
         self.visits = 0;
-        self.each = self.virtual_page.div_euclid(i128::from(self.pages.max(1))) as i64;
+        self.each = self
+            .virtual_page
+            .div_euclid(i128::from(self.weights.max(1))) as i64;
     }
 
-    /// Visits all pages without links again and again, until nothing waits at any: with c = T/n at the end, D
-    /// is -c at each of these `dangling` pages, so that c n = T + sum of their D + c dangling.
+    /// Visits all pages without links again and again, until nothing waits at any: with c = T/W at the end, D
+    /// is -c w at each of these pages, so that c W = T + sum of their D + c times the sum of their weights w.
     pub fn visit_dangling(&mut self) {
         let costs = self.costs.iter();
         let dangling = |cost: &Cost| *cost <= NO_LINKS;
-        let (mut count, mut waiting) = (0u64, 0i128);
-        for (account, cost) in self.accounts.iter().zip(costs) {
+        let (mut weights, mut waiting) = (0u64, 0i128);
+        for (page, (account, cost)) in self.accounts.iter().zip(costs).enumerate() {
             if dangling(cost) {
-                count += 1;
+                weights += u64::from(self.teleport.weight(page));
                 waiting += i128::from(*account);
             }
         }
-        let each = match self.pages - count {
-            // Nobody has links: all are alike.
-            0 => self.at_first(),
+        let each = match self.weights - weights {
+            // Nobody who is paid has links: each has its part of the supply.
+            0 => SUPPLY / self.weights.max(1) as i64,
             linked => (self.virtual_page + waiting).div_euclid(i128::from(linked)) as i64,
         };
         let mut moved = 0i128;
         let pages = self.accounts.iter_mut().zip(self.own.iter_mut());
-        for ((account, own), cost) in pages.zip(self.costs.iter()) {
+        for (page, ((account, own), cost)) in pages.zip(self.costs.iter()).enumerate() {
             if dangling(cost) {
-                let units = account.wrapping_add(each);
+                let paid = paid(each, self.teleport.weight(page));
+                let units = account.wrapping_add(paid);
                 *own = own.wrapping_add(units);
-                *account = each.wrapping_neg();
+                *account = paid.wrapping_neg();
                 moved += i128::from(units);
             }
         }
@@ -233,10 +251,12 @@ impl Ledger {
 
     /// What waits at all pages.
     pub fn weigh(&self) -> Worth {
-        let rest = self.virtual_page.rem_euclid(i128::from(self.pages.max(1)));
+        let rest = self
+            .virtual_page
+            .rem_euclid(i128::from(self.weights.max(1)));
         let mut worth = Worth::new(rest as u64);
-        for (account, cost) in self.accounts.iter().zip(self.costs.iter()) {
-            worth.add(account.wrapping_add(self.each).unsigned_abs(), *cost);
+        for (page, cost) in self.costs.iter().enumerate() {
+            worth.add(self.units(page).unsigned_abs(), *cost);
         }
         worth
     }
@@ -264,11 +284,10 @@ impl Ledger {
     /// What pages below 0 are short of, of the sum of Y and of X.
     pub fn below(&self) -> (u128, u128) {
         let below = |units: i128| units.min(0).unsigned_abs();
-        let each = i128::from(self.each);
         let (mut received, mut distributed) = (0, 0);
-        for (own, account) in self.own.iter().zip(self.accounts.iter()) {
+        for (page, (own, account)) in self.own.iter().zip(self.accounts.iter()).enumerate() {
             let own = i128::from(*own);
-            received += below(own + i128::from(*account) + each);
+            received += below(own + i128::from(*account) + i128::from(self.paid_of_late(page)));
             distributed += below(own);
         }
         (received, distributed)
@@ -289,6 +308,11 @@ impl Ledger {
     }
 }
 
+/// What a page of this weight is paid, where a unit of weight is paid `each`.
+fn paid(each: i64, weight: u32) -> i64 {
+    each.wrapping_mul(i64::from(weight))
+}
+
 fn cost_of(row: &Row<'_>) -> Cost {
     match row.weights {
         [] => cost(row.targets.len() as u64),
@@ -306,7 +330,7 @@ impl Ledger {
     /// D as the module's head defines it, from X alone.
     #[cfg(test)]
     pub fn is_function_of_own(&self, rows: &dyn crate::rows::Rows) -> Result<bool> {
-        let mut other = Ledger::new(self.pages, self.damping)?;
+        let mut other = Ledger::new(self.pages, self.damping, self.teleport.clone())?;
         for (account, own) in other.accounts.iter_mut().zip(self.own.iter()) {
             *account = -own;
         }

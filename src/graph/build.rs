@@ -1,0 +1,185 @@
+//! A graph made of rows as they are read, by the link rules of the engine: a repeated target counts once, links from a page
+//! to itself are dropped unless kept by option, and when a page is seen again its last row is the one that counts.
+
+use super::{Graph, Growing, Links};
+use crate::model::SelfLinks;
+use crate::{Error, Result};
+
+/// Collects rows in any order and makes a [`Graph`] of them.
+///
+/// Ids must be dense: space is taken for every id up to the largest.
+#[derive(Debug)]
+pub struct GraphBuilder {
+    self_links: SelfLinks,
+    rows: Growing,
+    links: Vec<(u32, u64)>,
+    targets: Vec<u32>,
+    weights: Vec<u64>,
+}
+
+impl GraphBuilder {
+    /// An empty graph.
+    pub fn new(self_links: SelfLinks) -> GraphBuilder {
+        GraphBuilder {
+            self_links,
+            rows: Growing::default(),
+            links: Vec::new(),
+            targets: Vec::new(),
+            weights: Vec::new(),
+        }
+    }
+
+    /// Converts a page number; refused from 2^32 - 1 on.
+    pub fn node(page: u64) -> Result<u32> {
+        match u32::try_from(page) {
+            Ok(node) if node < u32::MAX => Ok(node),
+            _ => Err(Error::Unsupported(format!(
+                "page {page}: a graph in memory holds at most {} pages",
+                u32::MAX
+            ))),
+        }
+    }
+
+    /// Makes sure that nodes 0 to `count - 1` exist.
+    pub fn grow(&mut self, count: usize) {
+        self.rows.grow(count);
+    }
+
+    /// Sets the row of `source`, in place of an earlier one. Targets may repeat.
+    pub fn row(&mut self, source: u32, targets: impl IntoIterator<Item = u32>) {
+        self.targets.clear();
+        self.targets.extend(targets);
+        self.targets.sort_unstable();
+        self.targets.dedup();
+        self.weights.clear();
+        self.grow(self.targets.last().map_or(0, |&target| target as usize + 1));
+        if self.self_links == SelfLinks::Drop {
+            self.targets.retain(|&target| target != source);
+        }
+        self.set(source);
+    }
+
+    /// The same for links that have weights: of a target that repeats, the largest counts; one without weight is a node,
+    /// but no link.
+    pub fn weighted_row(&mut self, source: u32, links: impl IntoIterator<Item = (u32, u64)>) {
+        let keep = self.self_links == SelfLinks::Keep;
+        self.links.clear();
+        self.links.extend(links);
+        self.links
+            .sort_unstable_by_key(|&(target, weight)| (target, std::cmp::Reverse(weight)));
+        self.links.dedup_by_key(|link| link.0);
+        self.grow(self.links.last().map_or(0, |link| link.0 as usize + 1));
+        self.links
+            .retain(|&(target, weight)| weight > 0 && (keep || target != source));
+        self.targets.clear();
+        self.targets.extend(self.links.iter().map(|link| link.0));
+        self.weights.clear();
+        self.weights.extend(self.links.iter().map(|link| link.1));
+        self.set(source);
+    }
+
+    fn set(&mut self, source: u32) {
+        let links = Links {
+            targets: &self.targets,
+            weights: &self.weights,
+        };
+        self.rows.set(source as usize, links);
+    }
+
+    /// Bytes that the rows and the graph made of them take together.
+    pub fn bytes(&self) -> u64 {
+        self.rows.bytes()
+    }
+
+    /// The graph of all rows.
+    pub fn build(self) -> Graph {
+        self.rows.into_table()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    fn rows(graph: &Graph) -> Vec<Vec<u32>> {
+        graph.rows().map(<[u32]>::to_vec).collect()
+    }
+
+    #[test]
+    fn rows_follow_the_link_rules() {
+        for (rule, first) in [
+            (SelfLinks::Drop, vec![1, 3]),
+            (SelfLinks::Keep, vec![0, 1, 3]),
+        ] {
+            let mut builder = GraphBuilder::new(rule);
+            builder.row(2, [0, 1]);
+            builder.row(0, [3, 1, 0, 3, 1]);
+            builder.row(2, [4]); // The page again: its earlier row is gone.
+            builder.grow(7);
+            let graph = builder.build();
+            let expected = [first, vec![], vec![4], vec![], vec![], vec![], vec![]];
+            assert_eq!(rows(&graph), expected);
+            assert_eq!(graph.dangling(), 5);
+        }
+    }
+
+    #[test]
+    fn no_rows_no_nodes() {
+        let graph = GraphBuilder::new(SelfLinks::Drop).build();
+        assert_eq!((graph.nodes(), graph.links(), graph.dangling()), (0, 0, 0));
+    }
+
+    #[test]
+    fn page_numbers_are_checked() {
+        assert_eq!(
+            GraphBuilder::node(u64::from(u32::MAX) - 1).unwrap(),
+            u32::MAX - 1
+        );
+        assert!(GraphBuilder::node(u64::from(u32::MAX)).is_err());
+        assert!(GraphBuilder::node(1 << 32).is_err());
+    }
+
+    /// Rows replaced many times: the arena is bounded and the last rows stand.
+    #[test]
+    fn replaced_rows_are_cleared_away() {
+        let mut builder = GraphBuilder::new(SelfLinks::Drop);
+        for round in 0..300u32 {
+            for node in 0..10 {
+                builder.row(node, (0..1000).map(|t| 10 + (t * 7 + round + node) % 5000));
+                assert!(builder.rows.held() <= (2 << 16) + 2000);
+            }
+        }
+        for (node, row) in builder.build().rows().take(10).enumerate() {
+            let expected: BTreeSet<u32> = (0..1000)
+                .map(|t| 10 + (t * 7 + 299 + node as u32) % 5000)
+                .collect();
+            assert!(row.iter().copied().eq(expected));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_sets(input in prop::collection::vec((0u32..20, prop::collection::vec(0u32..25, 0..12)), 0..40)) {
+            let mut builder = GraphBuilder::new(SelfLinks::Drop);
+            let mut expected: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+            let mut nodes = 0;
+            for (i, (source, targets)) in input.iter().enumerate() {
+                if i % 5 == 4 {
+                    builder.rows.compact();
+                }
+                builder.row(*source, targets.iter().copied());
+                let row = targets.iter().copied().filter(|t| t != source).collect();
+                expected.insert(*source, row);
+                nodes = nodes.max(*source + 1).max(targets.iter().max().map_or(0, |t| t + 1));
+            }
+            let graph = builder.build();
+            prop_assert_eq!(graph.nodes(), nodes as usize);
+            for (node, row) in graph.rows().enumerate() {
+                let set = expected.remove(&(node as u32)).unwrap_or_default();
+                prop_assert!(row.iter().copied().eq(set));
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Rows of links that come in any order and can be replaced: 4 bytes a link and 16 a row, and weights as in a table.
+//!
+//! Rows that were replaced are cleared away whenever they come to outweigh the live ones, so memory stays within twice
+//! what these need.
+
+use std::ops::Range;
+
+use super::table::Arena;
+use super::{Links, Table, Weight};
+
+/// Rows that grow.
+#[derive(Debug)]
+pub struct Growing<W = u64> {
+    /// Where each row is among the links.
+    rows: Vec<Range<usize>>,
+    links: Arena<W>,
+    /// Links of all live rows.
+    live: usize,
+}
+
+impl<W> Default for Growing<W> {
+    fn default() -> Growing<W> {
+        Growing {
+            rows: Vec::new(),
+            links: Arena::default(),
+            live: 0,
+        }
+    }
+}
+
+impl<W: Weight> Growing<W> {
+    /// Number of rows.
+    pub fn nodes(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Links of all rows.
+    pub fn links(&self) -> usize {
+        self.live
+    }
+
+    /// Links kept, those of replaced rows included.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.links.len()
+    }
+
+    /// Makes sure that rows 0 to `count - 1` exist.
+    pub fn grow(&mut self, count: usize) {
+        if count > self.rows.len() {
+            self.rows.resize(count, 0..0);
+        }
+    }
+
+    /// One row; one that there is not is empty.
+    pub fn row(&self, row: usize) -> Links<'_, W> {
+        let range = self.rows.get(row).cloned().unwrap_or_default();
+        self.links.row(range)
+    }
+
+    /// Sets a row, in place of an earlier one.
+    pub fn set(&mut self, row: usize, links: Links<'_, W>) {
+        self.grow(row + 1);
+        let start = self.links.len();
+        self.links.push(links, self.rows.iter().cloned());
+        // An empty row points at no place, so that clearing need not move it.
+        let range = match links.targets.len() {
+            0 => 0..0,
+            len => start..start + len,
+        };
+        let replaced = std::mem::replace(&mut self.rows[row], range);
+        self.live = self.live + links.targets.len() - replaced.len();
+        if self.links.len() / 2 > self.live.max(1 << 16) {
+            self.compact();
+        }
+    }
+
+    /// Moves the live rows together, in the order they stand.
+    pub(super) fn compact(&mut self) {
+        let mut order: Vec<u32> = (0..self.rows.len() as u32)
+            .filter(|&row| !self.rows[row as usize].is_empty())
+            .collect();
+        order.sort_unstable_by_key(|&row| self.rows[row as usize].start);
+        let mut end = 0;
+        for row in order {
+            let row = &mut self.rows[row as usize];
+            let moved = end..end + row.len();
+            self.links.move_to(row.clone(), end);
+            end = moved.end;
+            *row = moved;
+        }
+        self.links.truncate(end);
+    }
+
+    /// Bytes that the rows, and a table made of them, take together.
+    pub fn bytes(&self) -> u64 {
+        let links = (self.links.len() + self.live) * size_of::<u32>();
+        let weights = self.links.weights() * 2 * size_of::<W>();
+        let rows = self.rows.len() * (size_of::<Range<usize>>() + size_of::<usize>());
+        (links + weights + rows) as u64
+    }
+
+    /// The table of all rows.
+    pub fn into_table(self) -> Table<W> {
+        let weights = if self.links.weights() > 0 {
+            self.live
+        } else {
+            0
+        };
+        let mut table = Table::with_room(self.rows.len(), self.live, weights);
+        for row in self.rows {
+            table.push(self.links.row(row));
+        }
+        table
+    }
+}

@@ -1,0 +1,74 @@
+//! The latest row of each page of a crawl in memory.
+
+use super::{Growing, Links};
+use crate::Result;
+use crate::rows::{Row, RowVisitor, Rows, Stop};
+
+/// Rows of pages as they were visited last, in the order of first visits: 21 bytes a page, and as [`Growing`] a link.
+#[derive(Debug, Default)]
+pub struct LatestRows {
+    /// Pages known.
+    pages: u64,
+    rows: Growing,
+    /// By page: whether it was found gone; `None`: it has no row.
+    gone: Vec<Option<bool>>,
+    visited: Vec<u32>,
+}
+
+impl LatestRows {
+    /// So many pages are known.
+    pub fn grow(&mut self, pages: u64) {
+        self.pages = self.pages.max(pages);
+    }
+
+    /// A page was visited, which is known, as all its targets are.
+    pub fn set(&mut self, page: u32, gone: bool, links: Links<'_>) {
+        self.rows.set(page as usize, links);
+        self.gone
+            .resize(self.rows.nodes().max(self.gone.len()), None);
+        if self.gone[page as usize].replace(gone).is_none() {
+            self.visited.push(page);
+        }
+    }
+
+    /// The links of a page; none if it has no row.
+    pub fn get(&self, page: u32) -> Links<'_> {
+        self.rows.row(page as usize)
+    }
+
+    fn of(&self, page: u32) -> Row<'_> {
+        Row {
+            gone: self.gone[page as usize] == Some(true),
+            ..self.get(page).of(page)
+        }
+    }
+
+    /// Bytes of memory that links take, and places of rows.
+    pub fn bytes(&self) -> u64 {
+        self.rows.bytes()
+    }
+}
+
+impl Rows for LatestRows {
+    fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    fn links(&self) -> u64 {
+        self.rows.links() as u64
+    }
+
+    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        self.visited
+            .iter()
+            .try_for_each(|&page| visit(self.of(page)))
+    }
+
+    fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        let has_row = self.gone.get(page as usize).is_some_and(Option::is_some);
+        if has_row {
+            read(self.of(page));
+        }
+        Ok(has_row)
+    }
+}

@@ -1,0 +1,392 @@
+//! Rows of links, one behind the other: 4 bytes a link and 8 a row, and a weight a link where weights differ.
+
+use std::ops::Range;
+
+use crate::model::SelfLinks;
+use crate::{Error, Result};
+
+/// What a link weighs.
+pub trait Weight: Copy {
+    /// The weight of each of `links` links that a row has, where no row has weights.
+    fn alike(links: usize) -> Self;
+
+    /// As a number to compute with.
+    fn value(self) -> f64;
+}
+
+impl Weight for u64 {
+    fn alike(_: usize) -> u64 {
+        1
+    }
+
+    fn value(self) -> f64 {
+        self as f64
+    }
+}
+
+impl Weight for f64 {
+    fn alike(_: usize) -> f64 {
+        1.0
+    }
+
+    fn value(self) -> f64 {
+        self
+    }
+}
+
+/// The links of one row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Links<'a, W = u64> {
+    /// Where they lead.
+    pub targets: &'a [u32],
+    /// What each weighs; empty: [`Weight::alike`].
+    pub weights: &'a [W],
+}
+
+impl<'a, W: Weight> Links<'a, W> {
+    /// Each link's target and weight.
+    pub fn iter(self) -> impl Iterator<Item = (u32, W)> + 'a {
+        let alike = W::alike(self.targets.len());
+        let weights = self.weights.iter().copied();
+        let weights = weights.chain(std::iter::repeat(alike));
+        self.targets.iter().copied().zip(weights)
+    }
+}
+
+impl<W: Weight> Links<'_, W> {
+    /// Calls `visit` with each link's target and weight.
+    pub fn each(self, mut visit: impl FnMut(u32, W)) {
+        if self.weights.is_empty() {
+            let alike = W::alike(self.targets.len());
+            self.targets.iter().for_each(|&target| visit(target, alike));
+        } else {
+            let links = self.targets.iter().zip(self.weights);
+            links.for_each(|(&target, &weight)| visit(target, weight));
+        }
+    }
+
+    /// What all of them weigh; where none has a weight, how many they are.
+    pub fn weight(self) -> f64 {
+        if self.weights.is_empty() {
+            self.targets.len() as f64
+        } else {
+            self.weights.iter().map(|weight| weight.value()).sum()
+        }
+    }
+}
+
+/// Links and their weights, whatever rows they are of.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Arena<W> {
+    targets: Vec<u32>,
+    /// By link; empty: no row has weights.
+    weights: Vec<W>,
+}
+
+impl<W> Default for Arena<W> {
+    fn default() -> Arena<W> {
+        Arena {
+            targets: Vec::new(),
+            weights: Vec::new(),
+        }
+    }
+}
+
+impl<W: Weight> Arena<W> {
+    pub fn with_room(links: usize, weights: usize) -> Arena<W> {
+        Arena {
+            targets: Vec::with_capacity(links),
+            weights: Vec::with_capacity(weights),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.targets.len()
+    }
+
+    pub fn weights(&self) -> usize {
+        self.weights.len()
+    }
+
+    pub fn row(&self, row: Range<usize>) -> Links<'_, W> {
+        Links {
+            weights: self.weights.get(row.clone()).unwrap_or_default(),
+            targets: &self.targets[row],
+        }
+    }
+
+    /// Puts a row at the end. The first one with weights gives weights to those before it, which are `rows`.
+    pub fn push(&mut self, links: Links<'_, W>, rows: impl Iterator<Item = Range<usize>>) {
+        let (start, len) = (self.targets.len(), links.targets.len());
+        if !links.weights.is_empty() && self.weights.is_empty() {
+            self.weights.resize(start, W::alike(1));
+            for row in rows {
+                let alike = W::alike(row.len());
+                self.weights[row].fill(alike);
+            }
+        }
+        self.targets.extend_from_slice(links.targets);
+        self.weights.extend_from_slice(links.weights);
+        if !self.weights.is_empty() {
+            self.weights.resize(start + len, W::alike(len));
+        }
+    }
+
+    /// Moves a row to an earlier place.
+    pub fn move_to(&mut self, row: Range<usize>, start: usize) {
+        if !self.weights.is_empty() {
+            self.weights.copy_within(row.clone(), start);
+        }
+        self.targets.copy_within(row, start);
+    }
+
+    pub fn truncate(&mut self, len: usize) {
+        self.targets.truncate(len);
+        self.weights.truncate(len);
+    }
+}
+
+/// Rows of links; a row once put stays as it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table<W = u64> {
+    /// Row `i` is `ends[i - 1]..ends[i]` of the links; row 0 starts at 0.
+    ends: Vec<usize>,
+    links: Arena<W>,
+}
+
+impl<W> Default for Table<W> {
+    fn default() -> Table<W> {
+        Table {
+            ends: Vec::new(),
+            links: Arena::default(),
+        }
+    }
+}
+
+fn ranges(ends: &[usize]) -> impl ExactSizeIterator<Item = Range<usize>> {
+    let mut start = 0;
+    ends.iter()
+        .map(move |&end| std::mem::replace(&mut start, end)..end)
+}
+
+impl<W: Weight> Table<W> {
+    pub(super) fn with_room(rows: usize, links: usize, weights: usize) -> Table<W> {
+        Table {
+            ends: Vec::with_capacity(rows),
+            links: Arena::with_room(links, weights),
+        }
+    }
+
+    /// Number of nodes: rows.
+    pub fn nodes(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Number of links of all rows.
+    pub fn links(&self) -> usize {
+        self.links.len()
+    }
+
+    /// Number of rows without links.
+    pub fn dangling(&self) -> usize {
+        self.rows().filter(|row| row.is_empty()).count()
+    }
+
+    /// Whether some links weigh more than others.
+    pub fn is_weighted(&self) -> bool {
+        self.links.weights() > 0
+    }
+
+    /// The targets of all rows, row by row.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = &[u32]> {
+        ranges(&self.ends).map(|row| &self.links.targets[row])
+    }
+
+    /// The targets of one row.
+    pub fn row(&self, row: usize) -> &[u32] {
+        &self.links.targets[self.range(row)]
+    }
+
+    /// All rows with their weights.
+    pub fn all(&self) -> impl ExactSizeIterator<Item = Links<'_, W>> {
+        ranges(&self.ends).map(|row| self.links.row(row))
+    }
+
+    /// One row with its weights.
+    pub fn at(&self, row: usize) -> Links<'_, W> {
+        self.links.row(self.range(row))
+    }
+
+    /// The targets of all links, row after row.
+    pub fn targets(&self) -> &[u32] {
+        &self.links.targets
+    }
+
+    fn range(&self, row: usize) -> Range<usize> {
+        let start = if row == 0 { 0 } else { self.ends[row - 1] };
+        start..self.ends[row]
+    }
+
+    /// Puts a row behind the others.
+    pub fn push(&mut self, links: Links<'_, W>) {
+        self.links.push(links, ranges(&self.ends));
+        self.ends.push(self.links.len());
+    }
+
+    /// Adds a link to the row that [`Table::end`] ends; all have a weight, or none.
+    pub fn link(&mut self, target: u32, weight: Option<W>) {
+        self.links.targets.push(target);
+        self.links.weights.extend(weight);
+    }
+
+    /// Ends a row, of the links added since the last one.
+    pub fn end(&mut self) {
+        self.ends.push(self.links.len());
+    }
+
+    /// For each of `nodes` targets, the rows that lead to it, ascending, and what their links weigh.
+    pub fn transposed(&self, nodes: usize) -> Table<W> {
+        let mut ends = vec![0; nodes];
+        for &target in self.targets() {
+            ends[target as usize] += 1;
+        }
+        // Each row's start; while rows fill, it becomes their end.
+        let mut sum = 0;
+        for end in &mut ends {
+            sum += std::mem::replace(end, sum);
+        }
+        let mut links = Arena {
+            targets: vec![0; sum],
+            weights: vec![W::alike(1); self.links.weights()],
+        };
+        for (from, row) in self.all().enumerate() {
+            for (target, weight) in row.iter() {
+                let at = &mut ends[target as usize];
+                links.targets[*at] = from as u32;
+                if let Some(place) = links.weights.get_mut(*at) {
+                    *place = weight;
+                }
+                *at += 1;
+            }
+        }
+        Table { ends, links }
+    }
+}
+
+impl Table<u64> {
+    /// The links among groups of nodes, such as sites: node `i` is in group `groups[i]`, below `count`. What all links
+    /// from one group to another weigh together is the weight of one.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`]: weights are 2^64 together.
+    pub fn grouped(&self, groups: &[u32], count: usize, self_links: SelfLinks) -> Result<Table> {
+        let mut members = Table::default();
+        for &group in groups {
+            members.link(group, None::<u64>);
+            members.end();
+        }
+        let members = members.transposed(count);
+        let mut grouped = Table::default();
+        let mut sums = vec![0u64; count];
+        for (group, nodes) in members.rows().enumerate() {
+            let mut reached = Vec::new();
+            for (target, weight) in nodes.iter().flat_map(|&node| self.at(node as usize).iter()) {
+                let to = groups[target as usize];
+                if weight == 0 || to as usize == group && self_links == SelfLinks::Drop {
+                    continue;
+                }
+                let sum = &mut sums[to as usize];
+                if *sum == 0 {
+                    reached.push(to);
+                }
+                *sum = sum.checked_add(weight).ok_or_else(|| {
+                    Error::Unsupported("links of a group weigh 2^64 or more together".into())
+                })?;
+            }
+            reached.sort_unstable();
+            for to in reached {
+                grouped.link(to, Some(std::mem::take(&mut sums[to as usize])));
+            }
+            grouped.end();
+        }
+        Ok(grouped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The links of each row by their ends, with weights summed.
+    fn sums(links: impl Iterator<Item = (u32, u32, u64)>) -> BTreeMap<(u32, u32), u64> {
+        let mut sums = BTreeMap::new();
+        links.for_each(|(from, to, weight)| *sums.entry((from, to)).or_default() += weight);
+        sums
+    }
+
+    fn links(table: &Table) -> impl Iterator<Item = (u32, u32, u64)> {
+        let rows = (0..).zip(table.all());
+        rows.flat_map(|(from, row)| row.iter().map(move |(to, weight)| (from, to, weight)))
+    }
+
+    fn table() -> impl Strategy<Value = Table> {
+        let row = prop::collection::vec((0u32..9, 1u64..5), 0..6);
+        prop::collection::vec((row, any::<bool>()), 9).prop_map(|rows| {
+            let mut table = Table::default();
+            for (row, weighted) in rows {
+                let (targets, mut weights): (Vec<u32>, Vec<u64>) = row.into_iter().unzip();
+                if !weighted {
+                    weights.clear();
+                }
+                table.push(Links {
+                    targets: &targets,
+                    weights: &weights,
+                });
+                let row = table.at(table.nodes() - 1);
+                assert!(weighted || row.iter().all(|(_, weight)| weight == 1));
+            }
+            table
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_transposed_table_has_the_same_links_the_other_way(table in table()) {
+            let there = table.transposed(9);
+            let back = links(&there).map(|(to, from, weight)| (from, to, weight));
+            prop_assert_eq!(sums(back), sums(links(&table)));
+            prop_assert!(there.rows().all(|row| row.is_sorted()));
+            prop_assert_eq!(there.nodes(), 9);
+        }
+
+        #[test]
+        fn groups_have_the_links_of_their_nodes(table in table(), groups in prop::collection::vec(0u32..4, 9)) {
+            for self_links in [SelfLinks::Keep, SelfLinks::Drop] {
+                let expected = links(&table).map(|(from, to, weight)| {
+                    (groups[from as usize], groups[to as usize], weight)
+                });
+                let kept = |(from, to, _): &(u32, u32, u64)| self_links == SelfLinks::Keep || from != to;
+                let grouped = table.grouped(&groups, 4, self_links).unwrap();
+                prop_assert_eq!(sums(links(&grouped)), sums(expected.filter(kept)));
+                prop_assert!(grouped.rows().all(|row| row.is_sorted_by(|a, b| a < b)));
+            }
+        }
+    }
+
+    #[test]
+    fn sums_that_are_too_large_are_refused() {
+        let mut table = Table::default();
+        for _ in 0..2 {
+            table.push(Links {
+                targets: &[0],
+                weights: &[1 << 63],
+            });
+        }
+        assert!(table.grouped(&[0, 1], 2, SelfLinks::Keep).is_ok());
+        assert!(table.grouped(&[0, 0], 1, SelfLinks::Keep).is_err());
+    }
+}

@@ -1,0 +1,64 @@
+//! The power method over rows, wherever they are kept: a sweep a step, in two numbers a page.
+//!
+//! ```text
+//! y_j = sum over links i -> j of d x_i w_ij  +  what the virtual page pays j
+//! ```
+//!
+//! The virtual page has what pages do not hand on, so that all is 1 together. Sums are plain: what rounding does is not
+//! bounded.
+
+use super::{RankingSpec, computed};
+use crate::Result;
+use crate::rows::Rows;
+
+pub(super) const RANKING: RankingSpec = RankingSpec {
+    name: "power",
+    about: "by power iteration over the rows where they are, with a residual",
+    compute: |rows, options, teleport, watch| {
+        let pages = rows.pages() as usize;
+        teleport.check(rows.pages())?;
+        let damping = options.damping();
+        let mut now: Vec<f64> = teleport.shares(1.0, pages).collect();
+        let mut next = vec![0.0; pages];
+        let (mut steps, mut moved) = (0, 2.0);
+        while pages > 0 && moved * damping > options.until * (1.0 - damping) && !watch.is_over() {
+            step(rows, damping, |_| true, &now, &mut next)?;
+            let rest = 1.0 - next.iter().sum::<f64>();
+            let shares = teleport.shares(rest, pages);
+            next.iter_mut()
+                .zip(shares)
+                .for_each(|(next, share)| *next += share);
+            moved = now
+                .iter()
+                .zip(&next)
+                .map(|(now, next)| (now - next).abs())
+                .sum();
+            std::mem::swap(&mut now, &mut next);
+            steps += 1;
+        }
+        Ok((pages > 0).then(|| computed(now, rows, steps, options, moved, None)))
+    },
+};
+
+/// What pages hand on over their links in a step: those that `counts` says have links.
+pub(crate) fn step(
+    rows: &dyn Rows,
+    damping: f64,
+    counts: impl Fn(u32) -> bool,
+    now: &[f64],
+    next: &mut [f64],
+) -> Result<()> {
+    next.fill(0.0);
+    rows.sweep(&mut |row| {
+        if (row.page as usize) < now.len() && counts(row.page) {
+            let handed = damping * now[row.page as usize];
+            for (target, part) in row.parts() {
+                if let Some(next) = next.get_mut(target as usize) {
+                    *next += handed * part;
+                }
+            }
+        }
+        Ok(())
+    })?;
+    Ok(())
+}

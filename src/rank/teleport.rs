@@ -1,0 +1,87 @@
+//! Which pages the virtual page pays: the teleport vector of PageRank.
+
+use std::sync::Arc;
+
+use crate::{Error, Result};
+
+/// How much of what the virtual page has it pays each page: all pages the same by default, or by weights, as in
+/// personalised PageRank. Surfers who do not follow a link go on at these pages, and so do those at a page without links.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Teleport {
+    /// By page; empty: all the same.
+    weights: Arc<[u32]>,
+    sum: u64,
+}
+
+impl Teleport {
+    /// By the weights of all pages.
+    ///
+    /// # Errors
+    /// [`Error::Usage`]: the weights are 0, or more than 2^32, together.
+    pub fn of(weights: Vec<u32>) -> Result<Teleport> {
+        let sum = weights.iter().map(|&weight| u64::from(weight)).sum();
+        // What is not paid for being rounded down is less than a unit for each unit of weight.
+        if sum == 0 || sum > 1 << 32 {
+            return Err(Error::Usage(format!(
+                "teleport weights are {sum} together: at least 1 and at most 2^32"
+            )));
+        }
+        Ok(Teleport {
+            weights: weights.into(),
+            sum,
+        })
+    }
+
+    /// Checks that there is a weight for each of so many pages.
+    pub(super) fn check(&self, pages: u64) -> Result<()> {
+        let weights = self.weights.len() as u64;
+        if self.is_uniform() || weights == pages {
+            return Ok(());
+        }
+        Err(Error::Usage(format!(
+            "teleport weights of {weights} pages, where there are {pages}"
+        )))
+    }
+
+    pub(super) fn is_uniform(&self) -> bool {
+        self.weights.is_empty()
+    }
+
+    /// The weights of all of so many pages together.
+    pub(super) fn sum(&self, pages: u64) -> u64 {
+        if self.is_uniform() { pages } else { self.sum }
+    }
+
+    /// That of a page.
+    pub(super) fn weight(&self, page: usize) -> u32 {
+        self.weights.get(page).copied().unwrap_or(1)
+    }
+
+    /// What each of so many pages is paid of `units`.
+    pub(super) fn shares(&self, units: f64, pages: usize) -> impl Iterator<Item = f64> + '_ {
+        let (each, sum) = (units / pages as f64, self.sum as f64);
+        (0..pages).map(move |page| match self.weights.get(page) {
+            None => each,
+            Some(&weight) => units * f64::from(weight) / sum,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_checked() {
+        assert!(Teleport::of(vec![0, 0]).is_err());
+        assert!(Teleport::of(vec![u32::MAX, 2]).is_err());
+        let teleport = Teleport::of(vec![u32::MAX, 1]).unwrap();
+        assert!(teleport.check(2).is_ok() && teleport.check(3).is_err());
+        assert!(Teleport::default().check(3).is_ok());
+        let shares: Vec<f64> = Teleport::of(vec![3, 0, 1])
+            .unwrap()
+            .shares(8.0, 3)
+            .collect();
+        assert_eq!(shares, [6.0, 0.0, 2.0]);
+    }
+}

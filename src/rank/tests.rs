@@ -1,0 +1,121 @@
+//! Every ranking is PageRank, for any virtual page.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::graph::GraphBuilder;
+use crate::model::SelfLinks;
+
+/// The scores of all pages, and what is proven of them.
+fn computed(
+    ranking: &RankingSpec,
+    rows: &dyn Rows,
+    options: &Options,
+    teleport: &Teleport,
+) -> (Vec<f64>, Option<f64>) {
+    let scores = ranking.compute(rows, options, teleport, &mut ()).unwrap();
+    let scores = scores.unwrap();
+    let mut pages = Vec::new();
+    scores.read(0, rows.pages() as usize, &mut pages);
+    let bound = scores.certificate().received_l1;
+    assert!(scores.effort().reached, "{}", ranking.name);
+    (pages.into_iter().map(|page| page.0).collect(), bound)
+}
+
+/// x = (1 - d l) t + d M x with l on linked pages, put into itself until nothing changes any more.
+fn expected(rows: &[(Vec<u32>, Vec<u64>)], d: f64, teleport: &[u32]) -> Vec<f64> {
+    let all: u32 = teleport.iter().sum();
+    let mut now: Vec<f64> = teleport
+        .iter()
+        .map(|&of| f64::from(of) / f64::from(all))
+        .collect();
+    let paid = now.clone();
+    for _ in 0..800 {
+        let mut next = vec![0.0; now.len()];
+        for ((targets, weights), x) in rows.iter().zip(&now) {
+            let sum: u64 = weights.iter().sum();
+            for (&target, &weight) in targets.iter().zip(weights) {
+                next[target as usize] += d * x * weight as f64 / sum as f64;
+            }
+        }
+        let rest = 1.0 - next.iter().sum::<f64>();
+        next.iter_mut()
+            .zip(&paid)
+            .for_each(|(next, paid)| *next += rest * paid);
+        now = next;
+    }
+    now
+}
+
+/// Rows of ten pages: distinct targets, and what they weigh.
+fn rows() -> impl Strategy<Value = Vec<(Vec<u32>, Vec<u64>)>> {
+    let row = prop::collection::btree_map(0u32..10, 1u64..9, 0..5);
+    prop::collection::vec(row.prop_map(|row| row.into_iter().unzip()), 10)
+}
+
+proptest! {
+    #[test]
+    fn all_agree(
+        rows in rows(),
+        damping in 0.0..0.95f64,
+        weighted in any::<bool>(),
+        weights in prop::option::of(prop::collection::vec(0u32..4, 10)),
+    ) {
+        let mut rows = rows;
+        let mut graph = GraphBuilder::new(SelfLinks::Keep);
+        graph.grow(10);
+        for (page, (targets, weights)) in (0..).zip(&mut rows) {
+            if !weighted {
+                weights.fill(1);
+                graph.row(page, targets.iter().copied());
+            } else {
+                graph.weighted_row(page, targets.iter().copied().zip(weights.iter().copied()));
+            }
+        }
+        let graph = graph.build();
+        let weights = weights.filter(|weights| weights.iter().any(|&weight| weight > 0));
+        let teleport = weights.clone().map_or(Ok(Teleport::default()), Teleport::of).unwrap();
+        let options = Options {
+            damping: (damping * 2f64.powi(32)) as u64,
+            until: 1e-9,
+        };
+        let expected = expected(&rows, options.damping(), &weights.unwrap_or(vec![1; 10]));
+        for ranking in RANKINGS {
+            let (scores, bound) = computed(ranking, &graph, &options, &teleport);
+            let off: f64 = scores.iter().zip(&expected).map(|(a, b)| (a - b).abs()).sum();
+            let most = bound.unwrap_or(options.until);
+            prop_assert!(most <= options.until && off <= most + 1e-13, "{}: {off} {bound:?}", ranking.name);
+        }
+    }
+}
+
+/// All surfers begin at page 0 of a chain, and again at its end: page i has d^i of what page 0 has. A page that nothing
+/// leads to has nothing.
+#[test]
+fn a_chain_from_one_page() {
+    let mut graph = GraphBuilder::new(SelfLinks::Drop);
+    (0..3).for_each(|page| graph.row(page, [page + 1]));
+    graph.row(4, [0]);
+    let graph = graph.build();
+    let options = Options {
+        damping: 1 << 31,
+        until: 1e-9,
+    };
+    let teleport = Teleport::of(vec![7, 0, 0, 0, 0]).unwrap();
+    let first = 1.0 / (1.0 + 0.5 + 0.25 + 0.125);
+    for ranking in RANKINGS {
+        let (scores, _) = computed(ranking, &graph, &options, &teleport);
+        for (page, expected) in [first, first / 2.0, first / 4.0, first / 8.0, 0.0]
+            .iter()
+            .enumerate()
+        {
+            assert!(
+                (scores[page] - expected).abs() < 1e-9,
+                "{}: {scores:?}",
+                ranking.name
+            );
+        }
+        let short = Teleport::of(vec![1]).unwrap();
+        assert!(ranking.compute(&graph, &options, &short, &mut ()).is_err());
+    }
+}
