@@ -46,7 +46,9 @@ fn push(writer: &mut Writer, url: &str, links: &[String], status: i32, time: i64
 
 /// Pages with their scores, as told.
 fn told(list: &[Candidate]) -> Vec<(u64, f64)> {
-    list.iter().map(|of| (of.page.0, of.score)).collect()
+    list.iter()
+        .map(|of| (of.page.unwrap().0, of.score))
+        .collect()
 }
 
 /// How far two lists of all pages are from each other, in L1, where each is 1 together.
@@ -54,7 +56,7 @@ fn distance(one: &[Candidate], other: &[Candidate]) -> f64 {
     let shares = |list: &[Candidate]| -> HashMap<u64, f64> {
         let sum: f64 = list.iter().map(|of| of.score).sum();
         list.iter()
-            .map(|of| (of.page.0, of.score / sum.max(f64::MIN_POSITIVE)))
+            .map(|of| (of.page.unwrap().0, of.score / sum.max(f64::MIN_POSITIVE)))
             .collect()
     };
     let (one, other) = (shares(one), shares(other));
@@ -71,7 +73,7 @@ fn is_same_but_for_near_ties(one: &[Candidate], other: &[Candidate], near: f64) 
     let mut least = f64::INFINITY;
     for of in one {
         // Nobody stands before one with a score that is much greater.
-        let score = scores[&of.page.0];
+        let score = scores[&of.page.unwrap().0];
         assert!(
             score <= least + near * greatest,
             "{score} comes after {least}, of {greatest}"

@@ -1,10 +1,11 @@
 //! `cashrank next`: the pages to crawl next.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use cashrank::Error;
-use cashrank::answers::{NEXT, Parameter, Takes, next_options};
-use cashrank::schedule::{NextOptions, STRATEGIES, Taker, next};
+use cashrank::answers::{NEXT, Parameter, Takes, canonical, next_options};
+use cashrank::schedule::{NextOptions, STRATEGIES, Seed, Taker, next};
 use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
 use clap::builder::{StringValueParser, TypedValueParser as _};
@@ -21,7 +22,7 @@ use crate::cli::common::say;
 /// Uses the last snapshot and the kept links, without a lock, also while an ingest runs. Pages that were fetched or
 /// found gone (404, 410) are never listed as new. Pages whose fetch failed (5xx, 403, or a crawler's own negative code,
 /// as for timeouts or robots.txt) are listed again after --retry-after, until they have failed --max-failures times in
-/// a row. For this, ingest the records of failed fetches, too.
+/// a row. For this, ingest the records of failed fetches, too. With --seeds, also before the first ingest.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -31,6 +32,7 @@ Examples:
   cashrank next --store ranks -n 1000 --budget discovery=0.7 --older-than 30d --to scrapy
   cashrank next --store ranks -n 500 --focus 'url:*/news/*=0.3' --focus host:blog.example.org=0.1
   cashrank next --store ranks -n 1000 --exclude urls.txt --retry-after 6h --as-of now
+  cashrank next --store ranks -n 1000 --seeds seeds.txt --quiet
   cashrank next --store ranks -n 5000 --to nutch-inject -o seeds/next.txt
 
 The same store gives the same list. The guide (formats/guide/next.md) has recipes for Nutch, Heritrix, StormCrawler \
@@ -48,6 +50,10 @@ pub struct Args {
     /// ingested yet. May be repeated.
     #[arg(long, value_name = "FILE")]
     exclude: Vec<PathBuf>,
+    /// Begin with the URLs in this file, one a line, that were not fetched yet, in the file's order; `-`: standard input. If
+    /// there is no store or no snapshot yet, these are the list. May be repeated.
+    #[arg(long, value_name = "FILE", conflicts_with = "refetch")]
+    seeds: Vec<PathBuf>,
     /// The format to write.
     #[arg(long, value_name = "FORMAT", default_value = "plain", value_parser = takers())]
     to: Taker,
@@ -56,6 +62,9 @@ pub struct Args {
     json: bool,
     #[command(flatten)]
     output: OutputArgs,
+    /// Print only problems.
+    #[arg(long, short)]
+    quiet: bool,
 }
 
 const STRATEGY: &str = "strategy";
@@ -86,14 +95,14 @@ impl Args {
         output.must_show(to.name(), to.is_text())?;
         let mut options = next_options(&self.asked.0)?;
         options.count = usize::try_from(self.count)?;
-        self.exclude_into(store, &mut options)?;
+        self.named_into(store, &mut options)?;
         let pages = next(&RealDisk, store, &options)?;
         output.put(|out| {
             to.write(&pages, out)
                 .map_err(|error| self.named(error).into())
         })?;
         let found = pages.len() as u64;
-        if found < self.count {
+        if found < self.count && !self.quiet {
             say!(
                 "{} of {} pages: no more are known that are to be named",
                 thousands(found),
@@ -118,19 +127,32 @@ impl Args {
         }
     }
 
-    /// Holds back the pages that --exclude names. Those that the store does not know are no matter.
-    fn exclude_into(&self, store: &Path, options: &mut NextOptions) -> anyhow::Result<()> {
-        if self.exclude.is_empty() {
+    /// Puts the pages that --seeds names first, and holds back those that --exclude names.
+    fn named_into(&self, store: &Path, options: &mut NextOptions) -> anyhow::Result<()> {
+        let excluded = listed(&self.exclude)?;
+        let seeds = listed(&self.seeds)?;
+        if excluded.is_empty() && seeds.is_empty() {
             return Ok(());
         }
-        let mut urls = Vec::new();
-        for file in &self.exclude {
-            urls.extend(listed_urls(file)?);
+        let snapshot = match Snapshot::latest(&RealDisk, store) {
+            Err(Error::Missing(_)) if !seeds.is_empty() => None,
+            snapshot => Some(snapshot?),
+        };
+        let find = |urls: &[String]| match &snapshot {
+            Some(snapshot) => super::rank::pages(snapshot, urls),
+            None => Ok(vec![None; urls.len()]),
+        };
+        let found = find(&excluded)?.into_iter().flatten();
+        options.exclude.extend(found.map(|page| page.0));
+        // Names that no store knows have no number to be excluded by. Each seed counts once.
+        let mut named: HashSet<Vec<u8>> = excluded.iter().map(|url| canonical(url)).collect();
+        for (url, page) in seeds.iter().zip(find(&seeds)?) {
+            let name = canonical(url);
+            if named.insert(name.clone()) {
+                let name = String::from_utf8_lossy(&name).into_owned();
+                options.seeds.push(Seed { name, page });
+            }
         }
-        let snapshot = Snapshot::latest(&RealDisk, store)?;
-        let found = super::rank::pages(&snapshot, &urls)?;
-        let pages = found.into_iter().flatten().map(|page| page.0);
-        options.exclude.extend(pages);
         Ok(())
     }
 }
@@ -200,6 +222,12 @@ impl clap::FromArgMatches for Asked {
         }
         Ok(())
     }
+}
+
+/// The URLs in these files.
+fn listed(files: &[PathBuf]) -> Result<Vec<String>, Error> {
+    let urls: Result<Vec<_>, Error> = files.iter().map(|file| listed_urls(file)).collect();
+    Ok(urls?.concat())
 }
 
 /// All strategies with what they are.

@@ -144,6 +144,10 @@ impl Observer for Reporter {
                 settles,
                 ..
             } => {
+                // Far below the budget it matters to nobody.
+                if need.total() < budget / 2 {
+                    return;
+                }
                 let settled = if settles < fits { format!(
                     "; snapshots on the way are settled up to about {} pages, and come from a window beyond that",
                     about(settles)

@@ -20,7 +20,9 @@
 
 use super::names::{Hosts, Runs};
 use super::next::{Chosen, FOCUSED, Limits, Source, completed, fetches_of, interleave};
-use super::{Candidate, History, NameOrder, Names, NextOptions, SettledRanking, Which, best_of};
+use super::{
+    Candidate, History, NameOrder, Names, NextOptions, SettledRanking, Which, best_of, seeds,
+};
 use crate::rows::{PAGES_MAX, Row, RowVisitor, Rows, Stop};
 use crate::snapshot::Snapshot;
 use crate::store::rows::Retention;
@@ -79,6 +81,9 @@ impl Follower {
     pub fn next(&mut self, snapshot: &Snapshot) -> Result<Vec<Candidate>> {
         let pages = snapshot.info().pages;
         let store = snapshot.store().display();
+        if pages == 0 && !self.options.seeds.is_empty() {
+            return Ok(seeds::all(&self.options, &mut Limits::new(&self.options)));
+        }
         if pages == 0 {
             return Err(Error::Missing(format!(
                 "{store}: no page is known yet; crawl the seeds first and ingest what was read"
@@ -165,18 +170,26 @@ impl Asking<'_> {
         let options = self.source.options;
         let count = options.count;
         let mut limits = Limits::new(options);
+        let mut first = seeds::unread(&self.source, &mut limits)?;
+        let left = count - first.len();
         let chosen = match options.which {
-            Which::NotFetched => self.discover(count, &mut limits)?,
-            Which::Refetch => self.source.refetch(count, &mut limits)?,
+            Which::NotFetched => self.discover(left, &mut limits)?,
+            Which::Refetch => self.source.refetch(left, &mut limits)?,
             Which::Budget { discovery } => {
                 let new = (count as f64 * discovery.clamp(0.0, 1.0)).round() as usize;
-                let mut chosen = self.discover(new.min(count), &mut limits)?;
-                let rest = count - chosen.len();
+                let new = new.saturating_sub(first.len()).min(left);
+                let mut chosen = self.discover(new, &mut limits)?;
+                let rest = left - chosen.len();
                 chosen.extend(self.source.refetch(rest, &mut limits)?);
                 interleave(chosen)
             }
         };
-        self.source.describe(chosen)
+        let mut rest = self.source.describe(chosen)?;
+        // A list goes by its scores.
+        let best = rest.first().map_or(0.0, |page| page.score);
+        first.iter_mut().for_each(|seed| seed.score = best);
+        first.append(&mut rest);
+        Ok(first)
     }
 
     /// Pages not read yet, by the strategy.
@@ -355,7 +368,13 @@ impl Followed {
                 }
             }
         }
-        for &page in &options.exclude {
+        let seeds = options.seeds.iter().filter_map(|seed| seed.page);
+        for page in options
+            .exclude
+            .iter()
+            .copied()
+            .chain(seeds.map(|page| page.0))
+        {
             if let Ok(page) = u32::try_from(page) {
                 history.hold(page);
             }

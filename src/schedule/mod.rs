@@ -30,6 +30,7 @@ mod pushes;
 mod queue;
 mod random;
 mod refresh;
+mod seeds;
 mod settled;
 mod surfer;
 mod takers;
@@ -46,6 +47,7 @@ pub use names::{NameOrder, NameOrderBuilder};
 pub use next::{Candidate, MAX_FAILURES, NextOptions, RETRY_AFTER, Which, next};
 pub use queue::best_of;
 pub use refresh::{Looks, allocate, change_rate, freshness, gain};
+pub use seeds::Seed;
 
 pub use takers::Taker;
 

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use super::refresh::{self, Looks, Read};
-use super::{Choice, Crawl, Focus, Follower, Scored};
+use super::{Choice, Crawl, Focus, Follower, Scored, Seed, seeds};
 use crate::decode::Time;
 use crate::engine::PageId;
 use crate::rows::Rows;
@@ -63,6 +63,8 @@ pub struct NextOptions {
     pub focus: Focus,
     /// Numbers of pages that are not to be named: they were handed out, and were not read yet.
     pub exclude: HashSet<u64>,
+    /// Pages that come first, in this order, as far as they were not read yet.
+    pub seeds: Vec<Seed>,
 }
 
 /// Strategies with a virtual page, which can be focused.
@@ -88,6 +90,7 @@ impl Default for NextOptions {
             now: None,
             focus: Focus::default(),
             exclude: HashSet::new(),
+            seeds: Vec::new(),
         }
     }
 }
@@ -95,8 +98,8 @@ impl Default for NextOptions {
 /// A page to be crawled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
-    /// Its number.
-    pub page: PageId,
+    /// Its number; `None`: a seed that the store does not know yet.
+    pub page: Option<PageId>,
     /// Its canonical URL, or its opaque name.
     pub url: String,
     /// The strategy's score, or of a page to be read again what that gives: more is earlier.
@@ -120,10 +123,15 @@ pub struct Candidate {
 /// The pages to crawl next, best first.
 ///
 /// # Errors
-/// [`Error::Missing`]: there is no store, no snapshot, or nothing is known yet; the strategy needs rows, and none are kept.
+/// [`Error::Missing`]: there is no store, no snapshot, or nothing is known yet, and there are no seeds; the strategy needs rows,
+/// and none are kept.
 pub fn next(disk: &dyn Disk, store: &Path, options: &NextOptions) -> Result<Vec<Candidate>> {
-    let snapshot = Snapshot::latest(disk, store)?;
-    Follower::once(options.clone()).next(&snapshot)
+    match Snapshot::latest(disk, store) {
+        Err(Error::Missing(_)) if !options.seeds.is_empty() => {
+            Ok(seeds::all(options, &mut Limits::new(options)))
+        }
+        snapshot => Follower::once(options.clone()).next(&snapshot?),
+    }
 }
 
 /// What fetches of a page told.
@@ -284,18 +292,40 @@ impl Source<'_> {
         let numbers = chosen.iter().map(|of| PageId(u64::from(of.scored.page)));
         let known = self.snapshot.pages_of(&numbers.collect::<Vec<_>>())?;
         let described = chosen.into_iter().zip(known).map(|(of, page)| Candidate {
-            page: page.page,
-            url: of.url,
-            score: of.scored.score,
             fetched: of.fetched,
+            ..Candidate::of(&page, of.url, of.scored.score)
+        });
+        Ok(described.collect())
+    }
+}
+
+impl Candidate {
+    /// One that was never asked for, as far as is known.
+    pub fn new(page: Option<PageId>, url: String, score: f64, importance: f64) -> Candidate {
+        Candidate {
+            page,
+            url,
+            score,
+            fetched: false,
+            visits: 0,
+            last_fetch: None,
+            importance,
+            failed: 0,
+            compared: 0,
+            changed: 0,
+        }
+    }
+
+    /// A page of a snapshot that was not read yet.
+    pub(super) fn of(page: &SnapshotPage, url: String, score: f64) -> Candidate {
+        Candidate {
             visits: page.visits,
             last_fetch: page.last_fetch,
-            importance: page.importance,
             failed: page.failed,
             compared: page.compared,
             changed: page.changed,
-        });
-        Ok(described.collect())
+            ..Candidate::new(Some(page.page), url, score, page.importance)
+        }
     }
 }
 
@@ -368,7 +398,7 @@ impl<'a> Limits<'a> {
     }
 
     /// Whether one more page of this name may be named; then it is counted.
-    fn takes(&mut self, url: &str) -> bool {
+    pub fn takes(&mut self, url: &str) -> bool {
         if !self.options.scope.has(url.as_bytes()) {
             return false;
         }

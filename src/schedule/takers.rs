@@ -90,7 +90,7 @@ mod tests {
     fn written(taker: Taker, count: usize) -> Vec<u8> {
         let pages: Vec<Candidate> = (0..count)
             .map(|n| Candidate {
-                page: PageId(n as u64),
+                page: Some(PageId(n as u64)),
                 url: format!("http://h.example/{n}"),
                 score: 0.5,
                 fetched: n == 1,

@@ -180,7 +180,7 @@ fn choose(disk: &dyn Disk, store: &Path) -> Result<Option<Box<dyn DiskFile>>> {
 /// Pins a snapshot, so that it stays, or lets it go again. False: it was so before.
 ///
 /// # Errors
-/// [`Error::Missing`] if there is no such snapshot; [`Error::Io`].
+/// [`Error::Missing`] if there is no store, or no such snapshot; [`Error::Io`].
 pub fn pin(disk: &dyn Disk, store: &Path, number: u64, pinned: bool) -> Result<bool> {
     let _choosing = choose(disk, store)?.ok_or_else(|| Error::Busy { path: store.into() })?;
     let (numbers, pins) = numbers(disk, store)?;

@@ -275,6 +275,10 @@ fn snapshots_are_listed_kept_and_read() {
         "from 80 to 200",
         "cashrank snapshots",
     ]);
+    // A store that is not there was called damaged.
+    lab.run("snapshots --pin 80 --store none")
+        .exits(2)
+        .says(&["not a cashrank store", "cashrank ingest"]);
     lab.run("snapshots --unpin 80 --store s").exits(0);
     lab.run("ingest day3 --store s --keep-snapshots 1").exits(0);
     assert_eq!(numbers(), [(300, true, false)]);

@@ -119,6 +119,36 @@ fn a_certain_rise_is_that_of_the_closed_form() {
     assert_eq!(row["per_turnover"], rose[0]["per_turnover"]);
 }
 
+/// A rate a day was told of two snapshots 19 seconds apart, as if the change would go on.
+#[test]
+fn rates_are_told_in_no_longer_unit_than_what_was_seen() {
+    for (second, unit, times) in [
+        ("2026-01-01T00:00:19Z", None, 0.0),
+        ("2026-01-01T00:59:59Z", None, 0.0),
+        ("2026-01-01T06:00:00Z", Some("per_hour"), 6.0),
+        ("2026-01-03T00:00:00Z", Some("per_day"), 2.0),
+    ] {
+        let lab = Lab::new();
+        lab.file("a", records(&[vec![1], vec![0]], 1, "2026-01-01T00:00:00Z"));
+        lab.file("b", records(&[vec![1], vec![0, 2], vec![0]], 1, second));
+        lab.run("ingest a --store s").exits(0);
+        lab.run("ingest b --store s").exits(0);
+        let line = "compare s/snapshots/000000000002.snapshot s --moved 1";
+        let found = lab.run(&format!("{line} --json")).exits(0).json();
+        let row = &list(&found, "fell")[0];
+        let table = lab.run(line).exits(0).out;
+        for name in ["per_day", "per_hour"] {
+            assert_eq!(row[name].is_number(), unit == Some(name), "{second}: {row}");
+            let head = name.replace('_', " ");
+            assert_eq!(table.contains(&head), unit == Some(name), "{table}");
+        }
+        if let Some(unit) = unit {
+            let rate = float(&row["change"]) / times;
+            assert!((float(&row[unit]) - rate).abs() < 1e-12, "{row}");
+        }
+    }
+}
+
 /// Files have no bounds and no times: nothing is made up.
 #[test]
 fn files_are_certain_of_nothing() {

@@ -439,3 +439,52 @@ fn every_page_not_read_is_named() {
         assert_eq!(named, expected, "{}", strategy.name);
     }
 }
+
+/// Before the first ingest there was no list, though every crawl begins with seeds.
+#[test]
+fn seeds_come_first_and_need_no_store() {
+    let lab = Lab::new();
+    lab.file(
+        "seeds",
+        "\u{feff}http://B.example\n\nhttp://a.example/1\nhttp://b.example/\nhttp://c.example/\nhttp://d.example/\n",
+    );
+    lab.file("out", "http://c.example\n");
+    let next = |options: &str| -> Vec<String> {
+        let line = format!("next --store s --quiet --seeds seeds {options}");
+        let told = lab.run(&line).exits(0);
+        assert_eq!(told.err, "");
+        told.out.lines().map(str::to_owned).collect()
+    };
+    let [a, b, c, d] = ["a.example/1", "b.example/", "c.example/", "d.example/"]
+        .map(|name| format!("http://{name}"));
+    assert_eq!(next(""), [&b, &a, &c, &d].map(String::clone));
+    assert_eq!(next("--exclude out -n 2"), [&b, &a].map(String::clone));
+    assert_eq!(
+        next("--exclude out --scope host:b.example --scope host:c.example"),
+        [b.clone()]
+    );
+    // What was fetched or failed just now is not listed again; what the crawl found comes behind.
+    lab.file(
+        "log",
+        "{\"url\":\"http://a.example/1\",\"links\":[\"2\",\"http://b.example/\"],\"fetched_at\":\"2026-01-01T00:00:00Z\"}\n\
+         {\"url\":\"http://d.example/\",\"status\":503,\"fetched_at\":\"2026-01-01T00:00:00Z\"}\n",
+    );
+    lab.run("ingest log --store s").exits(0);
+    let two = "http://a.example/2".to_owned();
+    assert_eq!(next(""), [b.clone(), c.clone(), two.clone()]);
+    assert_eq!(next("--exclude out"), [b.clone(), two.clone()]);
+    assert_eq!(next("-n 1"), [b.clone()]);
+    assert_eq!(next("--retry-after 0s"), [b.clone(), c, d, two.clone()]);
+    let objects = next("--exclude out --to jsonl");
+    let first: serde_json::Value = serde_json::from_str(&objects[0]).unwrap();
+    assert_eq!(
+        (&first["url"], &first["fetched"]),
+        (&b.into(), &false.into())
+    );
+    // Without seeds there must be something to go by, and a short list is told unless that is not wanted.
+    lab.run("next --store none --quiet")
+        .exits(2)
+        .says(&["not a cashrank store"]);
+    assert_ne!(lab.run("next --store s").exits(0).err, "");
+    lab.run("next --store s --seeds nothing").exits(7);
+}

@@ -57,7 +57,9 @@ struct MoveRow {
     right_importance: f64,
     change: f64,
     relative: Option<f64>,
+    /// For spans of a day or more; of hours, an hour: what little time changes goes on for no day.
     per_day: Option<f64>,
+    per_hour: Option<f64>,
     per_turnover: Option<f64>,
     certain: Option<bool>,
     url: String,
@@ -190,7 +192,8 @@ impl<P: Copy + Eq + std::hash::Hash> Names<P> {
                 right_importance: page.right.importance,
                 change: page.change(),
                 relative: page.relative(),
-                per_day: elapsed.days.map(|days| page.change() / days),
+                per_day: days(elapsed).map(|days| page.change() / days),
+                per_hour: hours(elapsed).map(|hours| page.change() / hours),
                 per_turnover: elapsed.turnovers.map(|turnovers| page.change() / turnovers),
                 certain: page.is_certain(margin),
                 url: self.take(&page.page),
@@ -321,8 +324,10 @@ impl Report {
             "rank", "was", "importance", "was"
         )?;
         write!(out, " {:>11} {:>10}", "change", "relative")?;
-        if self.days.is_some() {
-            write!(out, " {:>11}", "per day")?;
+        let first = rows.first();
+        let unit = first.and_then(|row| row.per_time()).map(|(unit, _)| unit);
+        if let Some(unit) = unit {
+            write!(out, " {unit:>11}")?;
         }
         if self.turnovers.is_some() {
             write!(out, " {:>12}", "per turnover")?;
@@ -344,7 +349,7 @@ impl Report {
                 row.change,
                 relative.unwrap_or("-".into())
             )?;
-            if let Some(rate) = row.per_day {
+            if let Some((_, rate)) = row.per_time() {
                 write!(out, " {rate:>+11.3e}")?;
             }
             if let Some(rate) = row.per_turnover {
@@ -355,6 +360,25 @@ impl Report {
         }
         Ok(())
     }
+}
+
+impl MoveRow {
+    /// The change in a unit of time, and which.
+    fn per_time(&self) -> Option<(&'static str, f64)> {
+        let per_day = self.per_day.map(|rate| ("per day", rate));
+        per_day.or(self.per_hour.map(|rate| ("per hour", rate)))
+    }
+}
+
+/// Days between two sides, if at least one.
+fn days(elapsed: Elapsed) -> Option<f64> {
+    elapsed.days.filter(|days| days.abs() >= 1.0)
+}
+
+/// Hours between two sides, if at least one, and less than a day.
+fn hours(elapsed: Elapsed) -> Option<f64> {
+    let hours = elapsed.days.map(|days| days * 24.0);
+    hours.filter(|hours| (1.0..24.0).contains(&hours.abs()))
 }
 
 /// Whether a change is certain, in a word.

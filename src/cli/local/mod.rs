@@ -269,17 +269,9 @@ impl Args {
 /// The pages asked for, as lists have them. Their importance is what links seen hand to them.
 fn candidates(asked: &[Asked], names: impl IntoIterator<Item = String>) -> Vec<Candidate> {
     let named = asked.iter().zip(names);
-    let pages = named.map(|(asked, url)| Candidate {
-        page: PageId(u64::from(asked.page)),
-        url,
-        score: asked.score,
-        fetched: false,
-        visits: 0,
-        last_fetch: None,
-        importance: asked.flow,
-        failed: 0,
-        compared: 0,
-        changed: 0,
+    let pages = named.map(|(asked, url)| {
+        let page = PageId(u64::from(asked.page));
+        Candidate::new(Some(page), url, asked.score, asked.flow)
     });
     pages.collect()
 }
