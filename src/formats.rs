@@ -10,6 +10,7 @@ use memchr::memrchr;
 use crate::archive::{self, MAGIC};
 use crate::decode::csv_links::CsvLinks;
 use crate::decode::groups::lines_of;
+use crate::decode::records::Layout;
 use crate::decode::{
     Announcement, Decoder, adjacency, arc, crawl_log, csv_links, edges, frame, lines, nutch,
     records, warc, wat,
@@ -26,6 +27,8 @@ registry! {
     Format of Announcement, called "format";
     /// JSON lines, one object a crawl record.
     Records is records::FORMAT;
+    /// JSON objects over several lines, or in arrays.
+    Json is records::DOCUMENTS;
     /// WARC files of crawlers.
     Warc is warc::FORMAT;
     /// ARC files, the archives before WARC.
@@ -36,6 +39,10 @@ registry! {
     Adjacency is adjacency::FORMAT;
     /// `from TAB to`, grouped by source.
     Edges is edges::FORMAT;
+    /// `node TAB successor TAB ...` of URLs.
+    UrlAdjacency is adjacency::OF_URLS;
+    /// `from TAB to` of URLs, grouped by source.
+    UrlEdges is edges::OF_URLS;
     /// Heritrix `crawl.log`.
     CrawlLog is crawl_log::FORMAT;
     /// The text of Nutch's `readseg -dump`.
@@ -64,6 +71,21 @@ impl Format {
         self.announced().is_grouped
     }
 
+    /// Of a graph whose names are compared byte for byte: what to know where they look like URLs; one line.
+    pub(crate) fn with_urls(self) -> Option<&'static str> {
+        match self {
+            Format::Edges => Some(
+                "its names look like URLs, and are compared byte for byte: http://A.example and http://a.example/ \
+                 are two pages. To read them as URLs: `format` url-edges",
+            ),
+            Format::Adjacency => Some(
+                "its names look like URLs, and are compared byte for byte: http://A.example and http://a.example/ \
+                 are two pages. To read them as URLs: `format` url-adjacency",
+            ),
+            _ => None,
+        }
+    }
+
     /// What users of the format should know of every ranking made from it; one line.
     pub fn caveat(self) -> Option<&'static str> {
         self.announced().caveat
@@ -83,13 +105,19 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
     }
     let start = lines::trim(head).trim_ascii_start();
     let guessed = match start {
-        // Decided by the first byte: see `is_decided`.
-        [b'{', ..] => Ok((Format::Records, "it begins with a JSON object".to_owned())),
+        // See `is_decided`.
+        [b'{', ..] => Ok(match records::layout(start).0 {
+            Layout::Documents(why) => (Format::Json, why.to_owned()),
+            Layout::Lines => (Format::Records, "it begins with a JSON object".to_owned()),
+        }),
         _ if is_part_of_archive(head) => {
             Err("it looks like a crawl archive whose start is damaged or missing".to_owned())
         }
         [] => Err("it is empty or blank".to_owned()),
-        [b'[', ..] => Err("it is a JSON array, and records are one object a line".to_owned()),
+        [b'[', rest @ ..] => match rest.trim_ascii_start() {
+            [] | [b'{' | b']', ..] => Ok((Format::Json, "it begins with a JSON array".to_owned())),
+            _ => Err("it is a JSON array of something else than objects".to_owned()),
+        },
         _ if start.starts_with(WARC) => told_by_record(start)
             .unwrap_or_else(|| Ok((Format::Warc, "it begins as a WARC file does".to_owned()))),
         _ if start.starts_with(ARC) => {
@@ -122,7 +150,16 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
 /// # Errors
 /// [`Error::Unsupported`] with the place.
 pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
-    if !matches!(format, Format::Adjacency | Format::Edges) {
+    if format == Format::Records {
+        return check_records(head);
+    }
+    let graphs = [
+        Format::Adjacency,
+        Format::Edges,
+        Format::UrlAdjacency,
+        Format::UrlEdges,
+    ];
+    if !graphs.contains(&format) {
         return Ok(());
     }
     let mut start = 0;
@@ -145,6 +182,7 @@ pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
     }
     let begins_so = [
         Format::Records,
+        Format::Json,
         Format::Warc,
         Format::Wat,
         Format::Arc,
@@ -161,11 +199,24 @@ pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
     }
 }
 
+/// Checks that records begin as lines of JSON do.
+fn check_records(head: &[u8]) -> Result<()> {
+    match guess(head) {
+        Ok((Format::Json, why)) => Err(Error::Unsupported(format!(
+            "{why}, and `format` records has one object a line; leave `format` out, say `format` json, or make lines \
+             of it with `jq -c .` (of an array: `jq -c '.[]'`)"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Whether the first bytes alone decide what [`guess`] says: more of them change nothing.
 pub fn is_decided(head: &[u8]) -> bool {
     let start = lines::trim(head).trim_ascii_start();
-    let first = start.first() == Some(&b'{') || head.starts_with(&MAGIC);
-    first || start.starts_with(ARC) || (start.starts_with(WARC) && told_by_record(start).is_some())
+    let json = start.first() == Some(&b'{') && records::layout(start).1;
+    json || head.starts_with(&MAGIC)
+        || start.starts_with(ARC)
+        || (start.starts_with(WARC) && told_by_record(start).is_some())
 }
 
 /// Whether it begins as an archive does, or ends in there.
@@ -343,7 +394,8 @@ mod tests {
         let said = "cdx".parse::<Format>().unwrap_err().to_string();
         assert_eq!(
             said,
-            "no format \"cdx\"; there are: records, warc, arc, wat, adjacency, edges, crawl-log, nutch, csv-links, cza"
+            "no format \"cdx\"; there are: records, json, warc, arc, wat, adjacency, edges, \
+             url-adjacency, url-edges, crawl-log, nutch, csv-links, cza"
         );
     }
 
@@ -395,7 +447,21 @@ mod tests {
             ("# only\n", None),
             ("", None),
             ("\n\n", None),
-            ("[{\"url\":\"u\"}]", None),
+            ("[{\"url\":\"u\"}]", Some(Format::Json)),
+            ("[1,2]", None),
+            ("[[{", None),
+            ("{\n  \"url\": \"u\"\n}\n", Some(Format::Json)),
+            ("{\"url\":\"u\"}{\"url\":\"v\"}\n", Some(Format::Json)),
+            ("{\"url\":\"u\"} \n{\"url\":\"v\"}\n", Some(Format::Records)),
+            // A line that was cut, and the next.
+            (
+                "{\"url\":\"u\",\"links\":[\"x\"\n{\"url\":\"v\"}\n",
+                Some(Format::Records),
+            ),
+            (
+                "{\"url\":\"u\",\"links\":[\"x\n{\"url\":\"v\"}\n",
+                Some(Format::Records),
+            ),
             (" CDX N b a m s k r M S V g\n", None),
             ("org,a)/ 20140103030321 {\"url\":", None),
             ("filedesc://x.arc 0.0.0.0", Some(Format::Arc)),
@@ -421,7 +487,17 @@ mod tests {
             let guessed = guess(head.as_bytes()).ok().map(|(format, _)| format);
             assert_eq!(guessed, expected, "{head:?}");
         }
-        for (head, decided) in [(&wat, true), (&warc, true), (&cut, false)] {
+        let line = "{\"url\":{}}".to_owned();
+        let ended = line.clone() + "\n";
+        let whole = "{\n\"url\":{}}".to_owned();
+        for (head, decided) in [
+            (&wat, true),
+            (&warc, true),
+            (&cut, false),
+            (&line, false),
+            (&ended, true),
+            (&whole, true),
+        ] {
             assert_eq!(is_decided(head.as_bytes()), decided, "{head:?}");
         }
         let said = guess(wet.as_bytes()).unwrap_err().to_string();

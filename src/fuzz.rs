@@ -46,6 +46,7 @@ pub const TARGETS: &[Target] = &[
     target("nutch", crate::decode::fuzz::nutch),
     target("csv_links", crate::decode::fuzz::csv_links),
     target("records", crate::decode::fuzz::records),
+    target("json", crate::decode::fuzz::json),
     target("wat", crate::decode::fuzz::wat),
     target("warc", crate::decode::fuzz::warc),
     target("arc", crate::decode::fuzz::arc),

@@ -15,8 +15,9 @@ use cashrank::rules::{Fields, InputRules, Rel};
 use proptest::prelude::*;
 
 /// The formats whose decoders yield records: all but the archive, whose sections are no text.
-const TEXT: [Format; 9] = [
+const TEXT: [Format; 10] = [
     Format::Records,
+    Format::Json,
     Format::Warc,
     Format::Arc,
     Format::Wat,
@@ -251,6 +252,10 @@ fn every_reason_has_a_bad_sample_and_is_specified() {
             &[Malformed, InvalidUtf8, BadUrl, BadTime, CutShort][..],
         ),
         (
+            Format::Json,
+            &[Malformed, InvalidUtf8, BadUrl, BadTime, CutShort],
+        ),
+        (
             Format::Wat,
             &[Malformed, InvalidUtf8, BadUrl, BadTime, CutShort],
         ),
@@ -262,7 +267,12 @@ fn every_reason_has_a_bad_sample_and_is_specified() {
         (Format::Nutch, &[Malformed, InvalidUtf8, BadUrl, BadTime]),
         (Format::CsvLinks, &[Malformed, InvalidUtf8, BadUrl, BadTime]),
     ] {
-        let spec = fs::read_to_string(root(&format!("formats/{}.md", format.name()))).unwrap();
+        // The same in another layout.
+        let spec = match format {
+            Format::Json => Format::Records,
+            format => format,
+        };
+        let spec = fs::read_to_string(root(&format!("formats/{}.md", spec.name()))).unwrap();
         for reason in Reason::ALL {
             // A record whose time cannot be read is used.
             let line = match reason {
@@ -482,6 +492,15 @@ proptest! {
         check_promises(format, &data, [piece, piece.min(17)].into_iter());
         let _ = cashrank::formats::guess(&data);
     }
+}
+
+/// An object that stops before the next one begins was `malformed`, or `cut-short` if a chunk ended there.
+#[test]
+fn an_object_cut_before_the_next_is_cut_short_in_any_chunk() {
+    let data = b"[\n  {\"url\":\"u\"\n  {\"url\":\"v\"\n    {\"url\":\"w\"}\n]";
+    let said = decode(Format::Json.decoder(), data);
+    assert_eq!(listing(&said), "bad: cut-short\nbad: malformed\n");
+    check_promises(Format::Json, data, 1..=data.len());
 }
 
 // "one CR before it is dropped, and so is a byte order mark": a second one is text.

@@ -248,7 +248,12 @@ impl Args {
             outcome if outcome.counters.skipped_total() > outcome.before.skipped_total() => {
                 Exit::Skipped
             }
-            _ if nothing => Exit::Skipped,
+            _ if nothing
+                || (reporter.remarks.lack_links()
+                    && outcome.counters.links == outcome.before.links) =>
+            {
+                Exit::Skipped
+            }
             _ => Exit::Done,
         })
     }

@@ -15,6 +15,7 @@ use super::common::{
     tell_keyboard, thousands, threads, time,
 };
 use super::limits::LimitArgs;
+use super::missing;
 use super::rules::RulesArgs;
 use super::summary::dropped_links;
 use super::values::{FormatArg, formats};
@@ -198,6 +199,12 @@ fn tell(input: &InputName, report: &Report, out: &mut dyn Write) -> anyhow::Resu
         )?;
     } else if !report.whole {
         line(out, "stopped", "as --records says; the rest was not read")?;
+    }
+    if let Some(missing) = &report.missing {
+        line(out, "unread", &missing::told(missing))?;
+    }
+    if let Some(caveat) = report.caveat {
+        line(out, "note", &as_options(caveat))?;
     }
     if let Some(why) = nothing(report) {
         line(out, "nothing", why)?;
@@ -434,6 +441,8 @@ fn as_json(input: &InputName, report: &Report) -> Value {
             "back": odd_json(&times.back),
         },
         "first": report.first.iter().map(first_json).collect::<Vec<_>>(),
+        "missing": report.missing.as_ref().map(missing::as_json),
+        "caveat": report.caveat.map(as_options),
         "nothing": nothing(report),
     })
 }

@@ -13,6 +13,7 @@ mod links;
 mod local;
 mod log;
 mod man;
+mod missing;
 mod next;
 mod nothing;
 mod order;

@@ -1,18 +1,24 @@
 //! Records that were used although something in them cannot be read: counted by reason, each with its first place.
 
-use cashrank::decode::Reason;
+use cashrank::decode::{Missing, Reason};
 use cashrank::source::InputName;
 
 use super::common::{counted, thousands};
+use super::missing;
 
 /// Records told of as they are read; further ones are counted only.
 const SHOWN: u64 = 5;
+
+/// Inputs whose records lack something of which programs are told.
+const INPUTS: usize = 100;
 
 /// Those of a run.
 #[derive(Debug, Default)]
 pub struct Remarks {
     bad_times: u64,
     first: Option<FirstBad>,
+    /// What the records of inputs lack, an input each.
+    missing: Vec<(String, Missing)>,
 }
 
 /// Where a record is, and what is wrong with it.
@@ -45,6 +51,20 @@ impl Remarks {
         ))
     }
 
+    /// Takes what the records of an input lack.
+    pub fn missing(&mut self, input: &InputName, missing: &Missing) {
+        if self.missing.len() < INPUTS {
+            self.missing.push((input.to_string(), missing.clone()));
+        }
+    }
+
+    /// Whether the records of an input lack their links.
+    pub fn lack_links(&self) -> bool {
+        self.missing
+            .iter()
+            .any(|(_, missing)| !missing::has_links(missing))
+    }
+
     /// All of them, for people; none: there are none.
     pub fn told(&self) -> Option<String> {
         let first = self.first.as_ref()?;
@@ -61,8 +81,20 @@ impl Remarks {
 
     /// The same for programs, by reason.
     pub fn as_json(&self) -> serde_json::Value {
+        let mut all = serde_json::Map::new();
+        if !self.missing.is_empty() {
+            let inputs = self.missing.iter();
+            let inputs: Vec<_> = inputs
+                .map(|(input, missing)| {
+                    let mut json = missing::as_json(missing);
+                    json["input"] = input.as_str().into();
+                    json
+                })
+                .collect();
+            all.insert("missing".into(), inputs.into());
+        }
         let Some(first) = &self.first else {
-            return serde_json::json!({});
+            return all.into();
         };
         let first = serde_json::json!({
             "input": first.input,
@@ -70,6 +102,8 @@ impl Remarks {
             "byte": first.byte,
             "detail": first.detail,
         });
-        serde_json::json!({Reason::BadTime.name(): {"count": self.bad_times, "first": first}})
+        let bad = serde_json::json!({"count": self.bad_times, "first": first});
+        all.insert(Reason::BadTime.name().into(), bad);
+        all.into()
     }
 }

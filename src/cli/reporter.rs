@@ -12,6 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::common::{Basis, about, accuracy, accuracy_of, counted, thousands};
 use super::log::Log;
+use super::missing;
 use super::nothing;
 use super::remarks::Remarks;
 use super::summary::{settling, withheld};
@@ -205,6 +206,10 @@ impl Observer for Reporter {
                 }
                 format!("{input}: {caveat}")
             }
+            Note::Missing { input, missing } => {
+                self.remarks.missing(input, missing);
+                format!("warning: {input}: {}", missing::told(missing))
+            }
             Note::Empty { input } => format!("{input}: is empty"),
             Note::Skipped {
                 input,
@@ -334,6 +339,7 @@ fn is_amiss(note: &Note<'_>) -> bool {
             | Note::Ungrouped { .. }
             | Note::Unchecked { .. }
             | Note::Withheld { .. }
+            | Note::Missing { .. }
     ) || is_loss(note)
 }
 

@@ -128,6 +128,9 @@ pub(super) fn tell_counts(
             counted(out, "record", "records")
         ));
     }
+    if now.links == 0 && now.visited > 0 && records > 0 {
+        log.warn("warning: no record has a link: all pages rank the same");
+    }
     let dropped = dropped_links(now, before);
     if !dropped.is_empty() {
         log.tell(&format!("links not followed: {}", dropped.join(", ")));

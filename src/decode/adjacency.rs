@@ -1,4 +1,4 @@
-//! Adjacency lists: `node TAB successor TAB ...`, one node a line, names opaque. Specified in
+//! Adjacency lists: `node TAB successor TAB ...`, one node a line, names opaque or URLs. Specified in
 //! `formats/adjacency.md`.
 
 use std::borrow::Cow;
@@ -15,16 +15,26 @@ pub(crate) const FORMAT: Announcement = Announcement {
     about: "a graph: node, tab, its successors between tabs",
     is_grouped: false,
     caveat: None,
-    usual: &Adjacency,
-    by: |_, _| std::sync::Arc::new(Adjacency),
+    usual: &Adjacency(Names::Opaque),
+    by: |_, _| std::sync::Arc::new(Adjacency(Names::Opaque)),
+};
+
+/// The same with URLs for names.
+pub(crate) const OF_URLS: Announcement = Announcement {
+    name: "url-adjacency",
+    about: "adjacency, with names that are URLs",
+    is_grouped: false,
+    caveat: None,
+    usual: &Adjacency(Names::Url),
+    by: |_, _| std::sync::Arc::new(Adjacency(Names::Url)),
 };
 
 /// See the module.
-pub(crate) struct Adjacency;
+pub(crate) struct Adjacency(pub Names);
 
 impl Decoder for Adjacency {
     fn names(&self) -> Names {
-        Names::Opaque
+        self.0
     }
 
     fn whole(&self, buf: &[u8], at_end: bool) -> usize {

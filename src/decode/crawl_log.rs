@@ -19,8 +19,8 @@ pub(crate) const FORMAT: Announcement = Announcement {
                  discovery, not the links, which are in the crawl's WARC files. Sort it by its sixth field first (sort \
                  -s -k6,6)",
     ),
-    usual: &Groups::<CrawlLog>::NEW,
-    by: |_, _| std::sync::Arc::new(Groups::<CrawlLog>::NEW),
+    usual: &Groups::<CrawlLog>::new(Names::Url),
+    by: |_, _| std::sync::Arc::new(Groups::<CrawlLog>::new(Names::Url)),
 };
 
 /// See the module.
@@ -30,7 +30,6 @@ pub(crate) struct CrawlLog;
 const FIELDS_MIN: usize = 11;
 
 impl GroupFormat for CrawlLog {
-    const NAMES: Names = Names::Url;
     const TELLS: bool = true;
     type Scan = ();
 

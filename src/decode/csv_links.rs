@@ -15,8 +15,8 @@ pub(crate) const FORMAT: Announcement = Announcement {
     about: "`date,src,dest,anchor` as CSV, grouped by date and source",
     is_grouped: true,
     caveat: None,
-    usual: &Groups::<CsvLinks>::NEW,
-    by: |_, _| std::sync::Arc::new(Groups::<CsvLinks>::NEW),
+    usual: &Groups::<CsvLinks>::new(Names::Url),
+    by: |_, _| std::sync::Arc::new(Groups::<CsvLinks>::new(Names::Url)),
 };
 
 /// See the module.
@@ -69,7 +69,6 @@ impl Scan {
 }
 
 impl GroupFormat for CsvLinks {
-    const NAMES: Names = Names::Url;
     type Scan = Scan;
 
     fn line_end(scan: &mut Scan, buf: &[u8]) -> Option<usize> {

@@ -1,4 +1,4 @@
-//! Edge lists: `from TAB to`, one link a line, names opaque. Specified in `formats/edges.md`.
+//! Edge lists: `from TAB to`, one link a line, names opaque or URLs. Specified in `formats/edges.md`.
 //!
 //! A record is the run of links with one source: see [`groups`](super::groups).
 
@@ -13,15 +13,24 @@ pub(crate) const FORMAT: Announcement = Announcement {
     about: "a graph: a link a line, grouped by source",
     is_grouped: true,
     caveat: None,
-    usual: &Groups::<Edges>::NEW,
-    by: |_, _| std::sync::Arc::new(Groups::<Edges>::NEW),
+    usual: &Groups::<Edges>::new(Names::Opaque),
+    by: |_, _| std::sync::Arc::new(Groups::<Edges>::new(Names::Opaque)),
+};
+
+/// The same with URLs for names.
+pub(crate) const OF_URLS: Announcement = Announcement {
+    name: "url-edges",
+    about: "edges, with names that are URLs",
+    is_grouped: true,
+    caveat: None,
+    usual: &Groups::<Edges>::new(Names::Url),
+    by: |_, _| std::sync::Arc::new(Groups::<Edges>::new(Names::Url)),
 };
 
 /// See the module.
 pub(crate) struct Edges;
 
 impl GroupFormat for Edges {
-    const NAMES: Names = Names::Opaque;
     type Scan = ();
 
     fn line_end((): &mut (), buf: &[u8]) -> Option<usize> {

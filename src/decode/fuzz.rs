@@ -36,6 +36,11 @@ pub(crate) fn records(data: &[u8]) {
     check(Format::Records, data);
 }
 
+/// In any layout.
+pub(crate) fn json(data: &[u8]) {
+    check(Format::Json, data);
+}
+
 pub(crate) fn wat(data: &[u8]) {
     check(Format::Wat, data);
 }

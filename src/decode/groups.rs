@@ -15,8 +15,6 @@ use crate::model::keep;
 
 /// A format of groups.
 pub(crate) trait GroupFormat: Send + Sync + 'static {
-    /// How names are to be read.
-    const NAMES: Names;
     /// Whether a line also tells of a fetch of its own ([`GroupFormat::fetch`]).
     const TELLS: bool = false;
     /// What is known of a line of which the front was seen.
@@ -64,15 +62,22 @@ pub(crate) enum Apart {
 }
 
 /// The decoder of such a format.
-pub(crate) struct Groups<G>(PhantomData<G>);
+pub(crate) struct Groups<G> {
+    names: Names,
+    format: PhantomData<G>,
+}
 
 impl<G> Groups<G> {
-    pub const NEW: Groups<G> = Groups(PhantomData);
+    /// With names of this kind.
+    pub const fn new(names: Names) -> Groups<G> {
+        let format = PhantomData;
+        Groups { names, format }
+    }
 }
 
 impl<G: GroupFormat> Decoder for Groups<G> {
     fn names(&self) -> Names {
-        G::NAMES
+        self.names
     }
 
     /// Up to the first line of the last group: more of it may follow.

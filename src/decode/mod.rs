@@ -31,6 +31,8 @@ use crate::rules::InputRules;
 
 pub(crate) use crate::model::is_redirect;
 pub use crate::model::{Link, Names, Parsed, Reason, Record, Time, utc};
+pub use records::unread::Missing;
+pub(crate) use records::unread::Unread;
 pub(crate) use time::from_archive as archive_time;
 
 /// Called once for each record of a chunk, in order, with the offset in the chunk at which the
@@ -59,6 +61,12 @@ pub trait Decoder: Send + Sync {
 
     /// Parses all records of `chunk` (whole records only) and hands each to `sink`.
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>);
+
+    /// What looks for fields that are not read, if records have fields that users name.
+    #[doc(hidden)]
+    fn unread(&self) -> Option<Box<Unread>> {
+        None
+    }
 }
 
 /// What a format says of itself, in its own file; [`crate::formats`] has them all.

@@ -1,21 +1,28 @@
-//! Crawl records as JSON lines: one object a line. Specified in `formats/records.md`.
+//! Crawl records as JSON: one object a line, or laid out in any other way. Specified in `formats/records.md`.
 //!
 //! Only the known fields are read, borrowed from the chunk; all others are stepped over.
 
+mod documents;
 mod link;
 mod names;
 mod plain;
+mod redirects;
+pub(crate) mod unread;
 mod values;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
 use self::link::Links;
-use self::names::{FIELDS, Field, Names};
-use self::values::{ContentDigest, RawTime, Status};
+use self::names::{Field, Known, Names, Seen};
+use self::unread::Unread;
+use self::values::{Asked, ContentDigest, RawTime, Status};
 use super::json::{self, Text};
 use super::lines::{self, Line, LineSkipper};
+pub(crate) use documents::{Layout, layout};
+
 use super::{
     Announcement, Bad, Decoder, Link, Parsed, Reason, Record, Sink, Skipper, put_time, utf8,
 };
@@ -32,21 +39,42 @@ pub(crate) const FORMAT: Announcement = Announcement {
     by: |rules, _| std::sync::Arc::new(Records::by(&rules.fields)),
 };
 
+/// The same, not one a line.
+pub(crate) const DOCUMENTS: Announcement = Announcement {
+    name: "json",
+    about: "the same as objects over several lines, or in arrays",
+    is_grouped: false,
+    caveat: None,
+    usual: &Records {
+        are_lines: false,
+        ..Records::USUAL
+    },
+    by: |rules, _| {
+        std::sync::Arc::new(Records {
+            are_lines: false,
+            ..Records::by(&rules.fields)
+        })
+    },
+};
+
 /// See the module.
 pub(crate) struct Records {
     names: Names,
+    are_lines: bool,
 }
 
 impl Records {
     /// By the usual names of fields.
     pub const USUAL: Records = Records {
         names: Names::USUAL,
+        are_lines: true,
     };
 
     /// By the names chosen.
     pub fn by(fields: &Fields) -> Records {
         Records {
             names: Names::by(fields),
+            are_lines: true,
         }
     }
 }
@@ -57,33 +85,73 @@ impl Decoder for Records {
     }
 
     fn whole(&self, buf: &[u8], at_end: bool) -> usize {
-        lines::whole(buf, at_end)
+        if self.are_lines {
+            lines::whole(buf, at_end)
+        } else {
+            documents::whole(buf, at_end)
+        }
     }
 
     fn skipper(&self) -> Box<dyn Skipper> {
-        Box::new(LineSkipper)
+        if self.are_lines {
+            Box::new(LineSkipper)
+        } else {
+            Box::new(documents::Cut::default())
+        }
     }
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
+        if self.are_lines {
+            self.each(lines::lines(chunk), sink);
+        } else {
+            self.each(documents::documents(chunk), sink);
+        }
+    }
+
+    fn unread(&self) -> Option<Box<Unread>> {
+        Some(Box::new(Unread::by(self.names.clone())))
+    }
+}
+
+impl Records {
+    /// Hands out each record, and before it the redirects that led to it.
+    fn each<'a>(&self, texts: impl Iterator<Item = Line<'a>>, sink: &mut Sink<'_>) {
         let mut record = Record::default();
-        for line in lines::lines(chunk) {
-            let parsed = if line.text.trim_ascii().is_empty() {
+        let mut asked = Vec::new();
+        let mut done = 0;
+        for text in texts {
+            let parsed = if text.text.trim_ascii().is_empty() {
                 Parsed::Other { kind: "blank line" }
             } else {
-                match read(&line, &self.names, &mut record) {
-                    Ok(()) => Parsed::Record(&record),
+                match read(&text, &self.names, &mut record, &mut asked) {
+                    Ok(()) => {
+                        let mut hand_out = |hop: &Record<'_>| sink(done, Parsed::Record(hop));
+                        if !redirects::each(&asked, &record, &mut hand_out) {
+                            return;
+                        }
+                        Parsed::Record(&record)
+                    }
                     Err(bad) => bad.into(),
                 }
             };
-            if !sink(line.end, parsed) {
+            done = text.end;
+            if !sink(done, parsed) {
                 return;
             }
         }
     }
 }
 
-/// Reads one line into `record`.
-fn read<'a>(line: &Line<'a>, names: &Names, record: &mut Record<'a>) -> Result<(), Bad> {
+/// URLs that were asked for before the record's own.
+type Hops<'a> = Vec<Cow<'a, [u8]>>;
+
+/// Reads one record's text into `record`, and what was asked for instead of it into `asked`.
+fn read<'a>(
+    line: &Line<'a>,
+    names: &Names,
+    record: &mut Record<'a>,
+    asked: &mut Hops<'a>,
+) -> Result<(), Bad> {
     let text = utf8(line.text).map_err(|error| {
         let cut = error.error_len().is_none() && !line.terminated;
         if cut {
@@ -92,13 +160,18 @@ fn read<'a>(line: &Line<'a>, names: &Names, record: &mut Record<'a>) -> Result<(
             Bad::utf8(error)
         }
     })?;
-    let Err(error) = parse(text, names, record) else {
+    let Err(error) = parse(text, names, record, asked) else {
         return Ok(());
     };
     if let Some(text) = json::repair_surrogates(text) {
-        let mut repaired = Record::default();
-        parse(&text, names, &mut repaired).map_err(|failed| failed.bad(line.terminated))?;
+        let (mut repaired, mut hops) = (Record::default(), Vec::new());
+        parse(&text, names, &mut repaired, &mut hops)
+            .map_err(|failed| failed.bad(line.terminated))?;
         *record = repaired.into_owned();
+        *asked = hops
+            .into_iter()
+            .map(|hop| Cow::Owned(hop.into_owned()))
+            .collect();
         return Ok(());
     }
     Err(error.bad(line.terminated))
@@ -121,16 +194,26 @@ impl Failed {
     }
 }
 
-fn parse<'a>(text: &'a str, names: &Names, record: &mut Record<'a>) -> Result<(), Failed> {
+fn parse<'a>(
+    text: &'a str,
+    names: &Names,
+    record: &mut Record<'a>,
+    asked: &mut Hops<'a>,
+) -> Result<(), Failed> {
     record.clear();
     match plain::read(text, names, &mut record.links) {
-        Some(raw) => raw.put(names, record).map_err(Failed::Said),
-        None => parse_any(text, names, record),
+        Some(raw) => raw.put(names, record, asked).map_err(Failed::Said),
+        None => parse_any(text, names, record, asked),
     }
 }
 
 /// Reads whatever JSON there is.
-fn parse_any<'a>(text: &'a str, names: &Names, record: &mut Record<'a>) -> Result<(), Failed> {
+fn parse_any<'a>(
+    text: &'a str,
+    names: &Names,
+    record: &mut Record<'a>,
+    asked: &mut Hops<'a>,
+) -> Result<(), Failed> {
     record.clear();
     let mut json = serde_json::Deserializer::from_str(text);
     let object = Object {
@@ -139,29 +222,65 @@ fn parse_any<'a>(text: &'a str, names: &Names, record: &mut Record<'a>) -> Resul
     };
     let raw = object.deserialize(&mut json).map_err(Failed::Json)?;
     json.end().map_err(Failed::Json)?;
-    raw.put(names, record).map_err(Failed::Said)
+    raw.put(names, record, asked).map_err(Failed::Said)
+}
+
+/// The value of a field that has several names: that of the first one counts which is not null.
+struct First<T>(Option<(u8, T)>);
+
+impl<T> Default for First<T> {
+    fn default() -> First<T> {
+        First(None)
+    }
+}
+
+impl<T> First<T> {
+    fn put(&mut self, order: u8, value: Option<T>) {
+        if let Some(value) = value
+            && self.0.as_ref().is_none_or(|(first, _)| order < *first)
+        {
+            self.0 = Some((order, value));
+        }
+    }
+
+    fn get(self) -> Option<T> {
+        self.0.map(|(_, value)| value)
+    }
 }
 
 /// The fields other than links, as found.
 #[derive(Default)]
 struct Raw<'a> {
     url: Option<Text<'a>>,
-    /// `fetched_at`, `time`, `timestamp`: the first that is there counts.
-    times: [Option<RawTime<'a>>; 3],
-    status: Option<Status>,
+    time: First<RawTime<'a>>,
+    status: First<Status>,
     redirect: Option<Text<'a>>,
     digest: ContentDigest,
+    asked: First<Asked<'a>>,
+    found: First<Text<'a>>,
 }
 
 impl<'a> Raw<'a> {
-    fn put(self, names: &Names, record: &mut Record<'a>) -> Result<(), Bad> {
+    fn put(self, names: &Names, record: &mut Record<'a>, asked: &mut Hops<'a>) -> Result<(), Bad> {
         record.url = match self.url {
             Some(Text(url)) if !url.is_empty() => url,
             url => return Err(no_url(url.is_some(), names)),
         };
-        let time = self.times.into_iter().flatten().next();
-        put_time(record, time.map_or(Ok(None), RawTime::read));
-        record.status = self.status.map(|Status(status)| status);
+        let Asked(hops) = self.asked.get().unwrap_or(Asked(Vec::new()));
+        *asked = hops;
+        if let Some(Text(found)) = self.found.get().filter(|Text(found)| !found.is_empty()) {
+            asked.push(std::mem::replace(&mut record.url, found));
+        }
+        if asked.len() > redirects::MOST {
+            let said = format!(
+                "redirected {} times, more than {}",
+                asked.len(),
+                redirects::MOST
+            );
+            return Err(Bad::malformed(said));
+        }
+        put_time(record, self.time.get().map_or(Ok(None), RawTime::read));
+        record.status = self.status.get().map(|Status(status)| status);
         record.digest = self.digest.0;
         if record.status.is_none_or(is_redirect) {
             let redirect = self.redirect.map(|Text(redirect)| redirect);
@@ -232,29 +351,37 @@ impl<'de> Visitor<'de> for Object<'_, '_, 'de> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Raw<'de>, A::Error> {
         let mut raw = Raw::default();
-        let mut seen = [false; FIELDS];
-        let mut has_links = false;
+        let mut seen = Seen::default();
+        // The name whose links count so far.
+        let mut links_by = u8::MAX;
         let Object { names, links } = self;
         while let Some(known) = map.next_key_seed(Key(names, Names::field))? {
-            let Some(field) = known else {
+            let Some(Known { field, order }) = known else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
-            if std::mem::replace(&mut seen[field as usize], true) {
+            if seen.again(order) {
                 let name = names.name(field);
                 return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
             }
             match field {
                 Field::Url => raw.url = map.next_value()?,
-                Field::FetchedAt => raw.times[0] = map.next_value()?,
-                Field::Time => raw.times[1] = map.next_value()?,
-                Field::Timestamp => raw.times[2] = map.next_value()?,
-                Field::Status => raw.status = map.next_value()?,
+                Field::FetchedAt => raw.time.put(order, map.next_value()?),
+                Field::FetchedAtUtc => {
+                    let time: Option<RawTime<'_>> = map.next_value()?;
+                    raw.time.put(order, time.map(RawTime::in_utc));
+                }
+                Field::Status => raw.status.put(order, map.next_value()?),
                 Field::Redirect => raw.redirect = map.next_value()?,
                 Field::Digest => raw.digest = map.next_value()?,
-                Field::Links => has_links = map.next_value_seed(Links { names, links })?,
-                Field::Outlinks if has_links => drop(map.next_value::<IgnoredAny>()?),
-                Field::Outlinks => drop(map.next_value_seed(Links { names, links })?),
+                Field::RequestedUrl => raw.asked.put(order, map.next_value()?),
+                Field::FinalUrl => raw.found.put(order, map.next_value()?),
+                Field::Links if order > links_by => drop(map.next_value::<IgnoredAny>()?),
+                Field::Links => {
+                    if map.next_value_seed(Links { names, links })? {
+                        links_by = order;
+                    }
+                }
             }
         }
         Ok(raw)
@@ -263,8 +390,6 @@ impl<'de> Visitor<'de> for Object<'_, '_, 'de> {
 
 #[cfg(test)]
 mod tests {
-    use std::borrow::Cow;
-
     use super::*;
 
     /// What the one line says: the record, or the reason and detail.

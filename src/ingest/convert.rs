@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::input::{InputRecord, is_unsound, tell_unchecked, told_format, warn};
+use super::input::{InputRecord, is_unsound, remark, tell_unchecked, told_format, warn};
 use super::{Note, Observer, ProgressReport};
 use crate::archive::{Options, Writer, Written};
 use crate::batch::{Batch, HashKey, Rules};
@@ -159,7 +159,9 @@ impl<W: Write> Run<'_, W> {
         let mut records = self.reader.read(source, format, Start::default())?;
         let mut place = Place::start();
         while !self.job.stop.load(Ordering::Relaxed) {
-            match records.next()? {
+            let next = records.next()?;
+            remark(&mut records, self.observer);
+            match next {
                 Next::Idle => {}
                 Next::Piece(piece) => {
                     self.piece(input, &mut place, &piece)?;

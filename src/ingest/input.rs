@@ -4,7 +4,7 @@
 use super::{Note, Observer};
 use crate::batch::{Batch, What};
 use crate::formats::Format;
-use crate::pipeline::checked_format_of;
+use crate::pipeline::{Records, Remark, checked_format_of};
 use crate::source::{Damage, DamageKind, InputName, Source, SourceOptions, Summary};
 use crate::store::{Place, Unverified};
 use crate::{Error, Result};
@@ -31,6 +31,17 @@ pub(super) fn told_format(
 pub(super) fn warn(input: &InputName, format: Format, observer: &mut dyn Observer) {
     if let Some(caveat) = format.caveat() {
         observer.note(Note::Caveat { input, caveat });
+    }
+}
+
+/// Tells what the first records of an input show.
+pub(super) fn remark(records: &mut Records, observer: &mut dyn Observer) {
+    for remark in records.remarks() {
+        let input = &records.input;
+        observer.note(match &remark {
+            Remark::Missing(missing) => Note::Missing { input, missing },
+            Remark::Caveat(caveat) => Note::Caveat { input, caveat },
+        });
     }
 }
 

@@ -24,7 +24,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::Result;
-use crate::decode::Reason;
+use crate::decode::{Missing, Reason};
 use crate::engine::{Config, Counters};
 use crate::formats::Format;
 use crate::memory::Need;
@@ -334,8 +334,15 @@ pub enum Note<'a> {
     Caveat {
         /// The input.
         input: &'a InputName,
-        /// The caveat ([`Format::caveat`]).
+        /// The caveat ([`Format::caveat`]), or one of this input only.
         caveat: &'static str,
+    },
+    /// None of an input's first records has its links, or its time or status, though a field with another name may.
+    Missing {
+        /// The input.
+        input: &'a InputName,
+        /// What they lack.
+        missing: &'a Missing,
     },
     /// The format was guessed.
     Guessed {

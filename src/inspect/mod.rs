@@ -99,7 +99,9 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<Report> {
 /// Reads to the end, to the damage, or as far as asked.
 fn read(mut records: Records, mut reading: Reading<'_>) -> Result<Report> {
     while !reading.is_done() {
-        match records.next() {
+        let next = records.next();
+        reading.remarks(records.remarks());
+        match next {
             Ok(Next::Idle) => {}
             Ok(Next::Piece(piece)) => {
                 reading.piece(&piece);

@@ -9,7 +9,7 @@ use crate::batch::{Batch, Fingerprints, HashKey, What};
 use crate::decode::{Names as Naming, Reason, Time, is_redirect};
 use crate::formats::Format;
 use crate::model::Numbering;
-use crate::pipeline::Piece;
+use crate::pipeline::{Piece, Remark};
 use crate::source::Summary;
 use crate::url;
 use crate::{Error, Result};
@@ -52,6 +52,16 @@ impl<'a> Reading<'a> {
     /// Whether as much was read as asked.
     pub fn is_done(&self) -> bool {
         self.done
+    }
+
+    /// Takes what the first records show.
+    pub fn remarks(&mut self, remarks: Vec<Remark>) {
+        for remark in remarks {
+            match remark {
+                Remark::Missing(missing) => self.report.missing = Some(missing),
+                Remark::Caveat(caveat) => self.report.caveat = Some(caveat),
+            }
+        }
     }
 
     pub fn piece(&mut self, piece: &Piece) {

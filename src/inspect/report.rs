@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::Error;
-use crate::decode::{Reason, Time};
+use crate::decode::{Missing, Reason, Time};
 use crate::engine::Counters;
 use crate::formats::Format;
 use crate::source::Compression;
@@ -57,6 +57,10 @@ pub struct Report {
     pub hosts: Option<Distinct>,
     /// Times of fetches.
     pub times: Times,
+    /// What the first records lack, if another field may have it.
+    pub missing: Option<Missing>,
+    /// What should be known of every ranking made of it.
+    pub caveat: Option<&'static str>,
     /// The first crawl records, as they are read.
     pub first: Vec<First>,
 }

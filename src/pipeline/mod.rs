@@ -5,6 +5,7 @@
 
 mod delays;
 mod flow;
+mod look;
 mod piece;
 mod pool;
 mod records;
@@ -29,6 +30,7 @@ use flow::Flow;
 use delays::Delays;
 use pool::BufferPool;
 
+pub(crate) use look::Remark;
 pub(crate) use piece::Piece;
 pub(crate) use records::{InputReader, Records, Start, checked_format_of, format_of, is_another};
 

@@ -8,6 +8,7 @@ use std::io::Read;
 
 use xxhash_rust::xxh3::Xxh3;
 
+use super::look::{Look, Remark};
 use super::{BufferPool, Next, Piece, Pipeline};
 use crate::archive::{self, Chain};
 use crate::batch::Rules;
@@ -151,6 +152,7 @@ impl InputReader {
                 start.place.records
             },
             archive,
+            look: Look::new(format, &self.rules),
             ended: None,
             hash: None,
             pipeline: Pipeline::start(self, source, format, start)?,
@@ -168,6 +170,7 @@ pub(crate) struct Records {
     /// Of an archive: names whose pages were known before.
     pub known: u64,
     archive: Option<ArchiveParts>,
+    look: Look,
     /// Records handed out, and those before them.
     read: u64,
     /// Its threads ended.
@@ -190,6 +193,7 @@ impl Records {
                     piece.first = archive.follow(piece, &self.input)?;
                 }
                 self.read += piece.batch.entries.len() as u64;
+                self.look.piece(piece);
             }
             (Next::End(summary), Some(archive)) => {
                 self.ended = Some(summary.clone());
@@ -197,7 +201,15 @@ impl Records {
             }
             _ => {}
         }
+        if matches!(next, Next::End(_)) {
+            self.look.end();
+        }
         Ok(next)
+    }
+
+    /// What the input shows so far that users should know, and was not given before.
+    pub fn remarks(&mut self) -> Vec<Remark> {
+        self.look.take()
     }
 
     /// After an error: how far the input was read, if that is known.

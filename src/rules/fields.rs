@@ -28,6 +28,12 @@ pub enum FieldName {
     /// `digest`.
     #[serde(rename = "digest")]
     Digest,
+    /// `requested_url`.
+    #[serde(rename = "requested_url")]
+    RequestedUrl,
+    /// `final_url`.
+    #[serde(rename = "final_url")]
+    FinalUrl,
     /// `url` of a link that is an object.
     #[serde(rename = "link.url")]
     LinkUrl,
@@ -41,13 +47,15 @@ pub enum FieldName {
 
 impl FieldName {
     /// All of them.
-    pub const ALL: [FieldName; 9] = [
+    pub const ALL: [FieldName; 11] = [
         FieldName::Url,
         FieldName::Links,
         FieldName::FetchedAt,
         FieldName::Status,
         FieldName::Redirect,
         FieldName::Digest,
+        FieldName::RequestedUrl,
+        FieldName::FinalUrl,
         FieldName::LinkUrl,
         FieldName::LinkRel,
         FieldName::LinkNofollow,
@@ -62,6 +70,8 @@ impl FieldName {
             FieldName::Status => "status",
             FieldName::Redirect => "redirect",
             FieldName::Digest => "digest",
+            FieldName::RequestedUrl => "requested_url",
+            FieldName::FinalUrl => "final_url",
             FieldName::LinkUrl => "link.url",
             FieldName::LinkRel => "link.rel",
             FieldName::LinkNofollow => "link.nofollow",

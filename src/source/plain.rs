@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use super::{InputName, Source, SourceOptions};
+use crate::decode::Names;
 use crate::decode::adjacency::Adjacency;
 use crate::model::Limits;
 use crate::{Error, Result};
@@ -35,7 +36,7 @@ impl Read for Plain {
             // Any decoder of lines cuts where lines end.
             let buffer = std::mem::take(&mut self.chunk);
             self.at = 0;
-            match self.source.next_chunk(&Adjacency, buffer) {
+            match self.source.next_chunk(&Adjacency(Names::Opaque), buffer) {
                 Ok(None) => return Ok(0),
                 Ok(Some(chunk)) if chunk.oversize > 0 => {
                     let what = format!("a line of {} bytes is over the limit", chunk.oversize);

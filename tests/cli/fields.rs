@@ -1,6 +1,6 @@
 //! `--field`: JSON lines that have names of their own.
 
-use crate::support::{Lab, data};
+use crate::support::{Lab, data, sample};
 
 const SCRAPY: &str = "--field fetched_at=fetch_time,redirect=location";
 
@@ -65,14 +65,157 @@ fn names_that_fit_nothing_are_refused_or_explained() {
         .exits(2)
         .says(&[
             "no field",
-            "url, links, fetched_at, status, redirect, digest, link.url, link.rel",
+            "url, links, fetched_at, status, redirect, digest, requested_url, final_url, link.url, link.rel",
         ]);
     lab.run("ingest r.jsonl --store s --field url=a --field url=b")
         .exits(2)
         .says(&["the field url has two names"]);
     lab.run("ingest r.jsonl --store s")
         .exits(3)
-        .says(&["--field url=NAME"]);
+        .says(&["--field url=NAME", "--field url=response_url"]);
     lab.run("ingest r.jsonl --store t --field url=response_url")
         .exits(0);
+}
+
+/// Links under a name that is not known were no links: exit code 0, all pages rank 1, "certified". Now the fields that are
+/// not read are named, and the option to give; with it the links are there.
+#[test]
+fn links_under_an_unknown_name_are_missed_aloud() {
+    let lab = Lab::new();
+    let line = |n: u32| {
+        let (a, b) = ((n + 1) % 20, (n * 7) % 20);
+        format!(
+            "{{\"url\":\"http://s.test/{n}\",\"links_to\":[\"/{a}\",\"/{b}\"],\"httpCode\":200,\"n\":{n}}}\n"
+        )
+    };
+    let lines: String = (0..20).map(line).collect();
+    lab.file("crawl.jsonl", lines);
+    lab.run("ingest crawl.jsonl --store blind --quiet")
+        .exits(3)
+        .says(&[
+            "--field links=links_to",
+            "--field status=httpCode",
+            "\"n\" (20)",
+            "all pages rank the same",
+        ]);
+    let told = lab.run("ingest crawl.jsonl --store json --json").json();
+    let missing = &told["remarks"]["missing"][0];
+    assert_eq!(missing["fields"]["links"], "links_to");
+    assert_eq!(missing["unread"]["httpCode"], 20);
+    let shown = lab.run("inspect crawl.jsonl --json").json();
+    assert_eq!(shown["missing"]["fields"]["links"], "links_to");
+    lab.run("ingest crawl.jsonl --store seeing --field links=links_to,status=httpCode")
+        .exits(0);
+    assert_eq!(lab.stat("seeing")["links"], 40);
+    // What failed or did not change needs no links, nor does a page whose fields are all known.
+    for (at, record) in [
+        r#"{"url":"http://s.test/0","status":404,"n":0}"#,
+        r#"{"url":"http://s.test/0","status":304,"n":0}"#,
+        r#"{"url":"http://s.test/0","status":200}"#,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        lab.file("one", format!("{record}\n"));
+        lab.run(&format!("ingest one --store one-{at} --format records"))
+            .exits(0);
+    }
+}
+
+/// A crawler that follows redirects by itself reports where they end: `next` asked for the first URL for ever. Its record
+/// names what was asked for, which then counts as fetched.
+#[test]
+fn what_was_asked_for_is_not_asked_for_again() {
+    let lab = Lab::new();
+    let home = r#"{"url":"http://s.test/","links":["/old"]}"#;
+    let blind = r#"{"url":"http://s.test/new","links":["/"]}"#;
+    let told = r#"{"url":"http://s.test/new","requested_url":"http://s.test/old","links":["/"]}"#;
+    lab.file("blind.jsonl", format!("{home}\n{blind}\n"));
+    lab.file("told.jsonl", format!("{home}\n{told}\n"));
+    for (name, next) in [("blind", "http://s.test/old\n"), ("told", "")] {
+        lab.run(&format!("ingest {name}.jsonl --store {name}"))
+            .exits(0);
+        assert_eq!(lab.run(&format!("next --store {name}")).out, next, "{name}");
+    }
+}
+
+/// Redirects are applied with the page they led to or not at all, wherever a run ends: else going on counts them twice.
+#[test]
+fn redirects_come_with_their_page() {
+    let lab = Lab::new();
+    let line = |n: u32| {
+        format!(
+            "{{\"url\":\"http://s.test/{n}\",\"links\":[\"/l{n}\"],\"redirect_urls\":[\"http://s.test/a{n}\",\"http://s.test/b{n}\"]}}\n"
+        )
+    };
+    let lines: String = (0..20).map(line).collect();
+    lab.file("a", lines);
+    lab.run("ingest a --store whole").exits(0);
+    assert_eq!(lab.stat("whole")["records"], 60);
+    for limit in 20..30 {
+        lab.run(&format!("ingest a --store cut --limit-pages {limit}"))
+            .exits(2);
+        assert_eq!(lab.stat("cut")["pages"], limit / 4 * 4);
+    }
+    lab.run("ingest a --store cut").exits(0);
+    assert!(lab.snapshot("cut") == lab.snapshot("whole"));
+}
+
+/// One crawl in four layouts is one ranking. A pretty-printed file was a complaint a line, an array was refused.
+#[test]
+fn any_layout_of_json_is_read() {
+    let lab = Lab::new();
+    let lines = sample(300);
+    let objects: Vec<serde_json::Value> = lines
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let pretty = |value: &serde_json::Value| serde_json::to_string_pretty(value).unwrap();
+    let each: Vec<String> = objects.iter().map(pretty).collect();
+    lab.file("lines", lines.concat());
+    lab.file("pretty", each.join("\n"));
+    lab.file("joined", lines.concat().replace('\n', ""));
+    lab.file("array", serde_json::to_string(&objects).unwrap());
+    lab.file("pretty-array", pretty(&objects.into()));
+    lab.run("ingest lines --store store-lines").exits(0);
+    for layout in ["pretty", "joined", "array", "pretty-array"] {
+        lab.run(&format!("ingest {layout} --store store-{layout}"))
+            .exits(0)
+            .says(&["read as json"]);
+        assert!(
+            lab.export("store-lines") == lab.export(&format!("store-{layout}")),
+            "{layout}"
+        );
+    }
+    lab.run("ingest pretty --store refused --format records")
+        .exits(2)
+        .says(&["jq -c ."]);
+}
+
+/// `edges` took URLs for opaque names without a word: `http://A.test` and `http://a.test/` were two pages.
+#[test]
+fn edges_of_urls_can_be_read_as_urls() {
+    let lab = Lab::new();
+    lab.file(
+        "links.tsv",
+        "http://A.test\thttp://b.test/\nhttp://b.test/\thttp://a.test/\n",
+    );
+    for (format, pages) in [
+        ("edges", 3),
+        ("url-edges", 2),
+        ("adjacency", 3),
+        ("url-adjacency", 2),
+    ] {
+        let done = lab.run(&format!(
+            "ingest links.tsv --store {format} --format {format}"
+        ));
+        let done = done.exits(0);
+        assert_eq!(
+            done.err.contains("--format url-"),
+            pages == 3,
+            "{}",
+            done.err
+        );
+        assert_eq!(lab.stat(format)["pages"], pages, "{format}");
+    }
 }

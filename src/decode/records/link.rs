@@ -7,7 +7,7 @@ use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
 
-use super::names::{LinkField, Names};
+use super::names::{Known, LinkField, Names, Seen};
 use super::{Key, Link, Text, keep};
 use crate::rules::Rel;
 
@@ -33,6 +33,22 @@ impl<'de> Visitor<'de> for Links<'_, '_, 'de> {
         f.write_str("an array of links, or null")
     }
 
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<bool, E> {
+        self.links.clear();
+        for link in joined(text) {
+            keep(self.links, Link::to(link.as_bytes()));
+        }
+        Ok(true)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<bool, E> {
+        self.links.clear();
+        for link in joined(text) {
+            keep(self.links, Link::to(link.as_bytes().to_vec()));
+        }
+        Ok(true)
+    }
+
     fn visit_unit<E: Error>(self) -> Result<bool, E> {
         Ok(false)
     }
@@ -44,6 +60,11 @@ impl<'de> Visitor<'de> for Links<'_, '_, 'de> {
         }
         Ok(true)
     }
+}
+
+/// URLs in one text, as advertools writes them.
+pub(super) fn joined(text: &str) -> impl Iterator<Item = &str> {
+    text.split("@@").filter(|url| !url.is_empty())
 }
 
 /// Reads a link: its URL, or an object.
@@ -75,20 +96,23 @@ impl<'de> Visitor<'de> for One<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Link<'de>, A::Error> {
         let One(names) = self;
-        let mut url = None;
+        let mut url: Option<(u8, Text<'de>)> = None;
         let mut rel = Rel::default();
-        let mut seen = [false; 3];
+        let mut seen = Seen::default();
         while let Some(known) = map.next_key_seed(Key(names, Names::link_field))? {
-            let Some(field) = known else {
+            let Some(Known { field, order }) = known else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
-            if std::mem::replace(&mut seen[field as usize], true) {
+            if seen.again(order) {
                 let name = names.link_name(field);
                 return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
             }
             match field {
-                LinkField::Url => url = Some(map.next_value::<Text<'de>>()?),
+                LinkField::Url if url.as_ref().is_some_and(|(first, _)| *first < order) => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+                LinkField::Url => url = Some((order, map.next_value()?)),
                 LinkField::Rel => rel = rel.with(map.next_value::<Said>()?.0),
                 LinkField::Nofollow if map.next_value::<Option<bool>>()? == Some(true) => {
                     rel = rel.with(Rel::NOFOLLOW);
@@ -96,7 +120,7 @@ impl<'de> Visitor<'de> for One<'_> {
                 LinkField::Nofollow => {}
             }
         }
-        let Some(Text(url)) = url else {
+        let Some((_, Text(url))) = url else {
             let name = names.link_name(LinkField::Url);
             return Err(A::Error::custom(format_args!("missing field `{name}`")));
         };

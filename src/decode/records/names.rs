@@ -7,13 +7,14 @@ use crate::rules::{FieldName, Fields};
 pub(super) enum Field {
     Url,
     Links,
-    Outlinks,
     FetchedAt,
-    Time,
-    Timestamp,
+    /// The same, in UTC where it has no offset.
+    FetchedAtUtc,
     Status,
     Redirect,
     Digest,
+    RequestedUrl,
+    FinalUrl,
 }
 
 /// A field of a link that is an object.
@@ -24,30 +25,66 @@ pub(super) enum LinkField {
     Nofollow,
 }
 
-/// The usual names. A field has one name, so a name that comes twice is a field that does.
-const USUAL: [(&str, Field); FIELDS] = [
+/// A name that is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Known<F> {
+    /// What it stands for.
+    pub field: F,
+    /// Its place among all names. Of several names of a field the first counts.
+    pub order: u8,
+}
+
+/// The usual names: those of `formats/records.md`, then those of crawlers. A name that comes twice is a field that does.
+const USUAL: [(&str, Field); 20] = [
     ("url", Field::Url),
     ("links", Field::Links),
-    ("outlinks", Field::Outlinks),
+    ("outlinks", Field::Links),
+    ("links_url", Field::Links),
     ("fetched_at", Field::FetchedAt),
-    ("time", Field::Time),
-    ("timestamp", Field::Timestamp),
+    ("time", Field::FetchedAt),
+    ("timestamp", Field::FetchedAt),
+    ("fetchedAt", Field::FetchedAt),
+    ("crawl_time", Field::FetchedAtUtc),
     ("status", Field::Status),
+    ("status_code", Field::Status),
+    ("statusCode", Field::Status),
+    ("http_status", Field::Status),
     ("redirect", Field::Redirect),
     ("digest", Field::Digest),
+    ("requested_url", Field::RequestedUrl),
+    ("request_url", Field::RequestedUrl),
+    ("redirect_urls", Field::RequestedUrl),
+    ("final_url", Field::FinalUrl),
+    ("loadedUrl", Field::FinalUrl),
 ];
-/// Number of fields of a record.
-pub(super) const FIELDS: usize = 9;
 
-const USUAL_OF_LINKS: [(&str, LinkField); 3] = [
+const USUAL_OF_LINKS: [(&str, LinkField); 4] = [
     ("url", LinkField::Url),
+    ("href", LinkField::Url),
     ("rel", LinkField::Rel),
     ("nofollow", LinkField::Nofollow),
 ];
 
+/// The names of an object that came, as bits by their order.
+#[derive(Default)]
+pub(super) struct Seen(u32);
+const _: () = assert!(USUAL.len() <= 32);
+
+impl Seen {
+    /// Whether the name came before.
+    #[inline]
+    pub fn again(&mut self, order: u8) -> bool {
+        let before = self.0;
+        self.0 |= 1 << order;
+        before == self.0
+    }
+}
+
 /// All names that are read.
+#[derive(Clone)]
 pub(super) struct Names(Option<Box<Chosen>>);
 
+#[derive(Clone)]
 struct Chosen {
     of_record: Vec<(String, Field)>,
     of_link: Vec<(String, LinkField)>,
@@ -70,13 +107,15 @@ impl Names {
             let name = choice.theirs.clone();
             match choice.ours {
                 FieldName::Url => choose(&mut of_record, name, &[Field::Url]),
-                FieldName::Links => choose(&mut of_record, name, &[Field::Links, Field::Outlinks]),
+                FieldName::Links => choose(&mut of_record, name, &[Field::Links]),
                 FieldName::FetchedAt => {
-                    let times = [Field::FetchedAt, Field::Time, Field::Timestamp];
+                    let times = [Field::FetchedAt, Field::FetchedAtUtc];
                     choose(&mut of_record, name, &times);
                 }
                 FieldName::Status => choose(&mut of_record, name, &[Field::Status]),
                 FieldName::Redirect => choose(&mut of_record, name, &[Field::Redirect]),
+                FieldName::RequestedUrl => choose(&mut of_record, name, &[Field::RequestedUrl]),
+                FieldName::FinalUrl => choose(&mut of_record, name, &[Field::FinalUrl]),
                 FieldName::Digest => choose(&mut of_record, name, &[Field::Digest]),
                 FieldName::LinkUrl => choose(&mut of_link, name, &[LinkField::Url]),
                 FieldName::LinkRel => choose(&mut of_link, name, &[LinkField::Rel]),
@@ -88,7 +127,7 @@ impl Names {
 
     /// The field of a record that has this name.
     #[inline]
-    pub fn field(&self, name: &str) -> Option<Field> {
+    pub fn field(&self, name: &str) -> Option<Known<Field>> {
         match &self.0 {
             None => find(&USUAL, name),
             Some(chosen) => find(&chosen.of_record, name),
@@ -97,7 +136,7 @@ impl Names {
 
     /// The field of a link that has this name.
     #[inline]
-    pub fn link_field(&self, name: &str) -> Option<LinkField> {
+    pub fn link_field(&self, name: &str) -> Option<Known<LinkField>> {
         match &self.0 {
             None => find(&USUAL_OF_LINKS, name),
             Some(chosen) => find(&chosen.of_link, name),
@@ -121,9 +160,10 @@ impl Names {
     }
 }
 
-fn find<N: AsRef<str>, F: Copy>(names: &[(N, F)], name: &str) -> Option<F> {
-    let found = names.iter().find(|(known, _)| known.as_ref() == name);
-    found.map(|(_, field)| *field)
+fn find<N: AsRef<str>, F: Copy>(names: &[(N, F)], name: &str) -> Option<Known<F>> {
+    let order = names.iter().position(|(known, _)| known.as_ref() == name)?;
+    let (field, order) = (names[order].1, order as u8);
+    Some(Known { field, order })
 }
 
 /// Empty for a field without a name: nothing can stand for it.
@@ -156,25 +196,28 @@ mod tests {
             "redirect=url",
             "url=u",
         ]);
-        assert_eq!(names.field("fetch_time"), Some(Field::FetchedAt));
-        for gone in ["fetched_at", "time", "timestamp", "redirect"] {
-            assert_eq!(names.field(gone), None, "{gone}");
+        let field = |name| names.field(name).map(|known| known.field);
+        assert_eq!(field("fetch_time"), Some(Field::FetchedAt));
+        for gone in ["fetched_at", "time", "timestamp", "crawl_time", "redirect"] {
+            assert_eq!(field(gone), None, "{gone}");
         }
-        assert_eq!(names.field("url"), Some(Field::Redirect));
-        assert_eq!(names.field("u"), Some(Field::Url));
-        assert_eq!(names.field("outlinks"), Some(Field::Outlinks));
+        assert_eq!(field("url"), Some(Field::Redirect));
+        assert_eq!(field("u"), Some(Field::Url));
+        assert_eq!(field("outlinks"), Some(Field::Links));
         assert_eq!(names.name(Field::Url), "u");
-        assert_eq!(names.link_field("rel"), None);
-        assert_eq!(names.link_field("relation"), Some(LinkField::Rel));
-        assert_eq!(names.link_field("url"), Some(LinkField::Url));
+        let link_field = |name| names.link_field(name).map(|known| known.field);
+        assert_eq!(link_field("rel"), None);
+        assert_eq!(link_field("relation"), Some(LinkField::Rel));
+        assert_eq!(link_field("url"), Some(LinkField::Url));
     }
 
     /// A name that was usual for another field means the chosen one only.
     #[test]
     fn a_usual_name_can_be_chosen_for_another_field() {
         let names = names(&["url=links"]);
-        assert_eq!(names.field("links"), Some(Field::Url));
-        assert_eq!(names.field("outlinks"), Some(Field::Outlinks));
-        assert_eq!(names.field("url"), None);
+        let field = |name| names.field(name).map(|known| known.field);
+        assert_eq!(field("links"), Some(Field::Url));
+        assert_eq!(field("outlinks"), Some(Field::Links));
+        assert_eq!(field("url"), None);
     }
 }

@@ -6,6 +6,8 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::link::joined;
+use crate::decode::json::Text;
 use crate::decode::{RecordTime, time};
 use crate::model::Digest;
 
@@ -20,7 +22,21 @@ pub(super) enum RawTime<'a> {
     Other(&'static str),
 }
 
-impl RawTime<'_> {
+impl<'a> RawTime<'a> {
+    /// The same, in UTC if it is a text without an offset.
+    pub fn in_utc(self) -> RawTime<'a> {
+        match self {
+            RawTime::Text(text) if time::from_text(&text).is_none() => {
+                let utc = format!("{text}Z");
+                match time::from_text(&utc) {
+                    Some(_) => RawTime::Text(Cow::Owned(utc)),
+                    None => RawTime::Text(text),
+                }
+            }
+            other => other,
+        }
+    }
+
     pub fn read(self) -> RecordTime {
         let time = match &self {
             RawTime::Seconds(seconds) => time::from_seconds(*seconds),
@@ -107,6 +123,59 @@ impl<'de> Deserialize<'de> for ContentDigest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = serde_json::Value::deserialize(deserializer)?;
         Ok(ContentDigest::of(value.as_str().unwrap_or_default()))
+    }
+}
+
+/// URLs that were asked for, each of which redirected to the next, the last to the record's: a text, several in one, or a
+/// list.
+pub(super) struct Asked<'a>(pub Vec<Cow<'a, [u8]>>);
+
+impl<'a> Asked<'a> {
+    pub fn of(text: Cow<'a, [u8]>) -> Asked<'a> {
+        let urls = match text {
+            Cow::Borrowed(text) => str::from_utf8(text).map_or(vec![], |text| {
+                let urls = joined(text).map(str::as_bytes);
+                urls.map(Cow::Borrowed).collect()
+            }),
+            Cow::Owned(text) => {
+                let text = String::from_utf8_lossy(&text);
+                let urls = joined(&text).map(|url| url.as_bytes().to_vec());
+                urls.map(Cow::Owned).collect()
+            }
+        };
+        Asked(urls)
+    }
+}
+
+impl<'de> Deserialize<'de> for Asked<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AskedVisitor;
+        impl<'de> Visitor<'de> for AskedVisitor {
+            type Value = Asked<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a URL that was asked for, or a list of them")
+            }
+
+            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Asked::of(Cow::Borrowed(text.as_bytes())))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Asked::of(Cow::Owned(text.as_bytes().to_vec())))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut urls = Vec::new();
+                while let Some(Text(url)) = seq.next_element()? {
+                    if !url.is_empty() {
+                        urls.push(url);
+                    }
+                }
+                Ok(Asked(urls))
+            }
+        }
+        deserializer.deserialize_any(AskedVisitor)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::batch::{Batch, Entry, What};
 use crate::decode::Reason;
 use crate::engine::{Resolver, Resolving, age};
 use crate::ingest::Note;
-use crate::ingest::input::{InputRecord, tell_unchecked, warn};
+use crate::ingest::input::{InputRecord, remark, tell_unchecked, warn};
 use crate::ingest::spooling::{self, Spooling};
 use crate::pipeline::{Next, Piece, Records, is_another};
 use crate::source::{Compression, InputName, Restart, Summary};
@@ -66,7 +66,11 @@ impl Run<'_> {
             ungrouped: 0,
         };
         loop {
-            match reading.records.next()? {
+            let next = reading.records.next()?;
+            if !self.cursor.is_repeating() {
+                remark(&mut reading.records, self.observer);
+            }
+            match next {
                 Next::Piece(piece) => {
                     self.apply_piece(&mut reading, &mut resolver, &piece)?;
                     if self.feed.stop_asked() {

@@ -1,0 +1,71 @@
+//! Fields that no record has, and what to do if they have other names.
+
+use cashrank::decode::Missing;
+use cashrank::rules::FieldName;
+use serde_json::{Value, json};
+
+use super::common::{counted, thousands};
+
+/// Names of unread fields that are shown.
+const SHOWN: usize = 12;
+
+/// For people: one line.
+pub fn told(missing: &Missing) -> String {
+    let lacks = missing.fields.iter().map(|(field, likely)| {
+        let field = field.name();
+        match likely {
+            Some(name) => format!("no `{field}`: {name:?} may have it (--field {field}={name})"),
+            None => format!("no `{field}`"),
+        }
+    });
+    let lacks: Vec<String> = lacks.collect();
+    let alike = if has_links(missing) {
+        ""
+    } else {
+        " Without links all pages rank the same."
+    };
+    format!(
+        "in the first {}: {}.{alike} {}",
+        counted(missing.records, "page", "pages"),
+        lacks.join("; "),
+        unread(missing)
+    )
+}
+
+fn unread(missing: &Missing) -> String {
+    let shown = missing.unread.iter().take(SHOWN);
+    let shown: Vec<String> = shown
+        .map(|(name, count)| format!("{name:?} ({})", thousands(*count)))
+        .collect();
+    let more = match missing.unread.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "Fields that are not read: {}{more}. --field links=NAME names the one with the links; a store that was begun \
+         keeps its names of fields, so begin another",
+        shown.join(", ")
+    )
+}
+
+/// Whether links are not what is missing.
+pub fn has_links(missing: &Missing) -> bool {
+    missing
+        .fields
+        .iter()
+        .all(|(field, _)| *field != FieldName::Links)
+}
+
+/// For programs.
+pub fn as_json(missing: &Missing) -> Value {
+    let fields = missing.fields.iter();
+    let fields: serde_json::Map<_, _> = fields
+        .map(|(field, likely)| (field.name().to_owned(), json!(likely)))
+        .collect();
+    let unread: serde_json::Map<_, _> = missing
+        .unread
+        .iter()
+        .map(|(name, count)| (name.clone(), json!(count)))
+        .collect();
+    json!({"records": missing.records, "fields": fields, "unread": unread})
+}

@@ -1,0 +1,236 @@
+//! Where records end in JSON that is not one object a line: objects over several lines, in arrays, or one behind the
+//! other.
+//!
+//! What stands between two objects (white space, commas, brackets of arrays) belongs to the second. A broken object
+//! ends before the next line that begins with `{` and is indented no more than its own.
+
+use memchr::memchr3;
+
+use crate::decode::lines::Line;
+use crate::decode::{Skipped, Skipper};
+
+/// Deepest indentation that is told from others, in blanks.
+const INDENT_MAX: usize = 1000;
+
+/// How a file of JSON objects is laid out.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// One object a line.
+    Lines,
+    /// Otherwise; told by this.
+    Documents(&'static str),
+}
+
+/// The layout of what begins with an object, and whether more of it changes nothing.
+pub(crate) fn layout(start: &[u8]) -> (Layout, bool) {
+    let mut cut = Cut::default();
+    let end = cut.run(start);
+    if cut.broken {
+        // By the next line: the first is a record that was cut short.
+        return (Layout::Lines, true);
+    }
+    let (object, rest) = start.split_at(end.unwrap_or(start.len()));
+    if object.contains(&b'\n') {
+        let why = "it begins with a JSON object over several lines";
+        return (Layout::Documents(why), end.is_some());
+    }
+    let next = rest
+        .iter()
+        .find(|byte| !matches!(byte, b' ' | b'\t' | b'\r'));
+    match next {
+        Some(b'{' | b',') => {
+            let why = "it begins with a JSON object that others follow on its line";
+            (Layout::Documents(why), true)
+        }
+        next => (Layout::Lines, next.is_some()),
+    }
+}
+
+/// Finds the end of a record. Sees every byte once, in pieces of any size.
+pub(super) struct Cut {
+    place: Place,
+    /// Open brackets of the object.
+    depth: usize,
+    /// What came last ends a value: no other can follow without a comma.
+    after_value: bool,
+    /// It is no JSON object.
+    broken: bool,
+    /// Only the next record's beginning shows that: a chunk may end before it.
+    by_next: bool,
+    /// Blanks before the record on its line.
+    indent: usize,
+    /// Blanks so far on this line; `None`: it has more than these.
+    blanks: Option<usize>,
+    /// Where the line begins in the bytes last seen, if it does there.
+    line: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Before the object.
+    Before,
+    Inside,
+    Text,
+    /// In a text, behind a backslash.
+    Escaped,
+    /// Behind what breaks it.
+    Behind,
+}
+
+impl Default for Cut {
+    fn default() -> Cut {
+        Cut {
+            place: Place::Before,
+            depth: 0,
+            after_value: false,
+            broken: false,
+            by_next: false,
+            indent: 0,
+            blanks: Some(0),
+            line: 0,
+        }
+    }
+}
+
+impl Cut {
+    /// Goes on to the record's end; the offset after it.
+    pub fn run(&mut self, buf: &[u8]) -> Option<usize> {
+        self.line = 0;
+        let mut at = 0;
+        while at < buf.len() {
+            let byte = buf[at];
+            match (self.place, byte) {
+                (Place::Text, b'\\') => self.place = Place::Escaped,
+                (Place::Text, b'"') => (self.place, self.after_value) = (Place::Inside, true),
+                (Place::Text | Place::Escaped, b'\n') => {
+                    self.break_off();
+                    continue;
+                }
+                (Place::Text, _) => {
+                    at += memchr3(b'"', b'\\', b'\n', &buf[at..]).unwrap_or(buf.len() - at);
+                    continue;
+                }
+                (Place::Escaped, _) => self.place = Place::Text,
+                (_, b'\n') => (self.blanks, self.line) = (Some(0), at + 1),
+                (_, b' ' | b'\t' | b'\r') => self.blank(),
+                (Place::Before, _) => self.before(byte),
+                (Place::Inside, _) => {
+                    if self.inside(byte) {
+                        return Some(at + 1);
+                    }
+                    if self.broken {
+                        continue;
+                    }
+                    self.blanks = None;
+                }
+                (Place::Behind, b'{') if self.blanks.is_some() => return Some(self.line),
+                (Place::Behind, _) => self.blanks = None,
+            }
+            at += 1;
+        }
+        None
+    }
+
+    fn blank(&mut self) {
+        let most = match self.place {
+            Place::Before => INDENT_MAX,
+            _ => self.indent,
+        };
+        self.blanks = self
+            .blanks
+            .map(|blanks| blanks + 1)
+            .filter(|blanks| *blanks <= most);
+    }
+
+    fn before(&mut self, byte: u8) {
+        self.indent = self.blanks.unwrap_or_default();
+        match byte {
+            // A byte order mark, too.
+            b'[' | b']' | b',' | 0xEF | 0xBB | 0xBF => {}
+            b'{' => (self.place, self.depth) = (Place::Inside, 1),
+            _ => self.break_off(),
+        }
+        self.blanks = None;
+    }
+
+    /// Whether the object ends.
+    fn inside(&mut self, byte: u8) -> bool {
+        match byte {
+            b'"' | b'{' | b'[' if self.after_value => {
+                self.by_next = byte == b'{' && self.blanks.is_some();
+                self.break_off();
+            }
+            b'"' => self.place = Place::Text,
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' => (self.depth, self.after_value) = (self.depth - 1, true),
+            b',' | b':' => self.after_value = false,
+            _ => self.after_value = true,
+        }
+        self.depth == 0
+    }
+
+    fn break_off(&mut self) {
+        (self.place, self.broken) = (Place::Behind, true);
+    }
+
+    /// Whether nothing of a record was seen.
+    pub fn is_before(&self) -> bool {
+        self.place == Place::Before
+    }
+}
+
+/// Skips a record.
+impl Skipper for Cut {
+    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
+        match self.run(buf) {
+            Some(end) => Skipped::Ended(end),
+            None if at_end => Skipped::Ended(buf.len()),
+            None if self.is_before() || self.blanks.is_none() => Skipped::Inside(buf.len()),
+            // The next record may begin with this line.
+            None => {
+                self.blanks = Some(0);
+                Skipped::Inside(self.line)
+            }
+        }
+    }
+}
+
+/// The length of the records at the front of `buf` that are whole.
+pub(super) fn whole(buf: &[u8], at_end: bool) -> usize {
+    if at_end {
+        return buf.len();
+    }
+    let mut end = 0;
+    while let Some(len) = Cut::default().run(&buf[end..]) {
+        end += len;
+    }
+    end
+}
+
+/// The texts of a chunk's records.
+pub(super) fn documents(chunk: &[u8]) -> impl Iterator<Item = Line<'_>> {
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let rest = &chunk[start..];
+        let mut cut = Cut::default();
+        let end = cut.run(rest);
+        if cut.is_before() {
+            return None;
+        }
+        let text = &rest[..end.unwrap_or(rest.len())];
+        start += text.len();
+        Some(Line {
+            text: opened(text),
+            end: start,
+            terminated: (end.is_some() || cut.broken) && !cut.by_next,
+        })
+    })
+}
+
+/// Without what stands before the object.
+fn opened(text: &[u8]) -> &[u8] {
+    let before = text.iter().take_while(|byte| {
+        byte.is_ascii_whitespace() || matches!(byte, b'[' | b']' | b',' | 0xEF | 0xBB | 0xBF)
+    });
+    text[before.count()..].trim_ascii_end()
+}

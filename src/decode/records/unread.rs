@@ -1,0 +1,187 @@
+//! Fields of records that nothing reads: where all pages lack their URL, links, time or status, one of these may have it
+//! under another name.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::names::{Field, Names};
+use crate::decode::time;
+use crate::rules::FieldName;
+
+/// Pages that are looked at.
+pub(super) const LOOKED_AT: u64 = 1000;
+/// Names kept, and their longest, in bytes: further ones are left out.
+const NAMES: usize = 100;
+const NAME_BYTES: usize = 100;
+/// Records longer than this are not looked at.
+const RECORD_BYTES: usize = 1 << 20;
+
+/// What was found so far.
+pub struct Unread {
+    names: Names,
+    records: u64,
+    /// Whether a page had it.
+    has: [bool; SOUGHT.len()],
+    others: BTreeMap<String, Other>,
+}
+
+/// A name that nothing reads.
+#[derive(Default)]
+struct Other {
+    count: u64,
+    /// How many of its values could be this.
+    fits: [u64; SOUGHT.len()],
+}
+
+/// What records should have.
+const SOUGHT: [FieldName; 4] = [
+    FieldName::Url,
+    FieldName::Links,
+    FieldName::FetchedAt,
+    FieldName::Status,
+];
+
+/// Fields that no record has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// Pages looked at: the first records without a status, or with one of 200 to 299.
+    pub records: u64,
+    /// What they lack, and the name of the field that probably has it, if there is one.
+    pub fields: Vec<(FieldName, Option<String>)>,
+    /// Names of fields that are not read, and how many of the records have them.
+    pub unread: Vec<(String, u64)>,
+}
+
+impl Unread {
+    pub(super) fn by(names: Names) -> Unread {
+        Unread {
+            names,
+            records: 0,
+            has: [false; SOUGHT.len()],
+            others: BTreeMap::new(),
+        }
+    }
+
+    /// Looks at the text of a record; `true`: no more are needed.
+    pub fn look(&mut self, text: &[u8]) -> bool {
+        if text.len() <= RECORD_BYTES {
+            let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
+            let opened = text
+                .iter()
+                .position(|byte| *byte == b'{')
+                .unwrap_or_default();
+            if let Ok(object) = serde_json::from_slice(&text[opened..]) {
+                self.see(&object);
+            }
+        }
+        self.records >= LOOKED_AT
+    }
+
+    fn see(&mut self, object: &Map<String, Value>) {
+        let field = |name: &str| self.names.field(name).map(|known| known.field);
+        // What failed, was not changed or redirects has no links, and needs none.
+        let is_page = |(name, value): (&String, &Value)| {
+            field(name) != Some(Field::Status)
+                || status(value).is_none_or(|status| (200..300).contains(&status))
+        };
+        if !object.iter().all(is_page) {
+            return;
+        }
+        self.records += 1;
+        for (name, value) in object.iter().filter(|(_, value)| !value.is_null()) {
+            match self.names.field(name).map(|known| known.field) {
+                Some(Field::Url) => self.has[0] = true,
+                Some(Field::Links) => self.has[1] = true,
+                Some(Field::FetchedAt | Field::FetchedAtUtc) => self.has[2] = true,
+                Some(Field::Status) => self.has[3] = true,
+                Some(_) => {}
+                None => self.see_other(name, value),
+            }
+        }
+    }
+
+    fn see_other(&mut self, name: &str, value: &Value) {
+        let is_new = !self.others.contains_key(name);
+        if name.len() > NAME_BYTES || (is_new && self.others.len() == NAMES) {
+            return;
+        }
+        let other = self.others.entry(name.to_owned()).or_default();
+        other.count += 1;
+        for (fits, sought) in other.fits.iter_mut().zip(SOUGHT) {
+            *fits += u64::from(could_be(sought, &name.to_ascii_lowercase(), value));
+        }
+    }
+
+    /// What all pages lack; `None`: there were none, or they have their links, or no field is left that could be another
+    /// name.
+    pub fn missing(&self) -> Option<Missing> {
+        let mut fields = Vec::new();
+        for (at, sought) in SOUGHT.into_iter().enumerate() {
+            let likely = self.others.iter().filter(|(_, other)| other.fits[at] > 0);
+            let likely = likely.max_by_key(|(_, other)| other.fits[at]);
+            let likely = likely.map(|(name, _)| name.clone());
+            if !self.has[at] && (sought == FieldName::Links || likely.is_some()) {
+                fields.push((sought, likely));
+            }
+        }
+        let others = self.others.iter();
+        (!self.others.is_empty() && !fields.is_empty()).then(|| Missing {
+            records: self.records,
+            fields,
+            unread: others
+                .map(|(name, other)| (name.clone(), other.count))
+                .collect(),
+        })
+    }
+}
+
+/// Whether a field of this name (in lower case) and value could be what is sought.
+fn could_be(sought: FieldName, name: &str, value: &Value) -> bool {
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    match sought {
+        FieldName::Links => has(&["link", "href", "anchor", "target", "urls"]) && are_links(value),
+        FieldName::Url => {
+            has(&["url", "uri", "address", "page"])
+                && value.as_str().is_some_and(|text| text.starts_with("http"))
+        }
+        FieldName::Status => {
+            has(&["status", "code"])
+                && status(value).is_some_and(|status| (100..600).contains(&status))
+        }
+        _ => {
+            let of_page = ["modif", "publi", "expire", "creat", "updat"];
+            has(&[
+                "time", "date", "fetch", "crawl", "visit", "retriev", "scrape",
+            ]) && !has(&of_page)
+                && is_time(value)
+        }
+    }
+}
+
+fn status(value: &Value) -> Option<i64> {
+    let digits = value.as_str().and_then(|text| text.parse().ok());
+    value.as_i64().or(digits)
+}
+
+fn are_links(value: &Value) -> bool {
+    let is_url = |text: &str| text.starts_with("http") || text.contains('/');
+    match value {
+        Value::String(text) => text.contains("@@") && is_url(text),
+        Value::Array(links) => links.first().is_some_and(|link| match link {
+            Value::String(text) => is_url(text),
+            Value::Object(fields) => fields.values().filter_map(Value::as_str).any(is_url),
+            _ => false,
+        }),
+        _ => false,
+    }
+}
+
+fn is_time(value: &Value) -> bool {
+    // Seconds from 2001 on: smaller numbers are durations.
+    let seconds = |seconds: f64| seconds > 1e9 && time::from_fraction(seconds).is_some();
+    match value {
+        Value::String(text) => time::from_text(text).is_some(),
+        value => value.as_f64().is_some_and(seconds),
+    }
+}

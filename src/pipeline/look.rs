@@ -1,0 +1,90 @@
+//! What the first records of an input show that users should know, although nothing is wrong with any of them.
+
+use super::Piece;
+use crate::batch::{Batch, Rules};
+use crate::decode::{Missing, Unread};
+use crate::formats::Format;
+
+/// Names of a graph that are looked at.
+const NAMES: usize = 16;
+
+/// Something that should be known.
+pub(crate) enum Remark {
+    /// Records lack what ranking needs.
+    Missing(Missing),
+    /// About all rankings made of the input; one line.
+    Caveat(&'static str),
+}
+
+/// Looks at the pieces of one input until enough is seen.
+pub(super) struct Look {
+    format: Format,
+    /// What records have that is not read.
+    unread: Option<Box<Unread>>,
+    /// Nothing of the input was seen.
+    first: bool,
+    /// Where the next record begins in its chunk.
+    at: usize,
+    found: Vec<Remark>,
+}
+
+impl Look {
+    pub fn new(format: Format, rules: &Rules) -> Look {
+        let decoder = format.decoder_by(&rules.input, &rules.limits);
+        Look {
+            format,
+            unread: decoder.unread(),
+            first: true,
+            at: 0,
+            found: Vec::new(),
+        }
+    }
+
+    pub fn piece(&mut self, piece: &Piece) {
+        if std::mem::take(&mut self.first)
+            && let Some(instead) = self.format.with_urls()
+            && are_urls(&piece.batch)
+        {
+            self.found.push(Remark::Caveat(instead));
+        }
+        let Some(unread) = &mut self.unread else {
+            return;
+        };
+        let mut enough = false;
+        for entry in &piece.batch.entries {
+            let end = entry.end as usize;
+            if let Some(text @ [_, ..]) = piece.chunk.bytes.get(self.at..end) {
+                enough = unread.look(text);
+            }
+            self.at = end;
+            if enough {
+                return self.end();
+            }
+        }
+        if piece.last {
+            self.at = 0;
+        }
+    }
+
+    /// The input has ended.
+    pub fn end(&mut self) {
+        let unread = self.unread.take();
+        let missing = unread.and_then(|unread| unread.missing());
+        self.found.extend(missing.map(Remark::Missing));
+    }
+
+    /// What was found since it was asked last.
+    pub fn take(&mut self) -> Vec<Remark> {
+        std::mem::take(&mut self.found)
+    }
+}
+
+/// Whether most names look like URLs.
+fn are_urls(batch: &Batch) -> bool {
+    let looked = batch.text_ends.len().min(NAMES) as u32;
+    let is_url = |name: &u32| {
+        let name = batch.name(*name);
+        name.starts_with(b"http://") || name.starts_with(b"https://")
+    };
+    2 * (0..looked).filter(is_url).count() as u32 > looked
+}
