@@ -16,8 +16,8 @@ use cashrank::source::InputName;
 use cashrank::store::RealDisk;
 
 use super::common::{
-    Exit, MemoryArg, counted, links, pages, parsed, print_json, self_links, store_unless,
-    tell_keyboard, tell_skipped,
+    Exit, MemoryArg, as_options, counted, links, pages, parsed, print_json, self_links,
+    store_unless, tell_keyboard, tell_skipped,
 };
 use super::export::export_formats;
 use super::output::{Output, SummedOutputArgs};
@@ -131,7 +131,7 @@ impl Args {
             tell(&loaded.graph, &result, damping);
         }
         if let Some(caveat) = loaded.caveat {
-            say!("{caveat}");
+            say!("{}", as_options(caveat));
         }
         if loaded.ungrouped > 0 {
             say!(

@@ -177,7 +177,8 @@ impl Crawled {
         let rules = self.rules.clone();
         batches(source, format, &rules, 1, &mut |batch| {
             self.batch(batch, store.as_deref_mut(), each)
-        })
+        })?;
+        Ok(())
     }
 
     fn batch(

@@ -9,6 +9,7 @@ use crate::formats::Format;
 use crate::graph::{Graph, GraphBuilder};
 use crate::memory::{ALLOCATION, check_room};
 use crate::model::Limits;
+use crate::pipeline::Remark;
 use crate::rules::InputRules;
 use crate::source::{InputName, Source, SourceOptions};
 
@@ -24,7 +25,7 @@ pub struct LoadedGraph {
     pub timeless: u64,
     /// Groups of inputs with a link a line (`edges` and others) whose source had a group before: only the last one counts.
     pub ungrouped: u64,
-    /// What should be known of the inputs' formats ([`Format::caveat`]).
+    /// What should be known of the inputs' formats ([`Format::caveat`]), or of an input.
     pub caveat: Option<&'static str>,
 }
 
@@ -120,9 +121,15 @@ impl GraphLoader {
         self.grouped = format.is_grouped();
         self.caveat = self.caveat.or(format.caveat());
         self.resolver = Resolver::default();
-        batches(source, format, rules, threads, &mut |batch| {
+        let remarks = batches(source, format, rules, threads, &mut |batch| {
             self.batch(batch)
-        })
+        })?;
+        for remark in remarks {
+            if let Remark::Caveat(caveat) = remark {
+                self.caveat.get_or_insert(caveat);
+            }
+        }
+        Ok(())
     }
 
     pub fn finish(mut self) -> LoadedGraph {

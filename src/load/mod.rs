@@ -16,7 +16,7 @@ use crate::engine::{Admit, Index, PageId};
 use crate::formats::Format;
 use crate::graph::GraphBuilder;
 use crate::model::Limits;
-use crate::pipeline::{InputReader, Next, Start, checked_format_of};
+use crate::pipeline::{InputReader, Next, Remark, Start, checked_format_of};
 use crate::source::{InputName, Source, SourceOptions};
 
 /// Opens an input, and guesses its format unless it is given; `None`: it is empty.
@@ -31,7 +31,7 @@ fn open(
     Ok(found.map(|(format, _)| (source, format)))
 }
 
-/// Reads an input to its end, or until `take` returns false.
+/// Reads an input to its end, or until `take` returns false. What its first records show is returned.
 ///
 /// # Errors
 /// Those of reading, and of `take`.
@@ -41,16 +41,16 @@ fn batches(
     rules: &Rules,
     threads: usize,
     take: &mut dyn FnMut(&Batch) -> Result<bool>,
-) -> Result<()> {
+) -> Result<Vec<Remark>> {
     let reader = InputReader::new(rules.clone(), &SourceOptions::default(), threads);
     let mut records = reader.read(source, format, Start::default())?;
     loop {
         match records.next()? {
             Next::Idle => {}
-            Next::End(_) => return Ok(()),
+            Next::End(_) => return Ok(records.remarks()),
             Next::Piece(piece) => {
                 if !take(&piece.batch)? {
-                    return Ok(());
+                    return Ok(records.remarks());
                 }
                 records.recycle(piece);
             }

@@ -217,5 +217,8 @@ fn edges_of_urls_can_be_read_as_urls() {
             done.err
         );
         assert_eq!(lab.stat(format)["pages"], pages, "{format}");
+        let exact = lab.run(&format!("pagerank links.tsv --format {format}"));
+        let exact = exact.exits(0);
+        assert_eq!(exact.err.contains("--format url-"), pages == 3, "{exact:?}");
     }
 }
