@@ -398,13 +398,27 @@ pub fn accuracy(l1: Option<f64>, basis: Basis) -> String {
         return "accuracy: not provable yet (`cashrank settle` proves one; so may more of the crawl, or --repeat)".into();
     };
     let of = match basis {
-        Basis::Latest => "exact PageRank",
-        Basis::AsRead => "PageRank of the links as they were read",
+        Basis::Latest => "",
+        Basis::AsRead => " against PageRank of the links as they were read",
     };
     format!(
-        "accuracy: within {} of {of} (L1, certified)",
-        percent_up(l1)
+        "accuracy: total error at most {}{of} (L1, certified)",
+        rounded_up(l1)
     )
+}
+
+/// How many of the first positions are certain, as people read it; nothing where none is.
+pub fn certain_said(certain: Option<u64>) -> Option<String> {
+    match certain? {
+        0 => None,
+        1 => Some("the first page is certainly the most important".into()),
+        n => {
+            let n = thousands(n);
+            Some(format!(
+                "the first {n} pages are certainly the {n} most important, in some order"
+            ))
+        }
+    }
 }
 
 /// The accuracy of a snapshot.
@@ -412,26 +426,19 @@ pub fn accuracy_of(info: &Info) -> String {
     accuracy(info.bound_l1(), Basis::of(info))
 }
 
-/// A share in percent, with at least two digits that count, never rounded down: `0.89 %`.
-pub fn percent_up(share: f64) -> String {
-    let percent = 100.0 * share;
-    if !(1e-3..1e6).contains(&percent) {
-        let up = percent * (1.0 + 5e-2);
-        return if percent > 0.0 {
-            format!("{up:.1e} %")
-        } else {
-            "0 %".into()
-        };
+/// A bound with two digits that count, never rounded down: `0.0089`.
+pub fn rounded_up(bound: f64) -> String {
+    if bound <= 0.0 {
+        return "0".into();
     }
-    let decimals = if percent < 100.0 {
-        (1 - percent.log10().floor() as i32).max(1)
-    } else {
-        0
-    };
+    if bound < 1e-5 {
+        return format!("{:.1e}", bound * (1.0 + 5e-2));
+    }
+    let decimals = (1 - bound.log10().floor() as i32).max(1);
     let scale = 10f64.powi(decimals);
     // What is a hair above a round number only by the way it is kept is that number.
-    let up = (percent * scale - 1e-9).ceil() / scale;
-    format!("{up:.*} %", decimals as usize)
+    let up = (bound * scale - 1e-9).ceil() / scale;
+    format!("{up:.*}", decimals as usize)
 }
 
 /// A number of bytes: `8192`, `64K`, `64MiB`, `1G`, `1T` (powers of 1,024).
@@ -501,26 +508,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_told_with_two_digits_and_never_too_small() {
-        for (share, told) in [
-            (8.884e-3, "0.89 %"),
-            (0.19, "19.0 %"),
-            (0.190_001, "19.1 %"),
-            (1.0, "100 %"),
-            (1.234, "124 %"),
-            (0.05, "5.0 %"),
-            (2.7e-5, "0.0027 %"),
-            (0.0, "0 %"),
+    fn a_bound_is_told_with_two_digits_and_never_too_small() {
+        for (bound, told) in [
+            (8.884e-3, "0.0089"),
+            (0.19, "0.19"),
+            (0.190_001, "0.20"),
+            (1.0, "1.0"),
+            (1.234, "1.3"),
+            (0.05, "0.050"),
+            (2.7e-5, "0.000027"),
+            (0.0, "0"),
         ] {
-            assert_eq!(percent_up(share), told);
+            assert_eq!(rounded_up(bound), told);
         }
-        let tiny = percent_up(3.21e-9);
-        let number: f64 = tiny.trim_end_matches(" %").parse().unwrap();
-        assert!((3.21e-7..4e-7).contains(&number), "{tiny}");
+        let tiny = rounded_up(3.21e-9);
+        let number: f64 = tiny.parse().unwrap();
+        assert!((3.21e-9..4e-9).contains(&number), "{tiny}");
         assert!(accuracy(Some(2.0), Basis::Latest).contains("not provable"));
         assert!(
             accuracy(Some(8.884e-3), Basis::Latest)
-                .contains("within 0.89 % of exact PageRank (L1, certified)")
+                .contains("accuracy: total error at most 0.0089 (L1, certified)")
         );
     }
 }

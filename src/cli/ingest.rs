@@ -17,8 +17,8 @@ use cashrank::store::rows::KeepRows;
 use cashrank::store::{RealDisk, Settings, SpoolOptions};
 
 use super::common::{
-    Exit, STORE, VerifyArgs, one_of, parsed, positive, self_links, some_bytes, stop_on_signal,
-    tell_keyboard, threads,
+    Exit, STORE, VerifyArgs, certain_said, one_of, parsed, positive, self_links, some_bytes,
+    stop_on_signal, tell_keyboard, threads,
 };
 use super::limits::LimitArgs;
 use super::log::{Log, TalkArgs};
@@ -199,6 +199,14 @@ pub struct Args {
     limits: LimitArgs,
 }
 
+/// How many of the first positions of what was published are certain.
+fn certain_top(outcome: &Outcome) -> cashrank::Result<Option<u64>> {
+    match &outcome.snapshot {
+        Some((path, _)) => Snapshot::open(&RealDisk, path)?.certain_top(),
+        None => Ok(None),
+    }
+}
+
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let ack = self.ack.as_deref();
@@ -219,7 +227,8 @@ impl Args {
         let nothing = nothing::is_nothing(&outcome, reporter.empty.is_some());
         if self.json {
             let remarks = &reporter.remarks;
-            super::common::print_json(&summary_json(&outcome, remarks, seconds))?;
+            let certain = certain_top(&outcome)?;
+            super::common::print_json(&summary_json(&outcome, remarks, seconds, certain))?;
         } else if !(nothing && outcome.nothing_to_do) {
             summary(
                 &outcome,
@@ -242,6 +251,9 @@ impl Args {
         }
         if let Some(n) = self.top {
             super::top::show(&self.store, n)?;
+        } else if !self.json && !reporter.log.quiet {
+            let said = certain_said(certain_top(&outcome)?);
+            said.iter().for_each(|said| reporter.log.tell(said));
         }
         Ok(match &outcome {
             outcome if outcome.stopped => Exit::Stopped,

@@ -7,7 +7,7 @@ use cashrank::memory::human;
 use cashrank::snapshot::{Info, Snapshot, SnapshotEntry, Which, pin, snapshots};
 use cashrank::store::RealDisk;
 
-use super::common::{Exit, StoreArg, parsed, percent_up, print, print_json, thousands, time};
+use super::common::{Exit, StoreArg, parsed, print, print_json, rounded_up, thousands, time};
 use super::log::Paint;
 use crate::cli::common::say;
 
@@ -124,8 +124,8 @@ fn published(kept: &SnapshotEntry) -> Option<String> {
 
 fn write_plain(out: &mut dyn Write, kept: &[SnapshotEntry]) -> anyhow::Result<()> {
     let head = format!(
-        "{:>15}  {:>15}  {:20}  {:20}  {:>9}  {:>10}",
-        "number", "pages", "crawled until", "published", "within", "size"
+        "{:>15}  {:>15}  {:20}  {:20}  {:>11}  {:>10}",
+        "number", "pages", "crawled until", "published", "error up to", "size"
     );
     writeln!(out, "{}", Paint::stdout().bold(&head))?;
     for kept in kept {
@@ -139,13 +139,13 @@ fn write_plain(out: &mut dyn Write, kept: &[SnapshotEntry]) -> anyhow::Result<()
         let bound = info.and_then(Info::bound_l1).filter(|bound| *bound < 2.0);
         writeln!(
             out,
-            "{:>15}  {:>15}  {:20}  {:20}  {:>9}  {:>10}{marks}",
+            "{:>15}  {:>15}  {:20}  {:20}  {:>11}  {:>10}{marks}",
             kept.number,
             info.map_or("damaged".into(), |info| thousands(info.pages)),
             info.and_then(|info| info.time)
                 .map_or("unknown".into(), |at| time(Some(at))),
             published(kept).unwrap_or("unknown".into()),
-            bound.map_or("-".into(), percent_up),
+            bound.map_or("-".into(), rounded_up),
             human(kept.bytes)
         )?;
     }

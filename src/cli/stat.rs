@@ -11,7 +11,8 @@ use cashrank::store::rows::Retention;
 use cashrank::store::{RealDisk, SpoolState, spool_state};
 
 use super::common::{
-    Basis, Exit, StoreArg, accuracy, as_options, counted, pages, print, print_json, thousands, time,
+    Basis, Exit, StoreArg, accuracy, as_options, certain_said, counted, pages, print, print_json,
+    thousands, time,
 };
 
 /// Show what a store holds: counts, accuracy of the ranking, disk and memory.
@@ -57,6 +58,8 @@ struct Stat {
     /// Measures that the window reads.
     measures: u64,
     bound_l1: Option<f64>,
+    /// How many of the first positions are certain.
+    certain_top: Option<u64>,
     #[serde(skip)]
     basis: Basis,
     damping: f64,
@@ -122,7 +125,7 @@ impl Args {
         let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
         let spool = spool_state(&RealDisk, &self.store.store)?;
         let rows = rows(&snapshot)?;
-        let stat = stat(&snapshot, rows, spool, disk(&self.store.store)?);
+        let stat = stat(&snapshot, rows, spool, disk(&self.store.store)?)?;
         if self.json {
             return print_json(&stat);
         }
@@ -135,10 +138,10 @@ fn stat(
     rows: Option<RowsStat>,
     spool: Option<SpoolState>,
     disk_bytes: Disk,
-) -> Stat {
+) -> cashrank::Result<Stat> {
     let info = snapshot.info();
     let counters = &info.counters;
-    Stat {
+    Ok(Stat {
         records: counters.records,
         gone: counters.gone,
         unchanged: counters.unchanged,
@@ -161,6 +164,7 @@ fn stat(
         estimator: info.window.estimator,
         measures: info.measures,
         bound_l1: info.bound_l1(),
+        certain_top: snapshot.certain_top()?,
         basis: Basis::of(info),
         // It is kept in 1/2^32: more than eight decimals would say nothing.
         damping: info.settings.config.damping_asked(),
@@ -178,7 +182,7 @@ fn stat(
             info.pages,
             None,
         )),
-    }
+    })
 }
 
 fn disk(store: &Path) -> anyhow::Result<Disk> {
@@ -261,6 +265,9 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
     let told = accuracy(stat.bound_l1, stat.basis);
     let (_, how_good) = told.split_once(": ").unwrap_or(("", &told));
     line("accuracy", how_good.to_owned())?;
+    if let Some(certain) = certain_said(stat.certain_top) {
+        line("", certain)?;
+    }
     line("snapshot", stat.snapshot.clone())?;
     match (&stat.rows, &stat.no_rows) {
         (Some(rows), _) => line(

@@ -198,6 +198,7 @@ pub(super) fn summary_json(
     outcome: &Outcome,
     remarks: &Remarks,
     seconds: f64,
+    certain_top: Option<u64>,
 ) -> serde_json::Value {
     let (now, before) = (&outcome.counters, &outcome.before);
     let snapshot = outcome.snapshot.as_ref();
@@ -222,6 +223,7 @@ pub(super) fn summary_json(
         "pages_fit": outcome.fits,
         "turnovers": snapshot.map(|(_, info)| info.turnovers),
         "bound_l1": snapshot.and_then(|(_, info)| info.bound_l1()),
+        "certain_top": certain_top,
         "settled": snapshot.and_then(|(_, info)| info.window.settled),
         "snapshot": snapshot.map(|(path, _)| path.display().to_string()),
     })

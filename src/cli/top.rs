@@ -6,7 +6,9 @@ use cashrank::answers::top;
 use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
 
-use super::common::{self, Exit, StoreArg, accuracy_of, print, print_json, records, thousands};
+use super::common::{
+    self, Exit, StoreArg, accuracy_of, certain_said, print, print_json, records, thousands,
+};
 use super::log::{Paint, cut, width};
 use super::snapshots::SnapshotArg;
 
@@ -48,6 +50,7 @@ impl Args {
             "records": info.counters.records,
             "pages": info.pages,
             "bound_l1": info.bound_l1(),
+            "certain_top": snapshot.certain_top()?,
             "top": top(&snapshot, self.n)?,
         }))
     }
@@ -61,6 +64,7 @@ pub fn show(store: &Path, n: usize) -> anyhow::Result<Exit> {
 fn show_of(snapshot: &Snapshot, n: usize) -> anyhow::Result<Exit> {
     let info = snapshot.info();
     let pages = top(snapshot, n)?;
+    let certain = certain_said(snapshot.certain_top()?);
     let last = pages.last().map_or(0, |page| page.rank);
     let ranks = thousands(last).len().max("rank".len());
     // Before the URL: two columns, and the spaces between.
@@ -90,6 +94,9 @@ fn show_of(snapshot: &Snapshot, n: usize) -> anyhow::Result<Exit> {
             records(info.counters.records),
             accuracy_of(info)
         )?;
+        if let Some(certain) = &certain {
+            writeln!(out, "{certain}")?;
+        }
         Ok(())
     })
 }

@@ -9,6 +9,7 @@
 //! the order in which pages came. Where an order among pages of equal score is needed (top k,
 //! rank-biased overlap, the top tenth), it is that of the names' hashes, the same on both sides.
 
+mod certain;
 mod count;
 mod distance;
 #[cfg(any(test, fuzzing))]
@@ -34,6 +35,7 @@ use overlap::Overlap;
 use relative::Relative;
 use scores::Row;
 
+pub use certain::Positions;
 pub use count::PageCounts;
 pub use distance::Distances;
 pub use kendall::OrderOfPairs;

@@ -13,6 +13,7 @@ use super::{
 use crate::codec::frame::{Fields, is_sealed};
 use crate::decode::Time;
 use crate::engine::{CHUNK_PAGES, Fingerprint, PageId};
+use crate::metrics::Positions;
 use crate::store::rows::{KeptRows, Retention, RowsOf};
 use crate::store::{self, Disk, DiskFile, NameReader};
 use crate::threads::in_two;
@@ -254,6 +255,20 @@ impl Snapshot {
                 visit(page, f64::from_bits(bits));
             }
         })
+    }
+
+    /// How many of the first positions are certain: the greatest n so that the first n pages are the n of greatest PageRank, in
+    /// some order ([`Positions`]). `None`: there is no bound. Reads all importances.
+    ///
+    /// # Errors
+    /// The snapshot is damaged or cannot be read.
+    pub fn certain_top(&self) -> Result<Option<u64>> {
+        let Some(bound) = self.info().bound_l1() else {
+            return Ok(None);
+        };
+        let mut positions = Positions::new(bound);
+        self.importances(&mut |_, importance| positions.add(importance))?;
+        Ok(Some(positions.certain()))
     }
 
     /// The first items of `from`, one a page; an error where there are fewer.

@@ -149,7 +149,7 @@ fn top_shows_the_first_of_the_ranking() {
     for (line, url) in plain.lines().skip(1).zip(&expected) {
         assert!(line.ends_with(url.as_str()), "{line}");
     }
-    assert!(plain.contains("accuracy: within"), "{plain}");
+    assert!(plain.contains("accuracy: total error at most"), "{plain}");
     let all = lab.run("top -n 100000 --json --store s").exits(0).json();
     assert_eq!(urls(&all).len(), pages.len());
 }
@@ -560,4 +560,33 @@ fn other_records_of_two_formats_are_named() {
     lab.run("ingest log warc --store s")
         .exits(0)
         .says(&["1 records of requests and other things, blank lines and comments, not pages"]);
+}
+
+/// In a star of one hub with three leaves that link back, the hub has (1 + 3 d)/(4 (1 + d)), each leaf a third of the rest: one
+/// position is certain once the bound is below the difference, and no more ever are, for the leaves are alike.
+#[test]
+fn the_positions_that_are_certain_are_told() {
+    let lab = Lab::new();
+    lab.file(
+        "star",
+        "{\"url\":\"http://a/h\",\"links\":[\"1\",\"2\",\"3\"]}\n{\"url\":\"http://a/1\",\"links\":[\"h\"]}\n\
+         {\"url\":\"http://a/2\",\"links\":[\"h\"]}\n{\"url\":\"http://a/3\",\"links\":[\"h\"]}\n",
+    );
+    let sentence = "the first page is certainly the most important";
+    lab.run("ingest star --store s").exits(0).says(&[sentence]);
+    for line in ["top --store s", "stat --store s"] {
+        let plain = lab.run(line).exits(0).out;
+        assert!(plain.contains(sentence), "{plain}");
+        let told = lab.run(&format!("{line} --json")).exits(0).json();
+        assert_eq!(told["certain_top"], 1, "{line}");
+    }
+    // Two that link to each other are alike.
+    lab.file(
+        "two",
+        "{\"url\":\"http://a/1\",\"links\":[\"2\"]}\n{\"url\":\"http://a/2\",\"links\":[\"1\"]}\n",
+    );
+    let told = lab.run("ingest two --store t --json").exits(0).json();
+    assert_eq!(told["certain_top"], 0);
+    let none = lab.run("ingest two --store w --settle none --window variable:1 --json");
+    assert!(none.exits(0).json()["certain_top"].is_null());
 }
