@@ -19,7 +19,7 @@ Examples:
   cashrank links https://example.org/ --in --json --store ranks
 
 The links are those that the last visit of each page found, as of the current snapshot. They come from the store \
-(`ingest --keep-rows`); no input is read. The command reads all kept links once, also while an ingest is running.")]
+(`ingest --keep-rows`); no input is read. --in reads all kept links once. Both work while an ingest is running.")]
 pub struct Args {
     /// A URL in any form, or the name of a node.
     #[arg(value_name = "URL")]
@@ -61,15 +61,14 @@ type Ends = Vec<(u32, Option<u64>)>;
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
-        let rows = snapshot.rows()?;
         let Some(page) = find(&snapshot, &self.url)? else {
             say!("{}: not known", shown(&self.url));
             return Ok(Exit::Unknown);
         };
         let (fetched, ends) = if self.incoming {
-            (FetchState::Yes, incoming(&rows, page)?)
+            (FetchState::Yes, incoming(&snapshot.rows()?, page)?)
         } else {
-            outgoing(&rows, page)?
+            outgoing(&snapshot, page)?
         };
         let all = ends.len() as u64;
         let mut ranked = ranked(&snapshot, ends)?;
@@ -127,9 +126,9 @@ fn incoming(rows: &dyn Rows, page: u32) -> Result<Ends, Error> {
 }
 
 /// All pages that `page` links to.
-fn outgoing(rows: &dyn Rows, page: u32) -> Result<(FetchState, Ends), Error> {
+fn outgoing(snapshot: &Snapshot, page: u32) -> Result<(FetchState, Ends), Error> {
     let mut found = (FetchState::Never, Ends::new());
-    rows.row(page, &mut |row| {
+    snapshot.row(page, &mut |row| {
         found.0 = if row.gone {
             FetchState::Gone
         } else {
@@ -144,19 +143,14 @@ fn outgoing(rows: &dyn Rows, page: u32) -> Result<(FetchState, Ends), Error> {
 }
 
 /// What the snapshot says of these pages, best rank first.
-fn ranked(snapshot: &Snapshot, mut ends: Ends) -> Result<Vec<(SnapshotPage, Option<u64>)>, Error> {
-    ends.sort_unstable();
-    let mut ends = ends.into_iter().peekable();
-    let mut found = Vec::new();
-    for page in snapshot.pages() {
-        if ends.peek().is_none() {
-            break;
-        }
-        let page = page?;
-        if let Some((_, weight)) = ends.next_if(|end| u64::from(end.0) == page.page.0) {
-            found.push((page, weight));
-        }
-    }
+fn ranked(snapshot: &Snapshot, ends: Ends) -> Result<Vec<(SnapshotPage, Option<u64>)>, Error> {
+    let pages: Vec<PageId> = ends.iter().map(|end| PageId(end.0.into())).collect();
+    let weights = ends.into_iter().map(|end| end.1);
+    let mut found: Vec<_> = snapshot
+        .pages_of(&pages)?
+        .into_iter()
+        .zip(weights)
+        .collect();
     found.sort_by_key(|(page, _)| (page.rank, page.page));
     Ok(found)
 }

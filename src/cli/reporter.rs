@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use cashrank::Error;
 use cashrank::decode::Reason;
 use cashrank::formats::Format;
 use cashrank::ingest::{Note, Observer, ProgressReport};
@@ -265,6 +266,13 @@ impl Observer for Reporter {
             Note::RowsGivenUp { reason } => format!(
                 "links are no longer kept: {reason}; the ingest goes on without them"
             ),
+            Note::PlacesRenewed { damage } => {
+                let what = match damage {
+                    Error::Damaged { path, what } => format!("{}: damaged: {what}", path.display()),
+                    other => other.to_string(),
+                };
+                format!("{what}; it was made again")
+            }
             Note::Settling { progress } => {
                 if let Some(bar) = &self.bar {
                     bar.set_message(settling(progress));
@@ -333,6 +341,7 @@ fn is_amiss(note: &Note<'_>) -> bool {
     matches!(
         note,
         Note::RowsGivenUp { .. }
+            | Note::PlacesRenewed { .. }
             | Note::SpooledDamage
             | Note::Skipped { .. }
             | Note::BadTime { .. }

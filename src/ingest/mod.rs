@@ -394,6 +394,11 @@ pub enum Note<'a> {
         /// Why.
         reason: GivenUp,
     },
+    /// The directory of kept rows was damaged, and was made again.
+    PlacesRenewed {
+        /// What was wrong.
+        damage: &'a crate::Error,
+    },
     /// There are passes after the first. Told at the start, and when `kept` changes.
     Repeating {
         /// Passes in all.

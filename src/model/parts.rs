@@ -16,7 +16,7 @@ pub struct Part {
 const RESTORE: &str = "restore the whole store from a copy, or ingest the inputs into a new store";
 
 /// All parts that may be damaged.
-pub const PARTS: [Part; 12] = [
+pub const PARTS: [Part; 13] = [
     Part {
         name: "identity.json",
         meaning: "nothing can be read",
@@ -44,6 +44,11 @@ pub const PARTS: [Part; 12] = [
                   published snapshots stay readable",
         remedy: "ingest on with `keep_rows` none, which drops them; or restore the whole store from a copy, or ingest \
                  the inputs into a new store",
+    },
+    Part {
+        name: "rows/*.places",
+        meaning: "nothing stops; looking up the links of one page takes longer",
+        remedy: "remove it: an ingest makes it again",
     },
     Part {
         name: "urls",
@@ -95,6 +100,7 @@ pub fn part_of(path: &Path) -> Option<&'static Part> {
         "latest.json" => "snapshots/latest.json",
         name if name.ends_with(".snapshot") => "snapshots/*.snapshot",
         _ if within("marks") => "marks/*",
+        name if within("rows") && name.ends_with(".places") => "rows/*.places",
         _ if within("rows") => "rows/*",
         _ if within("spool") => "spool/*",
         name => name,
@@ -135,6 +141,7 @@ mod tests {
             ("s/cash", "cash"),
             ("s/marks/12", "marks/*"),
             ("s/rows/3.index", "rows/*"),
+            ("s/rows/3.places", "rows/*.places"),
             ("s/snapshots/000000000012.snapshot", "snapshots/*.snapshot"),
             ("s/snapshots/latest.json", "snapshots/latest.json"),
             ("s/urls.index", "urls.index"),

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Budget;
-use crate::Result;
 use crate::batch::Rules;
 use crate::disk::Disk;
 use crate::engine::{Counters, Engine, Resolving};
@@ -13,6 +12,7 @@ use crate::model::{Entry, Limits};
 use crate::snapshot::{self, Settle, Watcher};
 use crate::store::rows::{KeepRows, Reason};
 use crate::store::{OpenStore, Progress, Settings, Store, View, checkpoint};
+use crate::{Error, Result};
 
 /// See the head of the file.
 pub(crate) struct Session {
@@ -121,6 +121,11 @@ impl Session {
     /// Why rows were given up since this was last asked, if they were.
     pub fn rows_given_up(&mut self) -> Option<Reason> {
         self.engine.storage_mut().rows_given_up()
+    }
+
+    /// What was wrong with the directory of rows, if a damaged one was made again since this was last asked.
+    pub fn renewed_places(&mut self) -> Option<Error> {
+        self.engine.storage_mut().renewed_places()
     }
 
     /// Drops row files that were compacted, but for the one that readers of the current snapshot use.

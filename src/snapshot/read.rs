@@ -14,6 +14,7 @@ use crate::codec::frame::{Fields, is_sealed};
 use crate::decode::Time;
 use crate::engine::{CHUNK_PAGES, Fingerprint, PageId};
 use crate::metrics::Positions;
+use crate::rows::Row;
 use crate::store::rows::{KeptRows, Retention, RowsOf};
 use crate::store::{self, Disk, DiskFile, NameReader};
 use crate::threads::in_two;
@@ -186,13 +187,25 @@ impl Snapshot {
     ///
     /// [`Error::Missing`] if there are none, which says why; [`Error::Damaged`].
     pub fn rows(&self) -> Result<KeptRows> {
-        match &self.rows {
-            Some(rows) => rows.rows(),
-            None => Err(Error::Missing(format!(
+        self.rows_of_store()?.rows()
+    }
+
+    /// Calls `read` with the row of one page, without going over the others. Returns whether it has one.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Snapshot::rows`].
+    pub fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        self.rows_of_store()?.row(page, read)
+    }
+
+    fn rows_of_store(&self) -> Result<&RowsOf> {
+        self.rows.as_ref().ok_or_else(|| {
+            Error::Missing(format!(
                 "{}: only the current snapshot of a store has rows of links",
                 self.columns.path.display()
-            ))),
-        }
+            ))
+        })
     }
 
     /// Whether there are rows; `None`: this is not the store's current snapshot.

@@ -94,10 +94,15 @@ impl Store {
         for number in std::mem::take(&mut self.dropped_marks) {
             marks::remove(&*self.disk, &self.dir, number)?;
         }
-        match self.doomed_rows.take() {
-            Some(number) => rows::remove(&*self.disk, &self.dir, number),
-            None => Ok(()),
+        if let Some(number) = self.doomed_rows.take() {
+            rows::remove(&*self.disk, &self.dir, number)?;
         }
+        let pages = self.manifest.engine.totals.pages;
+        if let Some(kept) = self.manifest.rows.retention.kept() {
+            let damage = rows::renew_places(&*self.disk, &self.dir, kept, pages)?;
+            self.renewed_places = damage.or(self.renewed_places.take());
+        }
+        Ok(())
     }
 
     fn merge_runs(&mut self) -> Result<()> {

@@ -11,7 +11,7 @@ pub(crate) use whole::store;
 
 use super::blocks::{Entry, Packer, unpack};
 use super::manifest::Manifest;
-use super::rows::block;
+use super::rows::{block, places};
 use crate::codec::varint::{put, take, unzigzag, zigzag};
 use crate::engine::{Admission, Fetches, Row};
 use crate::fuzz::dice::Bytes;
@@ -156,6 +156,21 @@ pub(crate) fn row_block(data: &[u8]) {
         }
         block::reseal(&mut payload);
     }
+}
+
+/// A chunk of a directory of rows. Input: its number, its bytes, as they are and with their checksum made right.
+pub(crate) fn places(data: &[u8]) {
+    let mut bytes = Bytes(data);
+    let at = bytes.u64();
+    let chunk = bytes.0;
+    if let Some(entries) = places::unpack(at, chunk) {
+        assert_eq!(places::pack(at, &entries), chunk);
+    }
+    let entries: Vec<u64> = chunk.iter().map(|&byte| u64::from(byte) << 32).collect();
+    let packed = places::pack(at, &entries);
+    let found = places::unpack(at, &packed);
+    let whole = packed.len() == 5 * 4096 + 8;
+    assert!(found.is_none_or(|found| whole && found == entries));
 }
 
 /// The manifest, without its seal.

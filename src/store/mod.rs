@@ -20,7 +20,7 @@
 //! loaded and checked, the law is checked, the index is rebuilt, marks of no commit and snapshots
 //! never published are removed. redb trusts its pages, so all its calls are fenced (`fence`).
 //!
-//! **Damage** is found, never used, and never repaired: [`PARTS`] says what each file's means. [`crate::check`]
+//! **Damage** is found, never used, and, but for the directory of rows, never repaired: [`PARTS`] says what each file's means. [`crate::check`]
 //! looks for it.
 //!
 //! Any failure of an operation is final for the process: a store that failed once refuses all
@@ -109,6 +109,8 @@ pub struct Store {
     rows: Option<RowWriter>,
     /// Why rows were given up since somebody asked.
     gave_up: Option<Reason>,
+    /// What was wrong with the directory of rows, if one was made again since somebody asked.
+    renewed_places: Option<Error>,
     /// A row file that no commit names any more once the next is made.
     doomed_rows: Option<u64>,
     manifest: Manifest,
@@ -181,6 +183,7 @@ impl Store {
             names: NameLogs::open(&*disk, dir, manifest.names, pages)?,
             rows: None,
             gave_up: None,
+            renewed_places: None,
             doomed_rows: None,
             tables: Arc::new(tables),
             writing: None,

@@ -80,6 +80,11 @@ impl Store {
         self.gave_up.take()
     }
 
+    /// What was wrong with the directory of rows, if a damaged one was made again since this was last asked.
+    pub fn renewed_places(&mut self) -> Option<Error> {
+        self.renewed_places.take()
+    }
+
     /// Removes row files of before compactions, but for the one that the current snapshot names.
     pub(crate) fn release_rows(&mut self, named: Option<u64>) -> Result<()> {
         let retired = &mut self.manifest.rows.retired;

@@ -5,7 +5,7 @@
 //! | `store.redb` | manifest, entries for cash | every page and value: redb's own check, the history's counts |
 //! | `cash` | all, and the law | |
 //! | `marks/` | all, and the law of each | |
-//! | `rows/` | which row of a page is the last | all, and the counts |
+//! | `rows/` | which row of a page is the last | all, the counts, and where the directory says rows are |
 //! | `fingerprints` | all | the index rebuilt from them, none twice |
 //! | `urls` | the end, against the fingerprints | all, every name hashed and compared with its fingerprint |
 //! | `*.index` | the end | all, against the logs |
@@ -128,7 +128,7 @@ impl View {
         report.row_links = Some(rows.links());
         match depth {
             Depth::Quick => Ok(()),
-            Depth::Deep => rows.verify(),
+            Depth::Deep => rows.verify().and_then(|()| rows.verify_places()),
         }
     }
 

@@ -433,10 +433,22 @@ fn rows_of(view: &View) -> cashrank::Result<Vec<Row>> {
     if view.rows_retention().kept().is_none() {
         return Ok(found);
     }
-    view.rows()?.sweep(&mut |row| {
+    let rows = view.rows()?;
+    rows.sweep(&mut |row| {
         found.push((row.page, row.gone, row.targets.to_vec()));
         Ok(())
     })?;
+    for (page, gone, targets) in &found {
+        let mut same = false;
+        rows.row(*page, &mut |row| {
+            same = row.gone == *gone && row.targets == targets
+        })?;
+        if !same {
+            let what = format!("the directory leads to another row of page {page}");
+            let path = "rows".into();
+            return Err(cashrank::Error::Damaged { path, what });
+        }
+    }
     Ok(found)
 }
 

@@ -10,7 +10,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use cashrank::answers::{self, Mover, Movers, Page, pages_of};
 use cashrank::engine::PageId;
 use cashrank::metrics::moved::{By, Move, MoveOptions, Standing};
-use cashrank::rows::Rows;
 use cashrank::snapshot::{self, Info, Lookup, Snapshot, SnapshotPage};
 use cashrank::store::RealDisk;
 use cashrank::{Error, name_settings};
@@ -234,14 +233,15 @@ impl OpenSnapshot {
         pages_of(urls, |names| self.find(names))
     }
 
-    /// The targets of a page's links, by a sweep over the rows that the store keeps; `None`: it was not visited.
+    /// The targets of a page's links, from the rows that the store keeps; `None`: it was not visited.
     pub fn row(&self, page: PageId) -> Result<Option<Vec<u32>>> {
-        let rows = self.snapshot.rows().map_err(problem)?;
         let Ok(page) = u32::try_from(page.0) else {
             return Ok(None);
         };
         let mut targets = Vec::new();
-        let found = rows.row(page, &mut |row| targets.extend_from_slice(row.targets));
+        let found = self
+            .snapshot
+            .row(page, &mut |row| targets.extend_from_slice(row.targets));
         Ok(found.map_err(problem)?.then_some(targets))
     }
 

@@ -302,6 +302,9 @@ impl Run<'_> {
             self.finish_publishing()?;
             self.session.release_rows()?;
         }
+        if let Some(damage) = self.session.renewed_places() {
+            self.observer.note(Note::PlacesRenewed { damage: &damage });
+        }
         self.observer.note(Note::Checkpoint {
             generation: self.session.generation(),
             records: self.session.counters().records,

@@ -7,6 +7,8 @@
 //! file, in the same order, and its commit switches to that (`compact`); the old one stays while the current
 //! snapshot names it. So sweeps over a log do not depend on where checkpoints were, nor on when it was compacted.
 //!
+//! A directory beside the log, `rows/NUMBER.places`, finds the row of one page (`places`).
+//!
 //! Rows are an addition: nothing of the ranking that OPIC gives needs them. Where they don't fit (`--keep-rows`,
 //! pages with numbers beyond 32 bits) they are given up, all of them, and the store says so from
 //! then on ([`Retention`]). They are never there in part. A full disk ends the run, as with every other file: with room
@@ -14,6 +16,7 @@
 
 pub(crate) mod block;
 mod compact;
+pub(crate) mod places;
 mod read;
 mod write;
 
@@ -176,15 +179,33 @@ fn path_of(dir: &Path, number: u64) -> PathBuf {
     dir.join(ROWS).join(number.to_string())
 }
 
-/// The number in the name of a row file, or of its index.
+/// The number in the name of a row file, of its index or directory.
 pub(crate) fn number_of(name: &str) -> Option<u64> {
-    name.strip_suffix(".index").unwrap_or(name).parse().ok()
+    let ends = [".index", ".places"];
+    let number = ends.iter().find_map(|end| name.strip_suffix(end));
+    number.unwrap_or(name).parse().ok()
+}
+
+/// Writes the directory of committed rows, if it is time; of a damaged one, returns what was wrong. A full disk, or
+/// damaged rows, leave them without a new one: nothing needs it.
+pub(super) fn renew_places(
+    disk: &dyn Disk,
+    dir: &Path,
+    kept: &CommittedRows,
+    pages: u64,
+) -> Result<Option<Error>> {
+    let file = read::RowFile::open(disk, dir, *kept)?;
+    match places::renew(disk, &file, pages).map_err(AppendError::from) {
+        Ok(damage) => Ok(damage),
+        Err(AppendError::Failed(error)) if !matches!(error, Error::Damaged { .. }) => Err(error),
+        Err(_) => Ok(None),
+    }
 }
 
 /// Removes a row file, as far as it is there.
 pub(super) fn remove(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {
     let path = path_of(dir, number);
-    for path in [path.with_extension("index"), path] {
+    for path in [path.with_extension("index"), places::path_of(&path), path] {
         match disk.remove(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             removed => removed.map_err(Error::io(&path, "remove"))?,

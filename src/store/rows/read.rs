@@ -1,5 +1,6 @@
 //! Reading kept rows: sweeps, and which row of a page is the last.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,6 +8,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::block::{FIXED, Head, Rows as Block, heads_end, unpack, unpack_heads};
+use super::places::Places;
 use super::{CommittedRows, Retention, none, path_of};
 use crate::disk::Disk;
 use crate::disk::log::BlockLog;
@@ -20,9 +22,11 @@ const AHEAD: usize = 4;
 /// A committed state of the row file, open: the file stays readable even when a compaction drops it.
 #[derive(Clone)]
 pub(crate) struct RowFile {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     log: Arc<BlockLog>,
-    kept: CommittedRows,
+    pub(super) kept: CommittedRows,
+    /// Its directory, if there is one. Where it is damaged, rows are found without it.
+    places: Arc<Result<Option<Places>>>,
 }
 
 impl RowFile {
@@ -35,7 +39,14 @@ impl RowFile {
             let what = format!("{} bytes for {} rows", kept.lengths.data, kept.rows);
             return Err(Error::damaged(path, what));
         }
-        Ok(RowFile { path, log, kept })
+        let mut file = RowFile {
+            path,
+            log,
+            kept,
+            places: Arc::new(Ok(None)),
+        };
+        file.places = Arc::new(Places::open(disk, &file));
+        Ok(file)
     }
 
     fn damaged(&self, what: impl Into<String>) -> Error {
@@ -46,26 +57,116 @@ impl RowFile {
     /// last row to the first, as a later one of the same page then was seen before; only heads are read.
     fn mark_live(&self, pages: u64, live: &mut Bits) -> Result<(u64, u64)> {
         let mut seen = Bits::new(pages);
-        let (mut rows, mut links, mut end) = (0, 0, self.kept.rows);
+        let (mut rows, mut links) = (0, 0);
+        self.back_over(0..self.kept.rows, |row, head| {
+            if u64::from(head.page) >= pages {
+                let what = format!("row {row} is of page {}", head.page);
+                return Err(self.damaged(what).into());
+            }
+            if seen.set(head.page.into()) {
+                live.set(row);
+                rows += 1;
+                links += u64::from(head.links);
+            }
+            Ok(())
+        })?;
+        Ok((rows, links))
+    }
+
+    /// Calls `visit` with the head of each of these rows, from the last one back. Reads no links. Returns whether it
+    /// came to the first one.
+    pub(super) fn back_over(
+        &self,
+        rows: Range<u64>,
+        mut visit: impl FnMut(u64, &Head) -> Result<(), Stop>,
+    ) -> Result<bool> {
+        let mut end = self.kept.rows;
         let mut heads = Vec::new();
         for at in (0..self.log.entries()).rev() {
+            if end <= rows.start {
+                break;
+            }
             let first = self.heads(at, end, &mut heads)?;
             for (head, row) in heads.iter().rev().zip((first..end).rev()) {
-                if u64::from(head.page) >= pages {
-                    return Err(self.damaged(format!("row {row} is of page {}", head.page)));
-                }
-                if seen.set(head.page.into()) {
-                    live.set(row);
-                    rows += 1;
-                    links += u64::from(head.links);
+                if rows.contains(&row) && !Stop::is_whole(visit(row, head))? {
+                    return Ok(false);
                 }
             }
             end = first;
         }
-        match end {
-            0 => Ok((rows, links)),
-            _ => Err(self.damaged(format!("its first row is {end}"))),
+        if end <= rows.start {
+            Ok(true)
+        } else {
+            Err(self.damaged(format!("its first row is {end}")))
         }
+    }
+
+    /// The directory, if there is one and it is sound.
+    pub(super) fn places(&self) -> Result<Option<&Places>> {
+        self.places
+            .as_ref()
+            .as_ref()
+            .map(Option::as_ref)
+            .map_err(Error::again)
+    }
+
+    /// The number of a page's last row: from the directory, but for the rows behind it.
+    pub(super) fn last_row(&self, page: u32) -> Result<Option<u64>> {
+        let places = self.places().ok().flatten();
+        let (mut found, covered) = match places.map(|places| (places.get(page.into()), places)) {
+            Some((Ok(row), places)) if row.is_none_or(|row| row < self.kept.rows) => {
+                (row, places.rows)
+            }
+            // There is none; it is damaged; or it is newer than these rows, and the page's row as well.
+            _ => (None, 0),
+        };
+        self.back_over(covered..self.kept.rows, |row, head| {
+            if head.page != page {
+                return Ok(());
+            }
+            found = Some(row);
+            Err(Stop::Enough)
+        })?;
+        Ok(found)
+    }
+
+    /// Calls `read` with the last row of `page`. Returns whether it has one.
+    fn row(&self, page: u32, pages: u64, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        let Some(row) = self.last_row(page)? else {
+            return Ok(false);
+        };
+        let block = self.log.find(row)?;
+        let mut rows = Block::default();
+        if unpack(&block.payload, block.pages as usize, pages, &mut rows).is_none() {
+            return Err(self.holds_nonsense(block.first));
+        }
+        let stopped = rows.each(|at, head, targets, weights| {
+            if block.first + at as u64 == row && head.page == page {
+                read(row_of(*head, targets, weights));
+                return Err(());
+            }
+            Ok(())
+        });
+        if stopped.is_err() {
+            return Ok(true);
+        }
+        let places = super::places::path_of(&self.path);
+        let what = format!("row {row} is not of page {page}, as it says");
+        Err(Error::damaged(places, what))
+    }
+
+    /// Tells the rows up to the one before `row` from all others: the checksum of the block that ends there, or holds the
+    /// last of them.
+    pub(super) fn sum_before(&self, row: u64) -> Result<u64> {
+        match row.checked_sub(1) {
+            Some(last) => Ok(xxh3_64(&self.log.find(last)?.payload)),
+            None => Ok(0),
+        }
+    }
+
+    fn holds_nonsense(&self, first: u64) -> Error {
+        let what = format!("the block of row {first} holds what it should not");
+        self.damaged(what)
     }
 
     /// The heads of a block, whose last row is the one before `end`; its first row.
@@ -101,10 +202,7 @@ impl RowFile {
                 let count = block.pages as usize;
                 match unpack(&block.payload, count, pages, &mut rows) {
                     Some(()) => Ok((block.first, rows)),
-                    None => Err(self.damaged(format!(
-                        "the block of row {} holds what it should not",
-                        block.first
-                    ))),
+                    None => Err(self.holds_nonsense(block.first)),
                 }
             });
             if full.send(unpacked).is_err() {
@@ -150,11 +248,23 @@ impl RowsOf {
     ///
     /// [`Error::Missing`] if there are none, which says why; [`Error::Damaged`].
     pub fn rows(&self) -> Result<KeptRows> {
+        KeptRows::of(self.file()?.clone(), self.pages)
+    }
+
+    fn file(&self) -> Result<&RowFile> {
         match &self.file {
             None => Err(none(&self.dir, &self.retention)),
-            Some(Ok(file)) => KeptRows::of(file.clone(), self.pages),
-            Some(Err(error)) => Err(error.again()),
+            Some(file) => file.as_ref().map_err(Error::again),
         }
+    }
+
+    /// Calls `read` with the row of one page. Returns whether it has one.
+    ///
+    /// # Errors
+    ///
+    /// As of [`RowsOf::rows`].
+    pub fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        self.file()?.row(page, self.pages, read)
     }
 }
 
@@ -222,12 +332,18 @@ impl KeptRows {
         }
         // Were none superseded, nobody looked.
         let (rows, _) = self.file.mark_live(self.pages, &mut Bits::new(kept.rows))?;
-        if rows == self.rows {
-            self.file.log.verify_index()
-        } else {
-            Err(self
-                .file
-                .damaged("a page has two rows, and none is superseded"))
+        if rows != self.rows {
+            let what = "a page has two rows, and none is superseded";
+            return Err(self.file.damaged(what));
+        }
+        self.file.log.verify_index()
+    }
+
+    /// Compares the directory, if there is one, with the rows.
+    pub(crate) fn verify_places(&self) -> Result<()> {
+        match self.file.places()? {
+            Some(places) => places.verify(&self.file),
+            None => Ok(()),
         }
     }
 
@@ -285,10 +401,7 @@ impl KeptRows {
     /// Tells the rows up to the one before `row` from all others: the checksum of the block that ends there, or holds the
     /// last of them.
     pub(crate) fn sum_before(&self, row: u64) -> Result<u64> {
-        match row.checked_sub(1) {
-            Some(last) => Ok(xxh3_64(&self.file.log.find(last)?.payload)),
-            None => Ok(0),
-        }
+        self.file.sum_before(row)
     }
 
     /// Calls `visit` with every row that was written as number `from` or later, in that order: with those, too, that
@@ -346,6 +459,10 @@ impl Rows for KeptRows {
 
     fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
         self.each(|head, targets, weights| visit(row_of(head, targets, weights)))
+    }
+
+    fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        self.file.row(page, self.pages, read)
     }
 }
 
