@@ -281,9 +281,17 @@ impl<W: Weight> Walk<'_, W> {
             let all: Sum = now.iter().copied().collect();
             paid = 1.0 - self.kept * all.value() - handed * linked.value();
         }
-        let shares = self.teleport.shares(paid, now.len());
-        for ((next, share), &x) in next.iter_mut().zip(shares).zip(now) {
-            *next = share + self.kept * x;
+        if self.teleport.is_uniform() {
+            next.fill(paid / now.len() as f64);
+        } else {
+            let shares = self.teleport.shares(paid, now.len());
+            next.iter_mut()
+                .zip(shares)
+                .for_each(|(next, share)| *next = share);
+        }
+        if self.kept > 0.0 {
+            let pairs = next.iter_mut().zip(now);
+            pairs.for_each(|(next, &x)| *next += self.kept * x);
         }
         for (row, &x) in self.links.all().zip(now) {
             if row.weights.is_empty() {

@@ -100,18 +100,18 @@ impl Strategy for Circulating {
             self.queue.note(page, 0.0);
             let row = self.rows.at(at as usize);
             self.gone_over += row.targets.len() as u64;
-            for (target, part) in row.iter() {
+            row.each(|target, part| {
                 let had = self.queue.score(target).unwrap_or(0.0);
                 let has = had + cash * part.value();
                 if !crawl.is_read(target) {
                     self.queue.put(target, has);
-                    continue;
+                    return;
                 }
                 self.queue.note(target, has);
                 if had <= threshold && has > threshold {
                     self.waiting.push_back(target);
                 }
-            }
+            });
         }
     }
 
