@@ -32,12 +32,14 @@ pub(super) fn kind(what: What) -> u64 {
         What::Gone => 1,
         What::Unchanged => 2,
         What::Failed => 3,
-        What::Other | What::OutOfScope => 4,
+        What::Other => 4,
         What::Skipped(reason) => 5 + reason as u64,
+        What::OutOfScope => KINDS,
     }
 }
 
-pub(super) fn what(kind: u64) -> Result<What, Fault> {
+/// `scoped`: the block counts what was out of scope.
+pub(super) fn what(kind: u64, scoped: bool) -> Result<What, Fault> {
     Ok(match kind {
         0 => What::Visit,
         1 => What::Gone,
@@ -45,6 +47,7 @@ pub(super) fn what(kind: u64) -> Result<What, Fault> {
         3 => What::Failed,
         4 => What::Other,
         5..KINDS => What::Skipped(Reason::ALL[kind as usize - 5]),
+        KINDS if scoped => What::OutOfScope,
         _ => return Err(Fault::new("a record of an unknown kind")),
     })
 }
@@ -69,13 +72,15 @@ pub(super) struct Columns {
     pub known: Targets,
     pub new: Column,
     pub counts: [Column; 5],
+    /// Links out of scope, in blocks with such only.
+    pub out_of_scope: Column,
     /// In blocks with classes only.
     pub classes: Column,
 }
 
 impl Columns {
-    /// All but the classes.
-    pub fn all(&mut self) -> impl Iterator<Item = &mut Column> {
+    /// All but the classes. `scoped`: with the links out of scope.
+    pub fn all(&mut self, scoped: bool) -> impl Iterator<Item = &mut Column> {
         let of_records = [
             &mut self.kinds,
             &mut self.sources,
@@ -94,20 +99,24 @@ impl Columns {
             &mut self.new,
         ];
         let all = of_records.into_iter().chain(self.elsewhere.iter_mut());
-        all.chain(of_known).chain(self.counts.iter_mut())
+        let counts = self.counts.iter_mut();
+        let scoped = scoped.then_some(&mut self.out_of_scope);
+        all.chain(of_known).chain(counts).chain(scoped)
     }
 
     /// The columns of shapes that are new in the block.
-    pub fn of_shape(&mut self) -> impl Iterator<Item = &mut Column> {
+    pub fn of_shape(&mut self, scoped: bool) -> impl Iterator<Item = &mut Column> {
         let [elsewhere, ..] = &mut self.elsewhere;
         let lens = [elsewhere, &mut self.known_counts, &mut self.new];
-        lens.into_iter().chain(self.counts.iter_mut())
+        let counts = self.counts.iter_mut();
+        let scoped = scoped.then_some(&mut self.out_of_scope);
+        lens.into_iter().chain(counts).chain(scoped)
     }
 }
 
 /// The numbers that a list has, in the order of their columns: targets elsewhere, known targets that are not copied, new
 /// names, and the counts, less those of the list that is copied from.
-pub(super) type Shape = [u64; 8];
+pub(super) type Shape = [u64; 9];
 
 /// What the block says of the host of its first name, which all others are on, too.
 pub(super) fn first_host(first_name: u32) -> u64 {
@@ -154,12 +163,13 @@ impl Targets {
 }
 
 /// The counts that are stored, in the columns' order.
-pub(super) fn counts_of(counts: &LinkCounts) -> [u32; 5] {
+pub(super) fn counts_of(counts: &LinkCounts) -> [u32; 6] {
     [
         counts.own,
         counts.repeated,
         counts.scheme,
         counts.invalid,
         counts.too_long,
+        counts.out_of_scope,
     ]
 }

@@ -18,6 +18,7 @@ fn head_of(data: &[u8]) -> Option<(BlockHead, &[u8])> {
     let field = |at: usize, size: usize| number(&fields[at..at + size]);
     let mut head = BlockHead::empty(fields[22] & 1 == 1, field(0, 4) as u32, 0);
     head.classes = fields[22] & 2 == 2;
+    head.scoped = fields[22] & 128 == 128;
     head.records = field(4, 2) as u32;
     head.names = field(6, 2) as u32;
     head.text = field(8, 4);

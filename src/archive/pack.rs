@@ -21,7 +21,7 @@ pub(super) struct Packer {
     others: [Targets; 2],
     lists: Lists,
     /// The counts of each list's record.
-    counts: Vec<[u32; 5]>,
+    counts: Vec<[u32; 6]>,
     known: Vec<u32>,
     /// The number of each shape.
     shapes: HashMap<Shape, u64>,
@@ -55,6 +55,7 @@ impl Packer {
     /// filled in.
     pub fn pack(&mut self, batch: &Batch, mut head: BlockHead) -> Result<Packed, Fault> {
         head.classes = has_classes(batch);
+        head.scoped = is_scoped(batch);
         head.names = batch.text_ends.len() as u32;
         head.text = batch.text.len() as u64;
         head.records = batch.entries.len() as u32;
@@ -69,7 +70,7 @@ impl Packer {
 
     /// The records part; what it decides of the head is filled in.
     fn records(&mut self, batch: &Batch, head: &mut BlockHead) -> Result<Vec<u8>, Fault> {
-        self.columns.all().for_each(Column::clear);
+        self.columns.all(true).for_each(Column::clear);
         self.columns.classes.clear();
         self.others.iter_mut().for_each(Targets::clear);
         self.lists.clear();
@@ -99,7 +100,7 @@ impl Packer {
             time = entry.fetched_at.unwrap_or(time);
             if entry.what == What::Visit {
                 self.host(head.first_name, entry.names_end - names);
-                self.list(batch, entry, names..entry.names_end);
+                self.list(batch, entry, names..entry.names_end, head.scoped);
                 if head.classes {
                     self.classes(batch, entry);
                 }
@@ -112,7 +113,7 @@ impl Packer {
         let others = [(From::Page, by_page), (From::Newest, by_newest)];
         head.from = cheapest(&mut self.columns.known, others);
         let mut part = Vec::new();
-        for column in self.columns.all() {
+        for column in self.columns.all(head.scoped) {
             column.put_into(&mut part, &mut self.zstd)?;
         }
         if head.classes {
@@ -136,7 +137,7 @@ impl Packer {
     }
 
     /// One visit's list and counts.
-    fn list(&mut self, batch: &Batch, entry: &Entry, new: Range<u32>) {
+    fn list(&mut self, batch: &Batch, entry: &Entry, new: Range<u32>, scoped: bool) {
         let targets = batch.targets(entry);
         let page = entry.source;
         self.known.clear();
@@ -152,7 +153,7 @@ impl Packer {
         let copied = self.lists.add(page, &self.known, new.clone(), own);
         let columns = &mut self.columns;
         columns.lists.put((number - copied.list) as u64);
-        let mut before = [0; 5];
+        let mut before = [0; 6];
         if copied.list < number {
             before = self.counts[copied.list];
             columns.run_counts.put(copied.runs.len() as u64);
@@ -167,14 +168,14 @@ impl Packer {
         let mut counts = counts_of(&entry.counts);
         counts[1] += doubled as u32;
         let more = |at: usize| zigzag(i64::from(counts[at]) - i64::from(before[at]));
-        let [own, repeated, scheme, invalid, too_long] = [0, 1, 2, 3, 4].map(more);
+        let [own, repeated, scheme, invalid, long, out] = [0, 1, 2, 3, 4, 5].map(more);
         let [known, new] = [rest.len() as u64, new.len() as u64];
-        let shape = [0, known, new, own, repeated, scheme, invalid, too_long];
+        let shape = [0, known, new, own, repeated, scheme, invalid, long, out];
         let next = self.shapes.len() as u64 + 1;
         let known = *self.shapes.entry(shape).or_insert(next);
         columns.shapes.put(if known == next { 0 } else { known });
         if known == next {
-            for (column, number) in columns.of_shape().zip(shape) {
+            for (column, number) in columns.of_shape(scoped).zip(shape) {
                 column.put(number);
             }
         }
@@ -220,6 +221,12 @@ fn cheapest<const N: usize>(zero: &mut Targets, others: [(From, &mut Targets); N
         }
     }
     best
+}
+
+/// Whether any record or link was out of scope.
+fn is_scoped(batch: &Batch) -> bool {
+    let mut entries = batch.entries.iter();
+    entries.any(|entry| entry.what == What::OutOfScope || entry.counts.out_of_scope > 0)
 }
 
 /// Whether any link is of another class than most.

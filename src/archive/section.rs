@@ -26,6 +26,8 @@ pub(super) const TAIL_MAGIC: [u8; 8] = *b"\r\n\x1aCZA\x89\n";
 const URLS: u8 = 1;
 /// Flag: the classes of links follow.
 const CLASSES: u8 = 2;
+/// Flag: what was left out as out of scope is counted, records as links.
+const SCOPED: u8 = 128;
 /// Flags that all blocks have: frequent words are single bytes, and all names are on one host.
 const ALWAYS: u8 = 4 | 16 | 32;
 /// Flags that version 0.1 set from `--level 10` on: PPMd packed the text of names, pages were numbered by their hosts.
@@ -118,6 +120,8 @@ pub(super) struct BlockHead {
     pub urls: bool,
     /// Whether the classes of links follow.
     pub classes: bool,
+    /// Whether records and links are counted that were out of scope.
+    pub scoped: bool,
     pub from: From,
     pub records: u32,
     pub names: u32,
@@ -145,6 +149,7 @@ impl BlockHead {
         BlockHead {
             urls,
             classes: false,
+            scoped: false,
             from: From::Zero,
             records: 0,
             names: 0,
@@ -162,7 +167,13 @@ impl BlockHead {
     }
 
     pub fn to_bytes(self) -> Vec<u8> {
-        let flags = ALWAYS | (u8::from(self.urls) * URLS) | (u8::from(self.classes) * CLASSES);
+        let chosen = [
+            (self.urls, URLS),
+            (self.classes, CLASSES),
+            (self.scoped, SCOPED),
+        ];
+        let chosen = chosen.iter().filter(|(is_set, _)| *is_set);
+        let flags = chosen.fold(ALWAYS, |flags, (_, flag)| flags | flag);
         let head = Head::behind(BLOCK.to_vec()).u8(flags);
         let head = head.u8(0).u8(self.from as u8).u8(0);
         let head = head.u32(self.records).u32(self.names);
@@ -197,6 +208,7 @@ impl BlockHead {
         let head = BlockHead {
             urls: flags & URLS != 0,
             classes: flags & CLASSES != 0,
+            scoped: flags & SCOPED != 0,
             from,
             records,
             names,
@@ -211,7 +223,7 @@ impl BlockHead {
             records_sum: fields.u64(),
             before: fields.u64(),
         };
-        let is_known = flags & !(URLS | CLASSES) == ALWAYS && zeros == 0;
+        let is_known = flags & !(URLS | CLASSES | SCOPED) == ALWAYS && zeros == 0;
         if !is_known || hosts_before != head.hosts_before() {
             return Err(unknown());
         }
@@ -236,10 +248,10 @@ impl BlockHead {
     }
 
     /// Most bytes that the columns of its records may unpack to: more than any block needs. A record
-    /// has twelve numbers and five counts, a target one gap or host, at most two runs and a class.
+    /// has twelve numbers and six counts, a target one gap or host, at most two runs and a class.
     pub fn columns(&self) -> u64 {
         let targets = self.targets.saturating_mul(18);
-        targets.saturating_add(u64::from(self.records) * 84 + 4096)
+        targets.saturating_add(u64::from(self.records) * 88 + 4096)
     }
 
     /// Bytes of memory that the block takes, packed and unpacked.

@@ -27,7 +27,7 @@ pub(super) struct Unpacker {
     zstd: zstd::bulk::Decompressor<'static>,
     columns: Columns,
     names: Names,
-    counts: Vec<[u32; 5]>,
+    counts: Vec<[u32; 6]>,
     /// The class of each of the batch's links so far, if they are taken.
     classes: Vec<u16>,
     takes_classes: bool,
@@ -75,7 +75,7 @@ impl Unpacker {
         batch: &mut Batch,
     ) -> Result<(), Fault> {
         let mut streams = Streams::new(part, &mut self.zstd, head.columns());
-        for column in self.columns.all() {
+        for column in self.columns.all(head.scoped) {
             streams.column(column)?;
         }
         self.classes.clear();
@@ -109,7 +109,7 @@ impl Unpacker {
             batch.entries.push(Entry { end, ..entry });
         }
         self.host(head.first_name, state.hosts)?;
-        for column in self.columns.all() {
+        for column in self.columns.all(head.scoped) {
             column.end()?;
         }
         if self.takes_classes {
@@ -135,7 +135,7 @@ impl Unpacker {
         state: &mut State,
         batch: &mut Batch,
     ) -> Result<Entry, Fault> {
-        let what = what(self.columns.kinds.take())?;
+        let what = what(self.columns.kinds.take(), head.scoped)?;
         let links_start = batch.links.len() as u32;
         let mut entry = Entry {
             end: 0,
@@ -213,12 +213,12 @@ impl Unpacker {
 
     /// The numbers of the next list: its known targets that are not copied, its new ones, and its counts.
     #[inline]
-    fn shape(&mut self) -> Result<[u64; 7], Fault> {
+    fn shape(&mut self, scoped: bool) -> Result<[u64; 8], Fault> {
         let columns = &mut self.columns;
         let known = columns.shapes.take();
         if known == 0 {
             let mut shape = Shape::default();
-            for (number, column) in shape.iter_mut().zip(columns.of_shape()) {
+            for (number, column) in shape.iter_mut().zip(columns.of_shape(scoped)) {
                 *number = column.take();
             }
             self.shapes.push(shape);
@@ -247,7 +247,7 @@ impl Unpacker {
         let links = &mut batch.links;
         let start = links.len();
         let before = self.copy(links)?;
-        let [known, new, more @ ..] = self.shape()?;
+        let [known, new, more @ ..] = self.shape(head.scoped)?;
         let full = || Fault::new("it has more links than it says");
         let mut all = [known, new].into_iter();
         let all = all.try_fold(links.len() as u64, u64::checked_add);
@@ -260,19 +260,27 @@ impl Unpacker {
         state.hosts += new as usize;
         links.extend(first..state.names);
         let wrong = || Fault::new("a count of links is wrong");
-        let mut counts = [0u32; 5];
+        let mut counts = [0u32; 6];
         for ((count, before), more) in counts.iter_mut().zip(before).zip(more) {
             let now = i64::from(before).checked_add(unzigzag(more));
             let now = now.and_then(|now| u32::try_from(now).ok());
             *count = now.ok_or_else(wrong)?;
         }
-        let [own, repeated, scheme, invalid, too_long] = counts;
+        let [own, repeated, scheme, invalid, too_long, out_of_scope] = counts;
         let own_class = self.end_list(links, start, (own > 0).then_some(page))?;
         if links.len() as u64 > head.targets {
             return Err(full());
         }
         let others = (links.len() - start) as u32 - u32::from(own > 0);
-        let read = [others, own, repeated, scheme, invalid, too_long];
+        let read = [
+            others,
+            own,
+            repeated,
+            scheme,
+            invalid,
+            too_long,
+            out_of_scope,
+        ];
         let read = read.iter().try_fold(0u32, |sum, &n| sum.checked_add(n));
         *into = LinkCounts {
             read: read.ok_or_else(wrong)?,
@@ -281,7 +289,7 @@ impl Unpacker {
             too_long,
             own,
             repeated,
-            out_of_scope: 0,
+            out_of_scope,
             own_class,
         };
         self.counts.push(counts);
@@ -290,11 +298,11 @@ impl Unpacker {
 
     /// Appends what a list copies from an earlier one, and gives the counts of that; else zeros.
     #[inline]
-    fn copy(&mut self, links: &mut Vec<u32>) -> Result<[u32; 5], Fault> {
+    fn copy(&mut self, links: &mut Vec<u32>) -> Result<[u32; 6], Fault> {
         let (columns, classes) = (&mut self.columns, &mut self.classes);
         let back = columns.lists.take();
         if back == 0 {
-            return Ok([0; 5]);
+            return Ok([0; 6]);
         }
         let back = usize::try_from(back).ok();
         let from = back.and_then(|back| self.counts.len().checked_sub(back));

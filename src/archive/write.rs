@@ -205,12 +205,7 @@ impl<W: Write> Writer<W> {
             added.names_end = self.names;
             added.links_end = self.block.links.len() as u32;
             added.fetched_at = entry.fetched_at;
-            // They are not in the archive, and not counted there.
-            added.counts = LinkCounts {
-                read: entry.counts.read - entry.counts.out_of_scope,
-                out_of_scope: 0,
-                ..entry.counts
-            };
+            added.counts = entry.counts;
         }
         self.block.entries.push(added);
         if self.block.links.len() >= BLOCK_TARGETS

@@ -361,3 +361,36 @@ fn real_crawls() {
         );
     }
 }
+
+/// A writer of archives threw away what was out of scope with its counts, so an ingest of the archive published other counts
+/// than one of the inputs. Blocks with such records or links now count them, under a flag that older readers refuse.
+#[test]
+fn what_was_out_of_scope_is_counted_in_an_archive_too() {
+    let lab = Lab::new();
+    let record =
+        |url: &str, links: &str| format!("{{\"url\":\"http://{url}/\",\"links\":[{links}]}}\n");
+    let lines = [
+        record("a.org", "\"b\",\"http://x.org/\",\"http://y.org/\""),
+        record("x.org", "\"y\""),
+        record("a.org/b", "\"http://a.org/\",\"http://x.org/\""),
+        "\n".to_owned(),
+    ];
+    lab.file("in.jsonl", lines.concat());
+    let counts = |options: &str, scope: &str| {
+        lab.run(&format!("ingest in.jsonl --store s{options} {scope}"))
+            .exits(0);
+        lab.run(&format!("convert in.jsonl -o c{options}.cza {scope}"))
+            .exits(0);
+        lab.run(&format!("ingest c{options}.cza --store t{options} {scope}"))
+            .exits(0);
+        assert!(lab.snapshot(&format!("s{options}")) == lab.snapshot(&format!("t{options}")));
+        // The flags of the first block, which a header of 64 bytes is before.
+        std::fs::read(lab.path(&format!("c{options}.cza"))).unwrap()[68]
+    };
+    assert_eq!(counts("1", "--scope host:a.org") & 128, 128);
+    assert_eq!(counts("2", "") & 128, 0);
+    let text = String::from_utf8_lossy(&lab.snapshot("t1")).into_owned();
+    for count in ["\"out_of_scope\":1", "\"links_out_of_scope\":3"] {
+        assert!(text.contains(count), "{count}");
+    }
+}
