@@ -10,7 +10,7 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// Those of reading; [`Error::TooLarge`] if the graph, with what PageRank takes of it, needs more than `memory`
+    /// Those of reading; [`Error::TooLarge`](crate::Error::TooLarge) if the graph, with what PageRank takes of it, needs more than `memory`
     /// bytes.
     pub fn of_rows(rows: &dyn Rows, weighted: bool, memory: Option<u64>) -> Result<Graph> {
         // Of a link its target, and its weight where there are weights, each once more while the graph is made.

@@ -105,10 +105,14 @@ fn streams_of(part: &str, flags: u64) -> usize {
     }
 }
 
-/// The columns of a records part, in their order. Classes may be left out.
+/// The columns of a records part, in their order. Classes and what was out of scope may be left out.
 fn columns_of(flags: u64) -> Vec<String> {
     let rows = table("cza.md", "Records part");
-    let there = |row: &&Vec<String>| row[0] != "class" || flags & 2 == 2;
+    let there = |row: &&Vec<String>| match &*row[0] {
+        "class" => flags & 2 > 0,
+        "out_of_scope" => flags & 128 > 0,
+        _ => true,
+    };
     rows.iter()
         .filter(there)
         .map(|row| row[0].clone())
@@ -173,8 +177,8 @@ struct Archive {
     words: Vec<Vec<u8>>,
 }
 
-/// A list, with the class of each target while it is known, and its five counts.
-type List = (Vec<(usize, Option<usize>)>, [i64; 5]);
+/// A list, with the class of each target while it is known, and its six counts.
+type List = (Vec<(usize, Option<usize>)>, [i64; 6]);
 
 /// The records part of a block while it is read.
 struct Block {
@@ -183,7 +187,7 @@ struct Block {
     names: usize,
     last_page: i64,
     last_time: i64,
-    shapes: Vec<[usize; 8]>,
+    shapes: Vec<[usize; 9]>,
     lists: Vec<List>,
     /// The page of each.
     pages: Vec<usize>,
@@ -269,7 +273,13 @@ impl Block {
                 let lens = ["elsewhere_count", "known_count", "new"];
                 let counts = ["own", "repeated", "scheme", "invalid", "too_long"];
                 let parts: Vec<&str> = lens.into_iter().chain(counts).collect();
-                let shape: Vec<usize> = parts.into_iter().map(|part| self.next(part)).collect();
+                let mut shape: Vec<usize> = parts.into_iter().map(|part| self.next(part)).collect();
+                let is_scoped = self.columns.contains_key("out_of_scope");
+                shape.push(if is_scoped {
+                    self.next("out_of_scope")
+                } else {
+                    0
+                });
                 self.shapes.push(shape.try_into().unwrap());
                 self.shapes[self.shapes.len() - 1]
             }
@@ -311,7 +321,7 @@ impl Block {
     fn copy(&mut self) -> List {
         let back = self.next("copy");
         if back == 0 {
-            return (Vec::new(), [0; 5]);
+            return (Vec::new(), [0; 6]);
         }
         let (mut list, counts) = self.lists[self.lists.len() - back].clone();
         let (mut targets, mut copying) = (Vec::new(), true);
@@ -465,7 +475,8 @@ fn records_are_stored_as_specified() {
 #[test]
 fn kinds_of_records_are_those_of_the_table() {
     let rows = table("cza.md", "Kinds");
-    assert_eq!(rows.len(), 5 + Reason::ALL.len());
+    // Behind them is the kind of what was out of scope.
+    assert_eq!(rows.len(), 5 + Reason::ALL.len() + 1);
     for (reason, row) in Reason::ALL.iter().zip(&rows[5..]) {
         assert_eq!(row[0], (5 + *reason as usize).to_string());
         // What is no longer written is said behind the name.

@@ -83,7 +83,7 @@ impl Base {
 /// rows in `unfinished.jsonl`, and what was interrupted goes on from there.
 ///
 /// # Errors
-/// Those of the crawls; [`Error::Io`].
+/// Those of the crawls; [`cashrank::Error::Io`].
 pub fn figures(
     base: &Base,
     seed: u64,

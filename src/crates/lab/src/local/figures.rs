@@ -168,7 +168,7 @@ const CANDIDATES: usize = 400;
 /// `sizes`, also the run time of domains of so many pages.
 ///
 /// # Errors
-/// Those of [`Study::row`]; [`Error::Io`].
+/// Those of [`Study::row`]; [`cashrank::Error::Io`].
 pub fn figures(
     study: &Study<'_>,
     sizes: &[usize],
