@@ -108,6 +108,7 @@ impl<W: Weight> Arena<W> {
         self.weights.len()
     }
 
+    #[inline]
     pub fn row(&self, row: Range<usize>) -> Links<'_, W> {
         Links {
             weights: self.weights.get(row.clone()).unwrap_or_default(),
@@ -163,6 +164,7 @@ impl<W> Default for Table<W> {
     }
 }
 
+#[inline]
 fn ranges(ends: &[usize]) -> impl ExactSizeIterator<Item = Range<usize>> {
     let mut start = 0;
     ends.iter()

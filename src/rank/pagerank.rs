@@ -293,17 +293,20 @@ impl<W: Weight> Walk<'_, W> {
             let pairs = next.iter_mut().zip(now);
             pairs.for_each(|(next, &x)| *next += self.kept * x);
         }
-        for (row, &x) in self.links.all().zip(now) {
-            if row.weights.is_empty() {
-                let share = handed * x / row.targets.len() as f64;
-                for &target in row.targets {
+        if !self.links.is_weighted() {
+            let rows = self.links.rows().zip(now);
+            for (row, &x) in rows.filter(|(row, _)| !row.is_empty()) {
+                let share = handed * x / row.len() as f64;
+                for &target in row {
                     next[target as usize] += share;
                 }
-            } else {
-                let all = row.weight();
-                for (&target, weight) in row.targets.iter().zip(row.weights) {
-                    next[target as usize] += handed * x * (weight.value() / all);
-                }
+            }
+            return;
+        }
+        for (row, &x) in self.links.all().zip(now) {
+            let all = row.weight();
+            for (&target, weight) in row.targets.iter().zip(row.weights) {
+                next[target as usize] += handed * x * (weight.value() / all);
             }
         }
     }

@@ -53,6 +53,7 @@ impl Teleport {
     }
 
     /// That of a page.
+    #[inline]
     pub(super) fn weight(&self, page: usize) -> u32 {
         self.weights.get(page).copied().unwrap_or(1)
     }

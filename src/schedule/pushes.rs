@@ -303,7 +303,6 @@ impl<const K: usize> Pushes<K> {
 
     /// Pushes a page if that is worth it, and looks the first time which of its links lead to pages not read; what it was
     /// worth.
-    #[inline]
     fn push_worthy(
         &mut self,
         crawl: &Crawl,
