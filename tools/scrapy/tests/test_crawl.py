@@ -67,7 +67,7 @@ def test_what_is_fetched_is_in_the_store(small, tmp_path):
 def test_lists_are_asked_for_and_followed(tmp_path):
     site = Site(documentation(400, 1))
     try:
-        settings = {"CASHRANK_SNAPSHOT_EVERY": "20", "CASHRANK_REFRESH": 0.1, "DOWNLOAD_DELAY": 0.01}
+        settings = {"CASHRANK_SNAPSHOT_EVERY": "20", "CASHRANK_REFRESH": 0.1, "DOWNLOAD_DELAY": 0.01, "LOG_LEVEL": "INFO"}
         stats, log = crawl(site, tmp_path / "store", **settings)
     finally:
         site.close()
