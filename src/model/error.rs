@@ -232,7 +232,8 @@ impl Error {
     }
 
     /// For `map_err` on file operations.
-    pub(crate) fn io(
+    #[doc(hidden)]
+    pub fn io(
         path: impl Into<PathBuf>,
         action: &'static str,
     ) -> impl FnOnce(std::io::Error) -> Error {

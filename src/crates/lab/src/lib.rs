@@ -22,20 +22,3 @@ pub mod steer;
 pub mod strategy;
 pub mod svg;
 pub mod web;
-
-use std::path::PathBuf;
-
-use cashrank::Error;
-
-/// For `map_err` on file operations.
-pub fn io_error(
-    path: impl Into<PathBuf>,
-    action: &'static str,
-) -> impl FnOnce(std::io::Error) -> Error {
-    let path = path.into();
-    move |source| Error::Io {
-        path,
-        action,
-        source,
-    }
-}

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use cashrank::Error;
 use cashrank::graph::Graph;
 use cashrank::rank::pagerank::{Options, pagerank};
 use cashrank::schedule::{NameOrder, NameOrderBuilder};
 use cashrank_lab::figures::Base;
-use cashrank_lab::io_error;
 use cashrank_lab::plot::{Axis, Line, Plot, Scale};
 use cashrank_lab::steer::{Order, Point, Setting, Web, mean};
 
@@ -208,10 +208,10 @@ impl Crawls {
     }
 
     fn draw(&self, found: &[Vec<Point>], folder: &Path) -> cashrank::Result<()> {
-        std::fs::create_dir_all(folder).map_err(io_error(folder, "create"))?;
+        std::fs::create_dir_all(folder).map_err(Error::io(folder, "create"))?;
         let write = |name: &str, text: String| {
             let path = folder.join(name);
-            std::fs::write(&path, text).map_err(io_error(&path, "write"))
+            std::fs::write(&path, text).map_err(Error::io(&path, "write"))
         };
         let mut table = String::from("strategy,share,hot,importance,kendall_tau_b,links\n");
         for (order, points) in self.args.strategy.0.iter().zip(found) {

@@ -15,7 +15,6 @@ use std::process::ExitCode;
 use std::thread::available_parallelism;
 
 use cashrank::{Error, name_settings};
-use cashrank_lab::io_error;
 use clap::{Parser, Subcommand};
 
 /// Experiments with cashrank: simulated crawls, the papers' figures, synthetic webs and crawls.
@@ -85,7 +84,7 @@ fn print(write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Re
     let mut out = BufWriter::new(io::stdout().lock());
     let written = write(&mut out).and_then(|()| Ok(out.flush()?));
     written.map_err(|error| match error.downcast::<io::Error>() {
-        Ok(source) => io_error("standard output", "write")(source).into(),
+        Ok(source) => Error::io("standard output", "write")(source).into(),
         Err(other) => other,
     })
 }

@@ -1,8 +1,8 @@
 //! `cashrank-lab simulate`: one crawl of a web that may change, measured against exact PageRank.
 
+use cashrank::Error;
 use cashrank::engine::{Estimator, WindowPolicy};
 use cashrank_lab::experiment::{Changes, Sample, Setting};
-use cashrank_lab::io_error;
 use cashrank_lab::strategy::Strategy;
 
 use super::print;
@@ -90,7 +90,7 @@ impl Args {
                 // A row is worth seeing before the next one is known.
                 let written =
                     line.and_then(|line| writeln!(out, "{head}{line}").and_then(|()| out.flush()));
-                written.map_err(io_error("standard output", "write"))
+                written.map_err(Error::io("standard output", "write"))
             })?;
             Ok(())
         })

@@ -16,8 +16,8 @@ use cashrank::Result;
 use cashrank::graph::Graph;
 
 use crate::experiment::{Sample, Setting};
-use crate::io_error;
 use crate::web::{InDegree, OutDegree, Web};
+use cashrank::Error;
 use results::{Results, degrees_csv, offline_csv, storage_csv};
 use table::{Job, jobs};
 use unfinished::Unfinished;
@@ -91,7 +91,7 @@ pub fn figures(
     tell: &(dyn Fn(&str) + Sync),
     folder: &Path,
 ) -> Result<()> {
-    std::fs::create_dir_all(folder).map_err(io_error(folder, "create"))?;
+    std::fs::create_dir_all(folder).map_err(Error::io(folder, "create"))?;
     let mut unfinished = Unfinished::open(&folder.join("unfinished.jsonl"))?;
     let results = run(base, seed, threads, tell, &mut unfinished)?;
     let offline = Setting {
@@ -122,7 +122,7 @@ pub fn figures(
 
 fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
     let path = folder.join(name);
-    std::fs::write(&path, text).map_err(io_error(&path, "write"))
+    std::fs::write(&path, text).map_err(Error::io(&path, "write"))
 }
 
 /// Where the crawls are.

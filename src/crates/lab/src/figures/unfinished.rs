@@ -11,7 +11,7 @@ use cashrank::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::Sample;
-use crate::io_error;
+use cashrank::Error;
 
 #[derive(Serialize, Deserialize)]
 struct Line {
@@ -30,7 +30,7 @@ impl Unfinished {
     pub fn open(path: &Path) -> Result<Unfinished> {
         let text = match std::fs::read(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-            read => read.map_err(io_error(path, "read"))?,
+            read => read.map_err(Error::io(path, "read"))?,
         };
         let lines = text.split(|&byte| byte == b'\n');
         let done = lines
@@ -39,9 +39,9 @@ impl Unfinished {
             .collect();
         let mut options = File::options();
         let file = options.append(true).create(true).open(path);
-        let mut file = file.map_err(io_error(path, "open"))?;
+        let mut file = file.map_err(Error::io(path, "open"))?;
         if text.last().is_some_and(|&last| last != b'\n') {
-            file.write_all(b"\n").map_err(io_error(path, "write"))?;
+            file.write_all(b"\n").map_err(Error::io(path, "write"))?;
         }
         Ok(Unfinished {
             path: path.to_owned(),
@@ -61,11 +61,11 @@ impl Unfinished {
         let line = serde_json::to_string(&Line { crawl, samples });
         let line = line.map_err(std::io::Error::from);
         let written = line.and_then(|line| self.file.write_all(format!("{line}\n").as_bytes()));
-        written.map_err(io_error(&self.path, "write"))
+        written.map_err(Error::io(&self.path, "write"))
     }
 
     /// All is done.
     pub fn remove(self) -> Result<()> {
-        std::fs::remove_file(&self.path).map_err(io_error(&self.path, "remove"))
+        std::fs::remove_file(&self.path).map_err(Error::io(&self.path, "remove"))
     }
 }

@@ -11,8 +11,8 @@ use cashrank::local::{Estimator, Options, Policy, Power, Search};
 use serde::Serialize;
 
 use super::{Course, Distance, Method, Outcome, Ties, World, hosts};
-use crate::io_error;
 use crate::plot::{Axis, Line, Plot, Scale};
+use cashrank::Error;
 
 /// Experiments on several domains of one graph.
 #[derive(Debug)]
@@ -175,9 +175,9 @@ pub fn figures(
     tell: &dyn Fn(&str),
     folder: &Path,
 ) -> Result<()> {
-    std::fs::create_dir_all(folder).map_err(io_error(folder, "create"))?;
+    std::fs::create_dir_all(folder).map_err(Error::io(folder, "create"))?;
     let write = |name: &str, text: &str| {
-        std::fs::write(folder.join(name), text).map_err(io_error(folder, "write into"))
+        std::fs::write(folder.join(name), text).map_err(Error::io(folder, "write into"))
     };
     let mut rows = Vec::new();
     for method in Method::all() {

@@ -15,7 +15,7 @@ mod order;
 use std::io::{self, BufRead, Write};
 
 use anyhow::Context as _;
-use cashrank_lab::io_error;
+use cashrank::Error;
 use clap::ValueEnum;
 
 use super::{print, tell};
@@ -65,7 +65,7 @@ impl Args {
 fn read(lines: impl BufRead) -> anyhow::Result<Vec<Vec<u32>>> {
     let mut links: Vec<Vec<u32>> = Vec::new();
     for (at, line) in lines.lines().enumerate() {
-        let line = line.map_err(io_error("standard input", "read"))?;
+        let line = line.map_err(Error::io("standard input", "read"))?;
         let numbers = line.split_terminator('\t').map(str::parse);
         let numbers: Result<Vec<u32>, _> = numbers.collect();
         let numbers = numbers.with_context(|| format!("line {}: pages are numbers", at + 1))?;

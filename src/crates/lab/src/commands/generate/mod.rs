@@ -23,7 +23,7 @@ mod text;
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
 
-use cashrank_lab::io_error;
+use cashrank::Error;
 use clap::ValueEnum;
 
 use crawl::{Config, Crawl, Host, Row};
@@ -73,7 +73,7 @@ impl Args {
     pub fn run(self) -> anyhow::Result<()> {
         self.config().check().map_err(anyhow::Error::msg)?;
         let written = write(&self, &mut io::stdout().lock());
-        Ok(written.map_err(io_error("standard output", "write"))?)
+        Ok(written.map_err(Error::io("standard output", "write"))?)
     }
 
     fn config(&self) -> Config {

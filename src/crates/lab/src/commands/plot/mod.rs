@@ -12,7 +12,7 @@ mod panels;
 
 use std::path::PathBuf;
 
-use cashrank_lab::io_error;
+use cashrank::Error;
 
 use super::print;
 use panels::{Panel, Point};
@@ -29,7 +29,7 @@ impl Args {
     pub fn run(self) -> anyhow::Result<()> {
         let mut text = String::new();
         for file in &self.files {
-            text.push_str(&std::fs::read_to_string(file).map_err(io_error(file, "read"))?);
+            text.push_str(&std::fs::read_to_string(file).map_err(Error::io(file, "read"))?);
         }
         let panels = panels(&text).map_err(anyhow::Error::msg)?;
         print(|out| Ok(out.write_all(panels::drawing(&panels).as_bytes())?))
