@@ -14,6 +14,7 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use super::read::RowFile;
 use crate::codec::frame::{self, Fields, Head};
@@ -35,6 +36,9 @@ const LEAST: u64 = 64;
 const PARTS: u64 = 16;
 const LEAST_CHUNKS: u64 = 16;
 
+/// What is wrong with a directory of another log.
+const OTHER: &str = "it is not of these rows";
+
 /// The last rows of some pages: row + 1, or 0.
 type Entries = Vec<u64>;
 
@@ -50,6 +54,10 @@ pub(super) struct Places {
     /// The rows that it covers: the first ones.
     pub rows: u64,
     pages: u64,
+    /// The sums of the first and of the last block that it covers.
+    sums: [u64; 2],
+    /// Whether its log has these blocks. Asked when it is first used: most commands use no single rows.
+    checked: OnceLock<Result<()>>,
 }
 
 fn is_missing(error: &std::io::Error) -> bool {
@@ -57,13 +65,13 @@ fn is_missing(error: &std::io::Error) -> bool {
 }
 
 impl Places {
-    /// The directory of these rows. `None`: there is none.
+    /// The directory of the row file of this number at `rows`. `None`: there is none.
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`] if it is not theirs, or damaged.
-    pub fn open(disk: &dyn Disk, rows: &RowFile) -> Result<Option<Places>> {
-        let path = path_of(&rows.path);
+    /// [`Error::Damaged`] if it is not its, or damaged.
+    pub fn open(disk: &dyn Disk, rows: &Path, file_number: u64) -> Result<Option<Places>> {
+        let path = path_of(rows);
         let file = match disk.read(&path) {
             Err(error) if is_missing(&error) => return Ok(None),
             file => file.map_err(Error::opening(&path))?,
@@ -81,17 +89,42 @@ impl Places {
         {
             return Err(damaged("it is of another version, or length"));
         }
-        let is_last =
-            || Ok::<_, Error>(covered > rows.kept.rows || rows.sum_before(covered)? == last);
-        if number != rows.kept.number || rows.sum_before(1)? != first || !is_last()? {
-            return Err(damaged("it is not of these rows"));
+        if number != file_number {
+            return Err(damaged(OTHER));
         }
         Ok(Some(Places {
             file,
             rows: covered,
             pages,
+            sums: [first, last],
+            checked: OnceLock::new(),
             path,
         }))
+    }
+
+    /// It, if it is of these rows. Of the blocks that it covers they have the first, and the last where they are not
+    /// older.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] if it is of others, or these cannot be read.
+    pub fn check(&self, rows: &RowFile) -> Result<&Places> {
+        let [first, last] = self.sums;
+        let is_theirs = || {
+            Ok::<_, Error>(
+                rows.sum_before(1)? == first
+                    && (self.rows > rows.kept.rows || rows.sum_before(self.rows)? == last),
+            )
+        };
+        let check = || {
+            if is_theirs()? {
+                Ok(())
+            } else {
+                Err(Error::damaged(&self.path, OTHER))
+            }
+        };
+        let checked = self.checked.get_or_init(check);
+        checked.as_ref().map(|()| self).map_err(Error::again)
     }
 
     /// The last of the rows that it covers that is of `page`.

@@ -39,14 +39,12 @@ impl RowFile {
             let what = format!("{} bytes for {} rows", kept.lengths.data, kept.rows);
             return Err(Error::damaged(path, what));
         }
-        let mut file = RowFile {
+        Ok(RowFile {
+            places: Arc::new(Places::open(disk, &path, kept.number)),
             path,
             log,
             kept,
-            places: Arc::new(Ok(None)),
-        };
-        file.places = Arc::new(Places::open(disk, &file));
-        Ok(file)
+        })
     }
 
     fn damaged(&self, what: impl Into<String>) -> Error {
@@ -103,11 +101,9 @@ impl RowFile {
 
     /// The directory, if there is one and it is sound.
     pub(super) fn places(&self) -> Result<Option<&Places>> {
-        self.places
-            .as_ref()
-            .as_ref()
-            .map(Option::as_ref)
-            .map_err(Error::again)
+        let places = self.places.as_ref().as_ref().map_err(Error::again)?;
+        let places = places.as_ref();
+        places.map(|places| places.check(self)).transpose()
     }
 
     /// The number of a page's last row: from the directory, but for the rows behind it.
