@@ -8,6 +8,7 @@ use jiff::{Error as TimeError, Timestamp};
 
 use super::parameter::{Parameter, Takes, read};
 use crate::decode::Time;
+use crate::model::split_time;
 use crate::schedule::{NextOptions, Which};
 use crate::{Error, Result};
 
@@ -162,18 +163,10 @@ fn budget(text: &str) -> Read<Which> {
 
 /// Seconds of `30d`.
 fn duration(text: &str) -> Read<u64> {
-    let units = [
-        ("s", 1),
-        ("m", 60),
-        ("h", 3_600),
-        ("d", 86_400),
-        ("w", 7 * 86_400),
-    ];
-    let number = |(unit, seconds): &(&str, u64)| {
-        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
-        number.checked_mul(*seconds)
-    };
-    let found = units.iter().find_map(number);
+    let found = split_time(text).and_then(|(number, unit)| {
+        let number: u64 = number.parse().ok()?;
+        number.checked_mul(unit.into())
+    });
     found.ok_or_else(|| format!("{text:?}: a number and s, m, h, d or w, as in 30d"))
 }
 

@@ -10,8 +10,8 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// Those of reading; [`Error::TooLarge`](crate::Error::TooLarge) if the graph, with what PageRank takes of it, needs more than `memory`
-    /// bytes.
+    /// Those of reading; [`Error::TooLarge`](crate::Error::TooLarge) if the graph, with what PageRank takes of
+    /// it, needs more than `memory` bytes.
     pub fn of_rows(rows: &dyn Rows, weighted: bool, memory: Option<u64>) -> Result<Graph> {
         // Of a link its target, and its weight where there are weights, each once more while the graph is made.
         let link = if weighted { 24 } else { 8 };
@@ -22,9 +22,8 @@ impl Graph {
         let mut builder = GraphBuilder::new(SelfLinks::Keep);
         builder.grow(rows.pages() as usize);
         rows.sweep(&mut |row| {
-            let weights = row.weights.iter().copied().chain(std::iter::repeat(1));
             if weighted {
-                builder.weighted_row(row.page, row.targets.iter().copied().zip(weights))
+                builder.weighted_row(row.page, Links::from(row).iter())
             } else {
                 builder.row(row.page, row.targets.iter().copied())
             }

@@ -1,6 +1,21 @@
-//! Sizes as people read them.
+//! Sizes and lengths of time as people write them.
 
 const MIB: u64 = 1 << 20;
+
+/// Units of time and their seconds, longest first.
+pub(crate) const TIME_UNITS: [(char, u32); 5] = [
+    ('w', 7 * 86_400),
+    ('d', 86_400),
+    ('h', 3600),
+    ('m', 60),
+    ('s', 1),
+];
+
+/// Divides a length of time like `90d` into its number and the seconds of its unit.
+pub(crate) fn split_time(text: &str) -> Option<(&str, u32)> {
+    let mut units = TIME_UNITS.iter();
+    units.find_map(|(letter, seconds)| Some((text.strip_suffix(*letter)?, *seconds)))
+}
 
 /// Bytes as people read them, with one decimal, rounded up.
 pub fn human(bytes: u64) -> String {

@@ -28,6 +28,7 @@ pub use digest::Digest;
 pub use error::{Error, Result};
 pub use fingerprint::{Fingerprint, Fingerprints, HashKey};
 pub use human::human;
+pub(crate) use human::{TIME_UNITS, split_time};
 pub(crate) use limits::{LINE_BYTES, LINKS_MAX};
 pub use limits::{Limits, check_room};
 pub use page::PageId;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::ledger::ENDOWMENT;
-use crate::model::Time;
+use crate::model::{TIME_UNITS, Time, split_time};
 
 /// A window's length.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -22,15 +22,6 @@ pub enum Span {
 pub const TURNOVERS_MAX: f64 = 1e6;
 /// Longest window in fetch time: a thousand years.
 pub const SECONDS_MAX: Time = 1000 * 365 * 86_400;
-
-/// Units of time, and their seconds, longest first.
-const UNITS: [(char, Time); 5] = [
-    ('w', 7 * 86_400),
-    ('d', 86_400),
-    ('h', 3600),
-    ('m', 60),
-    ('s', 1),
-];
 
 impl Span {
     /// Units of G that a window ending now is long, as `pages` are known. `times` says how long ago the
@@ -50,9 +41,9 @@ impl fmt::Display for Span {
         match *self {
             Span::Turnovers(turnovers) => write!(f, "{turnovers}"),
             Span::Seconds(seconds) => {
-                let whole = |(_, unit): &&(char, Time)| seconds % unit == 0;
-                let (letter, unit) = UNITS.iter().find(whole).unwrap_or(&('s', 1));
-                write!(f, "{}{letter}", seconds / unit)
+                let whole = |(_, unit): &&(char, u32)| seconds % Time::from(*unit) == 0;
+                let (letter, unit) = TIME_UNITS.iter().find(whole).unwrap_or(&('s', 1));
+                write!(f, "{}{letter}", seconds / Time::from(*unit))
             }
         }
     }
@@ -82,11 +73,9 @@ impl FromStr for Span {
                  1.5x, or fetch time, like 90d (s, m, h, d or w, at most 1000 years)"
             )
         };
-        let unit = UNITS
-            .iter()
-            .find_map(|(letter, unit)| Some((text.strip_suffix(*letter)?, *unit)));
-        if let Some((number, unit)) = unit {
-            let seconds = number.parse().ok().and_then(|n: Time| n.checked_mul(unit));
+        if let Some((number, unit)) = split_time(text) {
+            let number: Option<Time> = number.parse().ok();
+            let seconds = number.and_then(|number| number.checked_mul(unit.into()));
             let seconds = seconds.filter(|seconds| (1..=SECONDS_MAX).contains(seconds));
             return seconds.map(Span::Seconds).ok_or_else(refused);
         }
