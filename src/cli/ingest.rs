@@ -242,7 +242,7 @@ impl Args {
             self.advise_settling(&job, reporter.log);
         }
         if nothing {
-            let said = nothing::told(
+            let said = nothing::message(
                 &outcome,
                 reporter.first_bad.as_ref(),
                 &self.asked(&job, &reporter),

@@ -201,7 +201,7 @@ fn tell(input: &InputName, report: &Report, out: &mut dyn Write) -> anyhow::Resu
         line(out, "stopped", "as --records says; the rest was not read")?;
     }
     if let Some(missing) = &report.missing {
-        line(out, "unread", &missing::told(missing))?;
+        line(out, "unread", &missing::message(missing))?;
     }
     if let Some(caveat) = report.caveat {
         line(out, "note", &as_options(caveat))?;

@@ -10,7 +10,7 @@ use super::common::{counted, thousands};
 const SHOWN: usize = 12;
 
 /// For people: one line.
-pub fn told(missing: &Missing) -> String {
+pub fn message(missing: &Missing) -> String {
     let lacks = missing.fields.iter().map(|(field, likely)| {
         let field = field.name();
         match likely {

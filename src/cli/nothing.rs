@@ -53,8 +53,8 @@ pub fn is_nothing(outcome: &Outcome, empty: bool) -> bool {
     !idle && (passed_over || empty || outcome.pages == 0)
 }
 
-/// What is said of it.
-pub fn told(outcome: &Outcome, first: Option<&BadRecord>, asked: &Asked) -> String {
+/// The message.
+pub fn message(outcome: &Outcome, first: Option<&BadRecord>, asked: &Asked) -> String {
     let (now, before) = (&outcome.counters, &outcome.before);
     let skipped = now.skipped_total() - before.skipped_total();
     let out = now.out_of_scope - before.out_of_scope;

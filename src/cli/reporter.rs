@@ -209,7 +209,7 @@ impl Observer for Reporter {
             }
             Note::Missing { input, missing } => {
                 self.remarks.missing(input, missing);
-                format!("warning: {input}: {}", missing::told(missing))
+                format!("warning: {input}: {}", missing::message(missing))
             }
             Note::Empty { input } => format!("{input}: is empty"),
             Note::Skipped {

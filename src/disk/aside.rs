@@ -2,7 +2,7 @@
 //!
 //! Outside of stores, where other people's files lie, names are tried until one is free ([`unfinished`]). What a killed
 //! command leaves there cannot be told from a file of the user's own; it stays, and the next command takes the next
-//! name. Inside a store names are the writer's, who has the lock: what lies there goes ([`create_anew`]). Either way
+//! name. Inside a store names are the writer's, who has the lock: what lies there goes ([`recreate`]). Either way
 //! the file is made exclusively, so that no link is followed, and nothing is written into a file that has another name.
 
 use std::io;
@@ -34,7 +34,7 @@ pub fn unfinished<T>(
 }
 
 /// Makes a file of the store's writer; what has its name, a killed writer's or a link, is removed.
-pub(crate) fn create_anew(disk: &dyn Disk, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+pub(crate) fn recreate(disk: &dyn Disk, path: &Path) -> io::Result<Box<dyn DiskFile>> {
     match disk.create_new(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             disk.remove(path)?;

@@ -11,7 +11,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub(crate) use aside::create_anew;
+pub(crate) use aside::recreate;
 pub use aside::unfinished;
 
 /// A directory tree.
@@ -164,7 +164,7 @@ impl DiskFile for RealFile {
 /// Writes a small file whole: aside, synced, renamed over `path`, directory synced.
 pub(crate) fn write_whole(disk: &dyn Disk, path: &Path, data: &[u8]) -> io::Result<()> {
     let aside = path.with_extension("tmp");
-    let file = create_anew(disk, &aside)?;
+    let file = recreate(disk, &aside)?;
     file.write_at(data, 0)?;
     file.sync()?;
     drop(file);

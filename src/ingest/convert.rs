@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::input::{InputRecord, is_unsound, remark, tell_unchecked, told_format, warn};
+use super::input::{InputRecord, is_unsound, remark, report_format, tell_unchecked, warn};
 use super::{Note, Observer, ProgressReport};
 use crate::archive::{Options, Writer, Written};
 use crate::batch::{Batch, HashKey, Rules};
@@ -150,7 +150,7 @@ struct Run<'a, W: Write> {
 impl<W: Write> Run<'_, W> {
     fn input(&mut self, at: usize, input: &InputName) -> Result<()> {
         let mut source = self.reader.open(input)?;
-        let Some(format) = told_format(&mut source, self.job.format, self.observer)? else {
+        let Some(format) = report_format(&mut source, self.job.format, self.observer)? else {
             self.observer.note(Note::Empty { input });
             return Ok(());
         };

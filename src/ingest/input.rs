@@ -10,7 +10,7 @@ use crate::store::{Place, Unverified};
 use crate::{Error, Result};
 
 /// Finds the format, and tells of it. `None`: the input is empty.
-pub(super) fn told_format(
+pub(super) fn report_format(
     source: &mut Source,
     asked: Option<Format>,
     observer: &mut dyn Observer,

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::disk::create_anew;
+use crate::disk::recreate;
 use crate::store::{Disk, DiskFile, number};
 use crate::{Error, Result};
 
@@ -62,7 +62,7 @@ impl<'d> Pieces<'d> {
     pub fn add(&mut self, values: &[u64], width: usize, base: u64) -> Result<PiecePosition> {
         if self.parts.is_empty() || self.end >= self.full {
             let path = self.named(&format!(".{}.tmp", self.parts.len()));
-            let file = create_anew(self.disk, &path).map_err(Error::io(&path, "create"))?;
+            let file = recreate(self.disk, &path).map_err(Error::io(&path, "create"))?;
             let pieces = 0;
             self.parts.push(Some(Part { path, file, pieces }));
             self.end = 0;

@@ -12,7 +12,7 @@ use super::ranks::{Seen, order};
 use super::settling::{Outcome, SnapshotOptions};
 use super::{COLUMNS, Column, ENTRY, Info, Latest, MAGIC, check_not_newer, column};
 use crate::codec::frame::Head;
-use crate::disk::create_anew;
+use crate::disk::recreate;
 use crate::engine::{CHUNK_PAGES, Estimation, HistoryView, NO_TIME, PageEstimate};
 use crate::store::{Disk, DiskFile, SNAPSHOTS, View};
 use crate::threads::{in_two, spawn_in};
@@ -124,7 +124,7 @@ struct Writer {
 
 impl Writer {
     fn create(disk: &dyn Disk, path: &Path, seen: Seen) -> Result<Writer> {
-        let file = create_anew(disk, path).map_err(Error::io(path, "create"))?;
+        let file = recreate(disk, path).map_err(Error::io(path, "create"))?;
         let mut writer = Writer {
             path: path.into(),
             file,

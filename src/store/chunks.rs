@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::disk::{Disk, DiskFile, create_anew};
+use crate::disk::{Disk, DiskFile, recreate};
 use crate::engine::CHUNK_PAGES;
 use crate::threads::apart;
 use crate::{Error, Result};
@@ -235,7 +235,7 @@ impl Chunks {
 
     /// A copy of what is current of `pages` pages, in a file of its own.
     pub fn copy(&self, disk: &dyn Disk, path: &Path, pages: u64) -> Result<Chunks> {
-        let file = create_anew(disk, path).map_err(Error::io(path, "create"))?;
+        let file = recreate(disk, path).map_err(Error::io(path, "create"))?;
         let file = ChunkFile {
             path: path.into(),
             file,

@@ -6,7 +6,7 @@ use super::feed::Feed;
 use super::kept;
 use super::unchanged::Stamp;
 use crate::formats::{Format, is_decided};
-use crate::ingest::input::told_format;
+use crate::ingest::input::report_format;
 use crate::ingest::{Note, Observer};
 use crate::pipeline::{Records, Start};
 use crate::source::{InputName, Restart, Source};
@@ -149,7 +149,7 @@ impl Feed<'_> {
         {
             return Ok(format);
         }
-        let found = told_format(source, self.job.format, observer)?;
+        let found = report_format(source, self.job.format, observer)?;
         Ok(found.or(self.job.format).unwrap_or(Format::Records))
     }
 }

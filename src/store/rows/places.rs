@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 
 use super::read::RowFile;
 use crate::codec::frame::{self, Fields, Head};
-use crate::disk::{Disk, DiskFile, create_anew};
+use crate::disk::{Disk, DiskFile, recreate};
 use crate::{Error, Result};
 
 const VERSION: u64 = 1;
@@ -262,7 +262,7 @@ fn write(
     aside: &Path,
 ) -> Result<()> {
     let end = rows.kept.rows;
-    let file = create_anew(disk, aside).map_err(Error::io(aside, "create"))?;
+    let file = recreate(disk, aside).map_err(Error::io(aside, "create"))?;
     let put = |bytes: &[u8], offset: u64| {
         file.write_at(bytes, offset)
             .map_err(Error::io(aside, "write"))
