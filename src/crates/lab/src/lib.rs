@@ -9,12 +9,13 @@
 //! | [`figures`] | the experiments of Abiteboul, Preda and Cobena (2003) |
 //! | [`steer`] | how early crawl orders find the important pages |
 //! | [`local`] | the experiments of Davis and Dhillon (2006) with local domains |
-//! | [`plot`], [`svg`] | drawings |
+//! | [`plot`], [`svg`], [`folder`] | drawings, and where they go |
 
 pub mod crawl;
 pub mod errors;
 pub mod experiment;
 pub mod figures;
+pub mod folder;
 pub mod local;
 pub mod plot;
 mod random;

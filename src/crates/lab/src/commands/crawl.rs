@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use cashrank::Error;
 use cashrank::graph::Graph;
 use cashrank::rank::pagerank::{Options, pagerank};
 use cashrank::schedule::{NameOrder, NameOrderBuilder};
 use cashrank_lab::figures::Base;
+use cashrank_lab::folder::Folder;
 use cashrank_lab::plot::{Axis, Line, Plot, Scale};
 use cashrank_lab::steer::{Order, Point, Setting, Web, mean};
 
@@ -208,11 +208,7 @@ impl Crawls {
     }
 
     fn draw(&self, found: &[Vec<Point>], folder: &Path) -> cashrank::Result<()> {
-        std::fs::create_dir_all(folder).map_err(Error::io(folder, "create"))?;
-        let write = |name: &str, text: String| {
-            let path = folder.join(name);
-            std::fs::write(&path, text).map_err(Error::io(&path, "write"))
-        };
+        let files = Folder::make(folder)?;
         let mut table = String::from("strategy,share,hot,importance,kendall_tau_b,links\n");
         for (order, points) in self.args.strategy.0.iter().zip(found) {
             for point in points {
@@ -230,15 +226,15 @@ impl Crawls {
                 ));
             }
         }
-        write("crawl.csv", table)?;
+        files.write("crawl.csv", &table)?;
         let what = "Of the first k pages read, the share among the k pages of greatest PageRank";
         let plot = self.plot("Hot pages found", what, found, |point| point.hot);
-        write("crawl-hot.svg", plot.svg())?;
+        files.write("crawl-hot.svg", &plot.svg())?;
         let what = "Share of all PageRank that the pages read hold";
         let plot = self.plot("Importance collected", what, found, |point| {
             point.importance
         });
-        write("crawl-importance.svg", plot.svg())?;
+        files.write("crawl-importance.svg", &plot.svg())?;
         tell(&format!("the figures are in {}", folder.display()));
         Ok(())
     }

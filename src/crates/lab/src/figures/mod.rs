@@ -16,8 +16,8 @@ use cashrank::Result;
 use cashrank::graph::Graph;
 
 use crate::experiment::{Sample, Setting};
+use crate::folder::Folder;
 use crate::web::{InDegree, OutDegree, Web};
-use cashrank::Error;
 use results::{Results, degrees_csv, offline_csv, storage_csv};
 use table::{Job, jobs};
 use unfinished::Unfinished;
@@ -91,7 +91,7 @@ pub fn figures(
     tell: &(dyn Fn(&str) + Sync),
     folder: &Path,
 ) -> Result<()> {
-    std::fs::create_dir_all(folder).map_err(Error::io(folder, "create"))?;
+    let files = Folder::make(folder)?;
     let mut unfinished = Unfinished::open(&folder.join("unfinished.jsonl"))?;
     let results = run(base, seed, threads, tell, &mut unfinished)?;
     let offline = Setting {
@@ -109,20 +109,15 @@ pub fn figures(
         ("figure6", "change_rate_percent_per_pass"),
         ("recovery", "strategy"),
     ] {
-        write(folder, &format!("{table}.csv"), &results.csv(table, first))?;
+        files.write(&format!("{table}.csv"), &results.csv(table, first))?;
     }
-    write(folder, "offline.csv", &offline_csv(&offline))?;
-    write(folder, "figure5.csv", &storage_csv(&results))?;
-    write(folder, "degrees.csv", &degrees_csv(base.pages(), seed)?)?;
+    files.write("offline.csv", &offline_csv(&offline))?;
+    files.write("figure5.csv", &storage_csv(&results))?;
+    files.write("degrees.csv", &degrees_csv(base.pages(), seed)?)?;
     for (file, plot) in plots::plots(base, &results, &offline) {
-        write(folder, &format!("{file}.svg"), &plot.svg())?;
+        files.write(&format!("{file}.svg"), &plot.svg())?;
     }
     unfinished.remove()
-}
-
-fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
-    let path = folder.join(name);
-    std::fs::write(&path, text).map_err(Error::io(&path, "write"))
 }
 
 /// Where the crawls are.

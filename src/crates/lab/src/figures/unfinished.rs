@@ -7,11 +7,10 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use cashrank::Result;
+use cashrank::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::Sample;
-use cashrank::Error;
 
 #[derive(Serialize, Deserialize)]
 struct Line {

@@ -11,8 +11,8 @@ use cashrank::local::{Estimator, Options, Policy, Power, Search};
 use serde::Serialize;
 
 use super::{Course, Distance, Method, Outcome, Ties, World, hosts};
+use crate::folder::Folder;
 use crate::plot::{Axis, Line, Plot, Scale};
-use cashrank::Error;
 
 /// Experiments on several domains of one graph.
 #[derive(Debug)]
@@ -175,20 +175,17 @@ pub fn figures(
     tell: &dyn Fn(&str),
     folder: &Path,
 ) -> Result<()> {
-    std::fs::create_dir_all(folder).map_err(Error::io(folder, "create"))?;
-    let write = |name: &str, text: &str| {
-        std::fs::write(folder.join(name), text).map_err(Error::io(folder, "write into"))
-    };
+    let files = Folder::make(folder)?;
     let mut rows = Vec::new();
     for method in Method::all() {
         let row = study.row(method, true)?;
         tell(&row.line());
         rows.push(row);
     }
-    write("local-table1.csv", &table(&rows))?;
-    write("local-domains.csv", &domains(&rows))?;
-    write("local-figure2.csv", &curves(study, &rows))?;
-    write("local-figure2.svg", &figure2(study, &rows).svg())?;
+    files.write("local-table1.csv", &table(&rows))?;
+    files.write("local-domains.csv", &domains(&rows))?;
+    files.write("local-figure2.csv", &curves(study, &rows))?;
+    files.write("local-figure2.svg", &figure2(study, &rows).svg())?;
     let options = Options {
         power: study.power,
         ..Options::default()
@@ -200,7 +197,7 @@ pub fn figures(
             let (a, b, c) = (point.influence, point.outlinks, point.objective);
             let _ = writeln!(csv, "{a:e},{b},{c:.8}");
         }
-        write("local-figure1.csv", &csv)?;
+        files.write("local-figure1.csv", &csv)?;
         let plots = [
             ("local-figure1a.svg", "Influence", true),
             ("local-figure1b.svg", "Links from the domain", false),
@@ -214,13 +211,13 @@ pub fn figures(
                 }
             };
             let points = points.iter().map(|p| (x(p), p.objective)).collect();
-            write(name, &figure1(study, label, points).scatter())?;
+            files.write(name, &figure1(study, label, points).scatter())?;
         }
     }
     if !sizes.is_empty() {
         let times = times(sizes, study.power, study.seed, tell)?;
-        write("local-time.csv", &time_table(&times))?;
-        write("local-time.svg", &time_plot(&times).svg())?;
+        files.write("local-time.csv", &time_table(&times))?;
+        files.write("local-time.svg", &time_plot(&times).svg())?;
     }
     Ok(())
 }
