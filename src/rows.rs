@@ -123,3 +123,83 @@ pub trait Rows: Sync {
         Ok(!whole)
     }
 }
+
+/// Rows without those of some pages: these are as if they were only linked to.
+pub(crate) struct Without<'r> {
+    rows: &'r dyn Rows,
+    left_out: &'r Bits,
+    links: u64,
+    /// Rows that are left out.
+    pub count: u64,
+}
+
+impl<'r> Without<'r> {
+    /// Reads the rows once, to count.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading.
+    pub fn new(rows: &'r dyn Rows, left_out: &'r Bits) -> Result<Without<'r>> {
+        let (mut links, mut count) = (0, 0);
+        rows.sweep(&mut |row| {
+            if left_out.get(row.page.into()) {
+                count += 1;
+            } else {
+                links += row.targets.len() as u64;
+            }
+            Ok(())
+        })?;
+        Ok(Without {
+            rows,
+            left_out,
+            links,
+            count,
+        })
+    }
+}
+
+impl Rows for Without<'_> {
+    fn pages(&self) -> u64 {
+        self.rows.pages()
+    }
+
+    fn links(&self) -> u64 {
+        self.links
+    }
+
+    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        self.rows.walk(&mut |row| {
+            if self.left_out.get(row.page.into()) {
+                return Ok(());
+            }
+            visit(row)
+        })
+    }
+
+    fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        Ok(!self.left_out.get(page.into()) && self.rows.row(page, read)?)
+    }
+}
+
+/// A bit for each page.
+pub(crate) struct Bits(Vec<u64>);
+
+impl Bits {
+    pub fn new(len: u64) -> Bits {
+        Bits(vec![0; len.div_ceil(64) as usize])
+    }
+
+    /// Sets a bit. Whether it was not set before.
+    pub fn set(&mut self, at: u64) -> bool {
+        let (word, bit) = (&mut self.0[at as usize / 64], 1 << (at % 64));
+        let new = *word & bit == 0;
+        *word |= bit;
+        new
+    }
+
+    pub fn get(&self, at: u64) -> bool {
+        self.0
+            .get(at as usize / 64)
+            .is_some_and(|word| word >> (at % 64) & 1 == 1)
+    }
+}

@@ -18,6 +18,8 @@ mod deaf;
 mod determinism;
 #[path = "cli/exits.rs"]
 mod exits;
+#[path = "cli/expire.rs"]
+mod expire;
 #[path = "cli/fields.rs"]
 mod fields;
 #[path = "cli/first_hour.rs"]

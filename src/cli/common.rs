@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 use cashrank::decode::{Time, utc};
 use cashrank::engine::SelfLinks;
 use cashrank::memory::available;
-use cashrank::snapshot::Info;
+use cashrank::snapshot::{Expired, Info};
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::{Error, name_settings};
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
@@ -421,9 +421,22 @@ pub fn certain_said(certain: Option<u64>) -> Option<String> {
     }
 }
 
-/// The accuracy of a snapshot.
+/// The accuracy of a snapshot, and what it leaves out.
 pub fn accuracy_of(info: &Info) -> String {
-    accuracy(info.bound_l1(), Basis::of(info))
+    let accuracy = accuracy(info.bound_l1(), Basis::of(info));
+    match info.expired {
+        Some(expired) if expired.pages > 0 => format!("{accuracy}; {}", left_out(expired)),
+        _ => accuracy,
+    }
+}
+
+/// The links that a ranking leaves out, as people read it.
+pub fn left_out(expired: Expired) -> String {
+    format!(
+        "without the links of {} last fetched before {}",
+        pages(expired.pages),
+        time(Some(expired.before))
+    )
 }
 
 /// A bound with two digits that count, never rounded down: `0.0089`.

@@ -28,7 +28,9 @@ use super::reporter::Reporter;
 use super::rules::RulesArgs;
 use super::say;
 use super::summary::{summary, summary_json};
-use super::values::{Bound, FormatArg, eps_or_none, every, formats, size_or_none, time, windows};
+use super::values::{
+    Age, Bound, FormatArg, age_or_none, eps_or_none, every, formats, size_or_none, time, windows,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -113,6 +115,10 @@ pub struct Args {
     /// Settle for at most this long, and publish what was reached.
     #[arg(long, help_heading = "Ranking", value_name = "TIME", value_parser = time)]
     settle_time: Option<Duration>,
+    /// Leave out the links of pages that no fetch reached for so long, like 90d, before the latest record: as if they were
+    /// only linked to. Not remembered: give it each time. none: keep all [default: none].
+    #[arg(long, help_heading = "Ranking", value_name = "AGE|none", value_parser = age_or_none)]
+    expire: Option<Age>,
     /// With --repeat: end after the first pass whose certified bound on the L1 error is EPS or less.
     #[arg(
         long,
@@ -249,6 +255,15 @@ impl Args {
             );
             reporter.log.warn(&said);
         }
+        let published = outcome.snapshot.as_ref().map(|(_, info)| info);
+        if let Some(Age(Some(_))) = self.expire
+            && published.is_some_and(|info| info.expired.is_none())
+        {
+            reporter.log.warn(
+                "warning: --expire had no effect, because importance was not settled (`cashrank stat` tells whether \
+                links are kept)",
+            );
+        }
         if let Some(n) = self.top {
             super::top::show(&self.store, n)?;
         } else if !self.json && !reporter.log.quiet {
@@ -372,6 +387,7 @@ impl Args {
             },
             settle: self.settle.map_or(job.settle, |bound| bound.0),
             settle_time: self.settle_time,
+            expire: self.expire.and_then(|age| age.0),
             until: self.until,
             complete: self.complete,
             strict: self.strict,

@@ -1,12 +1,13 @@
 //! `cashrank settle`: a closer ranking of what a store holds.
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cashrank::Error;
+use cashrank::decode::Time;
 use cashrank::memory::{check_room, to_settle};
 use cashrank::snapshot::{
     Info, KEEP, Published, RANK_BYTES, Settle, Snapshot, SnapshotOptions, Watcher, publish,
@@ -19,7 +20,7 @@ use super::common::{
     stop_on_signal, thousands,
 };
 use super::summary::{settling, withheld};
-use super::values::{bound, time};
+use super::values::{Age, age_or_none, bound, time};
 use crate::cli::common::say;
 
 /// Make a ranking more accurate from the links that a store keeps, and publish it.
@@ -44,6 +45,10 @@ pub struct Args {
     /// Stop after this long, and publish what was reached.
     #[arg(long, value_name = "TIME", value_parser = time)]
     settle_time: Option<Duration>,
+    /// Leave out the links of pages that no fetch reached for so long, like 90d, before the latest record: as if they were
+    /// only linked to. none: keep all [default: as the current ranking].
+    #[arg(long, value_name = "AGE|none", value_parser = age_or_none)]
+    expire: Option<Age>,
     /// Keep the newest N snapshots, and those pinned by `cashrank snapshots --pin`; 0: keep all.
     #[arg(long, value_name = "N", default_value_t = KEEP)]
     keep_snapshots: usize,
@@ -62,7 +67,15 @@ impl Args {
         }
         // Says why there are none, if so.
         view.rows()?;
-        let published = current(&view);
+        let latest = Snapshot::latest(&RealDisk, view.dir()).ok();
+        let latest = latest.map(|latest| (latest.path().to_path_buf(), latest.info().clone()));
+        let expire = match self.expire {
+            Some(Age(expire)) => expire,
+            None => latest.as_ref().and_then(|(_, info)| info.expire()),
+        };
+        // The same ranking, only less accurate.
+        let published =
+            latest.filter(|(_, info)| info.counters == *view.counters() && info.expire() == expire);
         let before = published.as_ref().and_then(|(_, info)| info.bound_l1());
         if let Some((path, info)) = published
             && before.is_some_and(|bound| bound <= self.until)
@@ -77,7 +90,7 @@ impl Args {
         stop_on_signal(&stop)?;
         let started = Instant::now();
         let watcher = Arc::new(Watcher::new(stop.clone()));
-        let published = self.publish(&view, &watcher, before)?;
+        let published = self.publish(&view, &watcher, expire, before)?;
         let seconds = started.elapsed().as_secs_f64();
         match published {
             Some((path, info)) => self.told(&path, &info, Some(seconds)),
@@ -102,6 +115,7 @@ impl Args {
                 "pages": info.pages,
                 "bound_l1": info.bound_l1(),
                 "settled": info.window.settled,
+                "expired": info.expired,
                 "reached": self.is_reached(info),
                 "seconds": seconds.unwrap_or(0.0),
                 "snapshot": path.display().to_string(),
@@ -129,6 +143,7 @@ impl Args {
         &self,
         view: &View,
         watcher: &Arc<Watcher>,
+        expire: Option<Time>,
         below: Option<f64>,
     ) -> anyhow::Result<Published> {
         let making = SnapshotOptions {
@@ -138,6 +153,7 @@ impl Args {
                 until: self.until,
                 time: self.settle_time,
                 memory: None,
+                expire,
                 below,
                 watcher: watcher.clone(),
             }),
@@ -171,14 +187,6 @@ impl Args {
         }
         Ok(published)
     }
-}
-
-/// The current snapshot, if it is of all records that the store has read.
-fn current(view: &View) -> Option<(PathBuf, Info)> {
-    let snapshot = Snapshot::latest(&RealDisk, view.dir()).ok()?;
-    let info = snapshot.info();
-    let same = info.counters == *view.counters();
-    same.then(|| (snapshot.path().to_path_buf(), info.clone()))
 }
 
 fn tell(info: &Info, path: &Path, seconds: f64, reached: bool) {

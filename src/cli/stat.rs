@@ -6,13 +6,13 @@ use std::path::Path;
 use cashrank::engine::{Effort, Estimator};
 use cashrank::memory::{Need, human};
 use cashrank::rows::Rows;
-use cashrank::snapshot::Snapshot;
+use cashrank::snapshot::{Expired, Snapshot};
 use cashrank::store::rows::Retention;
 use cashrank::store::{RealDisk, SpoolState, spool_state};
 
 use super::common::{
-    Basis, Exit, StoreArg, accuracy, as_options, certain_said, counted, pages, print, print_json,
-    thousands, time,
+    Basis, Exit, StoreArg, accuracy, as_options, certain_said, counted, left_out, pages, print,
+    print_json, thousands, time,
 };
 
 /// Show what a store holds: counts, accuracy of the ranking, disk and memory.
@@ -52,6 +52,8 @@ struct Stat {
     correction: bool,
     /// What settling took, if importance was settled over the kept links.
     settled: Option<Effort>,
+    /// The links that were left out.
+    expired: Option<Expired>,
     /// Absent where each page has its own.
     window_turnovers: Option<f64>,
     estimator: Estimator,
@@ -160,6 +162,7 @@ fn stat(
         window_mark: info.window.mark,
         correction: info.window.correction,
         settled: info.window.settled,
+        expired: info.expired,
         window_turnovers: info.window.turnovers,
         estimator: info.window.estimator,
         measures: info.measures,
@@ -371,8 +374,10 @@ fn disk_said(disk: &Disk) -> String {
 /// The window, and what is read from it.
 fn window(stat: &Stat) -> String {
     if let Some(effort) = stat.settled {
+        let without = stat.expired.map(left_out);
+        let without = without.map_or(String::new(), |without| format!("; {without}"));
         return format!(
-            "none: settled over the kept links ({}, {} sweeps, {:.2} x all {} links)",
+            "none: settled over the kept links ({}, {} sweeps, {:.2} x all {} links{without})",
             stat.estimator,
             effort.sweeps,
             effort.links_touched as f64 / effort.links.max(1) as f64,

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use cashrank::engine::WindowPolicy;
+use cashrank::decode::Time;
+use cashrank::engine::{Span, WindowPolicy};
 use cashrank::formats::Format;
 use cashrank::ingest::Every;
 use cashrank::schedule::Taker;
@@ -72,6 +73,20 @@ pub(super) fn eps_or_none(text: &str) -> Result<Bound, String> {
         _ => bound(text)
             .map(|bound| Bound(Some(bound)))
             .map_err(|what| format!("{what}; or none")),
+    }
+}
+
+/// An age from which on pages expire; `None`: none does.
+#[derive(Clone, Copy)]
+pub(super) struct Age(pub(super) Option<Time>);
+
+pub(super) fn age_or_none(text: &str) -> Result<Age, String> {
+    match (text, text.parse()) {
+        ("none", _) => Ok(Age(None)),
+        (_, Ok(Span::Seconds(seconds))) => Ok(Age(Some(seconds))),
+        _ => Err(format!(
+            "{text:?}: an age like 90d (s, m, h, d or w, at most 1000 years); or none"
+        )),
     }
 }
 

@@ -28,7 +28,7 @@ use crate::decode::{Missing, Reason};
 use crate::engine::{Config, Counters};
 use crate::formats::Format;
 use crate::memory::Need;
-use crate::model::Limits;
+use crate::model::{Limits, Time};
 use crate::snapshot::Info;
 use crate::source::{InputName, SourceOptions};
 use crate::store::rows::{KeepRows, Reason as GivenUp};
@@ -70,6 +70,9 @@ pub struct Job {
     pub settle: Option<f64>,
     /// Settle for so long at most.
     pub settle_time: Option<Duration>,
+    /// When settling, leave out the links of pages that were last reached more than so many seconds before the latest record;
+    /// `None`: none.
+    pub expire: Option<Time>,
     /// Leave out passes once the certified bound on the L1 error is so low.
     pub until: Option<f64>,
     /// Visit the nodes known as targets only at the end of each pass.
@@ -132,6 +135,7 @@ impl Job {
             keep_rows: KeepRows::Usual(ROWS_BYTES),
             settle: Some(crate::snapshot::SETTLE_UNTIL),
             settle_time: None,
+            expire: None,
             until: None,
             complete: false,
             leave_unfinished: false,

@@ -71,6 +71,13 @@ pub(super) fn check_job(job: &Job) -> Result<()> {
             );
         }
     }
+    let settles = job.settle.is_some() && job.settings.config.is_settled();
+    if job.expire.is_some() && (!settles || job.keep_rows == KeepRows::None) {
+        return usage(
+            "`expire` leaves out links when importance is settled, which `settle` none, `keep_rows` none, `window` and \
+             `max_age` prevent",
+        );
+    }
     let streams = job.inputs.contains(&InputName::Stdin);
     if !streams && job.spool.is_some() {
         return usage("`spool` keeps standard input: name `-` among the inputs");

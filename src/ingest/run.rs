@@ -68,7 +68,10 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
         finished,
         unless_read_before,
     } = plan;
-    let published_at = snapshot::latest_counters(&*disk, &job.store);
+    // One that leaves out other links is another ranking.
+    let published = snapshot::latest_info(&*disk, &job.store);
+    let published = published.filter(|info| info.expire() == job.expire);
+    let published_at = published.map(|info| info.counters);
     snapshot::check_not_newer(&*disk, &job.store, session.counters())?;
     if let Some(spooling) = &spooling {
         observer.note(Note::Spooling {

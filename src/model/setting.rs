@@ -5,13 +5,14 @@
 //! there with [`name_settings`].
 
 /// All settings that messages name.
-pub const SETTINGS: [&str; 39] = [
+pub const SETTINGS: [&str; 41] = [
     "budget",
     "complete",
     "damping",
     "deep",
     "drop_params",
     "estimator",
+    "expire",
     "field",
     "follow",
     "format",
@@ -38,6 +39,7 @@ pub const SETTINGS: [&str; 39] = [
     "resume",
     "scope",
     "self_links",
+    "settle",
     "snapshot_every",
     "spool",
     "store",

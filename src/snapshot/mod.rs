@@ -4,6 +4,7 @@
 //! records give the same bytes. Names are not in it; they are in the store's logs, which only grow.
 
 mod column;
+mod expiry;
 pub mod export;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
@@ -21,12 +22,14 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Counters, EngineState, Totals, Window};
+use crate::model::Time;
 use crate::store::rows::Retention;
 use crate::store::{
     Disk, NameLengths, SNAPSHOTS, Settings, from_text, read_whole, to_text, write_whole,
 };
 use crate::{Error, Result};
 
+pub use expiry::Expired;
 pub(crate) use kept::thin;
 pub use kept::{KEEP, SnapshotEntry, Which, pin, snapshots};
 pub use lookup::Lookup;
@@ -125,6 +128,9 @@ pub struct Info {
     pub measures: u64,
     /// The window, its estimator and certificate.
     pub window: Window,
+    /// The links that were left out because their pages were not reached for long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expired: Option<Expired>,
     /// The settings of the run.
     pub settings: Settings,
 }
@@ -136,6 +142,7 @@ impl Info {
         state: &EngineState,
         measures: u64,
         window: &Window,
+        expired: Option<Expired>,
         settings: &Settings,
     ) -> Result<Info> {
         if window.certificate.is_some_and(|claim| !claim.is_finite()) {
@@ -155,6 +162,7 @@ impl Info {
             time: state.time,
             measures,
             window: window.clone(),
+            expired,
             settings: settings.clone(),
         })
     }
@@ -164,6 +172,11 @@ impl Info {
     pub fn bound_l1(&self) -> Option<f64> {
         let rounding = self.settings.config.damping_bound();
         self.window.bound_l1().map(|bound| bound + rounding)
+    }
+
+    /// The age in seconds from which on pages' links are left out, if they are.
+    pub fn expire(&self) -> Option<Time> {
+        self.expired.map(|expired| expired.after)
     }
 }
 
@@ -177,10 +190,10 @@ pub(crate) struct Latest {
     pub rows: Retention,
 }
 
-/// What had been read at the current snapshot of the store in `dir`, if it has one that can be read.
-pub(crate) fn latest_counters(disk: &dyn Disk, dir: &Path) -> Option<Counters> {
+/// What the current snapshot of the store in `dir` says, if it has one that can be read.
+pub(crate) fn latest_info(disk: &dyn Disk, dir: &Path) -> Option<Info> {
     let snapshot = Snapshot::latest(disk, dir).ok()?;
-    Some(snapshot.info().counters.clone())
+    Some(snapshot.info().clone())
 }
 
 /// Number of the row file that the current snapshot of the store in `dir` names. Where the store keeps no rows any
@@ -203,8 +216,8 @@ pub(crate) fn rows_named(
 /// Refuses a store that is older than its current snapshot: snapshots are made of what was committed, and going on
 /// would publish older ones after newer.
 pub(crate) fn check_not_newer(disk: &dyn Disk, dir: &Path, store: &Counters) -> Result<()> {
-    match latest_counters(disk, dir) {
-        Some(published) if published.records > store.records => Err(Error::damaged(
+    match latest_info(disk, dir) {
+        Some(published) if published.counters.records > store.records => Err(Error::damaged(
             dir.join("store.redb"),
             "it is older than the current snapshot",
         )),

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::expiry::{Expired, Expiry};
 use crate::Result;
+use crate::model::Time;
 use crate::rank::settle::{BYTES, Options, Progress, Settled, Watch, settle};
 use crate::rows::PAGES_MAX;
 use crate::store::View;
@@ -32,6 +34,8 @@ pub struct Settle {
     pub time: Option<Duration>,
     /// Bytes of memory that it may take; `None`: any.
     pub memory: Option<u64>,
+    /// Leave out the links of pages that were last reached more than so many seconds before the latest record; `None`: none.
+    pub expire: Option<Time>,
     /// Publish only what has a lower bound on the L1 error than this.
     pub below: Option<f64>,
     /// Who watches.
@@ -45,6 +49,7 @@ impl Settle {
             until,
             time: None,
             memory: None,
+            expire: None,
             below: None,
             watcher: Arc::default(),
         }
@@ -89,7 +94,7 @@ pub(super) enum Outcome {
     Stopped,
     /// There are no rows, or there was no memory or time: importance is the window's.
     NotDone,
-    Done(Box<Settled>),
+    Done(Box<Settled>, Option<Expired>),
 }
 
 impl Settle {
@@ -123,11 +128,20 @@ impl Settle {
             // A time beyond what the clock can tell is no limit.
             end: self.time.and_then(|time| Instant::now().checked_add(time)),
         };
-        let settled = settle(&view.rows()?, &options, &mut watching)?;
+        let rows = view.rows()?;
+        let settled = match self.expire {
+            None => settle(&rows, &options, &mut watching)?.map(|settled| (settled, None)),
+            Some(after) => {
+                let expiry = Expiry::of(view, after)?;
+                let rows = expiry.over(&rows)?;
+                let settled = settle(&rows, &options, &mut watching)?;
+                settled.map(|settled| (settled, Some(expiry.found(&rows))))
+            }
+        };
         Ok(match settled {
             _ if self.watcher.stop.load(Ordering::Relaxed) => Outcome::Stopped,
             None => Outcome::NotDone,
-            Some(settled) => Outcome::Done(Box::new(settled)),
+            Some((settled, expired)) => Outcome::Done(Box::new(settled), expired),
         })
     }
 }

@@ -38,12 +38,13 @@ pub fn publish(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result
     check_not_newer(disk, view.dir(), view.counters())?;
     let config = &view.settings().config;
     let mut estimation = Estimation::begin(view, config)?;
-    let mut settled = None;
+    let (mut settled, mut expired) = (None, None);
     if let Some(settle) = &making.settle {
         match settle.run(view, estimation.window().bound_l1())? {
             Outcome::Stopped => return Ok(None),
             Outcome::NotDone => {}
-            Outcome::Done(done) => {
+            Outcome::Done(done, left_out) => {
+                expired = left_out;
                 estimation = Estimation::settled(view, config, &**settled.insert(done));
                 let bound = estimation.window().bound_l1().unwrap_or(f64::INFINITY);
                 // As Info::bound_l1 has it.
@@ -62,7 +63,13 @@ pub fn publish(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result
     let mut writer = Writer::create(disk, &aside, seen)?;
     let measures = writer.blocks(&estimation)?;
     writer.ranks(disk, &path.with_extension("ranks"))?;
-    let info = Info::new(view.state(), measures, estimation.window(), view.settings())?;
+    let info = Info::new(
+        view.state(),
+        measures,
+        estimation.window(),
+        expired,
+        view.settings(),
+    )?;
     writer.finish(&info)?;
     disk.rename(&aside, &path)
         .and_then(|()| disk.sync_dir(&dir))

@@ -348,6 +348,7 @@ impl Run<'_> {
             .map(|until| self.job.until.map_or(until, |least| least.min(until)));
         Some(Settle {
             time: self.job.settle_time,
+            expire: self.job.expire,
             ..self.session.settling(until, Watcher::new(stop))?
         })
     }

@@ -12,7 +12,7 @@ use super::places::Places;
 use super::{CommittedRows, Retention, none, path_of};
 use crate::disk::Disk;
 use crate::disk::log::BlockLog;
-use crate::rows::{Row, RowVisitor, Rows, Stop};
+use crate::rows::{Bits, Row, RowVisitor, Rows, Stop};
 use crate::threads::spawn_in;
 use crate::{Error, Result};
 
@@ -468,28 +468,5 @@ fn row_of<'a>(head: Head, targets: &'a [u32], weights: &'a [u64]) -> Row<'a> {
         gone: head.gone,
         targets,
         weights,
-    }
-}
-
-/// A bit each.
-struct Bits(Vec<u64>);
-
-impl Bits {
-    fn new(len: u64) -> Bits {
-        Bits(vec![0; len.div_ceil(64) as usize])
-    }
-
-    /// Sets a bit. Whether it was not set before.
-    fn set(&mut self, at: u64) -> bool {
-        let (word, bit) = (&mut self.0[at as usize / 64], 1 << (at % 64));
-        let new = *word & bit == 0;
-        *word |= bit;
-        new
-    }
-
-    fn get(&self, at: u64) -> bool {
-        self.0
-            .get(at as usize / 64)
-            .is_some_and(|word| word >> (at % 64) & 1 == 1)
     }
 }

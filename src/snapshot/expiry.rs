@@ -1,0 +1,82 @@
+//! Pages that no fetch reached for long: a ranking may leave out their links, as if they were only linked to.
+//!
+//! Ages count back from the latest time of a record, never from a clock: the same records give the same ranking. A
+//! page whose fetches have no times is never too old. Failed fetches reach no page; answers that it had not changed do.
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{HistoryView, Row as HistoryRow};
+use crate::model::Time;
+use crate::rows::{Bits, Rows, Without};
+use crate::store::View;
+use crate::{Error, Result};
+
+/// What a ranking leaves out of the kept links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Expired {
+    /// Pages not reached for longer than so many seconds.
+    pub after: Time,
+    /// That is, last reached before this time.
+    pub before: Time,
+    /// Pages whose links are left out.
+    pub pages: u64,
+}
+
+/// The pages that are too old, and since when.
+pub(super) struct Expiry {
+    after: Time,
+    before: Time,
+    pages: Bits,
+}
+
+impl Expiry {
+    /// Of a commit, with pages last reached more than `after` seconds before its latest record.
+    ///
+    /// # Errors
+    ///
+    /// No record has a time; those of reading the history.
+    pub fn of(view: &View, after: Time) -> Result<Expiry> {
+        let latest = view.state().time.ok_or_else(|| {
+            Error::Usage(
+                "`expire`: no record says when it was fetched, so no page is known to be old; leave `expire` out, or \
+                 name the records' time with `field`"
+                    .into(),
+            )
+        })?;
+        let before = latest.saturating_sub(after);
+        let mut pages = Bits::new(view.state().totals.pages);
+        let mut rows = HistoryView::rows(view, 0, 0)?.peekable();
+        while let Some(row) = rows.next() {
+            let row = row?;
+            let mut reached = row.last_fetch;
+            let is_same = |next: &Result<HistoryRow>| {
+                next.as_ref().map_or(true, |next| next.page == row.page)
+            };
+            while let Some(next) = rows.next_if(is_same) {
+                reached = reached.max(next?.last_fetch);
+            }
+            if reached.is_some_and(|reached| reached < before) {
+                pages.set(row.page);
+            }
+        }
+        Ok(Expiry {
+            after,
+            before,
+            pages,
+        })
+    }
+
+    /// The rows of the others.
+    pub fn over<'r>(&'r self, rows: &'r dyn Rows) -> Result<Without<'r>> {
+        Without::new(rows, &self.pages)
+    }
+
+    /// What is left out of rows.
+    pub fn found(&self, rows: &Without<'_>) -> Expired {
+        Expired {
+            after: self.after,
+            before: self.before,
+            pages: rows.count,
+        }
+    }
+}

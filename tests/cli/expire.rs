@@ -1,0 +1,247 @@
+//! `--expire`: the links of pages that no fetch reached for long are left out when importance is settled.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Write;
+
+use crate::support::{Dice, Lab};
+
+/// The day at which a fetch is made, as records have it.
+fn day(day: u64) -> String {
+    format!("2026-03-{day:02}T00:00:00Z")
+}
+
+/// What a crawl of 31 days did to the pages of one site.
+#[derive(Default)]
+struct Crawl {
+    records: String,
+    /// The latest links of each page that was reached, and the day of its last fetch; 0: its time is not known.
+    rows: BTreeMap<u64, (u64, BTreeSet<u64>)>,
+    pages: BTreeSet<u64>,
+}
+
+impl Crawl {
+    /// A page is fetched again now and then, is found unchanged or gone, or cannot be reached, which is no fetch.
+    fn new(seed: u64) -> Crawl {
+        let mut crawl = Crawl::default();
+        let mut dice = Dice(seed);
+        for at in 1..=31 {
+            for _ in 0..6 {
+                let page = dice.roll(60);
+                let links: BTreeSet<u64> = (0..dice.roll(5)).map(|_| dice.roll(80)).collect();
+                match dice.roll(10) {
+                    0 if crawl.rows.contains_key(&page) => crawl.unchanged(at, page),
+                    1 => crawl.note(at, page, "\"status\":503"),
+                    2 => crawl.fetched(at, page, BTreeSet::new(), "\"status\":404"),
+                    _ => {
+                        let names: Vec<String> =
+                            links.iter().map(|link| format!("\"/{link}\"")).collect();
+                        let what = format!("\"links\":[{}]", names.join(","));
+                        crawl.fetched(at, page, links, &what);
+                    }
+                }
+            }
+        }
+        crawl
+    }
+
+    fn unchanged(&mut self, at: u64, page: u64) {
+        self.note(at, page, "\"status\":304");
+        self.rows.entry(page).and_modify(|row| row.0 = at);
+    }
+
+    fn fetched(&mut self, at: u64, page: u64, links: BTreeSet<u64>, what: &str) {
+        self.note(at, page, what);
+        self.pages.extend(&links);
+        self.rows.insert(page, (at, links));
+    }
+
+    fn note(&mut self, at: u64, page: u64, what: &str) {
+        self.pages.insert(page);
+        let time = day(at);
+        writeln!(
+            self.records,
+            "{{\"url\":\"http://a.example/{page}\",\"time\":\"{time}\",{what}}}"
+        )
+        .unwrap();
+    }
+
+    /// PageRank by power iteration, without the links of pages whose last fetch was before `since`.
+    fn pagerank(&self, since: u64) -> HashMap<String, f64> {
+        let damping = 0.85;
+        let n = self.pages.len() as f64;
+        let mut ranks: BTreeMap<u64, f64> =
+            self.pages.iter().map(|&page| (page, 1.0 / n)).collect();
+        for _ in 0..300 {
+            let mut next: BTreeMap<u64, f64> = self.pages.iter().map(|&page| (page, 0.0)).collect();
+            let mut rest = 0.0;
+            for (page, rank) in &ranks {
+                let row = self.rows.get(page).filter(|(last, _)| *last >= since);
+                let targets: Vec<u64> = row.map_or(Vec::new(), |(_, links)| {
+                    links.iter().copied().filter(|to| to != page).collect()
+                });
+                if targets.is_empty() {
+                    rest += damping * rank;
+                }
+                for to in &targets {
+                    *next.get_mut(to).unwrap() += damping * rank / targets.len() as f64;
+                }
+            }
+            let each = (rest + 1.0 - damping) / n;
+            next.values_mut().for_each(|rank| *rank += each);
+            ranks = next;
+        }
+        let url = |page| format!("http://a.example/{page}");
+        ranks
+            .into_iter()
+            .map(|(page, rank)| (url(page), rank))
+            .collect()
+    }
+
+    /// Pages whose links are left out.
+    fn expired(&self, since: u64) -> u64 {
+        let old = self.rows.values().filter(|(last, _)| *last < since);
+        old.count() as u64
+    }
+}
+
+/// The L1 distance of a store's ranking to another.
+fn off(lab: &Lab, store: &str, exact: &HashMap<String, f64>) -> f64 {
+    let told = lab.export(store);
+    let lines: Vec<(&str, f64)> = told
+        .lines()
+        .skip(1)
+        .map(|line| line.split('\t').collect::<Vec<_>>())
+        .map(|fields| (fields[0], fields[1].parse().unwrap()))
+        .collect();
+    assert_eq!(lines.len(), exact.len());
+    lines
+        .iter()
+        .map(|(url, rank)| (exact[*url] - rank).abs())
+        .sum()
+}
+
+#[test]
+fn the_ranking_is_pagerank_without_the_links_of_old_pages() {
+    for seed in 1..4 {
+        let lab = Lab::new();
+        let crawl = Crawl::new(seed);
+        lab.file("crawl", &crawl.records);
+        for age in [5, 12, 30] {
+            let store = format!("s{age}");
+            lab.run(&format!(
+                "ingest crawl --store {store} --settle 1e-9 --expire {age}d"
+            ))
+            .exits(0);
+            let stat = lab.stat(&store);
+            let since = 31 - age;
+            assert_eq!(
+                stat["expired"]["pages"],
+                crawl.expired(since),
+                "seed {seed}, {age}d"
+            );
+            let off = off(&lab, &store, &crawl.pagerank(since));
+            let bound = stat["bound_l1"].as_f64().unwrap();
+            assert!(
+                off <= bound + 1e-12 && bound < 4e-9,
+                "seed {seed}, {age}d: {off}, {bound}"
+            );
+        }
+        assert!(crawl.expired(26) > 10 && crawl.expired(1) == 0);
+        // However it is come to.
+        let whole = lab.snapshot("s12");
+        lab.run("ingest crawl --store late --settle 1e-9").exits(0);
+        assert_ne!(lab.export("late"), lab.export("s12"));
+        lab.run("settle --store late --until 1e-9 --expire 12d")
+            .exits(0);
+        assert_eq!(lab.export("late"), lab.export("s12"));
+        lab.run("ingest crawl --store steps --settle 1e-9 --expire 12d --checkpoint-every 7 --snapshot-every 31 --threads 3")
+            .exits(0);
+        assert_eq!(lab.snapshot("steps"), whole);
+    }
+}
+
+/// What a ranking leaves out is part of what it is: another age makes another, and a more accurate one leaves out the same.
+#[test]
+fn a_ranking_keeps_its_age_until_another_is_asked_for() {
+    let lab = Lab::new();
+    let crawl = Crawl::new(7);
+    lab.file("crawl", &crawl.records);
+    let ingest = |line: &str| {
+        let line = format!("ingest crawl --store s {line}");
+        lab.run(&line).exits(0).says(&["accuracy"])
+    };
+    ingest("--expire 3w").says(&[
+        "without the links of",
+        "last fetched before 2026-03-10T00:00:00Z",
+    ]);
+    lab.run("top --store s").exits(0);
+    lab.run("ingest crawl --store s --expire 21d")
+        .exits(0)
+        .says(&["nothing to do"]);
+    lab.run("settle --store s --until 1e-9").exits(0);
+    assert_eq!(lab.stat("s")["expired"]["pages"], crawl.expired(10));
+    assert!(off(&lab, "s", &crawl.pagerank(10)) < 2e-9);
+    lab.run("settle --store s --until 1e-9 --expire none")
+        .exits(0);
+    assert!(off(&lab, "s", &crawl.pagerank(0)) < 2e-9);
+    assert!(lab.stat("s")["expired"].is_null());
+    ingest("--expire 5d");
+    assert_eq!(lab.stat("s")["expired"]["pages"], crawl.expired(26));
+    ingest("");
+    assert!(lab.stat("s")["expired"].is_null());
+}
+
+#[test]
+fn what_cannot_be_done_is_refused() {
+    let lab = Lab::new();
+    lab.file(
+        "timeless",
+        "{\"url\":\"http://a.example/\",\"links\":[\"/b\"]}\n",
+    );
+    lab.run("ingest timeless --store s --expire 90d")
+        .exits(2)
+        .says(&["--expire: no record says when it was fetched", "--field"]);
+    // What was read stays.
+    lab.run("settle --store s --expire 90d").exits(2);
+    lab.run("ingest timeless --store s").exits(0);
+    lab.run("verify --deep --store s").exits(0);
+    for other in [
+        "--settle none",
+        "--keep-rows none",
+        "--window whole",
+        "--max-age 3d",
+    ] {
+        lab.run(&format!("ingest timeless --store new --expire 90d {other}"))
+            .exits(2)
+            .says(&["--expire", "--settle none"]);
+    }
+    assert!(!lab.path("new").exists());
+    for age in ["0d", "1.5", "90", "-1d", "90y"] {
+        lab.run(&format!("settle --store s --expire={age}"))
+            .exits(2)
+            .says(&["90d"]);
+    }
+    lab.run("ingest timeless --store rowless --keep-rows none")
+        .exits(0);
+    lab.file(
+        "more",
+        "{\"url\":\"http://a.example/c\",\"time\":\"2026-03-01T00:00:00Z\"}\n",
+    );
+    lab.run("ingest more --store rowless --expire 90d")
+        .exits(0)
+        .says(&["--expire had no effect"]);
+    lab.run("settle --store rowless --expire 90d")
+        .says(&["keep"]);
+}
+
+/// A page whose fetches have no times may have been fetched just now.
+#[test]
+fn a_page_without_a_time_does_not_expire() {
+    let lab = Lab::new();
+    let records = "{\"url\":\"http://a.example/\",\"links\":[\"/b\"]}\n\
+        {\"url\":\"http://a.example/b\",\"time\":\"2025-01-01T00:00:00Z\",\"links\":[\"/\",\"/c\"]}\n\
+        {\"url\":\"http://a.example/c\",\"time\":\"2026-03-01T00:00:00Z\",\"links\":[\"/\"]}\n";
+    lab.file("crawl", records);
+    lab.run("ingest crawl --store s --expire 90d").exits(0);
+    assert_eq!(lab.stat("s")["expired"]["pages"], 1);
+}
