@@ -1,8 +1,9 @@
 //! Rankings of pages by their links: a file and a line in [`RANKINGS`] for each way to compute them.
 //!
-//! All give PageRank, to the damping and for the virtual page that are asked for ([`Teleport`]), as [`Scores`] that say how
-//! far they may be from it.
+//! All of these give PageRank, to the damping and for the virtual page that are asked for ([`Teleport`]), as [`Scores`] that say how
+//! far they may be from it. Other measures of importance are in [`measures`].
 
+pub mod measures;
 pub mod pagerank;
 pub(crate) mod power;
 pub mod settle;

@@ -1,0 +1,62 @@
+//! The adjacency matrix of the OPIC paper (section 1): a node is important if important nodes link to it.
+//!
+//! L is 1 where there is a link, whatever it weighs: a node hands all of its importance to each of its targets,
+//! and does not divide it among them as in PageRank. The virtual page, to which every node links and which links to every
+//! node, makes the graph strongly connected, so that the eigenvector is unique. With r the largest eigenvalue
+//!
+//! ```text
+//! r x_j = sum over links i -> j of x_i  +  v        r v = sum of x
+//! ```
+//!
+//! Without the virtual page that is eigenvector centrality. Scores sum to 1, the virtual page left out.
+
+use super::eigenvector::{Step, eigenvector, normalise};
+use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, Uses, no_links};
+use crate::Result;
+use crate::metrics::sum::Sum;
+use crate::rank::settle::Watch;
+use crate::rows::Rows;
+
+pub(super) const MEASURE: MeasureSpec = MeasureSpec {
+    name: "adjacency",
+    about: "linked by important pages, which hand all they have to each; with a residual",
+    uses: &[Uses::Until],
+    bytes: |nodes, _, _| 16 * nodes,
+    compute: |rows, options, watch| {
+        with_virtual_page(rows, options, watch, &mut |x, next| {
+            rows.sweep(&mut |row| {
+                let own = x[row.page as usize];
+                row.parts()
+                    .for_each(|(target, _)| next[target as usize] += own);
+                Ok(())
+            })?;
+            Ok(())
+        })
+    },
+};
+
+/// The eigenvector of links and the virtual page. `add` adds to the second vector what the first hands over links.
+pub(super) fn with_virtual_page(
+    rows: &dyn Rows,
+    options: &MeasureOptions,
+    watch: &mut dyn Watch,
+    add: &mut Step<'_>,
+) -> Result<Option<Measured>> {
+    let nodes = rows.pages() as usize;
+    let mut apply = |x: &[f64], next: &mut [f64]| {
+        next[..nodes].fill(x[nodes]);
+        next[nodes] = x[..nodes].iter().copied().collect::<Sum>().value();
+        add(&x[..nodes], &mut next[..nodes])
+    };
+    let found = eigenvector(nodes + 1, true, options.until, rows, watch, &mut apply)?;
+    let found = found.ok_or_else(|| no_links("an eigenvector"))?;
+    let mut scores = found.x;
+    scores.truncate(nodes);
+    normalise(&mut scores);
+    Ok(Some(Measured {
+        scores,
+        accuracy: Accuracy::ResidualL1(found.residual),
+        reached: found.reached,
+        sweeps: found.steps,
+    }))
+}

@@ -1,0 +1,85 @@
+//! Hubs and authorities (J. Kleinberg, "Authoritative sources in a hyperlinked environment", 1998): a good hub links to
+//! good authorities, and a good authority is linked by good hubs.
+//!
+//! With A the links (A_ij: what the link from i to j weighs; 1 where links have no weights)
+//!
+//! ```text
+//! a = A^T h / ||A^T h||      h = A a / ||A a||      so a is an eigenvector of A^T A, and h of A A^T
+//! ```
+//!
+//! both sum to 1, as networkx has them. The matrix has no eigenvalues below 0, so its power iteration needs no shift. Where a graph falls
+//! apart, only the part with the most closely knit links has scores above 0: "topic drift".
+
+use super::eigenvector::{eigenvector, normalise};
+use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, Uses, no_links};
+use crate::Result;
+use crate::rank::settle::Watch;
+use crate::rows::Rows;
+
+pub(super) const AUTHORITIES: MeasureSpec = MeasureSpec {
+    name: "hits-authorities",
+    about: "HITS: linked by good hubs; with a residual",
+    uses: &[Uses::Until],
+    bytes: |nodes, _, _| 24 * nodes,
+    compute: |rows, options, watch| hits(rows, options, watch, false),
+};
+
+pub(super) const HUBS: MeasureSpec = MeasureSpec {
+    name: "hits-hubs",
+    about: "HITS: links to good authorities, as lists of links do; with a residual",
+    uses: &[Uses::Until],
+    bytes: |nodes, _, _| 24 * nodes,
+    compute: |rows, options, watch| hits(rows, options, watch, true),
+};
+
+fn hits(
+    rows: &dyn Rows,
+    options: &MeasureOptions,
+    watch: &mut dyn Watch,
+    wants_hubs: bool,
+) -> Result<Option<Measured>> {
+    let nodes = rows.pages() as usize;
+    let mut hubs = vec![0.0; nodes];
+    let mut apply = |authorities: &[f64], next: &mut [f64]| {
+        gather(rows, authorities, &mut hubs)?;
+        normalise(&mut hubs);
+        next.fill(0.0);
+        rows.sweep(&mut |row| {
+            let hub = hubs[row.page as usize];
+            each(row, |target, weight| next[target as usize] += hub * weight);
+            Ok(())
+        })?;
+        Ok(())
+    };
+    let found = eigenvector(nodes, false, options.until, rows, watch, &mut apply)?;
+    let found = found.ok_or_else(|| no_links("HITS"))?;
+    let mut scores = found.x;
+    if wants_hubs {
+        gather(rows, &scores, &mut hubs)?;
+        normalise(&mut hubs);
+        scores = hubs;
+    }
+    Ok(Some(Measured {
+        scores,
+        accuracy: Accuracy::ResidualL1(found.residual),
+        reached: found.reached,
+        sweeps: 2 * found.steps + u64::from(wants_hubs),
+    }))
+}
+
+/// A x.
+fn gather(rows: &dyn Rows, x: &[f64], out: &mut [f64]) -> Result<()> {
+    out.fill(0.0);
+    rows.sweep(&mut |row| {
+        let sum = &mut out[row.page as usize];
+        each(row, |target, weight| *sum += x[target as usize] * weight);
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// Each link's target and weight.
+fn each(row: crate::rows::Row<'_>, visit: impl FnMut(u32, f64)) {
+    let mut visit = visit;
+    crate::graph::Links::from(row).each(|target, weight: u64| visit(target, weight as f64));
+}

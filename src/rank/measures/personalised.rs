@@ -1,0 +1,55 @@
+//! PageRank, and personalised PageRank, whose virtual page pays chosen nodes only.
+//!
+//! ```text
+//! x = d M x + (1 - d l(x)) t
+//! ```
+//!
+//! with damping d, M the links, each row's parts summing to 1, l(x) the mass on nodes that have links, and t the teleport
+//! vector: 1/n everywhere, or the weights given, as a share of their sum. Topic-sensitive PageRank (T. Haveliwala, WWW
+//! 2002) has the pages of a topic in t, TrustRank (Z. Gyongyi, H. Garcia-Molina, J. Pedersen, VLDB 2004) pages that are trusted.
+//! Both are settled, with the bound proven in [`settle`](crate::rank::settle).
+
+use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, Uses};
+use crate::Result;
+use crate::rank::Teleport;
+use crate::rank::settle::{BYTES, Options, Watch, settle_for};
+use crate::rows::Rows;
+
+pub(super) const PAGERANK: MeasureSpec = MeasureSpec {
+    name: "pagerank",
+    about: "PageRank: where a surfer is who follows links, with a proven bound",
+    uses: &[Uses::Damping, Uses::Until],
+    bytes: |nodes, _, _| nodes * (BYTES + 8),
+    compute: |rows, options, watch| settled(rows, options, &Teleport::default(), watch),
+};
+
+pub(super) const PERSONALISED: MeasureSpec = MeasureSpec {
+    name: "personalised",
+    about: "PageRank of surfers who begin at chosen pages: topics, trust; with a proven bound",
+    uses: &[Uses::Damping, Uses::Until, Uses::Teleport],
+    bytes: |nodes, _, _| nodes * (BYTES + 8 + 4),
+    compute: |rows, options, watch| settled(rows, options, &options.teleport, watch),
+};
+
+pub(super) fn settled(
+    rows: &dyn Rows,
+    options: &MeasureOptions,
+    teleport: &Teleport,
+    watch: &mut dyn Watch,
+) -> Result<Option<Measured>> {
+    let config = options.config()?;
+    let settling = Options {
+        damping: config.damping_units(),
+        until: options.until,
+    };
+    let settled = settle_for(rows, &settling, teleport, watch)?;
+    Ok(settled.map(|settled| {
+        let bound = settled.certificate.received_l1.unwrap_or(2.0);
+        Measured {
+            scores: settled.importance(),
+            accuracy: Accuracy::BoundL1(bound + config.damping_bound()),
+            reached: settled.reached,
+            sweeps: settled.progress.sweeps,
+        }
+    }))
+}

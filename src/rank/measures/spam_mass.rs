@@ -1,0 +1,99 @@
+//! Spam mass: the share of a node's PageRank that does not come from a trusted set (Z. Gyongyi, P. Berkhin, H.
+//! Garcia-Molina, J. Pedersen, "Link Spam Detection Based on Mass Estimation", VLDB 2006).
+//!
+//! Let p be the linear PageRank of the uniform vector v of sum 1, p = d M p + (1 - d) v, and p' that of a vector w, which pays the
+//! trusted nodes gamma together, and others nothing. The relative mass is
+//!
+//! ```text
+//! m = 1 - p'/p        at most 1; near 1: what the node has comes from nodes that are not trusted
+//! ```
+//!
+//! Trusted sets are small beside all good nodes, so the paper takes for gamma the share of nodes that is thought
+//! to be good (0.85); then trusted nodes themselves have a mass below 0. With gamma the share of nodes that is in the set,
+//! and equal weights, m is the share itself, from 0 to 1.
+//!
+//! **Where this departs from the paper.** Here nodes without links hand on what they have to the virtual page, which the
+//! paper loses. That multiplies the ranking by a number and changes nothing else: x = d M x + (1 - d l(x)) t is
+//! solved by (1 - d l(x))/(1 - d) times the linear PageRank of t. So both are settled with their bounds, and divided by it. A node that no
+//! surfer reaches has p > 0, since v is uniform.
+
+use super::personalised::settled;
+use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, Uses};
+use crate::metrics::sum::Sum;
+use crate::rank::Teleport;
+use crate::rank::settle::{BYTES, Watch};
+use crate::rows::Rows;
+use crate::{Error, Result};
+
+pub(super) const MEASURE: MeasureSpec = MeasureSpec {
+    name: "spam-mass",
+    about: "the share of its PageRank that does not come from trusted pages",
+    uses: &[Uses::Damping, Uses::Until, Uses::Teleport, Uses::Gamma],
+    bytes: |nodes, _, _| nodes * (BYTES + 8 + 8 + 4 + 1),
+    compute: mass,
+};
+
+fn mass(
+    rows: &dyn Rows,
+    options: &MeasureOptions,
+    watch: &mut dyn Watch,
+) -> Result<Option<Measured>> {
+    if !(options.gamma > 0.0 && options.gamma <= 1.0) {
+        return Err(Error::Usage(format!(
+            "`gamma` is {}: above 0 and at most 1",
+            options.gamma
+        )));
+    }
+    let linked = linked(rows)?;
+    let Some(mut all) = linear(rows, options, &Teleport::default(), &linked, watch)? else {
+        return Ok(None);
+    };
+    let Some(trusted) = linear(rows, options, &options.teleport, &linked, watch)? else {
+        return Ok(None);
+    };
+    for (p, of_trusted) in all.scores.iter_mut().zip(&trusted.scores) {
+        *p = 1.0 - options.gamma * of_trusted / *p;
+    }
+    let bound = |measured: &Measured| measured.accuracy.bound_l1().unwrap_or(2.0);
+    Ok(Some(Measured {
+        accuracy: Accuracy::BoundsL1 {
+            pagerank: bound(&all),
+            trusted: bound(&trusted),
+        },
+        reached: all.reached && trusted.reached,
+        sweeps: 1 + all.sweeps + trusted.sweeps,
+        scores: all.scores,
+    }))
+}
+
+/// Which nodes have links.
+fn linked(rows: &dyn Rows) -> Result<Vec<bool>> {
+    let mut linked = vec![false; rows.pages() as usize];
+    rows.sweep(&mut |row| {
+        linked[row.page as usize] = row.parts().next().is_some();
+        Ok(())
+    })?;
+    Ok(linked)
+}
+
+/// The linear PageRank of a teleport vector of sum 1.
+fn linear(
+    rows: &dyn Rows,
+    options: &MeasureOptions,
+    teleport: &Teleport,
+    linked: &[bool],
+    watch: &mut dyn Watch,
+) -> Result<Option<Measured>> {
+    let Some(mut measured) = settled(rows, options, teleport, watch)? else {
+        return Ok(None);
+    };
+    let on_linked = measured.scores.iter().zip(linked);
+    let on_linked: Sum = on_linked
+        .filter(|(_, linked)| **linked)
+        .map(|(x, _)| *x)
+        .collect();
+    let damping = options.config()?.damping();
+    let part = (1.0 - damping) / (1.0 - damping * on_linked.value());
+    measured.scores.iter_mut().for_each(|x| *x *= part);
+    Ok(Some(measured))
+}
