@@ -5,13 +5,16 @@
 //! | [`Question`] | what may be asked of a snapshot, by name |
 //! | [`NEXT`], [`next_options`] | what may be asked of a list of pages to crawl, by name |
 //! | [`Page`], [`Rank`], [`Top`], [`Links`], [`Movers`], [`Host`] | answers, for people and as JSON |
+//! | [`Coverage`] | how much of what readers see was read |
 //! | [`pages_of`] | pages by URLs in any form |
 
+mod coverage;
 mod next;
 mod page;
 mod parameter;
 mod question;
 
+pub use coverage::{Coverage, Covered, CoveredHost, Seeds};
 pub use next::{NEXT, next_options};
 pub use page::{Page, Rank, Top, canonical, pages_of, top};
 pub use parameter::{Parameter, Takes};

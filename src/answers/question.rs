@@ -19,6 +19,8 @@ pub enum Question {
     Movers(usize),
     /// The hosts of the largest importance.
     Hosts(usize),
+    /// How much of what readers see was read, and the hosts with most that was not, so many.
+    Coverage(usize),
     /// What is known of these pages.
     Rank(Vec<String>),
     /// The links of a page, so many.
@@ -71,7 +73,7 @@ const URL: Parameter<Asked> = Parameter {
 
 impl Question {
     /// The names of all questions.
-    pub const NAMES: [&str; 5] = ["top", "movers", "hosts", "rank", "links"];
+    pub const NAMES: [&str; 6] = ["top", "movers", "hosts", "coverage", "rank", "links"];
 
     /// A question by its name and its parameters.
     ///
@@ -92,6 +94,7 @@ impl Question {
             "top" => Question::Top(most),
             "movers" => Question::Movers(most),
             "hosts" => Question::Hosts(most),
+            "coverage" => Question::Coverage(most),
             "rank" if urls.is_empty() => return Err(no_url()),
             "rank" => Question::Rank(urls),
             "links" => Question::Links(urls.pop().ok_or_else(no_url)?, n.unwrap_or(100)),

@@ -5,6 +5,7 @@ mod certain;
 mod common;
 mod compare;
 mod convert;
+mod coverage;
 mod export;
 mod ingest;
 mod inspect;
@@ -82,6 +83,7 @@ enum Command {
     Top(top::Args),
     Rank(rank::Args),
     Links(links::Args),
+    Coverage(coverage::Args),
     #[cfg(feature = "serve")]
     Serve(serve::Args),
     Export(export::Args),
@@ -121,6 +123,7 @@ pub fn main() -> ExitCode {
         Command::Top(args) => args.run(),
         Command::Rank(args) => args.run(),
         Command::Links(args) => args.run(),
+        Command::Coverage(args) => args.run(),
         #[cfg(feature = "serve")]
         Command::Serve(args) => args.run(),
         Command::Export(args) => args.run(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use cashrank::Error;
 use cashrank::answers::{NEXT, Parameter, Takes, canonical, next_options};
-use cashrank::schedule::{NextOptions, STRATEGIES, Seed, Taker, next};
+use cashrank::schedule::{Candidate, NextOptions, STRATEGIES, Seed, Taker, next};
 use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
 use clap::builder::{StringValueParser, TypedValueParser as _};
@@ -13,6 +13,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::common::{Exit, Forms, STORE, listed_urls, positive, thousands};
+use super::coverage::{self, percent};
 use super::output::OutputArgs;
 use super::values::takers;
 use crate::cli::common::say;
@@ -62,6 +63,10 @@ pub struct Args {
     json: bool,
     #[command(flatten)]
     output: OutputArgs,
+    /// Say how much of what readers see was read, and about how much it will be with these pages. Reads the kept links
+    /// some 5 to 30 times.
+    #[arg(long)]
+    coverage: bool,
     /// Print only problems.
     #[arg(long, short)]
     quiet: bool,
@@ -101,6 +106,9 @@ impl Args {
             to.write(&pages, out)
                 .map_err(|error| self.named(error).into())
         })?;
+        if self.coverage && !self.quiet {
+            self.show_coverage(store, &pages)?;
+        }
         let found = pages.len() as u64;
         if found < self.count && !self.quiet {
             say!(
@@ -110,6 +118,20 @@ impl Args {
             );
         }
         Ok(Exit::Done)
+    }
+
+    fn show_coverage(&self, store: &Path, pages: &[Candidate]) -> anyhow::Result<()> {
+        let snapshot = Snapshot::latest(&RealDisk, store)?;
+        let (coverage, covered) = coverage::of(&snapshot, &self.seeds)?;
+        let new = pages.iter().filter(|page| !page.fetched);
+        let with = coverage.with(new.filter_map(|page| page.page).map(|page| page.0 as u32));
+        say!(
+            "of what readers from the seeds see, at least {} and at most {} was read; with these pages at least {}, about",
+            percent(covered.at_least, f64::floor),
+            percent(covered.at_most, f64::ceil),
+            percent(with, f64::floor)
+        );
+        Ok(())
     }
 
     /// An error of writing the list, with the file's name.
@@ -225,7 +247,7 @@ impl clap::FromArgMatches for Asked {
 }
 
 /// The URLs in these files.
-fn listed(files: &[PathBuf]) -> Result<Vec<String>, Error> {
+pub(super) fn listed(files: &[PathBuf]) -> Result<Vec<String>, Error> {
     let urls: Result<Vec<_>, Error> = files.iter().map(|file| listed_urls(file)).collect();
     Ok(urls?.concat())
 }

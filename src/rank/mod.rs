@@ -3,6 +3,7 @@
 //! All of these give PageRank, to the damping and for the virtual page that are asked for ([`Teleport`]), as [`Scores`] that say how
 //! far they may be from it. Other measures of importance are in [`measures`].
 
+pub mod coverage;
 pub mod measures;
 pub mod pagerank;
 pub(crate) mod power;

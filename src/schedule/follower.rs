@@ -25,7 +25,7 @@ use super::{
 };
 use crate::rows::{PAGES_MAX, Row, RowVisitor, Rows, Stop};
 use crate::snapshot::Snapshot;
-use crate::store::rows::Retention;
+use crate::store::rows::{KeptRows, Retention};
 use crate::threads::in_two;
 use crate::{Error, Result};
 
@@ -149,14 +149,46 @@ struct Asking<'a> {
     told: Option<Followed>,
 }
 
-/// What was told so far.
-struct Followed {
-    history: History,
+/// How far the rows of a store were read, in the order in which they were written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark {
     /// The store's key, and the number of its row file.
     file: ([u64; 2], u64),
     /// Rows written by then, and what tells them from others.
     rows: u64,
     sum: u64,
+}
+
+impl Mark {
+    /// To the last row as of a snapshot.
+    pub fn of(snapshot: &Snapshot, rows: &KeptRows) -> Result<Mark> {
+        let kept = rows.kept();
+        Ok(Mark {
+            file: (snapshot.key(), kept.number),
+            rows: kept.rows,
+            sum: rows.sum_before(kept.rows)?,
+        })
+    }
+
+    /// Rows until here.
+    pub fn rows(self) -> u64 {
+        self.rows
+    }
+
+    /// Whether the rows as of a snapshot begin with those until here.
+    pub fn goes_on(self, snapshot: &Snapshot, rows: &KeptRows) -> Result<bool> {
+        let kept = rows.kept();
+        Ok(self.file == (snapshot.key(), kept.number)
+            && self.rows <= kept.rows
+            && self.sum == rows.sum_before(self.rows)?)
+    }
+}
+
+/// What was told so far.
+struct Followed {
+    history: History,
+    /// Rows told; `None`: none yet.
+    mark: Option<Mark>,
     links: u64,
     /// Pages whose names were read.
     names: u64,
@@ -252,9 +284,7 @@ impl Followed {
         history.set_focus(options.focus.without_pages());
         Followed {
             history,
-            file: (source.snapshot.key(), 0),
-            rows: 0,
-            sum: 0,
+            mark: None,
             links: 0,
             names: 0,
             runs: Runs::default(),
@@ -265,14 +295,10 @@ impl Followed {
 
     /// Whether what the store has now begins with what was told.
     fn goes_on(&self, source: &Source<'_>) -> Result<bool> {
-        let Some(rows) = source.rows else {
+        let (Some(rows), Some(mark)) = (source.rows, self.mark) else {
             return Ok(false);
         };
-        let kept = rows.kept();
-        Ok(self.file == (source.snapshot.key(), kept.number)
-            && self.rows <= kept.rows
-            && self.names <= source.snapshot.info().pages
-            && self.sum == rows.sum_before(self.rows)?)
+        Ok(self.names <= source.snapshot.info().pages && mark.goes_on(source.snapshot, rows)?)
     }
 
     /// Tells the rows and names that are new; from nothing, the latest row of each page. Whether that is all: a page that was
@@ -306,7 +332,7 @@ impl Followed {
             }
             Names::Unseen | Names::Hosts => Ok(None),
         };
-        let from = self.rows;
+        let from = self.mark.map_or(0, Mark::rows);
         let tell = || match source.rows {
             Some(rows) if from == 0 => rows.sweep(&mut |row| {
                 history.row(row);
@@ -328,10 +354,8 @@ impl Followed {
             self.order = order;
         }
         if let Some(rows) = source.rows {
-            let kept = rows.kept();
-            self.file.1 = kept.number;
-            (self.rows, self.links) = (kept.rows, kept.links);
-            self.sum = rows.sum_before(kept.rows)?;
+            self.links = rows.kept().links;
+            self.mark = Some(Mark::of(snapshot, rows)?);
         }
         Ok(goes_on)
     }

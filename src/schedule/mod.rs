@@ -29,6 +29,7 @@ mod partial_pagerank;
 mod pushes;
 mod queue;
 mod random;
+mod rankmass;
 mod refresh;
 mod seeds;
 mod settled;
@@ -41,6 +42,7 @@ mod xyleme;
 pub use choice::{Choice, Learning, Parameters, REGISTRY_HELP};
 pub use focus::{Focus, FocusRule, Focused};
 pub use follower::Follower;
+pub(crate) use follower::Mark;
 pub use history::{Crawl, History, State};
 pub use measure::Measure;
 pub use names::{NameOrder, NameOrderBuilder};
@@ -187,6 +189,7 @@ pub static STRATEGIES: &[Registered] = &[
     backlink::REGISTERED,
     partial_pagerank::REGISTERED,
     settled::REGISTERED,
+    rankmass::REGISTERED,
     larger_sites::REGISTERED,
     breadth_first::REGISTERED,
     cycle::REGISTERED,

@@ -129,6 +129,20 @@ fn a_store_at_rest_is_told_as_the_commands_tell_it() {
     // Importance is a share: what some gained, others lost, as far as the list goes; here it has all pages.
     assert!(changes.iter().sum::<f64>().abs() < 1e-9);
 
+    // Bounds go on from the snapshot before; the command finds them from nothing.
+    let covered = ask(address, "/coverage?n=3");
+    let from_nothing = lab.run("coverage --store s --json").json();
+    for bound in ["at_least", "at_most"] {
+        let both = [&covered, &from_nothing].map(|of| of[bound].as_f64().unwrap());
+        assert!((both[0] - both[1]).abs() < 0.02, "{bound}: {both:?}");
+    }
+    let last = covered["history"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["at_least"], covered["at_least"]);
+    assert_eq!(
+        ask(address, "/status")["coverage"]["at_most"],
+        covered["at_most"]
+    );
+
     let hosts = ask(address, "/hosts?n=1000");
     let sum = hosts["hosts"].as_array().unwrap().iter();
     let sum: f64 = sum.map(|host| host["importance"].as_f64().unwrap()).sum();

@@ -10,8 +10,10 @@ use cashrank::engine::{Counters, PageId};
 use cashrank::snapshot::{self, Info};
 use cashrank::store::RealDisk;
 use cashrank::url;
-use cashrank_serve::{Backend, NextList, NextQuery, Problem, Result, SnapshotSummary, Status};
-use serde_json::json;
+use cashrank_serve::{
+    Backend, CoverageSummary, NextList, NextQuery, Problem, Result, SnapshotSummary, Status,
+};
+use serde_json::{Value, json};
 
 use super::cache::AnswerCache;
 use super::current::{Current, OpenSnapshot, Part, lock, problem};
@@ -154,6 +156,18 @@ impl StoreBackend {
         })
     }
 
+    /// With the hosts where most was not read, and what earlier snapshots were asked of.
+    fn coverage(&self, n: usize) -> Result<Value> {
+        let held = self.cache.with(Part::Coverage)?;
+        let (covered, hosts) = held.coverage()?;
+        let failed = |error: serde_json::Error| Problem::Failed(error.to_string());
+        let mut answer = serde_json::to_value(covered).map_err(failed)?;
+        answer["snapshot"] = held.name().into();
+        answer["hosts"] = serde_json::to_value(&hosts[..n.min(hosts.len())]).map_err(failed)?;
+        answer["history"] = serde_json::to_value(self.current.covered()).map_err(failed)?;
+        Ok(answer)
+    }
+
     fn hosts(&self, n: usize) -> Result<Vec<Host>> {
         let held = self.cache.with(Part::Best)?;
         let mut hosts: HashMap<&[u8], (u64, f64)> = HashMap::new();
@@ -211,6 +225,15 @@ impl Backend for StoreBackend {
             bound_l1: info.and_then(Info::bound_l1),
             turnovers: info.map_or(0.0, |info| info.turnovers),
             last_fetch: info.and_then(|info| info.time).map(|at| time(Some(at))),
+            coverage: self
+                .current
+                .covered()
+                .last()
+                .map(|covered| CoverageSummary {
+                    records: covered.records,
+                    at_least: covered.at_least,
+                    at_most: covered.at_most,
+                }),
             reading: now.map(|now| now.reading),
             history: if held.is_some() {
                 self.history()?
@@ -229,6 +252,7 @@ impl Backend for StoreBackend {
             Question::Top(n) => serde_json::to_vec(&self.top(n)?),
             Question::Movers(n) => serde_json::to_vec(&self.movers(n)?),
             Question::Hosts(n) => serde_json::to_vec(&json!({ "hosts": self.hosts(n)? })),
+            Question::Coverage(n) => serde_json::to_vec(&self.coverage(n)?),
             Question::Rank(urls) => serde_json::to_vec(&json!({ "pages": self.rank(&urls)? })),
             Question::Links(url, n) => serde_json::to_vec(&self.links(&url, n)?),
         };

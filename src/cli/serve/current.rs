@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use cashrank::answers::{self, Mover, Movers, Page, pages_of};
+use cashrank::answers::{self, Coverage, Covered, CoveredHost, Mover, Movers, Page, pages_of};
 use cashrank::engine::PageId;
 use cashrank::metrics::moved::{By, Move, MoveOptions, Standing};
 use cashrank::snapshot::{self, Info, Lookup, Snapshot, SnapshotPage};
@@ -19,6 +19,10 @@ use cashrank_serve::{Problem, Result};
 const LOOKUP_PAGES: u64 = 8_000_000;
 /// Best pages of a snapshot that are kept in memory; hosts are counted among them.
 const BEST: usize = 10_000;
+/// Hosts of which is kept how much of them was read.
+const HOSTS: usize = 1_000;
+/// Snapshots of which is kept how much was covered, at most.
+const HISTORY: usize = 400;
 /// Movers that are kept.
 const MOVERS: usize = 1_000;
 
@@ -31,12 +35,22 @@ pub enum Part {
     Movers,
     /// Where each name is.
     Places,
+    /// How much of what readers see was read.
+    Coverage,
 }
 
 /// The current snapshot of a store: read again when there is a newer one.
 pub struct Current {
     store: PathBuf,
     held: Mutex<Option<Arc<OpenSnapshot>>>,
+    coverage: Arc<Mutex<Followed>>,
+}
+
+/// What flowed from the seeds so far, and what was covered by then.
+#[derive(Default)]
+struct Followed {
+    coverage: Coverage,
+    history: Vec<Covered>,
 }
 
 /// A snapshot, and what was read of it.
@@ -47,6 +61,8 @@ pub struct OpenSnapshot {
     best: Once<Vec<Page>>,
     movers: Once<Movers>,
     lookup: Once<Lookup>,
+    covered: Once<(Covered, Vec<CoveredHost>)>,
+    coverage: Arc<Mutex<Followed>>,
 }
 
 /// What is made by whoever asks for it first, while others wait for it.
@@ -83,6 +99,7 @@ impl Current {
         Current {
             store,
             held: Mutex::default(),
+            coverage: Arc::default(),
         }
     }
 
@@ -115,9 +132,16 @@ impl Current {
             best: Once::default(),
             movers: Once::default(),
             lookup: Once::default(),
+            covered: Once::default(),
+            coverage: self.coverage.clone(),
         });
         *held = Some(new.clone());
         Ok(new)
+    }
+
+    /// What was covered as of the snapshots that were asked for it, oldest first.
+    pub fn covered(&self) -> Vec<Covered> {
+        lock(&self.coverage).history.clone()
     }
 }
 
@@ -200,6 +224,7 @@ impl OpenSnapshot {
             Part::Movers => self.movers().map(drop),
             Part::Places if self.has_places() => self.places().map(drop),
             Part::Places => Ok(()),
+            Part::Coverage => self.coverage().map(drop),
         }
     }
 
@@ -243,6 +268,29 @@ impl OpenSnapshot {
             .snapshot
             .row(page, &mut |row| targets.extend_from_slice(row.targets));
         Ok(found.map_err(problem)?.then_some(targets))
+    }
+
+    /// How much of what readers see was read, and the hosts with most that was not.
+    pub fn coverage(&self) -> Result<&(Covered, Vec<CoveredHost>)> {
+        self.covered.get(|| {
+            let mut followed = lock(&self.coverage);
+            let covered = followed.coverage.update(&self.snapshot).map_err(problem)?;
+            let hosts = followed.coverage.hosts(&self.snapshot);
+            let mut hosts = hosts.map_err(problem)?;
+            hosts.truncate(HOSTS);
+            let history = &mut followed.history;
+            history.retain(|earlier| earlier.records < covered.records);
+            if history.len() == HISTORY {
+                // Every second one tells how it went.
+                let mut at = 0;
+                history.retain(|_| {
+                    at += 1;
+                    at % 2 == 1
+                });
+            }
+            history.push(covered.clone());
+            Ok((covered, hosts))
+        })
     }
 
     /// What moved most since the snapshot before.

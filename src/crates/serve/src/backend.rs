@@ -88,6 +88,8 @@ pub struct Status {
     pub turnovers: f64,
     /// Latest fetch.
     pub last_fetch: Option<String>,
+    /// How much of what readers see was read, as it was known when that was asked for last.
+    pub coverage: Option<CoverageSummary>,
     /// The running ingest.
     pub reading: Option<Reading>,
     /// Snapshots, oldest first: the newest so many.
@@ -132,6 +134,17 @@ pub struct SnapshotSummary {
     pub visited: u64,
     /// Bound on its error.
     pub bound_l1: Option<f64>,
+}
+
+/// Bounds on how much of what readers see was read.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct CoverageSummary {
+    /// Records until then.
+    pub records: u64,
+    /// At least this share.
+    pub at_least: f64,
+    /// And at most this.
+    pub at_most: f64,
 }
 
 /// Which pages to crawl next.

@@ -44,7 +44,8 @@ mod workers;
 
 pub use access::{Token, is_loopback};
 pub use backend::{
-    Backend, NextList, NextPage, NextQuery, Problem, Reading, Result, SnapshotSummary, Status,
+    Backend, CoverageSummary, NextList, NextPage, NextQuery, Problem, Reading, Result,
+    SnapshotSummary, Status,
 };
 pub use frontier::{FrontierLimits, FrontierOptions};
 pub use limits::Limits;

@@ -1,0 +1,151 @@
+//! `cashrank coverage`: how much of what readers see was crawled.
+
+use std::path::PathBuf;
+
+use cashrank::Error;
+use cashrank::answers::{Coverage, Covered, CoveredHost, Seeds};
+use cashrank::snapshot::Snapshot;
+use cashrank::store::RealDisk;
+
+use super::common::{Exit, StoreArg, print, print_json, shown, thousands};
+use super::log::Paint;
+use super::next::listed;
+
+/// Show how much of what readers see was crawled.
+///
+/// Readers start at the seeds and follow links, as PageRank has it. Two bounds are proven from the links of the pages
+/// read alone: at least so much, and at most so much, of what they see was read, whatever the rest of the web is like.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  cashrank coverage --store ranks
+  cashrank coverage --store ranks --seeds seeds.txt
+  cashrank coverage --store ranks --by-host -n 20
+  cashrank next --store ranks -n 1000 --coverage
+
+Without --seeds, readers start at the pages that were read before any link to them was seen. The bounds are for \
+readers who start there; of uniform PageRank, whose readers start anywhere, nearly nothing can be said. It reads the \
+kept links (`ingest --keep-rows`) some 5 to 30 times, and works while an ingest is running.")]
+pub struct Args {
+    #[command(flatten)]
+    store: StoreArg,
+    /// Readers start at the URLs in this file, one a line; `-`: standard input. May be repeated.
+    #[arg(long, value_name = "FILE")]
+    seeds: Vec<PathBuf>,
+    /// Show hosts, too: those first where most of what readers see is known not to be read.
+    #[arg(long)]
+    by_host: bool,
+    /// Show N hosts.
+    #[arg(
+        short,
+        long = "count",
+        alias = "n",
+        value_name = "N",
+        default_value_t = 20,
+        requires = "by_host"
+    )]
+    n: usize,
+    /// Print one JSON object, for programs.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    pub fn run(self) -> anyhow::Result<Exit> {
+        let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
+        let (coverage, covered) = of(&snapshot, &self.seeds)?;
+        let mut hosts = if self.by_host {
+            coverage.hosts(&snapshot)?
+        } else {
+            Vec::new()
+        };
+        hosts.truncate(self.n);
+        if self.json {
+            let mut answer = serde_json::to_value(&covered)?;
+            if self.by_host {
+                answer["hosts"] = serde_json::to_value(&hosts)?;
+            }
+            return print_json(&answer);
+        }
+        print(|out| {
+            let damping = (covered.damping * 1e6).round() / 1e6;
+            let seeds = if covered.seeds == 1 { "seed" } else { "seeds" };
+            writeln!(
+                out,
+                "Readers who start at the {} {seeds}, and follow links with probability {}: of what they see, at least \
+                 {} and at most {} was read.",
+                thousands(covered.seeds),
+                damping,
+                percent(covered.at_least, f64::floor),
+                percent(covered.at_most, f64::ceil),
+            )?;
+            let unread = covered.seeds - covered.seeds_read;
+            if unread > 0 {
+                writeln!(out, "{} {seeds} of them not read yet", thousands(unread))?;
+            }
+            writeln!(
+                out,
+                "{} of {} known pages read",
+                thousands(covered.read),
+                thousands(covered.pages)
+            )?;
+            if self.by_host {
+                show_hosts(out, &hosts)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// For readers who start at the pages that these files list, if any.
+pub fn of(snapshot: &Snapshot, files: &[PathBuf]) -> anyhow::Result<(Coverage, Covered)> {
+    let mut coverage = Coverage::new(seeds(snapshot, files)?);
+    let covered = coverage.update(snapshot)?;
+    Ok((coverage, covered))
+}
+
+fn seeds(snapshot: &Snapshot, files: &[PathBuf]) -> anyhow::Result<Seeds> {
+    if files.is_empty() {
+        return Ok(Seeds::Found);
+    }
+    let mut urls = listed(files)?;
+    urls.sort_unstable();
+    urls.dedup();
+    let found = super::rank::pages(snapshot, &urls)?;
+    let unknown = found.iter().filter(|page| page.is_none()).count() as u32;
+    let known: Vec<u32> = found
+        .into_iter()
+        .flatten()
+        .map(|page| page.0 as u32)
+        .collect();
+    if known.is_empty() {
+        let text = "none of the seeds is known: crawl them first and ingest what was read";
+        return Err(Error::Usage(text.into()).into());
+    }
+    Ok(Seeds::Given { known, unknown })
+}
+
+fn show_hosts(out: &mut dyn std::io::Write, hosts: &[CoveredHost]) -> anyhow::Result<()> {
+    let head = format!(
+        "\n{:>10}  {:>10}  {:>12}  {:>12}  host",
+        "pages", "read", "read, least", "unread, least"
+    );
+    writeln!(out, "{}", Paint::stdout().bold(&head))?;
+    for host in hosts {
+        writeln!(
+            out,
+            "{:>10}  {:>10}  {:>12}  {:>13}  {}",
+            thousands(host.pages),
+            thousands(host.read),
+            percent(host.at_least, f64::floor),
+            percent(host.unread, f64::floor),
+            shown(&host.host)
+        )?;
+    }
+    Ok(())
+}
+
+/// In tenths of a percent, rounded so that what is proven stays so.
+pub fn percent(share: f64, round: fn(f64) -> f64) -> String {
+    format!("{:.1} %", round(share * 1000.0) / 10.0)
+}

@@ -1,0 +1,466 @@
+//! How much of what readers see was crawled: bounds on the importance of the pages read, for readers who start at the seeds.
+//!
+//! Let x be personalised PageRank of the whole web, read or not: a reader follows links with probability d, and else starts
+//! again at a seed; at a page without links always. C are the pages read, whose rows are known. No row of another page is
+//! known, and yet x(C) is bounded from both sides (RankMass: J. Cho, U. Schonfeld, VLDB 2007, for the lower one).
+//!
+//! **Flow.** A seed that is one of S has (1 - d)/S to begin with. To *push* page i of C is to add what waits at i to h_i, and
+//! to hand on d times that over its row: to its targets, or, where it has none, to the seeds. What waits at pages of C is r, what
+//! waits at other pages, a. Nothing is negative, and after any pushes
+//!
+//! ```text
+//! x_i >= h_i for i in C          each push is a part of the walks that x counts, and no walk is counted twice
+//! x_i >= a_i for all others      for the same reason
+//! x(C) >= sum h,    x(C) = 1 - x(others) <= 1 - sum a
+//! ```
+//!
+//! The sum of h grows by r/(1 - d) at most, if all is pushed to the end. There r = 0, and with all seeds read
+//! `sum h = 1 - sum a/(1 - d)`: how far the bounds are apart depends on what leaves C, and on nothing else.
+//!
+//! **Rounding.** All in whole units, and every share is rounded down: less is counted than flows, which leaves both bounds
+//! true. What is lost is less than a unit a link and push, of 2^62 in all.
+//!
+//! **As a crawl grows**, a page that is read now has what waits there pushed next: h stays what it is. A page whose row
+//! changed has handed on over the old one; then the flow begins from nothing.
+//!
+//! Uniform PageRank, where readers start at any page, is not bounded so: most of it starts at pages that were not read.
+
+use crate::engine::Shares;
+use crate::rows::{Row, Rows};
+use crate::{Error, Result};
+
+/// Units of all seeds together, at most.
+const SUPPLY: u64 = 1 << 62;
+/// Pushing ends when it could add so much to the lower bound at most,
+const EXACT: f64 = 1e-3;
+/// or this part of what the bounds are apart.
+const PART: f64 = 0.005;
+/// Sweeps at a time, at most: enough for [`EXACT`] with damping 0.99.
+const SWEEPS: u32 = 1000;
+
+/// Bounds on the importance of the pages read, for readers who start at the seeds; see the module.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Coverage {
+    /// At least so much of what readers see was read, from 0 to 1.
+    pub at_least: f64,
+    /// And at most so much.
+    pub at_most: f64,
+}
+
+/// What flowed from the seeds over the rows that are known.
+#[derive(Debug, Default)]
+pub struct Flow {
+    /// Damping in 1/2^32.
+    damping: u64,
+    seeds: Vec<u32>,
+    /// What a seed has to begin with is 1 - d of this.
+    unit: u64,
+    /// What pages handed on: h.
+    own: Vec<u64>,
+    /// What waits at each page.
+    waiting: Vec<u64>,
+    /// A bit for each page that has a row.
+    read: Vec<u64>,
+    /// What pages without links have for the seeds.
+    pool: u64,
+    /// How many seeds they paid.
+    paid: usize,
+    links: u64,
+}
+
+impl Flow {
+    /// Nothing flowed yet, and there is no seed.
+    pub fn new(damping: u64) -> Flow {
+        Flow {
+            damping,
+            unit: SUPPLY,
+            ..Flow::default()
+        }
+    }
+
+    /// One from these pages.
+    pub fn from(damping: u64, seeds: &[u32]) -> Flow {
+        let mut flow = Flow::new(damping);
+        seeds.iter().for_each(|&seed| flow.seed(seed));
+        flow
+    }
+
+    /// Readers start at this page, too. Where pages without links have paid fewer seeds, the flow begins from nothing.
+    pub fn seed(&mut self, page: u32) {
+        self.seeds.push(page);
+        self.know(u64::from(page) + 1);
+        if self.paid > 0 {
+            return;
+        }
+        while self.unit > SUPPLY / self.seeds.len() as u64 {
+            self.halve();
+        }
+        self.waiting[page as usize] += self.start();
+    }
+
+    /// Begins from nothing, from the same seeds.
+    pub fn restart(&mut self) {
+        let Flow {
+            damping,
+            seeds,
+            links,
+            ..
+        } = std::mem::take(self);
+        *self = Flow {
+            links,
+            ..Flow::from(damping, &seeds)
+        };
+    }
+
+    /// Pages where readers start.
+    pub fn seeds(&self) -> &[u32] {
+        &self.seeds
+    }
+
+    /// Links over which something was handed on so far.
+    pub fn links(&self) -> u64 {
+        self.links
+    }
+
+    /// The part of all that reaches a page over what was read, and ends there because the page was not read.
+    pub fn waiting(&self, page: u32) -> f64 {
+        let waiting = self.waiting.get(page as usize).copied();
+        self.part(waiting.unwrap_or(0).into())
+    }
+
+    /// At least so much of all that readers see is this page, if it was read.
+    pub fn own(&self, page: u32) -> f64 {
+        let own = self.own.get(page as usize).copied();
+        self.part(own.unwrap_or(0).into())
+    }
+
+    /// Whether the page had a row when it was pushed last.
+    pub fn is_read(&self, page: u32) -> bool {
+        let word = self.read.get(page as usize / 64);
+        word.is_some_and(|word| word >> (page % 64) & 1 == 1)
+    }
+
+    /// Pushes what waits at pages that have a row, until it is next to nothing.
+    ///
+    /// # Errors
+    /// Those of reading rows; a row names a page that there is not.
+    pub fn push(&mut self, rows: &dyn Rows) -> Result<Coverage> {
+        if self.paid > 0 && self.paid < self.seeds.len() {
+            self.restart();
+        }
+        self.know(rows.pages());
+        // What readers did not reach yet waits for them at seeds.
+        let mut least = 1;
+        for _ in 0..SWEEPS {
+            rows.sweep(&mut |row| Ok(self.visit(&row, least)?))?;
+            self.pay_seeds();
+            let (rest, pages) = self.rest();
+            let now = self.coverage();
+            let apart = (now.at_most - now.at_least).max(0.0);
+            let gain = self.part(rest) / (1.0 - self.damping());
+            if gain <= (PART * apart).max(EXACT) {
+                break;
+            }
+            // The pages below this have half of what waits, at most.
+            least = (rest / (2 * u128::from(pages.max(1)))).max(1) as u64;
+        }
+        Ok(self.coverage())
+    }
+
+    /// The bounds.
+    pub fn coverage(&self) -> Coverage {
+        let own: u128 = self.own.iter().map(|&own| u128::from(own)).sum();
+        let pages = (0u32..).zip(&self.waiting);
+        let left = pages.filter(|&(page, _)| !self.is_read(page));
+        let left: u128 = left.map(|(_, &waiting)| u128::from(waiting)).sum();
+        // Sums and quotients of so few steps are off by less than this.
+        let rounding = 1e-12;
+        Coverage {
+            at_least: (self.part(own) - rounding).max(0.0),
+            at_most: (1.0 - self.part(left) + rounding).min(1.0),
+        }
+    }
+
+    /// What a page that is read hands on comes back to pages that were read as often as it did so far: so much more is covered,
+    /// about, if pages at which this waits are read.
+    pub fn gain(&self, waiting: f64) -> f64 {
+        let Coverage { at_least, at_most } = self.coverage();
+        let left = if at_least > 0.0 {
+            ((1.0 - at_most) / (self.damping() * at_least)).clamp(0.0, 1.0)
+        } else {
+            1.0
+        };
+        waiting / (1.0 - self.damping() * (1.0 - left))
+    }
+
+    fn damping(&self) -> f64 {
+        self.damping as f64 / 2f64.powi(32)
+    }
+
+    /// Of all that there is.
+    fn part(&self, units: u128) -> f64 {
+        let all = u128::from(self.unit) * self.seeds.len() as u128;
+        units as f64 / all.max(1) as f64
+    }
+
+    /// What a seed has to begin with, rounded down.
+    fn start(&self) -> u64 {
+        let handed_on = Shares::over(self.unit, self.damping, 1).at(1);
+        self.unit.saturating_sub(handed_on + 1)
+    }
+
+    fn know(&mut self, pages: u64) {
+        let pages = pages as usize;
+        if self.own.len() < pages {
+            self.own.resize(pages, 0);
+            self.waiting.resize(pages, 0);
+            self.read.resize(pages.div_ceil(64), 0);
+        }
+    }
+
+    /// Makes units twice as large: there are more seeds.
+    fn halve(&mut self) {
+        self.unit /= 2;
+        self.pool /= 2;
+        let cells = self.own.iter_mut().chain(&mut self.waiting);
+        cells.for_each(|units| *units /= 2);
+    }
+
+    fn visit(&mut self, row: &Row<'_>, least: u64) -> Result<()> {
+        let page = row.page as usize;
+        self.read[page / 64] |= 1 << (page % 64);
+        if self.waiting[page] < least {
+            return Ok(());
+        }
+        let units = std::mem::take(&mut self.waiting[page]);
+        self.own[page] += units;
+        let all = match row.weights {
+            [] => row.targets.len() as u64,
+            weights => weights.iter().sum(),
+        };
+        if all == 0 {
+            self.pool += Shares::over(units, self.damping, 1).at(1);
+            return Ok(());
+        }
+        self.links += row.targets.len() as u64;
+        let shares = Shares::over(units, self.damping, all);
+        for (at, &target) in row.targets.iter().enumerate() {
+            let weight = row.weights.get(at).copied().unwrap_or(1);
+            let waiting = self.waiting.get_mut(target as usize).ok_or_else(|| {
+                Error::internal(format!("a row names page {target}, which is not known"))
+            })?;
+            *waiting += shares.at(weight);
+        }
+        Ok(())
+    }
+
+    /// The seeds are paid what pages without links had.
+    fn pay_seeds(&mut self) {
+        let seeds = self.seeds.len().max(1) as u64;
+        let each = self.pool / seeds;
+        if each > 0 {
+            self.paid = self.seeds.len();
+        }
+        for &seed in &self.seeds {
+            self.waiting[seed as usize] += each;
+        }
+        self.pool %= seeds;
+    }
+
+    /// What waits at pages that were read, and at how many.
+    fn rest(&self) -> (u128, u64) {
+        let pages = (0u32..).zip(&self.waiting);
+        let waiting = pages.filter(|&(page, &waiting)| waiting > 0 && self.is_read(page));
+        waiting.fold((0, 0), |(units, pages), (_, &more)| {
+            (units + u128::from(more), pages + 1)
+        })
+    }
+}
+
+/// The pages that were read, and not found gone, before any link to them was seen: the seeds, where nobody says which they are.
+/// Pages are numbered in the order of their first appearance, so these are the ones that no page of a smaller number links to.
+///
+/// # Errors
+/// Those of reading rows.
+pub fn seeds(rows: &dyn Rows) -> Result<Vec<u32>> {
+    let mut found = vec![false; rows.pages() as usize];
+    let mut linked = found.clone();
+    rows.sweep(&mut |row| {
+        found[row.page as usize] = !row.gone;
+        let later = row.targets.iter().filter(|&&target| target > row.page);
+        later.for_each(|&target| linked[target as usize] = true);
+        Ok(())
+    })?;
+    let pages = (0u32..).zip(found.iter().zip(&linked));
+    Ok(pages
+        .filter(|(_, (found, linked))| **found && !**linked)
+        .map(|(page, _)| page)
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::graph::{LatestRows, Links};
+
+    /// Pages of the webs that are drawn.
+    const PAGES: usize = 6;
+    /// Damping 7/8, of which all is exact in small whole numbers.
+    const DAMPING: u64 = 7 << 29;
+
+    /// All rows of a web, whatever was read of it: distinct targets with weights.
+    type Web = Vec<Vec<(u32, u64)>>;
+
+    fn webs() -> impl Strategy<Value = Web> {
+        let row = prop::collection::btree_map(0..PAGES as u32, 1u64..4, 0..4);
+        vec(row.prop_map(|row| row.into_iter().collect()), PAGES)
+    }
+
+    /// The rows of the pages read.
+    fn read(web: &Web, is_read: &[bool]) -> LatestRows {
+        let mut rows = LatestRows::default();
+        rows.grow(PAGES as u64);
+        for (page, row) in (0u32..).zip(web) {
+            if is_read[page as usize] {
+                let (targets, weights): (Vec<u32>, Vec<u64>) = row.iter().copied().unzip();
+                let (targets, weights) = (&targets[..], &weights[..]);
+                rows.set(page, false, Links { targets, weights });
+            }
+        }
+        rows
+    }
+
+    /// x of the module's head times the same whole number, and that number: exact, by Bareiss elimination.
+    ///
+    /// With z_j = x_j S/W_j, and W_j what the links of j weigh in all, the equations are
+    /// 8 W_i z_i - 7 sum over j of w_ji z_j = 1 for seeds, 0 for others.
+    fn exact(web: &Web, seeds: &[u32]) -> (Vec<i128>, i128) {
+        let jump: Vec<(u32, u64)> = seeds.iter().map(|&seed| (seed, 1)).collect();
+        let rows: Vec<&Vec<(u32, u64)>> = web
+            .iter()
+            .map(|row| if row.is_empty() { &jump } else { row })
+            .collect();
+        let all: Vec<i128> = rows
+            .iter()
+            .map(|row| row.iter().map(|link| i128::from(link.1)).sum())
+            .collect();
+        let mut matrix = vec![vec![0i128; PAGES + 1]; PAGES];
+        for (j, row) in rows.iter().enumerate() {
+            matrix[j][j] += 8 * all[j];
+            for &(target, weight) in *row {
+                matrix[target as usize][j] -= 7 * i128::from(weight);
+            }
+        }
+        for &seed in seeds {
+            matrix[seed as usize][PAGES] = 1;
+        }
+        // Columns are dominated by their diagonal: no pivot is 0.
+        let mut last = 1;
+        for k in 0..PAGES {
+            for i in (0..PAGES).filter(|&i| i != k) {
+                let by = matrix[i][k];
+                for j in 0..=PAGES {
+                    matrix[i][j] = (matrix[i][j] * matrix[k][k] - by * matrix[k][j]) / last;
+                }
+            }
+            last = matrix[k][k];
+        }
+        let solved = (0..PAGES).map(|i| matrix[i][PAGES] * all[i]);
+        (solved.collect(), last * seeds.len() as i128)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn what_was_read_is_between_the_bounds(
+            web in webs(),
+            is_read in vec(any::<bool>(), PAGES),
+            seeds in prop::sample::subsequence((0..PAGES as u32).collect::<Vec<_>>(), 1..=PAGES),
+        ) {
+            let (x, all) = exact(&web, &seeds);
+            prop_assert_eq!(x.iter().sum::<i128>(), all);
+            let mut flow = Flow::from(DAMPING, &seeds);
+            let now = flow.push(&read(&web, &is_read)).unwrap();
+            let covered: i128 = (0..PAGES).filter(|&page| is_read[page]).map(|page| x[page]).sum();
+            let units = |bound: f64| (bound * 2f64.powi(52)) as i128;
+            prop_assert!(units(now.at_least) * all <= covered << 52, "{now:?}");
+            prop_assert!((units(now.at_most) + 1) * all >= covered << 52, "{now:?}");
+            // Each page by itself, read or not.
+            for page in 0..PAGES {
+                let least = flow.own(page as u32) + flow.waiting(page as u32);
+                prop_assert!(units(least - 1e-12) * all <= x[page] << 52);
+            }
+            // Pushed to the end, sum h = 1 - a/(1 - d) where all seeds were read.
+            if seeds.iter().all(|&seed| is_read[seed as usize]) {
+                let end = 1.0 - 8.0 * (1.0 - now.at_most);
+                let apart = now.at_most - now.at_least;
+                prop_assert!(end - now.at_least <= PART * apart + EXACT + 1e-9, "{now:?}");
+            }
+        }
+
+        /// A crawl that grows has the bounds of one that was looked at once, as nearly as pushing goes.
+        #[test]
+        fn a_flow_goes_on_as_pages_are_read(
+            web in webs(),
+            order in Just((0..PAGES).collect::<Vec<_>>()).prop_shuffle(),
+            seeds in prop::sample::subsequence((0..PAGES as u32).collect::<Vec<_>>(), 1..=3),
+        ) {
+            let mut is_read = [false; PAGES];
+            let mut flow = Flow::new(DAMPING);
+            flow.seed(seeds[0]);
+            for (at, &page) in order.iter().enumerate() {
+                is_read[page] = true;
+                if let Some(&seed) = seeds.get(at + 1) {
+                    flow.seed(seed);
+                }
+                let now = flow.push(&read(&web, &is_read)).unwrap();
+                if at + 1 >= seeds.len() {
+                    let once = Flow::from(DAMPING, &seeds).push(&read(&web, &is_read)).unwrap();
+                    let apart = PART * (now.at_most - now.at_least) + EXACT + 1e-9;
+                    prop_assert!((now.at_least - once.at_least).abs() <= 8.0 * apart, "{now:?} {once:?}");
+                    prop_assert!((now.at_most - once.at_most).abs() <= apart, "{now:?} {once:?}");
+                }
+            }
+            prop_assert!(flow.coverage().at_least > 0.999);
+        }
+    }
+
+    #[test]
+    fn seeds_are_pages_that_no_earlier_page_links_to() {
+        let mut rows = LatestRows::default();
+        rows.grow(6);
+        // Read in another order than they were found: 2 was read again. 4 is gone, 5 was not read.
+        for (page, gone, targets) in [
+            (1, false, &[2, 0][..]),
+            (3, false, &[1]),
+            (4, true, &[]),
+            (0, false, &[1]),
+            (2, false, &[]),
+        ] {
+            rows.set(
+                page,
+                gone,
+                Links {
+                    targets,
+                    weights: &[],
+                },
+            );
+        }
+        assert_eq!(seeds(&rows).unwrap(), [0, 3]);
+    }
+
+    #[test]
+    fn nothing_read_covers_nothing() {
+        let rows = LatestRows::default();
+        let nothing = Flow::new(DAMPING).push(&rows).unwrap();
+        assert_eq!((nothing.at_least, nothing.at_most), (0.0, 1.0));
+        let mut flow = Flow::from(DAMPING, &[0, 3]);
+        let now = flow.push(&rows).unwrap();
+        // Readers are at the seeds for an eighth of their time, and may be anywhere for the rest.
+        assert!(now.at_least == 0.0 && (now.at_most - 7.0 / 8.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,47 @@
+//! RankMass, windowed (J. Cho, U. Schonfeld, VLDB 2007): first the pages at which most of what readers from the seeds do waits,
+//! because they were not read. What was read is certified ([`crate::rank::coverage`]).
+//!
+//! The paper's crawler has what waits handed on at once; the windowed one, after so many pages. Here it is when it is asked.
+
+use super::{Ask, AtATime, Names, Registered, Scored, Strategy, best_of};
+use crate::Result;
+use crate::rank::coverage::{Flow, seeds};
+
+pub(super) const REGISTERED: Registered = Registered {
+    name: "rankmass",
+    about: "RankMass: most of what readers who start at the seeds are known to see of it",
+    parameters: &["damping"],
+    at_a_time: AtATime::Part(20),
+    without_rows: false,
+    names: Names::Unseen,
+    goes_on: true,
+    keeps: (17, 0),
+    make: |of| {
+        Box::new(RankMass {
+            damping: (of.damping() * 2f64.powi(32)) as u64,
+            flow: Flow::default(),
+        })
+    },
+};
+
+struct RankMass {
+    damping: u64,
+    flow: Flow,
+}
+
+impl Strategy for RankMass {
+    fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
+        let seeds = seeds(ask.rows)?;
+        if self.flow.seeds() != seeds {
+            self.flow = Flow::from(self.damping, &seeds);
+        }
+        self.flow.push(ask.rows)?;
+        Ok(best_of(ask.crawl, ask.count, |page| {
+            self.flow.waiting(page)
+        }))
+    }
+
+    fn links(&self) -> u64 {
+        self.flow.links()
+    }
+}

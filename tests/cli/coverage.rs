@@ -1,0 +1,113 @@
+//! `coverage`: bounds on what was read, against closed forms.
+
+use crate::support::{Done, Lab};
+
+/// Two pages read of three that are known.
+const READ: &str = r#"
+{"url":"http://a.example/","links":["http://b.example/","http://c.example/"]}
+{"url":"http://b.example/","links":["http://a.example/"]}"#;
+
+const D: f64 = 0.85;
+
+/// What readers from a hand on at a and at b, where a has `start` to begin with: a = start + d b, b = d a/2. As much as at b
+/// waits at c.
+fn flow(start: f64) -> (f64, f64) {
+    let a = start / (1.0 - D * D / 2.0);
+    (a, D * a / 2.0)
+}
+
+fn bounds(done: &Done) -> [f64; 2] {
+    let answer = done.json();
+    ["at_least", "at_most"].map(|name| answer[name].as_f64().unwrap())
+}
+
+fn lab() -> Lab {
+    let lab = Lab::new();
+    lab.feed("ingest - --store s --quiet", READ.trim().as_bytes())
+        .exits(0);
+    lab
+}
+
+#[test]
+fn bounds_are_those_of_the_closed_form() {
+    let lab = lab();
+    let (a, b) = flow(1.0 - D);
+    let done = lab.run("coverage --store s --json").exits(0);
+    let [least, most] = bounds(&done);
+    // What is left to push adds less than this.
+    assert!((0.0..0.02).contains(&(a + b - least)), "{least}");
+    assert!((0.0..0.02).contains(&(most - (1.0 - b))), "{most}");
+    let answer = done.json();
+    assert_eq!((&answer["seeds"], &answer["read"]), (&1.into(), &2.into()));
+    let said = lab.run("coverage --store s").exits(0);
+    assert!(said.out.contains("2 of 3 known pages read"), "{said:?}");
+
+    // All that is known is read, and a page without links leads back to the seed.
+    lab.feed(
+        "ingest - --store s --quiet",
+        br#"{"url":"http://c.example/","links":[]}"#,
+    )
+    .exits(0);
+    let [least, most] = bounds(&lab.run("coverage --store s --json").exits(0));
+    assert!(least > 0.999 && most == 1.0, "{least} {most}");
+}
+
+#[test]
+fn readers_start_where_they_are_told_to() {
+    let lab = lab();
+    // The store does not know the second seed: readers who start there see nothing that was read.
+    lab.file("seeds", "http://A.example\nhttp://z.example/\n");
+    let (a, b) = flow((1.0 - D) / 2.0);
+    let done = lab.run("coverage --store s --seeds seeds --json").exits(0);
+    let [least, most] = bounds(&done);
+    assert!((0.0..0.02).contains(&(a + b - least)), "{least}");
+    let other = (1.0 - D) / 2.0;
+    assert!((0.0..0.02).contains(&(most - (1.0 - b - other))), "{most}");
+    assert_eq!(done.json()["seeds_read"], 1);
+
+    lab.file("unknown", "http://z.example/\n");
+    lab.run("coverage --store s --seeds unknown")
+        .exits(2)
+        .says(&["none of the seeds is known"]);
+    lab.run("coverage --store none")
+        .exits(2)
+        .says(&["not a cashrank store"]);
+    lab.feed(
+        "ingest - --store bare --keep-rows none --quiet",
+        READ.trim().as_bytes(),
+    )
+    .exits(0);
+    lab.run("coverage --store bare")
+        .exits(2)
+        .says(&["--keep-rows"]);
+}
+
+#[test]
+fn hosts_share_what_was_read() {
+    let lab = lab();
+    let done = lab.run("coverage --store s --json --by-host").exits(0);
+    let answer = done.json();
+    let hosts = answer["hosts"].as_array().unwrap();
+    let sum = |name: &str| -> f64 { hosts.iter().map(|host| host[name].as_f64().unwrap()).sum() };
+    let [least, most] = bounds(&done);
+    assert!((sum("at_least") - least).abs() < 1e-9);
+    assert!((1.0 - sum("unread") - most).abs() < 1e-9);
+    assert_eq!(hosts[0]["host"], "c.example");
+    let one = lab.run("coverage --store s --by-host -n 1").exits(0);
+    assert!(
+        one.out.ends_with("c.example\n") && !one.out.contains("a.example"),
+        "{one:?}"
+    );
+}
+
+#[test]
+fn a_list_says_what_it_brings() {
+    let lab = lab();
+    let list = lab.run("next --store s --coverage").exits(0);
+    assert_eq!(list.out, "http://c.example/\n");
+    let (a, b) = flow(1.0 - D);
+    let least = format!("at least {:.0}.", ((a + b) * 100.0).floor());
+    list.says(&[&least, "with these pages"]);
+    let quiet = lab.run("next --store s --coverage --quiet").exits(0);
+    assert_eq!(quiet.err, "");
+}
