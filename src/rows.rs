@@ -4,6 +4,8 @@
 //! A *row* is what the latest visit of a page found: the page's distinct targets. A page that was
 //! visited and has no links has an empty row; a page that is only known as a target has none.
 
+use std::any::Any;
+
 use crate::{Error, Result};
 
 /// Page numbers in rows are below this: they are kept in 32 bits.
@@ -104,6 +106,11 @@ pub trait Rows: Sync {
     /// Those of `visit`, and of reading.
     fn sweep(&self, visit: &mut RowVisitor<'_>) -> Result<bool> {
         Stop::is_whole(self.walk(visit))
+    }
+
+    /// These rows as what they are, if that is a table in memory.
+    fn in_memory(&self) -> Option<&dyn Any> {
+        None
     }
 
     /// Calls `read` with the row of `page`. Returns whether it has one. Unless the rows know a quicker way, this

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use cashrank::Limits;
-use cashrank::engine::{Config, PageId, SelfLinks};
+use cashrank::engine::{Config, Effort, PageId, SelfLinks, ranks};
 use cashrank::graph::Graph;
 use cashrank::load::load;
-use cashrank::rank::pagerank::{Options, PageRank, pagerank};
+use cashrank::rank::{Options, Teleport, ranking};
 use cashrank::rules::Follow;
 use cashrank::snapshot::Snapshot;
 use cashrank::snapshot::export::{Columns, Format as ExportFormat, RankedPage, export};
@@ -103,10 +104,12 @@ impl Args {
                 ..Limits::default()
             },
         )?;
-        let options = self.options(0.85);
-        let damping = options.damping_used();
-        let result = pagerank(&loaded.graph, options)?;
-        let rows = loaded.pages.iter().zip(&result.scores).zip(result.ranks());
+        let result = self.rank(&loaded.graph, 0.85)?;
+        let rows = loaded
+            .pages
+            .iter()
+            .zip(&result.scores)
+            .zip(ranks(&result.scores));
         let rows = rows.enumerate().map(|(at, ((page, score), rank))| {
             Ok(RankedPage {
                 page: PageId(at as u64),
@@ -120,15 +123,9 @@ impl Args {
         });
         self.export(output, rows)?;
         if self.output.json {
-            print_json(&summary(
-                &loaded.graph,
-                &result,
-                damping,
-                loaded.skipped,
-                loaded.ungrouped,
-            ))?;
+            print_json(&result.summary(&loaded.graph, loaded.skipped, loaded.ungrouped))?;
         } else {
-            tell(&loaded.graph, &result, damping);
+            result.tell(&loaded.graph);
         }
         if let Some(caveat) = loaded.caveat {
             say!("{}", as_options(caveat));
@@ -159,11 +156,9 @@ impl Args {
         let config = &snapshot.info().settings.config;
         let weighted = !config.follow.is_default();
         let graph = Graph::of_rows(&snapshot.rows()?, weighted, self.memory.budget())?;
-        let options = self.options(config.damping());
-        let damping = options.damping_used();
-        let result = pagerank(&graph, options)?;
+        let result = self.rank(&graph, config.damping())?;
         let known = snapshot.pages().zip(snapshot.names());
-        let rows = known.zip(&result.scores).zip(result.ranks());
+        let rows = known.zip(&result.scores).zip(ranks(&result.scores));
         let rows = rows.map(|(((page, name), score), rank)| {
             let page = page?;
             Ok(RankedPage {
@@ -178,18 +173,28 @@ impl Args {
         });
         self.export(output, rows)?;
         if self.output.json {
-            return print_json(&summary(&graph, &result, damping, 0, 0));
+            return print_json(&result.summary(&graph, 0, 0));
         }
-        tell(&graph, &result, damping);
+        result.tell(&graph);
         Ok(Exit::Done)
     }
 
-    fn options(&self, damping: f64) -> Options {
-        Options {
-            damping: self.damping.unwrap_or(damping),
-            residual: self.residual,
-            lazy: self.lazy,
-        }
+    /// To the damping that was given, or else this one.
+    fn rank(&self, graph: &Graph, damping: f64) -> anyhow::Result<Ranked> {
+        let mut options = Options::residual(self.damping.unwrap_or(damping), self.residual)?;
+        options.lazy = self.lazy;
+        let scores = ranking("exact")?.compute(graph, &options, &Teleport::default(), &mut ())?;
+        let scores = scores.context("nothing was ranked")?;
+        let mut pairs = Vec::new();
+        scores.read(0, graph.nodes(), &mut pairs);
+        Ok(Ranked {
+            scores: pairs.into_iter().map(|(score, _)| score).collect(),
+            damping: options.damping(),
+            bound: scores
+                .certificate()
+                .and_then(|certificate| certificate.received_l1),
+            effort: scores.effort(),
+        })
     }
 
     fn export<'a>(
@@ -210,36 +215,47 @@ impl Args {
     }
 }
 
-fn tell(graph: &Graph, result: &PageRank, damping: f64) {
-    say!(
-        "{}, {}, {}; L1 error at most {:.1e} with damping {damping}, the multiple of 2^-32 used{}",
-        pages(graph.nodes() as u64),
-        links(graph.links() as u64),
-        counted(result.iterations, "iteration", "iterations"),
-        result.bound,
-        if result.converged {
-            ""
-        } else {
-            " (the residual asked for is below what 64-bit numbers resolve)"
-        }
-    );
+/// Scores of all pages, and what is certain of them.
+struct Ranked {
+    scores: Vec<f64>,
+    /// Damping as it was used.
+    damping: f64,
+    /// `None`: none below 2.
+    bound: Option<f64>,
+    effort: Effort,
 }
 
-fn summary(
-    graph: &Graph,
-    result: &PageRank,
-    damping: f64,
-    skipped: u64,
-    ungrouped: u64,
-) -> serde_json::Value {
-    serde_json::json!({
-        "pages": graph.nodes(),
-        "links": graph.links(),
-        "iterations": result.iterations,
-        "bound": result.bound,
-        "damping_used": damping,
-        "converged": result.converged,
-        "skipped": skipped,
-        "ungrouped": ungrouped,
-    })
+impl Ranked {
+    fn bound(&self) -> f64 {
+        self.bound.unwrap_or(2.0)
+    }
+
+    fn tell(&self, graph: &Graph) {
+        say!(
+            "{}, {}, {}; L1 error at most {:.1e} with damping {}, the multiple of 2^-32 used{}",
+            pages(graph.nodes() as u64),
+            links(graph.links() as u64),
+            counted(self.effort.sweeps, "iteration", "iterations"),
+            self.bound(),
+            self.damping,
+            if self.effort.reached {
+                ""
+            } else {
+                " (the residual asked for is below what 64-bit numbers resolve)"
+            }
+        );
+    }
+
+    fn summary(&self, graph: &Graph, skipped: u64, ungrouped: u64) -> serde_json::Value {
+        serde_json::json!({
+            "pages": graph.nodes(),
+            "links": graph.links(),
+            "iterations": self.effort.sweeps,
+            "bound": self.bound(),
+            "damping_used": self.damping,
+            "converged": self.effort.reached,
+            "skipped": skipped,
+            "ungrouped": ungrouped,
+        })
+    }
 }

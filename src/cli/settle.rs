@@ -150,12 +150,11 @@ impl Args {
             keep: self.keep_snapshots,
             rank_bytes: RANK_BYTES,
             settle: Some(Settle {
-                until: self.until,
                 time: self.settle_time,
-                memory: None,
                 expire,
                 below,
                 watcher: watcher.clone(),
+                ..Settle::until(self.until)
             }),
         };
         let bar = std::io::stderr().is_terminal().then(|| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::estimator::Estimator;
-use super::ledger::{USUAL_DAMPING, damping_units};
+use super::ledger::{USUAL_DAMPING, checked_damping};
 use super::window::{Policy, Span, WindowPolicy};
 use crate::model::SelfLinks;
 use crate::rules::Follow;
@@ -59,12 +59,7 @@ impl Config {
     /// Sets damping, 0 <= damping < 1. Used is the multiple of 2^-32 that is nearest, of 0.85 the one below: [`Config::damping`]; what that
     /// costs is [`Config::damping_bound`], if it has at most eight decimals.
     pub fn set_damping(&mut self, damping: f64) -> Result<()> {
-        if !(0.0..1.0).contains(&damping) {
-            return Err(Error::Usage(format!(
-                "damping {damping} is outside 0 <= damping < 1"
-            )));
-        }
-        self.damping = damping_units(damping);
+        self.damping = checked_damping(damping)?;
         Ok(())
     }
 

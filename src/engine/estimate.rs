@@ -136,7 +136,7 @@ impl<'p> Estimation<'p> {
                 settled: Some(settled.effort()),
                 turnovers: None,
                 estimator: config.estimator(),
-                certificate: Some(settled.certificate()),
+                certificate: settled.certificate(),
             },
             base: Mark::default(),
             settled: Some(settled),

@@ -116,6 +116,20 @@ pub fn damping_units(damping: f64) -> u64 {
     }
 }
 
+/// The same of a damping that is in range.
+///
+/// # Errors
+/// [`Error::Usage`](crate::Error::Usage): it is not.
+pub fn checked_damping(damping: f64) -> Result<u64> {
+    if !(0.0..1.0).contains(&damping) {
+        return Err(crate::Error::Usage(format!(
+            "damping {damping} is outside 0 <= damping < 1 (at 1 there may be many solutions, and none has a bound; \
+             0.9999999997 is about the largest)"
+        )));
+    }
+    Ok(damping_units(damping))
+}
+
 impl Ledger {
     /// An empty ledger with room for `limit` pages (address space only).
     /// `damping` is in 1/2^32 ([`Config::damping_units`](super::Config::damping_units)); `recycle_after` at most 12.

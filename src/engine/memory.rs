@@ -222,7 +222,7 @@ fn blocks(rows: &[Row], counted: bool) -> Blocks<'_> {
 const BLOCK_ROWS: usize = 512;
 
 /// 1 + values strictly greater, for each value.
-pub(crate) fn ranks(values: &[f64]) -> Vec<u64> {
+pub fn ranks(values: &[f64]) -> Vec<u64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(|a, b| b.total_cmp(a));
     values

@@ -51,10 +51,11 @@ pub use history::{Admission, Admissions, Notes};
 pub(crate) use history::{log_bytes, log_rows};
 pub use history_view::HistoryView;
 pub(crate) use history_view::Sweep;
-pub use ledger::{ENDOWMENT, Ledger, ROUND_MIN, Totals, age, check_law, damping_units};
+pub use ledger::{
+    ENDOWMENT, Ledger, ROUND_MIN, Totals, age, check_law, checked_damping, damping_units,
+};
 pub use mark::Mark;
-pub(crate) use memory::ranks;
-pub use memory::{InMemory, RankedPage, Ranking};
+pub use memory::{InMemory, RankedPage, Ranking, ranks};
 pub use names::NameMap;
 pub(crate) use resolve::Admit;
 pub use resolve::{Resolver, Resolving};

@@ -19,10 +19,10 @@ pub struct Effort {
     pub links: u64,
 }
 
-/// Scores of all pages, with a certificate.
+/// Scores of all pages.
 pub trait Scores {
-    /// What is certain of them.
-    fn certificate(&self) -> Certificate;
+    /// How near they are to what they approximate; `None`: nothing is known of it.
+    fn certificate(&self) -> Option<Certificate>;
     /// What they took.
     fn effort(&self) -> Effort;
     /// (received, distributed) of `len` pages from `first` on.

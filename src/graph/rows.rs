@@ -1,5 +1,7 @@
 //! A graph in memory as rows that can be read again and again.
 
+use std::any::Any;
+
 use super::{Graph, GraphBuilder, Links};
 use crate::Result;
 use crate::model::{SelfLinks, check_room};
@@ -69,6 +71,10 @@ impl Rows for Graph {
             visit(links.of(page))?;
         }
         Ok(())
+    }
+
+    fn in_memory(&self) -> Option<&dyn Any> {
+        Some(self)
     }
 }
 

@@ -1,6 +1,7 @@
 //! FindGlobalPR (Algorithm 2): which pages to fetch, round by round.
 
 use super::{Estimate, Estimator, Known, Matrix, Policy, Power, Select, estimate, select};
+use crate::engine::checked_damping;
 use crate::{Error, Result};
 
 /// How to search.
@@ -23,11 +24,7 @@ impl Options {
     /// [`Error::Usage`]: a number is out of range.
     pub fn check(&self) -> Result<()> {
         let Power { damping, threshold } = self.power;
-        if !(0.0..1.0).contains(&damping) {
-            return Err(Error::Usage(format!(
-                "damping {damping} is outside 0 <= damping < 1"
-            )));
-        }
+        checked_damping(damping)?;
         if threshold > 0.0 && threshold < 2.0 {
             Ok(())
         } else {

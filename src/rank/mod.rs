@@ -1,7 +1,8 @@
 //! Rankings of pages by their links: a file and a line in [`RANKINGS`] for each way to compute them.
 //!
-//! All of these give PageRank, to the damping and for the virtual page that are asked for ([`Teleport`]), as [`Scores`] that say how
-//! far they may be from it. Other measures of importance are in [`measures`].
+//! A ranking has a name, takes [`Options`] and a [`Teleport`], and gives [`Scores`]: numbers of all pages, what is certain
+//! of them (a bound on the error, or a residual), and what they took. The command that ranks a file and the publishing of
+//! snapshots take any of them. All of these give PageRank; other measures of importance are in [`measures`].
 
 pub mod coverage;
 pub mod measures;
@@ -12,33 +13,98 @@ mod teleport;
 #[cfg(test)]
 mod tests;
 
-use crate::Result;
 pub use crate::engine::Scores;
-use crate::engine::{Certificate, Effort};
+use crate::engine::{Certificate, Effort, checked_damping};
 use crate::rows::Rows;
-use settle::{Options, Watch};
+use crate::{Error, Result};
+use settle::Watch;
 pub use teleport::Teleport;
+
+/// What to compute.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// Damping in 1/2^32 ([`Config::damping_units`](crate::Config::damping_units)).
+    pub damping: u64,
+    /// Ends at this bound on the L1 distance to PageRank.
+    pub until: f64,
+    /// Ends, instead, once a step moves the scores by at most this much in L1.
+    pub residual: Option<f64>,
+    /// Half steps, where a ranking takes steps: the result is the same. See [`pagerank`].
+    pub lazy: bool,
+}
+
+impl Options {
+    /// To this bound.
+    pub fn until(damping: u64, until: f64) -> Options {
+        Options {
+            damping,
+            until,
+            residual: None,
+            lazy: false,
+        }
+    }
+
+    /// Until a step moves the scores by at most `residual`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`]: not 0 <= `damping` < 1, or `residual` is no positive number.
+    pub fn residual(damping: f64, residual: f64) -> Result<Options> {
+        if !(residual > 0.0 && residual.is_finite()) {
+            return Err(Error::Usage(format!(
+                "residual {residual} is no positive number"
+            )));
+        }
+        let damping = checked_damping(damping)?;
+        let mut options = Options::until(damping, 0.0);
+        options.until = residual * options.damping() / (1.0 - options.damping());
+        options.residual = Some(residual);
+        Ok(options)
+    }
+
+    /// Damping as a number from 0 to 1. Exact: scaling by a power of two does not round.
+    pub fn damping(&self) -> f64 {
+        self.damping as f64 / 2f64.powi(32)
+    }
+}
 
 type Compute =
     fn(&dyn Rows, &Options, &Teleport, &mut dyn Watch) -> Result<Option<Box<dyn Scores>>>;
 
 /// A way to rank pages.
+#[derive(Debug)]
 pub struct RankingSpec {
     /// Its name.
     pub name: &'static str,
     /// How it ranks, in a line.
     pub about: &'static str,
+    /// Bytes of memory that it takes for so many pages and links.
+    pub bytes: fn(u64, u64) -> u64,
     compute: Compute,
 }
 
 /// All of them; the first is the usual one.
 pub static RANKINGS: &[RankingSpec] = &[settle::RANKING, pagerank::RANKING, power::RANKING];
 
+/// The one of this name.
+///
+/// # Errors
+/// [`Error::Usage`]: there is none.
+pub fn ranking(name: &str) -> Result<&'static RankingSpec> {
+    let found = RANKINGS.iter().find(|ranking| ranking.name == name);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = RANKINGS.iter().map(|ranking| ranking.name).collect();
+        Error::Usage(format!(
+            "no ranking {name:?}; there are: {}",
+            names.join(", ")
+        ))
+    })
+}
+
 impl RankingSpec {
     /// Ranks the pages of `rows`; `None`: there are none, or it was over before anything was known.
     ///
     /// # Errors
-    /// Those of reading rows; [`Error::Usage`](crate::Error::Usage) if `teleport` has not a weight for each page.
+    /// Those of reading rows; [`Error::Usage`] if `teleport` has not a weight for each page.
     pub fn compute(
         &self,
         rows: &dyn Rows,
@@ -57,38 +123,42 @@ struct Computed {
     effort: Effort,
 }
 
-/// After so many sweeps over all links, the last of which moved the scores by `residual_l1`.
-fn computed(
-    scores: Vec<f64>,
-    rows: &dyn Rows,
-    sweeps: u64,
-    options: &Options,
-    residual_l1: f64,
-    bound: Option<f64>,
-) -> Box<dyn Scores> {
-    let damping = options.damping();
-    let about = bound.unwrap_or(damping * residual_l1 / (1.0 - damping));
-    Box::new(Computed {
-        scores,
-        certificate: Certificate {
-            residual_l1,
-            rounding_l1: 0.0,
-            received_l1: bound,
-            distributed_l1: None,
-        },
-        effort: Effort {
-            until: options.until,
-            reached: about <= options.until,
-            sweeps,
-            links_touched: sweeps * rows.links(),
-            links: rows.links(),
-        },
-    })
+impl Computed {
+    /// After so many sweeps over all links, the last of which moved the scores by `residual`.
+    fn new(
+        scores: Vec<f64>,
+        rows: &dyn Rows,
+        options: &Options,
+        sweeps: u64,
+        residual: f64,
+    ) -> Computed {
+        let damping = options.damping();
+        let reached = match options.residual {
+            Some(asked) => residual <= asked,
+            None => damping * residual <= options.until * (1.0 - damping),
+        };
+        Computed {
+            scores,
+            certificate: Certificate {
+                residual_l1: residual,
+                rounding_l1: 0.0,
+                received_l1: None,
+                distributed_l1: None,
+            },
+            effort: Effort {
+                until: options.until,
+                reached,
+                sweeps,
+                links_touched: sweeps * rows.links(),
+                links: rows.links(),
+            },
+        }
+    }
 }
 
 impl Scores for Computed {
-    fn certificate(&self) -> Certificate {
-        self.certificate
+    fn certificate(&self) -> Option<Certificate> {
+        Some(self.certificate)
     }
 
     fn effort(&self) -> Effort {

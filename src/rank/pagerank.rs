@@ -46,11 +46,11 @@
 //! Sums over all nodes are compensated and everything runs in node order on one thread: the same graph gives
 //! the same bits. Memory: the graph and two `f64` a node.
 
-use super::{RankingSpec, Teleport, computed};
+use super::{Computed, RankingSpec, Teleport};
+use crate::Result;
 use crate::engine::damping_units;
 use crate::graph::{Graph, Table, Weight};
 use crate::metrics::sum::Sum;
-use crate::{Error, Result};
 
 /// What to compute.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -97,38 +97,33 @@ pub struct PageRank {
     pub converged: bool,
 }
 
-impl PageRank {
-    /// 1 + nodes of strictly greater importance, by node.
-    pub fn ranks(&self) -> Vec<u64> {
-        crate::engine::ranks(&self.scores)
-    }
-}
-
 pub(super) const RANKING: RankingSpec = RankingSpec {
     name: "exact",
     about: "by power iteration on a graph in memory, with a proven bound",
+    bytes: |pages, links| pages * (8 + 16 + 8) + links * 12,
     compute: |rows, options, teleport, _| {
-        let graph = Graph::of_rows(rows, true, None)?;
+        let in_memory = rows.in_memory().and_then(|rows| rows.downcast_ref());
+        let read = match in_memory {
+            None => Some(Graph::of_rows(rows, true, None)?),
+            Some(_) => None,
+        };
+        let Some(graph) = in_memory.or(read.as_ref()) else {
+            return Ok(None);
+        };
         let damping = options.damping();
-        let result = pagerank_for(
-            &graph,
-            Options {
-                damping,
-                // The bound is d/(1 - d) times the residual, and rounding.
-                residual: 0.99 * options.until * (1.0 - damping) / damping.max(0.5),
-                lazy: false,
-            },
-            teleport,
-        )?;
-        let bound = (result.bound < 2.0).then_some(result.bound);
-        Ok(Some(computed(
-            result.scores,
-            rows,
-            result.iterations,
-            options,
-            result.residual,
-            bound,
-        )))
+        // The bound is d/(1 - d) times the residual, and rounding.
+        let residual = 0.99 * options.until * (1.0 - damping) / damping.max(0.5);
+        let steps = Options {
+            damping,
+            residual: options.residual.unwrap_or(residual),
+            lazy: options.lazy,
+        };
+        let result = pagerank_for(graph, steps, teleport)?;
+        let sweeps = result.iterations;
+        let mut computed = Computed::new(result.scores, rows, options, sweeps, result.residual);
+        computed.certificate.received_l1 = (result.bound < 2.0).then_some(result.bound);
+        computed.effort.reached &= options.residual.is_some() || result.bound <= options.until;
+        Ok(Some(Box::new(computed)))
     },
 };
 
@@ -196,22 +191,7 @@ pub fn iterate(
 
 /// The damping to use.
 fn check(options: Options) -> Result<f64> {
-    let Options {
-        damping, residual, ..
-    } = options;
-    if !(0.0..1.0).contains(&damping) {
-        return Err(Error::Usage(format!(
-            "damping {damping} is outside 0 <= damping < 1 (at 1 there may be many solutions, and \
-             none has a bound; 0.9999999997 is about the largest)"
-        )));
-    }
-    if !(residual > 0.0 && residual.is_finite()) {
-        return Err(Error::Usage(format!(
-            "residual {residual} is no positive number"
-        )));
-    }
-    // Exact: scaling by a power of two does not round.
-    Ok(damping_units(damping) as f64 / 2f64.powi(32))
+    Ok(super::Options::residual(options.damping, options.residual)?.damping())
 }
 
 /// Iterations after which only rounding can keep the residual above `residual`: the first

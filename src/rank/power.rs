@@ -7,13 +7,15 @@
 //! The virtual page has what pages do not hand on, so that all is 1 together. Sums are plain: what rounding does is not
 //! bounded.
 
-use super::{RankingSpec, computed};
+use super::{Computed, RankingSpec};
 use crate::Result;
+use crate::engine::Scores;
 use crate::rows::Rows;
 
 pub(super) const RANKING: RankingSpec = RankingSpec {
     name: "power",
     about: "by power iteration over the rows where they are, with a residual",
+    bytes: |pages, _| 16 * pages,
     compute: |rows, options, teleport, watch| {
         let pages = rows.pages() as usize;
         teleport.check(rows.pages())?;
@@ -21,7 +23,10 @@ pub(super) const RANKING: RankingSpec = RankingSpec {
         let mut now: Vec<f64> = teleport.shares(1.0, pages).collect();
         let mut next = vec![0.0; pages];
         let (mut steps, mut moved) = (0, 2.0);
-        while pages > 0 && moved * damping > options.until * (1.0 - damping) && !watch.is_over() {
+        let residual = options
+            .residual
+            .unwrap_or(options.until * (1.0 - damping) / damping);
+        while pages > 0 && moved > residual && !watch.is_over() {
             step(rows, damping, |_| true, &now, &mut next)?;
             let rest = 1.0 - next.iter().sum::<f64>();
             let shares = teleport.shares(rest, pages);
@@ -36,7 +41,8 @@ pub(super) const RANKING: RankingSpec = RankingSpec {
             std::mem::swap(&mut now, &mut next);
             steps += 1;
         }
-        Ok((pages > 0).then(|| computed(now, rows, steps, options, moved, None)))
+        let computed = Computed::new(now, rows, options, steps, moved);
+        Ok((pages > 0).then(|| Box::new(computed) as Box<dyn Scores>))
     },
 };
 

@@ -17,7 +17,7 @@ fn computed(
     let scores = scores.unwrap();
     let mut pages = Vec::new();
     scores.read(0, rows.pages() as usize, &mut pages);
-    let bound = scores.certificate().received_l1;
+    let bound = scores.certificate().unwrap().received_l1;
     assert!(scores.effort().reached, "{}", ranking.name);
     (pages.into_iter().map(|page| page.0).collect(), bound)
 }
@@ -75,10 +75,7 @@ proptest! {
         let graph = graph.build();
         let weights = weights.filter(|weights| weights.iter().any(|&weight| weight > 0));
         let teleport = weights.clone().map_or(Ok(Teleport::default()), Teleport::of).unwrap();
-        let options = Options {
-            damping: (damping * 2f64.powi(32)) as u64,
-            until: 1e-9,
-        };
+        let options = Options::until((damping * 2f64.powi(32)) as u64, 1e-9);
         let expected = expected(&rows, options.damping(), &weights.unwrap_or(vec![1; 10]));
         for ranking in RANKINGS {
             let (scores, bound) = computed(ranking, &graph, &options, &teleport);
@@ -97,10 +94,7 @@ fn a_chain_from_one_page() {
     (0..3).for_each(|page| graph.row(page, [page + 1]));
     graph.row(4, [0]);
     let graph = graph.build();
-    let options = Options {
-        damping: 1 << 31,
-        until: 1e-9,
-    };
+    let options = Options::until(1 << 31, 1e-9);
     let teleport = Teleport::of(vec![7, 0, 0, 0, 0]).unwrap();
     let first = 1.0 / (1.0 + 0.5 + 0.25 + 0.125);
     for ranking in RANKINGS {

@@ -1,4 +1,4 @@
-//! Settling before a snapshot: whether it is done, who watches it, and what it may take.
+//! The ranking that is computed before a snapshot: whether it is, who watches it, and what it may take.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 
 use super::expiry::{Expired, Expiry};
 use crate::Result;
+use crate::engine::{Estimation, Scores};
 use crate::model::Time;
-use crate::rank::settle::{BYTES, Options, Progress, Settled, Watch, settle};
-use crate::rows::PAGES_MAX;
+use crate::rank::settle::{Progress, Watch};
+use crate::rank::{Options, RANKINGS, RankingSpec, Teleport};
+use crate::rows::{PAGES_MAX, Rows};
 use crate::store::View;
 
 /// The usual bound to settle to.
@@ -21,13 +23,17 @@ pub struct SnapshotOptions {
     pub keep: usize,
     /// Memory for the ranks, in bytes; pages that do not fit are ranked through temporary files.
     pub rank_bytes: u64,
-    /// `None`: importance is that of the store's window.
+    /// `None`: importance is that of the store's window; so it is where links are not kept.
     pub settle: Option<Settle>,
 }
 
-/// How importance is settled over the links that the store keeps.
+/// How importance is computed from the links that the store keeps.
 #[derive(Debug, Clone)]
 pub struct Settle {
+    /// How: by settling, unless another is chosen.
+    pub ranking: &'static RankingSpec,
+    /// Which pages the virtual page pays.
+    pub teleport: Teleport,
     /// The bound on the L1 error to end at.
     pub until: f64,
     /// End after so long with the bound that there is then.
@@ -46,6 +52,8 @@ impl Settle {
     /// To this bound, with nobody to watch and whatever memory it takes.
     pub fn until(until: f64) -> Settle {
         Settle {
+            ranking: &RANKINGS[0],
+            teleport: Teleport::default(),
             until,
             time: None,
             memory: None,
@@ -88,23 +96,26 @@ impl Watcher {
     }
 }
 
-/// What became of a settling.
+/// What became of it.
 pub(super) enum Outcome {
     /// It was stopped from outside.
     Stopped,
     /// There are no rows, or there was no memory or time: importance is the window's.
     NotDone,
-    Done(Box<Settled>, Option<Expired>),
+    Done(Box<dyn Scores>, Option<Expired>),
 }
 
 impl Settle {
     /// Whether there are rows, and the memory to settle over them.
     pub(crate) fn is_possible(&self, view: &View) -> bool {
         let pages = view.state().totals.pages;
-        if view.rows_retention().kept().is_none() || pages > PAGES_MAX {
+        let Some(kept) = view.rows_retention().kept() else {
+            return false;
+        };
+        if pages > PAGES_MAX {
             return false;
         }
-        let bytes = pages * BYTES;
+        let bytes = (self.ranking.bytes)(pages, kept.links);
         let fits = self.memory.is_none_or(|memory| bytes <= memory);
         if !fits {
             let too_large = self.watcher.too_large.lock();
@@ -113,35 +124,39 @@ impl Settle {
         fits
     }
 
-    /// Settles over the rows of a commit, to the bound asked for or that of the `window`, whichever is lower: so what a crawl
-    /// that was read many times has gained is not given away.
-    pub(super) fn run(&self, view: &View, window: Option<f64>) -> Result<Outcome> {
+    /// Ranks the rows of a commit, to the bound asked for. Where inputs were read several times, to that of the window if
+    /// it is lower: so what was gained by that is not given away.
+    pub(super) fn run(&self, view: &View) -> Result<Outcome> {
         if !self.is_possible(view) {
             return Ok(Outcome::NotDone);
         }
-        let options = Options {
-            damping: view.settings().config.damping_units(),
-            until: window.map_or(self.until, |bound| bound.min(self.until)),
-        };
+        let config = &view.settings().config;
+        let mut until = self.until;
+        if view.progress().is_past_first() {
+            let window = Estimation::begin(view, config)?;
+            until = until.min(window.window().bound_l1().unwrap_or(until));
+        }
+        let options = Options::until(config.damping_units(), until);
         let mut watching = Watching {
             watcher: &self.watcher,
             // A time beyond what the clock can tell is no limit.
             end: self.time.and_then(|time| Instant::now().checked_add(time)),
         };
+        let mut compute =
+            |rows: &dyn Rows| (self.ranking).compute(rows, &options, &self.teleport, &mut watching);
         let rows = view.rows()?;
-        let settled = match self.expire {
-            None => settle(&rows, &options, &mut watching)?.map(|settled| (settled, None)),
+        let (scores, expired) = match self.expire {
+            None => (compute(&rows)?, None),
             Some(after) => {
                 let expiry = Expiry::of(view, after)?;
                 let rows = expiry.over(&rows)?;
-                let settled = settle(&rows, &options, &mut watching)?;
-                settled.map(|settled| (settled, Some(expiry.found(&rows))))
+                (compute(&rows)?, Some(expiry.found(&rows)))
             }
         };
-        Ok(match settled {
+        Ok(match scores {
             _ if self.watcher.stop.load(Ordering::Relaxed) => Outcome::Stopped,
             None => Outcome::NotDone,
-            Some((settled, expired)) => Outcome::Done(Box::new(settled), expired),
+            Some(scores) => Outcome::Done(scores, expired),
         })
     }
 }
@@ -160,5 +175,59 @@ impl Watch for Watching<'_> {
     fn is_over(&mut self) -> bool {
         let late = self.end.is_some_and(|end| Instant::now() >= end);
         late || self.watcher.stop.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::{Link, Record};
+    use crate::disk::RealDisk;
+    use crate::snapshot::{RANK_BYTES, Snapshot, publish};
+    use crate::store::open_view_to_publish;
+    use crate::{Options, Writer};
+
+    /// Two pages link to each other, and both to a third without links. With what all are given evenly as 1, either of the two has
+    /// a = 1 + d a/2, the third 1 + d a.
+    #[test]
+    fn any_ranking_is_published() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("store");
+        let mut writer = Writer::open(&dir, &Options::default()).unwrap();
+        for (url, other) in [("http://a/", "http://b/"), ("http://b/", "http://a/")] {
+            let links = [other, "http://c/"].map(|link| Link::to(link.as_bytes()));
+            let record = Record {
+                url: url.as_bytes().into(),
+                links: links.into(),
+                ..Record::default()
+            };
+            writer.push(&record).unwrap();
+        }
+        writer.checkpoint().unwrap();
+        drop(writer);
+        let view = open_view_to_publish(&RealDisk, &dir).unwrap();
+        let d = view.settings().config.damping();
+        let a = 1.0 / (1.0 - d / 2.0);
+        let c = 1.0 + d * a;
+        for ranking in RANKINGS {
+            let settle = Settle {
+                ranking,
+                ..Settle::until(1e-9)
+            };
+            let making = SnapshotOptions {
+                keep: 0,
+                rank_bytes: RANK_BYTES,
+                settle: Some(settle),
+            };
+            let (_, info) = publish(&RealDisk, &view, &making).unwrap().unwrap();
+            assert!(info.window.settled.is_some_and(|effort| effort.reached));
+            assert!(info.bound_l1().is_some() != (ranking.name == "power"));
+            let snapshot = Snapshot::latest(&RealDisk, &dir).unwrap();
+            let pages = snapshot.pages().map(|page| page.unwrap().importance);
+            for (page, expected) in pages.zip([a, a, c]) {
+                let expected = expected / (2.0 * a + c);
+                assert!((page - expected).abs() < 1e-9, "{}: {page}", ranking.name);
+            }
+        }
     }
 }

@@ -37,22 +37,24 @@ pub fn publish(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result
     }
     check_not_newer(disk, view.dir(), view.counters())?;
     let config = &view.settings().config;
-    let mut estimation = Estimation::begin(view, config)?;
-    let (mut settled, mut expired) = (None, None);
-    if let Some(settle) = &making.settle {
-        match settle.run(view, estimation.window().bound_l1())? {
-            Outcome::Stopped => return Ok(None),
-            Outcome::NotDone => {}
-            Outcome::Done(done, left_out) => {
-                expired = left_out;
-                estimation = Estimation::settled(view, config, &**settled.insert(done));
-                let bound = estimation.window().bound_l1().unwrap_or(f64::INFINITY);
-                // As Info::bound_l1 has it.
-                let bound = bound + config.damping_bound();
-                if settle.below.is_some_and(|below| bound >= below) {
-                    return Ok(None);
-                }
-            }
+    let settle = making.settle.as_ref();
+    let outcome = settle.map_or(Ok(Outcome::NotDone), |settle| settle.run(view))?;
+    let (estimation, expired) = match &outcome {
+        Outcome::Stopped => return Ok(None),
+        Outcome::NotDone => (Estimation::begin(view, config)?, None),
+        Outcome::Done(scores, expired) => (
+            Estimation::settled(view, config, &**scores),
+            expired.clone(),
+        ),
+    };
+    let is_computed = matches!(outcome, Outcome::Done(..));
+    if let Some(below) = settle.and_then(|settle| settle.below)
+        && is_computed
+    {
+        let bound = estimation.window().bound_l1().unwrap_or(f64::INFINITY);
+        // As Info::bound_l1 has it.
+        if bound + config.damping_bound() >= below {
+            return Ok(None);
         }
     }
     let dir = view.dir().join(SNAPSHOTS);

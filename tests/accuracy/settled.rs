@@ -6,7 +6,8 @@ use std::io::BufRead;
 use cashrank::Result;
 use cashrank::engine::{Config, SelfLinks};
 use cashrank::graph::Graph;
-use cashrank::rank::settle::{Options, settle};
+use cashrank::rank::Options;
+use cashrank::rank::settle::settle;
 use cashrank::rows::{Row, RowVisitor, Rows, Stop};
 
 use super::order::{Random, breadth_first};
@@ -72,10 +73,7 @@ fn settled_ranks_are_within_their_bounds_of_webgraphs() {
     for (seed, order) in [(0, archive)].into_iter().chain(crawls) {
         let rows = Ordered::new(&graph, &order);
         for (until, most) in COSTS {
-            let options = Options {
-                damping: Config::default().damping_units(),
-                until,
-            };
+            let options = Options::until(Config::default().damping_units(), until);
             let settled = settle(&rows, &options, &mut ()).unwrap().unwrap();
             let cost = settled.progress.links_touched as f64 / rows.links as f64;
             let importance = settled.importance();

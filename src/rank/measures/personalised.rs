@@ -11,8 +11,8 @@
 
 use super::{Accuracy, MeasureOptions, MeasureSpec, Measured, Uses};
 use crate::Result;
-use crate::rank::Teleport;
-use crate::rank::settle::{BYTES, Options, Watch, settle_for};
+use crate::rank::settle::{BYTES, Watch, settle_for};
+use crate::rank::{Options, Teleport};
 use crate::rows::Rows;
 
 pub(super) const PAGERANK: MeasureSpec = MeasureSpec {
@@ -38,10 +38,7 @@ pub(super) fn settled(
     watch: &mut dyn Watch,
 ) -> Result<Option<Measured>> {
     let config = options.config()?;
-    let settling = Options {
-        damping: config.damping_units(),
-        until: options.until,
-    };
+    let settling = Options::until(config.damping_units(), options.until);
     let settled = settle_for(rows, &settling, teleport, watch)?;
     Ok(settled.map(|settled| {
         let bound = settled.certificate.received_l1.unwrap_or(2.0);

@@ -82,7 +82,7 @@ mod ledger;
 mod tests;
 mod worth;
 
-use super::{RankingSpec, Teleport};
+use super::{Options, RankingSpec, Teleport};
 use crate::engine::{Certificate, Effort, Engine, InMemory, Ranking, Scores, certify, ratio_up};
 use crate::rows::{Rows, Stop};
 use crate::{Error, Result};
@@ -98,22 +98,6 @@ const GAIN_MIN: f64 = 0.1;
 const PATIENCE: u32 = 64;
 /// unless more waits than rounding explains: near d = 1 a sweep may gain no more than 1 - d. Then it is this over 1 - d.
 const PATIENCE_UNDAMPED: f64 = 4.0;
-
-/// What to compute.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Options {
-    /// Damping in 1/2^32 ([`Config::damping_units`](crate::Config::damping_units)).
-    pub damping: u64,
-    /// Ends at this bound on the L1 distance to PageRank.
-    pub until: f64,
-}
-
-impl Options {
-    /// As a number from 0 to 1.
-    pub fn damping(&self) -> f64 {
-        self.damping as f64 / 2f64.powi(32)
-    }
-}
 
 /// How far a settling is.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -149,6 +133,7 @@ impl Watch for () {
 pub(super) const RANKING: RankingSpec = RankingSpec {
     name: "settled",
     about: "signed cash handed on over the rows where they are, with a proven bound",
+    bytes: |pages, _| pages * BYTES,
     compute: |rows, options, teleport, watch| {
         let settled = settle_for(rows, options, teleport, watch)?;
         Ok(settled.map(|settled| Box::new(settled) as Box<dyn Scores>))
@@ -171,8 +156,8 @@ pub struct Settled {
 }
 
 impl Scores for Settled {
-    fn certificate(&self) -> Certificate {
-        self.certificate
+    fn certificate(&self) -> Option<Certificate> {
+        Some(self.certificate)
     }
 
     fn effort(&self) -> Effort {
@@ -298,7 +283,7 @@ impl Engine<InMemory> {
             Error::Usage("importance over a period, as the window asks for, is not settled".into())
         })?;
         let damping = self.config().damping_units();
-        let settled = settle(rows, &Options { damping, until }, &mut ())?;
+        let settled = settle(rows, &Options::until(damping, until), &mut ())?;
         self.ranking_by(settled.as_ref().map(|settled| settled as &dyn Scores))
     }
 }

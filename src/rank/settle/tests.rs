@@ -142,10 +142,7 @@ fn stream(seed: u64) {
 }
 
 fn hold_to_dense(kept: &Kept, damping: f64, until: f64, seed: u64) {
-    let options = Options {
-        damping: (damping * 2f64.powi(32)) as u64,
-        until,
-    };
+    let options = Options::until((damping * 2f64.powi(32)) as u64, until);
     let settled = settle(kept, &options, &mut ()).unwrap().unwrap();
     let exact = dense(kept, options.damping());
     let what = format!("seed {seed}, damping {damping}, until {until}");
@@ -244,10 +241,7 @@ fn closed_forms() {
     for page in 0..1000 {
         ring.row(page, [(page + 1) % 1000]);
     }
-    let options = Options {
-        damping: 1 << 31,
-        until: 1e-10,
-    };
+    let options = Options::until(1 << 31, 1e-10);
     let ring = settle(&ring.build(), &options, &mut ()).unwrap().unwrap();
     assert!(ring.reached);
     assert!(distance(&ring.importance(), &[0.001; 1000]) <= 1e-10);
@@ -269,10 +263,7 @@ fn pages_without_links_are_all_alike() {
         pages: 7,
         rows: vec![(3, Vec::new(), Vec::new())],
     };
-    let options = Options {
-        damping: 3_650_722_201,
-        until: 0.0,
-    };
+    let options = Options::until(3_650_722_201, 0.0);
     let settled = settle(&kept, &options, &mut ()).unwrap().unwrap();
     assert!(distance(&settled.importance(), &[1.0 / 7.0; 7]) < 1e-14);
     assert_eq!(settled.progress.links_touched, 0);
@@ -318,10 +309,7 @@ fn a_web() -> Graph {
 fn it_can_be_ended_at_any_time() {
     let graph = a_web();
     let exact = pagerank(&graph, pagerank::Options::default()).unwrap();
-    let options = Options {
-        damping: (0.85 * 2f64.powi(32)) as u64,
-        until: 1e-9,
-    };
+    let options = Options::until((0.85 * 2f64.powi(32)) as u64, 1e-9);
     let run = |questions| {
         let mut watch = Until {
             questions,
@@ -348,10 +336,7 @@ fn it_can_be_ended_at_any_time() {
 #[test]
 fn the_same_rows_give_the_same_bytes() {
     let graph = a_web();
-    let options = Options {
-        damping: (0.85 * 2f64.powi(32)) as u64,
-        until: 1e-6,
-    };
+    let options = Options::until((0.85 * 2f64.powi(32)) as u64, 1e-6);
     let bits = || -> Vec<u64> {
         let settled = settle(&graph, &options, &mut ()).unwrap().unwrap();
         settled.importance().iter().map(|x| x.to_bits()).collect()
@@ -362,10 +347,7 @@ fn the_same_rows_give_the_same_bytes() {
 /// Rows that lie: each is an error, not a ranking.
 #[test]
 fn foreign_rows_are_refused() {
-    let options = Options {
-        damping: 1 << 31,
-        until: 1e-3,
-    };
+    let options = Options::until(1 << 31, 1e-3);
     let refused = |rows: Vec<(u32, Vec<u32>, Vec<u64>)>, what: &str| {
         let kept = Kept { pages: 3, rows };
         let error = settle(&kept, &options, &mut ()).err().unwrap().to_string();
