@@ -27,7 +27,7 @@ use crate::session::{Opened, Session};
 use crate::snapshot;
 use crate::source::{DamageKind, InputName, Restart};
 use crate::store::rows::Reason as GivenUp;
-use crate::store::{Disk, Spooled, Unverified, settings_of};
+use crate::store::{Disk, Progress, Spooled, Unverified, settings_of};
 use crate::{Error, Result};
 use cadence::Cadence;
 use cursor::{Cursor, Phase};
@@ -57,6 +57,18 @@ pub fn ingest(job: &Job, disk: Arc<dyn Disk>, observer: &mut dyn Observer) -> Re
     if new {
         observer.note(Note::Created { store: &job.store });
     }
+    let home = session.home();
+    run(job, disk, session, progress, observer).map_err(|error| home.blamed(error))
+}
+
+/// Runs a job in its open store.
+fn run(
+    job: &Job,
+    disk: Arc<dyn Disk>,
+    session: Session,
+    progress: Progress,
+    observer: &mut dyn Observer,
+) -> Result<Outcome> {
     let was_finished = progress.finished;
     let found = spooling::found(&*disk, job)?;
     let plan = plan(job, progress.clone(), found, observer)?;

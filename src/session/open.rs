@@ -11,7 +11,7 @@ use crate::engine::{Counters, Engine, Resolving};
 use crate::model::{Entry, Limits};
 use crate::snapshot::{self, Settle, Watcher};
 use crate::store::rows::{KeepRows, Reason};
-use crate::store::{OpenStore, Progress, Settings, Store, View, checkpoint};
+use crate::store::{Home, OpenStore, Progress, Settings, Store, View, checkpoint};
 use crate::{Error, Result};
 
 /// See the head of the file.
@@ -72,6 +72,11 @@ impl Session {
 
     pub fn dir(&self) -> &Path {
         self.engine.storage().dir()
+    }
+
+    /// Where the store was opened.
+    pub fn home(&self) -> Home {
+        self.engine.storage().home()
     }
 
     pub fn disk(&self) -> &Arc<dyn Disk> {

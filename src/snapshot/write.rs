@@ -30,6 +30,12 @@ pub type Published = Option<(PathBuf, Info)>;
 /// Nothing is published of a view without the store's lock, for two publishers would overwrite each other's files and
 /// order, nor of a state older than the current snapshot.
 pub fn publish(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Published> {
+    view.check_in_place(disk)?;
+    make(disk, view, making).map_err(|error| view.check_in_place(disk).err().unwrap_or(error))
+}
+
+/// Makes a snapshot, and publishes it.
+fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Published> {
     if !view.is_writers() {
         return Err(Error::internal(
             "a ranking is published without the store's lock",

@@ -1,6 +1,7 @@
 //! A checkpoint, and what the engine gives out between two: runs, admissions, names, marks, rows.
 
 use super::chunks::Slot;
+use super::folder::check_in_place;
 use super::packing::{Packed, Packing, pack};
 use super::progress::Progress;
 use super::rows;
@@ -23,6 +24,8 @@ pub fn checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
         ));
     }
     engine.check_times()?;
+    let store = engine.storage();
+    check_in_place(&*store.disk, &store.dir, store.identity.hash)?;
     let result = try_checkpoint(engine, progress);
     engine.storage_mut().failed = result.is_err();
     result

@@ -1,8 +1,11 @@
 //! The store's directory: whether there is one, what is in it, and its lock.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
+
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::chunks::{CASH, ChunkFile, slots_sum};
 use super::identity::{Identity, Settings};
@@ -11,7 +14,7 @@ use super::names::NameLogs;
 use super::tables::{Access, Tables};
 use super::{SNAPSHOTS, rows};
 use crate::batch::HashKey;
-use crate::disk::{Disk, DiskFile};
+use crate::disk::{Disk, DiskFile, read_whole};
 use crate::engine::EngineState;
 use crate::{Error, Result};
 
@@ -184,6 +187,49 @@ pub(super) fn remove_unpublished(disk: &dyn Disk, dir: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Where a store was opened. Its folder may be moved away or removed while it is open.
+pub(crate) struct Home {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) dir: PathBuf,
+    /// The hash of its identity.
+    pub(super) identity: u64,
+}
+
+impl Home {
+    /// Names the move of the folder, if that is what an error comes from.
+    pub fn blamed(&self, error: Error) -> Error {
+        let is_of_files = matches!(
+            error,
+            Error::Io { .. } | Error::Damaged { .. } | Error::Missing(_)
+        );
+        match check_in_place(&*self.disk, &self.dir, self.identity) {
+            Err(moved) if is_of_files => moved,
+            _ => error,
+        }
+    }
+}
+
+/// Whether the store of this identity is still in its folder: not nothing, nor another store.
+///
+/// # Errors
+///
+/// It is not.
+pub(super) fn check_in_place(disk: &dyn Disk, dir: &Path, identity: u64) -> Result<()> {
+    let is_gone = match read_whole(disk, &dir.join(IDENTITY)) {
+        Ok(text) => xxh3_64(&text) != identity,
+        Err(error) => {
+            [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind())
+        }
+    };
+    if !is_gone {
+        return Ok(());
+    }
+    let what = "the store that was here was moved away or removed meanwhile; put it back or give its new name, and the \
+        same command goes on from its last checkpoint";
+    let gone = io::Error::new(io::ErrorKind::NotFound, what);
+    Err(Error::io(dir, "go on")(gone))
 }
 
 pub(super) fn take_lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn DiskFile>> {

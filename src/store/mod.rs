@@ -64,7 +64,7 @@ use crate::{Error, Result};
 use blocks::Packer;
 use chunks::{CASH, ChunkFile, Chunks};
 use create::create;
-pub(crate) use folder::{IDENTITY, REPLAY, lock_soon};
+pub(crate) use folder::{Home, IDENTITY, REPLAY, lock_soon};
 use folder::{is_store, remove_corrected, remove_replay, remove_unpublished, take_lock};
 use identity::Identity;
 use manifest::Manifest;
@@ -254,6 +254,15 @@ impl Store {
     /// Whether what fetches told is kept: failures and changes.
     pub(crate) fn keeps_fetches(&self) -> bool {
         self.identity.has_fetches()
+    }
+
+    /// Where it was opened.
+    pub(crate) fn home(&self) -> Home {
+        Home {
+            disk: self.disk.clone(),
+            dir: self.dir.clone(),
+            identity: self.identity.hash,
+        }
     }
 
     /// Its directory.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::chunks::{ChunkFile, Chunks};
+use super::folder::check_in_place;
 use super::identity::{Identity, Settings};
 use super::manifest::Manifest;
 use super::marks::MarkFiles;
@@ -87,6 +88,15 @@ impl View {
     /// Whether the store is locked by whoever reads this, so that nobody else publishes meanwhile.
     pub(crate) fn is_writers(&self) -> bool {
         self.lock.is_some()
+    }
+
+    /// Whether the store is still in its folder.
+    ///
+    /// # Errors
+    ///
+    /// It was moved away or removed.
+    pub(crate) fn check_in_place(&self, disk: &dyn Disk) -> Result<()> {
+        check_in_place(disk, &self.dir, self.manifest.identity)
     }
 
     /// The store's settings.

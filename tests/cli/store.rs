@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{Lab, crawl};
+use crate::support::{Lab, await_that, crawl};
 
 #[test]
 fn other_settings_are_refused_and_named() {
@@ -339,4 +339,59 @@ fn a_store_of_version_0_1_with_corrections_goes_on() {
         .exits(0);
     assert!(!lab.path("old/correction").exists());
     lab.run("verify --deep --store old").exits(0);
+}
+
+/// A store was moved away while it was ingested into, and what was missed first was called damaged, or only not found; and a
+/// store that came to its place was written into. Whoever goes on looks first whether the store is still the one it opened.
+#[test]
+fn a_store_that_is_moved_away_is_said_to_be() {
+    let records = crawl(53, 200);
+    let (first, rest) = (records[..100].concat(), records[100..].concat());
+    for with in ["nothing", "another store", "removed"] {
+        for often in [
+            "--snapshot-every 100",
+            "--checkpoint-every 10 --snapshot-every 100",
+            "--checkpoint-every 10 --snapshot-every 20",
+        ] {
+            let lab = Lab::new();
+            lab.file("all", records.concat());
+            lab.run("ingest all --store whole").exits(0);
+            let mut running = lab.start(&format!("ingest - --store s {often}"));
+            running.write(first.as_bytes());
+            lab.await_snapshot("s", 100);
+            match with {
+                // The snapshot's thread may still make a file.
+                "removed" => await_that("it is removed", || {
+                    fs::remove_dir_all(lab.path("s")).is_ok()
+                }),
+                _ => fs::rename(lab.path("s"), lab.path("moved")).unwrap(),
+            }
+            let other = (with == "another store").then(|| {
+                lab.file("a", crawl(54, 30).concat());
+                lab.run("ingest a --store s").exits(0);
+                lab.run("verify --deep --store s").exits(0);
+                (
+                    lab.snapshot("s"),
+                    fs::read(lab.path("s/store.redb")).unwrap(),
+                )
+            });
+            running.write(rest.as_bytes());
+            let moved =
+                "s: cannot go on: the store that was here was moved away or removed meanwhile";
+            running.end().exits(7).says(&[moved]);
+            match other {
+                Some((snapshot, tables)) => {
+                    assert_eq!(lab.snapshot("s"), snapshot);
+                    assert_eq!(fs::read(lab.path("s/store.redb")).unwrap(), tables);
+                    lab.run("verify --deep --store s").exits(0);
+                }
+                None => assert!(!lab.path("s").exists()),
+            }
+            if with != "removed" {
+                lab.feed("ingest - --store moved", records.concat().as_bytes())
+                    .exits(0);
+                assert_eq!(lab.snapshot("moved"), lab.snapshot("whole"));
+            }
+        }
+    }
 }
