@@ -185,11 +185,11 @@ impl CheckReport {
         let latest = dir.join(SNAPSHOTS).join("latest.json");
         let says = match current {
             Some(current) => format!("it names {current}, but {newest} is newer"),
-            None => format!("it is missing, but there is {newest}"),
+            None => format!("it is missing, but {newest} exists"),
         };
         self.notes.push(format!(
-            "{}: {says}: an ingest was stopped while it published that, or the file is not the last \
-             one; run the same ingest again, which publishes the current snapshot again",
+            "{}: {says}: an ingest was stopped while it published that snapshot, or the file is an old one; run the \
+             same ingest again to publish the current snapshot",
             latest.display()
         ));
     }
@@ -277,7 +277,7 @@ fn fits(info: &Info, view: &View) -> Result<(), Misfit> {
         return Err(Misfit::Older);
     }
     if info.settings != *view.settings() {
-        return Err(Misfit::Other("it is of a store with other settings"));
+        return Err(Misfit::Other("it belongs to a store with other settings"));
     }
     Ok(())
 }

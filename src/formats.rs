@@ -25,13 +25,13 @@ const ARC: &[u8] = b"filedesc://";
 registry! {
     /// A format of crawl records; each has its specification in `formats/`.
     Format of Announcement, called "format";
-    /// JSON lines, one object a crawl record.
+    /// JSON lines, one object per crawl record.
     Records is records::FORMAT;
     /// JSON objects over several lines, or in arrays.
     Json is records::DOCUMENTS;
     /// WARC files of crawlers.
     Warc is warc::FORMAT;
-    /// ARC files, the archives before WARC.
+    /// ARC files, the predecessor of WARC.
     Arc is arc::FORMAT;
     /// Common Crawl WAT.
     Wat is wat::FORMAT;
@@ -116,7 +116,7 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
         [] => Err("it is empty or blank".to_owned()),
         [b'[', rest @ ..] => match rest.trim_ascii_start() {
             [] | [b'{' | b']', ..] => Ok((Format::Json, "it begins with a JSON array".to_owned())),
-            _ => Err("it is a JSON array of something else than objects".to_owned()),
+            _ => Err("it is a JSON array of something other than objects".to_owned()),
         },
         _ if start.starts_with(WARC) => told_by_record(start)
             .unwrap_or_else(|| Ok((Format::Warc, "it begins as a WARC file does".to_owned()))),
@@ -191,7 +191,7 @@ pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
     ];
     match guess(head) {
         Ok((found, why)) if begins_so.contains(&found) => Err(Error::Unsupported(format!(
-            "{why}: this is no graph in the format {}; leave `format` out, or say `format` {}",
+            "{why}: this is not a graph in the format {}; leave `format` out, or use `format` {}",
             format.name(),
             found.name()
         ))),
@@ -203,7 +203,7 @@ pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
 fn check_records(head: &[u8]) -> Result<()> {
     match guess(head) {
         Ok((Format::Json, why)) => Err(Error::Unsupported(format!(
-            "{why}, and `format` records has one object a line; leave `format` out, say `format` json, or make lines \
+            "{why}, and `format` records has one object a line; leave `format` out, use `format` json, or make lines \
              of it with `jq -c .` (of an array: `jq -c '.[]'`)"
         ))),
         _ => Ok(()),

@@ -351,7 +351,7 @@ fn where_rows_do_not_fit_all_else_goes_on() {
         again.keep_rows = KeepRows::AtMost(1 << 30);
         let (result, _) = run(&again);
         let text = result.unwrap_err().to_string();
-        assert!(text.contains("cannot be had afterwards"), "{text}");
+        assert!(text.contains("cannot be added later"), "{text}");
         again.keep_rows = KeepRows::Usual(1 << 30);
         let (result, told) = run(&again);
         assert!(result.unwrap().nothing_to_do && told.is_empty());

@@ -34,7 +34,7 @@ pub const NEXT: [Parameter<NextOptions>; 12] = [
         name: "refetch",
         takes: Takes::Nothing,
         default: None,
-        help: "List pages to fetch again, by how much that gains.",
+        help: "List pages to fetch again, those with the largest expected gain first.",
         excludes: &["budget"],
         set: |asked, _| put(&mut asked.which, Ok(Which::Refetch)),
     },
@@ -75,7 +75,7 @@ pub const NEXT: [Parameter<NextOptions>; 12] = [
         name: "older-than",
         takes: Takes::Value("TIME"),
         default: None,
-        help: "Fetch again only pages whose last fetch is at least so long ago: 90s, 15m, 12h, 30d, 4w.",
+        help: "Fetch again only pages whose last fetch is at least this long ago: 90s, 15m, 12h, 30d, 4w.",
         excludes: &[],
         set: |asked, text| put(&mut asked.older_than, duration(text).map(Some)),
     },
@@ -83,8 +83,9 @@ pub const NEXT: [Parameter<NextOptions>; 12] = [
         name: "focus",
         takes: Takes::Values("PAGES=SHARE"),
         default: None,
-        help: "Bring these pages forward: the virtual page pays them SHARE of what it has. host:NAME, domain:NAME, \
-            url:PATTERN or unread, as in url:*news*=0.3. The first rule that names a page counts. May be repeated. For the \
+        help: "Bring these pages forward: they get SHARE of what the virtual page pays out. host:NAME, domain:NAME, \
+            url:PATTERN or unread, as in url:*news*=0.3. The first rule that matches a page counts. May be repeated. \
+            For the \
             orders forecast, settled and xyleme.",
         excludes: &["refetch"],
         set: |asked, text| parsed(text).and_then(|rule| asked.focus.add(rule)),
@@ -93,7 +94,7 @@ pub const NEXT: [Parameter<NextOptions>; 12] = [
         name: "retry-after",
         takes: Takes::Value("TIME"),
         default: Some("1d"),
-        help: "List a page whose fetch failed only after this time.",
+        help: "Wait this long before listing a page whose fetch failed.",
         excludes: &[],
         set: |asked, text| put(&mut asked.retry_after, duration(text)),
     },
@@ -101,7 +102,7 @@ pub const NEXT: [Parameter<NextOptions>; 12] = [
         name: "max-failures",
         takes: Takes::Value("N"),
         default: Some("3"),
-        help: "Give up a page that failed N times since it was last reached; 0: never.",
+        help: "Stop listing a page that failed N times since it was last reached; 0: never stop.",
         excludes: &[],
         set: |asked, text| put(&mut asked.max_failures, parsed(text)),
     },
@@ -124,7 +125,7 @@ pub const NEXT: [Parameter<NextOptions>; 12] = [
 pub fn next_options(given: &[(String, String)]) -> Result<NextOptions> {
     let asked = read(&NEXT, given).map_err(Error::Usage)?;
     if asked.older_than.is_some() && asked.which == Which::NotFetched {
-        let text = "`older_than` chooses among pages to fetch again: add `refetch`, or `budget` discovery=SHARE";
+        let text = "`older_than` applies only to pages to fetch again: add `refetch`, or `budget` discovery=SHARE";
         return Err(Error::Usage(text.into()));
     }
     Ok(asked)
@@ -226,7 +227,7 @@ mod tests {
         for (wrong, says) in [
             (
                 "colour=red",
-                "there is no such parameter; there is strategy, not-fetched",
+                "unknown parameter; use one of strategy, not-fetched",
             ),
             ("refetch=yes", "no value, or 1"),
             (

@@ -34,7 +34,7 @@ impl<T: Default> Parameter<T> {
     /// It does not; the text says what would.
     pub fn check(&self, value: &str) -> Result<(), String> {
         if self.takes == Takes::Nothing && !["", "1"].contains(&value) {
-            return Err(format!("{value:?}: it has no value, or 1"));
+            return Err(format!("{value:?}: takes no value, or 1"));
         }
         (self.set)(&mut T::default(), value)
     }
@@ -51,17 +51,15 @@ pub(super) fn read<T: Default>(
         let Some(parameter) = table.iter().find(|known| known.name == name) else {
             let known: Vec<&str> = table.iter().map(|known| known.name).collect();
             let known = known.join(", ");
-            return Err(format!(
-                "{name}: there is no such parameter; there is {known}"
-            ));
+            return Err(format!("{name}: unknown parameter; use one of {known}"));
         };
         let excludes = |a: &Parameter<T>, b: &Parameter<T>| a.excludes.contains(&b.name);
         for other in &earlier {
             if excludes(parameter, other) || excludes(other, parameter) {
-                return Err(format!("{name}: it does not go with {}", other.name));
+                return Err(format!("{name}: cannot be combined with {}", other.name));
             }
             if other.name == name && !matches!(parameter.takes, Takes::Values(_)) {
-                return Err(format!("{name}: it comes more than once"));
+                return Err(format!("{name}: given more than once"));
             }
         }
         earlier.push(parameter);

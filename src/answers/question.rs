@@ -57,9 +57,7 @@ const URLS: Parameter<Asked> = Parameter {
     excludes: &[],
     set: |asked, text| {
         if asked.urls.len() == URLS_MAX {
-            return Err(format!(
-                "more than {URLS_MAX} of them: at most so many at once"
-            ));
+            return Err(format!("more than {URLS_MAX} URLs in one request"));
         }
         asked.urls.push(text.to_owned());
         Ok(())
@@ -98,7 +96,7 @@ impl Question {
             "rank" if urls.is_empty() => return Err(no_url()),
             "rank" => Question::Rank(urls),
             "links" => Question::Links(urls.pop().ok_or_else(no_url)?, n.unwrap_or(100)),
-            _ => return Err(Error::Usage(format!("{name}: there is no such question"))),
+            _ => return Err(Error::Usage(format!("{name}: unknown question"))),
         })
     }
 }
@@ -196,11 +194,7 @@ mod tests {
             ("top", &[("n", "1001")], "1 to 1000"),
             ("top", &[("n", "99999999999999999999")], "1 to 1000"),
             ("top", &[("n", "1"), ("n", "1")], "more than once"),
-            (
-                "top",
-                &[("m", "1")],
-                "there is no such parameter; there is n",
-            ),
+            ("top", &[("m", "1")], "unknown parameter; use one of n"),
             ("links", &[("url", "a"), ("url", "b")], "more than once"),
             ("links", &[], "which page"),
             ("rank", &[], "which page"),

@@ -85,7 +85,7 @@ impl<'a> Streams<'a> {
         self.room = self
             .room
             .checked_sub(raw as u64)
-            .ok_or_else(|| Fault::new("its streams unpack to more than it says"))?;
+            .ok_or_else(|| Fault::new("its streams unpack to more than it declares"))?;
         out.clear();
         out.reserve(raw + slack);
         if body.len() == raw {
@@ -131,7 +131,7 @@ impl<'a> Streams<'a> {
     pub fn end(self) -> Result<(), Fault> {
         match self.rest {
             [] => Ok(()),
-            _ => Err(Fault::new("it has more streams than belong there")),
+            _ => Err(Fault::new("it has unexpected streams")),
         }
     }
 }
@@ -340,7 +340,7 @@ impl Column {
         if self.next == self.tokens.len() && self.bit.div_ceil(8) == bytes {
             return Ok(());
         }
-        Err(Fault::new("a column has more numbers than belong there"))
+        Err(Fault::new("a column has too many numbers"))
     }
 
     /// Numbers in it.

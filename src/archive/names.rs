@@ -146,7 +146,7 @@ impl Names {
                 return Err(too_much());
             }
             if memchr::memchr2(b'\t', b'\n', name).is_some() || std::str::from_utf8(name).is_err() {
-                return Err(Fault::new("a name is no text of one line without tabs"));
+                return Err(Fault::new("a name is not one line of text without tabs"));
             }
             batch.text_ends.push(batch.text.len() as u32);
             batch.fingerprints.push(fingerprints.of(name));
@@ -155,12 +155,12 @@ impl Names {
         if rest.is_empty() && batch.text.len() as u64 == head.text {
             return Ok(());
         }
-        Err(Fault::new("it has less text than it says, or more"))
+        Err(Fault::new("it has less or more text than it declares"))
     }
 }
 
 fn too_much() -> Fault {
-    Fault::new("it has more text than it says")
+    Fault::new("it has more text than it declares")
 }
 
 /// The words of a block.
@@ -348,9 +348,9 @@ mod tests {
             assert_eq!(said, "a name's length is wrong");
         }
         let said = read(&[0, 4]).err().expect("it is refused").0;
-        assert_eq!(said, "it has more text than it says");
+        assert_eq!(said, "it has more text than it declares");
         let said = read(&[0, 2]).err().expect("it is refused").0;
-        assert_eq!(said, "it has less text than it says, or more");
+        assert_eq!(said, "it has less or more text than it declares");
         let said = read(&[0]).err().expect("it is refused").0;
         assert_eq!(said, "a column ends early");
     }
@@ -378,14 +378,14 @@ mod tests {
             "a name's length is wrong"
         );
         let more = refused(b"", b"rose-garden\nb\nc\n", &head);
-        assert_eq!(more, "it has less text than it says, or more");
+        assert_eq!(more, "it has less or more text than it declares");
         let more = unpacked(&part(&[0; 3], b"", b"rose-garden\nb\n"), &head).err();
         let more = more.expect("it is refused").0;
-        assert_eq!(more, "a column has more numbers than belong there");
+        assert_eq!(more, "a column has too many numbers");
         // Ten bytes that mean a thousand are refused before they are unpacked.
         let word = [&[0xff][..], &[b'x'; 100], b"\n"].concat();
         head.text = 150;
         let much = refused(&word, &[&[0xff; 10][..], b"\nb\n"].concat(), &head);
-        assert_eq!(much, "it has more text than it says");
+        assert_eq!(much, "it has more text than it declares");
     }
 }

@@ -169,9 +169,8 @@ impl Reader {
         }
         if header.taken != ours.taken {
             return Err(Refusal::Unknown(
-                "the archive was made with other `drop_params` and `scope` than it is to be read with: they \
-                 decided what is in it; give the same, with another store if this one has others, or convert \
-                 the original inputs again"
+                "the archive was made with a different `drop_params` or `scope`, which decided what is in it: give the \
+                 same settings (and use another store if this one has others), or convert the original inputs again"
                     .into(),
             ));
         }
@@ -182,8 +181,8 @@ impl Reader {
             )
         };
         Err(Refusal::Unknown(format!(
-            "the archive was made with {}, and is to be read with {}: give the same limits, with \
-             another store if this one has others, or convert the original inputs again",
+            "the archive was made with {}, and is being read with {}: give the same limits (and use another store if \
+             this one has others), or convert the original inputs again",
             said(header),
             said(&ours)
         )))
@@ -292,7 +291,7 @@ fn corrupt(input: &InputName, kind: DamageKind, what: &str, offset: u64) -> Erro
 }
 
 fn trailing(input: &InputName, offset: u64) -> Error {
-    let what = "something follows the end of the archive";
+    let what = "there is data after the end of the archive";
     corrupt(input, DamageKind::Trailing, what, offset)
 }
 
@@ -353,7 +352,7 @@ impl Chain {
         }
         let so_far = (self.records, self.names);
         if so_far != (part.first_record, u64::from(part.first_name)) {
-            return wrong("its numbers do not go on from the block before");
+            return wrong("its numbers do not continue those of the block before");
         }
         if let PartKind::End { blocks } = part.kind {
             self.ended = true;

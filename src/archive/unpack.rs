@@ -186,7 +186,7 @@ impl Unpacker {
         let page = i64::from(state.source).checked_add(distance);
         let page = page.and_then(|page| u32::try_from(page).ok());
         let page = page.filter(|&page| page < state.names);
-        state.source = page.ok_or_else(|| Fault::new("a record of a page that is not known"))?;
+        state.source = page.ok_or_else(|| Fault::new("a record of an unknown page"))?;
         Ok(state.source)
     }
 
@@ -230,7 +230,7 @@ impl Unpacker {
         match at.and_then(|at| self.shapes.get(at)) {
             Some(&[0, rest @ ..]) => Ok(rest),
             Some(_) => Err(Fault::new("a link to another host than the only one")),
-            None => Err(Fault::new("a shape that is not there")),
+            None => Err(Fault::new("a shape that does not exist")),
         }
     }
 
@@ -248,7 +248,7 @@ impl Unpacker {
         let start = links.len();
         let before = self.copy(links)?;
         let [known, new, more @ ..] = self.shape(head.scoped)?;
-        let full = || Fault::new("it has more links than it says");
+        let full = || Fault::new("it has more links than it declares");
         let mut all = [known, new].into_iter();
         let all = all.try_fold(links.len() as u64, u64::checked_add);
         if all.ok_or_else(full)? > head.targets {
@@ -306,7 +306,7 @@ impl Unpacker {
         }
         let back = usize::try_from(back).ok();
         let from = back.and_then(|back| self.counts.len().checked_sub(back));
-        let from = from.ok_or_else(|| Fault::new("a copy of a list that is not there"))?;
+        let from = from.ok_or_else(|| Fault::new("a copy of a list that does not exist"))?;
         let whole = self.ends[from] as usize..self.ends[from + 1] as usize;
         let takes_classes = self.takes_classes;
         // Not longer than the list, and so not than all of the block.
@@ -432,7 +432,7 @@ fn take_targets(
     if count == 0 {
         return Ok(());
     }
-    let wrong = || Fault::new("a link to a name that is not known");
+    let wrong = || Fault::new("a link to an unknown name");
     let first = targets.firsts.take();
     let first = match from {
         From::Page => i64::from(page).checked_add(unzigzag(first)),

@@ -227,8 +227,8 @@ impl<W: Write> Writer<W> {
             if new {
                 if self.names == NAMES_MAX {
                     return Err(Error::Unsupported(format!(
-                        "{}: more than {} URLs, the most that one archive takes: convert the inputs in parts, \
-                        and ingest the archives one after the other",
+                        "{}: more than {} URLs, the most that one archive can hold: convert the inputs in parts, and \
+                        ingest the archives one after the other",
                         self.path.display(),
                         NAMES_MAX
                     )));

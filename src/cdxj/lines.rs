@@ -86,14 +86,14 @@ fn entry(line: &[u8], number: u64) -> Result<Entry<'_>, String> {
     let line = std::str::from_utf8(line).map_err(|_| "not UTF-8")?;
     let mut parts = line.splitn(3, ' ');
     let (Some(_), Some(time), Some(json)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err("no CDXJ: a key, a time and a JSON object, with blanks between".into());
+        return Err("not CDXJ: a key, a time and a JSON object, separated by spaces".into());
     };
     let read = archive_time(time).filter(|_| time.len() == 14);
-    let time = read.ok_or_else(|| format!("{:?} is no time of 14 digits", shown(time)))?;
+    let time = read.ok_or_else(|| format!("{:?} is not a time of 14 digits", shown(time)))?;
     let fields: Fields<'_> =
         serde_json::from_str(json).map_err(|error| format!("its JSON: {error}"))?;
     let [Some(offset), Some(len)] = [fields.offset.read(), fields.length.read()] else {
-        return Err("`offset` or `length` is no number".into());
+        return Err("`offset` or `length` is not a number".into());
     };
     Ok(Entry {
         line: number,

@@ -128,7 +128,7 @@ impl Captures {
             let from = &self.files[capture.file as usize];
             let misfit = |what: &str| {
                 Err(Error::InputChanged(format!(
-                    "{}: line {}: {what} at byte {} of {}: the index is of other files, or they have changed",
+                    "{}: line {}: {what} at byte {} of {}: the index belongs to other files, or they have changed",
                     self.index.display(),
                     capture.line,
                     capture.offset,
@@ -148,7 +148,7 @@ impl Captures {
                 return misfit("no record begins");
             }
             if *compression.get_or_insert(found) != found {
-                return misfit("another compression than that of the records before");
+                return misfit("not compressed as the records before it are");
             }
             let mut rest = Read::by_ref(file).take(capture.len - front.len() as u64);
             let copied = put(&mut front.as_slice().chain(&mut rest), from)?;
@@ -178,8 +178,8 @@ impl Captures {
             };
             if self.files.len() > 1 {
                 return Err(Error::Unsupported(format!(
-                    "{}: its records need the dictionary at its start, so they cannot be put together with those \
-                     of another file: order each by itself, or unpack them first",
+                    "{}: its records need the dictionary at its start, so they cannot be joined with those of another \
+                     file: order each file by itself, or decompress them first",
                     path.display()
                 )));
             }

@@ -150,10 +150,10 @@ pub fn threads(asked: Option<u64>) -> usize {
 /// What is done about checksums.
 #[derive(clap::Args)]
 pub struct VerifyArgs {
-    /// Also use whole records before damage whose checksum could not be verified.
+    /// Also use complete records before a damaged place, though their checksum could not be verified.
     #[arg(long)]
     accept_unverified: bool,
-    /// Read each file twice: verify all of it before its first record is used.
+    /// Read each file twice: first to verify all of it, then to use its records.
     #[arg(long, conflicts_with = "accept_unverified")]
     preverify: bool,
 }
@@ -199,8 +199,8 @@ pub fn store_unless(inputs: &[OsString], store: Option<&Path>) -> anyhow::Result
 /// The budget of commands that hold something of each page.
 #[derive(clap::Args)]
 pub struct MemoryArg {
-    /// Use at most so much memory, like 20G, and refuse what needs more [default: what is available, within the limits
-    /// of the container, less a sixteenth].
+    /// Use at most this much memory, like 20G, and refuse work that needs more [default: 15/16 of the available memory,
+    /// within the limits of the container].
     #[arg(long, value_name = "SIZE", value_parser = some_bytes)]
     memory: Option<u64>,
 }
@@ -395,7 +395,8 @@ impl Basis {
 pub fn accuracy(l1: Option<f64>, basis: Basis) -> String {
     // No two rankings are farther apart than 2.
     let Some(l1) = l1.filter(|l1| *l1 < 2.0) else {
-        return "accuracy: not provable yet (`cashrank settle` proves one; so may more of the crawl, or --repeat)".into();
+        return "accuracy: not provable yet (`cashrank settle` proves a bound; reading more of the crawl, or --repeat, \
+        may do so)".into();
     };
     let of = match basis {
         Basis::Latest => "",

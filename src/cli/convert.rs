@@ -31,8 +31,8 @@ Examples:
   cashrank convert CC-MAIN-*.warc.wat.gz -o crawl.cza --level 3
   cashrank convert graph.tsv.zst -o - | cashrank ingest - --store ranks
 
-An ingest of the archive gives the same ranking as an ingest of the inputs, byte for byte. An archive keeps of each \
-record the page, the time, its kind, its distinct links, and how many links were left out, by reason.";
+Ingesting the archive gives the same ranking as ingesting the inputs, byte for byte. For each record, an archive \
+keeps the page, the time, its kind, its distinct links, and how many links were left out, by reason.";
 
 /// Write crawl records into one compact archive, to keep or to replay.
 #[derive(clap::Args)]
@@ -41,7 +41,7 @@ pub struct Args {
     /// Files, or `-` for standard input; plain, gzip or zstd. Archives, too.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
-    /// The archive; `-`: standard output. It gets its name when it is complete.
+    /// The archive; `-`: standard output. It appears under this name once it is complete.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Replace the archive if it exists.
@@ -53,7 +53,7 @@ pub struct Args {
     /// How hard to compress, 1 to 9, as zstd's levels. Lower ones are faster.
     #[arg(long, value_name = "N", default_value_t = Options::LEVEL_MAX, value_parser = clap::value_parser!(i32).range(1..=Options::LEVEL_MAX.into()))]
     level: i32,
-    /// At most so many records in a block. Smaller blocks lose less to damage, and compress less well.
+    /// The most records in a block. Smaller blocks lose less to damage, and compress less well.
     #[arg(long, value_name = "N", default_value_t = Options::BLOCK_RECORDS as u64, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     block_records: u64,
     /// Threads for decoding, and as many for compressing [default: the number of processors].
@@ -110,8 +110,8 @@ impl Args {
         }
         if let Some(unverified) = &done.unverified {
             say!(
-                "no archive was written: {} could not be verified from record {} on; --accept-unverified \
-                 writes one all the same",
+                "no archive was written: {} could not be verified from record {} on; --accept-unverified writes one \
+                 anyway",
                 unverified.input,
                 unverified.from_record
             );
@@ -152,7 +152,7 @@ impl Args {
             anyhow::bail!("`-` is given twice; standard input can be read once");
         }
         if output.is_terminal() {
-            anyhow::bail!("an archive is not for a terminal: name a file with -o");
+            anyhow::bail!("archives are not written to a terminal: name a file with -o");
         }
         if *output == Output::Standard && self.json {
             anyhow::bail!(

@@ -30,11 +30,11 @@ pub struct Args {
     to: Format,
     #[command(flatten)]
     output: SummedOutputArgs,
-    /// The order of the pages: id (in which they first appeared) or rank, which holds all URLs in memory.
+    /// The order of the pages: id (that of their first appearance), or rank, which holds all URLs in memory.
     #[arg(long, value_name = "ORDER", default_value = "id", value_parser = ["id", "rank"])]
     sort: String,
-    /// A column more: each page's distance, `fica` or `distance` with the parameters that `next --strategy` takes.
-    /// One sweep over the kept links, in 16 bytes of memory a page.
+    /// Add a column with each page's distance: `fica` or `distance`, with the parameters that `next --strategy` takes.
+    /// This reads all kept links once, and takes 16 bytes of memory per page.
     #[arg(long, value_name = "MEASURE", value_parser = parsed::<Measure>)]
     distance: Option<Measure>,
     #[command(flatten)]

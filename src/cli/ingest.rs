@@ -42,12 +42,13 @@ Examples:
   crawler --log - | cashrank ingest - --store ranks --snapshot-every 60s --serve 127.0.0.1:8642
   cashrank ingest crawl.cza --store ranks --settle 1e-4
 
-The same command again resumes where the last one stopped. Files that were read before are recognised by their content and \
-skipped; new ones are added. A higher --repeat adds passes. Settings that you do not give are those of the store.
+Run the same command again to resume where the last one stopped. Files that were read before are recognised by their \
+content and skipped; new ones are added. A higher --repeat adds passes. Settings that you leave out are those of the \
+store.
 
 A stream on standard input may be sent again from its start: nothing is counted twice. If it begins with all of the last \
 stream, only the rest is counted; if it differs, it is a new stream. If it could be either, because it ends early or differs \
-only after 16 MiB, it is refused: --new-stream or --resume decides.";
+only after 16 MiB, it is refused: use --new-stream or --resume to decide.";
 
 /// Read crawl records into a store, and rank the pages.
 #[derive(clap::Args)]
@@ -62,15 +63,15 @@ pub struct Args {
     /// The format of the inputs (see formats/). auto recognises it from the content.
     #[arg(long, default_value = "auto", value_parser = formats())]
     format: FormatArg,
-    /// Share of a page's importance that its links pass on [default: 0.85].
+    /// The share of a page's importance that its links pass on [default: 0.85].
     #[arg(long, help_heading = "Ranking", value_name = "D")]
     damping: Option<f64>,
-    /// Which part of the history importance comes from. T is in turnovers, like 1.5, or in fetch time, like 90d. The
-    /// guide's chapter on rankings explains windows [default: auto].
+    /// The part of the history to compute importance from. T is in turnovers (in one, all cash is passed on once), like
+    /// 1.5, or in fetch time, like 90d. The guide's chapter on rankings explains windows [default: auto].
     #[arg(long, help_heading = "Ranking", value_name = "WINDOW", value_parser = windows())]
     window: Option<WindowPolicy>,
-    /// With a window: whether importance is the cash that a page received or distributed [default: received, if the
-    /// window begins at a mark].
+    /// With a window: take importance to be the cash that a page received, or that it distributed [default: received,
+    /// if the window begins at a mark].
     #[arg(long, help_heading = "Ranking", value_name = "WHAT", value_parser = one_of(["received", "distributed"], parsed::<Estimator>))]
     estimator: Option<Estimator>,
     /// Weights of links, like nofollow=0,external=2. Kinds are nofollow, ugc, sponsored, internal and external, weights
@@ -80,18 +81,17 @@ pub struct Args {
     /// What to do with links from a page to itself [default: drop].
     #[arg(long, help_heading = "Ranking", value_name = "HOW", value_parser = self_links())]
     self_links: Option<SelfLinks>,
-    /// How many marks to keep: saved copies of all cash, at which windows can begin [default: 6].
+    /// How many marks to keep. A mark is a saved copy of all cash, where a window can begin [default: 6].
     #[arg(long, help_heading = "Ranking", value_name = "N")]
     marks: Option<u8>,
-    /// Spread a page's cash over all pages after so many rounds without a visit; 0: never [default: 8].
+    /// Spread a page's cash over all pages after this many rounds without a visit; 0: never [default: 8].
     #[arg(long, help_heading = "Ranking", value_name = "ROUNDS")]
     recycle_after: Option<u8>,
     /// With --window auto: how far back it may reach, in turnovers, like 3, or in fetch time, like 90d.
     #[arg(long, help_heading = "Ranking", value_name = "T", value_parser = parsed::<Span>)]
     max_age: Option<Span>,
-    /// Make N passes. The first one reads the inputs. Each further one goes over the links that the store keeps, and
-    /// visits every page that was read; if none are kept (--keep-rows), it reads the inputs again, which standard input
-    /// does not allow.
+    /// Make N passes. The first reads the inputs. Later ones use the links kept in the store, and visit every page that
+    /// was read; if no links are kept (--keep-rows), they read the inputs again, which standard input does not allow.
     #[arg(
         long,
         help_heading = "Several passes",
@@ -107,19 +107,19 @@ pub struct Args {
     /// Of version 0.1; of no meaning since passes go over kept links.
     #[arg(long, hide = true, value_name = "SIZE")]
     replay_disk: Option<String>,
-    /// Before each snapshot, settle importance: go over the kept links until it is certified to be within EPS of
-    /// PageRank (L1). none: importance is what one reading of the crawl gives. With a --window or --max-age it comes
-    /// from that window [default: 0.01].
+    /// Before each snapshot, settle importance: iterate over the kept links until it is certified to be within EPS of
+    /// PageRank (L1). none: take importance as one reading of the crawl gives it. With --window or --max-age,
+    /// importance comes from that window [default: 0.01].
     #[arg(long, help_heading = "Ranking", value_name = "EPS|none", value_parser = eps_or_none)]
     settle: Option<Bound>,
-    /// Settle for at most this long, and publish what was reached.
+    /// Stop settling after this long, and publish the result so far.
     #[arg(long, help_heading = "Ranking", value_name = "TIME", value_parser = time)]
     settle_time: Option<Duration>,
     /// Leave out the links of pages that no fetch reached for so long, like 90d, before the latest record: as if they were
     /// only linked to. Not remembered: give it each time. none: keep all [default: none].
     #[arg(long, help_heading = "Ranking", value_name = "AGE|none", value_parser = age_or_none)]
     expire: Option<Age>,
-    /// With --repeat: end after the first pass whose certified bound on the L1 error is EPS or less.
+    /// With --repeat: stop after the first pass whose certified bound on the L1 error is EPS or less.
     #[arg(
         long,
         help_heading = "Several passes",
@@ -130,12 +130,12 @@ pub struct Args {
     /// At the end of each pass, visit pages that have no record of their own, as pages without links.
     #[arg(long, help_heading = "Several passes")]
     complete: bool,
-    /// Make a checkpoint after so many records or so much time, like 50000 or 60s. A run that is interrupted goes on
+    /// How often to make a checkpoint: a number of records like 50000, or a time like 60s. An interrupted run resumes
     /// from its last checkpoint.
     #[arg(long, value_name = "EVERY", default_value = "30s", value_parser = every)]
     checkpoint_every: Every,
-    /// Publish a ranking (a snapshot) after so many records or so much time, like 50000 or 60s, and not only at the
-    /// end. By time, the next one is begun no sooner than three times as long after the last one as that took.
+    /// How often to publish a ranking (a snapshot), besides the one at the end: a number of records like 50000, or a
+    /// time like 60s. Timed snapshots start no sooner after the last one than three times as long as that took.
     #[arg(long, value_name = "EVERY", value_parser = every)]
     snapshot_every: Option<Every>,
     /// Keep the newest N snapshots, and those pinned by `cashrank snapshots --pin`; 0: keep all.
@@ -144,22 +144,23 @@ pub struct Args {
     /// Threads for decoding [default: the number of processors].
     #[arg(long, value_name = "N", value_parser = positive)]
     threads: Option<u64>,
-    /// Use at most so much memory, like 20G. The run ends at a checkpoint before it needs more [default: what is
-    /// available, within the limits of the container, less a sixteenth].
+    /// Use at most this much memory, like 20G. The run stops at a checkpoint before it needs more [default: 15/16 of
+    /// the available memory, within the limits of the container].
     #[arg(long, value_name = "SIZE", value_parser = some_bytes)]
     memory: Option<u64>,
     /// Stop at the first record that cannot be used.
     #[arg(long)]
     strict: bool,
-    /// Give up an earlier input that was not read to its end (it is damaged or gone, say): what was read of it is all.
+    /// Accept an earlier input that was not read to its end (because it is damaged or gone, say): what was read of it
+    /// counts, the rest is left out.
     #[arg(long)]
     leave_unfinished: bool,
-    /// Keep standard input in the store until a checkpoint covers it. After a crash the sender goes on where this
-    /// ended, instead of from the start.
+    /// Keep standard input in the store until a checkpoint covers it. After a crash the sender continues from there
+    /// instead of from the start.
     #[arg(long, help_heading = "Streams on standard input")]
     spool: bool,
-    /// Write to FILE how many bytes are safely on disk, whenever that grows; `-`: to standard output, one number a
-    /// line.
+    /// Write the number of bytes that are safely on disk to FILE whenever it grows; `-`: to standard output, one number
+    /// per line.
     #[arg(
         long,
         help_heading = "Streams on standard input",
@@ -170,15 +171,16 @@ pub struct Args {
     /// How often to write the spool to disk: a time like 1s [default: 1s].
     #[arg(long, help_heading = "Streams on standard input", value_name = "TIME", requires = "spool", value_parser = time)]
     ack_every: Option<Duration>,
-    /// Standard input is a new stream, even if the last one did not end or begins with the same bytes. Drops the spool.
+    /// Standard input is a new stream, even if the last one did not end or begins with the same bytes. Discards the
+    /// spool.
     #[arg(
         long,
         help_heading = "Streams on standard input",
         conflicts_with = "resume"
     )]
     new_stream: bool,
-    /// Standard input is the last stream again, even if that had ended: from its start, or with --spool from where it
-    /// ended.
+    /// Standard input is the last stream sent again, even if it had ended: from its start, or with --spool from where
+    /// it ended.
     #[arg(long, help_heading = "Streams on standard input")]
     resume: bool,
     #[command(flatten)]
@@ -296,8 +298,8 @@ impl Args {
         };
         if snapshot.info().bound_l1().is_none_or(|bound| bound > until) {
             log.tell(&format!(
-                "--settle {until} is for new snapshots; `cashrank settle --store {} --until {until}` makes this one more \
-                accurate, if the store keeps links",
+                "--settle {until} applies to new snapshots; `cashrank settle --store {} --until {until}` makes this \
+                one more accurate, if the store keeps links",
                 job.store.display()
             ));
         }
@@ -332,9 +334,7 @@ impl Args {
         }
         #[cfg(feature = "serve")]
         if self.service.is_given() {
-            anyhow::bail!(
-                "--token-file and --frontier are for the service: give --serve ADDRESS, too"
-            );
+            anyhow::bail!("--token-file and --frontier belong to the service: add --serve ADDRESS");
         }
         Ok(ingest(job, disk, reporter))
     }
@@ -373,7 +373,7 @@ impl Args {
         settings.input = self.rules.resolve(Some(&job.settings.input))?;
         if self.replay_disk.is_some() {
             say!(
-                "--replay-disk has no effect any more: passes after the first go over the links that the store keeps"
+                "--replay-disk no longer has an effect: passes after the first use the links kept in the store"
             );
         }
         Ok(Job {

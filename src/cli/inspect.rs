@@ -28,9 +28,9 @@ Examples:
   curl -s https://example.org/crawl.jsonl.zst | cashrank inspect -
   cashrank inspect crawl.jsonl --json | jq '.skipped'
 
-Nothing is written. With --json there is one line for each input.";
+Nothing is written. With --json there is one line per input.";
 
-/// Show what ingest would read in inputs: records, links, times, and everything odd.
+/// Show what ingest would read from its inputs: records, links, times and anything unusual.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -198,7 +198,7 @@ fn tell(input: &InputName, report: &Report, out: &mut dyn Write) -> anyhow::Resu
             &format!("after {records} records: {}", damage.what),
         )?;
     } else if !report.whole {
-        line(out, "stopped", "as --records says; the rest was not read")?;
+        line(out, "stopped", "as --records asks; the rest was not read")?;
     }
     if let Some(missing) = &report.missing {
         line(out, "unread", &missing::message(missing))?;
@@ -353,11 +353,11 @@ fn position(place: &RecordPosition) -> String {
 /// Why a ranking of it would be empty, if it would.
 fn nothing(report: &Report) -> Option<&'static str> {
     if report.visits() == 0 && report.counters.out_of_scope > 0 {
-        Some("no page in --scope was fetched in what was read: there is nothing to rank by")
+        Some("no page in --scope was fetched in these records: there are no links to rank by")
     } else if report.visits() == 0 {
-        Some("no page was fetched in what was read: there is nothing to rank by")
+        Some("no page was fetched in these records: there are no links to rank by")
     } else if report.counters.links == 0 {
-        Some("pages were fetched, but no link of theirs is known: all would rank the same")
+        Some("pages were fetched, but they have no known links: all would rank the same")
     } else if report.followed == 0 {
         Some("there are links, but none to another page: all would rank the same")
     } else {

@@ -32,7 +32,7 @@ pub struct Args {
     /// Show only the first N.
     #[arg(short, long = "count", alias = "n", value_name = "N")]
     n: Option<usize>,
-    /// Print one JSON object a line, for programs.
+    /// Print one JSON object per line, for programs.
     #[arg(long)]
     json: bool,
 }

@@ -7,7 +7,7 @@ use clap_mangen::Man;
 use super::common::Exit;
 use super::output::Output;
 
-/// Write man pages into a folder: cashrank.1, and one for each command.
+/// Write man pages to a folder: cashrank.1, and one for each command.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Example:

@@ -42,8 +42,8 @@ fn unread(missing: &Missing) -> String {
         more => format!(" and {more} more"),
     };
     format!(
-        "Fields that are not read: {}{more}. --field links=NAME names the one with the links; a store that was begun \
-         keeps its names of fields, so begin another",
+        "Fields that are not read: {}{more}. --field links=NAME names the one with the links; an existing store keeps \
+         its field names, so start a new one",
         shown.join(", ")
     )
 }

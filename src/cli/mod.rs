@@ -59,10 +59,10 @@ Exit codes:
   5    a file of the store is damaged
   6    the store is in use by another process
   7    reading or writing a file failed
-  8    the memory budget (--memory) is used up: an ingest stopped at a checkpoint, and the same
-       command goes on with more memory; other commands wrote nothing
-  9    a fault of this program; the message says what to keep
-  130  stopped by a signal, at a checkpoint; the same command goes on";
+  8    the memory budget (--memory) is used up: an ingest stopped at a checkpoint (with
+       more memory the same command continues); other commands wrote nothing
+  9    a bug in cashrank; the message says what to keep
+  130  stopped by a signal, at a checkpoint; the same command resumes";
 
 /// Rank web pages by importance while they are crawled, and choose what to crawl next.
 #[derive(Parser)]
@@ -98,7 +98,7 @@ enum Command {
     Man(man::Args),
 }
 
-/// Print the completion script of a shell.
+/// Print the completion script for a shell.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

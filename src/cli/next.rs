@@ -20,10 +20,11 @@ use crate::cli::common::say;
 
 /// List the pages to crawl next, best first.
 ///
-/// Uses the last snapshot and the kept links, without a lock, also while an ingest runs. Pages that were fetched or
-/// found gone (404, 410) are never listed as new. Pages whose fetch failed (5xx, 403, or a crawler's own negative code,
-/// as for timeouts or robots.txt) are listed again after --retry-after, until they have failed --max-failures times in
-/// a row. For this, ingest the records of failed fetches, too. With --seeds, also before the first ingest.
+/// Uses the last snapshot and the kept links. It takes no lock, so it works while an ingest runs. Pages that were
+/// fetched or found gone (404, 410) are never listed as new. Pages whose fetch failed (5xx, 403, or a crawler's own
+/// negative code, as for timeouts or robots.txt) are listed again after --retry-after, until they have failed
+/// --max-failures times in a row. For this, ingest the records of failed fetches, too. With --seeds, it works before
+/// the first ingest.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -47,12 +48,12 @@ pub struct Args {
     count: u64,
     #[command(flatten)]
     asked: Asked,
-    /// Leave out the URLs in this file, one a line; `-`: standard input. For pages that were handed out and are not
-    /// ingested yet. May be repeated.
+    /// Leave out the URLs in this file, one per line, such as pages being fetched that are not ingested yet; `-`:
+    /// standard input. May be repeated.
     #[arg(long, value_name = "FILE")]
     exclude: Vec<PathBuf>,
-    /// Begin with the URLs in this file, one a line, that were not fetched yet, in the file's order; `-`: standard input. If
-    /// there is no store or no snapshot yet, these are the list. May be repeated.
+    /// Begin with those URLs in this file (one per line) that were not fetched yet, in the file's order; `-`: standard
+    /// input. If there is no store or no snapshot yet, the list is these URLs. May be repeated.
     #[arg(long, value_name = "FILE", conflicts_with = "refetch")]
     seeds: Vec<PathBuf>,
     /// The format to write.
@@ -92,7 +93,8 @@ impl Args {
             return list();
         }
         let Some(store) = &self.store else {
-            let text = "whose pages? Name a store: --store DIR, or the environment variable CASHRANK_STORE";
+            let text =
+                "no store given: use --store DIR, or the environment variable CASHRANK_STORE";
             return Err(Error::Usage(text.into()).into());
         };
         let output = self.output.open()?;
@@ -112,7 +114,7 @@ impl Args {
         let found = pages.len() as u64;
         if found < self.count && !self.quiet {
             say!(
-                "{} of {} pages: no more are known that are to be named",
+                "{} of {} pages: no other known page matches",
                 thousands(found),
                 thousands(self.count)
             );

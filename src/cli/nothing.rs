@@ -67,16 +67,16 @@ pub fn message(outcome: &Outcome, first: Option<&BadRecord>, asked: &Asked) -> S
             place.detail
         ),
         (_, _, 1..) => format!(
-            "all that was read is {} of pages outside of --scope {}.",
+            "everything that was read is {} of pages outside --scope {}.",
             counted(out, "record", "records"),
             asked.scope()
         ),
         (_, _, _) if now.other > before.other => format!(
-            "all that was read is {}; no record is of a crawled page.",
+            "everything that was read is {}; no record is of a crawled page.",
             counted(
                 now.other - before.other,
-                "piece that is no page",
-                "pieces that are no pages"
+                "item that is not a page",
+                "items that are not pages"
             )
         ),
         _ => format!("{} is empty.", asked.input),
@@ -86,7 +86,7 @@ pub fn message(outcome: &Outcome, first: Option<&BadRecord>, asked: &Asked) -> S
         again.push_str(" The store has no pages yet: run the command again with other options, and it starts over.");
         let given = asked.given();
         if !given.is_empty() {
-            again.push_str(&format!(" Those left out stay as they are ({given})."));
+            again.push_str(&format!(" Options left out stay as they were ({given})."));
         }
     }
     format!(
@@ -103,7 +103,8 @@ fn help(out: u64, skipped: u64, asked: &Asked) -> String {
     };
     match asked.format {
         _ if out > skipped => {
-            "Use a --scope that fits the URLs of the crawl: host:NAME, domain:NAME or url:PATTERN; url:* is all."
+            "Use a --scope that matches the URLs of the crawl: host:NAME, domain:NAME or url:PATTERN; url:* matches \
+            all."
                 .into()
         }
         Some(format) => format!(

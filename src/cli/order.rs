@@ -9,7 +9,7 @@ use super::common::{Exit, MemoryArg, counted, print_json, thousands};
 use super::output::SummedOutputArgs;
 use crate::cli::common::say;
 
-/// Put the records of WARC files into the order of their fetches, by a CDXJ index.
+/// Sort the records of WARC files by fetch time, using a CDXJ index.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -44,7 +44,7 @@ pub enum Keep {
 /// `-o FILE` of commands whose result is data: where it goes, and whether what is there may go.
 #[derive(clap::Args)]
 pub struct OutputArgs {
-    /// The file; `-` or none: standard output. It gets its name when it is complete.
+    /// The file; `-` or none: standard output. It appears under this name once it is complete.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace the file if it exists.
@@ -129,7 +129,7 @@ impl Output {
                 Err(error) => return Err(failed(&at, "look at")(error)),
             }
         }
-        let source = io::Error::other(format!("it leads through more than {LINKS} links"));
+        let source = io::Error::other(format!("it leads through more than {LINKS} symbolic links"));
         Err(failed(path, "follow")(source))
     }
 
@@ -150,7 +150,7 @@ impl Output {
     pub fn must_show(&self, format: &str, is_text: bool) -> anyhow::Result<()> {
         if !is_text && self.is_terminal() {
             anyhow::bail!(
-                "{format} is not for a terminal: name a file with -o, or choose --to tsv"
+                "{format} is not written to a terminal: name a file with -o, or choose --to tsv"
             );
         }
         Ok(())

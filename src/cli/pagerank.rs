@@ -50,14 +50,14 @@ pub struct Args {
     /// The format of the inputs (see formats/). auto recognises it from the content.
     #[arg(long, default_value = "auto", value_parser = formats())]
     format: FormatArg,
-    /// Share of a page's importance that its links pass on, 0 or more and less than 1 [default: 0.85].
+    /// The share of a page's importance that its links pass on, 0 or more and less than 1 [default: 0.85].
     #[arg(long, value_name = "D")]
     damping: Option<f64>,
     /// Stop when a step moves the ranking by at most this much in L1 (with --lazy: when a whole step would).
     #[arg(long, value_name = "L1", default_value_t = 1e-12)]
     residual: f64,
-    /// Take half steps: x <- (F(x) + x)/2, for the same result. That needs far fewer steps if links go round in short
-    /// cycles and damping is near 1, and about twice as many otherwise.
+    /// Take half steps: x <- (F(x) + x)/2, for the same result. That needs far fewer steps if links form short cycles
+    /// and damping is near 1, and about twice as many otherwise.
     #[arg(long)]
     lazy: bool,
     /// Weights of links, as for `ingest`.
@@ -140,7 +140,7 @@ impl Args {
         }
         if loaded.timeless > 0 {
             say!(
-                "used without a time, since theirs cannot be read: {} (bad-time)",
+                "used without a time, because it cannot be read: {} (bad-time)",
                 counted(loaded.timeless, "record", "records")
             );
         }
@@ -241,7 +241,7 @@ impl Ranked {
             if self.effort.reached {
                 ""
             } else {
-                " (the residual asked for is below what 64-bit numbers resolve)"
+                " (the requested residual is below what 64-bit numbers resolve)"
             }
         );
     }

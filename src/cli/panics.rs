@@ -16,8 +16,8 @@ pub fn hear() {
         PanicFate::Caught => {}
         PanicFate::Final => {
             say!(
-                "cashrank: redb cannot use its pages: the store, or the frontier's file, is damaged, and nothing \
-                 more can be done with it; `verify --deep` checks a store"
+                "cashrank: redb cannot use its pages: the store, or the frontier's file, is damaged, and cannot be \
+                 used any more; `verify --deep` checks a store"
             );
             std::process::exit(Exit::Damaged as i32);
         }

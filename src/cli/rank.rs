@@ -20,8 +20,8 @@ Examples:
   cashrank rank https://example.org/ https://example.org/about --store ranks
   cashrank rank https://example.org/a https://example.org/b --store ranks
 
-The percentile is the share of pages, in percent, that do not rank higher. For several pages, it says which is \
-certainly more important: they differ by more than the certified bound allows for errors.")]
+The percentile is the share of pages, in percent, that do not rank higher. For several pages, it shows which is \
+certainly more important: they differ by more than the certified bound on errors.")]
 pub struct Args {
     /// URLs in any form, or names of nodes.
     #[arg(value_name = "URL", required = true)]
@@ -30,11 +30,11 @@ pub struct Args {
     store: StoreArg,
     #[command(flatten)]
     snapshot: SnapshotArg,
-    /// Each page's distance, too: `fica` or `distance`, with the parameters that `next --strategy` takes. One
-    /// sweep over the kept links.
+    /// Also show each page's distance: `fica` or `distance`, with the parameters that `next --strategy` takes. This
+    /// reads all kept links once.
     #[arg(long, value_name = "MEASURE", value_parser = parsed::<Measure>)]
     distance: Option<Measure>,
-    /// Print one JSON object a line, for programs.
+    /// Print one JSON object per line, for programs.
     #[arg(long)]
     json: bool,
 }
@@ -126,7 +126,7 @@ fn write_plain(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
     writeln!(out, "  rank        {}", thousands(rank))?;
     writeln!(out, "  percentile  {percentile:.3}")?;
     let crawled = match (visits, &known.last_fetch) {
-        (0, _) => "not crawled: known from links to it".into(),
+        (0, _) => "not crawled: known only from links".into(),
         (1, None) => "once".into(),
         (1, Some(at)) => format!("once, at {at}"),
         (visits, None) => format!("{} times", thousands(visits)),

@@ -69,7 +69,7 @@ impl Remarks {
     pub fn told(&self) -> Option<String> {
         let first = self.first.as_ref()?;
         Some(format!(
-            "used without a time, since theirs cannot be read: {} ({}); the first is record {} of {}, at byte {}: {}",
+            "used without a time, because it cannot be read: {} ({}); the first is record {} of {}, at byte {}: {}",
             counted(self.bad_times, "record", "records"),
             Reason::BadTime.name(),
             thousands(first.record),

@@ -136,7 +136,7 @@ impl Observer for Reporter {
                 records,
                 offset,
             } => format!(
-                "{input}: going on after record {} (byte {offset}) of pass {pass}",
+                "{input}: continuing after record {} (byte {offset}) of pass {pass}",
                 thousands(records)
             ),
             Note::Memory {
@@ -151,7 +151,7 @@ impl Observer for Reporter {
                     return;
                 }
                 let settled = if settles < fits { format!(
-                    "; snapshots on the way are settled up to about {} pages, and come from a window beyond that",
+                    "; snapshots on the way are settled up to about {} pages; beyond that they come from a window",
                     about(settles)
                 ) } else { String::new() };
                 format!(
@@ -164,29 +164,28 @@ impl Observer for Reporter {
             Note::Spooling { from } => format!("spool: send the stream from byte {from} on"),
             Note::Spooled { to } => format!("spool: durable to byte {to}"),
             Note::SpooledDamage => {
-                "spool: it holds the damaged bytes as they were sent, so reading them again fails again; \
-                --new-stream drops them"
+                "spool: it holds the damaged bytes as they were sent, so reading them again fails again; --new-stream \
+                discards them"
                     .into()
             }
             Note::Completing { pass } => format!(
-                "all inputs of pass {pass} were read before; going on with pages that have no record \
-                (--complete)"
+                "all inputs of pass {pass} were read before; continuing with pages that have no record (--complete)"
             ),
             Note::ReadBefore { bytes } => format!(
-                "-: these {} bytes are the last stream again: nothing is counted twice (--new-stream counts \
-                them as another stream)",
+                "-: these {} bytes are the last stream again: nothing is counted twice (--new-stream counts them as a \
+                new stream)",
                 thousands(bytes)
             ),
             Note::GoesOn => {
-                "-: begins with all of the last stream: only what follows is counted (--new-stream counts all \
-                of it as another stream)"
+                "-: begins with all of the last stream: only what follows is counted (--new-stream counts all of it as \
+                a new stream)"
                     .into()
             }
             Note::Stopping => {
                 "stopping: ranking what was read; a second signal stops at once".into()
             }
             Note::Checking { input } => {
-                format!("{input}: checking that it is what was read before")
+                format!("{input}: checking that it has not changed since it was read")
             }
             Note::Looking { input } => format!("{input}: checking whether it was read before"),
             Note::Known { input } => format!("{input}: was read before; skipped"),
@@ -244,19 +243,19 @@ impl Observer for Reporter {
                 None => return,
             },
             Note::Ungrouped { input, sources } => format!(
-                "{input}: {} lines go back to an earlier source: each group of lines counts as a visit of its \
+                "{input}: {} lines return to an earlier source: each group of lines counts as a visit of its \
                 own. If the file is not grouped by source, sort it first (edges: sort -s -k1,1; crawl-log: \
                  sort -s -k6,6)",
                 thousands(sources)
             ),
             Note::Repeating { repeat, kept: true } => {
-                format!("{repeat} passes: all but the first go over the links that the store keeps")
+                format!("{repeat} passes: all but the first use the links kept in the store")
             }
             Note::Repeating { repeat, .. } => {
                 format!("{repeat} passes: each reads the inputs, as their links are not kept (--keep-rows)")
             }
             Note::GoingOver { pass, visited } => format!(
-                "pass {pass} over the links of the store: going on after {}",
+                "pass {pass} over the links of the store: continuing after {}",
                 counted(visited, "page", "pages")
             ),
             Note::Unchecked { input, members } => format!(
@@ -264,14 +263,14 @@ impl Observer for Reporter {
                 thousands(members)
             ),
             Note::RowsGivenUp { reason } => format!(
-                "links are no longer kept: {reason}; the ingest goes on without them"
+                "links are no longer kept: {reason}; the ingest continues without them"
             ),
             Note::PlacesRenewed { damage } => {
                 let what = match damage {
                     Error::Damaged { path, what } => format!("{}: damaged: {what}", path.display()),
                     other => other.to_string(),
                 };
-                format!("{what}; it was made again")
+                format!("{what}; it was rebuilt")
             }
             Note::Settling { progress } => {
                 if let Some(bar) = &self.bar {
@@ -281,7 +280,7 @@ impl Observer for Reporter {
                 return;
             }
             Note::NotSettled { need, room } => format!(
-                "the snapshot is not settled: that needs {} of memory, and {} is left; after the ingest, \
+                "the snapshot is not settled: that needs {} of memory, and only {} is left; after the ingest, \
                 `cashrank settle --store DIR` can do it",
                 human(need),
                 human(room)

@@ -12,8 +12,8 @@ pub struct RulesArgs {
     /// records [default: html].
     #[arg(long, value_name = "WHENCE", value_parser = one_of(["html", "metadata"], parsed::<Outlinks>))]
     outlinks: Option<Outlinks>,
-    /// The name that JSON lines give to a field, like url=response_url. Fields of a record: url, links, fetched_at,
-    /// status, redirect; of a link that is an object: link.url, link.rel, link.nofollow. Repeat the option, or separate
+    /// The name of a field in JSON lines, like url=response_url. Fields of a record: url, links, fetched_at, status,
+    /// redirect; of a link that is an object: link.url, link.rel, link.nofollow. Repeat the option, or separate several
     /// by commas.
     #[arg(long = "field", value_name = "FIELD=NAME", value_delimiter = ',', value_parser = parsed::<FieldChoice>)]
     fields: Vec<FieldChoice>,

@@ -30,19 +30,19 @@ Examples:
   cashrank settle --store ranks --until 1e-6
   cashrank settle --store ranks --until 1e-9 --settle-time 10m
 
-To settle means to go over the links again until importance is balanced, as PageRank is. The links are the latest \
-of every page, which the store keeps (`ingest --keep-rows`); no input is read. This takes 50 bytes of memory a \
-page, and up to 66 MiB of buffers. The store is locked meanwhile: no ingest may be running or begin, and rankings can be read.
+Settling iterates over the links until importance is close to PageRank. It uses the latest links of every page, which \
+the store keeps (`ingest --keep-rows`); no input is read. This takes 50 bytes of memory per page, and up to 66 MiB of \
+buffers. The store is locked meanwhile: no ingest can run, but rankings can be read.
 
-The new snapshot replaces the one of the same records, if it is closer. If you stop the command (Ctrl-C) nothing is published; the \
-same command starts again.")]
+The new snapshot replaces the one made after the same records, if it is closer to PageRank. If you stop the command \
+(Ctrl-C), nothing is published; run it again to start over.")]
 pub struct Args {
     #[command(flatten)]
     store: StoreArg,
     /// Stop when importance is certified to be within EPS of PageRank (L1).
     #[arg(long, value_name = "EPS", default_value = "1e-6", value_parser = bound)]
     until: f64,
-    /// Stop after this long, and publish what was reached.
+    /// Stop after this long, and publish the result so far.
     #[arg(long, value_name = "TIME", value_parser = time)]
     settle_time: Option<Duration>,
     /// Leave out the links of pages that no fetch reached for so long, like 90d, before the latest record: as if they were
@@ -95,12 +95,12 @@ impl Args {
         match published {
             Some((path, info)) => self.told(&path, &info, Some(seconds)),
             None if stop.load(Ordering::Relaxed) => {
-                say!("stopped: nothing was published; the same command starts again");
+                say!("stopped: nothing was published; run the command again to start over");
                 Ok(Exit::Stopped)
             }
             None => {
                 say!(
-                    "after {seconds:.1} s this was no closer than the ranking that is published ({}): that one stays",
+                    "after {seconds:.1} s the result was no closer than the published ranking ({}), which stays",
                     accuracy(before, Basis::Latest)
                 );
                 Ok(Exit::Done)
@@ -124,7 +124,7 @@ impl Args {
         match seconds {
             Some(seconds) => tell(info, path, seconds, self.is_reached(info)),
             None => say!(
-                "snapshot {} is as close already; {}: nothing to do",
+                "snapshot {} is already that close; {}: nothing to do",
                 path.display(),
                 accuracy_of(info)
             ),
@@ -197,7 +197,7 @@ fn tell(info: &Info, path: &Path, seconds: f64, reached: bool) {
         );
         if !reached {
             let why = if effort.reached {
-                "damping is stored as a multiple of 2^-32, and that difference is in the bound"
+                "damping is stored as a multiple of 2^-32, and the bound includes the difference"
             } else {
                 "time was up, or 64-bit numbers are not precise enough"
             };

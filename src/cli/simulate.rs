@@ -13,9 +13,9 @@ pub struct Args {
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         anyhow::bail!(
-            "simulate has moved to a program of its own, which is built from the source of cashrank: `cargo run \
-             --release -p cashrank-lab -- simulate`, with the options that it had; or crawl, local or figures instead \
-             of simulate --crawl, --local or --figures"
+            "simulate is now a program of its own, built from the source of cashrank: `cargo run \
+             --release -p cashrank-lab -- simulate`, with the same options; crawl, local and figures replace simulate \
+             --crawl, --local and --figures"
         )
     }
 }

@@ -18,7 +18,8 @@ Examples:
   cashrank top --snapshot 50000 --store ranks
   cashrank top --snapshot 2026-11-01 --store ranks
 
-A snapshot's number is how many records had been read. `ingest` keeps the newest 10 (--keep-snapshots), the current \
+A snapshot's number is the number of records read until then. `ingest` keeps the newest 10 (--keep-snapshots), the \
+current \
 one, and all that are pinned.";
 
 /// List the rankings that a store keeps, oldest first, or pin one.
@@ -27,13 +28,13 @@ one, and all that are pinned.";
 pub struct Args {
     #[command(flatten)]
     store: StoreArg,
-    /// Keep this snapshot for good.
+    /// Keep this snapshot until it is unpinned.
     #[arg(long, value_name = "N", conflicts_with = "unpin")]
     pin: Option<u64>,
-    /// Treat this snapshot as any other again.
+    /// Remove the pin from this snapshot.
     #[arg(long, value_name = "N")]
     unpin: Option<u64>,
-    /// Print one JSON object a snapshot and line, for programs.
+    /// Print one line of JSON per snapshot, for programs.
     #[arg(long)]
     json: bool,
 }
@@ -42,7 +43,7 @@ pub struct Args {
 #[derive(clap::Args)]
 pub struct SnapshotArg {
     /// Use an older snapshot instead of the current one: by its number, or by a time like 2026-11-24, for the newest
-    /// with no record fetched later. `cashrank snapshots` lists them.
+    /// snapshot that has no record fetched later. `cashrank snapshots` lists them.
     #[arg(long, value_name = "N|TIME", value_parser = parsed::<Which>)]
     pub snapshot: Option<Which>,
 }

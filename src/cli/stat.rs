@@ -306,7 +306,7 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
     line(
         "memory",
         format!(
-            "at most {} to go on ({}), and {} while a ranking is settled",
+            "at most {} to continue ({}), and {} while a ranking is settled",
             human(total),
             sizes(&parts),
             human(memory["settling"].as_u64().unwrap_or(0))
@@ -329,7 +329,7 @@ fn write_method(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
     line("window", window(stat))?;
     line(
         "turnovers",
-        format!("{:.3}: how often all cash was handed on", stat.turnovers),
+        format!("{:.3}: how often all cash was passed on", stat.turnovers),
     )?;
     line(
         "rounds",
@@ -341,7 +341,7 @@ fn write_method(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
     line(
         "measures",
         format!(
-            "{} ({:.2} a page): notes that the window is read from",
+            "{} ({:.2} a page): measures that the window is computed from",
             thousands(stat.measures),
             stat.measures as f64 / stat.pages.max(1) as f64
         ),

@@ -64,13 +64,15 @@ pub(super) fn summary(
 /// How to go on.
 fn stopped(outcome: &Outcome) -> &'static str {
     match (&outcome.snapshot, outcome.durable) {
-        (None, _) => "stopped at a checkpoint, without a snapshot; the same command goes on",
+        (None, _) => {
+            "stopped at a checkpoint, without a snapshot; run the same command to continue"
+        }
         (Some(_), Some(_)) => {
-            "stopped at a checkpoint, with a snapshot of what was read so far; the same command goes on, and \
-            says from which byte to send the stream"
+            "stopped at a checkpoint, with a snapshot of what was read so far; run the same command to continue: it \
+            prints the byte to send the stream from"
         }
         (Some(_), None) => {
-            "stopped at a checkpoint, with a snapshot of what was read so far; the same command goes on if you \
+            "stopped at a checkpoint, with a snapshot of what was read so far; to continue, run the same command and \
             send the same stream from its start; for another stream, use --new-stream"
         }
     }
@@ -96,16 +98,13 @@ pub(super) fn tell_counts(
         thousands((links as f64 / seconds.max(1e-3)) as u64),
     ));
     let of_these = [
-        ("of pages that are gone", now.gone - before.gone),
-        (
-            "of pages that had not changed",
-            now.unchanged - before.unchanged,
-        ),
-        ("of fetches that failed", now.failed - before.failed),
+        ("gone (404, 410)", now.gone - before.gone),
+        ("unchanged", now.unchanged - before.unchanged),
+        ("failed", now.failed - before.failed),
     ];
     let of_these: Vec<String> = some_of(&of_these);
     if !of_these.is_empty() {
-        log.tell(&format!("of the records: {}", of_these.join(", ")));
+        log.tell(&format!("records by outcome: {}", of_these.join(", ")));
     }
     let skipped: Vec<String> = skipped_list(now, before)
         .into_iter()
@@ -124,7 +123,7 @@ pub(super) fn tell_counts(
     if now.out_of_scope > before.out_of_scope {
         let out = now.out_of_scope - before.out_of_scope;
         log.tell(&format!(
-            "{} of pages outside of --scope",
+            "{} of pages outside --scope",
             counted(out, "record", "records")
         ));
     }

@@ -19,7 +19,7 @@ Examples:
   cashrank top -n 10 --store ranks
   cashrank top --snapshot 2026-11-01 --store ranks --json
 
-Importance is a share: all pages together have 1. On a terminal long URLs are cut; elsewhere they are whole.")]
+Importance is a share: all pages sum to 1. Long URLs are truncated on a terminal, and complete elsewhere.")]
 pub struct Args {
     #[command(flatten)]
     store: StoreArg,

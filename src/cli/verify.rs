@@ -26,9 +26,9 @@ With --deep it reads everything: also all URLs, each compared with its fingerpri
 fingerprints, none of which may occur twice (about 12.5 bytes of memory a page); the history; all pages of \
 store.redb; and all snapshots.
 
-Nothing is changed. Each damaged file is named, with what that means and what to do; the exit code is then 5. A \
+Nothing is changed. Each damaged file is reported, with the consequences and what to do; the exit code is then 5. A \
 file that cannot be read is not damage: the exit code is then 7. While an ingest is running, only snapshots and the \
-URLs that they use are checked. No ingest has to wait for this command.")]
+URLs that they use are checked. This command never makes an ingest wait.")]
 pub struct Args {
     #[command(flatten)]
     store: StoreArg,
@@ -187,10 +187,10 @@ fn write_plain(out: &mut dyn Write, checked: &CheckReport) -> anyhow::Result<()>
 fn write_report(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> {
     write!(
         out,
-        "checkpoint  sound: {}, no importance lost or made; {}, {} to read windows from",
+        "checkpoint  sound: {}, no cash lost or created; {}, {}",
         pages(report.pages),
         counted(report.fingerprints, "fingerprint", "fingerprints"),
-        counted(report.marks, "earlier state", "earlier states")
+        counted(report.marks, "mark", "marks")
     )?;
     if let (Some(rows), Some(links)) = (report.rows, report.row_links) {
         write!(out, "; {} of {}", common::links(links), pages(rows))?;
@@ -200,7 +200,7 @@ fn write_report(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> {
     {
         write!(
             out,
-            "; {}, {} of what was received, {} to pages",
+            "; {}, {} of the history, {}",
             counted(names, "name", "names"),
             counted(rows, "entry", "entries"),
             counted(admissions, "first link", "first links")

@@ -12,7 +12,7 @@ use crate::model::keep;
 /// What the format says of itself.
 pub(crate) const FORMAT: Announcement = Announcement {
     name: "adjacency",
-    about: "a graph: node, tab, its successors between tabs",
+    about: "a graph: a node and its successors, separated by tabs",
     is_grouped: false,
     caveat: None,
     usual: &Adjacency(Names::Opaque),

@@ -14,7 +14,7 @@ use frame::{ArcSkipper, Header};
 /// What the format says of itself.
 pub(crate) const FORMAT: Announcement = Announcement {
     name: "arc",
-    about: "ARC files, the archives before WARC",
+    about: "ARC files, the predecessor of WARC",
     is_grouped: false,
     caveat: None,
     usual: &Arc {

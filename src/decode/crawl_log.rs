@@ -132,7 +132,7 @@ impl<'a> Entry<'a> {
             digits => Some(
                 digits
                     .parse()
-                    .map_err(|_| Bad::malformed(format!("{:?} is no status", shown(digits))))?,
+                    .map_err(|_| Bad::malformed(format!("{:?} is not a status", shown(digits))))?,
             ),
         };
         if !is_web(url) {
@@ -187,7 +187,7 @@ fn log_time(text: &str) -> RecordTime {
     let found = time::from_archive(text);
     found.map(Some).ok_or_else(|| {
         format!(
-            "{:?} is no time, like 2015-05-22T15:01:09.465Z",
+            "{:?} is not a time, like 2015-05-22T15:01:09.465Z",
             shown(text)
         )
     })
@@ -205,6 +205,6 @@ fn began_at(text: &str) -> RecordTime {
     let (began, _) = text.split_once('+').unwrap_or((text, ""));
     time::from_digits(began).map(Some).ok_or_else(|| {
         let shown = shown(text);
-        format!("{shown:?} is no time of a fetch, like 20150522150108890+70")
+        format!("{shown:?} is not the time of a fetch, like 20150522150108890+70")
     })
 }

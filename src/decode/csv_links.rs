@@ -166,7 +166,7 @@ fn read_date(date: &[u8]) -> RecordTime {
     let found = std::str::from_utf8(date).ok().and_then(time::from_archive);
     found.map(Some).ok_or_else(|| {
         let shown: String = String::from_utf8_lossy(date).chars().take(40).collect();
-        format!("{shown:?} is no date: 8 or 14 digits, or RFC 3339")
+        format!("{shown:?} is not a date: 8 or 14 digits, or RFC 3339")
     })
 }
 
@@ -196,7 +196,7 @@ fn field(line: &[u8]) -> Result<Split<'_>, Bad> {
                 start = at + 2;
             }
             (b'"', Some(_)) => {
-                return Err(Bad::malformed("text behind a field's closing quote"));
+                return Err(Bad::malformed("text after a field's closing quote"));
             }
             _ => {
                 append(&mut text, b"\\");

@@ -10,7 +10,7 @@ use super::{Announcement, Bad, Names, lines, utf8};
 /// What the format says of itself.
 pub(crate) const FORMAT: Announcement = Announcement {
     name: "edges",
-    about: "a graph: a link a line, grouped by source",
+    about: "a graph: one link per line, grouped by source",
     is_grouped: true,
     caveat: None,
     usual: &Groups::<Edges>::new(Names::Opaque),

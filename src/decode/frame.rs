@@ -199,7 +199,7 @@ fn field<'a>(line: &'a [u8], header: &mut Header<'a>, length: &mut Option<u64>) 
         let digits = std::str::from_utf8(value).ok();
         let digits = digits.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
         let number = digits.and_then(|text| text.parse().ok());
-        let number = number.ok_or_else(|| Bad::malformed("Content-Length is no length"))?;
+        let number = number.ok_or_else(|| Bad::malformed("Content-Length is not a length"))?;
         if length.replace(number).is_some() {
             return Err(Bad::malformed("two Content-Lengths"));
         }
@@ -312,15 +312,15 @@ mod tests {
             ),
             (
                 "WARC/1.0\nContent-Length: -1\n\n",
-                "Content-Length is no length",
+                "Content-Length is not a length",
             ),
             (
                 "WARC/1.0\nContent-Length:\n\n",
-                "Content-Length is no length",
+                "Content-Length is not a length",
             ),
             (
                 "WARC/1.0\nContent-Length: 99999999999999999999\n\n",
-                "Content-Length is no length",
+                "Content-Length is not a length",
             ),
             ("WARC/1.0\nWARC-Type: x\n\n", "no Content-Length"),
             ("WARC/1.0\nWARC\n", "a WARC header line without a name"),

@@ -55,7 +55,7 @@ pub(crate) fn control(line: &[u8]) -> Option<usize> {
 /// What is wrong with a line that has one.
 pub(super) fn control_byte(line: &[u8], at: usize) -> super::Bad {
     super::Bad::malformed(format!(
-        "a control byte (0x{:02x}) at byte {} of the line: this is no text, so no graph as text",
+        "a control byte (0x{:02x}) at byte {} of the line: this is not text, so not a graph",
         line[at],
         at + 1
     ))

@@ -194,8 +194,7 @@ impl<'a> Fetch<'a> {
             return Ok(None);
         };
         let text = lines.after("Fetch time: ");
-        let text =
-            text.ok_or_else(|| Bad::malformed("no `Fetch time:` behind a fetch's status"))?;
+        let text = text.ok_or_else(|| Bad::malformed("no `Fetch time:` after a fetch's status"))?;
         let at = time::from_java(text)
             .map(Some)
             .ok_or_else(|| bad_time(text));
@@ -273,9 +272,7 @@ fn protocol_status(line: &str) -> Option<(Option<i32>, Option<&str>)> {
 fn bad_time(text: &str) -> String {
     let shown: String = text.chars().take(40).collect();
     let names = time::ZONES.map(|(name, _)| name).join(", ");
-    format!(
-        "{shown:?} is no time in a zone that is known (GMT+hh:mm, {names}); dump it with TZ=UTC"
-    )
+    format!("{shown:?} is not a time in a known zone (GMT+hh:mm, {names}); dump it with TZ=UTC")
 }
 
 /// Reads the metadata of the content behind the links, as far as it is there: Nutch's digest of the page is among it.

@@ -32,7 +32,7 @@ use crate::rules::Fields;
 /// What the format says of itself.
 pub(crate) const FORMAT: Announcement = Announcement {
     name: "records",
-    about: "JSON lines, one object a crawl record",
+    about: "JSON lines, one object per crawl record",
     is_grouped: false,
     caveat: None,
     usual: &Records::USUAL,
@@ -299,7 +299,7 @@ fn no_url(is_empty: bool, names: &Names) -> Bad {
         }
         // Unless another field took `url` for its name.
         (false, "") => "no `url`: `field` gives its name to another field".to_owned(),
-        (false, name) => format!("no {name:?}, which `field` says is the URL"),
+        (false, name) => format!("no {name:?}, which `field` names as the URL"),
     };
     Bad::new(Reason::BadUrl, said)
 }
@@ -476,7 +476,7 @@ mod tests {
             let Parsed::Bad { detail, .. } = parsed else {
                 panic!("{parsed:?}")
             };
-            assert_eq!(detail, "no \"u\", which `field` says is the URL");
+            assert_eq!(detail, "no \"u\", which `field` names as the URL");
             true
         });
     }

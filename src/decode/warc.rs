@@ -208,6 +208,6 @@ pub(crate) fn read_time(text: &[u8]) -> RecordTime {
     let time = std::str::from_utf8(text).ok().and_then(time::from_archive);
     time.map(Some).ok_or_else(|| {
         let said: String = String::from_utf8_lossy(text).chars().take(40).collect();
-        format!("{said:?} is no time")
+        format!("{said:?} is not a time")
     })
 }

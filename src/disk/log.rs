@@ -265,7 +265,7 @@ impl BlockLog {
         len: impl FnOnce(&[u8]) -> Option<usize>,
     ) -> Result<(Vec<u8>, u64, u32)> {
         let (_, offset) = self.entry(at)?;
-        let what = || format!("block at byte {offset} is none");
+        let what = || format!("there is no block at byte {offset}");
         let damaged = || self.blame(offset, Error::damaged(&self.path, what()));
         let read = |from: u64, bytes: &mut [u8]| {
             let end = from.checked_add(bytes.len() as u64);

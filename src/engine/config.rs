@@ -142,7 +142,7 @@ impl Config {
         }
         if self.max_age.is_some() && !chooses {
             return Err(Error::Usage(format!(
-                "`max_age` says how far back `window` auto may choose; `window` {window} chooses nothing: \
+                "`max_age` limits how far back `window` auto may reach, and has no meaning with `window` {window}: \
                  leave one of them out"
             )));
         }

@@ -94,15 +94,15 @@ fn end_unfinished(job: &Job, progress: &mut Progress, is_named: bool) -> Result<
     }
     if !job.leave_unfinished && last.name == "-" {
         return refuse(
-            "standard input was not read to its end: send it again (`... | cashrank ingest -`), and reading goes \
-            on where it stopped; or give up the rest of it, with `leave_unfinished`"
+            "standard input was not read to its end: send it again (`... | cashrank ingest -`) to continue where it \
+            stopped, or leave out its rest with `leave_unfinished`"
                 .into(),
         );
     }
     if !job.leave_unfinished {
         return Err(Error::Conflict(format!(
-            "{} was not read to its end (to record {}, byte {}): name it too, as it was, and reading goes on \
-            there; or give up the rest of it, with `leave_unfinished`",
+            "{} was not read to its end (to record {}, byte {}): name it too, unchanged, to continue there, or leave \
+            out its rest with `leave_unfinished`",
             last.name, place.records, place.offset
         )));
     }
@@ -149,8 +149,8 @@ fn look(
                 format!("begins with all that was read of {read}, which has grown")
             };
             Err(Error::InputChanged(format!(
-                "{input}: {what} since it was read to its end; put only what is new (what follows byte {} of the \
-                 unpacked file) into a file of its own, or pipe that",
+                "{input}: {what} since it was read to its end; put only the new part (after byte {} of the \
+                 decompressed file) into a file of its own, or pipe it",
                 end_of(&places, at).offset
             )))
         }
@@ -199,7 +199,7 @@ fn same_name(
     };
     match check_read(job, input, place) {
         Err(Error::InputChanged(what)) => Err(Error::InputChanged(format!(
-            "{what}. Another file was read under this name: give this one a name of its own, or pipe it: \
+            "{what}. Another file was read under this name: give this one another name, or pipe it: \
              `... | cashrank ingest -`"
         ))),
         Err(error) => Err(error),

@@ -67,7 +67,7 @@ pub(super) fn check_job(job: &Job) -> Result<()> {
         }
         if job.repeat < 2 {
             return refused(
-                "`until` ends passes early: give the most passes there may be, with `repeat`",
+                "`until` ends passes early: give the largest number of passes with `repeat`",
             );
         }
     }
@@ -146,7 +146,7 @@ fn stream(job: &Job, mut progress: Progress, spool: Option<SpoolState>) -> Resul
     if unfinished && !last_is_stream {
         if !job.leave_unfinished {
             return refused(format!(
-                "{} was not read to its end; run its command again first, or give up the rest of it, with \
+                "{} was not read to its end; run its command again first, or leave out its rest with \
                 `leave_unfinished`",
                 progress.inputs[begun - 1].name
             ));

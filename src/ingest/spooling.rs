@@ -71,8 +71,8 @@ impl Spooling {
             }
             (Some(Some(_)), _) if job.stream == Stream::New => {
                 return refused(
-                    "`new_stream`: a stream among files cannot be given up for another; pipe the new \
-                     one by itself (`ingest -`)",
+                    "`new_stream`: a stream among files cannot be replaced by another; pipe the new one by itself \
+                     (`ingest -`)",
                 );
             }
             (Some(Some(spooled)), Some(found)) if found.input == at => {
@@ -83,8 +83,8 @@ impl Spooling {
                 return Err(Error::Damaged {
                     path: job.store.join("spool").join("acked"),
                     what:
-                        "it is missing, or of another stream; put it back, or give the stream up \
-                           with `new_stream`"
+                        "it is missing, or belongs to another stream; put it back, or abandon the stream with \
+                           `new_stream`"
                             .into(),
                 });
             }
@@ -256,8 +256,8 @@ fn check_promise(
         return Ok(());
     }
     refused(format!(
-        "{}: its spool holds {} bytes of a stream that was not read to its end: go on with it first \
-         (the same command with `spool`), or drop it with `new_stream`",
+        "{}: its spool holds {} bytes of a stream that was not read to its end: finish it first (the same command with \
+         `spool`), or discard it with `new_stream`",
         job.store.display(),
         found.acked
     ))

@@ -171,7 +171,7 @@ fn number(field: &[u8]) -> Result<f64, String> {
     let text = std::str::from_utf8(field.trim_ascii()).ok();
     let Some(score) = text.and_then(|text| text.parse().ok()) else {
         let field = String::from_utf8_lossy(&field[..field.len().min(60)]);
-        return Err(format!("{field:?} is no number"));
+        return Err(format!("{field:?} is not a number"));
     };
     match unfit(score) {
         Some(what) => Err(format!("the score {score} {what}")),

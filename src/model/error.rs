@@ -71,8 +71,8 @@ pub enum Error {
     /// The next record, or opening the store, would need more memory than the budget. Nothing of it was
     /// applied.
     #[error(
-        "memory: with {pages} pages known, going on needs {}, and the budget is {}: raise `memory` if the \
-         machine has more, or go on with the store on one that has; `limit_pages` ends a run earlier",
+        "memory: with {pages} pages known, continuing needs {}, and the budget is {}: raise `memory` if the machine \
+         has more, or continue on one that has; `limit_pages` ends a run earlier",
         human(*.need),
         human(*.budget)
     )]
@@ -103,7 +103,7 @@ pub enum Error {
     },
     /// A fault of this program: something that must hold does not. Nothing was written of what went before it.
     #[error(
-        "{what}: this is a fault of cashrank, not of the input; nothing of it was written. The same command goes on \
+        "{what}: this is a bug in cashrank, not in the input; nothing of it was written. The same command continues \
          from the last checkpoint. Please report it, with this line, the command and the version of cashrank, and keep \
          the inputs and a copy of the store as it is now"
     )]

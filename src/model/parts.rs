@@ -40,31 +40,30 @@ pub const PARTS: [Part; 13] = [
     },
     Part {
         name: "rows/*",
-        meaning: "what needs the links of pages stops, and so does ingesting where it meets the damage; \
-                  published snapshots stay readable",
-        remedy: "ingest on with `keep_rows` none, which drops them; or restore the whole store from a copy, or ingest \
-                 the inputs into a new store",
+        meaning: "commands that need links stop, and so does ingesting where it meets the damage; published snapshots \
+                  stay readable",
+        remedy: "continue ingesting with `keep_rows` none, which drops them; or restore the whole store from a copy, \
+                 or ingest the inputs into a new store",
     },
     Part {
         name: "rows/*.places",
         meaning: "nothing stops; looking up the links of one page takes longer",
-        remedy: "remove it: an ingest makes it again",
+        remedy: "remove it: an ingest rebuilds it",
     },
     Part {
         name: "urls",
-        meaning: "snapshots are not shown with names; ingesting goes on unless the end is damaged",
+        meaning: "snapshots are not shown with names; ingesting continues unless the end is damaged",
         remedy: RESTORE,
     },
     Part {
         name: "urls.index",
-        meaning: "single names are not looked up (top); exports and ingesting go on unless the end \
-                  is damaged",
+        meaning: "single names cannot be looked up (top); exports and ingesting continue unless the end is damaged",
         remedy: RESTORE,
     },
     Part {
         name: "fingerprints",
-        meaning: "ingesting stops, and pages are not found by name (rank); export and top go on \
-                  unless the end is damaged",
+        meaning: "ingesting stops, and pages are not found by name (rank); export and top work unless the end is \
+                  damaged",
         remedy: RESTORE,
     },
     Part {
@@ -74,20 +73,19 @@ pub const PARTS: [Part; 13] = [
     },
     Part {
         name: "snapshots/*.snapshot",
-        meaning: "this ranking is lost; others stay readable, and ingesting goes on",
-        remedy: "if it is the current one, run the same ingest again, which publishes it again; \
-                 otherwise delete it",
+        meaning: "this ranking is lost; others stay readable, and ingesting continues",
+        remedy: "if it is the current one, run the same ingest again to publish it; otherwise delete it",
     },
     Part {
         name: "spool/*",
-        meaning: "the spooled stream does not go on; all else does, once it has ended",
-        remedy: "restore the file alone, if it is of the same moment; or give the stream up \
-                 (`new_stream`) and send what was not counted as another",
+        meaning: "the spooled stream cannot continue; everything else can, once it has ended",
+        remedy: "restore this file alone, if the copy is of the same moment; or abandon the stream (`new_stream`) and \
+                 send the part that was not counted as a new one",
     },
     Part {
         name: "snapshots/latest.json",
         meaning: "readers do not know which snapshot is current; the snapshots are whole",
-        remedy: "run the same ingest again, which publishes the current snapshot again",
+        remedy: "run the same ingest again to publish the current snapshot",
     },
 ];
 

@@ -51,7 +51,7 @@ impl Options {
     pub fn residual(damping: f64, residual: f64) -> Result<Options> {
         if !(residual > 0.0 && residual.is_finite()) {
             return Err(Error::Usage(format!(
-                "residual {residual} is no positive number"
+                "residual {residual} is not a positive number"
             )));
         }
         let damping = checked_damping(damping)?;

@@ -17,7 +17,7 @@ use crate::rows::Row;
 
 pub(super) const REGISTERED: Registered = Registered {
     name: "circulating",
-    about: "most cash first; pages already read pass on again what reaches them",
+    about: "most cash first; pages already read pass on what they receive",
     parameters: &["damping"],
     at_a_time: AtATime::One,
     without_rows: false,

@@ -7,7 +7,7 @@ use crate::rows::Row;
 
 pub(super) const REGISTERED: Registered = Registered {
     name: "cycle",
-    about: "one after the other as they became known, from the page read last on",
+    about: "in the order in which they became known, starting after the page read last",
     parameters: &[],
     at_a_time: AtATime::One,
     without_rows: false,

@@ -237,7 +237,7 @@ impl Asking<'_> {
         }
         if !options.focus.is_empty() && !FOCUSED.contains(&known.name) {
             return Err(Error::Usage(format!(
-                "strategy {} has no virtual page that could pay some pages more; a focus goes with {}",
+                "strategy {} cannot favour pages by a focus; these can: {}",
                 known.name,
                 FOCUSED.join(", ")
             )));

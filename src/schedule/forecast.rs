@@ -37,7 +37,7 @@ use crate::rows::{Row, Rows};
 
 pub(super) const REGISTERED: Registered = Registered {
     name: "forecast",
-    about: "importance that a page will have in the end, estimated from the links known",
+    about: "the importance that a page will finally have, estimated from the known links",
     parameters: &["damping", "unseen", "pushes"],
     at_a_time: AtATime::Part(100),
     without_rows: false,

@@ -8,7 +8,7 @@ use crate::rows::Row;
 
 pub(super) const REGISTERED: Registered = Registered {
     name: "greedy",
-    about: "most cash first, as in OPIC, each page handing its cash on once",
+    about: "most cash first, as in OPIC; each page passes its cash on once",
     parameters: &["damping"],
     at_a_time: AtATime::One,
     without_rows: true,

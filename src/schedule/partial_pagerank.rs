@@ -9,7 +9,7 @@ use crate::Result;
 
 pub(super) const REGISTERED: Registered = Registered {
     name: "pagerank",
-    about: "partial PageRank: that of the known graph, computed again after every K pages",
+    about: "partial PageRank: that of the known graph, recomputed after every K pages",
     parameters: &["k", "damping"],
     at_a_time: AtATime::One,
     without_rows: false,

@@ -2,7 +2,7 @@
 //!
 //! | name | content |
 //! |---|---|
-//! | `plain` | a URL a line |
+//! | `plain` | one URL per line |
 //! | `tsv` | `url`, `score`, `fetched`, `visits`, `last_fetch`, `importance`, with a header line |
 //! | `jsonl` | the same as JSON objects, one a line |
 //! | `parquet` | the same columns |

@@ -15,7 +15,7 @@ use crate::rows::Row;
 
 pub(super) const REGISTERED: Registered = Registered {
     name: "xyleme",
-    about: "most cash first, the virtual page paying pages not read yet",
+    about: "most cash first; the virtual page pays only pages not read yet",
     parameters: &["damping", "discovery"],
     at_a_time: AtATime::One,
     without_rows: false,

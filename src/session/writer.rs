@@ -178,7 +178,7 @@ impl Writer {
         )?;
         if !progress.inputs.is_empty() && !progress.finished {
             return Err(Error::Conflict(format!(
-                "{}: an ingest of its inputs has not ended; let its command end first",
+                "{}: an ingest of its inputs has not finished; let its command finish first",
                 dir.display()
             )));
         }
@@ -344,7 +344,8 @@ impl Writer {
 
     fn no_more(&self) -> Error {
         Error::Conflict(format!(
-            "{}: this writer takes no more, since an earlier record or checkpoint failed; open the store again",
+            "{}: this writer takes no more records, because an earlier record or checkpoint failed; open the store \
+            again",
             self.session.dir().display()
         ))
     }

@@ -158,7 +158,7 @@ fn none_of(store: &Path, which: Which, kept: &[SnapshotEntry]) -> String {
     };
     let what = match which {
         Which::Number(number) => format!("no snapshot {number}"),
-        Which::Time(_) => "no snapshot of so early a time, or none whose records have times".into(),
+        Which::Time(_) => "no snapshot that early, or none whose records have times".into(),
     };
     format!(
         "{}: {what}: {numbers}; `cashrank snapshots` lists them",

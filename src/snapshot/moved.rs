@@ -95,7 +95,7 @@ pub fn elapsed(left: &Info, right: &Info, one_store: bool) -> Result<Elapsed> {
     let seconds = seconds.map(|(left, right)| i128::from(right) - i128::from(left));
     let clock = |info: &Info| {
         let clock: Result<u128, _> = info.clock.parse();
-        clock.map_err(|_| Error::Unsupported(format!("the clock {:?} is no number", info.clock)))
+        clock.map_err(|_| Error::Unsupported(format!("the clock {:?} is not a number", info.clock)))
     };
     let (from, to) = (clock(left)?, clock(right)?);
     let sign = if to >= from { 1.0 } else { -1.0 };

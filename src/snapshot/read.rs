@@ -118,8 +118,8 @@ impl Snapshot {
     pub fn open(disk: &dyn Disk, path: &Path) -> Result<Snapshot> {
         let outside = || {
             Error::Usage(format!(
-                "{}: a snapshot is read inside its store, where the names are; export it to take \
-                 it elsewhere",
+                "{}: a snapshot can only be read inside its store, which holds the names; export it to use it \
+                 elsewhere",
                 path.display()
             ))
         };
@@ -139,7 +139,7 @@ impl Snapshot {
         let (settings, key) = store::identity_of(disk, store)?;
         names.check_end(&key)?;
         if columns.info.settings != settings {
-            return Err(columns.damaged("it is of a store with other settings"));
+            return Err(columns.damaged("it belongs to a store with other settings"));
         }
         let current = path
             .file_name()

@@ -445,7 +445,7 @@ impl Source {
     fn what_to_do(&self) -> &'static str {
         match self.name {
             InputName::Stdin => {
-                "send the same stream again from its start, or say `new_stream` if it is another"
+                "send the same stream again from its start, or use `new_stream` if it is another"
             }
             InputName::File(_) => "give the same input again",
         }

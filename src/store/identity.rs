@@ -203,7 +203,7 @@ impl Identity {
             file.key
                 .get(range)
                 .and_then(|half| u64::from_str_radix(half, 16).ok())
-                .ok_or_else(|| Error::damaged(path, "its key is no number"))
+                .ok_or_else(|| Error::damaged(path, "its key is not a number"))
         };
         Ok(Identity {
             key: HashKey([half(0..16)?, half(16..32)?]),

@@ -15,8 +15,8 @@ const DEPTH: usize = 16;
 /// More threads than this would wait for the one that reads.
 const THREADS: usize = 8;
 
-/// The index of all fingerprints, and how many there are, which must be `pages`; `None`: one is there
-/// twice, as far as an index tells them apart. Memory: the index, and some megabytes.
+/// The index of all fingerprints, and how many there are, which must be `pages`; `None`: one occurs twice, as far as an
+/// index tells them apart. Memory: the index, and some megabytes.
 pub(crate) fn reindex(pages: u64, names: &NameReader) -> Result<(Index, Option<u64>)> {
     let mut index = Index::to_fill(pages)?;
     let threads = thread::available_parallelism().map_or(1, |n| n.get().min(THREADS));

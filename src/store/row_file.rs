@@ -39,8 +39,8 @@ impl Store {
             return Ok(());
         } else if let KeepRows::AtMost(_) = keep {
             return Err(Error::Conflict(format!(
-                "{}: the store has pages and keeps no rows of links ({}), and they cannot be had \
-                 afterwards; leave `keep_rows` out, or ingest the inputs into a new store",
+                "{}: the store has pages and keeps no rows of links ({}), and they cannot be added later; leave \
+                 `keep_rows` out, or ingest the inputs into a new store",
                 dir.display(),
                 retention.why_not()
             )));

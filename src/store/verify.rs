@@ -61,7 +61,7 @@ pub(super) fn check_count(path: &Path, found: Option<u64>, pages: u64) -> Result
     match found {
         Some(found) if found == pages => Ok(()),
         Some(found) => Err(Error::damaged(path, format!("{found} for {pages} pages"))),
-        None => Err(Error::damaged(path, "one is there twice")),
+        None => Err(Error::damaged(path, "one occurs twice")),
     }
 }
 

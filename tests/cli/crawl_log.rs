@@ -109,7 +109,7 @@ fn a_sorted_log_is_ranked_as_its_tree() {
     lab.file("mixed.log", log(&crawl));
     lab.run("ingest mixed.log --store mixed")
         .exits(0)
-        .says(&["sort -s -k6,6", "go back to an earlier source"]);
+        .says(&["sort -s -k6,6", "return to an earlier source"]);
     crawl.sort_by_key(|(_, via)| *via);
     lab.file("sorted.log", log(&crawl));
     let done = lab

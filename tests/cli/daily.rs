@@ -70,7 +70,7 @@ fn a_day_that_was_stopped_goes_on() {
     std::fs::rename(lab.path("day2"), lab.path("moved")).unwrap();
     lab.run("ingest day3 moved day1 --store s")
         .exits(0)
-        .says(&["moved: going on after record"]);
+        .says(&["moved: continuing after record"]);
     assert!(lab.snapshot("s") == lab.snapshot("all"));
 }
 
@@ -304,7 +304,7 @@ fn a_snapshot_of_a_day() {
     assert_eq!(records("2026-02-01"), 3);
     lab.run("top --snapshot 2025-12-31 --store s")
         .exits(2)
-        .says(&["no snapshot of so early a time"]);
+        .says(&["no snapshot that early"]);
 }
 
 /// An empty stream (a crawler that failed to start), or a file between, made a store forget the last stream: sent again, it
@@ -406,7 +406,7 @@ fn a_named_pipe_is_read_as_standard_input() {
 }
 
 /// The same command stays right after links outgrew their room: it was refused from then on, and a run that was killed could not
-/// go on. More room is refused: the links cannot be had afterwards.
+/// go on. More room is refused: the links cannot be added later.
 #[test]
 fn links_that_outgrew_their_room_stop_no_later_day() {
     let lab = Lab::new();
@@ -421,6 +421,6 @@ fn links_that_outgrew_their_room_stop_no_later_day() {
     lab.run("ingest day3 --store s --keep-rows 200").exits(0);
     lab.run("ingest day3 --store s --keep-rows 1G")
         .exits(2)
-        .says(&["cannot be had afterwards"]);
+        .says(&["cannot be added later"]);
     lab.run("verify --deep --store s").exits(0);
 }

@@ -78,8 +78,8 @@ fn settings_of_a_run_without_pages_are_kept() {
     let rules = "--scope host:nothing.example --damping 0.5";
     lab.run(&format!("ingest a {rules} --store s")).exits(3);
     lab.run("ingest a --store s").exits(3).says(&[
-        "outside of --scope host:nothing.example",
-        "Those left out stay as they are (--scope host:nothing.example)",
+        "outside --scope host:nothing.example",
+        "Options left out stay as they were (--scope host:nothing.example)",
     ]);
     lab.run("ingest a --scope url:* --store s").exits(0);
     assert!(lab.snapshot("s") == straight(&lab, "--scope url:* --damping 0.5"));
@@ -189,11 +189,11 @@ fn crawl_records_are_no_graph() {
         for (file, right) in [("log", "--format records"), ("warc", "--format warc")] {
             lab.run(&format!("ingest {file} --format {format} --store s"))
                 .exits(2)
-                .says(&["is no graph in the format", right]);
+                .says(&["is not a graph in the format", right]);
             assert!(!lab.path("s").exists());
             lab.run(&format!("pagerank {file} --format {format}"))
                 .exits(2)
-                .says(&["is no graph in the format"]);
+                .says(&["is not a graph in the format"]);
         }
     }
     lab.run("ingest log --store s").exits(0);

@@ -175,7 +175,7 @@ fn what_makes_no_sense_is_said_in_words() {
     }
     lab.run("local c.jsonl --domain host:a.org -n 0")
         .exits(2)
-        .says(&["leave -n away"]);
+        .says(&["leave out -n"]);
     for (options, says) in [
         ("--live -n 1", "--ranks FILE"),
         ("--live -n 1 --ranks -", "--ranks FILE"),
@@ -203,14 +203,14 @@ fn what_makes_no_sense_is_said_in_words() {
             "0 fetched outside",
             "of the domain, 2 pages were not fetched",
             "no more than 2 pages are known and not fetched",
-            "all pages known are in the domain: there is no outside",
+            "all known pages are in the domain",
         ]);
     lab.file("bare.jsonl", "{\"url\":\"http://c.org/\",\"links\":[]}\n");
     lab.run("local bare.jsonl --domain host:c.org -n 3")
         .exits(0)
         .says(&[
             "1 page in the domain",
-            "no page that was fetched has a link to another page: all ranks are alike",
+            "no fetched page links to another page: all ranks are equal",
         ]);
     lab.file("one.jsonl", crawl(&[0, 1, 2, 3]));
     for live in ["", " --live --ranks r.tsv --force"] {
@@ -248,7 +248,7 @@ fn what_makes_no_sense_is_said_in_words() {
         .says(&["keep-rows"]);
     lab.run("local --store none --live -n 1 --domain host:a.org")
         .exits(2)
-        .says(&["no cashrank store"]);
+        .says(&["not a cashrank store"]);
     // A store that left out the outside, and rules that a store cannot take any more.
     lab.run("ingest c.jsonl --store scoped --scope host:a.org")
         .exits(0);

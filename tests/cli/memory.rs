@@ -54,7 +54,7 @@ fn a_small_budget_stops_at_a_checkpoint_and_a_larger_one_goes_on() {
         budget_for(most)
     ))
     .exits(0)
-    .says(&["going on after record"]);
+    .says(&["continuing after record"]);
     assert!(lab.snapshot("cut") == lab.snapshot("whole"));
     lab.run("verify --deep --store cut").exits(0);
 }

@@ -365,7 +365,7 @@ fn a_focus_steers_the_order_only() {
     assert_eq!(lab.export("s"), before);
     lab.run("next --store s --strategy backlink --focus unread=0.1")
         .exits(2)
-        .says(&["no virtual page", "forecast"]);
+        .says(&["cannot favour pages", "forecast"]);
     lab.run("next --store s --focus unread=0.7 --focus host:b.example=0.7")
         .exits(2)
         .says(&["at most 1"]);

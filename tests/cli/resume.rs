@@ -81,7 +81,7 @@ fn killed_while_reading_a_stream() {
         .says(&["-", "--new-stream"]);
     lab.feed(line, whole.as_bytes())
         .exits(0)
-        .says(&["going on after record"]);
+        .says(&["continuing after record"]);
     assert!(lab.snapshot("cut") == lab.snapshot("whole"));
 }
 
@@ -98,10 +98,7 @@ fn signals_stop_at_a_checkpoint() {
         running.write(records[..150].concat().as_bytes());
         lab.await_snapshot(&format!("cut{at}"), 100);
         running.signal(signal);
-        running
-            .join()
-            .exits(130)
-            .says(&["the same command goes on"]);
+        running.join().exits(130).says(&["run the same command"]);
         lab.feed(&line, whole.as_bytes()).exits(0);
         assert!(lab.snapshot(&format!("cut{at}")) == lab.snapshot("whole"));
     }
@@ -117,7 +114,7 @@ fn a_signal_stops_a_file_too() {
     await_commits(&mut running, &lab.path("cut"), 20);
     running.signal("TERM");
     running.join().exits(130);
-    lab.run(line).exits(0).says(&["going on after"]);
+    lab.run(line).exits(0).says(&["continuing after"]);
     assert!(lab.snapshot("cut") == lab.snapshot("whole"));
 }
 
@@ -190,7 +187,7 @@ fn a_signal_stops_a_completion() {
     await_commits(&mut running, &lab.path("cut"), 20);
     running.signal("INT");
     let first = running.join().exits(130);
-    let second = lab.run(&again).exits(0).says(&["going on"]);
+    let second = lab.run(&again).exits(0).says(&["continuing"]);
     assert!(lab.snapshot("cut") == lab.snapshot("whole"));
     // Nothing was visited twice, and the first run did its part.
     let records = [first, second].map(|done| done.json()["records"].as_u64().unwrap());
@@ -248,7 +245,7 @@ fn too_many_pages_end_the_run_at_a_checkpoint() {
         }
         lab.run(&format!("{line} {name}-cut"))
             .exits(code)
-            .says(&["going on after record"]);
+            .says(&["continuing after record"]);
         let (cut, whole) = (format!("{name}-cut"), format!("{name}-whole"));
         assert!(lab.snapshot(&cut) == lab.snapshot(&whole), "{name}");
         lab.run(&format!("verify --store {cut}")).exits(0);

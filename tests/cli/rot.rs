@@ -123,7 +123,7 @@ fn a_damaged_directory_of_rows_stops_nothing_and_is_made_again() {
     lab.run("verify --deep --store s").exits(5).says(&[
         damage,
         "nothing stops",
-        "an ingest makes it again",
+        "an ingest rebuilds it",
     ]);
     let links = lab.run("links http://a.example/7 --store s").exits(0);
     assert_eq!(links.out, "http://a.example/8\n");

@@ -42,7 +42,7 @@ fn rules_clean_an_input() {
     // In words, too.
     lab.run(&format!("ingest dirty --store again.store {RULES}"))
         .exits(0)
-        .says(&["2 records of pages outside of --scope", "2 out of scope"]);
+        .says(&["2 records of pages outside --scope", "2 out of scope"]);
 }
 
 /// They belong to the store: kept when not given, refused when others are.

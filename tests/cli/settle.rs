@@ -276,7 +276,7 @@ fn a_closer_ranking_stays() {
     let closest = lab.snapshot("s");
     lab.run("settle --store s --until 1e-300")
         .exits(0)
-        .says(&["that one stays"]);
+        .says(&["which stays"]);
     assert!(lab.snapshot("s") == closest);
     lab.run("ingest log --store t --settle 0.5").exits(0);
     lab.run("settle --store t --until 1e-9").exits(0);
@@ -336,7 +336,7 @@ fn links_are_dropped_as_a_whole_and_not_begun_half_way() {
         let before = lab.snapshot(store);
         lab.run(&format!("ingest a b --store {store} --keep-rows 1G"))
             .exits(2)
-            .says(&["cannot be had afterwards"]);
+            .says(&["cannot be added later"]);
         assert!(lab.snapshot(store) == before);
         lab.run(&format!("verify --deep --store {store}")).exits(0);
     }

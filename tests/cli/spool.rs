@@ -238,7 +238,7 @@ fn a_signal_stops_with_all_durable() {
     running
         .join()
         .exits(130)
-        .says(&["the same command goes on", &durable]);
+        .says(&["run the same command to continue", &durable]);
     let (mut running, from) = begin(&lab, LINE);
     assert_eq!(from, sent as u64);
     running.write(&whole.as_bytes()[sent..]);

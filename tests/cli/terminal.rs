@@ -102,7 +102,7 @@ fn only_text_goes_to_a_terminal() {
             return;
         };
         let done = done.exits(2);
-        assert!(done.out.contains("not for a terminal"), "{done:?}");
+        assert!(done.out.contains("not written to a terminal"), "{done:?}");
     }
 }
 

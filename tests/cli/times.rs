@@ -53,7 +53,7 @@ fn records_without_a_readable_time_count() {
     let expected = pages(&lab, "none");
     for (name, date) in [("soon", "soon"), ("day", "2008-02-30T05:21:46Z")] {
         lab.file("in.warc", warc(&format!("WARC-Date: {date}\n")));
-        let detail = format!("{date:?} is no time");
+        let detail = format!("{date:?} is not a time");
         let done = lab
             .run(&format!("ingest in.warc --store {name} --json"))
             .exits(0)
@@ -289,7 +289,7 @@ fn pagerank_tells_them_from_skipped_records() {
     lab.file("skipped", [timeless, "{bad\n"].concat());
     lab.run("pagerank timeless --format records -o t")
         .exits(0)
-        .says(&["used without a time, since theirs cannot be read: 1 record (bad-time)"]);
+        .says(&["used without a time, because it cannot be read: 1 record (bad-time)"]);
     lab.run("pagerank skipped --format records -o s")
         .exits(3)
         .says(&["1 record was skipped"]);

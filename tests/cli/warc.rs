@@ -194,7 +194,7 @@ fn broken_archives() {
             4,
             12,
             &[
-                "what follows at compressed byte 1219 is no gzip member",
+                "what follows at compressed byte 1219 is not a gzip member",
                 "after record 12",
             ][..],
         ),
@@ -203,7 +203,7 @@ fn broken_archives() {
             4,
             30,
             &[
-                "what follows at compressed byte 2362 is no gzip member",
+                "what follows at compressed byte 2362 is not a gzip member",
                 "after record 30",
             ],
         ),
@@ -230,7 +230,7 @@ fn broken_archives() {
             3,
             0,
             &[
-                "record 1 at byte 0 skipped: malformed: the length in an ARC header is no number",
+                "record 1 at byte 0 skipped: malformed: the length in an ARC header is not a number",
                 "3 malformed",
             ],
         ),
@@ -274,7 +274,7 @@ fn damage_behind_a_revisit() {
             .iter()
             .flat_map(|text| gzip(text.as_bytes()))
             .collect();
-        packed.extend(b"no gzip member");
+        packed.extend(b"not a gzip member");
         let lab = Lab::new();
         lab.file("in", packed);
         lab.run("ingest in --format warc --store s").exits(4);

@@ -7,11 +7,11 @@ fn what_is_no_window_is_refused_before_a_store_is_made() {
     let lab = Lab::new();
     lab.file("a", crawl(21, 20).concat());
     for (options, says) in [
-        ("--window fixed:0", "no window length"),
-        ("--window fixed:-2", "no window length"),
-        ("--window interpolation:0d", "no window length"),
-        ("--window variable:0", "no number of measures"),
-        ("--window fixed:1,min=0", "no number of measures"),
+        ("--window fixed:0", "not a window length"),
+        ("--window fixed:-2", "not a window length"),
+        ("--window interpolation:0d", "not a window length"),
+        ("--window variable:0", "not a number of measures"),
+        ("--window fixed:1,min=0", "not a number of measures"),
         ("--window sliding:3", "unknown window"),
         (
             "--estimator guessed",
@@ -25,7 +25,7 @@ fn what_is_no_window_is_refused_before_a_store_is_made() {
             "--window fixed:1,min=2 --estimator received",
             "use --estimator distributed",
         ),
-        ("--max-age 0", "no window length"),
+        ("--max-age 0", "not a window length"),
         ("--max-age 3 --window whole", "--window whole"),
         ("--window fixed:1 --marks 0", "--marks 0 keeps none"),
     ] {

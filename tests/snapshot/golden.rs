@@ -214,7 +214,7 @@ fn bad_rows(good: &[u8]) -> Vec<(&'static str, Vec<u8>, &'static str)> {
         bytes
     };
     let (heads, controls, gaps) = (48, 58, 60);
-    let holds = "holds what it should not";
+    let holds = "holds invalid data";
     vec![
         ("empty", Vec::new(), "bytes long, but"),
         ("cut", good[..good.len() - 1].to_vec(), "bytes long, but"),

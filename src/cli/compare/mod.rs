@@ -29,14 +29,14 @@ go to the larger change of importance, then to the better rank now, then to the 
 and two stores: by a hash of the name). New and gone pages are ordered by rank.
 
 A change is certain if it is more than half the sum of both bounds: then PageRank itself changed, for the links \
-that each snapshot knows. Files have no bounds, so their changes are unknown. Rates are for a day of fetch time, \
-and for a turnover (all importance handed on once).
+that each snapshot knows. Files have no bounds, so their changes are unknown. Rates are per day of fetch time, and \
+per turnover (all cash passed on once).
 
-With --page, each page's importance, rank and change, and for each side which of the pages is certainly more \
-important, as in `cashrank rank`: they differ by more than that side's bound.
+With --page, the output is each page's importance, rank and change, and for each side which of the pages is certainly \
+more important, as in `cashrank rank`: they differ by more than that side's bound.
 
-Two snapshots of one store are read side by side, with memory only for the lists. All else is joined by name, in \
-about 64 bytes a page, and files are read twice.")]
+Two snapshots of one store are read side by side, and only the lists take memory. Anything else is joined by name, \
+which takes about 64 bytes per page, and files are read twice.")]
 pub struct Args {
     /// A store (its current snapshot), a snapshot, or `name<TAB>score` lines (plain, gzip or zstd). With one bare
     /// number a line, names are line numbers from 0.
@@ -56,7 +56,7 @@ pub struct Args {
     /// List only pages that are among the first K on either side.
     #[arg(long, value_name = "K", value_parser = positive, requires = "moved")]
     top: Option<u64>,
-    /// Show instead where this page stands on both sides. May be repeated: then also which page is certainly more
+    /// Show this page's importance and rank on both sides instead. If repeated, also show which page is certainly more
     /// important.
     #[arg(long, value_name = "URL", conflicts_with = "moved")]
     page: Vec<String>,

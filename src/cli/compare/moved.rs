@@ -176,7 +176,7 @@ fn look_up(
         return Ok(());
     }
     Err(Error::InputChanged(format!(
-        "{side}: it changed while it was read; run the same again"
+        "{side}: changed while it was read; run the command again"
     )))
 }
 
@@ -265,7 +265,7 @@ impl About {
         }
         match self.records {
             Some(_) => writeln!(out, "; {}", accuracy(self.bound_l1, self.basis)),
-            None => writeln!(out, "; accuracy: a file of scores does not say"),
+            None => writeln!(out, "; accuracy: unknown for a file of scores"),
         }
     }
 }

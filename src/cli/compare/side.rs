@@ -55,7 +55,7 @@ impl Side {
             Ok(())
         } else {
             Err(Error::Usage(format!(
-                "{self}: no regular file; {option} reads a side twice: write it to a file first"
+                "{self}: not a regular file; {option} reads each side twice: save it to a file first"
             )))
         }
     }

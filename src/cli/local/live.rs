@@ -37,18 +37,16 @@ impl Args {
             .iter()
             .any(|input| InputName::parse(input) == InputName::Stdin)
         {
-            bail!(
-                "with --live, standard input is the crawler; name files with what was crawled before"
-            );
+            bail!("with --live, standard input is the crawler; name files with the crawl so far");
         }
         let to_standard = |path: &std::path::PathBuf| path == Path::new("-");
         if self.ranks.as_ref().is_some_and(to_standard) {
-            bail!("with --live, standard output is for the pages to fetch: --ranks FILE");
+            bail!(
+                "with --live, standard output is for the pages to fetch: write the ranks to a file (--ranks FILE)"
+            );
         }
         if self.ranks.is_none() && self.store.is_none() {
-            bail!(
-                "--live without --store needs --ranks FILE: what was fetched is kept nowhere else"
-            );
+            bail!("--live without --store needs --ranks FILE: nothing else keeps the results");
         }
         if !self.list.to.is_text() && self.list.is_standard()? {
             bail!(
@@ -68,7 +66,7 @@ impl Args {
                 let (known, _) = crawl.known(&crawl.members(domain)?)?;
                 let search = Search::new(known, self.search())?;
                 let Crawl::Files(crawled) = crawl else {
-                    bail!("--live has no crawl to begin with");
+                    bail!("--live has no crawl to start from");
                 };
                 (*crawled, search, None)
             }
@@ -94,7 +92,7 @@ impl Args {
     ) -> anyhow::Result<(Crawled, Search, Option<Writer>)> {
         let Some(settings) = settings_of(&RealDisk, store)? else {
             bail!(Error::Missing(format!(
-                "{}: no cashrank store; `cashrank ingest` makes one",
+                "{}: not a cashrank store; `cashrank ingest` creates one",
                 store.display()
             )));
         };
@@ -117,7 +115,7 @@ impl Args {
         let (known, _) = crawl.known(&crawl.members(domain)?)?;
         let search = Search::new(known, self.search())?;
         let Crawl::Store(snapshot) = crawl else {
-            bail!("--live has no store to begin with");
+            bail!("--live has no store to start from");
         };
         let crawled = Crawled::of_store(&snapshot, &writer)?;
         Ok((crawled, search, Some(writer)))
@@ -139,7 +137,7 @@ impl Live<'_> {
         let pages = candidates(&asked, names);
         match self.args.list.write_round(&pages, self.rounds) {
             Err(error) if is_unread(&error) => {
-                say!("the crawler takes no more pages: the search ends");
+                say!("the crawler accepts no more pages: the search ends");
                 return Ok(false);
             }
             written => written?,
@@ -207,7 +205,7 @@ impl Live<'_> {
         self.search.update();
         if !self.waiting.is_empty() {
             let count = thousands(self.waiting.len() as u64);
-            say!("standard input ended before {count} of the listed pages came");
+            say!("standard input ended before {count} of the listed pages arrived");
         }
         if let Some(mut store) = store {
             store.publish()?;
@@ -217,8 +215,8 @@ impl Live<'_> {
         tell(&crawl, &self.search, &estimate, &Found::default());
         if self.late > 0 {
             say!(
-                "{} of the domain fetched only now, as if outside: `cashrank local` over all that was crawled ranks \
-                 them, too",
+                "{} of the domain fetched only now, and treated as outside: run `cashrank local` over the whole crawl \
+                 to rank them, too",
                 counted(self.late as u64, "page was", "pages were")
             );
         }

@@ -45,12 +45,12 @@ domain has or twice as many, most of the error is gone (Davis, Dhillon: Estimati
 communities, 2006; see formats/guide/local.md).
 
 Without -n the domain's pages are printed with their estimated ranks:
-  importance  the estimated PageRank in the whole web, scaled so that the domain's pages have 1 together
+  importance  the estimated PageRank in the whole web, scaled so that the domain's pages sum to 1
   outside     the part of it that comes over links from outside the domain
   certified   the part of it that comes from readers who start at a known page, over links read
-  at_least    what its PageRank certainly is at least, where the mean of all pages of the web is 1")]
+  at_least    a lower bound on its PageRank, where the mean of all pages of the web is 1")]
 pub struct Args {
-    /// Files with a crawl of the domain, and of pages outside so far, instead of a store.
+    /// Files with a crawl of the domain, and of outside pages fetched so far, instead of a store.
     #[arg(value_name = "INPUT")]
     inputs: Vec<OsString>,
     /// A store that keeps links (`ingest --keep-rows`) [default, without inputs: the environment variable
@@ -84,13 +84,13 @@ pub struct Args {
     ranks: Option<PathBuf>,
     /// Work with a crawler: write the pages to fetch to standard output, with an empty line after each round (or to -o
     /// FILE, where * in the name is the number of the round), and read its records from standard input. The next round
-    /// follows when all pages of the last one came or failed. With --store, the records go into the store.
+    /// follows when all pages of the last one have arrived or failed. With --store, the records go into the store.
     #[arg(long, requires = "n", conflicts_with = "json")]
     live: bool,
     /// With --live: how many rounds.
     #[arg(long, value_name = "T", default_value_t = 10, value_parser = positive, requires = "live")]
     rounds: u64,
-    /// Share of a page's importance that its links pass on.
+    /// The share of a page's importance that its links pass on.
     #[arg(long, value_name = "D", default_value_t = 0.85)]
     damping: f64,
     /// Stop the power method when a step moves the ranking by less than this, in L1.
@@ -102,7 +102,7 @@ pub struct Args {
     /// Print one JSON object, for programs.
     #[arg(long, conflicts_with_all = ["ranks", "to", "output"])]
     json: bool,
-    /// What links in files weigh, like nofollow=0,external=2, as in `ingest --follow`. A store has its own.
+    /// Weights of links in files, like nofollow=0,external=2, as in `ingest --follow`. A store has its own.
     #[arg(long, value_name = "WEIGHTS", conflicts_with = "store", value_parser = parsed::<Follow>)]
     follow: Option<Follow>,
     #[command(flatten)]
@@ -193,7 +193,7 @@ impl Args {
     fn check(&self) -> anyhow::Result<()> {
         if self.store.is_some() && !self.live && self.rules.is_given() {
             bail!(
-                "a store was read by rules of its own: leave --scope, --field, --outlinks and --drop-params away"
+                "a store has rules of its own: leave out --scope, --field, --outlinks and --drop-params"
             );
         }
         let lists = self.n.is_some() && !self.json;
@@ -203,7 +203,7 @@ impl Args {
         };
         if lists && !self.live && ranks && self.list.is_standard()? {
             bail!(
-                "both the pages to fetch and the ranks would go to standard output: -o FILE, or --ranks FILE"
+                "both the pages to fetch and the ranks would go to standard output: use -o FILE or --ranks FILE"
             );
         }
         Ok(())
@@ -279,7 +279,7 @@ fn candidates(asked: &[Asked], names: impl IntoIterator<Item = String>) -> Vec<C
 fn tell_few(wanted: u64, named: usize) {
     if (named as u64) < wanted && named > 0 {
         let named = common::counted(named as u64, "page is", "pages are");
-        say!("no more than {named} known and not fetched: all are listed");
+        say!("only {named} known and not fetched: all are listed");
     }
 }
 
@@ -287,7 +287,7 @@ fn tell_few(wanted: u64, named: usize) {
 fn pages(text: &str) -> Result<u64, String> {
     match positive(text) {
         Err(_) if text.parse() == Ok(0) => {
-            Err("\"0\": to have the ranks alone, of what was fetched so far, leave -n away".into())
+            Err("\"0\": to get only the ranks of the crawl so far, leave out -n".into())
         }
         read => read,
     }

@@ -107,7 +107,7 @@ pub fn tell(crawl: &Crawl, search: &Search, estimate: &Estimate, found: &Found) 
     }
     if found.unfetched > 0 {
         say!(
-            "of the domain, {} not fetched: no estimate, but they are among those to fetch",
+            "of the domain, {} not fetched: these have no estimate, but are among the pages to fetch",
             counted(found.unfetched as u64, "page was", "pages were")
         );
     }
@@ -122,19 +122,19 @@ pub fn tell(crawl: &Crawl, search: &Search, estimate: &Estimate, found: &Found) 
         100.0 * estimate.leak
     );
     if known.links() == 0 {
-        say!("no page that was fetched has a link to another page: all ranks are alike");
+        say!("no fetched page links to another page: all ranks are equal");
     }
     match (frontier, beyond) {
         (0, 0) if crawl.is_scoped() => say!(
             "no link leads out of the domain: --scope left out pages outside and links to them when the crawl was read; \
-             ingest it without --scope, into another store, to have them"
+             ingest it into another store, without --scope, to keep them"
         ),
         (0, 0) => say!(
             "no link leads out of the domain: there is nothing to fetch, and the ranks are those of the domain alone"
         ),
-        (_, 0) if found.is_all => say!(
-            "all pages known are in the domain: there is no outside, and the ranks are those of the crawl by itself"
-        ),
+        (_, 0) if found.is_all => {
+            say!("all known pages are in the domain: the ranks are those of the crawl alone")
+        }
         (0, _) => say!(
             "all pages that can be reached were fetched: the ranks are those in the whole crawl"
         ),

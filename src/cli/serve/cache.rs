@@ -278,7 +278,7 @@ impl Kept {
                 Ok(())
             }
             None => Err(Problem::Later(format!(
-                "{LISTS} other lists are being made: ask again"
+                "{LISTS} other lists are being made: try again later"
             ))),
         }
     }

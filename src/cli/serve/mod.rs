@@ -34,8 +34,8 @@ Examples:
   cashrank serve --store ranks --listen 0.0.0.0:8642 --token-file secret
   cashrank serve --store ranks --listen 127.0.0.1:7071 --frontier urls.frontier
 
-The page for people is at /. Answers come from the newest snapshot, also while another process ingests into the \
-store. Questions change nothing. The guide (formats/guide/service.md) lists paths, parameters and limits.";
+The web page is at /. Answers come from the newest snapshot, even while another process ingests into the store. \
+Requests change nothing. The guide (formats/guide/service.md) lists paths, parameters and limits.";
 
 /// Answer questions about a store over HTTP, for programs and for people.
 #[derive(clap::Args)]
@@ -53,18 +53,18 @@ pub struct Args {
 /// What a service has beside its address.
 #[derive(clap::Args)]
 pub struct ServiceArgs {
-    /// A file with a token of 16 characters or more, which clients must send. Needed if other machines can reach the
+    /// A file with a token of 16 characters or more, which clients must send. Required if other machines can reach the
     /// address.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Also be a frontier, which hands out URLs to crawlers over the URLFrontier interface (gRPC), at the same address.
-    /// FILE keeps the URLs; created if it does not exist.
+    /// Also serve as a frontier: hand out URLs to crawlers over URLFrontier's gRPC interface, at the same address. FILE
+    /// stores the URLs; created if it does not exist.
     #[arg(long, value_name = "FILE")]
     frontier: Option<PathBuf>,
     /// How the frontier orders pages: options of /next, like strategy=greedy [default: those of /next].
     #[arg(long, value_name = "NAME=VALUE", requires = "frontier", value_parser = option)]
     frontier_next: Vec<(String, String)>,
-    /// How many URLs the frontier keeps; further ones are refused.
+    /// How many URLs the frontier may hold; further ones are refused.
     #[arg(long, value_name = "N", requires = "frontier", value_parser = super::common::positive)]
     frontier_urls: Option<u64>,
 }
@@ -138,8 +138,7 @@ pub fn start(
     let token = args.token()?;
     if token.is_none() && !cashrank_serve::is_loopback(&listen) {
         let text = format!(
-            "{listen}: others than this machine can reach this address: give a token (--token-file), or listen \
-             at 127.0.0.1"
+            "{listen}: other machines can reach this address: give a token (--token-file), or listen at 127.0.0.1"
         );
         return Err(Error::Usage(text).into());
     }

@@ -43,7 +43,7 @@ pub(super) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_, Header<'_>>> {
                 let cut = "the input ends inside an ARC block";
                 return Frame::with_block(buf, start + after, length, header, at_end, cut);
             }
-            None => "the length in an ARC header is no number",
+            None => "the length in an ARC header is not a number",
         },
         None if lf.is_none() && record.len() <= LINE_MAX => {
             return Some(Frame::cut_short(buf, "the ARC header is cut short"));

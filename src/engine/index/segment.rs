@@ -262,7 +262,7 @@ impl Segment {
             if homes > CROWDED * (self.used + REACH) {
                 return Err(Error::damaged(
                     "fingerprints",
-                    "so many are nearly the same that they are no hashes",
+                    "too many are nearly equal for hashes",
                 ));
             }
             homes = grown(homes);

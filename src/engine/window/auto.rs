@@ -7,7 +7,7 @@ use crate::engine::mark::Mark;
 
 pub(super) const WINDOW: Announcement = Announcement {
     name: "auto",
-    forms: &[("auto", "since a mark: the one with the best certificate")],
+    forms: &[("auto", "since the mark that gives the best certificate")],
     read: |rest| rest.is_none().then_some(Ok(WindowPolicy::Auto)),
 };
 

@@ -11,7 +11,7 @@ pub(super) const WINDOW: Announcement = Announcement {
     name: "interpolation",
     forms: &[(
         "interpolation:T",
-        "about the last T, from one number a page",
+        "about the last T, from one number per page",
     )],
     read: |rest| rest.map(|length| Ok(WindowPolicy::Interpolation(length.parse()?))),
 };

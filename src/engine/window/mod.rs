@@ -162,7 +162,7 @@ fn measures(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(number @ 1..=MEASURES_MAX) => Ok(number),
         _ => Err(format!(
-            "{text:?} is no number of measures: 1 to {MEASURES_MAX}"
+            "{text:?} is not a number of measures: 1 to {MEASURES_MAX}"
         )),
     }
 }
@@ -226,21 +226,21 @@ mod tests {
             ("", "unknown window"),
             ("fixed", "unknown window"),
             ("variable", "unknown window"),
-            ("variable:0", "no number of measures"),
-            ("variable:-1", "no number of measures"),
-            ("variable:1001", "no number of measures"),
-            ("fixed:0", "no window length"),
-            ("fixed:-1", "no window length"),
-            ("fixed:NaN", "no window length"),
-            ("fixed:1e9", "no window length"),
-            ("fixed:0d", "no window length"),
-            ("fixed:1.5d", "no window length"),
-            ("fixed:9999999d", "no window length"),
-            ("fixed:1,min=0", "no number of measures"),
-            ("fixed:1,least=2", "no window length"),
-            ("fixed:1,groups=0", "no number of measures"),
-            ("fixed:1,groups=2,min=1", "no number of measures"),
-            ("interpolation:0", "no window length"),
+            ("variable:0", "not a number of measures"),
+            ("variable:-1", "not a number of measures"),
+            ("variable:1001", "not a number of measures"),
+            ("fixed:0", "not a window length"),
+            ("fixed:-1", "not a window length"),
+            ("fixed:NaN", "not a window length"),
+            ("fixed:1e9", "not a window length"),
+            ("fixed:0d", "not a window length"),
+            ("fixed:1.5d", "not a window length"),
+            ("fixed:9999999d", "not a window length"),
+            ("fixed:1,min=0", "not a number of measures"),
+            ("fixed:1,least=2", "not a window length"),
+            ("fixed:1,groups=0", "not a number of measures"),
+            ("fixed:1,groups=2,min=1", "not a number of measures"),
+            ("interpolation:0", "not a window length"),
         ] {
             let error = text.parse::<WindowPolicy>().unwrap_err();
             assert!(error.contains(reason), "{text}: {error}");

@@ -69,7 +69,7 @@ impl FromStr for Span {
     fn from_str(text: &str) -> Result<Span, String> {
         let refused = || {
             format!(
-                "{text:?} is no window length: turnovers above 0 and at most {TURNOVERS_MAX}, like 1.5 or \
+                "{text:?} is not a window length: turnovers above 0 and at most {TURNOVERS_MAX}, like 1.5 or \
                  1.5x, or fetch time, like 90d (s, m, h, d or w, at most 1000 years)"
             )
         };

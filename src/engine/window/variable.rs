@@ -8,7 +8,7 @@ use crate::engine::mark::Mark;
 
 pub(super) const WINDOW: Announcement = Announcement {
     name: "variable",
-    forms: &[("variable:K", "every page's last K visits")],
+    forms: &[("variable:K", "the last K visits of each page")],
     read: |rest| rest.map(|last| Ok(WindowPolicy::Variable(measures(last)?))),
 };
 

@@ -27,8 +27,8 @@ pub(super) fn check_passes(plan: &Plan, store: &Store) -> Result<()> {
     }
     if progress.pass > 1 && store.is_giving_up_rows() {
         return Err(Error::Conflict(format!(
-            "`keep_rows`: pass {} of {} goes over the links that the store keeps; leave `keep_rows` out, or give \
-             at least as much as they take",
+            "`keep_rows`: pass {} of {} uses the links kept in the store; leave `keep_rows` out, or give at least as \
+             much as they take",
             progress.pass, progress.repeat
         )));
     }
@@ -43,8 +43,8 @@ fn cannot_repeat(progress: &Progress, inputs: &[InputName], store: &Store) -> Op
     let once = progress.repeat == 1 || !inputs.contains(&InputName::Stdin) || store.keeps_rows();
     (!once).then(|| {
         Error::Conflict(format!(
-            "`repeat`: standard input comes once, and its links are not kept for further passes ({}). Give \
-             `repeat` 1; or a new store, and enough `keep_rows`; or put the stream into a file",
+            "`repeat`: standard input can be read only once, and its links are not kept for later passes ({}). Give \
+             `repeat` 1, or a new store and enough `keep_rows`, or put the stream into a file",
             store.rows_retention().why_not()
         ))
     })

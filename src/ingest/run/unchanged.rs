@@ -103,8 +103,8 @@ impl Feed<'_> {
 
 fn changed(input: &InputName) -> Error {
     Error::InputChanged(format!(
-        "{input}: has changed since pass 1, and nothing of the change was kept; put it back, and the \
-         same command goes on, or use another store"
+        "{input}: has changed since pass 1, and nothing of the change was kept; put the old file back and run the same \
+         command again, or use another store"
     ))
 }
 

@@ -280,7 +280,9 @@ impl Engine<InMemory> {
     /// [`Error::Usage`]: the settings ask for importance over a period, which links do not tell; those of [`settle`].
     pub fn settled(&mut self, until: f64) -> Result<Ranking> {
         let rows = self.rows().ok_or_else(|| {
-            Error::Usage("importance over a period, as the window asks for, is not settled".into())
+            Error::Usage(
+                "importance over a period, which the window asks for, cannot be settled".into(),
+            )
         })?;
         let damping = self.config().damping_units();
         let settled = settle(rows, &Options::until(damping, until), &mut ())?;

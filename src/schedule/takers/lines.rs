@@ -10,7 +10,7 @@ use crate::url::host;
 
 pub(super) const PLAIN: Announcement = Announcement {
     name: "plain",
-    about: "a URL a line",
+    about: "one URL per line",
     is_text: true,
     write: |pages, out| lines(pages, out, |page, _, out| writeln!(out, "{}", page.url)),
 };
@@ -42,14 +42,14 @@ pub(super) const TSV: Announcement = Announcement {
 
 pub(super) const JSONL: Announcement = Announcement {
     name: "jsonl",
-    about: "JSON lines, an object a page",
+    about: "JSON lines, one object per page",
     is_text: true,
     write: |pages, out| lines(pages, out, |page, _, out| writeln!(out, "{}", object(page))),
 };
 
 pub(super) const NUTCH_INJECT: Announcement = Announcement {
     name: "nutch-inject",
-    about: "seeds for Nutch's injector, with a score each",
+    about: "seeds for Nutch's injector, each with a score",
     is_text: true,
     write: |pages, out| {
         lines(pages, out, |page, place, out| {

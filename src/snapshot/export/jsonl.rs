@@ -9,7 +9,7 @@ use crate::{Error, Result};
 
 pub(super) const FORMAT: Announcement = Announcement {
     name: "jsonl",
-    about: "JSON lines, an object a page",
+    about: "JSON lines, one object per page",
     is_text: true,
     start: |out, columns| Ok(Box::new(Jsonl(Lines::new(out), columns))),
 };

@@ -195,7 +195,7 @@ fn importance(page: &RankedPage<'_>) -> Result<f64> {
         return Ok(page.importance);
     }
     Err(Error::Unsupported(format!(
-        "page {}: its importance is {}, which is no number to export",
+        "page {}: its importance is {}, which cannot be exported",
         page.page.0, page.importance
     )))
 }

@@ -239,6 +239,6 @@ fn truncated<T>(start: u64) -> Result<T, Fault> {
 }
 
 fn trailing<T>(at: u64) -> Result<T, Fault> {
-    let what = format!("what follows at compressed byte {at} is no gzip member");
+    let what = format!("what follows at compressed byte {at} is not a gzip member");
     damage(Trailing, what)
 }

@@ -97,7 +97,7 @@ impl Zstd {
                 return Ok(Step::Begin(self.start));
             } else {
                 let what = format!(
-                    "what follows at compressed byte {} is no zstd frame",
+                    "what follows at compressed byte {} is not a zstd frame",
                     self.start
                 );
                 return damage(Trailing, what);

@@ -134,7 +134,7 @@ impl Retention {
             Retention::NotKept => {
                 "it was begun with `keep_rows` none, or by an older cashrank".into()
             }
-            Retention::GivenUp(reason) => format!("they were given up: {reason}"),
+            Retention::GivenUp(reason) => format!("they were dropped: {reason}"),
         }
     }
 }

@@ -161,7 +161,7 @@ impl RowFile {
     }
 
     fn holds_nonsense(&self, first: u64) -> Error {
-        let what = format!("the block of row {first} holds what it should not");
+        let what = format!("the block of row {first} holds invalid data");
         self.damaged(what)
     }
 

@@ -41,7 +41,7 @@ pub(super) fn failed<E: Into<redb::Error>>(
     let path: PathBuf = path.into();
     move |error| match error.into() {
         redb::Error::Io(source) if source.kind() == std::io::ErrorKind::UnexpectedEof => {
-            Error::damaged(path, "it refers to what is past its end")
+            Error::damaged(path, "it refers to data past its end")
         }
         // What redb says of a file that is none of its own, and the system of an absurd offset.
         redb::Error::Io(source)

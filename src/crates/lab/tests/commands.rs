@@ -224,7 +224,7 @@ fn what_cannot_be_simulated_is_refused() {
         ("--web poisson:-3", "a mean above 0"),
         ("--web flat", "power:EXPONENT"),
         ("--out-degree none", "like-in"),
-        ("--window variable:0", "no number of measures"),
+        ("--window variable:0", "not a number of measures"),
         ("--window some", "unknown window"),
         ("--window variable:4 --estimator received", "distributed"),
         ("--change-rate=-0.1", "change rate of -0.1"),

@@ -36,7 +36,7 @@ impl Token {
     pub fn new(text: &str) -> Result<Token, String> {
         let text = text.trim();
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err("a token is of printable characters of ASCII, without spaces".into());
+            return Err("a token consists of printable ASCII characters, without spaces".into());
         }
         if !(TOKEN_MIN..=TOKEN_MAX).contains(&text.len()) {
             return Err(format!(
@@ -92,7 +92,7 @@ pub(crate) fn check<B>(
             Some(sent) if token.is_in(sent) => Ok(()),
             _ => Err((
                 StatusCode::UNAUTHORIZED,
-                "the token is needed: `Authorization: Bearer TOKEN`",
+                "the token is required: `Authorization: Bearer TOKEN`",
             )),
         };
     }
@@ -103,7 +103,7 @@ pub(crate) fn check<B>(
     if none || headers.next().is_some() {
         return Err((
             StatusCode::BAD_REQUEST,
-            "a request of HTTP/1.1 names one host",
+            "an HTTP/1.1 request must name one host",
         ));
     }
     let header = header.map(|host| host.to_str().unwrap_or_default());
@@ -116,7 +116,7 @@ pub(crate) fn check<B>(
     } else {
         Err((
             StatusCode::MISDIRECTED_REQUEST,
-            "without a token, the service is asked for by its address or as `localhost`",
+            "without a token, requests must name the service by its address or as `localhost`",
         ))
     }
 }

@@ -76,7 +76,7 @@ pub struct Status {
     pub frontier: u64,
     /// Records of pages that are gone.
     pub gone: u64,
-    /// Records that say that a page is unchanged.
+    /// Records of unchanged pages.
     pub unchanged: u64,
     /// Records of fetches that failed.
     pub failed: u64,
@@ -84,7 +84,7 @@ pub struct Status {
     pub skipped: BTreeMap<String, u64>,
     /// The certified bound on the error of the current snapshot, in the L1 norm.
     pub bound_l1: Option<f64>,
-    /// How often all cash was handed out.
+    /// How often all cash was passed on.
     pub turnovers: f64,
     /// Latest fetch.
     pub last_fetch: Option<String>,

@@ -111,7 +111,7 @@ pub(crate) async fn answer(
         && request.uri().path().starts_with(CALLS)
     {
         if request.version() != Version::HTTP_2 {
-            let text = "calls of gRPC come over HTTP/2";
+            let text = "gRPC calls need HTTP/2";
             return Ok(refusal(StatusCode::HTTP_VERSION_NOT_SUPPORTED, text).map(Body::new));
         }
         let answer = calls.clone().call(request).await?;
@@ -120,7 +120,7 @@ pub(crate) async fn answer(
     let answer = answered(shared.clone(), &request).await;
     let places = (answer.body().0.len() / PLACE + 1) as u32;
     let Ok(place) = shared.places.clone().try_acquire_many_owned(places) else {
-        let text = "too many answers wait to be taken";
+        let text = "too many answers are waiting for their clients";
         return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, text).map(Body::new));
     };
     Ok(answer.map(|body| Body::new(held.body(body, Some(place)))))
@@ -178,7 +178,7 @@ fn wanted(shared: &Shared, path: &str, query: Option<&str>) -> Result<Wanted> {
             return match questions.iter().find(|question| **question == asked) {
                 Some(question) => Ok(Wanted::Question(question, query.rest())),
                 None => Err(Problem::Unknown(format!(
-                    "there is nothing at this path; there is /, /status, /{}, /next, /metrics",
+                    "no such path; there are /, /status, /{}, /next and /metrics",
                     questions.join(", /")
                 ))),
             };
@@ -226,7 +226,7 @@ async fn next(
             return Ok(found);
         }
         if tokio::time::Instant::now() >= until {
-            let text = "the list is still being made: ask again";
+            let text = "the list is still being made: try again";
             return Err(Problem::Later(text.into()));
         }
         tokio::time::sleep(LIST_EVERY).await;
@@ -294,7 +294,7 @@ fn line(mut json: Vec<u8>, most: usize) -> Result<Found> {
 fn bounded(kind: &'static str, bytes: Vec<u8>, most: usize) -> Result<Found> {
     if bytes.len() > most {
         return Err(Problem::Asked(format!(
-            "the answer would be of {} bytes, and may be of {most}: ask for fewer pages",
+            "the answer would take {} bytes, more than {most}: ask for fewer pages",
             bytes.len()
         )));
     }

@@ -12,11 +12,7 @@ pub(crate) fn text(status: &Status) -> String {
         ("records", "Records read.", status.records),
         ("links", "Links read.", status.links),
         ("gone", "Records of pages that are gone.", status.gone),
-        (
-            "unchanged",
-            "Records that say that a page is unchanged.",
-            status.unchanged,
-        ),
+        ("unchanged", "Records of unchanged pages.", status.unchanged),
         ("failed", "Records of fetches that failed.", status.failed),
     ];
     for (name, help, value) in counters {
@@ -48,7 +44,7 @@ pub(crate) fn text(status: &Status) -> String {
         ),
         (
             "turnovers",
-            "How often all cash was handed out.",
+            "How often all cash was passed on.",
             Some(status.turnovers),
         ),
         (

@@ -27,7 +27,7 @@ impl Query {
         let mut found = self.all(name);
         match found.len() {
             0 | 1 => Ok(found.pop()),
-            _ => Err(Problem::Asked(format!("{name}: it comes more than once"))),
+            _ => Err(Problem::Asked(format!("{name}: given more than once"))),
         }
     }
 
@@ -54,7 +54,7 @@ impl Query {
         match self.0.first() {
             None => Ok(()),
             Some((name, _)) => Err(Problem::Asked(format!(
-                "{name}: there is no such parameter; there is {known}"
+                "{name}: unknown parameter; use one of {known}"
             ))),
         }
     }

@@ -83,7 +83,7 @@ impl Service {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 format!(
-                    "{}: others than this machine can reach this address: a token is needed",
+                    "{}: other machines can reach this address: a token is required",
                     options.listen
                 ),
             ));

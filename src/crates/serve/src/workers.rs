@@ -53,7 +53,7 @@ impl Workers {
             .await
             .unwrap_or_else(|_| {
                 Err(Problem::Later(format!(
-                    "no answer was found within {} s",
+                    "no answer within {} s",
                     self.time.as_secs()
                 )))
             })

@@ -102,7 +102,7 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
         ("/nothing", 404, "/status"),
         ("/top?m=1", 400, "m=1: not known here"),
         ("/top/", 404, "/status, /top, /next"),
-        ("/status?x=1", 400, "no such parameter"),
+        ("/status?x=1", 400, "unknown parameter"),
         ("/next?strategy=best", 400, "strategy"),
         ("/next?to=csv", 400, "json or plain"),
     ] {

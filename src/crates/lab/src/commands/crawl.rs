@@ -48,7 +48,7 @@ pub struct Args {
     /// Choose so many pages at a time [default: one; of those read, a hundredth for forecast, and a twentieth for other orders that settle].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     batch: Option<u64>,
-    /// Share of a page's importance that its links pass on.
+    /// The share of a page's importance that its links pass on.
     #[arg(long, value_name = "D", default_value_t = 0.85)]
     damping: f64,
     /// The random seed.

@@ -54,7 +54,7 @@ pub struct Args {
     /// With --figures: also measure times for domains of so many pages.
     #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u64).range(1..), requires = "figures", value_delimiter = ',')]
     time: Vec<u64>,
-    /// Share of a page's importance that its links pass on.
+    /// The share of a page's importance that its links pass on.
     #[arg(long, value_name = "D", default_value_t = 0.85)]
     damping: f64,
     /// The random seed.

@@ -55,7 +55,7 @@ pub struct Args {
     /// Begin with one page in a thousand, and find the others by links. Default: all pages are known.
     #[arg(long)]
     growing: bool,
-    /// Share of a page's importance that its links pass on.
+    /// The share of a page's importance that its links pass on.
     #[arg(long, value_name = "D", default_value_t = 0.85)]
     damping: f64,
     /// As for `ingest`. 0 is never, as in the paper.

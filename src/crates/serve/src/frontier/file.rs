@@ -54,11 +54,11 @@ fn check(path: &Path, version: Version) -> Result<()> {
     match version {
         Version::None | Version::Of(VERSION) => Ok(()),
         Version::Of(_) => Err(Problem::Asked(format!(
-            "{}: a frontier of another version than {VERSION}; use another file, or the program that made it",
+            "{}: not a frontier of version {VERSION}; use another file, or the program that made it",
             path.display()
         ))),
         Version::Foreign => Err(Problem::Asked(format!(
-            "{}: not the file of a frontier; nothing of it was changed: name another file, or a new one",
+            "{}: not a frontier's file; it was not changed: name another file, or a new one",
             path.display()
         ))),
     }

@@ -365,7 +365,7 @@ impl Calls {
         match place {
             Ok(Ok(place)) => Ok(place),
             _ => Err(Status::unavailable(
-                "too many lists of URLs wait to be taken",
+                "too many lists of URLs are waiting for their clients",
             )),
         }
     }
@@ -383,8 +383,9 @@ impl Calls {
         A: Send + 'static,
     {
         let Ok(place) = self.streams.clone().try_acquire_owned() else {
-            let text =
-                format!("{STREAMS} streams of URLs are open already: end one, or come later");
+            let text = format!(
+                "{STREAMS} streams of URLs are open already: close one, or try again later"
+            );
             return Err(Status::unavailable(text));
         };
         let (sender, receiver) = mpsc::channel(ACKS);
@@ -664,7 +665,7 @@ impl UrlFrontier for Calls {
 
     async fn set_log_level(&self, _: Request<wire::LogLevelParams>) -> Answer<wire::Empty> {
         Err(Status::unimplemented(
-            "this service writes no log, so it has no levels of one",
+            "this service writes no log, so it has no log level",
         ))
     }
 

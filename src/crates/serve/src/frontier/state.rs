@@ -149,7 +149,7 @@ impl State {
     fn reopen(&mut self) -> Result<Fenced<Database>> {
         if self.open_not_before.is_some_and(|at| Instant::now() < at) {
             return Err(Problem::Later(
-                "the frontier's file could not be opened: it is tried again soon".into(),
+                "the frontier's file could not be opened: it will be tried again soon".into(),
             ));
         }
         self.open_not_before = Some(Instant::now() + OPEN_AGAIN);
