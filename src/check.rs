@@ -6,11 +6,12 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use crate::answers::Store;
 use crate::memory::check_room;
 use crate::snapshot::{Columns, Info, Latest, Snapshot};
 use crate::store::rows::{ROWS, number_of};
 use crate::store::{
-    Disk, NEXT_IDENTITY, REPLAY, SNAPSHOTS, View, identity_of, open_view_to, verify_spool,
+    Disk, NEXT_IDENTITY, REPLAY, RealDisk, SNAPSHOTS, View, identity_of, open_view_to, verify_spool,
 };
 use crate::{Error, Result};
 
@@ -59,6 +60,17 @@ pub fn check(
     checked.check_snapshots(disk, dir, depth);
     checked.list(disk, dir);
     Ok(checked)
+}
+
+impl Store {
+    /// Checks every file of it.
+    ///
+    /// # Errors
+    /// What is wrong, if anything is: [`Error::Damaged`], or [`Error::Io`] if a file cannot be read.
+    pub fn verify(&self) -> Result<()> {
+        let found = check(&RealDisk, self.dir(), Depth::Deep, None)?;
+        found.damage.into_iter().next().map_or(Ok(()), Err)
+    }
 }
 
 impl CheckReport {

@@ -4,11 +4,35 @@
 //! Every page holds *cash*. When a page is visited, its cash is written into its *history* and handed
 //! out over its links. The cash that flows through a page in the long run is its importance: PageRank.
 //!
-//! ```
-//! use std::borrow::Cow;
+//! A [`Writer`] takes the records of a crawl into a store, a directory that survives crashes, and publishes rankings
+//! ([`Snapshot`]). How far each may be from PageRank is proven.
 //!
-//! use cashrank::decode::{Link, Names, Record};
-//! use cashrank::{Config, Engine};
+//! ```
+//! use cashrank::{Options, Record, Writer};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let home = tempfile::tempdir()?;
+//! let mut writer = Writer::open(home.path().join("store"), &Options::default())?;
+//! writer.push(&Record::new("http://a.example/", ["/about", "http://b.example/"]))?;
+//! writer.push(&Record::new("http://a.example/about", ["/", "http://b.example/#part"]))?;
+//! writer.push(&Record::new("http://b.example/", ["http://a.example/"]))?;
+//! let ranking = writer.publish()?;
+//! println!("the total error is at most {:?}", ranking.bound_l1());
+//! for page in ranking.top(10)? {
+//!     println!("{:>3} {:.4} {}", page.rank, page.importance, page.url);
+//! }
+//! # assert_eq!(ranking.top(10)?[0].url, "http://a.example/");
+//! # assert!(ranking.bound_l1().is_some_and(|bound| bound <= 0.011));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Store`] asks about it, from any process: rankings, pages by URL, what to crawl next.
+//!
+//! An [`Engine`] holds all in memory, and needs no directory:
+//!
+//! ```
+//! use cashrank::{Config, Engine, Names, Record};
 //!
 //! # fn main() -> cashrank::Result<()> {
 //! let mut engine = Engine::new(Config::default())?;
@@ -18,91 +42,109 @@
 //!     ("http://b.example/", ["http://c.example/", "http://c.example/#part"]),
 //!     ("http://c.example/", ["http://a.example/", "mailto:c@example.org"]),
 //! ];
-//! engine.begin_pass()?;
-//! for (url, links) in &crawl {
-//!     let links = links.iter().map(|link| Link::to(link.as_bytes()));
-//!     let record = Record {
-//!         url: Cow::Borrowed(url.as_bytes()),
-//!         links: links.collect(),
-//!         ..Record::default()
-//!     };
-//!     reader.apply(&mut engine, &record)?;
+//! for (url, links) in crawl {
+//!     reader.apply(&mut engine, &Record::new(url, links))?;
 //! }
 //! let ranking = engine.settled(1e-9)?;
 //! assert_eq!(ranking.top(1)[0].url, "http://c.example/");
 //! // PageRank: a = 0.05 + 0.85 c, b = 0.05 + 0.85 a/2, c = 0.05 + 0.85 (a/2 + b).
 //! let a = (0.05 + 0.85 * 0.0925) / (1.0 - 0.85 * 0.85 * 0.925);
 //! assert!((ranking.pages[0].importance - a).abs() < 1e-6);
-//! let bound = ranking.window.certificate.and_then(|c| c.received_l1);
-//! assert!(bound.is_some_and(|bound| bound < 1e-6));
+//! assert!(ranking.window.bound_l1().is_some_and(|bound| bound < 1e-6));
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! | module | holds |
+//! | | |
 //! |---|---|
-//! | [`source`] | inputs: decompression, verification, chunks of whole records |
-//! | [`decode`] | one pure parser a format |
-//! | [`url`] | the canonical form of a URL |
-//! | [`batch`] | records with their distinct names, hashed once |
-//! | [`formats`] | the formats by name, and a guess |
-//! | [`archive`] | crawl archives: compact, for replays |
-//! | [`cdxj`] | captures of archives in the order of their fetches |
-//! | [`engine`] | index, ledger, history, estimates: no clock, no files, no threads |
-//! | [`store`] | what outlives the process: checkpoint and recovery |
-//! | [`check`] | looking for damage in a store's files |
-//! | [`rows`] | the links of pages, as page numbers |
-//! | [`snapshot`] | published rankings, and exports |
-//! | [`schedule`] | what to crawl next: crawl orders, refreshing |
-//! | [`answers`] | questions about a store by name, and their answers for people |
-//! | [`memory`] | what an ingest needs of it, and what there is |
-//! | [`Writer`] | records into a store, one by one |
-//! | [`ingest`] | all of these together: the `ingest` command |
-//! | [`inspect`](mod@inspect) | what an ingest would read in an input: the `inspect` command |
-//! | [`local`] | the global PageRank of a local domain, and the pages outside to fetch for it |
-//! | [`graph`] | links as a table in memory |
-//! | [`rank`] | PageRank from the links of pages: settled with a certificate, or exact |
-//! | [`load`](mod@load) | inputs read into memory: a graph, or a crawl |
-//! | [`metrics`] | comparing rankings |
+//! | [`Writer`], [`Options`], [`Record`], [`Link`] | records of a crawl into a store |
+//! | [`Config`], [`InputRules`], [`Limits`] | what changes results, what is read, and how much |
+//! | [`Store`], [`Snapshot`], [`Page`], [`Info`] | rankings of a store, and exports |
+//! | [`Window`], [`Certificate`], [`Effort`] | what a ranking was read from, how sure it is, and what it took |
+//! | [`NextOptions`], [`Candidate`] | what to crawl next |
+//! | [`Rank`], [`Mover`], [`movers`] | what is known of a page by its URL, and what moved between two rankings |
+//! | [`Engine`], [`Reader`], [`Ranking`] | a crawl in memory |
+//!
+//! What else can be reached is for the program, the tests and the benches of this repository. It is not documented, and
+//! may change with every version.
 
 #![warn(missing_docs)]
 
-pub mod answers;
-pub mod archive;
-pub mod batch;
-pub mod cdxj;
-pub mod check;
 mod codec;
-pub mod decode;
 mod disk;
+#[cfg(test)]
+mod ladder;
+mod model;
+mod pipeline;
+mod session;
+mod threads;
+
+// For this repository only: see the head.
+#[doc(hidden)]
+pub mod answers;
+#[doc(hidden)]
+pub mod archive;
+#[doc(hidden)]
+pub mod batch;
+#[doc(hidden)]
+pub mod cdxj;
+#[doc(hidden)]
+pub mod check;
+#[doc(hidden)]
+pub mod decode;
+#[doc(hidden)]
 pub mod engine;
+#[doc(hidden)]
 pub mod formats;
 #[cfg(any(test, fuzzing))]
+#[doc(hidden)]
 pub mod fuzz;
+#[doc(hidden)]
 pub mod graph;
+#[doc(hidden)]
 pub mod ingest;
+#[doc(hidden)]
 pub mod inspect;
 #[doc(hidden)]
 pub mod internal;
-#[cfg(test)]
-mod ladder;
+#[doc(hidden)]
 pub mod load;
+#[doc(hidden)]
 pub mod local;
+#[doc(hidden)]
 pub mod memory;
+#[doc(hidden)]
 pub mod metrics;
-mod model;
-mod pipeline;
+#[doc(hidden)]
 pub mod rank;
+#[doc(hidden)]
 pub mod rows;
+#[doc(hidden)]
 pub mod rules;
+#[doc(hidden)]
 pub mod schedule;
-mod session;
+#[doc(hidden)]
 pub mod snapshot;
+#[doc(hidden)]
 pub mod source;
+#[doc(hidden)]
 pub mod store;
-mod threads;
+#[doc(hidden)]
 pub mod url;
 
-pub use engine::{Config, Engine, Ranking};
-pub use model::{Error, Limits, Result, SETTINGS, name_settings};
+pub use answers::{Mover, Rank, Store, movers};
+pub use decode::{Link, Names, Reason, Record, Time};
+pub use engine::{
+    Certificate, Config, Counters, Effort, Engine, Estimator, InMemory, Page, PageId, Ranking,
+    SelfLinks, Span, Window, WindowPolicy,
+};
+pub use model::{Digest, Error, Limits, Rel, Result, What};
+pub use rules::{Follow, InputRules, Scope};
+pub use schedule::{Candidate, NextOptions};
 pub use session::{Options, Reader, Writer};
+pub use snapshot::export::Format as ExportFormat;
+pub use snapshot::{Info, Snapshot, SnapshotEntry, SnapshotPage};
+pub use store::rows::KeepRows;
+
+#[doc(hidden)]
+pub use model::{SETTINGS, name_settings};

@@ -34,6 +34,8 @@ mod html;
 mod pagerank;
 #[path = "passes.rs"]
 mod passes;
+#[path = "public.rs"]
+mod public;
 #[path = "reread.rs"]
 mod reread;
 #[path = "rows.rs"]

@@ -3,19 +3,24 @@
 //! | | |
 //! |---|---|
 //! | [`Question`] | what may be asked of a snapshot, by name |
-//! | [`NEXT`], [`next_options`] | what may be asked of a list of pages to crawl, by name |
-//! | [`Page`], [`Rank`], [`Top`], [`Links`], [`Movers`], [`Host`] | answers, for people and as JSON |
+//! | [`NEXT`] | what may be asked of a list of pages to crawl, by name |
+//! | [`Store`] | a store to be asked |
+//! | [`Page`](crate::Page), [`Rank`], [`Top`], [`Links`], [`Movers`], [`Host`] | answers, for people and as JSON |
 //! | [`Coverage`] | how much of what readers see was read |
 //! | [`pages_of`] | pages by URLs in any form |
 
 mod coverage;
+mod movers;
 mod next;
 mod page;
 mod parameter;
 mod question;
+mod store;
 
 pub use coverage::{Coverage, Covered, CoveredHost, Seeds};
-pub use next::{NEXT, next_options};
-pub use page::{Page, Rank, Top, canonical, pages_of, top};
+pub use movers::{Mover, Movers, movers};
+pub use next::NEXT;
+pub use page::{Rank, Top, canonical, pages_of};
 pub use parameter::{Parameter, Takes};
-pub use question::{Host, Links, Mover, Movers, Question, Target};
+pub use question::{Host, Links, Question, Target};
+pub use store::Store;

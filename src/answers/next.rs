@@ -117,18 +117,26 @@ pub const NEXT: [Parameter<NextOptions>; 12] = [
     },
 ];
 
-/// What is asked for, by the names of [`NEXT`].
-///
-/// # Errors
-///
-/// [`Error::Usage`]: a name is not known, a value makes no sense, or what is asked for does not go together.
-pub fn next_options(given: &[(String, String)]) -> Result<NextOptions> {
-    let asked = read(&NEXT, given).map_err(Error::Usage)?;
-    if asked.older_than.is_some() && asked.which == Which::NotFetched {
-        let text = "`older_than` applies only to pages to fetch again: add `refetch`, or `budget` discovery=SHARE";
-        return Err(Error::Usage(text.into()));
+impl NextOptions {
+    /// Reads parameters by name, as in `[("strategy", "fica:k=1000"), ("per-host", "2")]`. The guide describes all of them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Usage`]: a name is not known, a value makes no sense, or parameters contradict each other.
+    pub fn of(given: &[(impl AsRef<str>, impl AsRef<str>)]) -> Result<NextOptions> {
+        let owned = |(name, value): &(_, _)| (text(name), text(value));
+        let given: Vec<(String, String)> = given.iter().map(owned).collect();
+        let asked = read(&NEXT, &given).map_err(Error::Usage)?;
+        if asked.older_than.is_some() && asked.which == Which::NotFetched {
+            let text = "`older_than` applies only to pages to fetch again: add `refetch`, or `budget` discovery=SHARE";
+            return Err(Error::Usage(text.into()));
+        }
+        Ok(asked)
     }
-    Ok(asked)
+}
+
+fn text(of: &impl AsRef<str>) -> String {
+    of.as_ref().to_owned()
 }
 
 type Read<T> = std::result::Result<T, String>;
@@ -194,7 +202,7 @@ mod tests {
             let (name, value) = word.split_once('=').unwrap_or((word, ""));
             (name.to_owned(), value.to_owned())
         });
-        next_options(&given.collect::<Vec<_>>())
+        NextOptions::of(&given.collect::<Vec<_>>())
     }
 
     #[test]

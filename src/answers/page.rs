@@ -2,26 +2,9 @@
 
 use serde::Serialize;
 
-use crate::Result;
-use crate::engine::PageId;
-use crate::model::utc;
-use crate::snapshot::{Snapshot, SnapshotPage};
+use crate::model::{Page, utc};
+use crate::snapshot::SnapshotPage;
 use crate::url;
-
-/// A page of a ranking.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Page {
-    /// 1 + pages of strictly greater importance.
-    pub rank: u64,
-    /// Its share of all importance.
-    pub importance: f64,
-    /// Visits.
-    pub visits: u64,
-    /// Its last fetch, in RFC 3339.
-    pub last_fetch: Option<String>,
-    /// Its URL or name.
-    pub url: String,
-}
 
 /// The most important pages.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -35,26 +18,7 @@ pub struct Top {
     /// Bound on the error.
     pub bound_l1: Option<f64>,
     /// The pages, best first.
-    pub top: Vec<Page>,
-}
-
-/// The `n` most important pages, best first.
-///
-/// # Errors
-///
-/// The snapshot, or names, are damaged or cannot be read.
-pub fn top(snapshot: &Snapshot, n: usize) -> Result<Vec<Page>> {
-    let top = snapshot.top(n)?;
-    let numbers: Vec<PageId> = top.iter().map(|page| page.page).collect();
-    let named = top.into_iter().zip(snapshot.names_of(&numbers)?);
-    let page = |(page, url): (SnapshotPage, String)| Page {
-        rank: page.rank,
-        importance: page.importance,
-        visits: page.visits,
-        last_fetch: page.last_fetch.and_then(utc),
-        url,
-    };
-    Ok(named.map(page).collect())
+    pub top: Vec<Page<'static>>,
 }
 
 /// What is known of a page that was asked for.

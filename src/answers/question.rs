@@ -123,32 +123,6 @@ pub struct Target {
     pub rank: Option<u64>,
 }
 
-/// What moved between two snapshots.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Movers {
-    /// The older one; absent where there is one snapshot only.
-    pub from: Option<String>,
-    /// The newer one.
-    pub to: String,
-    /// Those that moved most, by the difference of importance.
-    pub movers: Vec<Mover>,
-}
-
-/// A page that moved.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Mover {
-    /// Its URL or name.
-    pub url: String,
-    /// Rank before; absent for a page that was not known.
-    pub rank_before: Option<u64>,
-    /// Rank now.
-    pub rank: Option<u64>,
-    /// Importance before.
-    pub importance_before: Option<f64>,
-    /// Importance now.
-    pub importance: Option<f64>,
-}
-
 /// A host.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Host {

@@ -1,12 +1,10 @@
 //! `cashrank export`: the whole ranking as a file.
 
-use std::borrow::Cow;
-
 use cashrank::Error;
 use cashrank::memory::{ALLOCATION, LOOK_EVERY, check_room, to_read};
 use cashrank::schedule::Measure;
 use cashrank::snapshot::Snapshot;
-use cashrank::snapshot::export::{Columns, Format, RankedPage, export};
+use cashrank::snapshot::export::{Columns, Format, Page, export};
 
 use super::common::{Exit, MemoryArg, StoreArg, counted, one_of, parsed, print_json, word};
 use super::output::{Output, SummedOutputArgs};
@@ -68,16 +66,11 @@ impl Args {
         let columns = Columns {
             distance: self.distance.is_some(),
         };
-        let rows = snapshot.pages().zip(snapshot.names()).map(|(page, name)| {
+        let rows = snapshot.named().map(|page| {
             let page = page?;
-            Ok(RankedPage {
-                page: page.page,
-                url: Cow::Owned(name?),
-                importance: page.importance,
-                rank: page.rank,
-                visits: page.visits,
-                last_fetch: page.last_fetch,
+            Ok(Page {
                 distance: distances.get(page.page.0 as usize).copied().flatten(),
+                ..page
             })
         });
         let mut count = 0;
@@ -104,11 +97,11 @@ impl Args {
     fn sorted<'r>(
         &self,
         pages: u64,
-        rows: impl Iterator<Item = Result<RankedPage<'r>, Error>>,
-    ) -> Result<Vec<RankedPage<'r>>, Error> {
+        rows: impl Iterator<Item = Result<Page<'r>, Error>>,
+    ) -> Result<Vec<Page<'r>>, Error> {
         let budget = self.memory.budget();
         let check = |names: u64| {
-            let need = pages * size_of::<RankedPage<'_>>() as u64 + names + to_read(pages);
+            let need = pages * size_of::<Page<'_>>() as u64 + names + to_read(pages);
             let work = || format!("sorting {pages} pages by rank");
             check_room(
                 budget,

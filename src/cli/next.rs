@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use cashrank::Error;
-use cashrank::answers::{NEXT, Parameter, Takes, canonical, next_options};
+use cashrank::answers::{NEXT, Parameter, Takes, canonical};
 use cashrank::schedule::{Candidate, NextOptions, STRATEGIES, Seed, Taker, next};
 use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
@@ -100,7 +100,7 @@ impl Args {
         let output = self.output.open()?;
         let to = if self.json { Taker::Jsonl } else { self.to };
         output.must_show(to.name(), to.is_text())?;
-        let mut options = next_options(&self.asked.0)?;
+        let mut options = NextOptions::of(&self.asked.0)?;
         options.count = usize::try_from(self.count)?;
         self.named_into(store, &mut options)?;
         let pages = next(&RealDisk, store, &options)?;

@@ -12,7 +12,7 @@ use cashrank::load::load;
 use cashrank::rank::{Options, Teleport, ranking};
 use cashrank::rules::Follow;
 use cashrank::snapshot::Snapshot;
-use cashrank::snapshot::export::{Columns, Format as ExportFormat, RankedPage, export};
+use cashrank::snapshot::export::{Columns, Format as ExportFormat, Page, export};
 use cashrank::source::InputName;
 use cashrank::store::RealDisk;
 
@@ -111,7 +111,7 @@ impl Args {
             .zip(&result.scores)
             .zip(ranks(&result.scores));
         let rows = rows.enumerate().map(|(at, ((page, score), rank))| {
-            Ok(RankedPage {
+            Ok(Page {
                 page: PageId(at as u64),
                 url: Cow::Borrowed(&page.name),
                 importance: *score,
@@ -157,18 +157,13 @@ impl Args {
         let weighted = !config.follow.is_default();
         let graph = Graph::of_rows(&snapshot.rows()?, weighted, self.memory.budget())?;
         let result = self.rank(&graph, config.damping())?;
-        let known = snapshot.pages().zip(snapshot.names());
-        let rows = known.zip(&result.scores).zip(ranks(&result.scores));
-        let rows = rows.map(|(((page, name), score), rank)| {
-            let page = page?;
-            Ok(RankedPage {
-                page: page.page,
-                url: Cow::Owned(name?),
-                importance: *score,
+        let scores = result.scores.iter().zip(ranks(&result.scores));
+        let rows = snapshot.named().zip(scores);
+        let rows = rows.map(|(page, (&importance, rank))| {
+            Ok(Page {
                 rank,
-                visits: page.visits,
-                last_fetch: page.last_fetch,
-                distance: None,
+                importance,
+                ..page?
             })
         });
         self.export(output, rows)?;
@@ -200,7 +195,7 @@ impl Args {
     fn export<'a>(
         &self,
         output: &Output,
-        rows: impl Iterator<Item = cashrank::Result<RankedPage<'a>>>,
+        rows: impl Iterator<Item = cashrank::Result<Page<'a>>>,
     ) -> anyhow::Result<()> {
         output.put(|out| {
             export(

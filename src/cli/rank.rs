@@ -6,7 +6,6 @@ use cashrank::answers::{Rank, pages_of};
 use cashrank::engine::PageId;
 use cashrank::schedule::Measure;
 use cashrank::snapshot::Snapshot;
-use cashrank::store::RealDisk;
 
 use super::certain::{Asked, certainly_above, write_certain};
 use super::common::{Basis, Exit, StoreArg, counted, parsed, print, shown, thousands};
@@ -95,7 +94,7 @@ impl Args {
 
 /// The pages of these names.
 pub(super) fn pages(snapshot: &Snapshot, urls: &[String]) -> cashrank::Result<Vec<Option<PageId>>> {
-    pages_of(urls, |names| snapshot.find(&RealDisk, names))
+    pages_of(urls, |names| snapshot.find(names))
 }
 
 /// The page of a name, by the number it has in rows.

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use cashrank::answers::top;
 use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
 
@@ -51,7 +50,7 @@ impl Args {
             "pages": info.pages,
             "bound_l1": info.bound_l1(),
             "certain_top": snapshot.certain_top()?,
-            "top": top(&snapshot, self.n)?,
+            "top": snapshot.top(self.n)?,
         }))
     }
 }
@@ -63,7 +62,7 @@ pub fn show(store: &Path, n: usize) -> anyhow::Result<Exit> {
 
 fn show_of(snapshot: &Snapshot, n: usize) -> anyhow::Result<Exit> {
     let info = snapshot.info();
-    let pages = top(snapshot, n)?;
+    let pages = snapshot.top(n)?;
     let certain = certain_said(snapshot.certain_top()?);
     let last = pages.last().map_or(0, |page| page.rank);
     let ranks = thousands(last).len().max("rank".len());

@@ -11,7 +11,7 @@ use super::row::Row;
 use super::runs::{Blocks, Rows, fold, merge, mergeable};
 use super::{Config, Engine, Fingerprint, Links, PageId, Scores, Storage, TimeTable};
 use crate::graph::{self, GraphBuilder, LatestRows};
-use crate::model::{Limits, Time};
+use crate::model::{Limits, Page};
 use crate::{Error, Result};
 
 /// Names, history and marks in memory.
@@ -75,38 +75,19 @@ impl Storage for InMemory {
     }
 }
 
-/// One page of a ranking.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RankedPage<'a> {
-    /// The page's number, in order of first appearance.
-    pub page: PageId,
-    /// Its URL in canonical form, or its opaque name.
-    pub url: Cow<'a, str>,
-    /// Its importance; all pages sum to 1.
-    pub importance: f64,
-    /// 1 + pages of strictly greater importance.
-    pub rank: u64,
-    /// Visits.
-    pub visits: u64,
-    /// Time of the last fetch, in seconds since 1970.
-    pub last_fetch: Option<Time>,
-    /// FICA's or the logarithmic distance, where it was asked for.
-    pub distance: Option<f64>,
-}
-
 /// A ranking of all pages, with the window it was read from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranking {
     /// The window, and the certificate.
     pub window: Window,
     /// All pages, in number order.
-    pub pages: Vec<RankedPage<'static>>,
+    pub pages: Vec<Page<'static>>,
 }
 
 impl Ranking {
     /// The `n` pages of best rank; ties in order of first appearance.
-    pub fn top(&self, n: usize) -> Vec<&RankedPage<'static>> {
-        let mut pages: Vec<&RankedPage<'static>> = self.pages.iter().collect();
+    pub fn top(&self, n: usize) -> Vec<&Page<'static>> {
+        let mut pages: Vec<&Page<'static>> = self.pages.iter().collect();
         pages.sort_by_key(|page| (page.rank, page.page));
         pages.truncate(n);
         pages
@@ -157,7 +138,7 @@ impl Engine<InMemory> {
         estimation.blocks(|first, block| {
             for (at, page) in block.iter().enumerate() {
                 let page_id = first + at as u64;
-                pages.push(RankedPage {
+                pages.push(Page {
                     page: PageId(page_id),
                     url: Cow::Owned(engine.storage().name(page_id)),
                     importance: page.importance,

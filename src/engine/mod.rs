@@ -35,7 +35,7 @@ use fetches::digest_of;
 use history::{Log, Moment, Visit};
 pub(crate) use index::{Index, Share};
 
-pub use crate::model::{Fingerprint, PageId, SelfLinks};
+pub use crate::model::{Fingerprint, Page, PageId, SelfLinks};
 pub(crate) use accounts::Shares;
 pub use accounts::{CHUNK_PAGES, Links};
 pub(crate) use cells::Cells;
@@ -55,7 +55,7 @@ pub use ledger::{
     ENDOWMENT, Ledger, ROUND_MIN, Totals, age, check_law, checked_damping, damping_units,
 };
 pub use mark::Mark;
-pub use memory::{InMemory, RankedPage, Ranking, ranks};
+pub use memory::{InMemory, Ranking, ranks};
 pub use names::NameMap;
 pub(crate) use resolve::Admit;
 pub use resolve::{Resolver, Resolving};

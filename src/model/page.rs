@@ -1,7 +1,13 @@
-//! Dense page numbers.
+//! Pages: their numbers, and what is known of one that is ranked.
+
+use std::borrow::Cow;
+
+use serde::{Serialize, Serializer};
+
+use super::{Time, utc};
 
 /// A page's number: 0 for the first page that appears in the stream, and so on without gaps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageId(pub u64);
 
 impl PageId {
@@ -11,4 +17,30 @@ impl PageId {
     pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
+}
+
+/// A page of a ranking, with its name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Page<'a> {
+    /// Its number, in order of first appearance.
+    #[serde(skip)]
+    pub page: PageId,
+    /// 1 + pages of strictly greater importance.
+    pub rank: u64,
+    /// Its importance; all pages sum to 1.
+    pub importance: f64,
+    /// Visits.
+    pub visits: u64,
+    /// Its last fetch, in seconds since 1970.
+    #[serde(serialize_with = "rfc_3339")]
+    pub last_fetch: Option<Time>,
+    /// Its URL in canonical form, or its opaque name.
+    pub url: Cow<'a, str>,
+    /// FICA's or the logarithmic distance, where it was asked for.
+    #[serde(skip)]
+    pub distance: Option<f64>,
+}
+
+fn rfc_3339<S: Serializer>(time: &Option<Time>, to: S) -> Result<S::Ok, S::Error> {
+    time.and_then(utc).serialize(to)
 }

@@ -51,6 +51,30 @@ pub enum Names {
 const LINKS_KEPT: usize = 1 << 15;
 
 impl<'a> Record<'a> {
+    /// A page with links, of which nothing else is known.
+    ///
+    /// ```
+    /// use cashrank::{Link, Record, Rel};
+    ///
+    /// let page = Record::new("http://a.example/", ["/b", "http://c.example/"]);
+    /// assert_eq!(page.links[0], Link::to(&b"/b"[..]));
+    /// // What else is known has a field.
+    /// let mut page = Record {
+    ///     fetched_at: Some(1_700_000_000),
+    ///     status: Some(200),
+    ///     ..page
+    /// };
+    /// page.links[1].rel = Rel::NOFOLLOW;
+    /// ```
+    pub fn new(url: &'a str, links: impl IntoIterator<Item = &'a str>) -> Record<'a> {
+        let links = links.into_iter().map(|link| Link::to(link.as_bytes()));
+        Record {
+            url: Cow::Borrowed(url.as_bytes()),
+            links: links.collect(),
+            ..Record::default()
+        }
+    }
+
     /// Makes the record empty, keeping the room for links unless it is large.
     pub fn clear(&mut self) {
         let mut links = std::mem::take(&mut self.links);

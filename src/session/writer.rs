@@ -4,7 +4,7 @@
 //! same pages with the same numbers, the same counts and rankings, wherever checkpoints fall. What was pushed
 //! since the last checkpoint is lost with the process, as a whole; [`Writer::pushed`] says where to go on.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::{Opened, Session};
@@ -13,7 +13,7 @@ use crate::disk::{Disk, RealDisk};
 use crate::engine::{Config, Counters, Resolver};
 use crate::model::{Limits, Names, Parsed, Record, What};
 use crate::rules::InputRules;
-use crate::snapshot::{self, Info, RANK_BYTES, SETTLE_UNTIL, Snapshot, SnapshotOptions, Watcher};
+use crate::snapshot::{self, RANK_BYTES, SETTLE_UNTIL, Snapshot, SnapshotOptions, Watcher};
 use crate::store::rows::{KeepRows, ROWS_BYTES, Retention};
 use crate::store::{Progress, Settings, settings_of};
 use crate::{Error, Result};
@@ -90,12 +90,7 @@ const TOGETHER: usize = 1 << 10;
 /// Writes records into a store, of which there is one writer at a time.
 ///
 /// ```
-/// use std::borrow::Cow;
-///
-/// use cashrank::decode::{Link, Record};
-/// use cashrank::snapshot::Snapshot;
-/// use cashrank::store::RealDisk;
-/// use cashrank::{Options, Writer};
+/// use cashrank::{Options, Record, Writer};
 ///
 /// # fn main() -> cashrank::Result<()> {
 /// # let home = std::env::temp_dir().join(format!("cashrank-writer-{}", std::process::id()));
@@ -108,18 +103,12 @@ const TOGETHER: usize = 1 << 10;
 /// ];
 /// let mut writer = Writer::open(&dir, &Options::default())?;
 /// // After a crash: those before are in the store.
-/// for (url, link) in crawl.iter().skip(writer.pushed() as usize) {
-///     writer.push(&Record {
-///         url: Cow::Borrowed(url.as_bytes()),
-///         links: vec![Link::to(link.as_bytes())],
-///         ..Record::default()
-///     })?;
+/// for &(url, link) in crawl.iter().skip(writer.pushed() as usize) {
+///     writer.push(&Record::new(url, [link]))?;
 /// }
 /// writer.checkpoint()?;
-/// writer.publish()?;
-///
-/// let ranking = Snapshot::latest(&RealDisk, &dir)?;
-/// assert_eq!(ranking.info().pages, 3);
+/// let ranking = writer.publish()?;
+/// assert_eq!(ranking.len(), 3);
 /// # std::fs::remove_dir_all(&home).unwrap();
 /// # Ok(())
 /// # }
@@ -162,6 +151,7 @@ impl Writer {
     ///
     /// # Errors
     /// Those of [`Writer::open`].
+    #[doc(hidden)]
     pub fn open_on(disk: Arc<dyn Disk>, dir: &Path, options: &Options) -> Result<Writer> {
         options.limits.check()?;
         let Opened {
@@ -287,16 +277,9 @@ impl Writer {
     /// # Errors
     /// Those of [`Writer::checkpoint`]. Records of an earlier ingest that could not be verified keep a ranking from
     /// being published.
-    pub fn publish(&mut self) -> Result<(PathBuf, Info)> {
+    pub fn publish(&mut self) -> Result<Snapshot> {
         self.checkpoint()?;
-        if let Some(unverified) = &self.progress.unverified {
-            return Err(Error::Conflict(format!(
-                "{}: {} could not be verified from its record {} on: no ranking of it is published",
-                self.session.dir().display(),
-                unverified.input,
-                unverified.from_record
-            )));
-        }
+        self.progress.check_verified(self.session.dir())?;
         let making = SnapshotOptions {
             keep: self.options.keep_snapshots,
             rank_bytes: self.options.rank_bytes,
@@ -306,9 +289,9 @@ impl Writer {
         };
         let view = self.session.view()?;
         let published = snapshot::publish(&**self.session.disk(), &view, &making)?;
-        let published = published.ok_or_else(|| Error::internal("settling was stopped"))?;
+        published.ok_or_else(|| Error::internal("settling was stopped"))?;
         self.session.release_rows()?;
-        Ok(published)
+        Snapshot::latest(&**self.session.disk(), self.session.dir())
     }
 
     /// Whether links of pages are kept. They are given up where they don't fit.

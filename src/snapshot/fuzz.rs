@@ -5,7 +5,7 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::export::{Columns, Format, RankedPage, export};
+use super::export::{Columns, Format, Page, export};
 use super::{Info, Latest, MAGIC, Snapshot, SnapshotPage, TRAILER, column, elapsed, moved};
 use crate::Result;
 use crate::engine::PageId;
@@ -89,7 +89,7 @@ struct Found {
 fn read_all(disk: &dyn Disk) -> Result<Found> {
     let snapshot = Snapshot::latest(disk, Path::new(STORE))?;
     let _sound = snapshot.verify();
-    let top = snapshot.top(3);
+    let top = snapshot.best(3);
     if let Ok(top) = &top {
         assert!(top.len() as u64 <= snapshot.info().pages.min(3));
         assert!(top.is_sorted_by_key(|page| (page.rank, page.page)));
@@ -99,7 +99,7 @@ fn read_all(disk: &dyn Disk) -> Result<Found> {
     let names: Vec<String> = snapshot.names().collect::<Result<_>>()?;
     assert_eq!(names.len() as u64, snapshot.info().pages);
     let wanted: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
-    let _ids = snapshot.find(disk, &wanted)?;
+    let _ids = snapshot.find(&wanted)?;
     let pages: Vec<SnapshotPage> = snapshot.pages().collect::<Result<_>>()?;
     assert_eq!(pages.len(), names.len());
     for (at, page) in pages.iter().enumerate() {
@@ -121,7 +121,7 @@ fn read_all(disk: &dyn Disk) -> Result<Found> {
     let _times = elapsed(snapshot.info(), snapshot.info(), true);
     for format in [Format::Tsv, Format::Jsonl] {
         let rows = pages.iter().zip(&names).map(|(page, name)| {
-            Ok(RankedPage {
+            Ok(Page {
                 page: page.page,
                 url: Cow::Borrowed(name),
                 importance: page.importance,

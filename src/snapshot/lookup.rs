@@ -3,7 +3,7 @@
 use super::Snapshot;
 use crate::Result;
 use crate::engine::PageId;
-use crate::store::{self, Disk};
+use crate::store;
 
 /// The pages of a snapshot by the low 64 bits of their names' fingerprints, in order.
 pub struct Lookup {
@@ -38,14 +38,8 @@ impl Lookup {
     /// # Errors
     ///
     /// Names are damaged or cannot be read.
-    pub fn find(
-        &self,
-        disk: &dyn Disk,
-        snapshot: &Snapshot,
-        names: &[&[u8]],
-    ) -> Result<Vec<Option<PageId>>> {
-        let (_, key) = store::identity_of(disk, snapshot.store())?;
-        let fingerprints = key.fingerprints();
+    pub fn find(&self, snapshot: &Snapshot, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
+        let fingerprints = snapshot.key.fingerprints();
         let mut found = vec![None; names.len()];
         for (name, found) in names.iter().zip(&mut found) {
             let wanted = store::kept(fingerprints.of(name)) as u64;

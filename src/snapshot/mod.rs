@@ -6,6 +6,7 @@
 mod column;
 mod expiry;
 pub mod export;
+mod file;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod kept;
@@ -30,11 +31,11 @@ use crate::store::{
 use crate::{Error, Result};
 
 pub use expiry::Expired;
+pub(crate) use file::{Columns, Fetches};
 pub(crate) use kept::thin;
 pub use kept::{KEEP, SnapshotEntry, Which, pin, snapshots};
 pub use lookup::Lookup;
 pub use moved::{Elapsed, elapsed, moved, same_numbers};
-pub(crate) use read::{Columns, Fetches};
 pub use read::{Snapshot, SnapshotPage};
 pub use settling::{SETTLE_UNTIL, Settle, SnapshotOptions, Watcher};
 pub(crate) use write::publish_apart;

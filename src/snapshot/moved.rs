@@ -4,7 +4,6 @@
 use super::{Column, Info, Snapshot};
 use crate::engine::{CHUNK_PAGES, ENDOWMENT, PageId};
 use crate::metrics::moved::{MoveOptions, Movers, Moves, Standing};
-use crate::store::{self, Disk};
 use crate::{Error, Result};
 
 /// Whether a page has the same number in both snapshots. Of one store, it has: pages are only ever
@@ -12,14 +11,12 @@ use crate::{Error, Result};
 /// same key, and page by page the same fingerprints, which are compared (10 bytes a page and side).
 ///
 /// # Errors
-/// A store's identity or fingerprints are damaged or cannot be read.
-pub fn same_numbers(disk: &dyn Disk, left: &Snapshot, right: &Snapshot) -> Result<bool> {
+/// Fingerprints are damaged or cannot be read.
+pub fn same_numbers(left: &Snapshot, right: &Snapshot) -> Result<bool> {
     if left.store == right.store {
         return Ok(true);
     }
-    let (_, left_key) = store::identity_of(disk, &left.store)?;
-    let (_, right_key) = store::identity_of(disk, &right.store)?;
-    if left_key.0 != right_key.0 {
+    if left.key() != right.key() {
         return Ok(false);
     }
     let left_prints = left.all_pages("fingerprints", left.names.fingerprints());

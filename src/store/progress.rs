@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use std::path::Path;
+
 use crate::model::{InputSignature, Restart};
+use crate::{Error, Result};
 
 /// The inputs of a store, and the place reached in them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,6 +94,22 @@ impl Default for Progress {
 }
 
 impl Progress {
+    /// Checks that a ranking of what was read may be published.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`](crate::Error::Conflict): records that were read could not be verified.
+    pub(crate) fn check_verified(&self, store: &Path) -> Result<()> {
+        match &self.unverified {
+            None => Ok(()),
+            Some(unverified) => Err(Error::Conflict(format!(
+                "{}: {} could not be verified from its record {} on: no ranking of it is published",
+                store.display(),
+                unverified.input,
+                unverified.from_record
+            ))),
+        }
+    }
+
     /// Whether only passes after the first remain, or remained: they need no stream.
     pub(crate) fn is_past_first(&self) -> bool {
         self.repeat > 1 && self.pass > 1

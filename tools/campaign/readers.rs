@@ -25,7 +25,7 @@ pub fn read(disk: &SimDisk, names: &[String]) -> Result<Answers, String> {
     let answers = || Answers {
         top: open().and_then(|snapshot| top(&snapshot)).map_err(text),
         found: open()
-            .and_then(|snapshot| snapshot.find(disk, &names))
+            .and_then(|snapshot| snapshot.find(&names))
             .map_err(text),
         export: open().and_then(|snapshot| export(&snapshot)).map_err(text),
     };
@@ -37,7 +37,7 @@ fn text(error: Error) -> String {
 }
 
 fn top(snapshot: &Snapshot) -> Result<Vec<(String, SnapshotPage)>, Error> {
-    let top = snapshot.top(10)?;
+    let top = snapshot.best(10)?;
     let ids: Vec<PageId> = top.iter().map(|page| page.page).collect();
     Ok(snapshot.names_of(&ids)?.into_iter().zip(top).collect())
 }

@@ -10,7 +10,6 @@ use cashrank::metrics::moved::{
     By, Move, MoveOptions, Moves, Standing, Summary, margin, moved_by_name,
 };
 use cashrank::snapshot::{Elapsed, Info, Snapshot, elapsed, moved, same_numbers};
-use cashrank::store::RealDisk;
 
 use super::side::{Side, scores};
 use crate::cli::common::{self, Basis, MemoryArg, accuracy, say, shown, time};
@@ -123,7 +122,7 @@ pub(super) fn note_settings(left: &Info, right: &Info) {
 fn one_store(left: &Snapshot, right: &Snapshot) -> Result<bool, Error> {
     let whole = |snapshot: &Snapshot| snapshot.store().canonicalize().ok();
     let same = whole(left).is_some_and(|path| Some(path) == whole(right));
-    Ok(same || same_numbers(&RealDisk, left, right)?)
+    Ok(same || same_numbers(left, right)?)
 }
 
 /// Names of the pages that are shown.

@@ -13,7 +13,6 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use cashrank::answers::next_options;
 use cashrank::schedule::{Candidate, Follower, NextOptions, Which};
 use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, cpu_time};
 
@@ -208,7 +207,7 @@ impl AnswerCache {
                 Some(_) => Ok(None),
             };
         }
-        let mut options = next_options(&query.options).map_err(problem)?;
+        let mut options = NextOptions::of(&query.options).map_err(problem)?;
         options.count = query.n;
         kept.make_room()?;
         kept.lists.push(List {

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use cashrank::answers::{self, Coverage, Covered, CoveredHost, Mover, Movers, Page, pages_of};
+use cashrank::Page;
+use cashrank::answers::{Coverage, Covered, CoveredHost, Movers, movers, pages_of};
 use cashrank::engine::PageId;
-use cashrank::metrics::moved::{By, Move, MoveOptions, Standing};
 use cashrank::snapshot::{self, Info, Lookup, Snapshot, SnapshotPage};
 use cashrank::store::RealDisk;
 use cashrank::{Error, name_settings};
@@ -58,7 +58,7 @@ pub struct OpenSnapshot {
     name: String,
     written: Option<SystemTime>,
     snapshot: Snapshot,
-    best: Once<Vec<Page>>,
+    best: Once<Vec<Page<'static>>>,
     movers: Once<Movers>,
     lookup: Once<Lookup>,
     covered: Once<(Covered, Vec<CoveredHost>)>,
@@ -229,8 +229,8 @@ impl OpenSnapshot {
     }
 
     /// The best pages, best first.
-    pub fn best(&self) -> Result<&[Page]> {
-        let best = || answers::top(&self.snapshot, BEST).map_err(problem);
+    pub fn best(&self) -> Result<&[Page<'static>]> {
+        let best = || self.snapshot.top(BEST).map_err(problem);
         Ok(self.best.get(best)?)
     }
 
@@ -246,9 +246,9 @@ impl OpenSnapshot {
     /// The numbers of pages, in the order of the names given.
     fn find(&self, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
         let found = if self.has_places() {
-            self.places()?.find(&RealDisk, &self.snapshot, names)
+            self.places()?.find(&self.snapshot, names)
         } else {
-            self.snapshot.find(&RealDisk, names)
+            self.snapshot.find(names)
         };
         found.map_err(problem)
     }
@@ -309,42 +309,9 @@ impl OpenSnapshot {
             // One that went in the meantime is as if there were none.
             if let Some(Ok(older)) = older {
                 found.from = before;
-                found.movers = self.moved(&older)?;
+                found.movers = movers(&older, &self.snapshot, MOVERS).map_err(problem)?;
             }
             Ok(found)
         })
-    }
-
-    fn moved(&self, older: &Snapshot) -> Result<Vec<Mover>> {
-        let wanted = MoveOptions {
-            count: MOVERS,
-            by: By::Change,
-            top: u64::MAX,
-            margin: None,
-        };
-        let moved = snapshot::moved(older, &self.snapshot, wanted).map_err(problem)?;
-        let both = moved.rose.into_iter().chain(moved.fell);
-        let both = both.map(|Move { page, left, right }| (page, Some(left), Some(right)));
-        let new = moved
-            .new
-            .into_iter()
-            .map(|(page, right)| (page, None, Some(right)));
-        let mut all: Vec<(PageId, Option<Standing>, Option<Standing>)> = both.chain(new).collect();
-        let of = |standing: &Option<Standing>| standing.map_or(0.0, |standing| standing.importance);
-        let change = |(_, left, right): &(PageId, Option<Standing>, Option<Standing>)| {
-            (of(right) - of(left)).abs()
-        };
-        all.sort_by(|a, b| change(b).total_cmp(&change(a)).then(a.0.cmp(&b.0)));
-        all.truncate(MOVERS);
-        let named = self.named(all, |(page, ..)| *page)?;
-        let mover =
-            |((_, left, right), url): ((_, Option<Standing>, Option<Standing>), String)| Mover {
-                url,
-                rank_before: left.map(|standing| standing.rank),
-                rank: right.map(|standing| standing.rank),
-                importance_before: left.map(|standing| standing.importance),
-                importance: right.map(|standing| standing.importance),
-            };
-        Ok(named.into_iter().map(mover).collect())
     }
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cashrank::Error;
-use cashrank::answers::next_options;
+use cashrank::NextOptions;
 use cashrank::store::{RealDisk, settings_of};
 use cashrank_serve::{FrontierLimits, FrontierOptions, Options, Service, Token};
 
@@ -143,7 +143,7 @@ pub fn start(
         return Err(Error::Usage(text).into());
     }
     if args.frontier.is_some() {
-        next_options(&args.frontier_next)
+        NextOptions::of(&args.frontier_next)
             .map_err(|why| Error::Usage(format!("--frontier-next: {}", as_parameters(&why))))?;
     }
     let options = Options {

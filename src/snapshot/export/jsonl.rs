@@ -4,7 +4,7 @@ use std::io;
 
 use serde::Serialize;
 
-use super::{Announcement, Columns, Exporter, Lines, RankedPage, importance, last_fetch};
+use super::{Announcement, Columns, Exporter, Lines, Page, importance, last_fetch};
 use crate::{Error, Result};
 
 pub(super) const FORMAT: Announcement = Announcement {
@@ -29,7 +29,7 @@ struct Row<'a> {
 struct Jsonl<'w>(Lines<'w>, Columns);
 
 impl Exporter for Jsonl<'_> {
-    fn row(&mut self, page: &RankedPage<'_>) -> Result<()> {
+    fn row(&mut self, page: &Page<'_>) -> Result<()> {
         let row = Row {
             url: &page.url,
             importance: importance(page)?,

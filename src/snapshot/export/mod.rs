@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use crate::model::{registry, utc};
 use crate::{Error, Result};
 
-pub use crate::engine::RankedPage;
+pub use crate::engine::Page;
 
 registry! {
     /// A file format.
@@ -60,7 +60,7 @@ pub(crate) struct Announcement {
 /// Columns beside those that all files have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Columns {
-    /// [`RankedPage::distance`].
+    /// [`Page::distance`].
     pub distance: bool,
 }
 
@@ -70,7 +70,7 @@ pub trait Exporter {
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a row that the format can't hold, [`Error::Io`] if writing fails.
-    fn row(&mut self, page: &RankedPage<'_>) -> Result<()>;
+    fn row(&mut self, page: &Page<'_>) -> Result<()>;
 
     /// Writes what is still to come and flushes. Without it the file is not whole.
     ///
@@ -106,7 +106,7 @@ pub fn export<'a>(
     columns: Columns,
     out: impl Write + Send,
     path: &Path,
-    rows: impl IntoIterator<Item = Result<RankedPage<'a>>>,
+    rows: impl IntoIterator<Item = Result<Page<'a>>>,
 ) -> Result<u64> {
     let mut exporter = exporter(format, columns, out, path)?;
     let mut count = 0;
@@ -190,7 +190,7 @@ impl<'w> Lines<'w> {
 }
 
 /// The importance, if it is one.
-fn importance(page: &RankedPage<'_>) -> Result<f64> {
+fn importance(page: &Page<'_>) -> Result<f64> {
     if page.importance.is_finite() {
         return Ok(page.importance);
     }
@@ -201,7 +201,7 @@ fn importance(page: &RankedPage<'_>) -> Result<f64> {
 }
 
 /// The last fetch as RFC 3339 in UTC.
-fn last_fetch(page: &RankedPage<'_>) -> Result<Option<String>> {
+fn last_fetch(page: &Page<'_>) -> Result<Option<String>> {
     let told = |seconds| {
         utc(seconds).ok_or_else(|| {
             Error::Unsupported(format!(

@@ -24,7 +24,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
-use super::{Announcement, Columns, Exporter, Output, RankedPage, importance, last_fetch};
+use super::{Announcement, Columns, Exporter, Output, Page, importance, last_fetch};
 use crate::{Error, Result};
 
 pub(super) const FORMAT: Announcement = Announcement {
@@ -114,7 +114,7 @@ impl<'w> Parquet<'w> {
 }
 
 impl Exporter for Parquet<'_> {
-    fn row(&mut self, page: &RankedPage<'_>) -> Result<()> {
+    fn row(&mut self, page: &Page<'_>) -> Result<()> {
         let importance = importance(page)?;
         let (rank, visits) = (signed(page, page.rank)?, signed(page, page.visits)?);
         // Within the years to 9999: milliseconds do not overflow.
@@ -148,7 +148,7 @@ impl Exporter for Parquet<'_> {
     }
 }
 
-fn signed(page: &RankedPage<'_>, number: u64) -> Result<i64> {
+fn signed(page: &Page<'_>, number: u64) -> Result<i64> {
     i64::try_from(number).map_err(|_| {
         Error::Unsupported(format!(
             "page {}: {number} is above 2^63 - 1, the largest integer of this export",

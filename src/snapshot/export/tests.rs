@@ -11,8 +11,8 @@ use super::*;
 use crate::decode::Time;
 use crate::engine::PageId;
 
-fn page(url: &str, importance: f64, last_fetch: Option<Time>) -> RankedPage<'_> {
-    RankedPage {
+fn page(url: &str, importance: f64, last_fetch: Option<Time>) -> Page<'_> {
+    Page {
         page: PageId(7),
         url: url.into(),
         importance,
@@ -23,7 +23,7 @@ fn page(url: &str, importance: f64, last_fetch: Option<Time>) -> RankedPage<'_> 
     }
 }
 
-fn written(format: Format, pages: &[RankedPage<'_>]) -> Result<Vec<u8>> {
+fn written(format: Format, pages: &[Page<'_>]) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let rows = pages.iter().cloned().map(Ok);
     let count = export(format, Columns::default(), &mut out, Path::new("out"), rows)?;
@@ -31,7 +31,7 @@ fn written(format: Format, pages: &[RankedPage<'_>]) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-fn text(format: Format, pages: &[RankedPage<'_>]) -> String {
+fn text(format: Format, pages: &[Page<'_>]) -> String {
     String::from_utf8(written(format, pages).unwrap()).unwrap()
 }
 
@@ -43,7 +43,7 @@ fn open(bytes: &[u8]) -> SerializedFileReader<File> {
 }
 
 /// 1395749545 is 2014-03-25T12:12:25Z (`date -u -d @1395749545`), -1 a second before 1970.
-fn samples() -> Vec<RankedPage<'static>> {
+fn samples() -> Vec<Page<'static>> {
     vec![
         page("http://a.example/", 0.25, Some(1_395_749_545)),
         page(
@@ -164,7 +164,7 @@ fn parquet_rows_and_types() {
 fn parquet_groups_are_bounded_packed_and_counted() {
     let rows = 2 * GROUP_ROWS + 5;
     let pages = (0..rows as u64).map(|i| {
-        Ok(RankedPage {
+        Ok(Page {
             page: PageId(i),
             url: format!("http://example/{i:07}").into(),
             importance: i as f64,

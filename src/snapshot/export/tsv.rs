@@ -8,7 +8,7 @@ use std::io::Write;
 
 use memchr::memchr3;
 
-use super::{Announcement, Columns, Exporter, Lines, Output, RankedPage, importance, last_fetch};
+use super::{Announcement, Columns, Exporter, Lines, Output, Page, importance, last_fetch};
 use crate::{Error, Result};
 
 pub(super) const FORMAT: Announcement = Announcement {
@@ -35,7 +35,7 @@ impl<'w> Tsv<'w> {
 }
 
 impl Exporter for Tsv<'_> {
-    fn row(&mut self, page: &RankedPage<'_>) -> Result<()> {
+    fn row(&mut self, page: &Page<'_>) -> Result<()> {
         if memchr3(b'\t', b'\n', b'\r', page.url.as_bytes()).is_some() {
             return Err(Error::Unsupported(format!(
                 "page {}: its name, {:?}, holds a tab or a line end, which TSV cannot; export jsonl or parquet",

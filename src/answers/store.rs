@@ -1,0 +1,128 @@
+//! A store, to be asked. Nothing here takes the store's lock, but for [`Store::settle`].
+
+use std::path::{Path, PathBuf};
+
+use super::Rank;
+use super::page::pages_of;
+use crate::Result;
+use crate::disk::RealDisk;
+use crate::schedule::{Candidate, NextOptions, next};
+use crate::snapshot::{self, RANK_BYTES, Settle, Snapshot, SnapshotEntry, SnapshotOptions};
+use crate::store::{identity_of, open_view_to_publish};
+
+/// A store, to be asked while it is written or not.
+///
+/// ```
+/// use cashrank::{NextOptions, Options, Record, Store, Writer};
+///
+/// # fn main() -> cashrank::Result<()> {
+/// # let home = std::env::temp_dir().join(format!("cashrank-store-{}", std::process::id()));
+/// # std::fs::create_dir_all(&home).unwrap();
+/// # let dir = home.join("store");
+/// let mut writer = Writer::open(&dir, &Options::default())?;
+/// writer.push(&Record::new("http://a.example/", ["/b", "/c"]))?;
+/// writer.push(&Record::new("http://a.example/b", ["/c", "/d"]))?;
+/// writer.publish()?;
+///
+/// let store = Store::open(&dir)?;
+/// let ranking = store.snapshot()?;
+/// assert_eq!(ranking.top(1)?[0].url, "http://a.example/c");
+/// let urls = ["HTTP://A.example/d#part".into(), "http://e.example/".into()];
+/// assert_eq!(ranking.ranks(&urls)?[0].visits, Some(0));
+/// assert_eq!(store.snapshots()?.len(), 1);
+/// // What to crawl next, by the parameters that the guide describes.
+/// let asked = NextOptions::of(&[("strategy", "settled"), ("per-host", "1")])?;
+/// assert_eq!(store.next(&asked)?[0].url, "http://a.example/c");
+/// # drop(writer);
+/// // A closer ranking takes the place of this one.
+/// let ranking = store.settle(1e-9)?;
+/// assert!(ranking.bound_l1().is_some_and(|bound| bound < 2e-9));
+/// store.verify()?;
+/// # std::fs::remove_dir_all(&home).unwrap();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Store {
+    dir: PathBuf,
+}
+
+impl Store {
+    /// The store in `dir`, which a [`Writer`](crate::Writer) made.
+    ///
+    /// # Errors
+    /// [`Error::Missing`](crate::Error::Missing) if there is none; [`Error::Damaged`](crate::Error::Damaged).
+    pub fn open(dir: impl AsRef<Path>) -> Result<Store> {
+        let dir = dir.as_ref().to_path_buf();
+        identity_of(&RealDisk, &dir)?;
+        Ok(Store { dir })
+    }
+
+    /// Its directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The current snapshot: the ranking that was published last.
+    ///
+    /// # Errors
+    /// [`Error::Missing`](crate::Error::Missing) if none was published yet; [`Error::Damaged`](crate::Error::Damaged).
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        Snapshot::latest(&RealDisk, &self.dir)
+    }
+
+    /// All snapshots, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be read. A snapshot that cannot be read is in the list.
+    pub fn snapshots(&self) -> Result<Vec<SnapshotEntry>> {
+        snapshot::snapshots(&RealDisk, &self.dir)
+    }
+
+    /// The pages to crawl next, best first.
+    ///
+    /// # Errors
+    /// [`Error::Missing`](crate::Error::Missing): no snapshot was published yet, and there are no seeds, or the strategy needs links, and none are
+    /// kept.
+    pub fn next(&self, options: &NextOptions) -> Result<Vec<Candidate>> {
+        next(&RealDisk, &self.dir, options)
+    }
+
+    /// Makes the current ranking more accurate from the links that are kept, until it is certified to be within `until` of PageRank
+    /// in L1. A ranking that is no closer than the current one is not published.
+    ///
+    /// # Errors
+    /// [`Error::Busy`](crate::Error::Busy) if the store has a writer; [`Error::Missing`](crate::Error::Missing) if it keeps no links, which says why.
+    pub fn settle(&self, until: f64) -> Result<Snapshot> {
+        let view = open_view_to_publish(&RealDisk, &self.dir)?;
+        view.progress().check_verified(&self.dir)?;
+        view.rows()?;
+        let current = self.snapshot().ok();
+        let current = current.filter(|snapshot| snapshot.info().counters == *view.counters());
+        let making = SnapshotOptions {
+            keep: 0,
+            rank_bytes: RANK_BYTES,
+            settle: Some(Settle {
+                below: current.and_then(|snapshot| snapshot.bound_l1()),
+                ..Settle::until(until)
+            }),
+        };
+        snapshot::publish(&RealDisk, &view, &making)?;
+        self.snapshot()
+    }
+}
+
+impl Snapshot {
+    /// What is known of pages, by URLs in any form or opaque names.
+    ///
+    /// # Errors
+    /// The snapshot is damaged or cannot be read.
+    pub fn ranks(&self, urls: &[String]) -> Result<Vec<Rank>> {
+        let found = pages_of(urls, |names| self.find(names))?;
+        let ranks = urls.iter().zip(found).map(|(url, page)| {
+            let page = page.map_or(Ok(None), |page| self.page(page))?;
+            Ok(Rank::of(url, page.as_ref(), self.len()))
+        });
+        ranks.collect()
+    }
+}
