@@ -390,9 +390,9 @@ mod tests {
             prop_assert!(units(now.at_least) * all <= covered << 52, "{now:?}");
             prop_assert!((units(now.at_most) + 1) * all >= covered << 52, "{now:?}");
             // Each page by itself, read or not.
-            for page in 0..PAGES {
-                let least = flow.own(page as u32) + flow.waiting(page as u32);
-                prop_assert!(units(least - 1e-12) * all <= x[page] << 52);
+            for (page, exactly) in (0u32..).zip(&x) {
+                let least = flow.own(page) + flow.waiting(page);
+                prop_assert!(units(least - 1e-12) * all <= exactly << 52);
             }
             // Pushed to the end, sum h = 1 - a/(1 - d) where all seeds were read.
             if seeds.iter().all(|&seed| is_read[seed as usize]) {

@@ -48,10 +48,7 @@ fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Publis
     let (estimation, expired) = match &outcome {
         Outcome::Stopped => return Ok(None),
         Outcome::NotDone => (Estimation::begin(view, config)?, None),
-        Outcome::Done(scores, expired) => (
-            Estimation::settled(view, config, &**scores),
-            expired.clone(),
-        ),
+        Outcome::Done(scores, expired) => (Estimation::settled(view, config, &**scores), *expired),
     };
     let is_computed = matches!(outcome, Outcome::Done(..));
     if let Some(below) = settle.and_then(|settle| settle.below)
