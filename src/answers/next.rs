@@ -240,13 +240,13 @@ mod tests {
             ("refetch=yes", "no value, or 1"),
             (
                 "refetch budget=discovery=0.5",
-                "budget: it does not go with refetch",
+                "budget: cannot be combined with refetch",
             ),
             (
                 "budget=discovery=0.5 not-fetched",
-                "does not go with budget",
+                "cannot be combined with budget",
             ),
-            ("focus=unread=0.5 refetch", "does not go with focus"),
+            ("focus=unread=0.5 refetch", "cannot be combined with focus"),
             ("focus=unread=0.6 focus=host:a=0.6", "at most 1"),
             ("per-host=1 per-host=2", "more than once"),
             ("per-host=0", "at least 1"),

@@ -172,8 +172,8 @@ mod tests {
             ("links", &[("url", "a"), ("url", "b")], "more than once"),
             ("links", &[], "which page"),
             ("rank", &[], "which page"),
-            ("rank", &many, "at most"),
-            ("nothing", &[], "no such question"),
+            ("rank", &many, "more than 100 URLs"),
+            ("nothing", &[], "unknown question"),
         ] {
             let why = asked(name, given).unwrap_err().to_string();
             assert!(why.contains(says), "{name}: {why}");

@@ -599,10 +599,19 @@ fn what_cannot_be_is_refused() {
     };
     // No page of the domain has links, since none was fetched or all are gone.
     let links = row(&[2, 3], &[], false);
-    refused(Known::of_rows(&links, &[0, 5], true), "no fetched page");
-    refused(Known::of_rows(&links, &[], true), "no fetched page");
+    refused(
+        Known::of_rows(&links, &[0, 5], true),
+        "no page that was fetched",
+    );
+    refused(
+        Known::of_rows(&links, &[], true),
+        "no page that was fetched",
+    );
     let gone = row(&[], &[], true);
-    refused(Known::of_rows(&gone, &[1], true), "no fetched page");
+    refused(
+        Known::of_rows(&gone, &[1], true),
+        "no page that was fetched",
+    );
     // One without weight is no link.
     let alike = Known::of_rows(&row(&[2, 3, 4], &[5, 0, 5], false), &[1], true).unwrap();
     assert_eq!(alike.matrix().frontier, [2, 4]);

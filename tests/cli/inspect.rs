@@ -126,7 +126,12 @@ fn what_is_bad_is_counted_by_reason() {
         found["visits"],
         1 + found["remarks"]["bad-time"]["count"].as_u64().unwrap()
     );
-    assert!(found["nothing"].as_str().unwrap().contains("no link"));
+    assert!(
+        found["nothing"]
+            .as_str()
+            .unwrap()
+            .contains("no known links")
+    );
 }
 
 #[test]

@@ -202,7 +202,7 @@ fn what_makes_no_sense_is_said_in_words() {
         .says(&[
             "0 fetched outside",
             "of the domain, 2 pages were not fetched",
-            "no more than 2 pages are known and not fetched",
+            "only 2 pages are known and not fetched",
             "all known pages are in the domain",
         ]);
     lab.file("bare.jsonl", "{\"url\":\"http://c.org/\",\"links\":[]}\n");
@@ -218,7 +218,7 @@ fn what_makes_no_sense_is_said_in_words() {
             "local one.jsonl --domain host:a.org -n 18446744073709551615{live}"
         ))
         .exits(0)
-        .says(&["no more than 1 page is known and not fetched: all are listed"]);
+        .says(&["only 1 page is known and not fetched: all are listed"]);
     }
     lab.run("local c.jsonl --domain a.org")
         .exits(2)

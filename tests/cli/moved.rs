@@ -536,7 +536,7 @@ fn pipes_are_refused_before_they_are_read() {
     let lab = Lab::new();
     lab.file("t", "a\t1\n");
     let done = lab.feed("compare /dev/stdin t --moved 3", b"a\t1\n");
-    done.exits(2).says(&["no regular file", "/dev/stdin"]);
+    done.exits(2).says(&["not a regular file", "/dev/stdin"]);
     lab.feed("compare /dev/stdin t --json", b"a\t1\n").exits(0);
 }
 
@@ -636,5 +636,5 @@ fn pages_of_files_and_of_one_side() {
         .exits(2)
         .says(&["--page"]);
     let pipe = lab.feed("compare a /dev/stdin --page x", b"x\t1\n");
-    pipe.exits(2).says(&["no regular file", "--page"]);
+    pipe.exits(2).says(&["not a regular file", "--page"]);
 }

@@ -84,7 +84,7 @@ fn an_archive_is_read_with_the_rules_it_was_made_with() {
         lab.run("convert clean -o plain.cza --force").exits(0);
         lab.run(&format!("ingest {input} --store other-{input} {rules}"))
             .exits(2)
-            .says(&["was made with other --drop-params and --scope"]);
+            .says(&["was made with a different --drop-params or --scope"]);
     }
 }
 

@@ -350,9 +350,9 @@ fn the_page_is_shown_by_a_browser() {
     assert!(dom.contains("<title>cashrank</title>"), "{dom}");
     for text in [
         "pages known",
-        "no ingest here",
+        "idle: no ingest in this process",
         "http://b.example/</a>",
-        "moved most",
+        "largest changes",
         "most important pages",
     ] {
         assert!(

@@ -454,7 +454,7 @@ fn several_passes_of_a_stream() {
     assert!(running.kill());
     lab.feed(&format!("{line} --repeat 4"), &whole.as_bytes()[5000..])
         .exits(0)
-        .says(&["4 passes: all but the first go over the links"]);
+        .says(&["4 passes: all but the first use the links"]);
     assert!(lab.snapshot("t") == lab.snapshot("whole"));
 }
 

@@ -51,9 +51,9 @@ fn harmonic(
     let Some(registers) = registers(rows.pages(), rows.links(), options) else {
         return exact(rows, options, watch);
     };
-    if !registers.is_power_of_two() || !(16..=1 << 16).contains(&registers) {
+    if !registers.is_power_of_two() || !(64..=1 << 16).contains(&registers) {
         return Err(Error::Usage(format!(
-            "`registers` is {registers}: a power of 2 from 16 to 65536"
+            "`registers` is {registers}: a power of 2 from 64 to 65536"
         )));
     }
     hyperball::harmonic(rows, registers, options, watch)
