@@ -4,7 +4,7 @@
 //! input in order, and stops for checkpoints and snapshots at record boundaries, so results depend
 //! on the records alone.
 //!
-//! [`convert`] reads in the same way, and writes a crawl archive instead.
+//! `convert` reads in the same way, and writes a crawl archive instead.
 
 mod convert;
 mod input;

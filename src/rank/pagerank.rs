@@ -130,7 +130,7 @@ pub(super) const RANKING: RankingSpec = RankingSpec {
 /// Computes PageRank from a uniform start. See the module's head.
 ///
 /// # Errors
-/// [`Error::Usage`] for options out of range.
+/// [`Error::Usage`](crate::Error::Usage) for options out of range.
 pub fn pagerank(graph: &Graph, options: Options) -> Result<PageRank> {
     pagerank_for(graph, options, &Teleport::default())
 }
@@ -138,7 +138,7 @@ pub fn pagerank(graph: &Graph, options: Options) -> Result<PageRank> {
 /// The same, with a virtual page that pays some nodes more than others: personalised PageRank.
 ///
 /// # Errors
-/// As [`pagerank`]; [`Error::Usage`] if `teleport` has not a weight for each node.
+/// As [`pagerank`]; [`Error::Usage`](crate::Error::Usage) if `teleport` has not a weight for each node.
 pub fn pagerank_for(graph: &Graph, options: Options, teleport: &Teleport) -> Result<PageRank> {
     teleport.check(graph.nodes() as u64)?;
     let walk = Walk {
@@ -161,7 +161,7 @@ pub fn pagerank_for(graph: &Graph, options: Options, teleport: &Teleport) -> Res
 /// algorithm knows after reading the graph so many times.
 ///
 /// # Errors
-/// [`Error::Usage`] if damping is out of range.
+/// [`Error::Usage`](crate::Error::Usage) if damping is out of range.
 pub fn iterate(
     graph: &Graph,
     damping: f64,
