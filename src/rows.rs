@@ -189,6 +189,7 @@ impl Rows for Without<'_> {
 }
 
 /// A bit for each page.
+#[derive(Debug, Default)]
 pub(crate) struct Bits(Vec<u64>);
 
 impl Bits {
@@ -196,7 +197,15 @@ impl Bits {
         Bits(vec![0; len.div_ceil(64) as usize])
     }
 
-    /// Sets a bit. Whether it was not set before.
+    /// Makes room for at least this many.
+    pub fn grow(&mut self, len: u64) {
+        let words = len.div_ceil(64) as usize;
+        if self.0.len() < words {
+            self.0.resize(words, 0);
+        }
+    }
+
+    /// Sets a bit, for which there must be room. Whether it was not set before.
     pub fn set(&mut self, at: u64) -> bool {
         let (word, bit) = (&mut self.0[at as usize / 64], 1 << (at % 64));
         let new = *word & bit == 0;

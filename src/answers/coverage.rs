@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::rank::coverage::{Flow, seeds as first_pages};
+use crate::rank::coverage::{Coverage as Bounds, Flow, seeds as first_pages};
 use crate::rows::{Rows, Stop};
 use crate::schedule::Mark;
 use crate::snapshot::Snapshot;
@@ -62,7 +62,7 @@ pub enum Seeds {
     },
 }
 
-/// What flowed from the seeds over the links of a store; it goes on from snapshot to snapshot.
+/// What flowed from the seeds over the links of a store, kept up to date from snapshot to snapshot.
 #[derive(Debug, Default)]
 pub struct Coverage {
     seeds: Seeds,
@@ -94,8 +94,8 @@ impl Coverage {
                 "{store}: no page was read yet, so readers have nowhere to start"
             )));
         }
-        // What an error leaves half done is not gone on with.
-        let goes_on = match self.mark.take() {
+        // After an error in between, the flow is not complete: it begins from nothing.
+        let extends = match self.mark.take() {
             Some(mark) => {
                 self.flow.seeds() == seeds
                     && mark.goes_on(snapshot, &rows)?
@@ -108,12 +108,12 @@ impl Coverage {
             }
             None => false,
         };
-        if !goes_on {
+        if !extends {
             self.flow = Flow::from(damping, &seeds);
         }
-        self.flow.push(&rows)?;
+        let bounds = self.flow.push(&rows)?;
         self.mark = Some(Mark::of(snapshot, &rows)?);
-        Ok(self.covered(snapshot))
+        Ok(self.covered(snapshot, bounds))
     }
 
     /// The pages at which readers start.
@@ -129,9 +129,8 @@ impl Coverage {
         Ok(seeds)
     }
 
-    fn covered(&self, snapshot: &Snapshot) -> Covered {
+    fn covered(&self, snapshot: &Snapshot, bounds: Bounds) -> Covered {
         let info = snapshot.info();
-        let bounds = self.flow.coverage();
         let seeds = self.flow.seeds();
         let read = |pages: &mut dyn Iterator<Item = u32>| {
             pages.filter(|&page| self.flow.is_read(page)).count() as u64
@@ -150,9 +149,8 @@ impl Coverage {
 
     /// About what the lower bound becomes if these pages are read next.
     pub fn with(&self, pages: impl Iterator<Item = u32>) -> f64 {
-        let waiting: f64 = pages.map(|page| self.flow.waiting(page)).sum();
-        let bounds = self.flow.coverage();
-        (bounds.at_least + self.flow.gain(waiting)).min(bounds.at_most)
+        self.flow
+            .with(pages.map(|page| self.flow.waiting(page)).sum())
     }
 
     /// What hosts have of it, those first where most waits that was not read.

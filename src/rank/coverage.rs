@@ -26,7 +26,7 @@
 //! Uniform PageRank, where readers start at any page, is not bounded so: most of it starts at pages that were not read.
 
 use crate::engine::Shares;
-use crate::rows::{Row, Rows};
+use crate::rows::{Bits, Row, Rows};
 use crate::{Error, Result};
 
 /// Units of all seeds together, at most.
@@ -59,57 +59,28 @@ pub struct Flow {
     own: Vec<u64>,
     /// What waits at each page.
     waiting: Vec<u64>,
-    /// A bit for each page that has a row.
-    read: Vec<u64>,
+    /// The pages that have a row.
+    read: Bits,
     /// What pages without links have for the seeds.
     pool: u64,
-    /// How many seeds they paid.
-    paid: usize,
     links: u64,
 }
 
 impl Flow {
-    /// Nothing flowed yet, and there is no seed.
-    pub fn new(damping: u64) -> Flow {
-        Flow {
-            damping,
-            unit: SUPPLY,
-            ..Flow::default()
-        }
-    }
-
-    /// One from these pages.
+    /// Nothing flowed yet from these pages, none of which is there twice.
     pub fn from(damping: u64, seeds: &[u32]) -> Flow {
-        let mut flow = Flow::new(damping);
-        seeds.iter().for_each(|&seed| flow.seed(seed));
-        flow
-    }
-
-    /// Readers start at this page, too. Where pages without links have paid fewer seeds, the flow begins from nothing.
-    pub fn seed(&mut self, page: u32) {
-        self.seeds.push(page);
-        self.know(u64::from(page) + 1);
-        if self.paid > 0 {
-            return;
-        }
-        while self.unit > SUPPLY / self.seeds.len() as u64 {
-            self.halve();
-        }
-        self.waiting[page as usize] += self.start();
-    }
-
-    /// Begins from nothing, from the same seeds.
-    pub fn restart(&mut self) {
-        let Flow {
+        let mut flow = Flow {
             damping,
-            seeds,
-            links,
-            ..
-        } = std::mem::take(self);
-        *self = Flow {
-            links,
-            ..Flow::from(damping, &seeds)
+            seeds: seeds.into(),
+            unit: SUPPLY / seeds.len().max(1) as u64,
+            ..Flow::default()
         };
+        let start = flow.start();
+        for &seed in seeds {
+            flow.know(u64::from(seed) + 1);
+            flow.waiting[seed as usize] = start;
+        }
+        flow
     }
 
     /// Pages where readers start.
@@ -136,8 +107,7 @@ impl Flow {
 
     /// Whether the page had a row when it was pushed last.
     pub fn is_read(&self, page: u32) -> bool {
-        let word = self.read.get(page as usize / 64);
-        word.is_some_and(|word| word >> (page % 64) & 1 == 1)
+        self.read.get(page.into())
     }
 
     /// Pushes what waits at pages that have a row, until it is next to nothing.
@@ -145,11 +115,7 @@ impl Flow {
     /// # Errors
     /// Those of reading rows; a row names a page that there is not.
     pub fn push(&mut self, rows: &dyn Rows) -> Result<Coverage> {
-        if self.paid > 0 && self.paid < self.seeds.len() {
-            self.restart();
-        }
         self.know(rows.pages());
-        // What readers did not reach yet waits for them at seeds.
         let mut least = 1;
         for _ in 0..SWEEPS {
             rows.sweep(&mut |row| Ok(self.visit(&row, least)?))?;
@@ -158,7 +124,7 @@ impl Flow {
             let now = self.coverage();
             let apart = (now.at_most - now.at_least).max(0.0);
             let gain = self.part(rest) / (1.0 - self.damping());
-            if gain <= (PART * apart).max(EXACT) {
+            if rest == 0 || gain <= (PART * apart).max(EXACT) {
                 break;
             }
             // The pages below this have half of what waits, at most.
@@ -181,16 +147,17 @@ impl Flow {
         }
     }
 
-    /// What a page that is read hands on comes back to pages that were read as often as it did so far: so much more is covered,
-    /// about, if pages at which this waits are read.
-    pub fn gain(&self, waiting: f64) -> f64 {
+    /// About what the lower bound becomes if pages at which this waits are read: what they hand on comes back to pages read as
+    /// often as what others handed on so far.
+    pub fn with(&self, waiting: f64) -> f64 {
         let Coverage { at_least, at_most } = self.coverage();
         let left = if at_least > 0.0 {
             ((1.0 - at_most) / (self.damping() * at_least)).clamp(0.0, 1.0)
         } else {
             1.0
         };
-        waiting / (1.0 - self.damping() * (1.0 - left))
+        let gain = waiting / (1.0 - self.damping() * (1.0 - left));
+        (at_least + gain).min(at_most)
     }
 
     fn damping(&self) -> f64 {
@@ -210,25 +177,17 @@ impl Flow {
     }
 
     fn know(&mut self, pages: u64) {
+        self.read.grow(pages);
         let pages = pages as usize;
         if self.own.len() < pages {
             self.own.resize(pages, 0);
             self.waiting.resize(pages, 0);
-            self.read.resize(pages.div_ceil(64), 0);
         }
-    }
-
-    /// Makes units twice as large: there are more seeds.
-    fn halve(&mut self) {
-        self.unit /= 2;
-        self.pool /= 2;
-        let cells = self.own.iter_mut().chain(&mut self.waiting);
-        cells.for_each(|units| *units /= 2);
     }
 
     fn visit(&mut self, row: &Row<'_>, least: u64) -> Result<()> {
         let page = row.page as usize;
-        self.read[page / 64] |= 1 << (page % 64);
+        self.read.set(row.page.into());
         if self.waiting[page] < least {
             return Ok(());
         }
@@ -258,9 +217,6 @@ impl Flow {
     fn pay_seeds(&mut self) {
         let seeds = self.seeds.len().max(1) as u64;
         let each = self.pool / seeds;
-        if each > 0 {
-            self.paid = self.seeds.len();
-        }
         for &seed in &self.seeds {
             self.waiting[seed as usize] += each;
         }
@@ -283,19 +239,19 @@ impl Flow {
 /// # Errors
 /// Those of reading rows.
 pub fn seeds(rows: &dyn Rows) -> Result<Vec<u32>> {
-    let mut found = vec![false; rows.pages() as usize];
-    let mut linked = found.clone();
+    let (mut found, mut linked) = (Bits::new(rows.pages()), Bits::new(rows.pages()));
     rows.sweep(&mut |row| {
-        found[row.page as usize] = !row.gone;
+        if !row.gone {
+            found.set(row.page.into());
+        }
         let later = row.targets.iter().filter(|&&target| target > row.page);
-        later.for_each(|&target| linked[target as usize] = true);
+        later.for_each(|&target| {
+            linked.set(target.into());
+        });
         Ok(())
     })?;
-    let pages = (0u32..).zip(found.iter().zip(&linked));
-    Ok(pages
-        .filter(|(_, (found, linked))| **found && !**linked)
-        .map(|(page, _)| page)
-        .collect())
+    let is_seed = |&page: &u32| found.get(page.into()) && !linked.get(page.into());
+    Ok((0..rows.pages() as u32).filter(is_seed).collect())
 }
 
 #[cfg(test)]
@@ -410,20 +366,14 @@ mod tests {
             seeds in prop::sample::subsequence((0..PAGES as u32).collect::<Vec<_>>(), 1..=3),
         ) {
             let mut is_read = [false; PAGES];
-            let mut flow = Flow::new(DAMPING);
-            flow.seed(seeds[0]);
-            for (at, &page) in order.iter().enumerate() {
+            let mut flow = Flow::from(DAMPING, &seeds);
+            for &page in &order {
                 is_read[page] = true;
-                if let Some(&seed) = seeds.get(at + 1) {
-                    flow.seed(seed);
-                }
                 let now = flow.push(&read(&web, &is_read)).unwrap();
-                if at + 1 >= seeds.len() {
-                    let once = Flow::from(DAMPING, &seeds).push(&read(&web, &is_read)).unwrap();
-                    let apart = PART * (now.at_most - now.at_least) + EXACT + 1e-9;
-                    prop_assert!((now.at_least - once.at_least).abs() <= 8.0 * apart, "{now:?} {once:?}");
-                    prop_assert!((now.at_most - once.at_most).abs() <= apart, "{now:?} {once:?}");
-                }
+                let once = Flow::from(DAMPING, &seeds).push(&read(&web, &is_read)).unwrap();
+                let apart = PART * (now.at_most - now.at_least) + EXACT + 1e-9;
+                prop_assert!((now.at_least - once.at_least).abs() <= 8.0 * apart, "{now:?} {once:?}");
+                prop_assert!((now.at_most - once.at_most).abs() <= apart, "{now:?} {once:?}");
             }
             prop_assert!(flow.coverage().at_least > 0.999);
         }
@@ -456,7 +406,7 @@ mod tests {
     #[test]
     fn nothing_read_covers_nothing() {
         let rows = LatestRows::default();
-        let nothing = Flow::new(DAMPING).push(&rows).unwrap();
+        let nothing = Flow::from(DAMPING, &[]).push(&rows).unwrap();
         assert_eq!((nothing.at_least, nothing.at_most), (0.0, 1.0));
         let mut flow = Flow::from(DAMPING, &[0, 3]);
         let now = flow.push(&rows).unwrap();

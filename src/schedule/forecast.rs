@@ -29,11 +29,11 @@
 //! asked for; where many rows were told before anybody asked, as when a follower begins, nearly. Both ways solve the same
 //! equations, as nearly as is certified there; pages whose scores are closer than that may come in another order.
 
-use super::near::{Flags, Near, Powers};
+use super::near::{Near, Powers};
 use super::pushes::{Pushes, Worth};
 use super::{Ask, AtATime, Crawl, Names, Registered, Scored, Strategy, best_of};
 use crate::Result;
-use crate::rows::{Row, Rows};
+use crate::rows::{Bits, Row, Rows};
 
 pub(super) const REGISTERED: Registered = Registered {
     name: "forecast",
@@ -81,7 +81,7 @@ struct Forecast {
     /// The page that found each page, and which part of its links that is.
     found_by: Vec<u32>,
     /// Whether each page was read and has links.
-    with_links: Flags,
+    with_links: Bits,
     /// Of all pages read that were found, whether they link back; of those with links; whether they have any.
     back: Mean,
     back_of_linking: Mean,
@@ -147,7 +147,7 @@ impl Forecast {
             damping,
             unseen,
             found_by: Vec::new(),
-            with_links: Flags::default(),
+            with_links: Bits::default(),
             back: Mean::new(),
             back_of_linking: Mean::new(),
             linking: Mean::new(),
@@ -241,11 +241,11 @@ impl Forecast {
 
 /// Whether a page is a seed, by a bit a page.
 fn seeds_of(crawl: &Crawl) -> impl Fn(u32) -> bool + use<> {
-    let mut seeds = vec![0u64; crawl.pages() as usize / 64 + 1];
+    let mut seeds = Bits::new(crawl.pages().into());
     for &seed in crawl.seeds() {
-        seeds[seed as usize / 64] |= 1 << (seed % 64);
+        seeds.set(seed.into());
     }
-    move |page| seeds[page as usize / 64] >> (page % 64) & 1 == 1
+    move |page| seeds.get(page.into())
 }
 
 fn not_read(crawl: &Crawl) -> f64 {
@@ -331,7 +331,10 @@ impl Strategy for Forecast {
         self.found_by.resize(crawl.pages() as usize, NONE);
         let by = self.found_by[row.page as usize];
         let has_links = !row.targets.is_empty();
-        self.with_links.set(row.page, has_links);
+        if has_links {
+            self.with_links.grow(u64::from(row.page) + 1);
+            self.with_links.set(row.page.into());
+        }
         let found = std::mem::take(&mut self.found_now);
         if by != NONE {
             self.finding.add_count(found, crawl.read());

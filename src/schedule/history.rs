@@ -2,7 +2,7 @@
 
 use super::{Ask, Focused, NameOrder, Scored, SettledRanking, Strategy};
 use crate::Result;
-use crate::rows::{Row, Rows};
+use crate::rows::{Bits, Row, Rows};
 
 /// What is known of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Crawl {
     read_at: Vec<u32>,
     /// A bit for each page that was read: so many fit into a processor's cache that whoever goes over links need not
     /// wait for memory.
-    is_read: Vec<u64>,
+    is_read: Bits,
     /// Pages that rows lead to: those that are known otherwise come behind them.
     named: u32,
     seeds: Vec<u32>,
@@ -67,8 +67,7 @@ impl Crawl {
 
     /// Whether a page was read.
     pub fn is_read(&self, page: u32) -> bool {
-        let word = self.is_read.get(page as usize / 64);
-        word.is_some_and(|word| word >> (page % 64) & 1 == 1)
+        self.is_read.get(page.into())
     }
 
     /// Which pages receive extra cash.
@@ -90,11 +89,8 @@ impl Crawl {
         self.held -= u32::from(*at == HELD);
         *at = self.read;
         self.read += 1;
-        let word = page as usize / 64;
-        if self.is_read.len() <= word {
-            self.is_read.resize(word + 1, 0);
-        }
-        self.is_read[word] |= 1 << (page % 64);
+        self.is_read.grow(u64::from(page) + 1);
+        self.is_read.set(page.into());
         true
     }
 

@@ -23,6 +23,7 @@
 use std::ops::{AddAssign, SubAssign};
 
 use super::{Crawl, NameOrder};
+use crate::rows::Bits;
 
 /// Names on each side of which it matters how many were read, and of which what they led to.
 const UNSEEN_RADIUS: usize = 7;
@@ -50,32 +51,7 @@ pub(super) struct Near<'a> {
     /// The page that found each page, [`u32::MAX`] none.
     pub found_by: &'a [u32],
     /// Whether each page was read and has links.
-    pub with_links: &'a Flags,
-}
-
-/// A bit a page.
-#[derive(Debug, Default)]
-pub(super) struct Flags(Vec<u64>);
-
-impl Flags {
-    /// Sets a page's.
-    pub fn set(&mut self, page: u32, is_so: bool) {
-        let at = page as usize / 64;
-        if self.0.len() <= at {
-            self.0.resize(at + 1, 0);
-        }
-        let bit = 1 << (page % 64);
-        if is_so {
-            self.0[at] |= bit
-        } else {
-            self.0[at] &= !bit
-        }
-    }
-
-    fn is_set(&self, page: u32) -> bool {
-        let word = self.0.get(page as usize / 64).copied().unwrap_or(0);
-        word >> (page % 64) & 1 == 1
-    }
+    pub with_links: &'a Bits,
 }
 
 /// Of some pages read: how many they are, how many have links, and what they found.
@@ -203,7 +179,7 @@ impl Near<'_> {
         if self.crawl.is_read(page) {
             Tally {
                 read: 1,
-                with_links: u32::from(self.with_links.is_set(page)),
+                with_links: u32::from(self.with_links.get(page.into())),
                 found: f64::from(found[page as usize]),
             }
         } else {
@@ -257,14 +233,16 @@ mod tests {
     /// The scores, all 1 at first, after pages 0, 1, ... were read.
     fn lifted(rows: &[&[u32]], pages: u32, names: bool, powers: Powers) -> Vec<f64> {
         let mut history = History::new(Box::new(Nothing));
-        let mut with_links = Flags::default();
+        let mut with_links = Bits::new(pages.into());
         let mut found_by = Vec::new();
         for (page, row) in (0u32..).zip(rows) {
             let known = history.crawl().pages().max(page + 1);
             found_by.resize(known as usize, NONE);
             history.row(Row::new(page, row));
             found_by.resize(history.crawl().pages() as usize, page);
-            with_links.set(page, !row.is_empty());
+            if !row.is_empty() {
+                with_links.set(page.into());
+            }
         }
         history.known_below(pages, None);
         let mut order = NameOrderBuilder::default();

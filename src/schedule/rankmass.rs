@@ -5,6 +5,7 @@
 
 use super::{Ask, AtATime, Names, Registered, Scored, Strategy, best_of};
 use crate::Result;
+use crate::engine::damping_units;
 use crate::rank::coverage::{Flow, seeds};
 
 pub(super) const REGISTERED: Registered = Registered {
@@ -18,7 +19,7 @@ pub(super) const REGISTERED: Registered = Registered {
     keeps: (17, 0),
     make: |of| {
         Box::new(RankMass {
-            damping: (of.damping() * 2f64.powi(32)) as u64,
+            damping: damping_units(of.damping()),
             flow: Flow::default(),
         })
     },
