@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use cashrank::Error;
-use cashrank::answers::{Coverage, Covered, CoveredHost, Seeds};
+use cashrank::answers::{Coverage, CoveredHost, Seeds};
 use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
 
@@ -25,7 +25,7 @@ Examples:
 
 Without --seeds, readers start at the pages that were read before any link to them was seen. The bounds are for \
 readers who start there; of uniform PageRank, whose readers start anywhere, nearly nothing can be said. It reads the \
-kept links (`ingest --keep-rows`) some 5 to 30 times, and works while an ingest is running.")]
+kept links (`ingest --keep-rows`) up to about 30 times, and works while an ingest is running.")]
 pub struct Args {
     #[command(flatten)]
     store: StoreArg,
@@ -53,7 +53,14 @@ pub struct Args {
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let snapshot = Snapshot::latest(&RealDisk, &self.store.store)?;
-        let (coverage, covered) = of(&snapshot, &self.seeds)?;
+        let seeds = seeds_of(&snapshot, &listed(&self.seeds)?)?;
+        let is_known = matches!(&seeds, Seeds::Given { known, .. } if !known.is_empty());
+        if !self.seeds.is_empty() && !is_known {
+            let text = "none of the seeds is known: crawl them first and ingest what was read";
+            return Err(Error::Usage(text.into()).into());
+        }
+        let mut coverage = Coverage::new(seeds);
+        let covered = coverage.update(&snapshot)?;
         let mut hosts = if self.by_host {
             coverage.hosts(&snapshot)?
         } else {
@@ -68,20 +75,19 @@ impl Args {
             return print_json(&answer);
         }
         print(|out| {
-            let damping = (covered.damping * 1e6).round() / 1e6;
             let seeds = if covered.seeds == 1 { "seed" } else { "seeds" };
             writeln!(
                 out,
                 "Readers who start at the {} {seeds}, and follow links with probability {}: of what they see, at least \
                  {} and at most {} was read.",
                 thousands(covered.seeds),
-                damping,
+                covered.damping,
                 percent(covered.at_least, f64::floor),
                 percent(covered.at_most, f64::ceil),
             )?;
             let unread = covered.seeds - covered.seeds_read;
             if unread > 0 {
-                writeln!(out, "{} {seeds} of them not read yet", thousands(unread))?;
+                writeln!(out, "{} of the seeds not read yet", thousands(unread))?;
             }
             writeln!(
                 out,
@@ -97,32 +103,21 @@ impl Args {
     }
 }
 
-/// For readers who start at the pages that these files list, if any.
-pub fn of(snapshot: &Snapshot, files: &[PathBuf]) -> anyhow::Result<(Coverage, Covered)> {
-    let mut coverage = Coverage::new(seeds(snapshot, files)?);
-    let covered = coverage.update(snapshot)?;
-    Ok((coverage, covered))
-}
-
-fn seeds(snapshot: &Snapshot, files: &[PathBuf]) -> anyhow::Result<Seeds> {
-    if files.is_empty() {
+/// The pages with these URLs, as those at which readers start.
+pub fn seeds_of(snapshot: &Snapshot, urls: &[String]) -> Result<Seeds, Error> {
+    if urls.is_empty() {
         return Ok(Seeds::Found);
     }
-    let mut urls = listed(files)?;
+    let mut urls = urls.to_vec();
     urls.sort_unstable();
     urls.dedup();
     let found = super::rank::pages(snapshot, &urls)?;
     let unknown = found.iter().filter(|page| page.is_none()).count() as u32;
-    let known: Vec<u32> = found
-        .into_iter()
-        .flatten()
-        .map(|page| page.0 as u32)
-        .collect();
-    if known.is_empty() {
-        let text = "none of the seeds is known: crawl them first and ingest what was read";
-        return Err(Error::Usage(text.into()).into());
-    }
-    Ok(Seeds::Given { known, unknown })
+    let known = found.into_iter().flatten().map(|page| page.0 as u32);
+    Ok(Seeds::Given {
+        known: known.collect(),
+        unknown,
+    })
 }
 
 fn show_hosts(out: &mut dyn std::io::Write, hosts: &[CoveredHost]) -> anyhow::Result<()> {

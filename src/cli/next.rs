@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use cashrank::Error;
-use cashrank::answers::{NEXT, Parameter, Takes, canonical};
+use cashrank::answers::{Coverage, NEXT, Parameter, Takes, canonical};
 use cashrank::schedule::{Candidate, NextOptions, STRATEGIES, Seed, Taker, next};
 use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
@@ -13,7 +13,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::common::{Exit, Forms, STORE, listed_urls, positive, thousands};
-use super::coverage::{self, percent};
+use super::coverage::{percent, seeds_of};
 use super::output::OutputArgs;
 use super::values::takers;
 use crate::cli::common::say;
@@ -65,7 +65,7 @@ pub struct Args {
     #[command(flatten)]
     output: OutputArgs,
     /// Say how much of what readers see was read, and about how much it will be with these pages. Reads the kept links
-    /// some 5 to 30 times.
+    /// up to about 30 times.
     #[arg(long)]
     coverage: bool,
     /// Print only problems.
@@ -102,14 +102,16 @@ impl Args {
         output.must_show(to.name(), to.is_text())?;
         let mut options = NextOptions::of(&self.asked.0)?;
         options.count = usize::try_from(self.count)?;
-        self.named_into(store, &mut options)?;
+        let excluded = listed(&self.exclude)?;
+        let seeds = listed(&self.seeds)?;
+        named_into(store, &excluded, &seeds, &mut options)?;
         let pages = next(&RealDisk, store, &options)?;
         output.put(|out| {
             to.write(&pages, out)
                 .map_err(|error| self.named(error).into())
         })?;
         if self.coverage && !self.quiet {
-            self.show_coverage(store, &pages)?;
+            show_coverage(store, &seeds, &pages)?;
         }
         let found = pages.len() as u64;
         if found < self.count && !self.quiet {
@@ -120,20 +122,6 @@ impl Args {
             );
         }
         Ok(Exit::Done)
-    }
-
-    fn show_coverage(&self, store: &Path, pages: &[Candidate]) -> anyhow::Result<()> {
-        let snapshot = Snapshot::latest(&RealDisk, store)?;
-        let (coverage, covered) = coverage::of(&snapshot, &self.seeds)?;
-        let new = pages.iter().filter(|page| !page.fetched);
-        let with = coverage.with(new.filter_map(|page| page.page).map(|page| page.0 as u32));
-        say!(
-            "of what readers from the seeds see, at least {} and at most {} was read; with these pages at least {}, about",
-            percent(covered.at_least, f64::floor),
-            percent(covered.at_most, f64::ceil),
-            percent(with, f64::floor)
-        );
-        Ok(())
     }
 
     /// An error of writing the list, with the file's name.
@@ -150,35 +138,60 @@ impl Args {
             other => other,
         }
     }
+}
 
-    /// Puts the pages that --seeds names first, and holds back those that --exclude names.
-    fn named_into(&self, store: &Path, options: &mut NextOptions) -> anyhow::Result<()> {
-        let excluded = listed(&self.exclude)?;
-        let seeds = listed(&self.seeds)?;
-        if excluded.is_empty() && seeds.is_empty() {
+/// Says how much of what readers from the seeds see was read, and about how much it will be with these pages.
+fn show_coverage(store: &Path, seeds: &[String], pages: &[Candidate]) -> anyhow::Result<()> {
+    let snapshot = match Snapshot::latest(&RealDisk, store) {
+        Err(Error::Missing(_)) if !seeds.is_empty() => {
+            say!("of what readers from the seeds see, nothing was read yet");
             return Ok(());
         }
-        let snapshot = match Snapshot::latest(&RealDisk, store) {
-            Err(Error::Missing(_)) if !seeds.is_empty() => None,
-            snapshot => Some(snapshot?),
-        };
-        let find = |urls: &[String]| match &snapshot {
-            Some(snapshot) => super::rank::pages(snapshot, urls),
-            None => Ok(vec![None; urls.len()]),
-        };
-        let found = find(&excluded)?.into_iter().flatten();
-        options.exclude.extend(found.map(|page| page.0));
-        // Names that no store knows have no number to be excluded by. Each seed counts once.
-        let mut named: HashSet<Vec<u8>> = excluded.iter().map(|url| canonical(url)).collect();
-        for (url, page) in seeds.iter().zip(find(&seeds)?) {
-            let name = canonical(url);
-            if named.insert(name.clone()) {
-                let name = String::from_utf8_lossy(&name).into_owned();
-                options.seeds.push(Seed { name, page });
-            }
-        }
-        Ok(())
+        snapshot => snapshot?,
+    };
+    let mut coverage = Coverage::new(seeds_of(&snapshot, seeds)?);
+    let covered = coverage.update(&snapshot)?;
+    let new = pages.iter().filter(|page| !page.fetched);
+    let with = coverage.with(new.filter_map(|page| page.page).map(|page| page.0 as u32));
+    say!(
+        "of what readers from the seeds see, at least {} and at most {} was read; with these pages at least {}, about",
+        percent(covered.at_least, f64::floor),
+        percent(covered.at_most, f64::ceil),
+        percent(with, f64::floor)
+    );
+    Ok(())
+}
+
+/// Puts the pages that --seeds names first, and holds back those that --exclude names.
+fn named_into(
+    store: &Path,
+    excluded: &[String],
+    seeds: &[String],
+    options: &mut NextOptions,
+) -> anyhow::Result<()> {
+    if excluded.is_empty() && seeds.is_empty() {
+        return Ok(());
     }
+    let snapshot = match Snapshot::latest(&RealDisk, store) {
+        Err(Error::Missing(_)) if !seeds.is_empty() => None,
+        snapshot => Some(snapshot?),
+    };
+    let find = |urls: &[String]| match &snapshot {
+        Some(snapshot) => super::rank::pages(snapshot, urls),
+        None => Ok(vec![None; urls.len()]),
+    };
+    let found = find(excluded)?.into_iter().flatten();
+    options.exclude.extend(found.map(|page| page.0));
+    // Names that no store knows have no number to be excluded by. Each seed counts once.
+    let mut named: HashSet<Vec<u8>> = excluded.iter().map(|url| canonical(url)).collect();
+    for (url, page) in seeds.iter().zip(find(seeds)?) {
+        let name = canonical(url);
+        if named.insert(name.clone()) {
+            let name = String::from_utf8_lossy(&name).into_owned();
+            options.seeds.push(Seed { name, page });
+        }
+    }
+    Ok(())
 }
 
 /// The parameters of [`NEXT`] that were given.

@@ -43,14 +43,14 @@ pub enum Part {
 pub struct Current {
     store: PathBuf,
     held: Mutex<Option<Arc<OpenSnapshot>>>,
-    coverage: Arc<Mutex<Followed>>,
+    coverage: Arc<Followed>,
 }
 
-/// What flowed from the seeds so far, and what was covered by then.
+/// How much was covered as snapshots came. The history is locked apart: it is read while the next one is computed.
 #[derive(Default)]
 struct Followed {
-    coverage: Coverage,
-    history: Vec<Covered>,
+    coverage: Mutex<Coverage>,
+    history: Mutex<Vec<Covered>>,
 }
 
 /// A snapshot, and what was read of it.
@@ -62,7 +62,7 @@ pub struct OpenSnapshot {
     movers: Once<Movers>,
     lookup: Once<Lookup>,
     covered: Once<(Covered, Vec<CoveredHost>)>,
-    coverage: Arc<Mutex<Followed>>,
+    coverage: Arc<Followed>,
 }
 
 /// What is made by whoever asks for it first, while others wait for it.
@@ -141,7 +141,7 @@ impl Current {
 
     /// What was covered as of the snapshots that were asked for it, oldest first.
     pub fn covered(&self) -> Vec<Covered> {
-        lock(&self.coverage).history.clone()
+        lock(&self.coverage.history).clone()
     }
 }
 
@@ -273,12 +273,11 @@ impl OpenSnapshot {
     /// How much of what readers see was read, and the hosts with most that was not.
     pub fn coverage(&self) -> Result<&(Covered, Vec<CoveredHost>)> {
         self.covered.get(|| {
-            let mut followed = lock(&self.coverage);
-            let covered = followed.coverage.update(&self.snapshot).map_err(problem)?;
-            let hosts = followed.coverage.hosts(&self.snapshot);
-            let mut hosts = hosts.map_err(problem)?;
+            let mut coverage = lock(&self.coverage.coverage);
+            let covered = coverage.update(&self.snapshot).map_err(problem)?;
+            let mut hosts = coverage.hosts(&self.snapshot).map_err(problem)?;
             hosts.truncate(HOSTS);
-            let history = &mut followed.history;
+            let mut history = lock(&self.coverage.history);
             history.retain(|earlier| earlier.records < covered.records);
             if history.len() == HISTORY {
                 // Every second one tells how it went.
