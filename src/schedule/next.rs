@@ -18,7 +18,7 @@ use crate::rules::Scope;
 use crate::snapshot::{Fetches, Snapshot, SnapshotPage};
 use crate::store::Disk;
 use crate::store::rows::KeptRows;
-use crate::url::host;
+use crate::url::{domain, host};
 use crate::{Error, Result};
 
 /// Which pages are wanted.
@@ -374,8 +374,8 @@ pub(super) fn interleave(chosen: Vec<Chosen>) -> Vec<Chosen> {
 #[derive(Clone)]
 pub(super) struct Limits<'a> {
     options: &'a NextOptions,
-    hosts: HashMap<String, u64>,
-    domains: HashMap<String, u64>,
+    hosts: HashMap<Vec<u8>, u64>,
+    domains: HashMap<Vec<u8>, u64>,
 }
 
 impl<'a> Limits<'a> {
@@ -402,21 +402,21 @@ impl<'a> Limits<'a> {
         if !self.options.scope.has(url.as_bytes()) {
             return false;
         }
-        let host = String::from_utf8_lossy(host(url.as_bytes())).into_owned();
-        let full = |of: &HashMap<String, u64>, name: &str, most: Option<u64>| {
+        let host = host(url.as_bytes());
+        let domain = domain(host);
+        let full = |of: &HashMap<Vec<u8>, u64>, name: &[u8], most: Option<u64>| {
             most.is_some_and(|most| of.get(name).is_some_and(|&count| count >= most) || most == 0)
         };
-        let domain = psl::domain_str(&host).unwrap_or(&host).to_owned();
-        if full(&self.hosts, &host, self.options.per_host)
-            || full(&self.domains, &domain, self.options.per_domain)
+        if full(&self.hosts, host, self.options.per_host)
+            || full(&self.domains, domain, self.options.per_domain)
         {
             return false;
         }
         if self.options.per_domain.is_some() {
-            *self.domains.entry(domain).or_default() += 1;
+            *self.domains.entry(domain.to_vec()).or_default() += 1;
         }
         if self.options.per_host.is_some() {
-            *self.hosts.entry(host).or_default() += 1;
+            *self.hosts.entry(host.to_vec()).or_default() += 1;
         }
         true
     }

@@ -1,4 +1,4 @@
-//! Hosts: the scan that proves one canonical, and the host of a canonical URL.
+//! Hosts: the scan that proves one canonical, the host of a canonical URL, and the registered domain of a host.
 
 use super::class::{HOST, short_run};
 
@@ -26,6 +26,23 @@ pub fn host(canonical: &[u8]) -> &[u8] {
         Some(bracket) => &host[..=bracket],
         None => upto(host, |byte| byte == b':'),
     }
+}
+
+/// The registered domain of a host in canonical form: its public suffix and the label before it, by the public suffix list
+/// with the suffixes that companies added (`github.io`); for a suffix that is not listed, the last two labels. A host
+/// without a registered domain is returned as it is: an IP address, a public suffix, a single label.
+///
+/// ```
+/// use cashrank::url::domain;
+///
+/// assert_eq!(domain(b"www.example.co.uk"), b"example.co.uk");
+/// assert_eq!(domain(b"192.0.2.1"), b"192.0.2.1");
+/// ```
+pub fn domain(host: &[u8]) -> &[u8] {
+    if is_ipv4(host) {
+        return host;
+    }
+    psl::domain(host).map_or(host, |domain| domain.as_bytes())
 }
 
 /// The bytes before the first that `stops`.

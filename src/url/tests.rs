@@ -418,3 +418,25 @@ fn a_base_over_the_limit() {
         Ok("http://h/b")
     );
 }
+
+/// The rules of the list's algorithm (publicsuffix.org/list), with suffixes that are unlikely to leave it.
+#[test]
+fn registered_domains() {
+    for (name, expected) in [
+        ("example.org", "example.org"),
+        ("www.example.org", "example.org"),
+        ("a.b.example.co.uk", "example.co.uk"),
+        ("www.somebody.github.io", "somebody.github.io"),
+        ("www.city.kawasaki.jp", "city.kawasaki.jp"),
+        ("a.b.c.kawasaki.jp", "b.c.kawasaki.jp"),
+        ("a.b.example", "b.example"),
+        ("co.uk", "co.uk"),
+        ("localhost", "localhost"),
+        ("192.0.2.1", "192.0.2.1"),
+        ("[2001:db8::1]", "[2001:db8::1]"),
+        ("", ""),
+    ] {
+        let found = domain(name.as_bytes());
+        assert_eq!(found, expected.as_bytes(), "{name}");
+    }
+}
