@@ -138,7 +138,7 @@ pub use engine::{
     Certificate, Config, Counters, Effort, Engine, Estimator, InMemory, Page, PageId, Ranking,
     SelfLinks, Span, Window, WindowPolicy,
 };
-pub use model::{Digest, Error, Limits, Rel, Result, What};
+pub use model::{Digest, Error, Fetches, Limits, Rel, Result, What};
 pub use rules::{Follow, InputRules, Scope};
 pub use schedule::{Candidate, NextOptions};
 pub use session::{Options, Reader, Writer};

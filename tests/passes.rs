@@ -239,12 +239,12 @@ fn later_passes_visit_what_the_records_left() {
         assert_eq!(*name, expected.url);
         assert_eq!(page.importance, expected.importance, "{name}");
         assert_eq!(
-            (page.rank, page.visits),
+            (page.rank, page.fetches.visits),
             (expected.rank, expected.visits),
             "{name}"
         );
         // Nothing was fetched again.
-        assert_eq!(page.last_fetch, first.last_fetch, "{name}");
+        assert_eq!(page.fetches.last, first.last_fetch, "{name}");
     }
 }
 

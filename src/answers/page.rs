@@ -62,11 +62,11 @@ impl Rank {
             importance: Some(page.importance),
             rank: Some(page.rank),
             percentile: Some(100.0 * (1.0 - (page.rank - 1) as f64 / pages as f64)),
-            visits: Some(page.visits),
-            last_fetch: page.last_fetch.and_then(utc),
-            failed: Some(page.failed),
-            compared: Some(page.compared),
-            changed: Some(page.changed),
+            visits: Some(page.fetches.visits),
+            last_fetch: page.fetches.last.and_then(utc),
+            failed: Some(page.fetches.failed),
+            compared: Some(page.fetches.compared),
+            changed: Some(page.fetches.changed),
         }
     }
 }

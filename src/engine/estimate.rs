@@ -24,7 +24,6 @@ use serde::{Deserialize, Serialize};
 use super::certificate::{Certificate, certify, ratio_up};
 use super::config::Config;
 use super::estimator::Estimator;
-use super::fetches::Fetches;
 use super::history_view::{Bases, HistoryView, Sweep};
 use super::ledger::{age_at, is_recycled};
 use super::mark::Mark;
@@ -34,7 +33,7 @@ use super::scale::{Scale, Value, WithCash};
 use super::scores::{Effort, Scores};
 use super::window::{Measures, RowContent, Span, WindowPolicy};
 use crate::Result;
-use crate::model::Time;
+use crate::model::Fetches;
 
 /// The window an estimate is read from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -76,13 +75,9 @@ pub struct PageEstimate {
     pub importance: f64,
     /// The distributed estimate.
     pub distributed: f64,
-    /// Visits, recyclings not counted.
-    pub visits: u64,
-    /// Time of the last fetch.
-    pub last_fetch: Option<Time>,
     /// Cash now, in units.
     pub cash: u64,
-    /// What fetches told beside.
+    /// What is known of its fetches; recyclings are no visits.
     pub fetches: Fetches,
 }
 
@@ -233,8 +228,6 @@ impl<'p> Estimation<'p> {
                 out.push(PageEstimate {
                     importance,
                     distributed,
-                    visits: page.rows.iter().map(|row| row.visits).sum(),
-                    last_fetch: page.rows.iter().filter_map(|row| row.last_fetch).max(),
                     cash: page.cash,
                     fetches: page.fetches(),
                 });

@@ -8,15 +8,15 @@
 //! kind. A record that says "unchanged" (304, `revisit`) is such an answer by itself.
 
 use crate::engine::Links;
-use crate::model::{Digest, Time};
+use crate::model::{Digest, Fetches, Time};
 
 /// No time is known.
 pub(crate) const NO_TIME: Time = Time::MIN;
 
 /// What fetches of a page told. Times that are not known are `Time::MIN`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fetches {
-    /// Fetches that failed since the page was last reached.
+pub struct RowFetches {
+    /// RowFetches that failed since the page was last reached.
     pub failed: u32,
     /// When the last of them was.
     pub last_failed: Time,
@@ -34,9 +34,9 @@ pub struct Fetches {
     pub since: Time,
 }
 
-impl Default for Fetches {
-    fn default() -> Fetches {
-        Fetches {
+impl Default for RowFetches {
+    fn default() -> RowFetches {
+        RowFetches {
             failed: 0,
             last_failed: NO_TIME,
             reached: false,
@@ -49,21 +49,21 @@ impl Default for Fetches {
     }
 }
 
-impl Fetches {
+impl RowFetches {
     /// A fetch that failed.
-    pub(super) fn failure(at: Option<Time>) -> Fetches {
-        Fetches {
+    pub(super) fn failure(at: Option<Time>) -> RowFetches {
+        RowFetches {
             failed: 1,
             last_failed: at.unwrap_or(NO_TIME),
-            ..Fetches::default()
+            ..RowFetches::default()
         }
     }
 
     /// The page was reached.
-    pub(super) fn look(digest: Digest, at: Option<Time>) -> Fetches {
+    pub(super) fn look(digest: Digest, at: Option<Time>) -> RowFetches {
         let unchanged = digest == Digest::UNCHANGED;
         let digest = if unchanged { Digest::NONE } else { digest };
-        Fetches {
+        RowFetches {
             reached: true,
             first: digest,
             last: digest,
@@ -73,17 +73,36 @@ impl Fetches {
             } else {
                 NO_TIME
             },
-            ..Fetches::default()
+            ..RowFetches::default()
         }
     }
 
     /// Whether there is nothing to tell.
     pub fn is_empty(&self) -> bool {
-        *self == Fetches::default()
+        *self == RowFetches::default()
+    }
+
+    /// What is known of a page after so many visits, the last of them then.
+    pub(super) fn known(&self, visits: u64, last: Option<Time>) -> Fetches {
+        let time = |time| Some(time).filter(|&time| time != NO_TIME);
+        // Only comparisons make a length of time of the first look.
+        let since = time(self.since).filter(|_| self.compared > 0);
+        let watched = last
+            .zip(since)
+            .map(|(last, since)| last.saturating_sub(since));
+        Fetches {
+            visits,
+            last,
+            failed: self.failed.into(),
+            last_failed: time(self.last_failed),
+            compared: self.compared.into(),
+            changed: self.changed.into(),
+            watched_s: watched.map_or(0, |watched| u64::try_from(watched).unwrap_or(0)),
+        }
     }
 
     /// Joins what came after.
-    pub fn join(&mut self, next: &Fetches) {
+    pub fn join(&mut self, next: &RowFetches) {
         if next.reached {
             (self.failed, self.last_failed) = (next.failed, next.last_failed);
         } else {
@@ -128,7 +147,7 @@ mod tests {
     use crate::model::PageId;
 
     /// Something that happens to a page.
-    fn event() -> impl Strategy<Value = Fetches> {
+    fn event() -> impl Strategy<Value = RowFetches> {
         let time = prop_oneof![Just(None), (0i64..100).prop_map(Some)];
         let digest = prop_oneof![
             Just(Digest::NONE),
@@ -138,13 +157,13 @@ mod tests {
             (0u64..3).prop_map(Digest::of_content),
         ];
         prop_oneof![
-            time.clone().prop_map(Fetches::failure),
-            (digest, time).prop_map(|(digest, time)| Fetches::look(digest, time)),
+            time.clone().prop_map(RowFetches::failure),
+            (digest, time).prop_map(|(digest, time)| RowFetches::look(digest, time)),
         ]
     }
 
-    fn joined(events: &[Fetches]) -> Fetches {
-        events.iter().fold(Fetches::default(), |mut all, next| {
+    fn joined(events: &[RowFetches]) -> RowFetches {
+        events.iter().fold(RowFetches::default(), |mut all, next| {
             all.join(next);
             all
         })
@@ -171,17 +190,17 @@ mod tests {
 
     #[test]
     fn what_is_told_of_a_page() {
-        let links = |n| Fetches::look(Digest::of_links(n), Some(n as i64));
-        let fails = |at| Fetches::failure(Some(at));
+        let links = |n| RowFetches::look(Digest::of_links(n), Some(n as i64));
+        let fails = |at| RowFetches::failure(Some(at));
         let page = joined(&[fails(1), fails(2), links(10), links(10), fails(12)]);
         assert_eq!((page.failed, page.last_failed), (1, 12));
         assert_eq!((page.compared, page.changed, page.since), (1, 0, 10));
-        let unchanged = Fetches::look(Digest::UNCHANGED, Some(20));
-        let gone = Fetches::look(Digest::GONE, Some(30));
+        let unchanged = RowFetches::look(Digest::UNCHANGED, Some(20));
+        let gone = RowFetches::look(Digest::GONE, Some(30));
         let page = joined(&[links(1), unchanged, links(2), gone, gone, fails(40)]);
         assert_eq!((page.compared, page.changed, page.failed), (4, 2, 1));
         // Digests of two kinds say nothing.
-        let content = Fetches::look(Digest::of_content(1), Some(2));
+        let content = RowFetches::look(Digest::of_content(1), Some(2));
         assert_eq!(joined(&[links(1), content]).compared, 0);
     }
 

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::fetches::Fetches;
+use super::fetches::RowFetches;
 use super::row::Row;
 use super::window::Policy;
 use crate::Result;
@@ -235,9 +235,9 @@ impl Notes {
             visits: u64::from(note.page & VISITED != 0),
             last_fetch: time.filter(|_| !failed),
             fetches: match note.page & REACHED {
-                _ if failed => Fetches::failure(time),
-                0 => Fetches::default(),
-                _ => Fetches::look(note.digest, time),
+                _ if failed => RowFetches::failure(time),
+                0 => RowFetches::default(),
+                _ => RowFetches::look(note.digest, time),
             },
             clock,
             pages,

@@ -143,8 +143,8 @@ impl Engine<InMemory> {
                     url: Cow::Owned(engine.storage().name(page_id)),
                     importance: page.importance,
                     rank: 0,
-                    visits: page.visits,
-                    last_fetch: page.last_fetch,
+                    visits: page.fetches.visits,
+                    last_fetch: page.fetches.last,
                     distance: None,
                 });
             }

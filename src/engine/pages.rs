@@ -1,6 +1,6 @@
 //! All pages as an estimate sees them, each with its rows, its cash and its change since the window began.
 
-use super::fetches::Fetches;
+use super::fetches::RowFetches;
 use super::history_view::{Base, Bases, HistoryView, Sweep};
 use super::ledger::{Totals, age_at, is_recycled};
 use super::mark::Mark;
@@ -8,6 +8,7 @@ use super::row::Row;
 use super::runs::Rows;
 use super::scores::Scores;
 use crate::Result;
+use crate::model::Fetches;
 
 /// The totals as at a round's end.
 #[derive(Clone, Copy)]
@@ -51,9 +52,13 @@ pub(super) struct Page<'r> {
 impl Page<'_> {
     pub(super) fn fetches(&self) -> Fetches {
         let mut rows = self.rows.iter();
-        let mut fetches = rows.next().map_or_else(Fetches::default, |row| row.fetches);
-        rows.for_each(|row| fetches.join(&row.fetches));
-        fetches
+        let mut joined = rows
+            .next()
+            .map_or_else(RowFetches::default, |row| row.fetches);
+        rows.for_each(|row| joined.join(&row.fetches));
+        let visits = self.rows.iter().map(|row| row.visits).sum();
+        let last = self.rows.iter().filter_map(|row| row.last_fetch).max();
+        joined.known(visits, last)
     }
 }
 

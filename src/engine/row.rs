@@ -1,6 +1,6 @@
 //! A row of the history: what one or several visits of a page left.
 
-use super::fetches::Fetches;
+use super::fetches::RowFetches;
 use crate::model::Time;
 
 /// One page's measures, joined.
@@ -25,7 +25,7 @@ pub struct Row {
     /// forgotten.
     pub folded: bool,
     /// What fetches told beside.
-    pub fetches: Fetches,
+    pub fetches: RowFetches,
 }
 
 impl Row {

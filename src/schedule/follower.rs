@@ -19,7 +19,7 @@
 //! Forecast 60 bytes a page.
 
 use super::names::{Hosts, Runs};
-use super::next::{Chosen, FOCUSED, Limits, Source, completed, fetches_of, interleave};
+use super::next::{Chosen, FOCUSED, Limits, Source, completed, interleave};
 use super::{
     Candidate, History, NameOrder, Names, NextOptions, SettledRanking, Which, best_of, seeds,
 };
@@ -373,7 +373,7 @@ impl Followed {
         let by_cash = options.strategy.registered().name == "greedy";
         let mut cash = (rows.is_none() && by_cash).then(Vec::new);
         if rows.is_some() {
-            snapshot.fetches(&mut |page, fetches| {
+            snapshot.failures(&mut |page, fetches| {
                 if fetches.last.is_some() || source.is_failing(fetches) {
                     history.hold(page);
                 }
@@ -382,9 +382,9 @@ impl Followed {
             for page in snapshot.pages() {
                 let page = page?;
                 let number = page.page.0 as u32;
-                if page.visits > 0 {
+                if page.fetches.visits > 0 {
                     history.row(Row::new(number, &[]));
-                } else if page.last_fetch.is_some() || source.is_failing(&fetches_of(&page)) {
+                } else if page.fetches.last.is_some() || source.is_failing(&page.fetches) {
                     history.hold(number);
                 }
                 if let Some(cash) = &mut cash {

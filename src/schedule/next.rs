@@ -9,13 +9,13 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use super::refresh::{self, Looks, Read};
+use super::refresh::{self, Looks};
 use super::{Choice, Crawl, Focus, Follower, Scored, Seed, seeds};
 use crate::decode::Time;
-use crate::engine::PageId;
+use crate::model::{Fetches, PageId};
 use crate::rows::Rows;
 use crate::rules::Scope;
-use crate::snapshot::{Fetches, Snapshot, SnapshotPage};
+use crate::snapshot::{Snapshot, SnapshotPage};
 use crate::store::Disk;
 use crate::store::rows::KeptRows;
 use crate::url::{domain, host};
@@ -106,18 +106,10 @@ pub struct Candidate {
     pub score: f64,
     /// Whether it was read already.
     pub fetched: bool,
-    /// Its visits.
-    pub visits: u64,
-    /// Its last fetch, in seconds since 1970.
-    pub last_fetch: Option<Time>,
     /// Its importance.
     pub importance: f64,
-    /// Fetches that failed since it was last reached.
-    pub failed: u64,
-    /// How often it could be told whether it had changed.
-    pub compared: u64,
-    /// How often it had.
-    pub changed: u64,
+    /// What is known of its fetches.
+    pub fetches: Fetches,
 }
 
 /// The pages to crawl next, best first.
@@ -131,25 +123,6 @@ pub fn next(disk: &dyn Disk, store: &Path, options: &NextOptions) -> Result<Vec<
             Ok(seeds::all(options, &mut Limits::new(options)))
         }
         snapshot => Follower::once(options.clone()).next(&snapshot?),
-    }
-}
-
-/// What fetches of a page told.
-pub(super) fn fetches_of(page: &SnapshotPage) -> Fetches {
-    Fetches {
-        last: page.last_fetch,
-        failed: page.failed,
-        last_failed: page.last_failed,
-    }
-}
-
-impl Looks {
-    fn of(page: &SnapshotPage) -> Looks {
-        Looks {
-            compared: page.compared,
-            changed: page.changed,
-            days: page.watched_s as f64 / refresh::DAY,
-        }
     }
 }
 
@@ -216,18 +189,18 @@ impl Source<'_> {
             now.map(|now| now.saturating_sub(seconds))
         });
         let wanted = |page: &SnapshotPage| {
-            page.visits > 0
+            page.fetches.visits > 0
                 && !gone.contains(&(page.page.0 as u32))
-                && !self.is_failing(&fetches_of(page))
+                && !self.is_failing(&page.fetches)
                 && !self.options.exclude.contains(&page.page.0)
-                && match (older, page.last_fetch) {
+                && match (older, page.fetches.last) {
                     (Some(before), Some(fetched)) => fetched < before,
                     _ => true,
                 }
         };
         let mut all = Looks::default();
         for page in self.snapshot.pages() {
-            all.add(Looks::of(&page?));
+            all.add(Looks::of(&page?.fetches));
         }
         let usual = all.usual_rate();
         self.select(count, limits, true, |most| {
@@ -237,13 +210,7 @@ impl Source<'_> {
                 .filter(|page| !matches!(page, Ok(page) if !wanted(page)));
             let read = pages.map(|page| {
                 let page = page?;
-                Ok(Read {
-                    page: page.page.0 as u32,
-                    importance: page.importance,
-                    visits: page.visits,
-                    last_fetch: page.last_fetch,
-                    looks: Looks::of(&page),
-                })
+                Ok((page.page.0 as u32, page.importance, page.fetches))
             });
             refresh::best(read, now, usual, most)
         })
@@ -307,23 +274,15 @@ impl Candidate {
             url,
             score,
             fetched: false,
-            visits: 0,
-            last_fetch: None,
             importance,
-            failed: 0,
-            compared: 0,
-            changed: 0,
+            fetches: Fetches::default(),
         }
     }
 
     /// A page of a snapshot that was not read yet.
     pub(super) fn of(page: &SnapshotPage, url: String, score: f64) -> Candidate {
         Candidate {
-            visits: page.visits,
-            last_fetch: page.last_fetch,
-            failed: page.failed,
-            compared: page.compared,
-            changed: page.changed,
+            fetches: page.fetches,
             ..Candidate::new(Some(page.page), url, score, page.importance)
         }
     }

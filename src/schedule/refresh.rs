@@ -21,7 +21,7 @@ use std::collections::BinaryHeap;
 
 use super::Scored;
 use crate::Result;
-use crate::decode::Time;
+use crate::model::{Fetches, Time};
 
 /// Rate of changes by what visits found; a unit of time is that of `interval`.
 ///
@@ -118,6 +118,15 @@ pub struct Looks {
 }
 
 impl Looks {
+    /// Those of one page.
+    pub(super) fn of(fetches: &Fetches) -> Looks {
+        Looks {
+            compared: fetches.compared,
+            changed: fetches.changed,
+            days: fetches.watched_s as f64 / DAY,
+        }
+    }
+
     /// Days from one look to the next; `None`: they are not known.
     fn interval(&self) -> Option<f64> {
         (self.compared > 0 && self.days > 0.0).then(|| self.days / self.compared as f64)
@@ -159,39 +168,27 @@ impl Looks {
 /// A page of which nothing is known changes once in so many days.
 const UNKNOWN_DAYS: f64 = 60.0;
 
-/// A page that was read.
-pub(super) struct Read {
-    pub page: u32,
-    pub importance: f64,
-    pub visits: u64,
-    pub last_fetch: Option<Time>,
-    pub looks: Looks,
-}
+const DAY: f64 = 86_400.0;
 
-pub(super) const DAY: f64 = 86_400.0;
-
-/// The `count` pages that it gives most to read again at time `now`, best first. Pages of which nothing is known
-/// change at the `usual` rate, a day.
+/// The `count` pages, of (page, importance, fetches), that it gives most to read again at time `now`, best first. Pages of
+/// which nothing is known change at the `usual` rate, a day.
 ///
 /// Pages without times are as old as a month for each visit that they lack to the page visited most.
 pub(super) fn best(
-    pages: impl Iterator<Item = Result<Read>>,
+    pages: impl Iterator<Item = Result<(u32, f64, Fetches)>>,
     now: Option<Time>,
     usual: f64,
     count: usize,
 ) -> Result<Vec<Scored>> {
     let mut best: BinaryHeap<std::cmp::Reverse<(Key, std::cmp::Reverse<u32>)>> = BinaryHeap::new();
     for page in pages {
-        let page = page?;
-        let age = match (now, page.last_fetch) {
+        let (page, importance, fetches) = page?;
+        let age = match (now, fetches.last) {
             (Some(now), Some(then)) => (now.saturating_sub(then).max(0) as f64 / DAY).max(1e-3),
-            _ => 30.0 / page.visits.max(1) as f64,
+            _ => 30.0 / fetches.visits.max(1) as f64,
         };
-        let rate = page.looks.rate(usual);
-        let entry = std::cmp::Reverse((
-            Key(gain(page.importance, rate, age)),
-            std::cmp::Reverse(page.page),
-        ));
+        let rate = Looks::of(&fetches).rate(usual);
+        let entry = std::cmp::Reverse((Key(gain(importance, rate, age)), std::cmp::Reverse(page)));
         best.push(entry);
         if best.len() > count {
             best.pop();
@@ -358,13 +355,15 @@ mod tests {
             seen.iter().for_each(|(_, looks)| all.add(*looks));
             let reads = seen.iter().zip(&pages).zip(0..);
             let reads = reads.map(|(((last, looks), page), number)| {
-                Ok(Read {
-                    page: number,
-                    importance: page.0,
+                let fetches = Fetches {
                     visits: 1 + looks.compared,
-                    last_fetch: Some(last * 86_400),
-                    looks: *looks,
-                })
+                    last: Some(last * 86_400),
+                    compared: looks.compared,
+                    changed: looks.changed,
+                    watched_s: looks.days as u64 * 86_400,
+                    ..Fetches::default()
+                };
+                Ok((number, page.0, fetches))
             });
             let best = super::best(reads, Some(day * 86_400), all.usual_rate(), count).unwrap();
             best.into_iter().map(|scored| scored.page).collect()

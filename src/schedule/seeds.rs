@@ -3,7 +3,7 @@
 //! A crawl begins with them, and there need be neither a snapshot nor a store. What else is asked of a list (its length, its scope,
 //! its limits a host and a domain, how long a page that failed is left alone) holds for them, too.
 
-use super::next::{Limits, Source, fetches_of};
+use super::next::{Limits, Source};
 use super::{Candidate, NextOptions};
 use crate::Result;
 use crate::engine::PageId;
@@ -38,10 +38,10 @@ pub(super) fn unread(source: &Source<'_>, limits: &mut Limits<'_>) -> Result<Vec
     for seed in seeds {
         let known = seed.page.and_then(|_| known.next());
         let is_open = known.is_none_or(|page| {
-            page.visits == 0
-                && page.last_fetch.is_none()
+            page.fetches.visits == 0
+                && page.fetches.last.is_none()
                 && !exclude.contains(&page.page.0)
-                && !source.is_failing(&fetches_of(&page))
+                && !source.is_failing(&page.fetches)
         });
         if chosen.len() < *count && is_open && limits.takes(&seed.name) {
             chosen.push(match &known {

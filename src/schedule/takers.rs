@@ -85,7 +85,7 @@ fn failed(source: std::io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::PageId;
+    use crate::model::{Fetches, PageId};
 
     fn written(taker: Taker, count: usize) -> Vec<u8> {
         let pages: Vec<Candidate> = (0..count)
@@ -94,12 +94,12 @@ mod tests {
                 url: format!("http://h.example/{n}"),
                 score: 0.5,
                 fetched: n == 1,
-                visits: n as u64,
-                last_fetch: (n == 1).then_some(86_400),
                 importance: 0.25,
-                failed: 0,
-                compared: 0,
-                changed: 0,
+                fetches: Fetches {
+                    visits: n as u64,
+                    last: (n == 1).then_some(86_400),
+                    ..Fetches::default()
+                },
             })
             .collect();
         let mut out = Vec::new();

@@ -9,8 +9,8 @@ use super::{
     TRAILER, column,
 };
 use crate::codec::frame::{Fields, is_sealed};
-use crate::decode::Time;
 use crate::engine::{CHUNK_PAGES, PageId};
+use crate::model::Fetches;
 use crate::store::{Disk, DiskFile};
 use crate::threads::in_two;
 use crate::{Error, Result};
@@ -25,17 +25,6 @@ pub(crate) struct Columns {
     columns: usize,
     /// Where the directory begins: columns end before it.
     end: u64,
-}
-
-/// What fetches of a page told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fetches {
-    /// Last fetch, in seconds since 1970.
-    pub last: Option<Time>,
-    /// Fetches that failed since the page was last reached.
-    pub failed: u64,
-    /// When the last of them was.
-    pub last_failed: Option<Time>,
 }
 
 impl Columns {
@@ -109,49 +98,45 @@ impl Columns {
     }
 
     pub(super) fn block(&self, block: u64) -> Result<Vec<SnapshotPage>> {
-        let [importance, distributed, rank, visits, last_fetch, cash] = [
+        let [importance, distributed, rank, visits, cash] = [
             self.column(block, Column::Importance)?,
             self.column(block, Column::Distributed)?,
             self.column(block, Column::Rank)?,
             self.column(block, Column::Visits)?,
-            self.column(block, Column::LastFetch)?,
             self.column(block, Column::Cash)?,
         ];
-        let told = match self.columns {
-            COLUMNS => Some([
-                self.column(block, Column::Failed)?,
-                self.column(block, Column::LastFailed)?,
+        let mut fetches = self.failures(block)?;
+        for (fetches, &visits) in fetches.iter_mut().zip(&visits) {
+            fetches.visits = visits;
+        }
+        if self.columns == COLUMNS {
+            let [compared, changed, watched] = [
                 self.column(block, Column::Compared)?,
                 self.column(block, Column::Changed)?,
                 self.column(block, Column::Watched)?,
-            ]),
-            _ => None,
-        };
-        let told = |column: usize, at: usize| told.as_ref().map(|told| told[column][at]);
-        let time = |value: u64| Some(value as i64).filter(|&time| time != i64::MIN);
+            ];
+            for (at, fetches) in fetches.iter_mut().enumerate() {
+                (fetches.compared, fetches.changed) = (compared[at], changed[at]);
+                fetches.watched_s = watched[at];
+            }
+        }
         let first = block * CHUNK_PAGES;
         let page = |at: usize| SnapshotPage {
             page: PageId(first + at as u64),
             importance: f64::from_bits(importance[at]),
             distributed: f64::from_bits(distributed[at]),
             rank: rank[at],
-            visits: visits[at],
-            last_fetch: time(last_fetch[at]),
             cash: cash[at],
-            failed: told(0, at).unwrap_or(0),
-            last_failed: told(1, at).and_then(time),
-            compared: told(2, at).unwrap_or(0),
-            changed: told(3, at).unwrap_or(0),
-            watched_s: told(4, at).unwrap_or(0),
+            fetches: fetches[at],
         };
         Ok((0..importance.len()).map(page).collect())
     }
 
-    /// What fetches of the pages of a block told.
-    pub(super) fn fetches(&self, block: u64) -> Result<Vec<Fetches>> {
+    /// The last fetch and the failures of the pages of a block; what else is known of their fetches is left out.
+    pub(super) fn failures(&self, block: u64) -> Result<Vec<Fetches>> {
         let time = |value: u64| Some(value as i64).filter(|&time| time != i64::MIN);
         let last = self.column(block, Column::LastFetch)?;
-        let told = match self.columns {
+        let failures = match self.columns {
             COLUMNS => Some((
                 self.column(block, Column::Failed)?,
                 self.column(block, Column::LastFailed)?,
@@ -160,8 +145,9 @@ impl Columns {
         };
         let page = |(at, last): (usize, u64)| Fetches {
             last: time(last),
-            failed: told.as_ref().map_or(0, |(failed, _)| failed[at]),
-            last_failed: told.as_ref().and_then(|(_, last)| time(last[at])),
+            failed: failures.as_ref().map_or(0, |(failed, _)| failed[at]),
+            last_failed: failures.as_ref().and_then(|(_, last)| time(last[at])),
+            ..Fetches::default()
         };
         Ok(last.into_iter().enumerate().map(page).collect())
     }

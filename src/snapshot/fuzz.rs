@@ -1,11 +1,10 @@
 //! Fuzz targets: packed columns, snapshot files and `latest.json`, in the golden sample's store.
 
-use std::borrow::Cow;
 use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::export::{Columns, Format, Page, export};
+use super::export::{Columns, Format, export};
 use super::{Info, Latest, MAGIC, Snapshot, SnapshotPage, TRAILER, column, elapsed, moved};
 use crate::Result;
 use crate::engine::PageId;
@@ -120,17 +119,10 @@ fn read_all(disk: &dyn Disk) -> Result<Found> {
     }
     let _times = elapsed(snapshot.info(), snapshot.info(), true);
     for format in [Format::Tsv, Format::Jsonl] {
-        let rows = pages.iter().zip(&names).map(|(page, name)| {
-            Ok(Page {
-                page: page.page,
-                url: Cow::Borrowed(name),
-                importance: page.importance,
-                rank: page.rank,
-                visits: page.visits,
-                last_fetch: page.last_fetch,
-                distance: None,
-            })
-        });
+        let rows = pages
+            .iter()
+            .zip(&names)
+            .map(|(page, name)| Ok(page.named(name.as_str())));
         let _rows = export(
             format,
             Columns::default(),

@@ -31,7 +31,7 @@ use crate::store::{
 use crate::{Error, Result};
 
 pub use expiry::Expired;
-pub(crate) use file::{Columns, Fetches};
+pub(crate) use file::Columns;
 pub(crate) use kept::thin;
 pub use kept::{KEEP, SnapshotEntry, Which, pin, snapshots};
 pub use lookup::Lookup;

@@ -7,11 +7,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::export::{Format, export};
-use super::{Column, Columns, Fetches, Info, Latest, MAGIC, SNAPSHOTS};
-use crate::decode::Time;
+use super::{Column, Columns, Info, Latest, MAGIC, SNAPSHOTS};
 use crate::engine::{CHUNK_PAGES, Fingerprint, Page, PageId};
 use crate::metrics::Positions;
-use crate::model::HashKey;
+use crate::model::{Fetches, HashKey};
 use crate::rows::Row;
 use crate::store::rows::{KeptRows, Retention, RowsOf};
 use crate::store::{self, Disk, NameReader};
@@ -39,22 +38,10 @@ pub struct SnapshotPage {
     pub distributed: f64,
     /// 1 + pages of strictly greater importance.
     pub rank: u64,
-    /// Visits.
-    pub visits: u64,
-    /// Last fetch, in seconds since 1970.
-    pub last_fetch: Option<Time>,
     /// Cash, in units.
     pub cash: u64,
-    /// Fetches that failed since the page was last reached.
-    pub failed: u64,
-    /// When the last of them was, in seconds since 1970.
-    pub last_failed: Option<Time>,
-    /// How often it could be told whether the page had changed since it was last looked at.
-    pub compared: u64,
-    /// How often it had.
-    pub changed: u64,
-    /// Seconds over which that was, from the first look to the last.
-    pub watched_s: u64,
+    /// What is known of its fetches.
+    pub fetches: Fetches,
 }
 
 impl SnapshotPage {
@@ -64,8 +51,8 @@ impl SnapshotPage {
             page: self.page,
             rank: self.rank,
             importance: self.importance,
-            visits: self.visits,
-            last_fetch: self.last_fetch,
+            visits: self.fetches.visits,
+            last_fetch: self.fetches.last,
             url: url.into(),
             distance: None,
         }
@@ -275,12 +262,13 @@ impl Snapshot {
         }
     }
 
-    /// Calls `visit` with what fetches of each page told, in number order, and reads nothing else.
+    /// Calls `visit` with the last fetch and the failures of each page, in number order, and reads nothing else: all else that is
+    /// known of fetches is left out.
     ///
     /// # Errors
     /// Columns are damaged or cannot be read.
-    pub(crate) fn fetches(&self, visit: &mut dyn FnMut(u32, &Fetches)) -> Result<()> {
-        let read = |block| self.columns.fetches(block);
+    pub(crate) fn failures(&self, visit: &mut dyn FnMut(u32, &Fetches)) -> Result<()> {
+        let read = |block| self.columns.failures(block);
         self.columns.in_twos(read, |first, pages: Vec<Fetches>| {
             for (page, fetches) in (first as u32..).zip(&pages) {
                 visit(page, fetches);

@@ -14,6 +14,7 @@ use super::{COLUMNS, Column, ENTRY, Info, Latest, MAGIC, check_not_newer, column
 use crate::codec::frame::Head;
 use crate::disk::recreate;
 use crate::engine::{CHUNK_PAGES, Estimation, HistoryView, NO_TIME, PageEstimate};
+use crate::model::Time;
 use crate::store::{Disk, DiskFile, SNAPSHOTS, View};
 use crate::threads::{in_two, spawn_in};
 use crate::{Error, Result};
@@ -113,17 +114,6 @@ struct Packed {
     sum: u64,
 }
 
-/// Seconds from the first look at a page to the last fetch, if there are answers to whether it changed.
-fn watched(page: &PageEstimate) -> u64 {
-    let fetches = &page.fetches;
-    match page.last_fetch {
-        Some(last) if fetches.compared > 0 && fetches.since != NO_TIME => {
-            u64::try_from(last.saturating_sub(fetches.since)).unwrap_or(0)
-        }
-        _ => 0,
-    }
-}
-
 struct Writer {
     path: PathBuf,
     file: Box<dyn DiskFile>,
@@ -201,6 +191,7 @@ impl Writer {
             let values: Vec<u64> = pages.iter().map(value).collect();
             column::pack(&values)
         };
+        let time = |time: Option<Time>| time.unwrap_or(NO_TIME) as u64;
         let scores = || {
             [
                 pack(&|page| page.importance.to_bits()),
@@ -211,21 +202,21 @@ impl Writer {
         let ([importance, distributed], [visits, last_fetch, cash]) =
             in_two(pages.len() as u64 == CHUNK_PAGES, scores, || {
                 [
-                    pack(&|page| page.visits),
-                    pack(&|page| page.last_fetch.unwrap_or(i64::MIN) as u64),
+                    pack(&|page| page.fetches.visits),
+                    pack(&|page| time(page.fetches.last)),
                     pack(&|page| page.cash),
                 ]
             });
-        let told = [
-            pack(&|page| page.fetches.failed.into()),
-            pack(&|page| page.fetches.last_failed as u64),
-            pack(&|page| page.fetches.compared.into()),
-            pack(&|page| page.fetches.changed.into()),
-            pack(&watched),
+        let fetches = [
+            pack(&|page| page.fetches.failed),
+            pack(&|page| time(page.fetches.last_failed)),
+            pack(&|page| page.fetches.compared),
+            pack(&|page| page.fetches.changed),
+            pack(&|page| page.fetches.watched_s),
         ];
         let mut entry = [Packed::default(); COLUMNS];
         let from = Column::Failed as usize;
-        for (entry, packed) in entry[from..].iter_mut().zip(told) {
+        for (entry, packed) in entry[from..].iter_mut().zip(fetches) {
             *entry = self.column(packed)?;
         }
         for (which, packed) in [

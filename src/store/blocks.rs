@@ -15,7 +15,7 @@
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use crate::codec::varint::{put, take, unzigzag, zigzag};
-use crate::engine::{Admission, Fetches, NO_TIME, Row};
+use crate::engine::{Admission, NO_TIME, Row, RowFetches};
 use crate::model::{Digest, Time};
 
 /// Longest block, seal included. A value of 4,096 bytes would take two pages.
@@ -251,16 +251,16 @@ fn put_fetches(row: &Row, recorded: u8, out: &mut Vec<u8>) {
     }
 }
 
-fn take_fetches(row: &Row, recorded: u8, from: &mut &[u8]) -> Option<Fetches> {
+fn take_fetches(row: &Row, recorded: u8, from: &mut &[u8]) -> Option<RowFetches> {
     let short = |from: &mut &[u8]| u32::try_from(take(from)?).ok();
     let digest = |from: &mut &[u8]| {
         let (bits, rest) = from.split_first_chunk()?;
         *from = rest;
         Some(Digest::from_bits(u32::from_le_bytes(*bits)))
     };
-    let mut fetches = Fetches {
+    let mut fetches = RowFetches {
         reached: recorded & T_REACHED != 0,
-        ..Fetches::default()
+        ..RowFetches::default()
     };
     if recorded & (T_LOOK | T_LOOKS) != 0 {
         fetches.first = digest(from)?;
@@ -325,26 +325,26 @@ mod tests {
                     pages,
                     span,
                     folded,
-                    fetches: fetches.unwrap_or(Fetches {
+                    fetches: fetches.unwrap_or(RowFetches {
                         reached: true,
                         since: last_fetch.unwrap_or(NO_TIME),
                         first: Digest::GONE,
                         last: Digest::GONE,
-                        ..Fetches::default()
+                        ..RowFetches::default()
                     }),
                 }
             })
     }
 
     /// Anything; `None`: one look, at the last fetch.
-    fn fetches() -> impl Strategy<Value = Option<Fetches>> {
+    fn fetches() -> impl Strategy<Value = Option<RowFetches>> {
         let number = || prop_oneof![Just(0u32), any::<u32>()];
         let time = || prop_oneof![Just(NO_TIME), any::<i64>()];
         let digest = || number().prop_map(Digest::from_bits);
         let looks = (digest(), digest(), number(), number(), time());
         let any = (any::<bool>(), looks, number(), time()).prop_map(
             |(reached, (first, last, compared, changed, since), failed, last_failed)| {
-                Some(Fetches {
+                Some(RowFetches {
                     failed,
                     last_failed,
                     reached,
@@ -356,7 +356,7 @@ mod tests {
                 })
             },
         );
-        prop_oneof![Just(Some(Fetches::default())), Just(None), any]
+        prop_oneof![Just(Some(RowFetches::default())), Just(None), any]
     }
 
     proptest! {

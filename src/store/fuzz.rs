@@ -13,7 +13,7 @@ use super::blocks::{Entry, Packer, unpack};
 use super::manifest::Manifest;
 use super::rows::{block, places};
 use crate::codec::varint::{put, take, unzigzag, zigzag};
-use crate::engine::{Admission, Fetches, Row};
+use crate::engine::{Admission, Row, RowFetches};
 use crate::fuzz::dice::Bytes;
 use crate::model::Digest;
 
@@ -60,7 +60,7 @@ pub(crate) fn rows(data: &[u8]) {
             },
             folded: flags & 4 != 0,
             fetches: match flags & 8 {
-                0 => Fetches::default(),
+                0 => RowFetches::default(),
                 _ => fetches(bytes),
             },
         }
@@ -68,10 +68,10 @@ pub(crate) fn rows(data: &[u8]) {
 }
 
 /// Anything that a row may say of fetches.
-fn fetches(bytes: &mut Bytes<'_>) -> Fetches {
+fn fetches(bytes: &mut Bytes<'_>) -> RowFetches {
     let mut number = || bytes.u64() as u32;
     let (first, last) = (number(), number());
-    Fetches {
+    RowFetches {
         failed: number(),
         reached: number() & 1 != 0,
         first: Digest::from_bits(first),

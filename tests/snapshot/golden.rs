@@ -3,6 +3,7 @@
 use std::fs;
 
 use cashrank::Error;
+use cashrank::Fetches;
 use cashrank::snapshot::{Snapshot, SnapshotPage};
 use cashrank::store::RealDisk;
 use xxhash_rust::xxh3::xxh3_64;
@@ -40,8 +41,8 @@ fn the_good_sample_reads_as_the_closed_form_says() {
             "{url}: {page:?}"
         );
         assert!(page.rank >= best.parse().unwrap() && page.rank <= worst.parse().unwrap());
-        assert_eq!(page.visits, line[3].parse::<u64>().unwrap());
-        assert_eq!(page.last_fetch, Some(line[4].parse().unwrap()));
+        assert_eq!(page.fetches.visits, line[3].parse::<u64>().unwrap());
+        assert_eq!(page.fetches.last, Some(line[4].parse().unwrap()));
     }
     let snapshot = Snapshot::latest(&RealDisk, &folder.join("store")).unwrap();
     // Of the window, and that 0.6 x 2^-32 less than 0.85 is used.
@@ -90,7 +91,7 @@ fn the_settled_sample_reads_as_the_closed_form_says() {
     let certified = certificate.distributed_l1.unwrap();
     assert!(distributed <= certified, "{distributed} {certified}");
     // One read: a, b, c; s leads to t, which is gone.
-    let visits: Vec<u64> = pages.iter().map(|(_, page)| page.visits).collect();
+    let visits: Vec<u64> = pages.iter().map(|(_, page)| page.fetches.visits).collect();
     assert_eq!(visits, [1; 5]);
     let rows = read_rows(&golden).unwrap();
     let expected = fs::read_to_string(samples("good").join("rows.expected")).unwrap();
@@ -138,12 +139,18 @@ fn the_version_before_is_read() {
     for ((name, old), (same, new)) in before.iter().zip(&today) {
         assert_eq!(name, same);
         assert_eq!(
-            (old.importance, old.rank, old.visits, old.cash),
-            (new.importance, new.rank, new.visits, new.cash)
+            (old.importance, old.rank, old.fetches.visits, old.cash),
+            (new.importance, new.rank, new.fetches.visits, new.cash)
         );
         // Then a later pass was taken for a fetch, at the time of the last record.
-        assert_eq!(old.last_fetch, LAST_RECORD);
-        assert_eq!((old.failed, old.last_failed, old.compared), (0, None, 0));
+        assert_eq!(old.fetches.last, LAST_RECORD);
+        let Fetches {
+            failed,
+            last_failed,
+            compared,
+            ..
+        } = old.fetches;
+        assert_eq!((failed, last_failed, compared), (0, None, 0));
     }
 }
 

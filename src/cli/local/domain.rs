@@ -98,11 +98,11 @@ impl Crawl {
                 for page in snapshot.pages() {
                     let page = page?;
                     let number = page.page.0 as u32;
-                    if page.failed == 0 || !known.has(number) {
+                    if page.fetches.failed == 0 || !known.has(number) {
                         continue;
                     }
                     // What cannot be fetched is not asked for in every round.
-                    if page.failed >= MAX_FAILURES {
+                    if page.fetches.failed >= MAX_FAILURES {
                         known.lost(number)?
                     } else {
                         failing.push(number)

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::{Announcement, failed};
 use crate::Result;
-use crate::model::utc;
+use crate::model::{Fetches, utc};
 use crate::schedule::Candidate;
 use crate::url::host;
 
@@ -27,8 +27,8 @@ pub(super) const TSV: Announcement = Announcement {
                 url,
                 score,
                 fetched,
-                visits,
                 importance,
+                fetches: Fetches { visits, .. },
                 ..
             } = page;
             let time = time(page).unwrap_or_default();
@@ -125,7 +125,7 @@ fn lines(
 
 /// Last fetch as RFC 3339; `None`: not known.
 fn time(page: &Candidate) -> Option<String> {
-    utc(page.last_fetch?)
+    utc(page.fetches.last?)
 }
 
 fn object(page: &Candidate) -> serde_json::Value {
@@ -133,12 +133,12 @@ fn object(page: &Candidate) -> serde_json::Value {
         "url": page.url,
         "score": page.score,
         "fetched": page.fetched,
-        "visits": page.visits,
+        "visits": page.fetches.visits,
         "last_fetch": time(page),
         "importance": page.importance,
-        "failed": page.failed,
-        "compared": page.compared,
-        "changed": page.changed,
+        "failed": page.fetches.failed,
+        "compared": page.fetches.compared,
+        "changed": page.fetches.changed,
     })
 }
 

@@ -47,15 +47,15 @@ fn write_rows(pages: &[Candidate], out: &mut (dyn Write + Send)) -> Result<(), P
     write_column::<DoubleType, _>(&mut group, &scores, None)?;
     let fetched: Vec<bool> = pages.iter().map(|of| of.fetched).collect();
     write_column::<BoolType, _>(&mut group, &fetched, None)?;
-    let visits: Vec<i64> = pages.iter().map(|of| of.visits as i64).collect();
+    let visits: Vec<i64> = pages.iter().map(|of| of.fetches.visits as i64).collect();
     write_column::<Int64Type, _>(&mut group, &visits, None)?;
     let times: Vec<i64> = pages
         .iter()
-        .filter_map(|of| of.last_fetch.map(|seconds| seconds.saturating_mul(1000)))
+        .filter_map(|of| of.fetches.last.map(|seconds| seconds.saturating_mul(1000)))
         .collect();
     let known: Vec<i16> = pages
         .iter()
-        .map(|of| of.last_fetch.is_some().into())
+        .map(|of| of.fetches.last.is_some().into())
         .collect();
     write_column::<Int64Type, _>(&mut group, &times, Some(&known))?;
     let importance: Vec<f64> = pages.iter().map(|of| of.importance).collect();
