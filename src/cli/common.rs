@@ -1,5 +1,7 @@
 //! What subcommands share: exit codes, output, the store option, small formats.
 
+mod accuracy;
+
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -13,13 +15,14 @@ use std::sync::atomic::AtomicBool;
 use cashrank::decode::{Time, utc};
 use cashrank::engine::SelfLinks;
 use cashrank::memory::available;
-use cashrank::snapshot::{Expired, Info};
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::{Error, name_settings};
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use clap::{Arg, Command};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
+
+pub use accuracy::{Basis, accuracy, accuracy_of, certain_said, left_out, rounded_up};
 
 /// How the process ends; see `formats/guide/reliability.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -372,89 +375,6 @@ pub fn word(name: &'static str, about: &'static str) -> PossibleValue {
     PossibleValue::new(name).help(about)
 }
 
-/// Which PageRank a bound is of: that of the latest links of every page, or, of a window in which pages may have been read with
-/// others before, that of the links as they were read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Basis {
-    Latest,
-    AsRead,
-}
-
-impl Basis {
-    /// Where each page was visited once, what was read is the latest.
-    pub fn of(info: &Info) -> Basis {
-        if info.window.settled.is_some() || info.visits == info.counters.visited {
-            Basis::Latest
-        } else {
-            Basis::AsRead
-        }
-    }
-}
-
-/// How far a ranking may be from PageRank, as people read it: the certified bound on the L1 error.
-pub fn accuracy(l1: Option<f64>, basis: Basis) -> String {
-    // No two rankings are farther apart than 2.
-    let Some(l1) = l1.filter(|l1| *l1 < 2.0) else {
-        return "accuracy: not provable yet (`cashrank settle` proves a bound; reading more of the crawl, or --repeat, \
-        may do so)".into();
-    };
-    let of = match basis {
-        Basis::Latest => "",
-        Basis::AsRead => " against PageRank of the links as they were read",
-    };
-    format!(
-        "accuracy: total error at most {}{of} (L1, certified)",
-        rounded_up(l1)
-    )
-}
-
-/// How many of the first positions are certain, as people read it; nothing where none is.
-pub fn certain_said(certain: Option<u64>) -> Option<String> {
-    match certain? {
-        0 => None,
-        1 => Some("the first page is certainly the most important".into()),
-        n => {
-            let n = thousands(n);
-            Some(format!(
-                "the first {n} pages are certainly the {n} most important, in some order"
-            ))
-        }
-    }
-}
-
-/// The accuracy of a snapshot, and what it leaves out.
-pub fn accuracy_of(info: &Info) -> String {
-    let accuracy = accuracy(info.bound_l1(), Basis::of(info));
-    match info.expired {
-        Some(expired) if expired.pages > 0 => format!("{accuracy}; {}", left_out(expired)),
-        _ => accuracy,
-    }
-}
-
-/// The links that a ranking leaves out, as people read it.
-pub fn left_out(expired: Expired) -> String {
-    format!(
-        "without the links of {} last fetched before {}",
-        pages(expired.pages),
-        time(Some(expired.before))
-    )
-}
-
-/// A bound with two digits that count, never rounded down: `0.0089`.
-pub fn rounded_up(bound: f64) -> String {
-    if bound <= 0.0 {
-        return "0".into();
-    }
-    if bound < 1e-5 {
-        return format!("{:.1e}", bound * (1.0 + 5e-2));
-    }
-    let decimals = (1 - bound.log10().floor() as i32).max(1);
-    let scale = 10f64.powi(decimals);
-    // What is a hair above a round number only by the way it is kept is that number.
-    let up = (bound * scale - 1e-9).ceil() / scale;
-    format!("{up:.*}", decimals as usize)
-}
-
 /// A number of bytes: `8192`, `64K`, `64MiB`, `1G`, `1T` (powers of 1,024).
 pub fn bytes(text: &str) -> Result<u64, String> {
     let (number, unit) = text.split_at(
@@ -514,34 +434,5 @@ pub fn positive(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err(format!("{text:?}: a whole number of at least 1")),
         Ok(n) => Ok(n),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_bound_is_told_with_two_digits_and_never_too_small() {
-        for (bound, told) in [
-            (8.884e-3, "0.0089"),
-            (0.19, "0.19"),
-            (0.190_001, "0.20"),
-            (1.0, "1.0"),
-            (1.234, "1.3"),
-            (0.05, "0.050"),
-            (2.7e-5, "0.000027"),
-            (0.0, "0"),
-        ] {
-            assert_eq!(rounded_up(bound), told);
-        }
-        let tiny = rounded_up(3.21e-9);
-        let number: f64 = tiny.parse().unwrap();
-        assert!((3.21e-9..4e-9).contains(&number), "{tiny}");
-        assert!(accuracy(Some(2.0), Basis::Latest).contains("not provable"));
-        assert!(
-            accuracy(Some(8.884e-3), Basis::Latest)
-                .contains("accuracy: total error at most 0.0089 (L1, certified)")
-        );
     }
 }

@@ -1,26 +1,30 @@
 //! The calls of URLFrontier's interface. The guide's chapter on the service says what each does; where the interface
 //! leaves something open, it is as in the reference implementation.
 
-use std::collections::HashMap;
+mod convert;
+mod lists;
+
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use convert::{
+    DEFAULT_CRAWL, ack_of, count, crawl_of, info_of, item_of, put_of, queue_of, refused, some,
+};
+use lists::Filter;
 use prost::Message;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::item::{Key, UrlState};
-use super::state::{Ack, Given, Put, Wanted};
+use super::item::Key;
+use super::state::{Ack, Put, Wanted};
 use super::wire::url_frontier_server::{UrlFrontier, UrlFrontierServer};
 use super::{Frontier, Now, wire};
-use crate::backend::{Backend, Problem, Result};
+use crate::backend::{Backend, Result};
 use crate::workers::Workers;
 
-/// The crawl of whoever names none.
-const DEFAULT_CRAWL: &str = "DEFAULT";
 /// Seconds until a URL that was handed out may be again, if the client says nothing of it.
 const LEASE: u32 = 30;
 /// Values of a list, if the client says nothing of it.
@@ -41,9 +45,6 @@ const LIST_TIME: Duration = Duration::from_secs(20);
 const ACKS: usize = 4;
 /// How long the next URL is waited for before those that came are put.
 const BATCH_TIME: Duration = Duration::from_millis(2);
-/// URLs that are deleted at once, while nobody else may use the frontier.
-const CHUNK: usize = 1_000;
-
 pub(crate) type Server = UrlFrontierServer<Calls>;
 
 /// The service, to be asked by HTTP/2.
@@ -85,266 +86,6 @@ impl Calls {
 
 type Answer<T> = std::result::Result<Response<T>, Status>;
 type Items<T> = Pin<Box<dyn Stream<Item = std::result::Result<T, Status>> + Send>>;
-
-fn refused(problem: Problem) -> Status {
-    let text = problem.to_string();
-    match problem {
-        Problem::Asked(_) => Status::invalid_argument(text),
-        Problem::Unknown(_) => Status::not_found(text),
-        Problem::Later(_) => Status::unavailable(text),
-        Problem::Failed(_) => Status::internal(text),
-    }
-}
-
-fn crawl_of(name: String) -> String {
-    if name.is_empty() {
-        DEFAULT_CRAWL.into()
-    } else {
-        name
-    }
-}
-
-/// The host of a URL: the queue of whoever names none. Empty: there is none.
-fn host_of(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
-    let host = authority
-        .rsplit_once('@')
-        .map_or(authority, |(_, host)| host);
-    match host.strip_prefix('[').and_then(|host| host.split_once(']')) {
-        Some((address, _)) => address,
-        None => host.split(':').next().unwrap_or(""),
-    }
-}
-
-fn queue_of(key: String, url: &str) -> String {
-    if key.is_empty() {
-        host_of(url).to_owned()
-    } else {
-        key
-    }
-}
-
-fn some(text: String) -> Option<String> {
-    (!text.is_empty()).then_some(text)
-}
-
-/// 0 stands for `default`; what is more than `most` is cut to it.
-fn count(asked: u32, default: u32, most: usize) -> usize {
-    let asked = if asked == 0 { default } else { asked };
-    (asked as usize).min(most)
-}
-
-fn put_of(item: Option<wire::UrlInfo>, known: Option<u64>, backend: &dyn Backend) -> Put {
-    let info = item.unwrap_or_default();
-    let metadata = wire::UrlInfo {
-        metadata: info.metadata,
-        ..wire::UrlInfo::default()
-    };
-    Put {
-        canonical: backend.canonical(&info.url),
-        crawl: crawl_of(info.crawl_id),
-        queue: queue_of(info.key, &info.url),
-        url: info.url,
-        metadata: metadata.encode_to_vec(),
-        known,
-    }
-}
-
-fn info_of(given: &Given) -> Result<wire::UrlInfo> {
-    let key = Key::parse(&given.key)?;
-    let kept = wire::UrlInfo::decode(&*given.item.metadata);
-    let kept =
-        kept.map_err(|_| Problem::Failed("the frontier's file is damaged: metadata".into()))?;
-    Ok(wire::UrlInfo {
-        url: key.url().into(),
-        key: key.queue.into(),
-        crawl_id: key.crawl.into(),
-        metadata: kept.metadata,
-    })
-}
-
-fn item_of(given: &Given) -> Result<wire::UrlItem> {
-    let item = &given.item;
-    // A URL that was never fetched may be from when it came.
-    let date = match (item.place, item.fetched) {
-        (UrlState::Completed, _) => 0,
-        (UrlState::Waiting, _) => item.date,
-        (_, true) => item.date.max(1),
-        (_, false) => item.created,
-    };
-    let known = wire::KnownUrlItem {
-        info: Some(info_of(given)?),
-        refetchable_from_date: date,
-    };
-    Ok(wire::UrlItem {
-        item: Some(wire::url_item::Item::Known(known)),
-        id: String::new(),
-        creation_date: item.created,
-    })
-}
-
-fn ack_of(ack: Ack) -> wire::ack_message::Status {
-    match ack {
-        Ack::Ok => wire::ack_message::Status::Ok,
-        Ack::Skipped => wire::ack_message::Status::Skipped,
-        Ack::Failed => wire::ack_message::Status::Fail,
-    }
-}
-
-/// Which URLs a list, a count or a deletion is about.
-struct Filter {
-    crawl: String,
-    queue: Option<String>,
-    text: Option<String>,
-    ignore_case: bool,
-    /// Only those that came before, in seconds since 1970.
-    before: Option<u64>,
-}
-
-impl Filter {
-    fn new(crawl: String, queue: String, text: Option<String>, ignore_case: bool) -> Filter {
-        let text = text.filter(|text| !text.is_empty());
-        Filter {
-            crawl: crawl_of(crawl),
-            queue: some(queue),
-            text: text.map(|text| {
-                if ignore_case {
-                    text.to_lowercase()
-                } else {
-                    text
-                }
-            }),
-            ignore_case,
-            before: None,
-        }
-    }
-
-    fn takes(&self, key: &Key<'_>, created: u64) -> bool {
-        let in_text = |text: &String| {
-            if self.ignore_case {
-                key.url().to_lowercase().contains(text)
-            } else {
-                key.url().contains(text)
-            }
-        };
-        key.crawl == self.crawl
-            && self.queue.as_deref().is_none_or(|queue| queue == key.queue)
-            && self.before.is_none_or(|before| created < before)
-            && self.text.as_ref().is_none_or(in_text)
-    }
-}
-
-impl Frontier {
-    fn list(&self, filter: &Filter, start: usize, size: usize) -> Result<Vec<Given>> {
-        let all = self.state().all()?;
-        let (mut found, mut skipped, mut bytes) = (Vec::new(), 0, 0);
-        all.each(|key, text, item| {
-            if filter.takes(&key, item.created) {
-                if skipped == start {
-                    bytes += text.len() + item.metadata.len();
-                    found.push(Given {
-                        key: text.into(),
-                        item,
-                    });
-                } else {
-                    skipped += 1;
-                }
-            }
-            found.len() < size && bytes < self.limits.bytes_a_call
-        })?;
-        Ok(found)
-    }
-
-    fn count(&self, filter: &Filter) -> Result<u64> {
-        let all = self.state().all()?;
-        let mut count = 0;
-        all.each(|key, _, item| {
-            count += u64::from(filter.takes(&key, item.created));
-            true
-        })?;
-        Ok(count)
-    }
-
-    /// Deletes what the filter takes of what there is when it begins.
-    fn delete(&self, filter: &Filter) -> Result<u64> {
-        let all = self.state().all()?;
-        let (mut keys, mut deleted, mut failure) = (Vec::new(), 0, None);
-        all.each(|key, text, item| {
-            if filter.takes(&key, item.created) {
-                keys.push(text.to_owned());
-            }
-            if keys.len() == CHUNK {
-                match self.state().remove(&std::mem::take(&mut keys)) {
-                    Ok(n) => deleted += n,
-                    Err(problem) => failure = Some(problem),
-                }
-            }
-            failure.is_none()
-        })?;
-        if let Some(problem) = failure {
-            return Err(problem);
-        }
-        Ok(deleted + self.state().remove(&keys)?)
-    }
-
-    /// Forgets what is said of queues that have nothing left.
-    fn forget(&self, crawl: &str, queue: Option<&str>) -> Result<()> {
-        let mut state = self.state();
-        let names: Vec<String> = state
-            .queues(crawl, queue)
-            .map(|(name, _)| name.to_owned())
-            .collect();
-        for name in names {
-            state.set(crawl, &name, |queue| {
-                (queue.delay, queue.blocked_until, queue.limit) = (None, 0, 0);
-            })?;
-        }
-        Ok(())
-    }
-
-    fn stats(&self, crawl: String, queue: Option<&str>) -> wire::Stats {
-        let mut stats = wire::Stats::default();
-        let (mut completed, mut active) = (0, 0);
-        for (_, queue) in self.state().queues(&crawl, queue) {
-            stats.size += queue.active;
-            stats.in_process += u32::try_from(queue.leased).unwrap_or(u32::MAX);
-            stats.number_of_queues += 1;
-            completed += queue.completed;
-            active += u64::from(queue.active > 0);
-        }
-        stats.counts = HashMap::from([
-            ("completed".into(), completed),
-            ("active_queues".into(), active),
-        ]);
-        stats.crawl_id = crawl;
-        stats
-    }
-
-    fn queue_list(&self, asked: wire::Pagination) -> wire::QueueList {
-        let crawl = crawl_of(asked.crawl_id);
-        let now = Now::read().unix_s;
-        let size = count(asked.size, LIST, self.limits.urls_a_call);
-        let state = self.state();
-        let listed = |queue: &super::queue::Queue| {
-            asked.include_inactive || queue.active > 0 && queue.blocked_until <= now
-        };
-        let queues = state.queues(&crawl, None);
-        let matching: Vec<&str> = queues
-            .filter(|(_, queue)| listed(queue))
-            .map(|(name, _)| name)
-            .collect();
-        let values = matching.iter().skip(asked.start as usize).take(size);
-        let values: Vec<String> = values.map(|&name| name.to_owned()).collect();
-        wire::QueueList {
-            total: matching.len() as u64,
-            start: asked.start,
-            size: values.len() as u32,
-            values,
-            crawl_id: crawl.clone(),
-        }
-    }
-}
 
 impl Calls {
     /// Runs a job on the frontier, away from the thread that serves all clients.
@@ -732,25 +473,5 @@ impl UrlFrontier for Calls {
         filter.before = Some(Now::read().unix_s.saturating_sub(age));
         let value = self.run(move |frontier| frontier.delete(&filter)).await?;
         Ok(Response::new(wire::Long { value }))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_queue_of_a_url_is_its_host() {
-        for (url, host) in [
-            ("http://a.example/b", "a.example"),
-            ("https://a.example:8080?x", "a.example"),
-            ("http://me:word@a.example#x", "a.example"),
-            ("http://[::1]:80/", "::1"),
-            ("a.example/b", "a.example"),
-            ("http:///b", ""),
-            ("", ""),
-        ] {
-            assert_eq!(host_of(url), host, "{url:?}");
-        }
     }
 }

@@ -13,15 +13,19 @@
 //!
 //! Time is an argument ([`Now`]): dates are of the system's clock, which may be set; delays and leases are times that pass.
 
+mod handing_out;
+mod settings;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use handing_out::Leases;
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, WriteTransaction};
 
 use super::file::{self, Fence, Fenced};
-use super::item::{Item, Key, Order, UrlState, queue_name};
+use super::item::{Item, Key, Order, UrlState};
 use super::queue::{Queue, count_in};
 use super::tables::{All, FACTS, QUEUES, Tables, URLS, VERSION, failed};
 use super::{FrontierLimits, Now};
@@ -29,12 +33,6 @@ use crate::backend::{Problem, Result};
 
 /// Seconds between two answers of a queue of which nothing else is said.
 const DELAY: u32 = 1;
-/// URLs whose date has come that one call moves.
-const DUE_MOST: usize = 10_000;
-/// Calls that hand URLs out between two that make durable that they did.
-const LEASES_BETWEEN: u32 = 1_000;
-/// By how many seconds the system's clock may be off from the time that passed before leases follow it.
-const CLOCK_OFF: i64 = 1;
 /// How soon after a file could not be opened it is tried again.
 const OPEN_AGAIN: Duration = Duration::from_secs(1);
 
@@ -86,6 +84,15 @@ pub(crate) struct Wanted {
     pub(crate) lease: u64,
 }
 
+/// The newest list of scores.
+#[derive(Default)]
+struct Scores {
+    /// Its number.
+    list: u64,
+    /// The scores of its pages.
+    of: HashMap<String, f64>,
+}
+
 pub(crate) struct State {
     fence: Arc<Fence>,
     /// `None`: it is to be opened again.
@@ -99,15 +106,8 @@ pub(crate) struct State {
     pub(crate) usual_delay: u32,
     next_number: u64,
     urls: u64,
-    /// The number of the newest list of scores.
-    list: u64,
-    scores: HashMap<String, f64>,
-    /// Calls that handed URLs out.
-    leases: u32,
-    /// No lease is longer than until this date.
-    leased_until: u64,
-    /// By how many seconds the system's clock was ahead of the time that passed when URLs were last handed out.
-    ahead: Option<i64>,
+    scores: Scores,
+    leases: Leases,
 }
 
 impl State {
@@ -124,11 +124,8 @@ impl State {
             usual_delay: DELAY,
             next_number: 0,
             urls: 0,
-            list: 0,
-            scores: HashMap::new(),
-            leases: 0,
-            leased_until: 0,
-            ahead: None,
+            scores: Scores::default(),
+            leases: Leases::default(),
         };
         state.run(|_, _| Ok(()))?;
         Ok(state)
@@ -182,12 +179,12 @@ impl State {
             };
             self.is_active = fact("inactive")?.unwrap_or(0) == 0;
             self.usual_delay = fact("delay")?.map_or(DELAY, |delay| delay as u32);
-            self.list = fact("list")?.unwrap_or(0);
+            self.scores.list = fact("list")?.unwrap_or(0);
             facts.insert("version", VERSION).map_err(failed)?;
             let queues = transaction.open_table(QUEUES).map_err(failed)?;
             for entry in queues.iter().map_err(failed)? {
-                let (name, told) = entry.map_err(failed)?;
-                let (delay, blocked_until, limit) = told.value();
+                let (name, row) = entry.map_err(failed)?;
+                let (delay, blocked_until, limit) = row.value();
                 let queue = self.queues.entry(name.value().into()).or_default();
                 queue.delay = delay.checked_sub(1).map(|delay| delay as u32);
                 queue.blocked_until = blocked_until;
@@ -208,7 +205,7 @@ impl State {
             let queue = self.queues.entry(name).or_default();
             count_in(queue, &item, 1);
             if item.place == UrlState::Leased {
-                self.leased_until = self.leased_until.max(item.date);
+                self.leases.until = self.leases.until.max(item.date);
             }
             if item.place == UrlState::Ready && queue.head.is_none_or(|head| item.order < head) {
                 queue.head = Some(item.order);
@@ -310,7 +307,7 @@ impl State {
                 (self.next_number - 1, now)
             }
         };
-        let scored = self.scores.get(&put.canonical);
+        let scored = self.scores.of.get(&put.canonical);
         let item = Item {
             place: match put.known {
                 Some(0) => UrlState::Completed,
@@ -322,7 +319,7 @@ impl State {
             created,
             date: put.known.unwrap_or(0),
             order: match scored {
-                Some(score) => Order::scored(self.list, *score, number),
+                Some(score) => Order::scored(self.scores.list, *score, number),
                 None => Order::unscored(number),
             },
             metadata: put.metadata.clone(),
@@ -339,156 +336,6 @@ impl State {
         touched.insert(name);
         Ok(Ack::Ok)
     }
-
-    /// Hands URLs out: queues in their order, and of each its best URLs.
-    pub(crate) fn get(&mut self, wanted: &Wanted, now: Now) -> Result<Vec<Given>> {
-        self.run(|state, db| state.get_in(db, wanted, now))
-    }
-
-    fn get_in(&mut self, db: &Database, wanted: &Wanted, now: Now) -> Result<Vec<Given>> {
-        let mut transaction = write(db)?;
-        self.leases += 1;
-        let ahead = now.unix_s as i64 - (now.passed_ms / 1_000) as i64;
-        let set = self.ahead.map_or(0, |before| ahead - before);
-        let is_set = set.abs() > CLOCK_OFF;
-        if !is_set && !self.leases.is_multiple_of(LEASES_BETWEEN) {
-            transaction
-                .set_durability(Durability::None)
-                .map_err(|error| Problem::Failed(format!("the frontier's file: {error}")))?;
-        }
-        let mut taken = Taken::default();
-        {
-            let mut tables = Tables::open(&transaction)?;
-            let mut touched = HashSet::new();
-            if is_set {
-                self.move_leases(&mut tables, set)?;
-            }
-            self.take_due(&mut tables, now.unix_s, &mut touched)?;
-            self.settle(&tables, &touched)?;
-            touched.clear();
-            if self.is_active {
-                for name in self.serving(wanted, now) {
-                    if taken.given.len() >= wanted.urls || taken.bytes >= wanted.bytes {
-                        break;
-                    }
-                    let most = wanted.per_queue.min(wanted.urls - taken.given.len());
-                    self.hand_out(&mut tables, &name, wanted, most, now, &mut taken)?;
-                    touched.insert(name);
-                }
-            }
-            self.settle(&tables, &touched)?;
-        }
-        transaction.commit().map_err(failed)?;
-        if is_set || self.ahead.is_none() {
-            self.ahead = Some(ahead);
-        }
-        Ok(taken.given)
-    }
-
-    /// Follows the system's clock, which was set by so many seconds: a lease is a time that passes, and is kept as a date.
-    fn move_leases(&mut self, tables: &mut Tables<'_>, set: i64) -> Result<()> {
-        let mut leased = Vec::new();
-        let until = (self.leased_until, u64::MAX);
-        for entry in tables.waiting.range(..=until).map_err(failed)? {
-            let key = entry.map_err(failed)?.1.value().to_owned();
-            let item = tables.get(&key)?.ok_or_else(not_there)?;
-            if item.place == UrlState::Leased {
-                leased.push((key, item));
-            }
-        }
-        for (key, mut item) in leased {
-            let name = Key::parse(&key)?.queue_name();
-            tables.lift(&name, &item)?;
-            item.date = item.date.saturating_add_signed(set);
-            self.leased_until = self.leased_until.max(item.date);
-            tables.lay(&name, &key, &item)?;
-        }
-        Ok(())
-    }
-
-    /// Makes ready what has waited for long enough.
-    fn take_due(
-        &mut self,
-        tables: &mut Tables<'_>,
-        now: u64,
-        touched: &mut HashSet<String>,
-    ) -> Result<()> {
-        let mut due = Vec::new();
-        for entry in tables
-            .waiting
-            .range(..=(now, u64::MAX))
-            .map_err(failed)?
-            .take(DUE_MOST)
-        {
-            due.push(entry.map_err(failed)?.1.value().to_owned());
-        }
-        for key in due {
-            let item = tables.get(&key)?.ok_or_else(not_there)?;
-            let name = Key::parse(&key)?.queue_name();
-            tables.lift(&name, &item)?;
-            let queue = self.queues.entry(name.clone()).or_default();
-            count_in(queue, &item, -1);
-            let item = Item {
-                place: UrlState::Ready,
-                ..item
-            };
-            count_in(queue, &item, 1);
-            tables.lay(&name, &key, &item)?;
-            touched.insert(name);
-        }
-        Ok(())
-    }
-
-    /// The queues that serve this request, best first.
-    fn serving(&self, wanted: &Wanted, now: Now) -> Vec<String> {
-        let of_queue = |name: &str| match name.split_once('\0') {
-            None => false,
-            Some((crawl, queue)) => {
-                wanted.crawl.as_deref().is_none_or(|wanted| wanted == crawl)
-                    && wanted.queue.as_deref().is_none_or(|wanted| wanted == queue)
-            }
-        };
-        let most = wanted.per_queue as u64;
-        let serves = |name: &str| {
-            let queue = self.queues.get(name);
-            queue.is_some_and(|queue| queue.serves(now, self.usual_delay, most))
-        };
-        let names = self.order.iter().map(|(_, name)| name);
-        let names = names.filter(|name| of_queue(name) && serves(name));
-        names.take(wanted.queues).cloned().collect()
-    }
-
-    fn hand_out(
-        &mut self,
-        tables: &mut Tables<'_>,
-        name: &str,
-        wanted: &Wanted,
-        most: usize,
-        now: Now,
-        taken: &mut Taken,
-    ) -> Result<()> {
-        let queue = self.queues.entry(name.to_owned()).or_default();
-        for (_, key) in tables.first(name, most)? {
-            if taken.bytes >= wanted.bytes {
-                break;
-            }
-            let item = tables.get(&key)?.ok_or_else(not_there)?;
-            tables.lift(name, &item)?;
-            count_in(queue, &item, -1);
-            let item = Item {
-                place: UrlState::Leased,
-                date: now.unix_s.saturating_add(wanted.lease),
-                ..item
-            };
-            self.leased_until = self.leased_until.max(item.date);
-            count_in(queue, &item, 1);
-            tables.lay(name, &key, &item)?;
-            queue.served = Some(now.passed_ms);
-            taken.bytes += key.len() + item.metadata.len();
-            taken.given.push(Given { key, item });
-        }
-        Ok(())
-    }
 }
 
 fn write(db: &Database) -> Result<WriteTransaction> {
@@ -499,20 +346,13 @@ fn not_there() -> Problem {
     Problem::Failed("the frontier's file is damaged: a URL that has a place is not there".into())
 }
 
-/// What a call hands out, and its bytes.
-#[derive(Default)]
-struct Taken {
-    given: Vec<Given>,
-    bytes: usize,
-}
-
 /// Scores.
 impl State {
     /// Begins a new list of scores: pages that are put from now on are looked up in it.
     pub(crate) fn begin_list(&mut self, scores: HashMap<String, f64>) -> Result<()> {
-        self.list += 1;
-        self.scores = scores;
-        self.tell("list", self.list)
+        self.scores.list += 1;
+        self.scores.of = scores;
+        self.set_fact("list", self.scores.list)
     }
 
     /// Gives these pages, of the newest list, their new places, in one transaction.
@@ -534,7 +374,7 @@ impl State {
             let mut tables = Tables::open(&transaction)?;
             let mut touched = HashSet::new();
             for page in pages {
-                let Some(&score) = self.scores.get(page) else {
+                let Some(&score) = self.scores.of.get(page) else {
                     continue;
                 };
                 for (key, mut item) in entries_of(&tables, page)? {
@@ -544,7 +384,7 @@ impl State {
                     }
                     let name = Key::parse(&key)?.queue_name();
                     tables.lift(&name, &item)?;
-                    item.order = Order::scored(self.list, score, item.number);
+                    item.order = Order::scored(self.scores.list, score, item.number);
                     tables.lay(&name, &key, &item)?;
                     touched.insert(name);
                 }
@@ -566,93 +406,8 @@ fn entries_of(tables: &Tables<'_>, page: &str) -> Result<Vec<(String, Item)>> {
     Ok(found)
 }
 
-/// What is set, and what is told.
+/// URLs by their keys.
 impl State {
-    fn tell(&mut self, name: &str, value: u64) -> Result<()> {
-        self.run(|_, db| {
-            let transaction = write(db)?;
-            {
-                let mut facts = transaction.open_table(FACTS).map_err(failed)?;
-                facts.insert(name, value).map_err(failed)?;
-            }
-            transaction.commit().map_err(failed)
-        })
-    }
-
-    pub(crate) fn set_active(&mut self, active: bool) -> Result<()> {
-        self.tell("inactive", u64::from(!active))?;
-        self.is_active = active;
-        Ok(())
-    }
-
-    pub(crate) fn set_usual_delay(&mut self, delay: u32) -> Result<()> {
-        self.tell("delay", u64::from(delay))?;
-        self.usual_delay = delay;
-        Ok(())
-    }
-
-    /// Changes what is said of a queue; false: there is no such queue.
-    pub(crate) fn set(
-        &mut self,
-        crawl: &str,
-        queue: &str,
-        change: impl FnOnce(&mut Queue),
-    ) -> Result<bool> {
-        let name = queue_name(crawl, queue);
-        self.run(|state, db| {
-            let Some(queue) = state.queues.get(&name) else {
-                return Ok(false);
-            };
-            let mut new = queue.clone();
-            change(&mut new);
-            let transaction = write(db)?;
-            {
-                let mut queues = transaction.open_table(QUEUES).map_err(failed)?;
-                if new.is_plain() {
-                    queues.remove(&*name).map_err(failed)?;
-                } else {
-                    let delay = new.delay.map_or(0, |delay| u64::from(delay) + 1);
-                    let told = (delay, new.blocked_until, u64::from(new.limit));
-                    queues.insert(&*name, told).map_err(failed)?;
-                }
-            }
-            transaction.commit().map_err(failed)?;
-            if new.is_empty() && new.is_plain() {
-                state.queues.remove(&name);
-            } else {
-                state.queues.insert(name, new);
-            }
-            Ok(true)
-        })
-    }
-
-    /// The queues of a crawl, by name, or one of them.
-    pub(crate) fn queues(
-        &self,
-        crawl: &str,
-        queue: Option<&str>,
-    ) -> impl Iterator<Item = (&str, &Queue)> {
-        let from = format!("{crawl}\0");
-        let skip = from.len();
-        let to = format!("{crawl}\x01");
-        let queue = queue.map(str::to_owned);
-        self.queues
-            .range(from..to)
-            .map(move |(name, found)| (&name[skip..], found))
-            .filter(move |(name, _)| queue.as_deref().is_none_or(|queue| queue == *name))
-    }
-
-    /// The crawls, by name.
-    pub(crate) fn crawls(&self) -> Vec<String> {
-        let crawls = self
-            .queues
-            .keys()
-            .filter_map(|name| name.split('\0').next());
-        let mut crawls: Vec<String> = crawls.map(str::to_owned).collect();
-        crawls.dedup();
-        crawls
-    }
-
     /// A URL, if it is there.
     pub(crate) fn find(&mut self, key: &str) -> Result<Option<Given>> {
         self.run(|_, db| {

@@ -1,0 +1,228 @@
+use super::*;
+
+/// What the one line says: the record, or the reason and detail.
+fn one(line: &str) -> Result<Record<'static>, (Reason, String)> {
+    let mut found = Vec::new();
+    Records::USUAL.decode(line.as_bytes(), &mut |_, parsed| {
+        found.push(match parsed {
+            Parsed::Record(record) => Ok(record.clone().into_owned()),
+            Parsed::Bad { reason, detail } => Err((reason, detail)),
+            other => panic!("{other:?}"),
+        });
+        true
+    });
+    assert_eq!(found.len(), 1);
+    found.remove(0)
+}
+
+fn links(record: &Record<'_>) -> Vec<String> {
+    let text = |link: &Link<'_>| String::from_utf8_lossy(&link.url).into_owned();
+    record.links.iter().map(text).collect()
+}
+
+#[test]
+fn plain_strings_are_borrowed() {
+    let line = br#"{"url":"http://a/","links":["x",{"rel":"r","url":"y"},"z\/"]}"#;
+    Records::USUAL.decode(line, &mut |_, parsed| {
+        let Parsed::Record(record) = parsed else {
+            panic!("{parsed:?}")
+        };
+        assert!(matches!(record.url, Cow::Borrowed(_)));
+        let borrowed = |link: &Link<'_>| matches!(link.url, Cow::Borrowed(_));
+        let borrowed: Vec<_> = record.links.iter().map(borrowed).collect();
+        assert_eq!(borrowed, [true, true, false]);
+        true
+    });
+}
+
+#[test]
+fn aliases_have_an_order_and_null_is_absent() {
+    let both = one(r#"{"url":"u","outlinks":["o"],"links":["l"]}"#).unwrap();
+    assert_eq!(links(&both), ["l"]);
+    let both = one(r#"{"url":"u","links":["l"],"outlinks":["o"]}"#).unwrap();
+    assert_eq!(links(&both), ["l"]);
+    let both = one(r#"{"url":"u","links":[],"outlinks":["o"]}"#).unwrap();
+    assert!(both.links.is_empty());
+    for line in [
+        r#"{"url":"u","links":null,"outlinks":["o"]}"#,
+        r#"{"url":"u","outlinks":["o"],"links":null}"#,
+    ] {
+        assert_eq!(links(&one(line).unwrap()), ["o"]);
+    }
+    let times = one(r#"{"url":"u","timestamp":"odd","time":5,"fetched_at":null}"#).unwrap();
+    assert_eq!(times.fetched_at, Some(5));
+}
+
+/// The same record under other names, by the scan and by serde.
+#[test]
+fn names_can_be_chosen() {
+    let choices = [
+        "url=u",
+        "links=to",
+        "fetched_at=when",
+        "status=code",
+        "link.url=href",
+    ];
+    let choices = choices.iter().map(|text| text.parse().unwrap()).collect();
+    let chosen = Records::by(&Fields::of(choices).unwrap());
+    for line in [
+        r#"{"u":"http://a/","to":["b"],"when":5,"code":404,"url":"x","links":"y","time":"z"}"#,
+        r#"{"u":"http://a\/","to":[{"href":"b","url":3}],"when":5,"code":404,"links":[1],"time":[]}"#,
+    ] {
+        chosen.decode(line.as_bytes(), &mut |_, parsed| {
+            let Parsed::Record(record) = parsed else {
+                panic!("{parsed:?}")
+            };
+            assert_eq!(&*record.url, b"http://a/");
+            assert_eq!(links(record), ["b"]);
+            assert_eq!((record.fetched_at, record.status), (Some(5), Some(404)));
+            true
+        });
+    }
+    let line = br#"{"url":"http://a/","links":[]}"#;
+    chosen.decode(line, &mut |_, parsed| {
+        let Parsed::Bad { detail, .. } = parsed else {
+            panic!("{parsed:?}")
+        };
+        assert_eq!(detail, "no \"u\", which `field` names as the URL");
+        true
+    });
+}
+
+#[test]
+fn details_say_what_and_where() {
+    for (line, reason, detail) in [
+        (
+            "{\"url\":3}\n",
+            Reason::Malformed,
+            "invalid type: integer `3`, expected a string, at byte 8",
+        ),
+        (
+            "[]\n",
+            Reason::Malformed,
+            "invalid type: sequence, expected a crawl record, an object, at byte 0",
+        ),
+        (
+            "{\"url\":\"u\"\n",
+            Reason::Malformed,
+            "EOF while parsing an object, at byte 10",
+        ),
+        (
+            "{\"url\":\"u\"",
+            Reason::CutShort,
+            "EOF while parsing an object, at byte 10",
+        ),
+        (
+            "{\"links\":[]}\n",
+            Reason::BadUrl,
+            "no `url`; if the file has another name for it: `field` url=NAME",
+        ),
+        ("{\"url\":\"\"}\n", Reason::BadUrl, "`url` is empty"),
+    ] {
+        assert_eq!(one(line), Err((reason, detail.to_owned())), "{line}");
+    }
+}
+
+/// The record is used without its time, and told of.
+#[test]
+fn a_time_that_cannot_be_read_costs_the_record_nothing_else() {
+    for (time, said) in [
+        ("1430387621000", "1430387621000"),
+        ("99999999999999999999999", "100000000000000000000000"),
+        (r#""soon""#, r#""soon""#),
+        (r#""2015-02-30T00:00:00Z""#, r#""2015-02-30T00:00:00Z""#),
+        (r#""2015-04-30T10:00:21""#, r#""2015-04-30T10:00:21""#),
+        ("true", "a boolean"),
+        (r#"[1,{"a":[]}]"#, "an array"),
+        (r#"{"a":{"b":1},"c":[2]}"#, "an object"),
+    ] {
+        let line = format!(r#"{{"url":"u","time":{time},"status":200,"links":["b"]}}"#);
+        let record = one(&line).unwrap();
+        let detail = format!("{said} is neither RFC 3339 nor seconds since 1970 (milliseconds?)");
+        assert_eq!(record.bad_time, Some(detail), "{line}");
+        assert_eq!(record.fetched_at, None, "{line}");
+        assert_eq!(
+            (links(&record), record.status),
+            (vec!["b".to_owned()], Some(200))
+        );
+    }
+    let good = one(r#"{"url":"u","time":"2015-04-30T10:00:21Z"}"#).unwrap();
+    assert_eq!(
+        (good.fetched_at, good.bad_time),
+        (Some(1_430_388_021), None)
+    );
+}
+
+#[test]
+fn every_cut_of_a_record_is_cut_short() {
+    let line = r#"{"url":"http://a/é","time":-1.5e3,"x":[null,true],"links":["\ud83d\ude00",{"url":"b"}]}"#;
+    assert!(one(line).is_ok());
+    for len in 1..line.len() {
+        let mut reasons = Vec::new();
+        Records::USUAL.decode(&line.as_bytes()[..len], &mut |_, parsed| {
+            reasons.push(match parsed {
+                Parsed::Bad { reason, .. } => Some(reason),
+                _ => None,
+            });
+            true
+        });
+        assert_eq!(reasons, [Some(Reason::CutShort)], "{len} bytes");
+    }
+}
+
+/// A page can nest JSON as deep as a line is long: nothing read recurses without bound.
+#[test]
+fn deep_nesting_is_no_stack_overflow() {
+    let deep = "[".repeat(1 << 20) + &"]".repeat(1 << 20);
+    assert!(one(&format!("{{\"url\":\"u\",\"x\":{deep}}}\n")).is_ok());
+    let timeless = one(&format!("{{\"url\":\"u\",\"time\":{deep}}}\n")).unwrap();
+    assert!(timeless.bad_time.is_some());
+    for field in ["links", "status", "url"] {
+        let line = format!("{{\"url\":\"u\",\"{field}\":{deep}}}\n");
+        assert_eq!(one(&line).unwrap_err().0, Reason::Malformed, "{field}");
+    }
+}
+
+#[test]
+fn status_and_redirect() {
+    let status = |text: &str| one(&format!("{{\"url\":\"u\",\"status\":{text}}}"));
+    for (text, expected) in [
+        ("200", Some(200)),
+        ("\"404\"", Some(404)),
+        ("-9998", Some(-9998)),
+        ("\"-5\"", Some(-5)),
+        ("301.0", Some(301)),
+        ("null", None),
+    ] {
+        assert_eq!(status(text).unwrap().status, expected, "{text}");
+    }
+    for text in [
+        "\"\"",
+        "\"-\"",
+        "\"+5\"",
+        "\"2xx\"",
+        "1.5",
+        "2147483648",
+        "1e99",
+        "[]",
+        "true",
+    ] {
+        assert_eq!(status(text).unwrap_err().0, Reason::Malformed, "{text}");
+    }
+    for (status, kept) in [
+        ("301", true),
+        ("null", true),
+        ("200", false),
+        ("304", false),
+    ] {
+        let line = format!("{{\"url\":\"u\",\"status\":{status},\"redirect\":\"to\"}}");
+        assert_eq!(one(&line).unwrap().redirect.is_some(), kept, "{status}");
+    }
+}
+
+#[test]
+fn an_unpaired_surrogate_becomes_a_replacement_character() {
+    let read = one(r#"{"url":"http://a/\ud83d","links":["\ud83d\ude00","b"]}"#).unwrap();
+    assert_eq!(&*read.url, "http://a/\u{FFFD}".as_bytes());
+    assert_eq!(links(&read), ["\u{1F600}", "b"]);
+}

@@ -1,0 +1,198 @@
+//! Fields of the JSON that extractors write, which is not always as their derived types would have it: names in any case,
+//! `null` and numbers for text, repeated headers as lists, an only object without its list.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+/// A JSON object only: serde's derived structs would also be read from an array.
+#[derive(Default)]
+pub(super) struct Object<T>(pub T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        json.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+    }
+}
+
+/// The values of named fields; `None`: not there, or `null`.
+pub(super) type Values<'a, const N: usize> = [Option<Cow<'a, str>>; N];
+
+/// Reads an object's fields of these names, in any case, and steps over all others.
+#[derive(Clone, Copy)]
+pub(super) struct Pick<const N: usize>(pub [&'static str; N]);
+
+impl<'de, const N: usize> DeserializeSeed<'de> for Pick<N> {
+    type Value = Option<Values<'de, N>>;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
+        json.deserialize_option(self)
+    }
+}
+
+impl<'de, const N: usize> Visitor<'de> for Pick<N> {
+    type Value = Option<Values<'de, N>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object with `{}`", self.0.join("`, `"))
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
+        json.deserialize_map(self)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut values = [const { None }; N];
+        while let Some(known) = map.next_key_seed(Name(&self.0))? {
+            match known {
+                Some(at) if values[at].is_none() => {
+                    let First(value) = map.next_value()?;
+                    values[at] = value;
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(Some(values))
+    }
+}
+
+/// Finds a field's name among these.
+pub(super) struct Name<'n>(pub &'n [&'static str]);
+
+impl<'de> DeserializeSeed<'de> for Name<'_> {
+    type Value = Option<usize>;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
+        json.deserialize_identifier(self)
+    }
+}
+
+impl Visitor<'_> for Name<'_> {
+    type Value = Option<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a field name")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(self
+            .0
+            .iter()
+            .position(|known| known.eq_ignore_ascii_case(name)))
+    }
+}
+
+/// A value that extractors write as text, as a number, or, of a repeated header, as a list of
+/// which the first counts.
+pub(super) struct First<'a>(pub Option<Cow<'a, str>>);
+
+impl<'de> Deserialize<'de> for First<'de> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        json.deserialize_any(FirstVisitor)
+    }
+}
+
+struct FirstVisitor;
+
+impl<'de> Visitor<'de> for FirstVisitor {
+    type Value = First<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text, a number, or a list of them")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(First(Some(Cow::Borrowed(text))))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(First(Some(Cow::Owned(text.to_owned()))))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(First(Some(Cow::Owned(number.to_string()))))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(First(Some(Cow::Owned(number.to_string()))))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(First(Some(Cow::Owned(number.to_string()))))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(First(None))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let First(first) = seq.next_element()?.unwrap_or(First(None));
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(First(first))
+    }
+}
+
+/// Reads objects and hands on the fields picked. An only one may stand without its list.
+pub(super) struct Each<const N: usize, F>(pub Pick<N>, pub F);
+
+impl<'de, const N: usize, F: FnMut(Values<'de, N>)> DeserializeSeed<'de> for Each<N, F> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_any(self)
+    }
+}
+
+impl<'de, const N: usize, F: FnMut(Values<'de, N>)> Visitor<'de> for Each<N, F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of objects")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, map: A) -> Result<(), A::Error> {
+        if let Some(object) = self.0.visit_map(map)? {
+            (self.1)(object);
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
+        while let Some(object) = seq.next_element_seed(self.0)? {
+            if let Some(object) = object {
+                (self.1)(object);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,131 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::engine::Config;
+
+/// A run that is read so many rows at a time.
+fn blocks(rows: &[Row], at_a_time: usize) -> Blocks<'_> {
+    let mut blocks = rows.chunks(at_a_time);
+    Box::new(move |out| {
+        out.extend(blocks.next().unwrap_or_default());
+        Ok(())
+    })
+}
+
+/// A run of rows near to and far from each other.
+fn run() -> impl Strategy<Value = Vec<Row>> {
+    let further = prop_oneof![1u64..4, 60..70u64, 1_000..1_100u64, Just(1 << 20)];
+    let row = (further, 0u128..1 << 90, 0u64..3, any::<Option<i64>>());
+    proptest::collection::vec(row, 0..60).prop_map(|rows| {
+        let mut page = 0;
+        let rows = rows.into_iter();
+        let row = rows.map(|(further, cash, visits, last_fetch)| {
+            page += further;
+            Row {
+                page,
+                cash,
+                visits,
+                last_fetch,
+                ..Row::default()
+            }
+        });
+        row.collect()
+    })
+}
+
+proptest! {
+    /// A page's cash and visits are added up, its last fetch is the latest, whatever the runs and the
+    /// blocks they are read in.
+    #[test]
+    fn rows_are_added_up(runs in proptest::collection::vec(run(), 0..8), at_a_time in 1usize..40) {
+        let mut sums: BTreeMap<u64, (u128, u64, Option<i64>)> = BTreeMap::new();
+        for row in runs.iter().flatten() {
+            let sum = sums.entry(row.page).or_default();
+            *sum = (sum.0 + row.cash, sum.1 + row.visits, sum.2.max(row.last_fetch));
+        }
+        let parts = runs.iter().map(|rows| blocks(rows, at_a_time)).collect();
+        let merged = merge(&Config::default().policy(), parts, 0);
+        let merged = merged.map(|row| row.map(|row| (row.page, (row.cash, row.visits, row.last_fetch))));
+        let merged = merged.collect::<Result<Vec<_>>>().unwrap();
+        prop_assert_eq!(merged, sums.into_iter().collect::<Vec<_>>());
+    }
+}
+
+/// A run that goes back, as no store's does, is refused, and nothing comes after.
+#[test]
+fn a_run_that_goes_back_is_refused() {
+    let at = |page| Row {
+        page,
+        ..Row::default()
+    };
+    let rows = [at(2_000), at(u64::MAX), at(5), at(9_000)];
+    for at_a_time in 1..4 {
+        let parts = vec![blocks(&rows, at_a_time)];
+        let merged: Vec<_> = merge(&Config::default().policy(), parts, 0).collect();
+        let (last, before) = merged.split_last().unwrap();
+        assert!(last.is_err());
+        assert!(before.iter().all(Result::is_ok));
+    }
+}
+
+fn marks(numbers: &[u64]) -> Vec<Mark> {
+    let mark = |&number: &u64| Mark {
+        number,
+        ..Mark::default()
+    };
+    numbers.iter().map(mark).collect()
+}
+
+/// Merges as long as there is something to merge, where no two rows join; rows merged.
+fn settle(runs: &mut Vec<(u64, u64)>) -> u64 {
+    let mut merged = 0;
+    while let Some(range) = mergeable(runs, &[], u64::MAX / 2) {
+        let rows = runs[range.clone()].iter().map(|run| run.1).sum();
+        let interval = runs[range.start].0;
+        runs.splice(range, [(interval, rows)]);
+        merged += rows;
+    }
+    merged
+}
+
+/// With ever more pages each row is merged once or twice in some thousand runs, whether runs come one
+/// by one or hundreds at a time, and are alike or not; and they stay few.
+#[test]
+fn rows_are_merged_a_few_times() {
+    for (at_a_time, sizes) in [(1, [100; 3]), (300, [100; 3]), (7, [1, 30, 100])] {
+        let (mut runs, mut merged, mut rows) = (Vec::new(), 0, 0);
+        for run in 0..3_000 {
+            runs.push((0, sizes[run % 3]));
+            rows += sizes[run % 3];
+            if run % at_a_time == 0 {
+                merged += settle(&mut runs);
+                assert!(runs.len() <= RUNS_MAX);
+            }
+        }
+        assert!(merged <= 2 * rows, "{merged} for {rows}");
+        assert!(merged >= rows / 2, "{merged} for {rows}");
+    }
+}
+
+/// Sizes that never let a run grow by much: they are few all the same.
+#[test]
+fn runs_stay_few_whatever_their_sizes() {
+    let mut runs = Vec::new();
+    for run in 0u64..5_000 {
+        runs.push((0, 3u64.pow((run + 1).trailing_zeros())));
+        settle(&mut runs);
+        assert!(runs.len() <= RUNS_MAX);
+    }
+}
+
+#[test]
+fn a_retained_mark_separates_runs() {
+    let runs = [(0, 5), (1, 5), (2, 5), (3, 5)];
+    assert_eq!(mergeable(&runs, &marks(&[2]), 5), Some(2..4));
+    assert_eq!(mergeable(&runs[..3], &marks(&[2]), 5), Some(0..2));
+    assert_eq!(mergeable(&runs, &marks(&[1, 2, 3]), 5), None);
+    assert_eq!(mergeable(&runs, &[], 10), Some(0..4));
+    assert_eq!(mergeable(&runs, &[], 11), None);
+}
