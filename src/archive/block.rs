@@ -57,20 +57,14 @@ pub(super) fn what(kind: u64, scoped: bool) -> Result<What, Fault> {
 pub(super) struct Columns {
     pub kinds: Column,
     pub sources: Column,
-    /// Which host each name is on: always the only one.
-    pub hosts: Column,
-    /// How many names it had before the block.
-    pub before: Column,
+    pub hosts: Hosts,
     pub times: Column,
-    pub lists: Column,
-    pub run_counts: Column,
-    pub runs: Column,
+    pub copies: Copies,
     pub shapes: Column,
     /// Targets on other hosts: always 0, and then nothing.
     pub elsewhere: [Column; 3],
-    pub known_counts: Column,
+    pub lens: Lens,
     pub known: Targets,
-    pub new: Column,
     pub counts: [Column; 5],
     /// Links out of scope, in blocks with such only.
     pub out_of_scope: Column,
@@ -84,19 +78,19 @@ impl Columns {
         let of_records = [
             &mut self.kinds,
             &mut self.sources,
-            &mut self.hosts,
-            &mut self.before,
+            &mut self.hosts.of_names,
+            &mut self.hosts.names_before,
             &mut self.times,
-            &mut self.lists,
-            &mut self.run_counts,
-            &mut self.runs,
+            &mut self.copies.lists,
+            &mut self.copies.run_counts,
+            &mut self.copies.runs,
             &mut self.shapes,
         ];
         let of_known = [
-            &mut self.known_counts,
+            &mut self.lens.known,
             &mut self.known.firsts,
             &mut self.known.gaps,
-            &mut self.new,
+            &mut self.lens.new,
         ];
         let all = of_records.into_iter().chain(self.elsewhere.iter_mut());
         let counts = self.counts.iter_mut();
@@ -107,7 +101,7 @@ impl Columns {
     /// The columns of shapes that are new in the block.
     pub fn of_shape(&mut self, scoped: bool) -> impl Iterator<Item = &mut Column> {
         let [elsewhere, ..] = &mut self.elsewhere;
-        let lens = [elsewhere, &mut self.known_counts, &mut self.new];
+        let lens = [elsewhere, &mut self.lens.known, &mut self.lens.new];
         let counts = self.counts.iter_mut();
         let scoped = scoped.then_some(&mut self.out_of_scope);
         lens.into_iter().chain(counts).chain(scoped)
@@ -122,6 +116,35 @@ pub(super) type Shape = [u64; 9];
 pub(super) fn first_host(first_name: u32) -> u64 {
     // A new one, or the first there is.
     if first_name == 0 { 1 } else { 3 }
+}
+
+/// The hosts of names: all are on the only one.
+#[derive(Default)]
+pub(super) struct Hosts {
+    /// Which host each name is on.
+    pub of_names: Column,
+    /// How many names it had before the block.
+    pub names_before: Column,
+}
+
+/// What lists copy from earlier ones.
+#[derive(Default)]
+pub(super) struct Copies {
+    /// How far back the list is that is copied from.
+    pub lists: Column,
+    /// How many runs of it are copied or left out.
+    pub run_counts: Column,
+    /// Their lengths.
+    pub runs: Column,
+}
+
+/// How many targets lists have that are not copied.
+#[derive(Default)]
+pub(super) struct Lens {
+    /// Of names from before the list,
+    pub known: Column,
+    /// and of new names.
+    pub new: Column,
 }
 
 /// Targets of lists: of each list the first, and what is between it and the others.

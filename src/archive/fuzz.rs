@@ -17,14 +17,14 @@ fn head_of(data: &[u8]) -> Option<(BlockHead, &[u8])> {
     let (fields, parts) = data.split_first_chunk::<24>()?;
     let field = |at: usize, size: usize| number(&fields[at..at + size]);
     let mut head = BlockHead::empty(fields[22] & 1 == 1, field(0, 4) as u32, 0);
-    head.classes = fields[22] & 2 == 2;
-    head.scoped = fields[22] & 128 == 128;
+    head.features.classes = fields[22] & 2 == 2;
+    head.features.scoped = fields[22] & 128 == 128;
     head.records = field(4, 2) as u32;
     head.names = field(6, 2) as u32;
     head.text = field(8, 4);
     head.targets = field(12, 4);
     head.links = field(16, 4);
-    head.names_len = field(20, 2) as u32;
+    head.packed_names.len = field(20, 2) as u32;
     head.from = From::ALL[usize::from(fields[23] & 15) % 3];
     // A reader refuses what takes more than its limit.
     (head.memory() < 16 << 20).then_some((head, parts))
@@ -35,7 +35,7 @@ pub(crate) fn block(data: &[u8]) {
     let Some((head, parts)) = head_of(data) else {
         return;
     };
-    let (names, records) = parts.split_at(parts.len().min(head.names_len as usize));
+    let (names, records) = parts.split_at(parts.len().min(head.packed_names.len as usize));
     let read = |names: &[u8], records: &[u8], head: &BlockHead, self_links| {
         let policy = Policy {
             self_links,
@@ -69,7 +69,7 @@ pub(crate) fn block(data: &[u8]) {
         return;
     }
     let mut packer = Packer::new(1).expect("a level that is there");
-    let before = BlockHead::empty(head.urls, head.first_name, 0);
+    let before = BlockHead::empty(head.features.urls, head.first_name, 0);
     let packed = packer.pack(&as_written(&batch), before);
     let packed = packed.expect("what was read can be written");
     let again = read(

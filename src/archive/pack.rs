@@ -54,8 +54,8 @@ impl Packer {
     /// [`SelfLinks::Drop`](crate::engine::SelfLinks::Drop) makes them. `head` says what comes before; the rest of it is
     /// filled in.
     pub fn pack(&mut self, batch: &Batch, mut head: BlockHead) -> Result<Packed, Fault> {
-        head.classes = has_classes(batch);
-        head.scoped = is_scoped(batch);
+        head.features.classes = has_classes(batch);
+        head.features.scoped = is_scoped(batch);
         head.names = batch.text_ends.len() as u32;
         head.text = batch.text.len() as u64;
         head.records = batch.entries.len() as u32;
@@ -100,8 +100,8 @@ impl Packer {
             time = entry.fetched_at.unwrap_or(time);
             if entry.what == What::Visit {
                 self.host(head.first_name, entry.names_end - names);
-                self.list(batch, entry, names..entry.names_end, head.scoped);
-                if head.classes {
+                self.list(batch, entry, names..entry.names_end, head.features.scoped);
+                if head.features.classes {
                     self.classes(batch, entry);
                 }
             }
@@ -113,10 +113,10 @@ impl Packer {
         let others = [(From::Page, by_page), (From::Newest, by_newest)];
         head.from = cheapest(&mut self.columns.known, others);
         let mut part = Vec::new();
-        for column in self.columns.all(head.scoped) {
+        for column in self.columns.all(head.features.scoped) {
             column.put_into(&mut part, &mut self.zstd)?;
         }
-        if head.classes {
+        if head.features.classes {
             self.columns.classes.put_into(&mut part, &mut self.zstd)?;
         }
         Ok(part)
@@ -125,13 +125,13 @@ impl Packer {
     /// The host of the next `count` names: the first has the number of the only one, and how many names were there.
     fn host(&mut self, first_name: u32, count: u32) {
         for _ in 0..count {
-            if self.columns.hosts.len() > 0 {
-                self.columns.hosts.put(0);
+            if self.columns.hosts.of_names.len() > 0 {
+                self.columns.hosts.of_names.put(0);
                 continue;
             }
-            self.columns.hosts.put(first_host(first_name));
+            self.columns.hosts.of_names.put(first_host(first_name));
             if first_name > 0 {
-                self.columns.before.put(u64::from(first_name));
+                self.columns.hosts.names_before.put(u64::from(first_name));
             }
         }
     }
@@ -152,13 +152,13 @@ impl Packer {
         let own = entry.counts.own > 0;
         let copied = self.lists.add(page, &self.known, new.clone(), own);
         let columns = &mut self.columns;
-        columns.lists.put((number - copied.list) as u64);
+        columns.copies.lists.put((number - copied.list) as u64);
         let mut before = [0; 6];
         if copied.list < number {
             before = self.counts[copied.list];
-            columns.run_counts.put(copied.runs.len() as u64);
+            columns.copies.run_counts.put(copied.runs.len() as u64);
             let runs = copied.runs.iter();
-            runs.for_each(|&run| columns.runs.put(u64::from(run)));
+            runs.for_each(|&run| columns.copies.runs.put(u64::from(run)));
         }
         let rest = &copied.rest[..];
         columns.known.put(From::Zero, rest, 0);

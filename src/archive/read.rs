@@ -42,7 +42,7 @@ impl Part {
             records: head.records,
             first_name: head.first_name,
             names: head.names,
-            urls: head.urls,
+            urls: head.features.urls,
             links: head.links,
             before: head.before,
             ..Part::of(PartKind::Block)
@@ -205,9 +205,9 @@ impl Reader {
         if head.targets > u64::from(u32::MAX) {
             return Err(Fault::new("it has more links than a block can").into());
         }
-        let (names, records) = body.split_at(head.names_len as usize);
+        let (names, records) = body.split_at(head.packed_names.len as usize);
         let is_known = u64::from(head.names_end()?) <= self.known;
-        if xxh3_64(records) != head.records_sum || xxh3_64(names) != head.names_sum {
+        if xxh3_64(records) != head.packed_records.sum || xxh3_64(names) != head.packed_names.sum {
             return Err(Fault::new("a block does not match its checksum").into());
         }
         let policy = Policy {

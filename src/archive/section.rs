@@ -1,5 +1,7 @@
 //! The sections of an archive, byte by byte: header, block heads, end.
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::block::{From, Shape};
 use super::{Fault, MAGIC, VERSION};
 use crate::codec::frame::{Fields, Head, is_sealed};
@@ -114,14 +116,39 @@ impl std::convert::From<Fault> for Refusal {
     }
 }
 
+/// What a block holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Features {
+    /// Its names are URLs.
+    pub urls: bool,
+    /// It has the classes of links.
+    pub classes: bool,
+    /// It counts records and links that were out of scope.
+    pub scoped: bool,
+}
+
+/// Length and checksum of the packed names, or of the packed records.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct PackedPart {
+    pub len: u32,
+    pub sum: u64,
+}
+
+impl PackedPart {
+    /// # Errors
+    /// It has 4 GiB or more.
+    pub fn of(bytes: &[u8]) -> Result<PackedPart, std::num::TryFromIntError> {
+        Ok(PackedPart {
+            len: u32::try_from(bytes.len())?,
+            sum: xxh3_64(bytes),
+        })
+    }
+}
+
 /// A block's head. All but `first_*` and `before` are of the block itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BlockHead {
-    pub urls: bool,
-    /// Whether the classes of links follow.
-    pub classes: bool,
-    /// Whether records and links are counted that were out of scope.
-    pub scoped: bool,
+    pub features: Features,
     pub from: From,
     pub records: u32,
     pub names: u32,
@@ -135,10 +162,8 @@ pub(super) struct BlockHead {
     pub targets: u64,
     /// Its links as read.
     pub links: u64,
-    pub names_len: u32,
-    pub records_len: u32,
-    pub names_sum: u64,
-    pub records_sum: u64,
+    pub packed_names: PackedPart,
+    pub packed_records: PackedPart,
     /// Checksum of the head of the section before.
     pub before: u64,
 }
@@ -147,9 +172,10 @@ impl BlockHead {
     /// The head of a block of nothing.
     pub fn empty(urls: bool, first_name: u32, first_record: u64) -> BlockHead {
         BlockHead {
-            urls,
-            classes: false,
-            scoped: false,
+            features: Features {
+                urls,
+                ..Features::default()
+            },
             from: From::Zero,
             records: 0,
             names: 0,
@@ -158,20 +184,19 @@ impl BlockHead {
             text: 0,
             targets: 0,
             links: 0,
-            names_len: 0,
-            records_len: 0,
-            names_sum: 0,
-            records_sum: 0,
+            packed_names: PackedPart::default(),
+            packed_records: PackedPart::default(),
             before: 0,
         }
     }
 
     pub fn to_bytes(self) -> Vec<u8> {
-        let chosen = [
-            (self.urls, URLS),
-            (self.classes, CLASSES),
-            (self.scoped, SCOPED),
-        ];
+        let Features {
+            urls,
+            classes,
+            scoped,
+        } = self.features;
+        let chosen = [(urls, URLS), (classes, CLASSES), (scoped, SCOPED)];
         let chosen = chosen.iter().filter(|(is_set, _)| *is_set);
         let flags = chosen.fold(ALWAYS, |flags, (_, flag)| flags | flag);
         let head = Head::behind(BLOCK.to_vec()).u8(flags);
@@ -179,9 +204,9 @@ impl BlockHead {
         let head = head.u32(self.records).u32(self.names);
         let head = head.u32(self.first_name).u32(self.hosts_before());
         let head = head.u64s([self.first_record, self.text, self.targets, self.links]);
-        let head = head.u32(self.names_len).u32(self.records_len);
-        head.u64s([self.names_sum, self.records_sum, self.before])
-            .sealed()
+        let (names, records) = (self.packed_names, self.packed_records);
+        let head = head.u32(names.len).u32(records.len);
+        head.u64s([names.sum, records.sum, self.before]).sealed()
     }
 
     /// Reads `bytes`, [`BLOCK_HEAD`] of them.
@@ -205,10 +230,12 @@ impl BlockHead {
         let from = from.ok_or_else(unknown)?;
         let (records, names) = (fields.u32(), fields.u32());
         let (first_name, hosts_before) = (fields.u32(), fields.u32());
-        let head = BlockHead {
-            urls: flags & URLS != 0,
-            classes: flags & CLASSES != 0,
-            scoped: flags & SCOPED != 0,
+        let mut head = BlockHead {
+            features: Features {
+                urls: flags & URLS != 0,
+                classes: flags & CLASSES != 0,
+                scoped: flags & SCOPED != 0,
+            },
             from,
             records,
             names,
@@ -217,12 +244,13 @@ impl BlockHead {
             text: fields.u64(),
             targets: fields.u64(),
             links: fields.u64(),
-            names_len: fields.u32(),
-            records_len: fields.u32(),
-            names_sum: fields.u64(),
-            records_sum: fields.u64(),
-            before: fields.u64(),
+            packed_names: PackedPart::default(),
+            packed_records: PackedPart::default(),
+            before: 0,
         };
+        (head.packed_names.len, head.packed_records.len) = (fields.u32(), fields.u32());
+        (head.packed_names.sum, head.packed_records.sum) = (fields.u64(), fields.u64());
+        head.before = fields.u64();
         let is_known = flags & !(URLS | CLASSES | SCOPED) == ALWAYS && zeros == 0;
         if !is_known || hosts_before != head.hosts_before() {
             return Err(unknown());
@@ -244,7 +272,7 @@ impl BlockHead {
 
     /// Bytes of the block behind its head.
     pub fn body(&self) -> u64 {
-        u64::from(self.names_len) + u64::from(self.records_len)
+        u64::from(self.packed_names.len) + u64::from(self.packed_records.len)
     }
 
     /// Most bytes that the columns of its records may unpack to: more than any block needs. A record

@@ -75,15 +75,15 @@ impl Unpacker {
         batch: &mut Batch,
     ) -> Result<(), Fault> {
         let mut streams = Streams::new(part, &mut self.zstd, head.columns());
-        for column in self.columns.all(head.scoped) {
+        for column in self.columns.all(head.features.scoped) {
             streams.column(column)?;
         }
         self.classes.clear();
         self.foreseen.clear();
-        self.takes_classes = head.classes && policy.classes;
+        self.takes_classes = head.features.classes && policy.classes;
         if self.takes_classes {
             streams.column(&mut self.columns.classes)?;
-        } else if head.classes {
+        } else if head.features.classes {
             streams.skip_column()?;
         }
         streams.end()?;
@@ -109,7 +109,7 @@ impl Unpacker {
             batch.entries.push(Entry { end, ..entry });
         }
         self.host(head.first_name, state.hosts)?;
-        for column in self.columns.all(head.scoped) {
+        for column in self.columns.all(head.features.scoped) {
             column.end()?;
         }
         if self.takes_classes {
@@ -135,7 +135,7 @@ impl Unpacker {
         state: &mut State,
         batch: &mut Batch,
     ) -> Result<Entry, Fault> {
-        let what = what(self.columns.kinds.take(), head.scoped)?;
+        let what = what(self.columns.kinds.take(), head.features.scoped)?;
         let links_start = batch.links.len() as u32;
         let mut entry = Entry {
             end: 0,
@@ -196,13 +196,13 @@ impl Unpacker {
             return Ok(());
         };
         let columns = &mut self.columns;
-        let mut is_one = columns.hosts.take() == first_host(first_name);
-        columns.hosts.each(others, |host| {
+        let mut is_one = columns.hosts.of_names.take() == first_host(first_name);
+        columns.hosts.of_names.each(others, |host| {
             is_one &= host == 0;
             is_one
         });
         if first_name > 0 {
-            is_one &= columns.before.take() == u64::from(first_name);
+            is_one &= columns.hosts.names_before.take() == u64::from(first_name);
         }
         if is_one {
             Ok(())
@@ -247,7 +247,7 @@ impl Unpacker {
         let links = &mut batch.links;
         let start = links.len();
         let before = self.copy(links)?;
-        let [known, new, more @ ..] = self.shape(head.scoped)?;
+        let [known, new, more @ ..] = self.shape(head.features.scoped)?;
         let full = || Fault::new("it has more links than it declares");
         let mut all = [known, new].into_iter();
         let all = all.try_fold(links.len() as u64, u64::checked_add);
@@ -300,7 +300,7 @@ impl Unpacker {
     #[inline]
     fn copy(&mut self, links: &mut Vec<u32>) -> Result<[u32; 6], Fault> {
         let (columns, classes) = (&mut self.columns, &mut self.classes);
-        let back = columns.lists.take();
+        let back = columns.copies.lists.take();
         if back == 0 {
             return Ok([0; 6]);
         }
@@ -316,11 +316,11 @@ impl Unpacker {
             }
             links.extend_from_within(range);
         };
-        match columns.run_counts.take() {
+        match columns.copies.run_counts.take() {
             0 => copy(whole),
             runs => {
                 let runs = usize::try_from(runs).unwrap_or(usize::MAX);
-                copy_runs(whole, runs, &mut columns.runs, copy)?;
+                copy_runs(whole, runs, &mut columns.copies.runs, copy)?;
             }
         }
         Ok(self.counts[from])

@@ -15,7 +15,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::Fault;
 use super::pack::{Packed, Packer};
 use super::section::{
-    BlockHead, END_HEAD, ENTRY, EndHead, HEADER, Header, NAMES_MAX, TAIL, entry_bytes, tail_bytes,
+    BlockHead, END_HEAD, ENTRY, EndHead, HEADER, Header, NAMES_MAX, PackedPart, TAIL, entry_bytes,
+    tail_bytes,
 };
 use crate::batch::{Batch, Entry, LinkCounts};
 use crate::codec::varint::number;
@@ -77,6 +78,17 @@ pub struct Written {
     pub records_bytes: u64,
 }
 
+/// The block that records are added to.
+#[derive(Default)]
+struct OpenBlock {
+    batch: Batch,
+    /// Its names are URLs.
+    urls: bool,
+    /// Names and records before it.
+    first_name: u32,
+    first_record: u64,
+}
+
 /// Writes an archive to `out`.
 pub struct Writer<W> {
     out: W,
@@ -86,12 +98,8 @@ pub struct Writer<W> {
     index: engine::Index,
     /// The number of each name of the running batch, or input if that is an archive.
     ids: Vec<u32>,
-    /// The open block.
-    block: Batch,
-    urls: bool,
-    first_name: u32,
     names: u32,
-    first_record: u64,
+    open: OpenBlock,
     written: Written,
     /// Checksum of the head of the last section.
     before: u64,
@@ -112,11 +120,8 @@ impl<W: Write> Writer<W> {
             block_records: options.block_records,
             index: engine::Index::new()?,
             ids: Vec::new(),
-            block: Batch::default(),
-            urls: false,
-            first_name: 0,
             names: 0,
-            first_record: 0,
+            open: OpenBlock::default(),
             written: Written::default(),
             before: 0,
             entries: Vec::new(),
@@ -150,9 +155,9 @@ impl<W: Write> Writer<W> {
     }
 
     fn naming(&mut self, urls: bool) -> Result<()> {
-        if urls != self.urls {
+        if urls != self.open.urls {
             self.close()?;
-            self.urls = urls;
+            self.open.urls = urls;
         }
         Ok(())
     }
@@ -177,10 +182,10 @@ impl<W: Write> Writer<W> {
     /// [`Error::Io`]; [`Error::Unsupported`] if there are more names than an archive takes.
     pub fn add(&mut self, batch: &Batch, entry: &Entry) -> Result<()> {
         // A huge record does not go over the end of a block, but begins one.
-        if self.block.links.len() + batch.targets(entry).len() > BLOCK_TARGETS_MAX {
+        if self.open.batch.links.len() + batch.targets(entry).len() > BLOCK_TARGETS_MAX {
             self.close()?;
         }
-        let links_start = self.block.links.len() as u32;
+        let links_start = self.open.batch.links.len() as u32;
         let mut added = Entry {
             end: 0,
             what: entry.what,
@@ -197,20 +202,24 @@ impl<W: Write> Writer<W> {
             added.source = self.ids[entry.source as usize];
             let targets = batch.targets(entry).iter();
             let targets = targets.map(|&target| self.ids[target as usize]);
-            self.block.links.extend(targets);
-            self.block.classes.extend_from_slice(batch.classes(entry));
-            self.block
+            self.open.batch.links.extend(targets);
+            self.open
+                .batch
                 .classes
-                .resize(self.block.links.len(), LinkClass::default());
+                .extend_from_slice(batch.classes(entry));
+            self.open
+                .batch
+                .classes
+                .resize(self.open.batch.links.len(), LinkClass::default());
             added.names_end = self.names;
-            added.links_end = self.block.links.len() as u32;
+            added.links_end = self.open.batch.links.len() as u32;
             added.fetched_at = entry.fetched_at;
             added.counts = entry.counts;
         }
-        self.block.entries.push(added);
-        if self.block.links.len() >= BLOCK_TARGETS
-            || self.block.entries.len() >= self.block_records
-            || self.block.text.len() >= BLOCK_TEXT
+        self.open.batch.entries.push(added);
+        if self.open.batch.links.len() >= BLOCK_TARGETS
+            || self.open.batch.entries.len() >= self.block_records
+            || self.open.batch.text.len() >= BLOCK_TEXT
         {
             self.close()?;
         }
@@ -234,8 +243,11 @@ impl<W: Write> Writer<W> {
                     )));
                 }
                 self.names += 1;
-                self.block.text.extend_from_slice(batch.name(at));
-                self.block.text_ends.push(self.block.text.len() as u32);
+                self.open.batch.text.extend_from_slice(batch.name(at));
+                self.open
+                    .batch
+                    .text_ends
+                    .push(self.open.batch.text.len() as u32);
             }
             self.ids.push(id.0 as u32);
         }
@@ -244,13 +256,13 @@ impl<W: Write> Writer<W> {
 
     /// Hands the open block to a packing thread.
     fn close(&mut self) -> Result<()> {
-        if self.block.entries.is_empty() {
+        if self.open.batch.entries.is_empty() {
             return Ok(());
         }
-        let head = BlockHead::empty(self.urls, self.first_name, self.first_record);
-        self.first_name = self.names;
-        self.first_record += self.block.entries.len() as u64;
-        let mut block = std::mem::take(&mut self.block);
+        let head = BlockHead::empty(self.open.urls, self.open.first_name, self.open.first_record);
+        self.open.first_name = self.names;
+        self.open.first_record += self.open.batch.entries.len() as u64;
+        let mut block = std::mem::take(&mut self.open.batch);
         loop {
             match self.packers.give(block, head) {
                 None => break,
@@ -258,7 +270,7 @@ impl<W: Write> Writer<W> {
             }
             let (packed, spent) = self.packers.take()?;
             self.write(packed)?;
-            self.block = spent;
+            self.open.batch = spent;
         }
         Ok(())
     }
@@ -266,10 +278,8 @@ impl<W: Write> Writer<W> {
     fn write(&mut self, packed: Packed) -> Result<()> {
         let mut head = packed.head;
         let too_long = |_| Error::internal("a block of 4 GiB or more");
-        head.names_len = u32::try_from(packed.names.len()).map_err(too_long)?;
-        head.records_len = u32::try_from(packed.records.len()).map_err(too_long)?;
-        head.names_sum = xxh3_64(&packed.names);
-        head.records_sum = xxh3_64(&packed.records);
+        head.packed_names = PackedPart::of(&packed.names).map_err(too_long)?;
+        head.packed_records = PackedPart::of(&packed.records).map_err(too_long)?;
         head.before = self.before;
         let bytes = head.to_bytes();
         self.before = number(&bytes[bytes.len() - 8..]);

@@ -40,10 +40,7 @@ pub struct Builder {
     naming: Naming,
     batch: Batch,
     names: Names,
-    /// For each name, the last entry that linked to it, + 1.
-    linked_by: Vec<u32>,
-    /// With which of the batch's links; only where classes are kept.
-    linked_at: Vec<u32>,
+    linked: Linked,
     /// Whether URLs that are canonical as they are spelled need no further look.
     takes_all: bool,
     scratch: Vec<u8>,
@@ -56,6 +53,15 @@ pub struct Builder {
     spelled: Vec<Option<Fingerprint>>,
     /// Asked before a record is large, and before its links take more than [`TEXT_BYTES`].
     leave: Box<dyn FnMut() + Send>,
+}
+
+/// The last link to each name.
+#[derive(Default)]
+struct Linked {
+    /// The entry that it is of, + 1.
+    by: Vec<u32>,
+    /// Which of the batch's links it is; only where classes are kept.
+    at: Vec<u32>,
 }
 
 /// A record that turns out to be unusable.
@@ -82,8 +88,7 @@ impl Builder {
             rules,
             naming,
             batch: Batch::default(),
-            linked_by: Vec::new(),
-            linked_at: Vec::new(),
+            linked: Linked::default(),
             scratch: Vec::new(),
             stripped: Vec::new(),
             complained: Default::default(),
@@ -175,7 +180,7 @@ impl Builder {
     /// The batch built so far; another is begun.
     pub(crate) fn take(&mut self) -> Batch {
         self.names.clear();
-        self.linked_by.clear();
+        self.linked.by.clear();
         self.complained = Default::default();
         std::mem::take(&mut self.batch)
     }
@@ -219,7 +224,7 @@ impl Builder {
         let entry = entry.unwrap_or_else(|Unusable(reason, detail)| {
             if self.batch.fingerprints.len() as u32 > names {
                 self.names.cut(&mut self.batch, names);
-                self.linked_by.truncate(names as usize);
+                self.linked.by.truncate(names as usize);
             }
             self.batch.links.truncate(links as usize);
             self.batch.classes.truncate(links as usize);
@@ -346,21 +351,21 @@ impl Builder {
                 }
                 continue;
             }
-            if self.linked_by.len() <= target as usize {
-                self.linked_by.resize(target as usize + 1, 0);
+            if self.linked.by.len() <= target as usize {
+                self.linked.by.resize(target as usize + 1, 0);
             }
-            if self.linked_by[target as usize] == stamp {
+            if self.linked.by[target as usize] == stamp {
                 counts.repeated += 1;
                 if let Some(class) = class {
-                    let known = &mut self.batch.classes[self.linked_at[target as usize] as usize];
+                    let known = &mut self.batch.classes[self.linked.at[target as usize] as usize];
                     *known = known.and(class);
                 }
                 continue;
             }
-            self.linked_by[target as usize] = stamp;
+            self.linked.by[target as usize] = stamp;
             if let Some(class) = class {
-                self.linked_at.resize(self.linked_by.len(), 0);
-                self.linked_at[target as usize] = self.batch.links.len() as u32;
+                self.linked.at.resize(self.linked.by.len(), 0);
+                self.linked.at[target as usize] = self.batch.links.len() as u32;
                 self.batch.classes.push(class);
             }
             self.batch.links.push(target);

@@ -41,21 +41,13 @@ pub struct Args {
     /// Files, or `-` for standard input; plain, gzip or zstd. Archives, too.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
-    /// The archive; `-`: standard output. It appears under this name once it is complete.
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
-    /// Replace the archive if it exists.
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    archive: ArchiveArgs,
     /// The format of the inputs (see formats/). auto recognises it from the content.
     #[arg(long, default_value = "auto", value_parser = formats())]
     format: FormatArg,
-    /// How hard to compress, 1 to 9, as zstd's levels. Lower ones are faster.
-    #[arg(long, value_name = "N", default_value_t = Options::LEVEL_MAX, value_parser = clap::value_parser!(i32).range(1..=Options::LEVEL_MAX.into()))]
-    level: i32,
-    /// The most records in a block. Smaller blocks lose less to damage, and compress less well.
-    #[arg(long, value_name = "N", default_value_t = Options::BLOCK_RECORDS as u64, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
-    block_records: u64,
+    #[command(flatten)]
+    packing: PackingArgs,
     /// Threads for decoding, and as many for compressing [default: the number of processors].
     #[arg(long, value_name = "N", value_parser = positive)]
     threads: Option<u64>,
@@ -77,17 +69,37 @@ pub struct Args {
     limits: LimitArgs,
 }
 
+#[derive(clap::Args)]
+struct ArchiveArgs {
+    /// The archive; `-`: standard output. It appears under this name once it is complete.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Replace the archive if it exists.
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(clap::Args)]
+struct PackingArgs {
+    /// How hard to compress, 1 to 9, as zstd's levels. Lower ones are faster.
+    #[arg(long, value_name = "N", default_value_t = Options::LEVEL_MAX, value_parser = clap::value_parser!(i32).range(1..=Options::LEVEL_MAX.into()))]
+    level: i32,
+    /// The most records in a block. Smaller blocks lose less to damage, and compress less well.
+    #[arg(long, value_name = "N", default_value_t = Options::BLOCK_RECORDS as u64, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    block_records: u64,
+}
+
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let job = self.job()?;
-        let output = Output::open(Some(&self.output), self.force)?;
+        let output = Output::open(Some(&self.archive.output), self.archive.force)?;
         self.check(&job, &output)?;
         stop_on_signal(&job.stop)?;
         tell_keyboard(&job.inputs, "convert -");
         let mut reporter = Reporter::new(&job.inputs, 1, self.talk.log());
         // What is whole and sound is kept, durably, and nothing else.
         let done = output.write(|out| {
-            let (_, converted) = convert(&job, out, self.output.clone(), &mut reporter)?;
+            let (_, converted) = convert(&job, out, self.archive.output.clone(), &mut reporter)?;
             let keep = if is_sound(&converted) {
                 Keep::Durably
             } else {
@@ -134,8 +146,8 @@ impl Args {
             format: self.format.0,
             strict: self.strict,
             threads: threads(self.threads),
-            level: self.level,
-            block_records: self.block_records as usize,
+            level: self.packing.level,
+            block_records: self.packing.block_records as usize,
             limits: Limits {
                 memory: self.memory.budget(),
                 ..self.limits.over(Limits::default())

@@ -21,6 +21,18 @@ use super::summary::{settling, withheld};
 /// Skipped records shown in full, for each reason; further ones are counted only.
 const SHOWN: u64 = 5;
 
+/// How much there is to read, and how much of it was read.
+struct Extent {
+    /// Bytes of all inputs, if they are known; each pass counts as so many.
+    once: Option<u64>,
+    /// Bytes of the inputs before the current one.
+    done: u64,
+    /// Pass, number and bytes of the current input.
+    current: (u32, usize, u64),
+    /// Records and links before the first.
+    first: Option<(u64, u64)>,
+}
+
 /// Tells people on standard error what happens.
 pub(super) struct Reporter {
     pub(super) started: Instant,
@@ -31,11 +43,7 @@ pub(super) struct Reporter {
     /// Formats that were read.
     pub(super) formats: Vec<Format>,
     bar: Option<ProgressBar>,
-    /// Bytes of all inputs, if they are known; each pass counts as so many. And of those done.
-    once: Option<u64>,
-    done: u64,
-    current: (u32, usize, u64),
-    first: Option<(u64, u64)>,
+    extent: Extent,
     last_drawn: Instant,
     shown: [u64; Reason::ALL.len()],
     caveat: Option<&'static str>,
@@ -70,10 +78,12 @@ impl Reporter {
             remarks: Remarks::default(),
             formats: Vec::new(),
             bar,
-            once,
-            done: 0,
-            current: (1, 0, 0),
-            first: None,
+            extent: Extent {
+                once,
+                done: 0,
+                current: (1, 0, 0),
+                first: None,
+            },
             last_drawn: Instant::now(),
             shown: [0; Reason::ALL.len()],
             caveat: None,
@@ -84,7 +94,7 @@ impl Reporter {
     /// How far a pass over an input, or over kept links, is in bytes of the inputs, and how many it has.
     fn in_bytes(&self, report: &ProgressReport<'_>) -> (u64, u64) {
         let length = report.length.unwrap_or(0);
-        match (report.input, self.once) {
+        match (report.input, self.extent.once) {
             (None, Some(once)) => {
                 let share = report.done as f64 / length.max(1) as f64;
                 ((once as f64 * share) as u64, once)
@@ -306,15 +316,18 @@ impl Observer for Reporter {
         let Some(bar) = &self.bar else {
             return;
         };
-        let (pass, input, length) = self.current;
+        let (pass, input, length) = self.extent.current;
         if (pass, input) != (report.pass, report.input_index) {
-            self.done += length;
-            self.current = (report.pass, report.input_index, 0);
+            self.extent.done += length;
+            self.extent.current = (report.pass, report.input_index, 0);
         }
         let (done, length) = self.in_bytes(report);
-        self.current.2 = length;
+        self.extent.current.2 = length;
         let counters = report.counters;
-        let (records, links) = *self.first.get_or_insert((counters.records, counters.links));
+        let (records, links) = *self
+            .extent
+            .first
+            .get_or_insert((counters.records, counters.links));
         if self.last_drawn.elapsed() < Duration::from_millis(200) {
             return;
         }
@@ -327,8 +340,8 @@ impl Observer for Reporter {
             rate(counters.links - links),
             counted(report.pages, "page", "pages")
         ));
-        if self.once.is_some() {
-            bar.set_position(self.done + done);
+        if self.extent.once.is_some() {
+            bar.set_position(self.extent.done + done);
         } else {
             bar.tick();
         }

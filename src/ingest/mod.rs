@@ -216,6 +216,15 @@ pub enum Stream {
     Again,
 }
 
+/// The checkpoints that an ingest made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Checkpoints {
+    /// How many.
+    pub count: u64,
+    /// The time they took, during which nothing was applied.
+    pub time: Duration,
+}
+
 /// How an ingest ended.
 #[derive(Debug, Clone)]
 pub struct Outcome {
@@ -232,10 +241,8 @@ pub struct Outcome {
     pub pages: u64,
     /// Pages known when it began.
     pub pages_before: u64,
-    /// Checkpoints made, and the time they took, during which nothing was applied.
-    pub checkpoints: u64,
-    /// See `checkpoints`.
-    pub checkpoint_time: Duration,
+    /// Checkpoints made.
+    pub checkpoints: Checkpoints,
     /// The last snapshot published, if any was.
     pub snapshot: Option<(PathBuf, Info)>,
     /// Why no snapshot was published at the end, if so.

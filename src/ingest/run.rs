@@ -293,8 +293,7 @@ impl Run<'_> {
             counters,
             pages: self.session.pages(),
             pages_before: self.before.1,
-            checkpoints: self.cadence.checkpoints.0,
-            checkpoint_time: self.cadence.checkpoints.1,
+            checkpoints: self.cadence.checkpoints,
             snapshot: self.cadence.published.clone(),
             unverified: self.cursor.progress.unverified.clone(),
         }

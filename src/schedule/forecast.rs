@@ -82,12 +82,8 @@ struct Forecast {
     found_by: Vec<u32>,
     /// Whether each page was read and has links.
     with_links: Bits,
-    /// Of all pages read that were found, whether they link back; of those with links; whether they have any.
-    back: Mean,
-    back_of_linking: Mean,
-    linking: Mean,
-    /// Of all pages read that were found, how many they found; pages found since the last one was read.
-    finding: Mean,
+    means: Means,
+    /// Pages found since the last one was read.
     found_now: u32,
     kept_up: Option<KeptUp>,
     /// The last answer's scores: nothing changes them but a page read.
@@ -102,6 +98,29 @@ struct Forecast {
 struct Mean {
     value: f64,
     count: f64,
+}
+
+/// What is known of all pages read that were found.
+struct Means {
+    /// Whether they link back.
+    back: Mean,
+    /// Of those with links, whether they link back.
+    back_of_linking: Mean,
+    /// Whether they have links.
+    linking: Mean,
+    /// How many pages they found.
+    finding: Mean,
+}
+
+impl Means {
+    fn new() -> Means {
+        Means {
+            back: Mean::new(),
+            back_of_linking: Mean::new(),
+            linking: Mean::new(),
+            finding: Mean::new(),
+        }
+    }
 }
 
 impl Mean {
@@ -148,10 +167,7 @@ impl Forecast {
             unseen,
             found_by: Vec::new(),
             with_links: Bits::default(),
-            back: Mean::new(),
-            back_of_linking: Mean::new(),
-            linking: Mean::new(),
-            finding: Mean::new(),
+            means: Means::new(),
             found_now: 0,
             kept_up: keep_up.then(|| KeptUp {
                 pushes: Pushes::new(damping, RETURNED),
@@ -167,22 +183,23 @@ impl Forecast {
     }
 
     fn returned(&self) -> f64 {
-        RETURNED * self.back.likeness()
+        RETURNED * self.means.back.likeness()
     }
 
     /// The share that seeds are paid.
     fn to_seeds(&self, crawl: &Crawl) -> f64 {
         let seeds = crawl.seeds().len() as f64;
-        self.back.likeness() * libm::pow(not_read(crawl), SEEDS) * seeds / (seeds + FEW_SEEDS)
+        self.means.back.likeness() * libm::pow(not_read(crawl), SEEDS) * seeds / (seeds + FEW_SEEDS)
     }
 
     /// How much what is near a page counts.
     fn powers(&self, crawl: &Crawl) -> Powers {
         let late = (2.0 * not_read(crawl)).min(1.0);
-        let much = self.back_of_linking.likeness() * self.linking.likeness() * late * late;
+        let much =
+            self.means.back_of_linking.likeness() * self.means.linking.likeness() * late * late;
         Powers {
             unseen: self.unseen * much,
-            found: FOUND * much * self.finding.value.min(1.0),
+            found: FOUND * much * self.means.finding.value.min(1.0),
         }
     }
 
@@ -337,12 +354,12 @@ impl Strategy for Forecast {
         }
         let found = std::mem::take(&mut self.found_now);
         if by != NONE {
-            self.finding.add_count(found, crawl.read());
+            self.means.finding.add_count(found, crawl.read());
             let back = row.targets.contains(&by);
-            self.back.add(back, crawl.read());
-            self.linking.add(has_links, crawl.read());
+            self.means.back.add(back, crawl.read());
+            self.means.linking.add(has_links, crawl.read());
             if has_links {
-                self.back_of_linking.add(back, crawl.read());
+                self.means.back_of_linking.add(back, crawl.read());
             }
         }
         if let Some(kept_up) = &mut self.kept_up {

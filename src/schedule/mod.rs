@@ -46,7 +46,7 @@ pub(crate) use follower::Mark;
 pub use history::{Crawl, History, State};
 pub use measure::Measure;
 pub use names::{NameOrder, NameOrderBuilder};
-pub use next::{Candidate, MAX_FAILURES, NextOptions, RETRY_AFTER, Which, next};
+pub use next::{Candidate, Failures, MAX_FAILURES, NextOptions, RETRY_AFTER, Which, next};
 pub use queue::best_of;
 pub use refresh::{Looks, allocate, change_rate, freshness, gain};
 pub use seeds::Seed;

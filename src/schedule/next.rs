@@ -53,10 +53,8 @@ pub struct NextOptions {
     pub scope: Scope,
     /// Pages are read again only if their last fetch was so many seconds ago, or is not known.
     pub older_than: Option<u64>,
-    /// A page whose last fetch failed is not named for so many seconds. Where no times are known it is.
-    pub retry_after: u64,
-    /// Nor is one that failed so often since it was last reached; 0: there is no such limit.
-    pub max_failures: u64,
+    /// When pages whose fetches failed are left out.
+    pub failures: Failures,
     /// What is now, in seconds since 1970; `None`: the time of the latest record of the crawl.
     pub now: Option<Time>,
     /// Pages that the virtual page pays more, so that they come earlier.
@@ -65,6 +63,24 @@ pub struct NextOptions {
     pub exclude: HashSet<u64>,
     /// Pages that come first, in this order, as far as they were not read yet.
     pub seeds: Vec<Seed>,
+}
+
+/// When a page whose fetches failed since it was last reached is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failures {
+    /// Seconds after the last of them. Where no times are known, the page is not left out for it.
+    pub retry_after: u64,
+    /// From so many of them on, for good; 0: there is no such limit.
+    pub most: u64,
+}
+
+impl Default for Failures {
+    fn default() -> Failures {
+        Failures {
+            retry_after: RETRY_AFTER,
+            most: MAX_FAILURES,
+        }
+    }
 }
 
 /// Strategies with a virtual page, which can be focused.
@@ -85,8 +101,7 @@ impl Default for NextOptions {
             per_domain: None,
             scope: Scope::default(),
             older_than: None,
-            retry_after: RETRY_AFTER,
-            max_failures: MAX_FAILURES,
+            failures: Failures::default(),
             now: None,
             focus: Focus::default(),
             exclude: HashSet::new(),
@@ -159,16 +174,12 @@ impl Source<'_> {
 
     /// Whether a page's fetches failed so lately, or so often, that it is to be left alone.
     pub fn is_failing(&self, page: &Fetches) -> bool {
-        let NextOptions {
-            retry_after,
-            max_failures,
-            ..
-        } = *self.options;
+        let Failures { retry_after, most } = self.options.failures;
         let lately = |(now, failed): (Time, Time)| {
             now.saturating_sub(failed) < i64::try_from(retry_after).unwrap_or(i64::MAX)
         };
         page.failed > 0
-            && (max_failures > 0 && page.failed >= max_failures
+            && (most > 0 && page.failed >= most
                 || self.now().zip(page.last_failed).is_some_and(lately))
     }
 

@@ -55,10 +55,11 @@ fn try_checkpoint(engine: &mut Engine<Store>, progress: &Progress) -> Result<()>
 
 impl Store {
     fn writing(&mut self) -> Result<&Writing> {
-        if self.writing.is_none() {
-            self.writing = Some(self.tables.begin()?);
+        if self.db.writing.is_none() {
+            self.db.writing = Some(self.db.tables.begin()?);
         }
-        self.writing
+        self.db
+            .writing
             .as_ref()
             .ok_or_else(|| Error::internal("no transaction"))
     }
@@ -70,11 +71,11 @@ impl Store {
     }
 
     fn sync_marks(&mut self) -> Result<()> {
-        if self.new_marks.is_empty() {
+        if self.marks.new.is_empty() {
             return Ok(());
         }
         let marks = self.dir.join("marks");
-        for file in std::mem::take(&mut self.new_marks).into_values() {
+        for file in std::mem::take(&mut self.marks.new).into_values() {
             file.sync().map_err(Error::io(&marks, "sync"))?;
         }
         self.disk
@@ -84,26 +85,26 @@ impl Store {
 
     /// Commits, with the slots of cash that were written.
     fn commit(&mut self, written: &[(u64, Slot)]) -> Result<()> {
-        if let Some(block) = self.admissions.finish() {
+        if let Some(block) = self.history.admissions.finish() {
             self.put_admissions(block)?;
         }
         self.finish_packing()?;
         self.merge_runs()?;
         self.writing()?.put_slots(written)?;
         self.manifest.slots = self.cash.note(written);
-        if let Some(writing) = self.writing.take() {
+        if let Some(writing) = self.db.writing.take() {
             writing.commit(&self.manifest)?;
         }
-        for number in std::mem::take(&mut self.dropped_marks) {
+        for number in std::mem::take(&mut self.marks.dropped) {
             marks::remove(&*self.disk, &self.dir, number)?;
         }
-        if let Some(number) = self.doomed_rows.take() {
+        if let Some(number) = self.rows.doomed.take() {
             rows::remove(&*self.disk, &self.dir, number)?;
         }
         let pages = self.manifest.engine.totals.pages;
         if let Some(kept) = self.manifest.rows.retention.kept() {
             let damage = rows::renew_places(&*self.disk, &self.dir, kept, pages)?;
-            self.renewed_places = damage.or(self.renewed_places.take());
+            self.rows.renewed_places = damage.or(self.rows.renewed_places.take());
         }
         Ok(())
     }
@@ -144,13 +145,13 @@ impl Store {
             return self.write_run(pack(number, interval, notes)?);
         }
         let used = used.unwrap_or_else(|| notes.another());
-        self.packing = Some(Packing::start(number, interval, notes)?);
+        self.history.packing = Some(Packing::start(number, interval, notes)?);
         Ok(used)
     }
 
     /// Writes the run that is being packed, if there is one. Its notes.
     fn finish_packing(&mut self) -> Result<Option<Notes>> {
-        let packed = self.packing.take().map(Packing::end).transpose()?;
+        let packed = self.history.packing.take().map(Packing::end).transpose()?;
         packed.map(|packed| self.write_run(packed)).transpose()
     }
 
@@ -175,7 +176,7 @@ impl Storage for Store {
     }
 
     fn admission(&mut self, admission: Admission) -> Result<()> {
-        match self.admissions.add(admission) {
+        match self.history.admissions.add(admission) {
             Some(block) => {
                 let put = self.put_admissions(block);
                 self.noting(put)
@@ -185,7 +186,7 @@ impl Storage for Store {
     }
 
     fn row(&mut self, page: PageId, gone: bool, links: Links<'_>, again: bool) -> Result<()> {
-        let Some(rows) = &mut self.rows else {
+        let Some(rows) = &mut self.rows.writer else {
             return Ok(());
         };
         match rows.append(page, gone, links, again) {
@@ -205,18 +206,18 @@ impl Storage for Store {
     fn keep_mark(&mut self, mark: &Mark, cells: &[u64]) -> Result<()> {
         let written = marks::write(&*self.disk, &self.dir, self.identity.hash, mark, cells);
         let file = self.noting(written)?;
-        self.new_marks.insert(mark.number, file);
+        self.marks.new.insert(mark.number, file);
         Ok(())
     }
 
     fn drop_mark(&mut self, number: u64) -> Result<()> {
         // No checkpoint names a mark made since the last: it can go at once, and with it an open
         // file. Short rounds make thousands of marks between two checkpoints.
-        if self.new_marks.remove(&number).is_some() {
+        if self.marks.new.remove(&number).is_some() {
             let removed = marks::remove(&*self.disk, &self.dir, number);
             return self.noting(removed);
         }
-        self.dropped_marks.push(number);
+        self.marks.dropped.push(number);
         Ok(())
     }
 }

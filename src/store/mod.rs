@@ -101,30 +101,52 @@ pub struct Store {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     identity: Identity,
-    tables: Arc<Tables>,
-    writing: Option<Writing>,
+    db: OpenDatabase,
     cash: Chunks,
     names: NameLogs,
+    rows: OpenRows,
+    manifest: Manifest,
+    history: OpenHistory,
+    marks: OpenMarks,
+    failed: bool,
+    /// Holds the lock for as long as the store is open, and views of it. The last field, so that it is given up
+    /// last: redb still writes when it is closed.
+    lock: Arc<dyn DiskFile>,
+}
+
+/// The database, and the transaction of the next commit once something is written to it.
+struct OpenDatabase {
+    tables: Arc<Tables>,
+    writing: Option<Writing>,
+}
+
+/// The rows that a store keeps.
+#[derive(Default)]
+struct OpenRows {
     /// Absent where none are kept.
-    rows: Option<RowWriter>,
+    writer: Option<RowWriter>,
     /// Why rows were given up since somebody asked.
     gave_up: Option<Reason>,
     /// What was wrong with the directory of rows, if one was made again since somebody asked.
     renewed_places: Option<Error>,
     /// A row file that no commit names any more once the next is made.
-    doomed_rows: Option<u64>,
-    manifest: Manifest,
-    /// The newest run, until it is written.
+    doomed: Option<u64>,
+}
+
+/// What is still to be written of the history.
+struct OpenHistory {
+    /// The newest run.
     packing: Option<Packing>,
     admissions: Packer<Admission>,
-    /// Marks written since the last checkpoint and still kept, by number.
-    new_marks: BTreeMap<u64, Box<dyn DiskFile>>,
-    /// Marks of the last checkpoint dropped since; their files go after the next commit.
-    dropped_marks: Vec<u64>,
-    failed: bool,
-    /// Holds the lock for as long as the store is open, and views of it. The last field, so that it is given up
-    /// last: redb still writes when it is closed.
-    lock: Arc<dyn DiskFile>,
+}
+
+/// Marks that came or went since the last checkpoint.
+#[derive(Default)]
+struct OpenMarks {
+    /// Those written and still kept, by number.
+    new: BTreeMap<u64, Box<dyn DiskFile>>,
+    /// Those dropped; their files go after the next commit.
+    dropped: Vec<u64>,
 }
 
 /// What opening a store found.
@@ -181,16 +203,16 @@ impl Store {
         let mut store = Store {
             cash,
             names: NameLogs::open(&*disk, dir, manifest.names, pages)?,
-            rows: None,
-            gave_up: None,
-            renewed_places: None,
-            doomed_rows: None,
-            tables: Arc::new(tables),
-            writing: None,
-            packing: None,
-            admissions: Packer::new(),
-            new_marks: BTreeMap::new(),
-            dropped_marks: Vec::new(),
+            rows: OpenRows::default(),
+            db: OpenDatabase {
+                tables: Arc::new(tables),
+                writing: None,
+            },
+            history: OpenHistory {
+                packing: None,
+                admissions: Packer::new(),
+            },
+            marks: OpenMarks::default(),
             failed: false,
             lock: Arc::from(lock),
             dir: dir.into(),
@@ -282,7 +304,7 @@ impl Store {
 
     /// The last committed state, for reading while this store goes on.
     pub fn view(&self) -> Result<View> {
-        let tables = self.tables.clone();
+        let tables = self.db.tables.clone();
         let mut view = View::new(&*self.disk, &self.dir, tables, &self.identity)?;
         view.lock = Some(self.lock.clone());
         Ok(view)

@@ -28,9 +28,9 @@ impl Store {
             if kept.lengths.data > most {
                 return self.give_up_rows(Reason::TooLarge(most));
             }
-            self.rows = Some(RowWriter::open(disk, dir, *kept, most)?);
+            self.rows.writer = Some(RowWriter::open(disk, dir, *kept, most)?);
         } else if empty {
-            self.rows = Some(RowWriter::create(disk, dir, 1, most)?);
+            self.rows.writer = Some(RowWriter::create(disk, dir, 1, most)?);
         } else if let (Retention::GivenUp(Reason::TooLarge(had)), KeepRows::AtMost(most)) =
             (retention, keep)
             && most <= *had
@@ -53,12 +53,12 @@ impl Store {
 
     /// Whether rows are kept, of what no checkpoint knows yet as well.
     pub(crate) fn keeps_rows(&self) -> bool {
-        self.rows.is_some()
+        self.rows.writer.is_some()
     }
 
     /// Whether rows were given up, which nobody was told yet.
     pub(crate) fn is_giving_up_rows(&self) -> bool {
-        self.gave_up.is_some()
+        self.rows.gave_up.is_some()
     }
 
     /// Whether there are committed rows.
@@ -77,12 +77,12 @@ impl Store {
 
     /// Why rows were given up, if they were since this was last asked.
     pub fn rows_given_up(&mut self) -> Option<Reason> {
-        self.gave_up.take()
+        self.rows.gave_up.take()
     }
 
     /// What was wrong with the directory of rows, if a damaged one was made again since this was last asked.
     pub fn renewed_places(&mut self) -> Option<Error> {
-        self.renewed_places.take()
+        self.rows.renewed_places.take()
     }
 
     /// Removes row files of before compactions, but for the one that the current snapshot names.
@@ -101,7 +101,7 @@ impl Store {
 
     /// Makes rows durable, and compacts them if half are superseded.
     pub(super) fn sync_rows(&mut self) -> Result<()> {
-        let Some(rows) = &mut self.rows else {
+        let Some(rows) = &mut self.rows.writer else {
             return Ok(());
         };
         let (disk, dir) = (&*self.disk, &*self.dir);
@@ -134,12 +134,12 @@ impl Store {
 
     /// Keeps no more rows. The next commit says so; then their file goes.
     fn give_up_rows(&mut self, reason: Reason) -> Result<()> {
-        self.gave_up = Some(reason);
+        self.rows.gave_up = Some(reason);
         let committed = self.manifest.rows.retention.kept().copied();
-        self.doomed_rows = committed.map(|kept| kept.number);
+        self.rows.doomed = committed.map(|kept| kept.number);
         let retention = Retention::GivenUp(reason);
         self.manifest.rows.retention = retention;
-        let Some(writer) = self.rows.take() else {
+        let Some(writer) = self.rows.writer.take() else {
             return Ok(());
         };
         let number = writer.kept().number;

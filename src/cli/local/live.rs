@@ -33,6 +33,7 @@ impl Args {
     /// What makes no sense with --live.
     pub fn check_live(&self) -> anyhow::Result<()> {
         if self
+            .crawl
             .inputs
             .iter()
             .any(|input| InputName::parse(input) == InputName::Stdin)
@@ -45,7 +46,7 @@ impl Args {
                 "with --live, standard output is for the pages to fetch: write the ranks to a file (--ranks FILE)"
             );
         }
-        if self.ranks.is_none() && self.store.is_none() {
+        if self.ranks.is_none() && self.crawl.store.is_none() {
             bail!("--live without --store needs --ranks FILE: nothing else keeps the results");
         }
         if !self.list.to.is_text() && self.list.is_standard()? {
@@ -53,13 +54,13 @@ impl Args {
                 "Parquet is written to a file: -o 'round-*.parquet', where * is the number of the round"
             );
         }
-        self.list.check_rounds(self.rounds)
+        self.list.check_rounds(self.live.rounds)
     }
 
     /// Lists pages round by round, and reads what the crawler found.
     pub fn live(&self, domain: &Domain, ranks: Option<&Output>) -> anyhow::Result<Exit> {
         self.check_live()?;
-        let (mut crawled, search, mut writer) = match &self.store {
+        let (mut crawled, search, mut writer) = match &self.crawl.store {
             Some(store) => self.begin_in_store(store, domain)?,
             None => {
                 let crawl = Crawl::Files(Box::new(self.crawled()?));
@@ -125,7 +126,7 @@ impl Args {
 impl Live<'_> {
     /// Lists the next round; `false`: there is none, or nobody reads it.
     fn ask(&mut self, crawled: &Crawled) -> anyhow::Result<bool> {
-        if self.rounds == self.args.rounds {
+        if self.rounds == self.args.live.rounds {
             return Ok(false);
         }
         self.rounds += 1;
@@ -145,7 +146,7 @@ impl Live<'_> {
         say!(
             "round {} of {}: {} listed",
             self.rounds,
-            self.args.rounds,
+            self.args.live.rounds,
             counted(asked.len() as u64, "page", "pages")
         );
         tell_few(count as u64, asked.len());
@@ -161,7 +162,7 @@ impl Live<'_> {
         domain: &Domain,
     ) -> anyhow::Result<()> {
         let mut failed = None;
-        let format = self.args.format.0;
+        let format = self.args.crawl.format.0;
         crawled.deliver(
             &InputName::Stdin,
             format,

@@ -50,16 +50,8 @@ Without -n the domain's pages are printed with their estimated ranks:
   certified   the part of it that comes from readers who start at a known page, over links read
   at_least    a lower bound on its PageRank, where the mean of all pages of the web is 1")]
 pub struct Args {
-    /// Files with a crawl of the domain, and of outside pages fetched so far, instead of a store.
-    #[arg(value_name = "INPUT")]
-    inputs: Vec<OsString>,
-    /// A store that keeps links (`ingest --keep-rows`) [default, without inputs: the environment variable
-    /// CASHRANK_STORE].
-    #[arg(long, value_name = "DIR", conflicts_with = "inputs")]
-    store: Option<PathBuf>,
-    /// The format of the inputs, and with --live of standard input (see formats/). auto recognises it from the content.
-    #[arg(long, default_value = "auto", value_parser = formats())]
-    format: FormatArg,
+    #[command(flatten)]
+    crawl: CrawlArgs,
     /// The domain: host:NAME, domain:NAME or url:PATTERN, where * matches anything (with `!` in front: all but these),
     /// or file:PATH, a list of URLs. May be repeated.
     #[arg(long, value_name = "PAGES", required = true)]
@@ -67,38 +59,18 @@ pub struct Args {
     /// List K pages outside, best first.
     #[arg(short, long = "count", alias = "n", value_name = "K", value_parser = pages)]
     n: Option<u64>,
-    /// Which pages outside to list: share, by the PageRank that flows into them from the domain and from pages that
-    /// link into it; frontier-cash, by the cash of the domain's pages that reaches them; sc, by stochastic
-    /// complementation; pf, by PageRank flow; outlink, by links from the domain; or random.
-    #[arg(long, value_name = "WHICH", default_value = "share", value_parser = one_of(Policy::ALL.map(Policy::name), parsed::<Policy>))]
-    select: Policy,
-    /// How to estimate global ranks: extrapolated, to where all pages outside would be fetched, or plain, as in the
-    /// paper.
-    #[arg(long, value_name = "HOW", default_value = "extrapolated", value_parser = one_of(["extrapolated", "plain"], estimator))]
-    estimate: Estimator,
+    #[command(flatten)]
+    method: MethodArgs,
     #[command(flatten)]
     list: ListArgs,
     /// Write the domain's pages to FILE (`-`: standard output) as TSV, best first, with importance, rank, outside,
     /// certified and at_least.
     #[arg(long, value_name = "FILE")]
     ranks: Option<PathBuf>,
-    /// Work with a crawler: write the pages to fetch to standard output, with an empty line after each round (or to -o
-    /// FILE, where * in the name is the number of the round), and read its records from standard input. The next round
-    /// follows when all pages of the last one have arrived or failed. With --store, the records go into the store.
-    #[arg(long, requires = "n", conflicts_with = "json")]
-    live: bool,
-    /// With --live: how many rounds.
-    #[arg(long, value_name = "T", default_value_t = 10, value_parser = positive, requires = "live")]
-    rounds: u64,
-    /// The share of a page's importance that its links pass on.
-    #[arg(long, value_name = "D", default_value_t = 0.85)]
-    damping: f64,
-    /// Stop the power method when a step moves the ranking by less than this, in L1.
-    #[arg(long, value_name = "L1", default_value_t = 1e-6)]
-    threshold: f64,
-    /// The random seed of --select random.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    #[command(flatten)]
+    live: LiveArgs,
+    #[command(flatten)]
+    power: PowerArgs,
     /// Print one JSON object, for programs.
     #[arg(long, conflicts_with_all = ["ranks", "to", "output"])]
     json: bool,
@@ -111,6 +83,58 @@ pub struct Args {
     rules: RulesArgs,
 }
 
+#[derive(clap::Args)]
+struct CrawlArgs {
+    /// Files with a crawl of the domain, and of outside pages fetched so far, instead of a store.
+    #[arg(value_name = "INPUT")]
+    inputs: Vec<OsString>,
+    /// A store that keeps links (`ingest --keep-rows`) [default, without inputs: the environment variable
+    /// CASHRANK_STORE].
+    #[arg(long, value_name = "DIR", conflicts_with = "inputs")]
+    store: Option<PathBuf>,
+    /// The format of the inputs, and with --live of standard input (see formats/). auto recognises it from the content.
+    #[arg(long, default_value = "auto", value_parser = formats())]
+    format: FormatArg,
+}
+
+#[derive(clap::Args)]
+struct MethodArgs {
+    /// Which pages outside to list: share, by the PageRank that flows into them from the domain and from pages that
+    /// link into it; frontier-cash, by the cash of the domain's pages that reaches them; sc, by stochastic
+    /// complementation; pf, by PageRank flow; outlink, by links from the domain; or random.
+    #[arg(long, value_name = "WHICH", default_value = "share", value_parser = one_of(Policy::ALL.map(Policy::name), parsed::<Policy>))]
+    select: Policy,
+    /// How to estimate global ranks: extrapolated, to where all pages outside would be fetched, or plain, as in the
+    /// paper.
+    #[arg(long, value_name = "HOW", default_value = "extrapolated", value_parser = one_of(["extrapolated", "plain"], estimator))]
+    estimate: Estimator,
+}
+
+#[derive(clap::Args)]
+struct LiveArgs {
+    /// Work with a crawler: write the pages to fetch to standard output, with an empty line after each round (or to -o
+    /// FILE, where * in the name is the number of the round), and read its records from standard input. The next round
+    /// follows when all pages of the last one have arrived or failed. With --store, the records go into the store.
+    #[arg(long, requires = "n", conflicts_with = "json")]
+    live: bool,
+    /// With --live: how many rounds.
+    #[arg(long, value_name = "T", default_value_t = 10, value_parser = positive, requires = "live")]
+    rounds: u64,
+}
+
+#[derive(clap::Args)]
+struct PowerArgs {
+    /// The share of a page's importance that its links pass on.
+    #[arg(long, value_name = "D", default_value_t = 0.85)]
+    damping: f64,
+    /// Stop the power method when a step moves the ranking by less than this, in L1.
+    #[arg(long, value_name = "L1", default_value_t = 1e-6)]
+    threshold: f64,
+    /// The random seed of --select random.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
 fn estimator(text: &str) -> Result<Estimator, String> {
     match text {
         "extrapolated" => Ok(Estimator::Extrapolated),
@@ -121,18 +145,18 @@ fn estimator(text: &str) -> Result<Estimator, String> {
 
 impl Args {
     pub fn run(mut self) -> anyhow::Result<Exit> {
-        self.store = store_unless(&self.inputs, self.store.as_deref())?;
+        self.crawl.store = store_unless(&self.crawl.inputs, self.crawl.store.as_deref())?;
         let domain = Domain::new(&self.domain)?;
         self.search().check()?;
         self.check()?;
         let ranks = self.ranks.as_deref();
         let ranks = ranks.map(|path| Output::open(Some(path), self.list.force));
         let ranks = ranks.transpose()?;
-        if self.live {
+        if self.live.live {
             return self.live(&domain, ranks.as_ref());
         }
         let list = self.list.open()?;
-        let crawl = match &self.store {
+        let crawl = match &self.crawl.store {
             Some(store) => Crawl::Store(Box::new(Snapshot::latest(&RealDisk, store)?)),
             None => Crawl::Files(Box::new(self.crawled()?)),
         };
@@ -179,19 +203,19 @@ impl Args {
 
     fn search(&self) -> Options {
         Options {
-            policy: self.select,
-            estimator: self.estimate,
+            policy: self.method.select,
+            estimator: self.method.estimate,
             power: Power {
-                damping: self.damping,
-                threshold: self.threshold,
+                damping: self.power.damping,
+                threshold: self.power.threshold,
             },
-            seed: self.seed,
+            seed: self.power.seed,
         }
     }
 
     /// What makes no sense together.
     fn check(&self) -> anyhow::Result<()> {
-        if self.store.is_some() && !self.live && self.rules.is_given() {
+        if self.crawl.store.is_some() && !self.live.live && self.rules.is_given() {
             bail!(
                 "a store has rules of its own: leave out --scope, --field, --outlinks and --drop-params"
             );
@@ -201,7 +225,7 @@ impl Args {
             Some(path) => Output::of(Some(path))? == Output::Standard,
             None => false,
         };
-        if lists && !self.live && ranks && self.list.is_standard()? {
+        if lists && !self.live.live && ranks && self.list.is_standard()? {
             bail!(
                 "both the pages to fetch and the ranks would go to standard output: use -o FILE or --ranks FILE"
             );
@@ -217,8 +241,8 @@ impl Args {
         };
         let follow = self.follow.unwrap_or_default();
         let mut crawled = Crawled::new(&self.rules.resolve(None)?, &follow, &limits)?;
-        for input in &self.inputs {
-            crawled.read(&InputName::parse(input), self.format.0)?;
+        for input in &self.crawl.inputs {
+            crawled.read(&InputName::parse(input), self.crawl.format.0)?;
         }
         Ok(crawled)
     }

@@ -11,7 +11,7 @@ use cashrank::snapshot::{self, Info};
 use cashrank::store::RealDisk;
 use cashrank::url;
 use cashrank_serve::{
-    Backend, CoverageSummary, NextList, NextQuery, Problem, Result, SnapshotSummary, Status,
+    Backend, Counts, CoverageSummary, NextList, NextQuery, Problem, Result, SnapshotSummary, Status,
 };
 use serde_json::{Value, json};
 
@@ -213,15 +213,17 @@ impl Backend for StoreBackend {
             version: env!("CARGO_PKG_VERSION").into(),
             store: self.store.display().to_string(),
             snapshot: held.as_ref().map(|held| held.name().to_owned()),
-            records: counters.records,
-            links: counters.links,
-            pages,
-            visited: counters.visited,
-            frontier: pages.saturating_sub(counters.visited),
-            gone: counters.gone,
-            unchanged: counters.unchanged,
-            failed: counters.failed,
-            skipped: skipped(&counters),
+            counts: Counts {
+                records: counters.records,
+                links: counters.links,
+                pages,
+                visited: counters.visited,
+                frontier: pages.saturating_sub(counters.visited),
+                gone: counters.gone,
+                unchanged: counters.unchanged,
+                failed: counters.failed,
+                skipped: skipped(&counters),
+            },
             bound_l1: info.and_then(Info::bound_l1),
             turnovers: info.map_or(0.0, |info| info.turnovers),
             last_fetch: info.and_then(|info| info.time).map(|at| time(Some(at))),

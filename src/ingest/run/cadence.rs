@@ -11,7 +11,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use super::Run;
 use super::cursor::RunPosition;
 use crate::engine::Counters;
-use crate::ingest::{Every, Job, Note, Observer};
+use crate::ingest::{Checkpoints, Every, Job, Note, Observer};
 use crate::rank::settle::Progress;
 use crate::snapshot::{self, Info, Published, Settle, SnapshotOptions, Watcher};
 use crate::store::{Disk, View};
@@ -63,7 +63,7 @@ impl Drop for SnapshotJob {
 pub(super) struct Cadence<'a> {
     job: &'a Job,
     /// How many were made, and the time they took.
-    pub checkpoints: (u64, Duration),
+    pub checkpoints: Checkpoints,
     checkpointed: Instant,
     /// How far the last checkpoint was: an idle stream needs no other.
     checkpointed_at: Option<RunPosition>,
@@ -82,7 +82,7 @@ impl<'a> Cadence<'a> {
     pub fn new(job: &'a Job, published_at: Option<Counters>, records: u64) -> Cadence<'a> {
         Cadence {
             job,
-            checkpoints: (0, Duration::ZERO),
+            checkpoints: Checkpoints::default(),
             checkpointed: Instant::now(),
             checkpointed_at: None,
             snapshotted: Instant::now(),
@@ -295,8 +295,8 @@ impl Run<'_> {
         self.feed.note_signature(&mut self.cursor.progress);
         let started = Instant::now();
         let given_up = self.session.checkpoint(&self.cursor.progress)?;
-        self.cadence.checkpoints.0 += 1;
-        self.cadence.checkpoints.1 += started.elapsed();
+        self.cadence.checkpoints.count += 1;
+        self.cadence.checkpoints.time += started.elapsed();
         if self.tell_rows_given_up(given_up) {
             // The current snapshot must not name a file that is not there.
             self.finish_publishing()?;

@@ -64,7 +64,27 @@ pub struct Status {
     pub store: String,
     /// Name of the current snapshot; `None`: none is published yet.
     pub snapshot: Option<String>,
-    /// Records, as of what is newest: the running ingest, else the snapshot.
+    /// Counts, as of what is newest: the running ingest, else the snapshot.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// The certified bound on the error of the current snapshot, in the L1 norm.
+    pub bound_l1: Option<f64>,
+    /// How often all cash was passed on.
+    pub turnovers: f64,
+    /// Latest fetch.
+    pub last_fetch: Option<String>,
+    /// How much of what readers see was read, as it was known when that was asked for last.
+    pub coverage: Option<CoverageSummary>,
+    /// The running ingest.
+    pub reading: Option<Reading>,
+    /// Snapshots, oldest first: the newest so many.
+    pub history: Vec<SnapshotSummary>,
+}
+
+/// What was read so far.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Counts {
+    /// Records.
     pub records: u64,
     /// Links.
     pub links: u64,
@@ -82,18 +102,6 @@ pub struct Status {
     pub failed: u64,
     /// Records that could not be used, by reason.
     pub skipped: BTreeMap<String, u64>,
-    /// The certified bound on the error of the current snapshot, in the L1 norm.
-    pub bound_l1: Option<f64>,
-    /// How often all cash was passed on.
-    pub turnovers: f64,
-    /// Latest fetch.
-    pub last_fetch: Option<String>,
-    /// How much of what readers see was read, as it was known when that was asked for last.
-    pub coverage: Option<CoverageSummary>,
-    /// The running ingest.
-    pub reading: Option<Reading>,
-    /// Snapshots, oldest first: the newest so many.
-    pub history: Vec<SnapshotSummary>,
 }
 
 /// A running ingest.

@@ -39,7 +39,7 @@ impl Backend for Fixed {
         Ok(Some(Arc::new(NextList {
             version: snapshot.clone(),
             snapshot,
-            records: self.status.records,
+            records: self.status.counts.records,
             made: None,
             pages: self.next.iter().take(query.n).cloned().collect(),
         })))

@@ -212,7 +212,7 @@ async fn next(
     shared: &Arc<Shared>,
     asked: Arc<(NextQuery, NextFormat, Option<HeaderValue>)>,
 ) -> Result<Found> {
-    let until = tokio::time::Instant::now() + shared.limits.answer_time;
+    let until = tokio::time::Instant::now() + shared.limits.times.answer;
     loop {
         let (job, question) = (shared.clone(), asked.clone());
         let look = move || {

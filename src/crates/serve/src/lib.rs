@@ -44,9 +44,9 @@ mod workers;
 
 pub use access::{Token, is_loopback};
 pub use backend::{
-    Backend, CoverageSummary, NextList, NextPage, NextQuery, Problem, Reading, Result,
+    Backend, Counts, CoverageSummary, NextList, NextPage, NextQuery, Problem, Reading, Result,
     SnapshotSummary, Status,
 };
 pub use frontier::{FrontierLimits, FrontierOptions};
-pub use limits::Limits;
+pub use limits::{Limits, Times};
 pub use server::{Options, Service};

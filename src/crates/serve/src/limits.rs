@@ -7,16 +7,8 @@ use std::time::Duration;
 pub struct Limits {
     /// Connections at once; further ones wait to be taken.
     pub connections: usize,
-    /// Time from the opening of a connection until its first request has begun, and for each request's
-    /// header to arrive.
-    pub header_time: Duration,
-    /// Time that a connection may be without a byte from the client. A client of HTTP/2 answers the pings that it
-    /// gets in half that time.
-    pub idle_time: Duration,
-    /// Time that a client may leave an answer without taking any of it; then its connection ends.
-    pub write_time: Duration,
-    /// Time for an answer to be found.
-    pub answer_time: Duration,
+    /// How long things may take.
+    pub times: Times,
     /// Bytes of a request's header, all lines together.
     pub header_bytes: usize,
     /// Bytes of an answer.
@@ -35,14 +27,36 @@ pub struct Limits {
     pub next_pages: usize,
 }
 
+/// How long a client, or an answer, may take.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Times {
+    /// From the opening of a connection until its first request has begun, and for each request's header to arrive.
+    pub header: Duration,
+    /// A connection may be without a byte from the client for this long. A client of HTTP/2 answers the pings that it
+    /// gets in half that time.
+    pub idle: Duration,
+    /// A client may leave an answer for this long without taking any of it; then its connection ends.
+    pub write: Duration,
+    /// For an answer to be found.
+    pub answer: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Times {
+        Times {
+            header: Duration::from_secs(10),
+            idle: Duration::from_secs(60),
+            write: Duration::from_secs(20),
+            answer: Duration::from_secs(30),
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
             connections: 256,
-            header_time: Duration::from_secs(10),
-            idle_time: Duration::from_secs(60),
-            write_time: Duration::from_secs(20),
-            answer_time: Duration::from_secs(30),
+            times: Times::default(),
             header_bytes: 64 << 10,
             answer_bytes: 16 << 20,
             held_bytes: 128 << 20,

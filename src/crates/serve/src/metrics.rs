@@ -8,12 +8,13 @@ pub(crate) const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 pub(crate) fn text(status: &Status) -> String {
     let mut out = String::new();
+    let counts = &status.counts;
     let counters = [
-        ("records", "Records read.", status.records),
-        ("links", "Links read.", status.links),
-        ("gone", "Records of pages that are gone.", status.gone),
-        ("unchanged", "Records of unchanged pages.", status.unchanged),
-        ("failed", "Records of fetches that failed.", status.failed),
+        ("records", "Records read.", counts.records),
+        ("links", "Links read.", counts.links),
+        ("gone", "Records of pages that are gone.", counts.gone),
+        ("unchanged", "Records of unchanged pages.", counts.unchanged),
+        ("failed", "Records of fetches that failed.", counts.failed),
     ];
     for (name, help, value) in counters {
         metric(&mut out, &format!("{name}_total"), "counter", help);
@@ -21,21 +22,21 @@ pub(crate) fn text(status: &Status) -> String {
     }
     let help = "Records that could not be used, by reason.";
     metric(&mut out, "skipped_total", "counter", help);
-    for (reason, count) in &status.skipped {
+    for (reason, count) in &counts.skipped {
         let name = format!("skipped_total{{reason=\"{}\"}}", label(reason));
         sample(&mut out, &name, *count as f64);
     }
     let gauges = [
-        ("pages", "Pages known.", Some(status.pages as f64)),
+        ("pages", "Pages known.", Some(counts.pages as f64)),
         (
             "pages_visited",
             "Pages visited.",
-            Some(status.visited as f64),
+            Some(counts.visited as f64),
         ),
         (
             "frontier_pages",
             "Pages known and never visited.",
-            Some(status.frontier as f64),
+            Some(counts.frontier as f64),
         ),
         (
             "bound_l1",

@@ -216,7 +216,7 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>, stranger: Stranger) 
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.header_time)
+        .header_read_timeout(limits.times.header)
         .max_buf_size(limits.header_bytes)
         .half_close(false);
     builder
@@ -227,8 +227,8 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>, stranger: Stranger) 
         .max_send_buf_size(64 << 10)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(limits.streams * STREAM_WINDOW * CONNECTION_WINDOW)
-        .keep_alive_interval(limits.idle_time / 2)
-        .keep_alive_timeout(limits.idle_time / 4);
+        .keep_alive_interval(limits.times.idle / 2)
+        .keep_alive_timeout(limits.times.idle / 4);
     let held = PendingAnswers::default();
     let (of_answers, stranger) = (held.clone(), Arc::new(stranger));
     let answers = service_fn(move |request| {
@@ -241,11 +241,11 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>, stranger: Stranger) 
     });
     let mut serving = pin!(builder.serve_connection(stream, answers));
     // What a client does wrong is its own affair.
-    while tokio::time::timeout(limits.write_time / 4, serving.as_mut())
+    while tokio::time::timeout(limits.times.write / 4, serving.as_mut())
         .await
         .is_err()
     {
-        if held.is_stalled(limits.write_time) {
+        if held.is_stalled(limits.times.write) {
             return;
         }
     }

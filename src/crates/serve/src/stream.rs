@@ -35,10 +35,10 @@ impl Timed {
         Timed {
             stream,
             read_so_far: 0,
-            idle: limits.idle_time,
-            write_time: limits.write_time,
-            read_by: Box::pin(sleep(limits.header_time)),
-            write_by: Box::pin(sleep(limits.write_time)),
+            idle: limits.times.idle,
+            write_time: limits.times.write,
+            read_by: Box::pin(sleep(limits.times.header)),
+            write_by: Box::pin(sleep(limits.times.write)),
             writing: false,
         }
     }

@@ -24,7 +24,7 @@ impl Workers {
         Workers {
             admitted: Arc::new(Semaphore::new(limits.workers + limits.waiting)),
             running: Arc::new(Semaphore::new(limits.workers)),
-            time: limits.answer_time,
+            time: limits.times.answer,
         }
     }
 

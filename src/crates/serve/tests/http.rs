@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use cashrank_serve::fixed::Fixed;
 use cashrank_serve::{
-    Backend, Limits, NextList, NextPage, NextQuery, Options, Problem, Result, Service, Status,
-    Token,
+    Backend, Counts, Limits, NextList, NextPage, NextQuery, Options, Problem, Result, Service,
+    Status, Times, Token,
 };
 
 /// Waiting for longer than this means that the service stands still.
@@ -20,11 +20,14 @@ fn fixed() -> Fixed {
         status: Status {
             version: "1".into(),
             snapshot: Some("s".into()),
-            records: 7,
-            pages: 9,
-            visited: 5,
-            frontier: 4,
-            skipped: [("bad \"url\"\n".to_owned(), 3)].into(),
+            counts: Counts {
+                records: 7,
+                pages: 9,
+                visited: 5,
+                frontier: 4,
+                skipped: [("bad \"url\"\n".to_owned(), 3)].into(),
+                ..Counts::default()
+            },
             bound_l1: Some(0.25),
             ..Status::default()
         },
@@ -156,7 +159,10 @@ fn who_waits_for_a_list_keeps_nobody_waiting() {
         limits: Limits {
             workers: 1,
             waiting: 1,
-            answer_time: Duration::from_secs(2),
+            times: Times {
+                answer: Duration::from_secs(2),
+                ..Times::default()
+            },
             ..Limits::default()
         },
         ..Options::new(([127, 0, 0, 1], 0).into())
@@ -253,9 +259,12 @@ fn names_of_others_are_refused() {
 /// Short deadlines, for tests of what happens after them.
 fn hurried() -> Limits {
     Limits {
-        header_time: Duration::from_millis(300),
-        idle_time: Duration::from_millis(600),
-        write_time: Duration::from_millis(300),
+        times: Times {
+            header: Duration::from_millis(300),
+            idle: Duration::from_millis(600),
+            write: Duration::from_millis(300),
+            ..Times::default()
+        },
         ..Limits::default()
     }
 }
@@ -366,7 +375,7 @@ fn who_has_no_token_keeps_nobody_out_who_has() {
     let started = Instant::now();
     let second = known();
     let waited = started.elapsed();
-    assert!(waited < Limits::default().header_time / 2, "{waited:?}");
+    assert!(waited < Times::default().header / 2, "{waited:?}");
     // Who is known stays.
     for mut stream in [first, second] {
         stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();

@@ -28,22 +28,10 @@ pub struct Args {
     pages: u64,
     #[command(flatten)]
     graph: GraphArgs,
-    /// Number of domains: ranges of consecutive pages, evenly spread.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
-    domains: u64,
-    /// Pages of each domain. Default: 4,000, or a tenth of the graph divided by the domains.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    domain_pages: Option<u64>,
-    /// A domain by the names of its pages, as --scope. May be repeated, for several domains.
-    #[arg(long, value_name = "PAGES", requires = "graph",
-        conflicts_with_all = ["domains", "domain_pages"])]
-    domain: Vec<Scope>,
-    /// Pages to fetch outside, for each page of the domain.
-    #[arg(long, value_name = "SHARE", default_value_t = 2.0)]
-    outside: f64,
-    /// Number of rounds.
-    #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..))]
-    rounds: u64,
+    #[command(flatten)]
+    domains: DomainArgs,
+    #[command(flatten)]
+    budget: BudgetArgs,
     /// Methods to compare: sc, pf, outlink, random, frontier-cash or share, with `+` for the extrapolated estimate.
     /// Default: all.
     #[arg(long, value_name = "METHOD", value_delimiter = ',')]
@@ -71,6 +59,30 @@ pub struct Args {
     threads: Option<NonZero<usize>>,
 }
 
+#[derive(clap::Args)]
+struct DomainArgs {
+    /// Number of domains: ranges of consecutive pages, evenly spread.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    domains: u64,
+    /// Pages of each domain. Default: 4,000, or a tenth of the graph divided by the domains.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    domain_pages: Option<u64>,
+    /// A domain by the names of its pages, as --scope. May be repeated, for several domains.
+    #[arg(long, value_name = "PAGES", requires = "graph",
+        conflicts_with_all = ["domains", "domain_pages"])]
+    domain: Vec<Scope>,
+}
+
+#[derive(clap::Args)]
+struct BudgetArgs {
+    /// Pages to fetch outside, for each page of the domain.
+    #[arg(long, value_name = "SHARE", default_value_t = 2.0)]
+    outside: f64,
+    /// Number of rounds.
+    #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: u64,
+}
+
 /// A method by its name.
 #[derive(Debug, Clone, Copy)]
 struct Chosen(Method);
@@ -89,8 +101,8 @@ impl std::str::FromStr for Chosen {
 
 impl Args {
     pub fn run(self) -> anyhow::Result<()> {
-        if !(self.outside >= 0.0 && self.outside <= 1e6) {
-            bail!("--outside {}: 0 to 1,000,000", self.outside);
+        if !(self.budget.outside >= 0.0 && self.budget.outside <= 1e6) {
+            bail!("--outside {}: 0 to 1,000,000", self.budget.outside);
         }
         let (name, graph, names) = self.web()?;
         let order = order(graph.nodes(), &names);
@@ -110,8 +122,8 @@ impl Args {
             name,
             world: World::new(&graph, &exact.scores).with_places(&places),
             domains,
-            rounds: self.rounds as usize,
-            outside: self.outside,
+            rounds: self.budget.rounds as usize,
+            outside: self.budget.outside,
             ties: self.ties,
             power: Power {
                 damping: self.damping,
@@ -172,7 +184,7 @@ impl Args {
         names: &[String],
         order: &[u32],
     ) -> anyhow::Result<Vec<Vec<u32>>> {
-        if !self.domain.is_empty() {
+        if !self.domains.domain.is_empty() {
             let pages = |scope: &Scope| -> anyhow::Result<Vec<u32>> {
                 let named = (0u32..).zip(names);
                 let local = named.filter(|(_, name)| scope.has(name.as_bytes()));
@@ -183,11 +195,14 @@ impl Args {
                     Ok(local)
                 }
             };
-            return self.domain.iter().map(pages).collect();
+            return self.domains.domain.iter().map(pages).collect();
         }
-        let (nodes, count) = (graph.nodes(), self.domains as usize);
+        let (nodes, count) = (graph.nodes(), self.domains.domains as usize);
         let usual = (nodes / (10 * count).max(1)).clamp(1, 4000);
-        let pages = self.domain_pages.map_or(usual, |pages| pages as usize);
+        let pages = self
+            .domains
+            .domain_pages
+            .map_or(usual, |pages| pages as usize);
         let mut domains = local::ranges(nodes, count, pages)?;
         for page in domains.iter_mut().flatten() {
             *page = order[*page as usize];

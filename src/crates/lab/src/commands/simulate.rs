@@ -37,21 +37,8 @@ pub struct Args {
     /// Rows to print for each pass.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     samples: u32,
-    /// Share of all pages whose in-degree is doubled or halved in each pass.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
-    change_rate: f64,
-    /// Share of all pages that appear in each pass.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
-    appear: f64,
-    /// Share of all pages that vanish in each pass.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
-    vanish: f64,
-    /// Passes before the first change.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    change_after: u32,
-    /// The last pass with changes. Default: all.
-    #[arg(long, value_name = "N")]
-    change_until: Option<u32>,
+    #[command(flatten)]
+    changes: ChangeArgs,
     /// Begin with one page in a thousand, and find the others by links. Default: all pages are known.
     #[arg(long)]
     growing: bool,
@@ -67,6 +54,25 @@ pub struct Args {
     /// Print one JSON object a row, for programs.
     #[arg(long)]
     json: bool,
+}
+
+#[derive(clap::Args)]
+struct ChangeArgs {
+    /// Share of all pages whose in-degree is doubled or halved in each pass.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    change_rate: f64,
+    /// Share of all pages that appear in each pass.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    appear: f64,
+    /// Share of all pages that vanish in each pass.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    vanish: f64,
+    /// Passes before the first change.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    change_after: u32,
+    /// The last pass with changes. Default: all.
+    #[arg(long, value_name = "N")]
+    change_until: Option<u32>,
 }
 
 impl Args {
@@ -105,11 +111,11 @@ impl Args {
             strategy: self.strategy,
             growing: self.growing,
             changes: Changes {
-                in_degree: self.change_rate,
-                appear: self.appear,
-                vanish: self.vanish,
-                after: self.change_after,
-                until: self.change_until,
+                in_degree: self.changes.change_rate,
+                appear: self.changes.appear,
+                vanish: self.changes.vanish,
+                after: self.changes.change_after,
+                until: self.changes.change_until,
             },
             windows: self.window.iter().map(reading).collect(),
             passes: self.passes,
