@@ -13,11 +13,16 @@
 //! greatest PageRank of the whole graph. **tau** (its Table 1): Kendall's, of the PageRank of the pages read
 //! and what the order itself says of their importance ([`cashrank::schedule::Strategy::importance`]); for
 //! orders that say nothing, how early they were read.
+//!
+//! **Coverage**: the bounds on what readers who start at the seeds see of the web, over the pages read
+//! ([`cashrank::rank::coverage`]).
 
 use std::collections::{BinaryHeap, HashMap};
 
+use cashrank::engine::damping_units;
 use cashrank::graph::Graph;
 use cashrank::metrics::kendall::tau_b;
+use cashrank::rank::coverage::{Coverage, Flow};
 use cashrank::rows::{Row, RowVisitor, Rows, Stop};
 use cashrank::schedule::{AtATime, Choice, History, NameOrder, Names};
 use cashrank::{Error, Result};
@@ -61,6 +66,8 @@ pub struct Setting {
     pub seeds: u64,
     /// Shares of the web, ascending, at which is measured; the last one ends the crawl.
     pub shares: Vec<f64>,
+    /// The share of a page's importance that its links pass on, for coverage.
+    pub damping: f64,
     /// Most pages of a host at a time.
     pub per_host: Option<u64>,
     /// Pages asked for at a time, in place of what the module says.
@@ -78,6 +85,8 @@ pub struct Point {
     pub importance: f64,
     /// Kendall's tau; `None`: undefined.
     pub tau: Option<f64>,
+    /// Bounds on what readers from the seeds see of it; `None`: not all seeds were read yet.
+    pub coverage: Option<Coverage>,
     /// Links that the order went over, for each page read ([`cashrank::schedule::Strategy::links`]).
     pub links: f64,
 }
@@ -132,7 +141,7 @@ impl<'a> Web<'a> {
         for &share in &setting.shares {
             let until = ((share * nodes).round() as u32).clamp(1, self.graph.nodes() as u32);
             crawl.until(until)?;
-            points.push(crawl.point(share));
+            points.push(crawl.point(share)?);
         }
         Ok(points)
     }
@@ -184,6 +193,10 @@ struct Crawl<'a> {
     at_a_time: AtATime,
     needs_names: bool,
     random: Random,
+    /// The nodes where the crawl starts.
+    seeds: Vec<u32>,
+    /// What flows from them over the rows of pages read.
+    flow: Flow,
     /// Nodes to be read before the order is asked, last first.
     waiting: Vec<u32>,
 }
@@ -231,6 +244,8 @@ impl<'a> Crawl<'a> {
             },
             needs_names: registered.names != Names::Unseen && !oracle,
             random,
+            seeds: all.clone(),
+            flow: Flow::default(),
             waiting: all,
         }
     }
@@ -310,22 +325,16 @@ impl<'a> Crawl<'a> {
         let names = self.web.names.ok_or_else(|| {
             Error::Usage("a limit of pages a host needs the names of pages".into())
         })?;
-        let mut most = count.saturating_mul(4);
-        loop {
-            let best = self.best(most)?;
-            let mut hosts: HashMap<u32, u64> = HashMap::new();
-            let mut taken = best.clone();
-            taken.retain(|&node| {
-                let of = hosts.entry(names.host(node)).or_default();
-                *of += 1;
-                *of <= per_host
-            });
-            taken.truncate(count);
-            if taken.len() == count || best.len() < most {
-                return Ok(taken);
-            }
-            most = most.saturating_mul(4);
-        }
+        // All pages at once: an order that settles would settle again for each longer list.
+        let mut hosts: HashMap<u32, u64> = HashMap::new();
+        let mut taken = self.best(self.node.len())?;
+        taken.retain(|&node| {
+            let of = hosts.entry(names.host(node)).or_default();
+            *of += 1;
+            *of <= per_host
+        });
+        taken.truncate(count);
+        Ok(taken)
     }
 
     fn best(&mut self, count: usize) -> Result<Vec<u32>> {
@@ -355,7 +364,23 @@ impl<'a> Crawl<'a> {
         Ok(best.iter().map(|of| node[of.page as usize]).collect())
     }
 
-    fn point(&self, share: f64) -> Point {
+    fn coverage(&mut self) -> Result<Option<Coverage>> {
+        let pages: Vec<u32> = self
+            .seeds
+            .iter()
+            .map(|&seed| self.page[seed as usize])
+            .collect();
+        if !pages.iter().all(|&page| self.history.crawl().is_read(page)) {
+            return Ok(None);
+        }
+        if self.flow.seeds().is_empty() {
+            self.flow = Flow::from(damping_units(self.setting.damping), &pages);
+        }
+        self.flow.push(&self.rows_read).map(Some)
+    }
+
+    fn point(&mut self, share: f64) -> Result<Point> {
+        let coverage = self.coverage()?;
         let read = &self.rows_read.pages;
         let nodes = read.iter().map(|&page| self.node[page as usize]);
         let hot = nodes
@@ -375,17 +400,18 @@ impl<'a> Crawl<'a> {
                 };
                 (importance(node), own.unwrap_or(-(at as f64)))
             });
-        Point {
+        Ok(Point {
             share,
             hot: hot.count() as f64 / read.len() as f64,
             importance: nodes.map(importance).sum::<f64>() / all,
             tau: tau_b(pairs.collect()),
+            coverage,
             links: strategy.links() as f64 / read.len() as f64,
-        }
+        })
     }
 }
 
-/// The mean of several crawls, share by share; tau where all have one.
+/// The mean of several crawls, share by share; tau and coverage where all have one.
 pub fn mean(crawls: &[Vec<Point>]) -> Vec<Point> {
     let count = crawls.len() as f64;
     let shares = crawls.first().map_or(0, Vec::len);
@@ -394,11 +420,18 @@ pub fn mean(crawls: &[Vec<Point>]) -> Vec<Point> {
             crawls.iter().map(|crawl| of(&crawl[at])).sum::<f64>() / count
         };
         let taus: Option<Vec<f64>> = crawls.iter().map(|crawl| crawl[at].tau).collect();
+        let covered = crawls.iter().all(|crawl| crawl[at].coverage.is_some());
+        let bound =
+            |of: fn(&Coverage) -> f64| each(&|point| point.coverage.as_ref().map_or(0.0, of));
         Point {
             share: crawls[0][at].share,
             hot: each(&|point| point.hot),
             importance: each(&|point| point.importance),
             tau: taus.map(|taus| taus.iter().sum::<f64>() / count),
+            coverage: covered.then(|| Coverage {
+                at_least: bound(|coverage| coverage.at_least),
+                at_most: bound(|coverage| coverage.at_most),
+            }),
             links: each(&|point| point.links),
         }
     };

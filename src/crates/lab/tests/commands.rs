@@ -268,6 +268,21 @@ fn orders_are_simulated() {
     };
     assert!(hot("oracle") > hot("forecast") && hot("forecast") > 0.0);
     assert!(hot("fica:k=10,beta=0.2") > 0.0);
+    for row in &rows {
+        let (least, most) = (row["at_least"].as_f64(), row["at_most"].as_f64());
+        assert!(
+            least > Some(0.0) && least < most && most <= Some(1.0),
+            "{row}"
+        );
+    }
+    // Nothing leaves a web that was read to its end.
+    let whole = lab.run("crawl --pages 400 --strategy fica --until 1 --sets 1 --json");
+    let whole = whole.exits(0).out;
+    let last: serde_json::Value = serde_json::from_str(whole.lines().last().unwrap()).unwrap();
+    assert!(
+        last["at_least"].as_f64() > Some(0.99) && last["at_most"] == 1.0,
+        "{last}"
+    );
     let refused = lab.run("simulate --pages 100 --damping nan").exits(2);
     assert_eq!(refused.out, "");
     lab.run("crawl --pages 400 --strategy cash")

@@ -21,7 +21,7 @@ const SHARES: [f64; 16] = [
 
 /// Crawl each page once, from a few seeds, and measure how early crawl orders find the important pages.
 ///
-/// Measured are hot pages, importance collected, and Kendall's tau.
+/// Measured are hot pages, importance collected, Kendall's tau, and the bounds of `cashrank coverage`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Example:
@@ -150,6 +150,7 @@ impl Crawls {
         let setting = Setting {
             seeds: self.args.seeds.unwrap_or(0),
             shares,
+            damping: self.args.damping,
             per_host: self.args.per_host,
             batch: self.args.batch,
         };
@@ -192,49 +193,41 @@ impl Crawls {
                 "hot": point.hot,
                 "importance": point.importance,
                 "kendall_tau_b": point.tau,
+                "at_least": point.coverage.map(|coverage| coverage.at_least),
+                "at_most": point.coverage.map(|coverage| coverage.at_most),
                 "links": point.links,
             })
             .to_string();
         }
-        let tau = point.tau.map_or(String::new(), |tau| format!("{tau:.4}"));
-        let Point {
-            share,
-            hot,
-            importance,
-            links,
-            ..
-        } = point;
-        format!("{order}\t{share}\t{hot:.4}\t{importance:.4}\t{tau}\t{links:.0}")
+        let columns = columns(point, |value| format!("{value:.4}")).join("\t");
+        format!("{order}\t{columns}\t{:.0}", point.links)
     }
 
     fn draw(&self, found: &[Vec<Point>], folder: &Path) -> cashrank::Result<()> {
         let files = Folder::make(folder)?;
-        let mut table = String::from("strategy,share,hot,importance,kendall_tau_b,links\n");
+        let mut table = format!("{}\n", COLUMNS.replace('\t', ","));
         for (order, points) in self.args.strategy.0.iter().zip(found) {
             for point in points {
-                let tau = point.tau.map_or(String::new(), |tau| tau.to_string());
-                let Point {
-                    share,
-                    hot,
-                    importance,
-                    links,
-                    ..
-                } = point;
+                let columns = columns(point, |value| value.to_string()).join(",");
                 // Parameters have commas.
-                table.push_str(&format!(
-                    "\"{order}\",{share},{hot},{importance},{tau},{links}\n"
-                ));
+                table.push_str(&format!("\"{order}\",{columns},{}\n", point.links));
             }
         }
         files.write("crawl.csv", &table)?;
         let what = "Of the first k pages read, the share among the k pages of greatest PageRank";
-        let plot = self.plot("Hot pages found", what, found, |point| point.hot);
+        let plot = self.plot("Hot pages found", what, found, |point| Some(point.hot));
         files.write("crawl-hot.svg", &plot.svg())?;
         let what = "Share of all PageRank that the pages read hold";
         let plot = self.plot("Importance collected", what, found, |point| {
-            point.importance
+            Some(point.importance)
         });
         files.write("crawl-importance.svg", &plot.svg())?;
+        let what =
+            "At least so much of what readers who start at the seeds see is on the pages read";
+        let plot = self.plot("Coverage", what, found, |point| {
+            point.coverage.map(|coverage| coverage.at_least)
+        });
+        files.write("crawl-coverage.svg", &plot.svg())?;
         tell(&format!("the figures are in {}", folder.display()));
         Ok(())
     }
@@ -244,7 +237,7 @@ impl Crawls {
         title: &str,
         what: &str,
         found: &[Vec<Point>],
-        value: impl Fn(&Point) -> f64,
+        value: impl Fn(&Point) -> Option<f64>,
     ) -> Plot {
         let lines = self
             .args
@@ -256,7 +249,7 @@ impl Crawls {
                 name: order.to_string(),
                 points: points
                     .iter()
-                    .map(|point| (100.0 * point.share, 100.0 * value(point)))
+                    .filter_map(|point| Some((100.0 * point.share, 100.0 * value(point)?)))
                     .collect(),
             });
         let limit = match self.args.per_host {
@@ -273,7 +266,20 @@ impl Crawls {
     }
 }
 
-const COLUMNS: &str = "strategy\tshare\thot\timportance\tkendall_tau_b\tlinks";
+const COLUMNS: &str = "strategy\tshare\thot\timportance\tkendall_tau_b\tat_least\tat_most\tlinks";
+
+/// The columns between the order and its links.
+fn columns(point: &Point, show: fn(f64) -> String) -> [String; 6] {
+    let or_none = |value: Option<f64>| value.map_or(String::new(), show);
+    [
+        point.share.to_string(),
+        show(point.hot),
+        show(point.importance),
+        or_none(point.tau),
+        or_none(point.coverage.map(|coverage| coverage.at_least)),
+        or_none(point.coverage.map(|coverage| coverage.at_most)),
+    ]
+}
 
 fn axis(label: &str) -> Axis {
     Axis {
