@@ -52,6 +52,8 @@ mod pack;
 mod plain;
 #[path = "cli/plan.rs"]
 mod plan;
+#[path = "common/python.rs"]
+mod python;
 #[path = "cli/real.rs"]
 mod real;
 #[path = "cli/resume.rs"]
@@ -74,6 +76,8 @@ mod spool;
 mod store;
 #[path = "cli/support.rs"]
 mod support;
+#[path = "cli/takers.rs"]
+mod takers;
 #[path = "cli/terminal.rs"]
 mod terminal;
 #[path = "cli/times.rs"]

@@ -131,19 +131,6 @@ fn scrapy_pipes_records() {
     assert!(!site.was_asked("/island.html"));
 }
 
-/// Python with these modules, if CASHRANK_PYTHON names one; else says so.
-#[cfg(feature = "serve")]
-fn python(modules: &str) -> Option<OsString> {
-    let python = std::env::var_os("CASHRANK_PYTHON")?;
-    let imported = Command::new(&python)
-        .args(["-c", &format!("import {modules}")])
-        .stderr(Stdio::null())
-        .status();
-    imported
-        .is_ok_and(|status| status.success())
-        .then_some(python)
-}
-
 /// A service of a store; it ends with the test.
 #[cfg(feature = "serve")]
 struct Serving(std::process::Child, String);
@@ -181,7 +168,7 @@ impl Drop for Serving {
 #[cfg(feature = "serve")]
 #[test]
 fn a_client_of_urlfrontier_is_served() {
-    let Some(python) = python("grpc, grpc_tools") else {
+    let Some(python) = crate::python::python("grpc, grpc_tools") else {
         eprintln!("SKIPPED: no Python with grpcio-tools (CASHRANK_PYTHON names one)");
         return;
     };
@@ -215,7 +202,7 @@ fn a_client_of_urlfrontier_is_served() {
 #[cfg(feature = "serve")]
 #[test]
 fn the_scrapy_package_passes_its_tests() {
-    let Some(python) = python("scrapy, pytest") else {
+    let Some(python) = crate::python::python("scrapy, pytest") else {
         eprintln!("SKIPPED: no Python with Scrapy and pytest (CASHRANK_PYTHON names one)");
         return;
     };

@@ -11,6 +11,9 @@ mod crawl;
 mod disk;
 #[path = "common/pack.rs"]
 mod pack;
+#[cfg(feature = "serve")]
+#[path = "common/python.rs"]
+mod python;
 
 #[path = "accuracy.rs"]
 mod accuracy;

@@ -1,23 +1,29 @@
 //! `cashrank export`: the whole ranking as a file.
 
-use cashrank::Error;
-use cashrank::memory::{ALLOCATION, LOOK_EVERY, check_room, to_read};
+use std::path::{Path, PathBuf};
+
+use cashrank::memory::{check_room, to_read};
 use cashrank::schedule::Measure;
 use cashrank::snapshot::Snapshot;
-use cashrank::snapshot::export::{Columns, Format, Page, export};
+use cashrank::snapshot::export::{
+    Columns, Content, Format, LEAST_SORTING, MOST_SORTING, Order, Page, Score, Scoring, Setup,
+    Written, export, ordered,
+};
 
 use super::common::{Exit, MemoryArg, StoreArg, counted, one_of, parsed, print_json, word};
 use super::output::{Output, SummedOutputArgs};
 use super::snapshots::SnapshotArg;
 use crate::cli::common::say;
 
-/// Write the current ranking for other programs: url, importance, rank, visits, last_fetch.
+/// Write the current ranking for other programs, as a table or as scores for a search engine.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  cashrank export --to parquet -o ranks.parquet --store ranks
+  cashrank export --to parquet --sort host -o ranks.parquet --store ranks
   cashrank export --to tsv --sort rank --store ranks | head
-  cashrank export --to tsv --distance fica:k=10000 --store ranks")]
+  cashrank export --to tsv --distance fica:k=10000 --store ranks
+  cashrank export --to solr --score log -o external_importance --store ranks
+  cashrank export --to elasticsearch --into pages --score log --store ranks | split -l 20000 - bulk.")]
 pub struct Args {
     #[command(flatten)]
     store: StoreArg,
@@ -28,15 +34,76 @@ pub struct Args {
     to: Format,
     #[command(flatten)]
     output: SummedOutputArgs,
-    /// The order of the pages: id (that of their first appearance), or rank, which holds all URLs in memory.
-    #[arg(long, value_name = "ORDER", default_value = "id", value_parser = ["id", "rank"])]
-    sort: String,
+    /// The order of the pages [default: id; for solr: url]. All but id are sorted, in at most 256 MiB of memory; what
+    /// does not fit goes to a temporary file beside the output, or for standard output in TMPDIR.
+    #[arg(long, value_name = "ORDER", value_parser = orders())]
+    sort: Option<Order>,
     /// Add a column with each page's distance: `fica` or `distance`, with the parameters that `next --strategy` takes.
     /// This reads all kept links once, and takes 16 bytes of memory per page.
     #[arg(long, value_name = "MEASURE", value_parser = parsed::<Measure>)]
     distance: Option<Measure>,
     #[command(flatten)]
+    scoring: ScoringArgs,
+    #[command(flatten)]
     memory: MemoryArg,
+}
+
+/// The scores that formats of scores hold.
+#[derive(clap::Args)]
+pub(super) struct ScoringArgs {
+    /// The score of a page, in formats that hold one [default: importance].
+    #[arg(long, value_name = "SCORE", value_parser = scores())]
+    score: Option<Score>,
+    /// The field that the score is for (elasticsearch, vespa) [default: importance].
+    #[arg(long, value_name = "FIELD")]
+    score_field: Option<String>,
+    /// What holds the documents: the index of elasticsearch, where the request does not name it, or vespa's
+    /// NAMESPACE:TYPE.
+    #[arg(long, value_name = "NAME")]
+    into: Option<String>,
+}
+
+impl ScoringArgs {
+    /// Refuses what the format does not heed.
+    pub fn check(&self, format: Format) -> anyhow::Result<()> {
+        let (content, name) = (format.content(), format.name());
+        let field = self.score_field.as_ref().map(|_| "--score-field");
+        if let Some(option) = field.or(self.into.as_ref().map(|_| "--into")) {
+            anyhow::ensure!(
+                content == Content::Field,
+                "{option}: {name} has no documents with fields"
+            );
+        }
+        anyhow::ensure!(
+            self.score.is_none() || content != Content::Table,
+            "--score: {name} has the columns of a table; choose --to scores, solr, elasticsearch or vespa"
+        );
+        anyhow::ensure!(
+            format != Format::Vespa || self.into.is_some(),
+            "vespa needs --into NAMESPACE:TYPE, like web:page"
+        );
+        Ok(())
+    }
+
+    pub fn scoring(&self) -> Scoring {
+        let usual = Scoring::default();
+        Scoring {
+            score: self.score.unwrap_or(usual.score),
+            field: self.score_field.clone().unwrap_or(usual.field),
+            into: self.into.clone(),
+        }
+    }
+}
+
+/// Tells of pages that are not in the file.
+pub(super) fn tell_left_out(left_out: u64, format: Format) {
+    if left_out > 0 {
+        say!(
+            "left out: {}, which {} does not take as an _id (1 to 512 bytes)",
+            counted(left_out, "URL", "URLs"),
+            format.name()
+        );
+    }
 }
 
 /// Distances of all pages, if they are asked for.
@@ -56,15 +123,36 @@ pub(super) fn export_formats() -> impl clap::builder::TypedValueParser<Value = F
     one_of(formats, parsed::<Format>)
 }
 
+fn orders() -> impl clap::builder::TypedValueParser<Value = Order> {
+    one_of(
+        Order::ALL.map(|order| word(order.name(), order.about())),
+        parsed::<Order>,
+    )
+}
+
+fn scores() -> impl clap::builder::TypedValueParser<Value = Score> {
+    one_of(
+        Score::ALL.map(|score| word(score.name(), score.about())),
+        parsed::<Score>,
+    )
+}
+
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let output = self.output.open()?;
         output.must_show(self.to.name(), self.to.is_text())?;
+        self.check()?;
         let snapshot = self.snapshot.open(&self.store.store)?;
+        let order = self.sort.unwrap_or(self.to.order());
+        let room = self.room(order, snapshot.len())?;
         let path = self.output.file.name();
         let distances = distances(&snapshot, self.distance.as_ref())?;
-        let columns = Columns {
-            distance: self.distance.is_some(),
+        let setup = Setup {
+            columns: Columns {
+                distance: self.distance.is_some(),
+            },
+            scoring: self.scoring.scoring(),
+            pages: snapshot.len(),
         };
         let rows = snapshot.named().map(|page| {
             let page = page?;
@@ -73,56 +161,63 @@ impl Args {
                 ..page
             })
         });
-        let mut count = 0;
+        let rows = ordered(rows, order, room, &scratch(&output))?;
+        let mut written = Written::default();
         output.put(|out| {
-            count = if self.sort == "rank" {
-                let rows = self.sorted(snapshot.info().pages, rows)?;
-                export(self.to, columns, out, path, rows.into_iter().map(Ok))?
-            } else {
-                export(self.to, columns, out, path, rows)?
-            };
+            written = export(self.to, &setup, out, path, rows)?;
             Ok(())
         })?;
+        let Written { pages, left_out } = written;
+        tell_left_out(left_out, self.to);
         if self.output.json {
             let path = snapshot.path().display().to_string();
-            return print_json(&serde_json::json!({"pages": count, "snapshot": path}));
+            return print_json(
+                &serde_json::json!({"pages": pages, "left_out": left_out, "snapshot": path}),
+            );
         }
         if output != Output::Standard {
-            say!("{}: {}", path.display(), counted(count, "page", "pages"));
+            say!("{}: {}", path.display(), counted(pages, "page", "pages"));
         }
         Ok(Exit::Done)
     }
 
-    /// All `pages` rows, by rank.
-    fn sorted<'r>(
-        &self,
-        pages: u64,
-        rows: impl Iterator<Item = Result<Page<'r>, Error>>,
-    ) -> Result<Vec<Page<'r>>, Error> {
+    /// Refuses choices that do not go together.
+    fn check(&self) -> anyhow::Result<()> {
+        self.scoring.check(self.to)?;
+        anyhow::ensure!(
+            self.distance.is_none() || self.to.content() == Content::Table,
+            "--distance: {} has no columns; choose --to tsv, csv, jsonl or parquet",
+            self.to.name()
+        );
+        Ok(())
+    }
+
+    /// Bytes for sorting.
+    fn room(&self, order: Order, pages: u64) -> cashrank::Result<u64> {
         let budget = self.memory.budget();
-        let check = |names: u64| {
-            let need = pages * size_of::<Page<'_>>() as u64 + names + to_read(pages);
-            let work = || format!("sorting {pages} pages by rank");
+        if order != Order::Id {
+            let work = || format!("sorting {pages} pages by {}", order.name());
+            let need = LEAST_SORTING + to_read(pages);
             check_room(
                 budget,
                 need,
                 work,
                 "export without --sort and sort the lines",
-            )
-        };
-        check(pages * ALLOCATION)?;
-        // Room that grew by doubling would be half too much.
-        let (mut sorted, mut names) = (Vec::new(), 0);
-        sorted.reserve_exact(pages as usize);
-        for row in rows {
-            let row = row?;
-            names += row.url.len() as u64 + ALLOCATION;
-            if (sorted.len() as u64).is_multiple_of(LOOK_EVERY) {
-                check(names)?;
-            }
-            sorted.push(row);
+            )?;
         }
-        sorted.sort_unstable_by_key(|row| (row.rank, row.page));
-        Ok(sorted)
+        Ok(budget.map_or(MOST_SORTING, |budget| budget.saturating_sub(to_read(pages))))
+    }
+}
+
+/// Where temporary files go: beside the output, or else where the system has them.
+fn scratch(output: &Output) -> PathBuf {
+    match output {
+        Output::File(path) => {
+            let folder = path
+                .parent()
+                .filter(|folder| !folder.as_os_str().is_empty());
+            folder.unwrap_or(Path::new(".")).to_owned()
+        }
+        _ => std::env::temp_dir(),
     }
 }

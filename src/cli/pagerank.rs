@@ -12,7 +12,7 @@ use cashrank::load::load;
 use cashrank::rank::{Options, Teleport, ranking};
 use cashrank::rules::Follow;
 use cashrank::snapshot::Snapshot;
-use cashrank::snapshot::export::{Columns, Format as ExportFormat, Page, export};
+use cashrank::snapshot::export::{Format as ExportFormat, Page, Setup, export};
 use cashrank::source::InputName;
 use cashrank::store::RealDisk;
 
@@ -20,7 +20,7 @@ use super::common::{
     Exit, MemoryArg, as_options, counted, links, pages, parsed, print_json, self_links,
     store_unless, tell_keyboard, tell_skipped,
 };
-use super::export::export_formats;
+use super::export::{ScoringArgs, export_formats, tell_left_out};
 use super::output::{Output, SummedOutputArgs};
 use super::rules::RulesArgs;
 use super::values::{FormatArg, formats};
@@ -70,6 +70,8 @@ pub struct Args {
     #[arg(long, value_name = "FORMAT", default_value = "tsv", value_parser = export_formats())]
     to: ExportFormat,
     #[command(flatten)]
+    scoring: ScoringArgs,
+    #[command(flatten)]
     output: SummedOutputArgs,
     #[command(flatten)]
     memory: MemoryArg,
@@ -81,6 +83,7 @@ impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let output = self.output.open()?;
         output.must_show(self.to.name(), self.to.is_text())?;
+        self.scoring.check(self.to)?;
         match store_unless(&self.inputs, self.store.as_deref())? {
             Some(store) => self.of_store(&store, &output),
             None => self.of_inputs(&output),
@@ -121,7 +124,7 @@ impl Args {
                 distance: None,
             })
         });
-        self.export(output, rows)?;
+        self.export(output, loaded.pages.len(), rows)?;
         if self.output.json {
             print_json(&result.summary(&loaded.graph, loaded.skipped, loaded.ungrouped))?;
         } else {
@@ -166,7 +169,7 @@ impl Args {
                 ..page?
             })
         });
-        self.export(output, rows)?;
+        self.export(output, graph.nodes(), rows)?;
         if self.output.json {
             return print_json(&result.summary(&graph, 0, 0));
         }
@@ -195,18 +198,22 @@ impl Args {
     fn export<'a>(
         &self,
         output: &Output,
+        pages: usize,
         rows: impl Iterator<Item = cashrank::Result<Page<'a>>>,
     ) -> anyhow::Result<()> {
+        let setup = Setup {
+            scoring: self.scoring.scoring(),
+            pages: pages as u64,
+            ..Setup::default()
+        };
+        let path = self.output.file.name();
+        let mut left_out = 0;
         output.put(|out| {
-            export(
-                self.to,
-                Columns::default(),
-                out,
-                self.output.file.name(),
-                rows,
-            )?;
+            left_out = export(self.to, &setup, out, path, rows)?.left_out;
             Ok(())
-        })
+        })?;
+        tell_left_out(left_out, self.to);
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod aside;
 pub(crate) mod log;
+mod sorter;
 
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use aside::recreate;
 pub use aside::unfinished;
+pub(crate) use sorter::Sorter;
 
 /// A directory tree.
 pub trait Disk: Send + Sync {

@@ -5,7 +5,7 @@
 //! there with [`name_settings`].
 
 /// All settings that messages name.
-pub const SETTINGS: [&str; 41] = [
+pub const SETTINGS: [&str; 42] = [
     "budget",
     "complete",
     "damping",
@@ -16,6 +16,7 @@ pub const SETTINGS: [&str; 41] = [
     "field",
     "follow",
     "format",
+    "into",
     "keep_rows",
     "leave_unfinished",
     "level",

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::export::{Columns, Format, export};
+use super::export::{Format, Setup, export};
 use super::{Info, Latest, MAGIC, Snapshot, SnapshotPage, TRAILER, column, elapsed, moved};
 use crate::Result;
 use crate::engine::PageId;
@@ -125,7 +125,7 @@ fn read_all(disk: &dyn Disk) -> Result<Found> {
             .map(|(page, name)| Ok(page.named(name.as_str())));
         let _rows = export(
             format,
-            Columns::default(),
+            &Setup::default(),
             Vec::new(),
             Path::new("out"),
             rows,

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::export::{Format, export};
+use super::export::{Format, Setup, export};
 use super::{Column, Columns, Info, Latest, MAGIC, SNAPSHOTS};
 use crate::engine::{CHUNK_PAGES, Fingerprint, Page, PageId};
 use crate::metrics::Positions;
@@ -218,7 +218,8 @@ impl Snapshot {
         all.map(|(page, name)| Ok(page?.named(name?)))
     }
 
-    /// Writes all pages with their names, in number order; returns how many there are.
+    /// Writes all pages with their names, in number order; returns how many there are in the file. Formats that need more
+    /// than the pages are refused: [`Format::Vespa`].
     ///
     /// ```
     /// # fn write(snapshot: &cashrank::Snapshot) -> Result<(), Box<dyn std::error::Error>> {
@@ -232,8 +233,12 @@ impl Snapshot {
     /// # Errors
     /// The snapshot, or names, are damaged or cannot be read; [`Error::Io`] if writing fails.
     pub fn export(&self, format: Format, out: impl Write + Send) -> Result<u64> {
-        let columns = super::export::Columns::default();
-        export(format, columns, out, Path::new("export"), self.named())
+        let setup = Setup {
+            pages: self.len(),
+            ..Setup::default()
+        };
+        let written = export(format, &setup, out, Path::new("export"), self.named())?;
+        Ok(written.pages)
     }
 
     /// All names, in number order.

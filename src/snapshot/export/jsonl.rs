@@ -1,17 +1,18 @@
 //! JSON lines: one object a page, keys in the order of the columns, `last_fetch` a string or null.
 
-use std::io;
-
 use serde::Serialize;
 
-use super::{Announcement, Columns, Exporter, Lines, Page, importance, last_fetch};
-use crate::{Error, Result};
+use super::{
+    Announcement, Columns, Content, Exporter, Lines, Page, importance, last_fetch, put_json,
+};
+use crate::Result;
 
 pub(super) const FORMAT: Announcement = Announcement {
     name: "jsonl",
     about: "JSON lines, one object per page",
     is_text: true,
-    start: |out, columns| Ok(Box::new(Jsonl(Lines::new(out), columns))),
+    content: Content::Table,
+    start: |out, setup| Ok(Box::new(Jsonl(Lines::new(out), setup.columns))),
 };
 
 #[derive(Serialize)]
@@ -38,13 +39,12 @@ impl Exporter for Jsonl<'_> {
             last_fetch: last_fetch(page)?,
             distance: self.1.distance.then_some(page.distance),
         };
-        serde_json::to_writer(&mut self.0.buffer, &row)
-            .map_err(|e| Error::io(&self.0.out.path, "write")(io::Error::from(e)))?;
+        put_json(&mut self.0.buffer, &self.0.out.path, &row)?;
         self.0.buffer.push(b'\n');
         self.0.line_done()
     }
 
-    fn finish(self: Box<Self>) -> Result<()> {
-        self.0.finish()
+    fn finish(self: Box<Self>) -> Result<u64> {
+        self.0.finish().map(|()| 0)
     }
 }

@@ -1,6 +1,6 @@
-//! Rankings as files for other programs: TSV, JSON lines, Parquet.
+//! Rankings as files for other programs: tables of columns, and scores for search engines.
 //!
-//! All hold the same five columns, in this order:
+//! Tables (TSV, CSV, JSON lines, Parquet) hold the same five columns, in this order:
 //!
 //! | column | content |
 //! |---|---|
@@ -11,16 +11,22 @@
 //! | `last_fetch` | RFC 3339 in UTC, `2014-03-25T12:12:25Z`; Parquet: a UTC timestamp in milliseconds. Empty or null if unknown |
 //!
 //! and, where it is asked for, `distance`: FICA's or the logarithmic one, empty or null for a page that no row
-//! leads to.
+//! leads to. The other formats hold a name and a [`Score`] for each page, and what their taker wants beside.
 //!
 //! The same rows give the same bytes. Rows are written as they come, in bounded memory.
 
+mod csv;
+mod host;
 mod jsonl;
+mod order;
 #[cfg(feature = "parquet")]
 pub(crate) mod parquet;
 #[cfg(not(feature = "parquet"))]
 #[path = "no_parquet.rs"]
 pub(crate) mod parquet;
+mod score;
+mod scores;
+mod search;
 mod tsv;
 
 use std::io::{self, Write};
@@ -29,6 +35,8 @@ use std::path::{Path, PathBuf};
 use crate::model::{registry, utc};
 use crate::{Error, Result};
 
+pub use self::order::{LEAST_SORTING, MOST_SORTING, Order, ordered};
+pub use self::score::{Score, Scoring};
 pub use crate::engine::Page;
 
 registry! {
@@ -36,10 +44,22 @@ registry! {
     Format of Announcement, called "export format";
     /// Tab-separated, with a header line.
     Tsv is tsv::FORMAT;
+    /// Comma-separated, as RFC 4180 has it.
+    Csv is csv::FORMAT;
     /// One JSON object a line.
     Jsonl is jsonl::FORMAT;
     /// Apache Parquet.
     Parquet is parquet::FORMAT;
+    /// A name and a score a line.
+    Scores is scores::SCORES;
+    /// Solr's field of an external file.
+    Solr is scores::SOLR;
+    /// Updates of one field, for Elasticsearch and OpenSearch.
+    Elasticsearch is search::ELASTICSEARCH;
+    /// Documents for them.
+    ElasticsearchIndex is search::ELASTICSEARCH_INDEX;
+    /// Updates of one field, for Vespa.
+    Vespa is search::VESPA;
 }
 
 impl Format {
@@ -47,6 +67,30 @@ impl Format {
     pub fn is_text(self) -> bool {
         self.announced().is_text
     }
+
+    /// The order that its taker reads fastest, or that of the pages.
+    pub fn order(self) -> Order {
+        match self {
+            Format::Solr => Order::Url,
+            _ => Order::Id,
+        }
+    }
+
+    /// What it has of each page.
+    pub fn content(self) -> Content {
+        self.announced().content
+    }
+}
+
+/// What a format has of each page, and so which choices it heeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// The columns of a table, and [`Columns`].
+    Table,
+    /// Its name and score: [`Scoring::score`].
+    Score,
+    /// The same for a field of a document: all of [`Scoring`].
+    Field,
 }
 
 /// What a format says of itself.
@@ -54,7 +98,19 @@ pub(crate) struct Announcement {
     pub name: &'static str,
     pub about: &'static str,
     pub is_text: bool,
-    start: for<'w> fn(Output<'w>, Columns) -> Result<Box<dyn Exporter + 'w>>,
+    content: Content,
+    start: for<'w> fn(Output<'w>, &Setup) -> Result<Box<dyn Exporter + 'w>>,
+}
+
+/// What is asked of a file beside its format, which says by its [`Content`] what it heeds.
+#[derive(Debug, Clone, Default)]
+pub struct Setup {
+    /// Columns beside the usual ones.
+    pub columns: Columns,
+    /// Scores, and where they go.
+    pub scoring: Scoring,
+    /// Pages of the whole ranking, for scores that relate to their mean.
+    pub pages: u64,
 }
 
 /// Columns beside those that all files have.
@@ -72,20 +128,30 @@ pub trait Exporter {
     /// [`Error::Unsupported`] for a row that the format can't hold, [`Error::Io`] if writing fails.
     fn row(&mut self, page: &Page<'_>) -> Result<()>;
 
-    /// Writes what is still to come and flushes. Without it the file is not whole.
+    /// Writes what is still to come and flushes. Without it the file is not whole. Returns how many rows were left
+    /// out, because their taker refuses names like theirs.
     ///
     /// # Errors
     /// [`Error::Io`] if writing fails.
-    fn finish(self: Box<Self>) -> Result<()>;
+    fn finish(self: Box<Self>) -> Result<u64>;
+}
+
+/// How much was written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Rows in the file.
+    pub pages: u64,
+    /// Rows that the taker of the file would refuse, and that are not in it.
+    pub left_out: u64,
 }
 
 /// Starts a file. `path` names `out` in errors. Output is buffered here.
 ///
 /// # Errors
-/// [`Error::Io`] if writing fails.
+/// [`Error::Io`] if writing fails; [`Error::Usage`] if the format needs a choice that was not made.
 pub fn exporter<'w>(
     format: Format,
-    columns: Columns,
+    setup: &Setup,
     out: impl Write + Send + 'w,
     path: &Path,
 ) -> Result<Box<dyn Exporter + 'w>> {
@@ -94,28 +160,31 @@ pub fn exporter<'w>(
         path: path.to_owned(),
         failed: false,
     };
-    (format.announced().start)(out, columns)
+    (format.announced().start)(out, setup)
 }
 
-/// Writes a whole file; returns the number of rows.
+/// Writes a whole file.
 ///
 /// # Errors
 /// The first error of `rows`, and those of [`Exporter`].
 pub fn export<'a>(
     format: Format,
-    columns: Columns,
+    setup: &Setup,
     out: impl Write + Send,
     path: &Path,
     rows: impl IntoIterator<Item = Result<Page<'a>>>,
-) -> Result<u64> {
-    let mut exporter = exporter(format, columns, out, path)?;
+) -> Result<Written> {
+    let mut exporter = exporter(format, setup, out, path)?;
     let mut count = 0;
     for row in rows {
         exporter.row(&row?)?;
         count += 1;
     }
-    exporter.finish()?;
-    Ok(count)
+    let left_out = exporter.finish()?;
+    Ok(Written {
+        pages: count - left_out,
+        left_out,
+    })
 }
 
 /// Where a file goes. After a failed write it refuses all further ones, so that buffers
@@ -187,6 +256,22 @@ impl<'w> Lines<'w> {
         let flushed = self.out.flush();
         flushed.map_err(Error::io(&self.out.path, "write"))
     }
+}
+
+/// Appends an object as JSON.
+fn put_json(line: &mut Vec<u8>, path: &Path, value: &impl serde::Serialize) -> Result<()> {
+    serde_json::to_writer(line, value).map_err(|e| Error::io(path, "write")(io::Error::from(e)))
+}
+
+/// Refuses a name with one of these bytes, which `format` cannot hold.
+fn without(page: &Page<'_>, bytes: &[u8], format: &str) -> Result<()> {
+    if page.url.bytes().any(|byte| bytes.contains(&byte)) {
+        return Err(Error::Unsupported(format!(
+            "page {}: its name, {:?}, holds a tab or a line end, which {format} cannot; export csv, jsonl or parquet",
+            page.page.0, page.url
+        )));
+    }
+    Ok(())
 }
 
 /// The importance, if it is one.

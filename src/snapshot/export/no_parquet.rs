@@ -1,12 +1,13 @@
 //! Apache Parquet, where this program was built without it.
 
-use super::Announcement;
+use super::{Announcement, Content};
 use crate::Error;
 
 pub(super) const FORMAT: Announcement = Announcement {
     name: "parquet",
     about: "Apache Parquet; this program was built without it",
     is_text: false,
+    content: Content::Table,
     start: |_, _| Err(none()),
 };
 

@@ -6,6 +6,8 @@
 //! rank        INT64                               required
 //! visits      INT64                               required
 //! last_fetch  INT64 (TIMESTAMP(MILLIS, UTC))      optional
+//! host        BYTE_ARRAY (STRING)                 optional; none of an opaque name
+//! domain      BYTE_ARRAY (STRING)                 optional; the same
 //! distance    DOUBLE                              optional; only where it is asked for
 //! ```
 //!
@@ -24,14 +26,16 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
-use super::{Announcement, Columns, Exporter, Output, Page, importance, last_fetch};
+use super::host::host_and_domain;
+use super::{Announcement, Columns, Content, Exporter, Output, Page, importance, last_fetch};
 use crate::{Error, Result};
 
 pub(super) const FORMAT: Announcement = Announcement {
     name: "parquet",
     about: "Apache Parquet",
     is_text: false,
-    start: |out, columns| Ok(Box::new(Parquet::new(out, columns)?)),
+    content: Content::Table,
+    start: |out, setup| Ok(Box::new(Parquet::new(out, setup.columns)?)),
 };
 
 const SCHEMA: &str = "message ranking {
@@ -40,6 +44,8 @@ const SCHEMA: &str = "message ranking {
     REQUIRED INT64 rank;
     REQUIRED INT64 visits;
     OPTIONAL INT64 last_fetch (TIMESTAMP(MILLIS, true));
+    OPTIONAL BYTE_ARRAY host (STRING);
+    OPTIONAL BYTE_ARRAY domain (STRING);
 ";
 
 fn schema(columns: Columns) -> String {
@@ -66,6 +72,10 @@ struct Group {
     /// Milliseconds since 1970, where known; and for every row whether it is (1) or not (0).
     last_fetch: Vec<i64>,
     last_fetch_known: Vec<i16>,
+    /// Hosts and domains, which names have both or none of.
+    host: Vec<ByteArray>,
+    domain: Vec<ByteArray>,
+    host_known: Vec<i16>,
     /// Distances, in the same way.
     distance: Vec<f64>,
     distance_known: Vec<i16>,
@@ -132,6 +142,10 @@ impl Exporter for Parquet<'_> {
         columns
             .last_fetch
             .extend(page.last_fetch.map(|seconds| seconds * 1000));
+        let (host, domain) = host_and_domain(&page.url);
+        columns.host_known.push(host.is_some().into());
+        columns.host.extend(host.map(ByteArray::from));
+        columns.domain.extend(domain.map(ByteArray::from));
         columns.distance_known.push(page.distance.is_some().into());
         columns.distance.extend(page.distance);
         if columns.url.len() >= GROUP_ROWS || columns.url_bytes >= GROUP_URL_BYTES {
@@ -140,11 +154,11 @@ impl Exporter for Parquet<'_> {
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> Result<()> {
+    fn finish(mut self: Box<Self>) -> Result<u64> {
         self.write_group()?;
         let finished = self.writer.finish();
         finished.map_err(|e| self.failed(e))?;
-        Ok(())
+        Ok(0)
     }
 }
 
@@ -169,6 +183,9 @@ fn write_group<W: Write + Send>(
     write_column::<Int64Type, _>(&mut group, &columns.visits, None)?;
     let known = Some(columns.last_fetch_known.as_slice());
     write_column::<Int64Type, _>(&mut group, &columns.last_fetch, known)?;
+    let known = Some(columns.host_known.as_slice());
+    write_column::<ByteArrayType, _>(&mut group, &columns.host, known)?;
+    write_column::<ByteArrayType, _>(&mut group, &columns.domain, known)?;
     if distance {
         let known = Some(columns.distance_known.as_slice());
         write_column::<DoubleType, _>(&mut group, &columns.distance, known)?;

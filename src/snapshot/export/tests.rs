@@ -23,12 +23,32 @@ fn page(url: &str, importance: f64, last_fetch: Option<Time>) -> Page<'_> {
     }
 }
 
+/// What each format can do with.
+fn setup() -> Setup {
+    let scoring = Scoring {
+        into: Some("web:page".into()),
+        ..Scoring::default()
+    };
+    Setup {
+        scoring,
+        pages: 4,
+        ..Setup::default()
+    }
+}
+
 fn written(format: Format, pages: &[Page<'_>]) -> Result<Vec<u8>> {
+    let (bytes, left_out) = written_as(format, &setup(), pages)?;
+    assert_eq!(left_out, 0);
+    Ok(bytes)
+}
+
+/// The bytes, and how many rows are not in them.
+fn written_as(format: Format, setup: &Setup, pages: &[Page<'_>]) -> Result<(Vec<u8>, u64)> {
     let mut out = Vec::new();
     let rows = pages.iter().cloned().map(Ok);
-    let count = export(format, Columns::default(), &mut out, Path::new("out"), rows)?;
-    assert_eq!(count, pages.len() as u64);
-    Ok(out)
+    let written = export(format, setup, &mut out, Path::new("out"), rows)?;
+    assert_eq!(written.pages + written.left_out, pages.len() as u64);
+    Ok((out, written.left_out))
 }
 
 fn text(format: Format, pages: &[Page<'_>]) -> String {
@@ -58,15 +78,13 @@ fn samples() -> Vec<Page<'static>> {
 /// A distance stands behind the usual columns where it is asked for; a page may have none.
 #[test]
 fn distances_are_a_column_of_their_own() {
-    let columns = Columns { distance: true };
+    let setup = Setup {
+        columns: Columns { distance: true },
+        ..Setup::default()
+    };
     let mut pages = [page("a", 0.5, None), page("b", 0.5, Some(-1))];
     pages[1].distance = Some(0.25);
-    let written = |format: Format| {
-        let mut out = Vec::new();
-        let rows = pages.iter().cloned().map(Ok);
-        export(format, columns, &mut out, Path::new("out"), rows).unwrap();
-        out
-    };
+    let written = |format: Format| written_as(format, &setup, &pages).unwrap().0;
     assert_eq!(
         String::from_utf8(written(Format::Tsv)).unwrap(),
         "url\timportance\trank\tvisits\tlast_fetch\tdistance\na\t0.5\t3\t2\t\t\n\
@@ -80,8 +98,8 @@ fn distances_are_a_column_of_their_own() {
         .unwrap()
         .map(|row| row.unwrap())
         .collect();
-    assert_eq!(rows[1].get_double(5).unwrap(), 0.25);
-    assert!(rows[0].get_double(5).is_err());
+    assert_eq!(rows[1].get_double(7).unwrap(), 0.25);
+    assert!(rows[0].get_double(7).is_err());
 }
 
 #[test]
@@ -101,6 +119,129 @@ fn tsv() {
     for name in ["a\tb", "a\nb", "a\r"] {
         let error = written(Format::Tsv, &[page(name, 0.5, None)]).unwrap_err();
         assert!(error.to_string().starts_with("page 7"), "{error}");
+    }
+}
+
+/// RFC 4180, section 2: rules 1 (CR LF), 3 (a header), 5 to 7 (quotes).
+#[test]
+fn csv() {
+    let names = ["plain", "a,b", "say \"x\"", "two\r\nlines", "", "tab\t"];
+    let pages = names.map(|name| page(name, 0.25, None));
+    assert_eq!(
+        text(Format::Csv, &pages),
+        "url,importance,rank,visits,last_fetch\r\n\
+         plain,0.25,3,2,\r\n\
+         \"a,b\",0.25,3,2,\r\n\
+         \"say \"\"x\"\"\",0.25,3,2,\r\n\
+         \"two\r\nlines\",0.25,3,2,\r\n\
+         \"\",0.25,3,2,\r\n\
+         tab\t,0.25,3,2,\r\n"
+    );
+}
+
+/// Of four pages one with 3/4 has three times the mean, and log2(1 + 3) is 2.
+#[test]
+fn scores_are_what_they_say() {
+    let pages = [page("http://a.example/?q=1", 0.75, None)];
+    for (score, value) in [
+        (Score::Importance, "0.75"),
+        (Score::Ratio, "3.0"),
+        (Score::Log, "2.0"),
+    ] {
+        let mut setup = setup();
+        setup.scoring.score = score;
+        let text =
+            |format| String::from_utf8(written_as(format, &setup, &pages).unwrap().0).unwrap();
+        assert_eq!(
+            text(Format::Scores),
+            format!("http://a.example/?q=1\t{value}\n")
+        );
+        assert_eq!(
+            text(Format::Solr),
+            format!("http://a.example/?q=1={value}\n")
+        );
+        let vespa = format!(
+            "{{\"update\":\"id:web:page::http://a.example/?q=1\",\"fields\":{{\"importance\":{{\"assign\":{value}}}}}}}\n"
+        );
+        assert_eq!(text(Format::Vespa), vespa);
+    }
+    for name in ["a\nb", "a\r"] {
+        for format in [Format::Scores, Format::Solr] {
+            let error = written(format, &[page(name, 0.5, None)]).unwrap_err();
+            assert!(error.to_string().starts_with("page 7"), "{error}");
+        }
+    }
+}
+
+/// An action and its body, one line each and the last too ends with a line feed, as the bulk interface has it; an `_id` of
+/// 1 to 512 bytes; `rank_feature` takes normal numbers above 0.
+#[test]
+fn bulk_actions_are_what_elasticsearch_takes() {
+    let long = |bytes: usize| format!("http://a.example/{}", "x".repeat(bytes - 17));
+    let (fits, too_long) = (long(512), long(513));
+    let pages = [
+        page("http://www.a.example.org/\"", 1e-300, None),
+        page(&fits, 0.5, None),
+        page(&too_long, 0.5, None),
+        page("", 0.5, None),
+        page("17", 0.0, None),
+    ];
+    let mut setup = setup();
+    setup.scoring.into = Some("pages".into());
+    setup.scoring.field = "pagerank".into();
+    let (bytes, left_out) = written_as(Format::Elasticsearch, &setup, &pages).unwrap();
+    assert_eq!(left_out, 2);
+    let text = String::from_utf8(bytes).unwrap();
+    assert!(text.starts_with(
+        "{\"update\":{\"_index\":\"pages\",\"_id\":\"http://www.a.example.org/\\\"\"}}\n{\"doc\":{\"pagerank\":"
+    ));
+    assert!(text.ends_with("}\n"));
+    let lines: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), 6);
+    for (action, body) in lines.chunks_exact(2).map(|pair| (&pair[0], &pair[1])) {
+        let id = action["update"]["_id"].as_str().unwrap();
+        assert!((1..=512).contains(&id.len()));
+        let value = body["doc"]["pagerank"].as_f64().unwrap() as f32;
+        assert!(value.is_normal() && value > 0.0);
+    }
+
+    setup.scoring.into = None;
+    let (bytes, left_out) = written_as(Format::ElasticsearchIndex, &setup, &pages[..1]).unwrap();
+    assert_eq!(left_out, 0);
+    let text = String::from_utf8(bytes).unwrap();
+    let (action, body) = text.split_once('\n').unwrap();
+    assert_eq!(
+        action,
+        "{\"index\":{\"_id\":\"http://www.a.example.org/\\\"\"}}"
+    );
+    let body: serde_json::Value = serde_json::from_str(body).unwrap();
+    assert_eq!(body["url"], "http://www.a.example.org/\"");
+    assert_eq!(body["host"], "www.a.example.org");
+    assert_eq!(body["domain"], "example.org");
+    assert_eq!(body["rank"], 3);
+    setup.scoring.field = "host".into();
+    assert!(written_as(Format::ElasticsearchIndex, &setup, &[]).is_err());
+}
+
+#[test]
+fn vespa_wants_a_namespace_and_a_type() {
+    for bad in [
+        None,
+        Some("page"),
+        Some(":page"),
+        Some("web:"),
+        Some("a:b:c"),
+    ] {
+        let mut setup = setup();
+        setup.scoring.into = bad.map(Into::into);
+        let error = written_as(Format::Vespa, &setup, &[]).unwrap_err();
+        assert!(
+            error.to_string().contains("NAMESPACE:TYPE"),
+            "{bad:?}: {error}"
+        );
     }
 }
 
@@ -137,6 +278,8 @@ fn parquet_rows_and_types() {
         ("rank", Type::INT64, 0),
         ("visits", Type::INT64, 0),
         ("last_fetch", Type::INT64, 1),
+        ("host", Type::BYTE_ARRAY, 1),
+        ("domain", Type::BYTE_ARRAY, 1),
     ];
     assert_eq!(columns, expected);
     assert_eq!(
@@ -156,6 +299,11 @@ fn parquet_rows_and_types() {
             .last_fetch
             .map_or(Field::Null, |s| Field::TimestampMillis(s * 1000));
         assert_eq!(row.get_column_iter().nth(4).unwrap().1, &expected);
+        let host = row.get_column_iter().nth(5).unwrap().1;
+        match &*page.url {
+            "http://a.example/" => assert_eq!(host, &Field::Str("a.example".into())),
+            _ => assert_eq!(host, &Field::Null),
+        }
     }
     assert_eq!(reader.metadata().file_metadata().num_rows(), 3);
 }
@@ -177,7 +325,7 @@ fn parquet_groups_are_bounded_packed_and_counted() {
     let mut out = Vec::new();
     export(
         Format::Parquet,
-        Columns::default(),
+        &Setup::default(),
         &mut out,
         Path::new("out"),
         pages,
@@ -224,25 +372,19 @@ fn empty_parquet_is_whole() {
 #[test]
 fn what_no_format_holds_is_refused() {
     for format in Format::ALL {
-        for bad in [
-            page("a", f64::NAN, None),
-            page("a", f64::INFINITY, None),
-            page("a", 0.5, Some(i64::MAX)),
-            page("a", 0.5, Some(i64::MIN)),
-        ] {
+        let times = match format.content() {
+            Content::Table => vec![i64::MAX, i64::MIN],
+            _ => Vec::new(),
+        };
+        let bad = times.into_iter().map(|time| page("a", 0.5, Some(time)));
+        let bad = bad.chain([f64::NAN, f64::INFINITY].map(|value| page("a", value, None)));
+        for bad in bad {
             let error = written(format, &[bad]).unwrap_err();
             assert!(error.to_string().starts_with("page 7"), "{error}");
         }
         // An error among the rows comes through.
         let rows = [Err(Error::Unsupported("no more".into()))];
-        let error = export(
-            format,
-            Columns::default(),
-            Vec::new(),
-            Path::new("out"),
-            rows,
-        )
-        .unwrap_err();
+        let error = export(format, &setup(), Vec::new(), Path::new("out"), rows).unwrap_err();
         assert_eq!(error.to_string(), "no more");
     }
     let mut many = page("a", 0.5, None);
@@ -255,7 +397,7 @@ fn formats_are_known_by_name() {
     for format in Format::ALL {
         assert_eq!(format.name().parse::<Format>().unwrap(), format);
     }
-    assert!("csv".parse::<Format>().is_err());
+    assert!("xlsx".parse::<Format>().is_err());
 }
 
 /// Takes `room` bytes, then is a closed pipe; counts what comes after.
@@ -283,8 +425,8 @@ impl Write for Pipe {
 /// A closed pipe is told as such, whatever the format, and nothing is written behind it.
 #[test]
 fn write_errors_come_through_once() {
-    let url = "http://example/".repeat(100);
-    let pages = vec![page(&url, 0.5, None); 1000];
+    let url = "http://example/".repeat(30);
+    let pages = vec![page(&url, 0.5, None); 3000];
     for format in Format::ALL {
         let whole = written(format, &pages).unwrap().len();
         for room in [0, 1, 3, 100, whole / 2, whole - 1] {
@@ -294,7 +436,7 @@ fn write_errors_come_through_once() {
                 refused: refused.clone(),
             };
             let rows = pages.iter().cloned().map(Ok);
-            match export(format, Columns::default(), pipe, Path::new("pipe"), rows) {
+            match export(format, &setup(), pipe, Path::new("pipe"), rows) {
                 Err(Error::Io { source, path, .. }) => {
                     assert_eq!(
                         source.kind(),

@@ -6,16 +6,17 @@
 
 use std::io::Write;
 
-use memchr::memchr3;
-
-use super::{Announcement, Columns, Exporter, Lines, Output, Page, importance, last_fetch};
+use super::{
+    Announcement, Columns, Content, Exporter, Lines, Output, Page, importance, last_fetch, without,
+};
 use crate::{Error, Result};
 
 pub(super) const FORMAT: Announcement = Announcement {
     name: "tsv",
     about: "tab-separated values with a header line",
     is_text: true,
-    start: |out, columns| Ok(Box::new(Tsv::new(out, columns))),
+    content: Content::Table,
+    start: |out, setup| Ok(Box::new(Tsv::new(out, setup.columns))),
 };
 
 struct Tsv<'w>(Lines<'w>, Columns);
@@ -36,12 +37,7 @@ impl<'w> Tsv<'w> {
 
 impl Exporter for Tsv<'_> {
     fn row(&mut self, page: &Page<'_>) -> Result<()> {
-        if memchr3(b'\t', b'\n', b'\r', page.url.as_bytes()).is_some() {
-            return Err(Error::Unsupported(format!(
-                "page {}: its name, {:?}, holds a tab or a line end, which TSV cannot; export jsonl or parquet",
-                page.page.0, page.url
-            )));
-        }
+        without(page, b"\t\n\r", "TSV")?;
         let importance = importance(page)?;
         let fetched = last_fetch(page)?.unwrap_or_default();
         let (url, rank, visits) = (&page.url, page.rank, page.visits);
@@ -58,7 +54,7 @@ impl Exporter for Tsv<'_> {
         self.0.line_done()
     }
 
-    fn finish(self: Box<Self>) -> Result<()> {
-        self.0.finish()
+    fn finish(self: Box<Self>) -> Result<u64> {
+        self.0.finish().map(|()| 0)
     }
 }

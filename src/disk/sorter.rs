@@ -1,0 +1,307 @@
+//! Sorts more records than memory holds.
+//!
+//! A record is a key and a value, both bytes. Records come back in the order of their keys, byte by byte, those of equal
+//! keys in the order in which they came. What does not fit into the memory is written as sorted runs into one file,
+//! and the runs are merged. The file has no name, so that it goes with the process, however that ends.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::unfinished;
+use crate::{Error, Result};
+
+/// Bytes that a run is read by, at least and at most.
+const READ_BYTES: Range<usize> = 1 << 16..1 << 20;
+
+/// A key and its value.
+pub(crate) type Record = (Vec<u8>, Vec<u8>);
+
+/// Takes records.
+pub(crate) struct Sorter {
+    run: Run,
+    /// Bytes of memory for records.
+    most: usize,
+    folder: PathBuf,
+    spilled: Option<Spilled>,
+}
+
+/// Records in memory.
+#[derive(Default)]
+struct Run {
+    bytes: Vec<u8>,
+    records: Vec<Place>,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    start: usize,
+    key: u32,
+    value: u32,
+}
+
+/// Runs in a file, each sorted.
+struct Spilled {
+    file: File,
+    path: PathBuf,
+    runs: Vec<Range<u64>>,
+}
+
+impl Sorter {
+    /// With this much memory; what does not fit into it goes to a file in `folder`.
+    pub fn new(most: usize, folder: &Path) -> Sorter {
+        Sorter {
+            run: Run::default(),
+            most,
+            folder: folder.to_owned(),
+            spilled: None,
+        }
+    }
+
+    /// Takes a record.
+    ///
+    /// # Errors
+    /// The file cannot be made or written; a key or value of 4 GiB or more.
+    pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.run.push(key, value)?;
+        // Room that grows by doubling may be twice what is used.
+        if self.run.bytes_used() >= self.most / 2 {
+            self.spill()?;
+        }
+        Ok(())
+    }
+
+    fn spill(&mut self) -> Result<()> {
+        let mut run = std::mem::take(&mut self.run);
+        run.sort();
+        let spilled = match &mut self.spilled {
+            Some(spilled) => spilled,
+            none => none.insert(Spilled::new(&self.folder)?),
+        };
+        spilled.write(&run)?;
+        // Its memory serves the next run.
+        run.clear();
+        self.run = run;
+        Ok(())
+    }
+
+    /// All records, sorted.
+    ///
+    /// # Errors
+    /// The file cannot be written or read.
+    pub fn sorted(mut self) -> Result<Box<dyn Iterator<Item = Result<Record>>>> {
+        if self.spilled.is_some() && !self.run.records.is_empty() {
+            self.spill()?;
+        }
+        match self.spilled {
+            None => {
+                let mut run = self.run;
+                run.sort();
+                let records = 0..run.records.len();
+                Ok(Box::new(records.map(move |at| {
+                    let (key, value) = run.record(at);
+                    Ok((key.to_vec(), value.to_vec()))
+                })))
+            }
+            Some(spilled) => {
+                drop(self.run);
+                Ok(Box::new(Merge::new(spilled, self.most)?))
+            }
+        }
+    }
+}
+
+impl Run {
+    fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let len = |bytes: &[u8]| {
+            u32::try_from(bytes.len())
+                .map_err(|_| Error::Unsupported("a record of 4 GiB cannot be sorted".into()))
+        };
+        self.records.push(Place {
+            start: self.bytes.len(),
+            key: len(key)?,
+            value: len(value)?,
+        });
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value);
+        Ok(())
+    }
+
+    fn bytes_used(&self) -> usize {
+        self.bytes.len() + self.records.len() * size_of::<Place>()
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.records.clear();
+    }
+
+    fn sort(&mut self) {
+        let bytes = &self.bytes;
+        let key = |of: &Place| &bytes[of.start..][..of.key as usize];
+        self.records
+            .sort_unstable_by(|one, other| (key(one), one.start).cmp(&(key(other), other.start)));
+    }
+
+    fn record(&self, at: usize) -> (&[u8], &[u8]) {
+        let Place { start, key, value } = self.records[at];
+        self.bytes[start..][..key as usize + value as usize].split_at(key as usize)
+    }
+}
+
+impl Spilled {
+    fn new(folder: &Path) -> Result<Spilled> {
+        let make = |path: &Path| {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create_new(true).open(path)
+        };
+        let (path, file) = unfinished(&folder.join("cashrank-sort"), make)?;
+        fs::remove_file(&path).map_err(Error::io(&path, "remove"))?;
+        Ok(Spilled {
+            file,
+            path,
+            runs: Vec::new(),
+        })
+    }
+
+    fn write(&mut self, run: &Run) -> Result<()> {
+        let start = self.runs.last().map_or(0, |run| run.end);
+        let mut out = BufWriter::with_capacity(READ_BYTES.end, &self.file);
+        let mut len = 0;
+        let mut write = || -> io::Result<()> {
+            for at in 0..run.records.len() {
+                let (key, value) = run.record(at);
+                out.write_all(&(key.len() as u32).to_le_bytes())?;
+                out.write_all(&(value.len() as u32).to_le_bytes())?;
+                out.write_all(key)?;
+                out.write_all(value)?;
+                len += 8 + (key.len() + value.len()) as u64;
+            }
+            out.flush()
+        };
+        write().map_err(Error::io(&self.path, "write"))?;
+        self.runs.push(start..start + len);
+        Ok(())
+    }
+}
+
+/// A part of a file, by itself.
+struct Part {
+    file: Arc<File>,
+    at: Range<u64>,
+}
+
+impl Read for Part {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = (self.at.end - self.at.start).min(into.len() as u64) as usize;
+        let read =
+            std::os::unix::fs::FileExt::read_at(&*self.file, &mut into[..left], self.at.start)?;
+        self.at.start += read as u64;
+        Ok(read)
+    }
+}
+
+/// The next record of a run: its key, the run's number, its value.
+type Next = Reverse<(Vec<u8>, usize, Vec<u8>)>;
+
+/// The least record of each run, the least first; equal ones by run.
+struct Merge {
+    runs: Vec<BufReader<Part>>,
+    next: BinaryHeap<Next>,
+    path: PathBuf,
+}
+
+impl Merge {
+    fn new(spilled: Spilled, most: usize) -> Result<Merge> {
+        let file = Arc::new(spilled.file);
+        let room = (most / spilled.runs.len()).clamp(READ_BYTES.start, READ_BYTES.end);
+        let part = |at| {
+            let file = file.clone();
+            BufReader::with_capacity(room, Part { file, at })
+        };
+        let mut merge = Merge {
+            runs: spilled.runs.into_iter().map(part).collect(),
+            next: BinaryHeap::new(),
+            path: spilled.path,
+        };
+        for run in 0..merge.runs.len() {
+            merge.read(run)?;
+        }
+        Ok(merge)
+    }
+
+    /// Takes the next record of a run, if it has one.
+    fn read(&mut self, run: usize) -> Result<()> {
+        let from = &mut self.runs[run];
+        let mut read = || -> io::Result<Option<Record>> {
+            use std::io::BufRead;
+            if from.fill_buf()?.is_empty() {
+                return Ok(None);
+            }
+            let mut lens = [[0; 4]; 2];
+            for len in &mut lens {
+                from.read_exact(len)?;
+            }
+            let [mut key, mut value] = lens.map(|len| vec![0; u32::from_le_bytes(len) as usize]);
+            from.read_exact(&mut key)?;
+            from.read_exact(&mut value)?;
+            Ok(Some((key, value)))
+        };
+        let record = read().map_err(Error::io(&self.path, "read"))?;
+        self.next
+            .extend(record.map(|(key, value)| Reverse((key, run, value))));
+        Ok(())
+    }
+}
+
+impl Iterator for Merge {
+    type Item = Result<Record>;
+
+    fn next(&mut self) -> Option<Result<Record>> {
+        let Reverse((key, run, value)) = self.next.pop()?;
+        Some(self.read(run).map(|()| (key, value)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// As the standard library's stable sort, whatever fits into memory; and nothing is left behind.
+        #[test]
+        fn sorts_as_in_memory(
+            records in prop::collection::vec((prop::collection::vec(0u8..3, 0..4), any::<u16>()), 0..300),
+            most in 1usize..20_000,
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let mut sorter = Sorter::new(most, dir.path());
+            let mut expected: Vec<Record> = Vec::new();
+            for (key, value) in records {
+                let value = value.to_le_bytes().to_vec();
+                sorter.push(&key, &value).unwrap();
+                expected.push((key, value));
+            }
+            expected.sort_by(|one, other| one.0.cmp(&other.0));
+            let sorted: Vec<Record> = sorter.sorted().unwrap().map(|record| record.unwrap()).collect();
+            prop_assert_eq!(sorted, expected);
+            prop_assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        }
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_named() {
+        let mut sorter = Sorter::new(1, Path::new("/nowhere"));
+        let error = sorter.push(b"key", b"value").unwrap_err();
+        assert!(
+            error.to_string().contains("/nowhere/cashrank-sort"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,73 @@
+//! Comma-separated values as RFC 4180 has them: a header line, lines end with CR LF, and a field that holds a comma, a
+//! quote or a line end stands in quotes, its quotes doubled. Any name can be written. Numbers are as in TSV.
+
+use std::io::Write;
+
+use super::{
+    Announcement, Columns, Content, Exporter, Lines, Output, Page, importance, last_fetch,
+};
+use crate::{Error, Result};
+
+pub(super) const FORMAT: Announcement = Announcement {
+    name: "csv",
+    about: "comma-separated values with a header line (RFC 4180)",
+    is_text: true,
+    content: Content::Table,
+    start: |out, setup| Ok(Box::new(Csv::new(out, setup.columns))),
+};
+
+struct Csv<'w>(Lines<'w>, Columns);
+
+impl<'w> Csv<'w> {
+    fn new(out: Output<'w>, columns: Columns) -> Csv<'w> {
+        let mut lines = Lines::new(out);
+        lines
+            .buffer
+            .extend_from_slice(b"url,importance,rank,visits,last_fetch");
+        if columns.distance {
+            lines.buffer.extend_from_slice(b",distance");
+        }
+        lines.buffer.extend_from_slice(b"\r\n");
+        Csv(lines, columns)
+    }
+}
+
+impl Exporter for Csv<'_> {
+    fn row(&mut self, page: &Page<'_>) -> Result<()> {
+        let importance = importance(page)?;
+        let fetched = last_fetch(page)?.unwrap_or_default();
+        put_field(&mut self.0.buffer, &page.url);
+        let (rank, visits) = (page.rank, page.visits);
+        let distance = match (self.1.distance, page.distance) {
+            (false, _) => String::new(),
+            (true, None) => ",".into(),
+            (true, Some(distance)) => format!(",{distance}"),
+        };
+        write!(
+            self.0.buffer,
+            ",{importance:?},{rank},{visits},{fetched}{distance}\r\n"
+        )
+        .map_err(|e| Error::io(&self.0.out.path, "write")(e))?;
+        self.0.line_done()
+    }
+
+    fn finish(self: Box<Self>) -> Result<u64> {
+        self.0.finish().map(|()| 0)
+    }
+}
+
+/// The empty name is quoted, so that readers do not take it for a missing value.
+fn put_field(line: &mut Vec<u8>, field: &str) {
+    let quoted = field.is_empty() || field.bytes().any(|byte| b",\"\r\n".contains(&byte));
+    if !quoted {
+        return line.extend_from_slice(field.as_bytes());
+    }
+    line.push(b'"');
+    for byte in field.bytes() {
+        if byte == b'"' {
+            line.push(byte);
+        }
+        line.push(byte);
+    }
+    line.push(b'"');
+}

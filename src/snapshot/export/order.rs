@@ -1,0 +1,191 @@
+//! The order of the rows, sorted in bounded memory.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use super::Page;
+use super::host::{host_and_domain, reversed};
+use crate::codec::varint::number;
+use crate::disk::Sorter;
+use crate::engine::PageId;
+use crate::model::registry;
+use crate::{Error, Result};
+
+registry! {
+    /// Of rows.
+    Order of Announcement, called "order";
+    /// As pages first appeared.
+    Id is ID;
+    /// The most important first; of the same rank by number.
+    Rank is RANK;
+    /// Hosts of a domain side by side; pages of a host by URL.
+    Host is HOST;
+    /// Byte by byte.
+    Url is URL;
+}
+
+struct Announcement {
+    name: &'static str,
+    about: &'static str,
+    /// What rows are sorted by, before their name and number.
+    key: fn(&Page<'_>, &mut Vec<u8>),
+}
+
+const ID: Announcement = Announcement {
+    name: "id",
+    about: "that of the pages' first appearance",
+    key: |page, key| key.extend_from_slice(&page.page.0.to_be_bytes()),
+};
+
+const RANK: Announcement = Announcement {
+    name: "rank",
+    about: "the most important first",
+    key: |page, key| {
+        key.extend_from_slice(&page.rank.to_be_bytes());
+        key.extend_from_slice(&page.page.0.to_be_bytes());
+    },
+};
+
+const HOST: Announcement = Announcement {
+    name: "host",
+    about: "by reversed host (org.example.www), then by URL",
+    key: |page, key| {
+        let (host, _) = host_and_domain(&page.url);
+        key.extend_from_slice(reversed(host.unwrap_or_default()).as_bytes());
+        // Lower than all that hosts are made of: org.example stands before org.example.www.
+        key.push(0);
+    },
+};
+
+const URL: Announcement = Announcement {
+    name: "url",
+    about: "by URL, byte by byte",
+    key: |_, _| {},
+};
+
+/// Bytes that sorting takes at most: more makes it no faster.
+pub const MOST_SORTING: u64 = 256 << 20;
+/// Bytes that it takes at least.
+pub const LEAST_SORTING: u64 = 1 << 20;
+
+/// All rows in this order, sorted with `memory` bytes; what does not fit goes to a file without a name in `folder`.
+///
+/// # Errors
+/// The first error of `rows`; the file cannot be written.
+pub fn ordered<'a>(
+    rows: impl Iterator<Item = Result<Page<'a>>> + 'a,
+    order: Order,
+    memory: u64,
+    folder: &Path,
+) -> Result<Box<dyn Iterator<Item = Result<Page<'a>>> + 'a>> {
+    if order == Order::Id {
+        return Ok(Box::new(rows));
+    }
+    let memory = memory.clamp(LEAST_SORTING, MOST_SORTING);
+    let mut sorter = Sorter::new(memory as usize, folder);
+    let (mut key, mut value) = (Vec::new(), Vec::new());
+    for row in rows {
+        let row = row?;
+        key.clear();
+        (order.announced().key)(&row, &mut key);
+        value.clear();
+        put(&row, key.len(), &mut value);
+        key.extend_from_slice(row.url.as_bytes());
+        sorter.push(&key, &value)?;
+    }
+    Ok(Box::new(sorter.sorted()?.map(|record| {
+        let (key, value) = record?;
+        take(key, &value).ok_or_else(|| Error::internal("a sorted row does not read back"))
+    })))
+}
+
+/// A row but for its name, which stands in the key at `at`.
+fn put(row: &Page<'_>, at: usize, into: &mut Vec<u8>) {
+    let numbers = [
+        at as u64,
+        row.page.0,
+        row.importance.to_bits(),
+        row.rank,
+        row.visits,
+        row.last_fetch.is_some().into(),
+        row.last_fetch.unwrap_or_default() as u64,
+        row.distance.is_some().into(),
+        row.distance.unwrap_or_default().to_bits(),
+    ];
+    for number in numbers {
+        into.extend_from_slice(&number.to_le_bytes());
+    }
+}
+
+fn take(mut key: Vec<u8>, value: &[u8]) -> Option<Page<'static>> {
+    let mut numbers = value.chunks_exact(8).map(number);
+    let mut next = || numbers.next();
+    let at = next()? as usize;
+    let page = PageId(next()?);
+    let importance = f64::from_bits(next()?);
+    let (rank, visits) = (next()?, next()?);
+    let last_fetch = (next()? == 1, next()? as i64);
+    let distance = (next()? == 1, f64::from_bits(next()?));
+    key.drain(..at.min(key.len()));
+    Some(Page {
+        page,
+        rank,
+        importance,
+        visits,
+        last_fetch: last_fetch.0.then_some(last_fetch.1),
+        url: Cow::Owned(String::from_utf8(key).ok()?),
+        distance: distance.0.then_some(distance.1),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sorted(order: Order, pages: &[(&'static str, u64)]) -> Vec<(String, u64)> {
+        let rows = pages.iter().enumerate().map(|(at, &(url, rank))| {
+            Ok(Page {
+                page: PageId(at as u64),
+                rank,
+                importance: 0.5,
+                visits: 7,
+                last_fetch: (at == 0).then_some(-5),
+                url: url.into(),
+                distance: (at == 0).then_some(0.25),
+            })
+        });
+        let dir = tempfile::tempdir().unwrap();
+        let sorted = ordered(rows, order, 0, dir.path()).unwrap();
+        let sorted = sorted.map(|row| row.unwrap()).inspect(|row| {
+            let first = row.page == PageId(0);
+            assert_eq!(row.last_fetch, first.then_some(-5));
+            assert_eq!(row.distance, first.then_some(0.25));
+            assert_eq!((row.importance, row.visits), (0.5, 7));
+        });
+        sorted
+            .map(|row| (row.url.into_owned(), row.page.0))
+            .collect()
+    }
+
+    #[test]
+    fn each_order_is_what_it_says() {
+        let pages = [
+            ("http://www.example.org/", 2),
+            ("http://example.org/b", 2),
+            ("https://192.0.2.7/", 300),
+            ("opaque", 1),
+            ("http://example.com/é", 5),
+            ("http://example.org/a", 4),
+        ];
+        let numbers = |order| sorted(order, &pages).into_iter().map(|row| row.1);
+        assert!(numbers(Order::Id).eq(0..6));
+        // Of the same rank by number; 300 is above 5, as a number.
+        assert!(numbers(Order::Rank).eq([3, 0, 1, 5, 4, 2]));
+        // "", 192.0.2.7, com.example, org.example (a, b), org.example.www
+        assert!(numbers(Order::Host).eq([3, 2, 4, 5, 1, 0]));
+        assert!(numbers(Order::Url).eq([4, 5, 1, 0, 2, 3]));
+        for (url, page) in sorted(Order::Host, &pages) {
+            assert_eq!(url, pages[page as usize].0);
+        }
+    }
+}

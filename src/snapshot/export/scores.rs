@@ -1,0 +1,74 @@
+//! A name and a score a line, without a header.
+//!
+//! | format | line | source |
+//! |---|---|---|
+//! | `scores` | name, tab, score | as `compare` reads it |
+//! | `solr` | `name=score` | Solr's `ExternalFileField`: a key may hold `=`, since lines are split at their last; sorted by key they load far faster |
+//!
+//! Solr reads scores as 32-bit numbers, so it gets the shortest digits of one.
+
+use std::io::Write;
+
+use super::score::Scorer;
+use super::{Announcement, Content, Exporter, Lines, Output, Page, Setup, without};
+use crate::{Error, Result};
+
+pub(super) const SCORES: Announcement = Announcement {
+    name: "scores",
+    about: "a URL, a tab and a score per line",
+    is_text: true,
+    content: Content::Score,
+    start: |out, setup| Ok(Pairs::boxed(out, setup, Kind::Plain)),
+};
+
+pub(super) const SOLR: Announcement = Announcement {
+    name: "solr",
+    about: "url=score, for Solr's ExternalFileField",
+    is_text: true,
+    content: Content::Score,
+    start: |out, setup| Ok(Pairs::boxed(out, setup, Kind::Solr)),
+};
+
+enum Kind {
+    Plain,
+    Solr,
+}
+
+struct Pairs<'w> {
+    lines: Lines<'w>,
+    scorer: Scorer,
+    kind: Kind,
+}
+
+impl<'w> Pairs<'w> {
+    fn boxed(out: Output<'w>, setup: &Setup, kind: Kind) -> Box<dyn Exporter + 'w> {
+        Box::new(Pairs {
+            lines: Lines::new(out),
+            scorer: Scorer::new(setup),
+            kind,
+        })
+    }
+}
+
+impl Exporter for Pairs<'_> {
+    fn row(&mut self, page: &Page<'_>) -> Result<()> {
+        let (line, url) = (&mut self.lines.buffer, &page.url);
+        let score = self.scorer.of(page)?;
+        let written = match self.kind {
+            Kind::Plain => {
+                without(page, b"\t\r\n", "a file of scores")?;
+                writeln!(line, "{url}\t{score:?}")
+            }
+            Kind::Solr => {
+                without(page, b"\r\n", "a file for Solr")?;
+                writeln!(line, "{url}={:?}", score as f32)
+            }
+        };
+        written.map_err(|e| Error::io(&self.lines.out.path, "write")(e))?;
+        self.lines.line_done()
+    }
+
+    fn finish(self: Box<Self>) -> Result<u64> {
+        self.lines.finish().map(|()| 0)
+    }
+}

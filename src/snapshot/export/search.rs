@@ -1,0 +1,183 @@
+//! Scores as fields of a search engine's documents, which are named by the URL: JSON lines.
+//!
+//! | format | lines of a page | source |
+//! |---|---|---|
+//! | `elasticsearch` | `{"update":{"_id":URL}}` `{"doc":{FIELD:score}}` | the bulk interface of Elasticsearch and OpenSearch |
+//! | `elasticsearch-index` | `{"index":{"_id":URL}}` `{"url":URL,"host":...,"domain":...,"rank":...,FIELD:score}` | the same |
+//! | `vespa` | `{"update":"id:NAMESPACE:TYPE::URL","fields":{FIELD:{"assign":score}}}` | Vespa's document JSON format |
+//!
+//! An `_id` has 1 to 512 bytes: Elasticsearch refuses others, so these pages are left out, and counted. Its
+//! `rank_feature` refuses what is no normal 32-bit number above 0, so that is what it gets. Updates change
+//! documents that exist and create none.
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use super::host::host_and_domain;
+use super::score::Scorer;
+use super::{Announcement, Content, Exporter, Lines, Output, Page, Scoring, Setup, put_json};
+use crate::{Error, Result};
+
+pub(super) const ELASTICSEARCH: Announcement = Announcement {
+    name: "elasticsearch",
+    about: "bulk updates of one field, for Elasticsearch and OpenSearch",
+    is_text: true,
+    content: Content::Field,
+    start: |out, setup| Documents::boxed(out, setup, Kind::Update),
+};
+
+pub(super) const ELASTICSEARCH_INDEX: Announcement = Announcement {
+    name: "elasticsearch-index",
+    about: "bulk documents of their own: url, host, domain, score, rank",
+    is_text: true,
+    content: Content::Field,
+    start: |out, setup| Documents::boxed(out, setup, Kind::Index),
+};
+
+pub(super) const VESPA: Announcement = Announcement {
+    name: "vespa",
+    about: "partial updates of one field, for Vespa",
+    is_text: true,
+    content: Content::Field,
+    start: |out, setup| Documents::boxed(out, setup, Kind::Vespa),
+};
+
+/// Most bytes of Elasticsearch's `_id`.
+const ID_BYTES: usize = 512;
+
+/// Fields of documents that are not the score's.
+const OTHER_FIELDS: [&str; 4] = ["url", "host", "domain", "rank"];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Update,
+    Index,
+    Vespa,
+}
+
+struct Documents<'w> {
+    lines: Lines<'w>,
+    scorer: Scorer,
+    kind: Kind,
+    field: String,
+    into: Option<String>,
+    left_out: u64,
+}
+
+impl<'w> Documents<'w> {
+    fn boxed(out: Output<'w>, setup: &Setup, kind: Kind) -> Result<Box<dyn Exporter + 'w>> {
+        let Scoring { field, into, .. } = setup.scoring.clone();
+        if kind == Kind::Index && OTHER_FIELDS.contains(&field.as_str()) {
+            return Err(Error::Usage(format!(
+                "field {field:?}: it holds something else; choose another for the score"
+            )));
+        }
+        if kind == Kind::Vespa {
+            document_type(into.as_deref())?;
+        }
+        Ok(Box::new(Documents {
+            lines: Lines::new(out),
+            scorer: Scorer::new(setup),
+            kind,
+            field,
+            into,
+            left_out: 0,
+        }))
+    }
+
+    fn line(&mut self, of: &impl Serialize) -> Result<()> {
+        put_json(&mut self.lines.buffer, &self.lines.out.path, of)?;
+        self.lines.buffer.push(b'\n');
+        Ok(())
+    }
+}
+
+/// A JSON object of one member.
+struct Member<'a, T>(&'a str, T);
+
+impl<T: Serialize> Serialize for Member<'_, T> {
+    fn serialize<S: Serializer>(&self, into: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut map = into.serialize_map(Some(1))?;
+        map.serialize_entry(self.0, &self.1)?;
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+struct Target<'a> {
+    #[serde(rename = "_index", skip_serializing_if = "Option::is_none")]
+    index: Option<&'a str>,
+    #[serde(rename = "_id")]
+    id: &'a str,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    url: &'a str,
+    host: Option<&'a str>,
+    domain: Option<&'a str>,
+    rank: u64,
+    #[serde(flatten)]
+    score: Member<'a, f32>,
+}
+
+#[derive(Serialize)]
+struct Update<'a> {
+    update: &'a str,
+    fields: Member<'a, Member<'a, f32>>,
+}
+
+/// Vespa's `NAMESPACE:TYPE`, which it has no default for.
+fn document_type(into: Option<&str>) -> Result<()> {
+    let parts = into.and_then(|into| into.split_once(':'));
+    match parts {
+        Some((space, kind)) if !space.is_empty() && !kind.is_empty() && !kind.contains(':') => {
+            Ok(())
+        }
+        _ => Err(Error::Usage(
+            "Vespa's documents are told by namespace and type: `into` NAMESPACE:TYPE, like web:page".into(),
+        )),
+    }
+}
+
+impl Exporter for Documents<'_> {
+    fn row(&mut self, page: &Page<'_>) -> Result<()> {
+        let score = self.scorer.positive(page)?;
+        let (url, field, into) = (&*page.url, self.field.clone(), self.into.clone());
+        let (score, index) = (Member(&field, score), into.as_deref());
+        if self.kind == Kind::Vespa {
+            let update = format!("id:{}::{url}", index.unwrap_or_default());
+            let fields = Member(score.0, Member("assign", score.1));
+            self.line(&Update {
+                update: &update,
+                fields,
+            })?;
+            return self.lines.line_done();
+        }
+        if url.is_empty() || url.len() > ID_BYTES {
+            self.left_out += 1;
+            return Ok(());
+        }
+        let target = Target { index, id: url };
+        if self.kind == Kind::Update {
+            self.line(&Member("update", target))?;
+            self.line(&Member("doc", score))?;
+        } else {
+            let (host, domain) = host_and_domain(url);
+            self.line(&Member("index", target))?;
+            self.line(&Document {
+                url,
+                host,
+                domain,
+                rank: page.rank,
+                score,
+            })?;
+        }
+        self.lines.line_done()
+    }
+
+    fn finish(self: Box<Self>) -> Result<u64> {
+        let left_out = self.left_out;
+        self.lines.finish().map(|()| left_out)
+    }
+}
