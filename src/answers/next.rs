@@ -1,15 +1,20 @@
 //! What may be asked of [`next`](crate::schedule::next), by name.
 
+use std::collections::HashSet;
+use std::path::Path;
 use std::str::FromStr;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Error as TimeError, Timestamp};
 
+use super::page::{canonical, pages_of};
 use super::parameter::{Parameter, Takes, read};
 use crate::decode::Time;
+use crate::disk::RealDisk;
 use crate::model::split_time;
-use crate::schedule::{NextOptions, Which};
+use crate::schedule::{NextOptions, Seed, Which};
+use crate::snapshot::Snapshot;
 use crate::{Error, Result};
 
 /// The parameters of a list, but for how many pages it is to have.
@@ -132,6 +137,38 @@ impl NextOptions {
             return Err(Error::Usage(text.into()));
         }
         Ok(asked)
+    }
+
+    /// Holds back the pages of the store in `dir` with the URLs `excluded`, and puts those of `seeds` first that were not
+    /// read yet: each once, and none that is held back. Either may be in any form.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`]: no snapshot was published yet, and there are no seeds; [`Error::Damaged`].
+    pub fn name(&mut self, dir: &Path, excluded: &[String], seeds: &[String]) -> Result<()> {
+        if excluded.is_empty() && seeds.is_empty() {
+            return Ok(());
+        }
+        let snapshot = match Snapshot::latest(&RealDisk, dir) {
+            Err(Error::Missing(_)) if !seeds.is_empty() => None,
+            snapshot => Some(snapshot?),
+        };
+        let find = |urls: &[String]| match &snapshot {
+            Some(snapshot) => pages_of(urls, |names| snapshot.find(names)),
+            None => Ok(vec![None; urls.len()]),
+        };
+        let found = find(excluded)?.into_iter().flatten();
+        self.exclude.extend(found.map(|page| page.0));
+        // Names that no store knows have no number to be excluded by.
+        let mut named: HashSet<Vec<u8>> = excluded.iter().map(|url| canonical(url)).collect();
+        for (url, page) in seeds.iter().zip(find(seeds)?) {
+            let name = canonical(url);
+            if named.insert(name.clone()) {
+                let name = String::from_utf8_lossy(&name).into_owned();
+                self.seeds.push(Seed { name, page });
+            }
+        }
+        Ok(())
     }
 }
 

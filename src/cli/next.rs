@@ -1,11 +1,10 @@
 //! `cashrank next`: the pages to crawl next.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use cashrank::Error;
-use cashrank::answers::{Coverage, NEXT, Parameter, Takes, canonical};
-use cashrank::schedule::{Candidate, NextOptions, STRATEGIES, Seed, Taker, next};
+use cashrank::answers::{Coverage, NEXT, Parameter, Takes};
+use cashrank::schedule::{Candidate, NextOptions, STRATEGIES, Taker, next};
 use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
 use clap::builder::{StringValueParser, TypedValueParser as _};
@@ -104,7 +103,7 @@ impl Args {
         options.count = usize::try_from(self.count)?;
         let excluded = listed(&self.exclude)?;
         let seeds = listed(&self.seeds)?;
-        named_into(store, &excluded, &seeds, &mut options)?;
+        options.name(store, &excluded, &seeds)?;
         let pages = next(&RealDisk, store, &options)?;
         output.put(|out| {
             to.write(&pages, out)
@@ -159,38 +158,6 @@ fn show_coverage(store: &Path, seeds: &[String], pages: &[Candidate]) -> anyhow:
         percent(covered.at_most, f64::ceil),
         percent(with, f64::floor)
     );
-    Ok(())
-}
-
-/// Puts the pages that --seeds names first, and holds back those that --exclude names.
-fn named_into(
-    store: &Path,
-    excluded: &[String],
-    seeds: &[String],
-    options: &mut NextOptions,
-) -> anyhow::Result<()> {
-    if excluded.is_empty() && seeds.is_empty() {
-        return Ok(());
-    }
-    let snapshot = match Snapshot::latest(&RealDisk, store) {
-        Err(Error::Missing(_)) if !seeds.is_empty() => None,
-        snapshot => Some(snapshot?),
-    };
-    let find = |urls: &[String]| match &snapshot {
-        Some(snapshot) => super::rank::pages(snapshot, urls),
-        None => Ok(vec![None; urls.len()]),
-    };
-    let found = find(excluded)?.into_iter().flatten();
-    options.exclude.extend(found.map(|page| page.0));
-    // Names that no store knows have no number to be excluded by. Each seed counts once.
-    let mut named: HashSet<Vec<u8>> = excluded.iter().map(|url| canonical(url)).collect();
-    for (url, page) in seeds.iter().zip(find(seeds)?) {
-        let name = canonical(url);
-        if named.insert(name.clone()) {
-            let name = String::from_utf8_lossy(&name).into_owned();
-            options.seeds.push(Seed { name, page });
-        }
-    }
     Ok(())
 }
 

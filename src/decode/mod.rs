@@ -33,7 +33,9 @@ pub(crate) use crate::model::is_redirect;
 pub use crate::model::{Link, Names, Parsed, Reason, Record, Time, utc};
 pub use records::unread::Missing;
 pub(crate) use records::unread::Unread;
-pub(crate) use time::from_archive as archive_time;
+pub(crate) use time::{
+    from_archive as archive_time, from_fraction as time_of_seconds, from_text as time_of,
+};
 
 /// Called once for each record of a chunk, in order, with the offset in the chunk at which the
 /// record ends; before one that is [`Parsed::Large`] also with that. Return `false` to stop decoding the

@@ -17,7 +17,7 @@ pub(super) fn from_seconds(seconds: i64) -> Option<Time> {
 }
 
 /// A number of seconds with a fraction, which is dropped downwards (-0.5 is second -1).
-pub(super) fn from_fraction(seconds: f64) -> Option<Time> {
+pub(crate) fn from_fraction(seconds: f64) -> Option<Time> {
     let floor = seconds.floor();
     // Both ends are exact in an f64; NaN fails both comparisons.
     (floor >= EARLIEST as f64 && floor <= LATEST as f64).then_some(floor as Time)
@@ -32,7 +32,7 @@ pub(super) fn from_fraction(seconds: f64) -> Option<Time> {
 /// - days counted from the new year, behind a month that they lie in ([`day_of_month`]).
 ///
 /// Second 60 is read as 59.
-pub(super) fn from_text(text: &str) -> Option<Time> {
+pub(crate) fn from_text(text: &str) -> Option<Time> {
     near(text, None).or_else(|| from_digits(text).filter(|_| text.len() >= 14))
 }
 

@@ -171,6 +171,20 @@ fn ranges(ends: &[usize]) -> impl ExactSizeIterator<Item = Range<usize>> {
         .map(move |&end| std::mem::replace(&mut start, end)..end)
 }
 
+/// Where the row of each node begins if it has a place for each time that the node is in `of`, and how many there are of all
+/// rows together. While rows fill, starts become ends.
+fn starts(nodes: usize, of: &[u32]) -> (Vec<usize>, usize) {
+    let mut ends = vec![0; nodes];
+    for &node in of {
+        ends[node as usize] += 1;
+    }
+    let mut sum = 0;
+    for end in &mut ends {
+        sum += std::mem::replace(end, sum);
+    }
+    (ends, sum)
+}
+
 impl<W: Weight> Table<W> {
     pub(super) fn with_room(rows: usize, links: usize, weights: usize) -> Table<W> {
         Table {
@@ -248,15 +262,7 @@ impl<W: Weight> Table<W> {
 
     /// For each of `nodes` targets, the rows that lead to it, ascending, and what their links weigh.
     pub fn transposed(&self, nodes: usize) -> Table<W> {
-        let mut ends = vec![0; nodes];
-        for &target in self.targets() {
-            ends[target as usize] += 1;
-        }
-        // Each row's start; while rows fill, it becomes their end.
-        let mut sum = 0;
-        for end in &mut ends {
-            sum += std::mem::replace(end, sum);
-        }
+        let (mut ends, sum) = starts(nodes, self.targets());
         let mut links = Arena {
             targets: vec![0; sum],
             weights: vec![W::alike(1); self.links.weights()],
@@ -276,6 +282,45 @@ impl<W: Weight> Table<W> {
 }
 
 impl Table<u64> {
+    /// The graph of `nodes` nodes with a link from each of `sources` to the target beside it, in any order: repeated links
+    /// count once. All numbers must be below `nodes`, and both lists equally long.
+    pub fn of_pairs(
+        nodes: usize,
+        sources: &[u32],
+        targets: &[u32],
+        self_links: SelfLinks,
+    ) -> Table {
+        let (mut ends, sum) = starts(nodes, sources);
+        let mut all = vec![0; sum];
+        for (&source, &target) in sources.iter().zip(targets) {
+            let at = &mut ends[source as usize];
+            all[*at] = target;
+            *at += 1;
+        }
+        let (mut start, mut kept) = (0, 0);
+        for (source, end) in ends.iter_mut().enumerate() {
+            let row = start..std::mem::replace(end, kept);
+            start = row.end;
+            all[row.clone()].sort_unstable();
+            let mut last = None;
+            for at in row {
+                let target = all[at];
+                let is_own = self_links == SelfLinks::Drop && target as usize == source;
+                if last.replace(target) != Some(target) && !is_own {
+                    all[kept] = target;
+                    kept += 1;
+                }
+            }
+            *end = kept;
+        }
+        all.truncate(kept);
+        let links = Arena {
+            targets: all,
+            weights: Vec::new(),
+        };
+        Table { ends, links }
+    }
+
     /// The links among groups of nodes, such as sites: node `i` is in group `groups[i]`, below `count`. What all links
     /// from one group to another weigh together is the weight of one.
     ///
@@ -317,7 +362,7 @@ impl Table<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use proptest::prelude::*;
 
@@ -375,6 +420,21 @@ mod tests {
                 let grouped = table.grouped(&groups, 4, self_links).unwrap();
                 prop_assert_eq!(sums(links(&grouped)), sums(expected.filter(kept)));
                 prop_assert!(grouped.rows().all(|row| row.is_sorted_by(|a, b| a < b)));
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_graph_of_pairs_has_each_link_once(pairs in prop::collection::vec((0u32..9, 0u32..9), 0..60)) {
+            let (sources, targets): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
+            for self_links in [SelfLinks::Keep, SelfLinks::Drop] {
+                let graph = Table::of_pairs(9, &sources, &targets, self_links);
+                let kept = |(from, to): &&(u32, u32)| self_links == SelfLinks::Keep || from != to;
+                let expected: BTreeSet<(u32, u32)> = pairs.iter().filter(kept).copied().collect();
+                let found = links(&graph).map(|(from, to, _)| (from, to));
+                prop_assert!(found.eq(expected));
+                prop_assert_eq!(graph.nodes(), 9);
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Shows whether a page has changed: 31 bits of its content's digest, or of its links'.
 
+use xxhash_rust::xxh3::xxh3_64;
+
 /// A digest of one look at a page, in 4 bytes. Two different pages have the same by chance in one of 2^31 cases.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Digest(u32);
@@ -17,6 +19,14 @@ impl Digest {
     /// Of a page's content, from any good hash of it.
     pub fn of_content(hash: u64) -> Digest {
         Digest::of(hash, Digest::CONTENT)
+    }
+
+    /// Of a page's content, from a digest of it as text, whatever made that; of an empty text there is none.
+    pub fn of_text(text: &str) -> Digest {
+        match text {
+            "" => Digest::NONE,
+            text => Digest::of_content(xxh3_64(text.as_bytes())),
+        }
     }
 
     /// Of a page's links, from any good hash of them.

@@ -278,20 +278,34 @@ impl Writer {
     /// Those of [`Writer::checkpoint`]. Records of an earlier ingest that could not be verified keep a ranking from
     /// being published.
     pub fn publish(&mut self) -> Result<Snapshot> {
+        let published = self.publish_watched(self.options.settle, Watcher::default())?;
+        published.ok_or_else(|| Error::internal("settling was stopped"))
+    }
+
+    /// The same, settled to `settle` in place of [`Options::settle`]. `None`: the watcher stopped it, and there is no new
+    /// snapshot; what was pushed is durable.
+    ///
+    /// # Errors
+    /// Those of [`Writer::publish`].
+    #[doc(hidden)]
+    pub fn publish_watched(
+        &mut self,
+        settle: Option<f64>,
+        watcher: Watcher,
+    ) -> Result<Option<Snapshot>> {
         self.checkpoint()?;
         self.progress.check_verified(self.session.dir())?;
         let making = SnapshotOptions {
             keep: self.options.keep_snapshots,
             rank_bytes: self.options.rank_bytes,
-            settle: self
-                .session
-                .settling(self.options.settle, Watcher::default()),
+            settle: self.session.settling(settle, watcher),
         };
         let view = self.session.view()?;
-        let published = snapshot::publish(&**self.session.disk(), &view, &making)?;
-        published.ok_or_else(|| Error::internal("settling was stopped"))?;
+        if snapshot::publish(&**self.session.disk(), &view, &making)?.is_none() {
+            return Ok(None);
+        }
         self.session.release_rows()?;
-        Snapshot::latest(&**self.session.disk(), self.session.dir())
+        Snapshot::latest(&**self.session.disk(), self.session.dir()).map(Some)
     }
 
     /// Whether links of pages are kept. They are given up where they don't fit.

@@ -12,6 +12,7 @@ use crate::engine::{CHUNK_PAGES, Fingerprint, Page, PageId};
 use crate::metrics::Positions;
 use crate::model::{Fetches, HashKey};
 use crate::rows::Row;
+use crate::rules::Scope;
 use crate::store::rows::{KeptRows, Retention, RowsOf};
 use crate::store::{self, Disk, NameReader};
 use crate::{Error, Result};
@@ -255,7 +256,8 @@ impl Snapshot {
     ///
     /// # Errors
     /// Names are damaged, missing or cannot be read.
-    pub(crate) fn each_name(&self, pages: Range<u64>, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
+    #[doc(hidden)]
+    pub fn each_name(&self, pages: Range<u64>, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
         let wanted = pages.end.saturating_sub(pages.start);
         let found = self.names.each(pages, &mut |name| visit(name.as_bytes()))?;
         if found == wanted {
@@ -396,7 +398,28 @@ impl Snapshot {
     /// # Errors
     /// The snapshot, or names, are damaged or cannot be read.
     pub fn top(&self, n: usize) -> Result<Vec<Page<'static>>> {
-        let best = self.best(n)?;
+        self.top_in(n, &Scope::default())
+    }
+
+    /// The same of the pages in `scope`. Unless that is all pages, the names of all are read.
+    ///
+    /// ```
+    /// # use cashrank::{Options, Record, Writer};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let home = tempfile::tempdir()?;
+    /// let mut writer = Writer::open(home.path().join("store"), &Options::default())?;
+    /// writer.push(&Record::new("http://a.example/", ["/b", "http://b.example/"]))?;
+    /// let ranking = writer.publish()?;
+    /// let best = ranking.top_in(10, &"host:b.example".parse()?)?;
+    /// assert_eq!((best.len(), &*best[0].url), (1, "http://b.example/"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Snapshot::top`].
+    pub fn top_in(&self, n: usize, scope: &Scope) -> Result<Vec<Page<'static>>> {
+        let best = self.best_in(n, scope)?;
         let numbers: Vec<PageId> = best.iter().map(|page| page.page).collect();
         let named = best.iter().zip(self.names_of(&numbers)?);
         Ok(named.map(|(page, url)| page.named(url)).collect())
@@ -408,11 +431,25 @@ impl Snapshot {
     /// The snapshot is damaged or cannot be read.
     #[doc(hidden)]
     pub fn best(&self, n: usize) -> Result<Vec<SnapshotPage>> {
+        self.best_in(n, &Scope::default())
+    }
+
+    fn best_in(&self, n: usize, scope: &Scope) -> Result<Vec<SnapshotPage>> {
         let mut best: BinaryHeap<(u64, PageId)> = BinaryHeap::new();
+        let mut counts = Vec::new();
         for block in 0..self.columns.blocks() {
             let ranks = self.columns.column(block, Column::Rank)?;
+            let first = block * CHUNK_PAGES;
+            if !scope.is_all() {
+                counts.clear();
+                let pages = first..first + ranks.len() as u64;
+                self.each_name(pages, &mut |name| counts.push(scope.has(name)))?;
+            }
             for (at, rank) in ranks.into_iter().enumerate() {
-                let candidate = (rank, PageId(block * CHUNK_PAGES + at as u64));
+                let candidate = (rank, PageId(first + at as u64));
+                if counts.get(at) == Some(&false) {
+                    continue;
+                }
                 if best.len() < n {
                     best.push(candidate);
                 } else if best.peek().is_some_and(|worst| candidate < *worst) {

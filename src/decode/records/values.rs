@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::link::joined;
 use crate::decode::json::Text;
@@ -112,10 +111,7 @@ pub(super) struct ContentDigest(pub Digest);
 
 impl ContentDigest {
     pub fn of(text: &str) -> ContentDigest {
-        ContentDigest(match text {
-            "" => Digest::NONE,
-            text => Digest::of_content(xxh3_64(text.as_bytes())),
-        })
+        ContentDigest(Digest::of_text(text))
     }
 }
 

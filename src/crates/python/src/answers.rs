@@ -1,0 +1,372 @@
+//! Answers as objects: pages, candidates, what moved, snapshots.
+
+use cashrank::PageId;
+use cashrank::metrics::moved::{Move, Moves, Standing};
+use cashrank::schedule::Candidate;
+use cashrank::snapshot::{Snapshot, SnapshotEntry, SnapshotPage};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
+
+/// A time in seconds since 1970 as a datetime in UTC.
+pub fn datetime(py: Python<'_>, seconds: Option<i64>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    static UTC: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let Some(seconds) = seconds else {
+        return Ok(None);
+    };
+    let module = || py.import("datetime");
+    let class =
+        CLASS.get_or_try_init(py, || PyResult::Ok(module()?.getattr("datetime")?.unbind()))?;
+    let utc = UTC.get_or_try_init(py, || {
+        PyResult::Ok(module()?.getattr("timezone")?.getattr("utc")?.unbind())
+    })?;
+    let class = class.bind(py);
+    let time = class.call_method1(intern!(py, "fromtimestamp"), (seconds, utc))?;
+    Ok(Some(time))
+}
+
+/// What serde writes of a value, as dictionaries and lists.
+pub fn as_dict<'py>(py: Python<'py>, value: &impl serde::Serialize) -> PyResult<Bound<'py, PyAny>> {
+    let text =
+        serde_json::to_string(value).map_err(|error| crate::errors::internal(error.to_string()))?;
+    py.import("json")?.call_method1("loads", (text,))
+}
+
+/// A page of a ranking.
+#[pyclass(frozen, get_all, module = "cashrank")]
+pub struct Page {
+    /// 1 + pages of strictly greater importance.
+    rank: u64,
+    /// Its share of all importance: all pages sum to 1.
+    importance: f64,
+    /// Its URL in canonical form, or its opaque name.
+    url: String,
+    /// Its number, from 0 in the order in which pages appeared; edges() has these numbers.
+    page: u64,
+    /// Visits.
+    visits: u64,
+    /// Fetches that failed since it was last reached.
+    failed: u64,
+    /// Last fetch, in seconds since 1970.
+    last_fetch_s: Option<i64>,
+}
+
+impl Page {
+    /// A page of a snapshot with its name.
+    pub fn new(page: &SnapshotPage, url: String) -> Page {
+        Page {
+            rank: page.rank,
+            importance: page.importance,
+            url,
+            page: page.page.0,
+            visits: page.fetches.visits,
+            failed: page.fetches.failed,
+            last_fetch_s: page.fetches.last,
+        }
+    }
+}
+
+#[pymethods]
+impl Page {
+    /// Last fetch as a datetime in UTC; None: none, or its record told no time.
+    #[getter]
+    fn last_fetch<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        datetime(py, self.last_fetch_s)
+    }
+
+    fn __repr__(&self) -> String {
+        let Page {
+            rank,
+            importance,
+            url,
+            ..
+        } = self;
+        format!("Page(rank={rank}, importance={importance:.4e}, url={url:?})")
+    }
+}
+
+/// A page to crawl.
+#[pyclass(frozen, get_all, module = "cashrank", name = "Candidate")]
+pub struct PyCandidate {
+    /// Its URL in canonical form, or its opaque name.
+    url: String,
+    /// The strategy's score, or of a page to be fetched again what that gives: more is earlier.
+    score: f64,
+    /// Its share of all importance.
+    importance: f64,
+    /// Whether it was fetched already.
+    fetched: bool,
+    /// Its visits.
+    visits: u64,
+    /// Fetches that failed since it was last reached.
+    failed: u64,
+    /// Its number; None: a seed that the store does not know yet.
+    page: Option<u64>,
+    /// How often it could be told whether it had changed.
+    compared: u64,
+    /// How often it had.
+    changed: u64,
+    /// Last fetch, in seconds since 1970.
+    last_fetch_s: Option<i64>,
+}
+
+impl From<Candidate> for PyCandidate {
+    fn from(found: Candidate) -> PyCandidate {
+        PyCandidate {
+            url: found.url,
+            score: found.score,
+            importance: found.importance,
+            fetched: found.fetched,
+            visits: found.fetches.visits,
+            failed: found.fetches.failed,
+            page: found.page.map(|page| page.0),
+            compared: found.fetches.compared,
+            changed: found.fetches.changed,
+            last_fetch_s: found.fetches.last,
+        }
+    }
+}
+
+#[pymethods]
+impl PyCandidate {
+    /// Last fetch as a datetime in UTC; None: none, or its record told no time.
+    #[getter]
+    fn last_fetch<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        datetime(py, self.last_fetch_s)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Candidate(url={:?}, score={:.4e})", self.url, self.score)
+    }
+}
+
+/// A page, and where it stood in two rankings.
+#[pyclass(frozen, get_all, module = "cashrank", name = "Move")]
+pub struct PyMove {
+    /// Its URL in canonical form, or its opaque name.
+    url: String,
+    /// Its rank before; None: it was not known.
+    rank_before: Option<u64>,
+    /// Its rank after; None: it is not known any more.
+    rank: Option<u64>,
+    /// Its importance before.
+    importance_before: Option<f64>,
+    /// Its importance after.
+    importance: Option<f64>,
+    /// Whether PageRank itself changed in that direction; None: a bound is not known, or the page is on one side only.
+    certain: Option<bool>,
+}
+
+#[pymethods]
+impl PyMove {
+    /// Change of importance, -1 to 1; where the page is not known its importance is 0.
+    #[getter]
+    fn change(&self) -> f64 {
+        self.importance.unwrap_or(0.0) - self.importance_before.unwrap_or(0.0)
+    }
+
+    fn __repr__(&self) -> String {
+        let rank = |rank: Option<u64>| rank.map_or("None".into(), |rank: u64| rank.to_string());
+        format!(
+            "Move(url={:?}, rank_before={}, rank={}, change={:+.4e})",
+            self.url,
+            rank(self.rank_before),
+            rank(self.rank),
+            self.change()
+        )
+    }
+}
+
+/// What moved from one ranking to another.
+#[pyclass(frozen, module = "cashrank")]
+pub struct Comparison {
+    rose: Vec<Py<PyMove>>,
+    fell: Vec<Py<PyMove>>,
+    new: Vec<Py<PyMove>>,
+    gone: Vec<Py<PyMove>>,
+    summary: Py<PyAny>,
+}
+
+impl Comparison {
+    /// With the names of the pages.
+    pub fn of(py: Python<'_>, found: &Named) -> PyResult<Comparison> {
+        let margin = found.moves.summary.margin;
+        let mut names = found.names.iter().cloned();
+        let mut object = |left: Option<Standing>, right: Option<Standing>, certain| {
+            let made = PyMove {
+                url: names.next().unwrap_or_default(),
+                rank_before: left.map(|standing| standing.rank),
+                rank: right.map(|standing| standing.rank),
+                importance_before: left.map(|standing| standing.importance),
+                importance: right.map(|standing| standing.importance),
+                certain,
+            };
+            Py::new(py, made)
+        };
+        let mut both = |pages: &[Move<PageId>]| -> PyResult<Vec<Py<PyMove>>> {
+            let objects = pages
+                .iter()
+                .map(|page| object(Some(page.left), Some(page.right), page.is_certain(margin)));
+            objects.collect()
+        };
+        let (rose, fell) = (both(&found.moves.rose)?, both(&found.moves.fell)?);
+        let new = found.moves.new.iter();
+        let new = new
+            .map(|(_, right)| object(None, Some(*right), None))
+            .collect::<PyResult<_>>()?;
+        let gone = found.moves.gone.iter();
+        let gone = gone
+            .map(|(_, left)| object(Some(*left), None, None))
+            .collect::<PyResult<_>>()?;
+        Ok(Comparison {
+            rose,
+            fell,
+            new,
+            gone,
+            summary: as_dict(py, &found.moves.summary)?.unbind(),
+        })
+    }
+}
+
+/// What moved, and the names of these pages in the order of the lists.
+pub struct Named {
+    moves: Moves<PageId>,
+    names: Vec<String>,
+}
+
+impl Named {
+    /// Of two snapshots of one store.
+    ///
+    /// # Errors
+    /// Names are damaged or cannot be read.
+    pub fn new(moves: Moves<PageId>, left: &Snapshot, right: &Snapshot) -> cashrank::Result<Named> {
+        let moved = moves.rose.iter().chain(&moves.fell).map(|page| page.page);
+        let on_right: Vec<PageId> = moved
+            .chain(moves.new.iter().map(|(page, _)| *page))
+            .collect();
+        let on_left: Vec<PageId> = moves.gone.iter().map(|(page, _)| *page).collect();
+        let mut names = right.names_of(&on_right)?;
+        names.extend(left.names_of(&on_left)?);
+        Ok(Named { moves, names })
+    }
+}
+
+fn shared(py: Python<'_>, list: &[Py<PyMove>]) -> Vec<Py<PyMove>> {
+    list.iter().map(|page| page.clone_ref(py)).collect()
+}
+
+#[pymethods]
+impl Comparison {
+    /// Pages that rose, the largest gain first.
+    #[getter]
+    fn rose(&self, py: Python<'_>) -> Vec<Py<PyMove>> {
+        shared(py, &self.rose)
+    }
+
+    /// Pages that fell, the largest loss first.
+    #[getter]
+    fn fell(&self, py: Python<'_>) -> Vec<Py<PyMove>> {
+        shared(py, &self.fell)
+    }
+
+    /// Pages of the later ranking only, the best rank first.
+    #[getter(new)]
+    fn new_pages(&self, py: Python<'_>) -> Vec<Py<PyMove>> {
+        shared(py, &self.new)
+    }
+
+    /// Pages of the earlier ranking only, the best rank first.
+    #[getter]
+    fn gone(&self, py: Python<'_>) -> Vec<Py<PyMove>> {
+        shared(py, &self.gone)
+    }
+
+    /// Counts and sums over all pages, as ``cashrank compare --moved --json`` has them.
+    #[getter]
+    fn summary(&self, py: Python<'_>) -> Py<PyAny> {
+        self.summary.clone_ref(py)
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "Comparison(rose={}, fell={}, new={}, gone={})",
+            self.rose.len(),
+            self.fell.len(),
+            self.new.len(),
+            self.gone.len()
+        )
+    }
+}
+
+/// One of the rankings that a store keeps.
+#[pyclass(frozen, get_all, module = "cashrank")]
+pub struct SnapshotInfo {
+    /// Its number: records read at it.
+    number: u64,
+    /// Its file.
+    path: std::path::PathBuf,
+    /// Its length in bytes.
+    bytes: u64,
+    /// It stays, however many newer ones there are.
+    pinned: bool,
+    /// It is the one that is read unless another is asked for.
+    current: bool,
+    /// Pages; None: it cannot be read.
+    pages: Option<u64>,
+    /// The certified bound on the L1 distance to PageRank; None: there is none.
+    bound: Option<f64>,
+    /// Latest fetch, in seconds since 1970.
+    time_s: Option<i64>,
+}
+
+impl From<&SnapshotEntry> for SnapshotInfo {
+    fn from(entry: &SnapshotEntry) -> SnapshotInfo {
+        let info = entry.info.as_ref().ok();
+        SnapshotInfo {
+            number: entry.number,
+            path: entry.path.clone(),
+            bytes: entry.bytes,
+            pinned: entry.pinned,
+            current: entry.current,
+            pages: info.map(|info| info.pages),
+            bound: info.and_then(|info| info.bound_l1()),
+            time_s: info.and_then(|info| info.time),
+        }
+    }
+}
+
+#[pymethods]
+impl SnapshotInfo {
+    /// Latest fetch as a datetime in UTC; None: no record told a time.
+    #[getter]
+    fn time<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        datetime(py, self.time_s)
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "SnapshotInfo(number={}, current={})",
+            self.number,
+            if self.current { "True" } else { "False" }
+        )
+    }
+}
+
+/// Pages with these numbers, with their names.
+///
+/// # Errors
+/// The snapshot is damaged or cannot be read.
+pub fn pages(snapshot: &Snapshot, numbers: &[PageId]) -> cashrank::Result<Vec<Page>> {
+    let named = snapshot
+        .pages_of(numbers)?
+        .into_iter()
+        .zip(snapshot.names_of(numbers)?);
+    Ok(named.map(|(page, url)| Page::new(&page, url)).collect())
+}
+
+/// The settings and counts of a snapshot's run.
+pub fn info<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<Bound<'py, PyDict>> {
+    Ok(as_dict(py, snapshot.info())?.cast_into()?)
+}

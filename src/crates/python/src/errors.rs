@@ -1,0 +1,73 @@
+//! Errors of the library as Python's exceptions, of which `python/cashrank/_errors.py` has the tree.
+
+use cashrank::Error;
+use pyo3::prelude::*;
+
+/// Each in a module of its own name: clippy asks nothing of what the macro makes.
+mod imported {
+    pyo3::import_exception!(cashrank._errors, Closed);
+    pyo3::import_exception!(cashrank._errors, Conflict);
+    pyo3::import_exception!(cashrank._errors, Damaged);
+    pyo3::import_exception!(cashrank._errors, DiskError);
+    pyo3::import_exception!(cashrank._errors, Error);
+    pyo3::import_exception!(cashrank._errors, InUse);
+    pyo3::import_exception!(cashrank._errors, InternalError);
+    pyo3::import_exception!(cashrank._errors, InvalidInput);
+    pyo3::import_exception!(cashrank._errors, NotFound);
+    pyo3::import_exception!(cashrank._errors, OutOfRoom);
+    pyo3::import_exception!(cashrank._errors, Unsupported);
+}
+
+/// Turns results of the library into Python's.
+pub trait Raise<T> {
+    /// The value, or the exception.
+    fn raise(self) -> PyResult<T>;
+}
+
+impl<T> Raise<T> for cashrank::Result<T> {
+    fn raise(self) -> PyResult<T> {
+        self.map_err(raised)
+    }
+}
+
+fn raised(error: Error) -> PyErr {
+    let text = error.to_string();
+    match error {
+        Error::Io {
+            path,
+            action,
+            source,
+        } => match source.raw_os_error() {
+            Some(number) => {
+                imported::DiskError::new_err((number, format!("cannot {action}: {source}"), path))
+            }
+            None => imported::DiskError::new_err(text),
+        },
+        Error::Busy { .. } => imported::InUse::new_err(text),
+        Error::Damaged { .. } | Error::Corrupt { .. } => imported::Damaged::new_err(text),
+        Error::Missing(_) => imported::NotFound::new_err(text),
+        Error::Usage(_) | Error::BadRecord { .. } => imported::InvalidInput::new_err(text),
+        Error::Conflict(_) | Error::InputChanged(_) => imported::Conflict::new_err(text),
+        Error::TooManyPages { .. } | Error::OverBudget { .. } | Error::TooLarge { .. } => {
+            imported::OutOfRoom::new_err(text)
+        }
+        Error::Unsupported(_) => imported::Unsupported::new_err(text),
+        Error::Internal { .. } => imported::InternalError::new_err(text),
+        _ => imported::Error::new_err(text),
+    }
+}
+
+/// What is asked for makes no sense.
+pub fn invalid(text: impl Into<String>) -> PyErr {
+    imported::InvalidInput::new_err(text.into())
+}
+
+/// The store is closed.
+pub fn closed(text: impl Into<String>) -> PyErr {
+    imported::Closed::new_err(text.into())
+}
+
+/// A fault of this package.
+pub fn internal(text: impl Into<String>) -> PyErr {
+    imported::InternalError::new_err(text.into())
+}

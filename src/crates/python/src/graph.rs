@@ -1,0 +1,185 @@
+//! Links as arrays of NumPy, and PageRank of them.
+
+use cashrank::engine::SelfLinks;
+use cashrank::graph::{Graph, GraphBuilder};
+use cashrank::rank::{Options, Teleport, ranking};
+use cashrank::rows::{Rows, Stop as Ended};
+use cashrank::snapshot::Snapshot;
+use cashrank::{Config, Error};
+use numpy::{Element, PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::{PyImportError, PyTypeError};
+use pyo3::prelude::*;
+
+use crate::errors::{Raise, invalid};
+use crate::work::{OnSignal, Stop, run};
+
+/// NumPy is asked for where it is used, and nowhere else.
+pub fn needs_numpy(py: Python<'_>) -> PyResult<()> {
+    let found = py.import("numpy");
+    found.map(drop).map_err(|_| {
+        PyImportError::new_err(
+            "this returns NumPy arrays, and NumPy is not installed: pip install numpy",
+        )
+    })
+}
+
+/// The links of the current snapshot as two lists of page numbers; what weighs nothing is no link.
+pub fn edges_of(snapshot: &Snapshot, stop: &Stop) -> cashrank::Result<(Vec<u32>, Vec<u32>)> {
+    let rows = snapshot.rows()?;
+    let links = rows.links() as usize;
+    let (mut sources, mut targets) = (Vec::with_capacity(links), Vec::with_capacity(links));
+    rows.sweep(&mut |row| {
+        if stop.is_set() {
+            return Err(Ended::Enough);
+        }
+        if row.weights.is_empty() {
+            targets.extend_from_slice(row.targets);
+        } else {
+            targets.extend(row.parts().map(|(target, _)| target));
+        }
+        sources.resize(targets.len(), row.page);
+        Ok(())
+    })?;
+    Ok((sources, targets))
+}
+
+/// Page numbers out of an array, or a sequence, of integers.
+fn numbers(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
+    let array = given
+        .py()
+        .import("numpy")?
+        .call_method1("asarray", (given,))?;
+    macro_rules! of {
+        ($($number:ty),*) => {
+            $(if let Ok(array) = array.extract::<PyReadonlyArray1<'_, $number>>() {
+                return checked(name, &array);
+            })*
+        };
+    }
+    of!(u32, i64, i32, u64, u16, i16, u8, i8);
+    let size: usize = array.getattr("size")?.extract()?;
+    if size == 0 {
+        return Ok(Vec::new());
+    }
+    let (shape, dtype) = (array.getattr("shape")?, array.getattr("dtype")?);
+    Err(PyTypeError::new_err(format!(
+        "{name}: an array of one dimension of integers in the machine's byte order, not of shape {shape} and type {dtype}"
+    )))
+}
+
+fn checked<T>(name: &str, array: &PyReadonlyArray1<'_, T>) -> PyResult<Vec<u32>>
+where
+    T: Element + Copy + TryInto<u32> + std::fmt::Display,
+{
+    let array = array.as_array();
+    let number = |&number: &T| match number.try_into() {
+        Ok(page) if page < u32::MAX => Ok(page),
+        _ => Err(invalid(format!(
+            "{name}: {number}: page numbers are from 0 to {}",
+            u32::MAX - 1
+        ))),
+    };
+    array.iter().map(number).collect()
+}
+
+/// PageRank of the graph with a link from each of src to the page beside it in dst.
+///
+/// src, dst: page numbers from 0, as NumPy arrays or sequences of integers, both of shape (links,). In any order; repeated
+/// links count once.
+/// damping: the share of a page's importance that its links pass on, 0 <= damping < 1. Used is the nearest multiple of
+/// 2**-32 (of 0.85 the one below, which moves PageRank by at most 1.9e-9 in L1).
+/// until: the certified bound on the L1 distance between the result and exact PageRank.
+/// nodes: how many pages there are; unless given, 1 + the largest number.
+/// self_links: "keep" or "drop" links from a page to itself.
+///
+/// Returns a NumPy array of float64, of shape (nodes,), whose sum is 1. The importance of pages without links, and what
+/// links do not pass on, go to all pages alike. Takes 4 bytes of memory a link and about 26 a page, and 16 a link while the
+/// graph is made. Raises InvalidInput, also if numbers of 64 bits cannot reach the bound.
+#[pyfunction]
+#[pyo3(signature = (src, dst, *, damping=0.85, until=1e-9, nodes=None, self_links="keep"))]
+pub fn pagerank<'py>(
+    py: Python<'py>,
+    src: &Bound<'py, PyAny>,
+    dst: &Bound<'py, PyAny>,
+    damping: f64,
+    until: f64,
+    nodes: Option<u64>,
+    self_links: &str,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    needs_numpy(py)?;
+    let (sources, targets) = (numbers("src", src)?, numbers("dst", dst)?);
+    if sources.len() != targets.len() {
+        return Err(invalid(format!(
+            "src has {} links, and dst {}",
+            sources.len(),
+            targets.len()
+        )));
+    }
+    let self_links = self_links_of(self_links)?;
+    if !(until > 0.0 && until.is_finite()) {
+        return Err(invalid(format!("until={until}: a number greater than 0")));
+    }
+    let mut config = Config::default();
+    config.set_damping(damping).raise()?;
+    let options = Options::until(config.damping_units(), until);
+    let scores = run(py, OnSignal::Leave, move |stop| {
+        let largest = sources.iter().chain(&targets).max();
+        let least = largest.map_or(0, |&page| u64::from(page) + 1);
+        let nodes = nodes.unwrap_or(least);
+        if nodes < least {
+            return Err(Error::Usage(format!(
+                "nodes={nodes}: there is a page {}",
+                least - 1
+            )));
+        }
+        if nodes > 0 {
+            GraphBuilder::node(nodes - 1)?;
+        }
+        let graph = Graph::of_pairs(nodes as usize, &sources, &targets, self_links);
+        drop((sources, targets));
+        ranked(&graph, &options, stop)
+    })?;
+    Ok(PyArray1::from_vec(py, scores))
+}
+
+/// Whole numbers settle in far fewer sweeps, as far as they resolve (`rank::settle`: each link is rounded by a few units of
+/// 2^-58); power iteration gets farther.
+fn way(graph: &Graph, options: &Options) -> &'static str {
+    let rounding = graph.links() as f64 * 2f64.powi(-54) / (1.0 - options.damping());
+    if options.until >= rounding {
+        "settled"
+    } else {
+        "exact"
+    }
+}
+
+fn ranked(graph: &Graph, options: &Options, stop: &Stop) -> cashrank::Result<Vec<f64>> {
+    let mut stop = stop.clone();
+    let Some(scores) =
+        ranking(way(graph, options))?.compute(graph, options, &Teleport::default(), &mut stop)?
+    else {
+        return Ok(Vec::new());
+    };
+    if !scores.effort().reached && !stop.is_set() {
+        let bound = scores.certificate().and_then(|found| found.received_l1);
+        let bound = bound.map_or("no bound".into(), |bound| format!("{bound:.1e}"));
+        return Err(Error::Usage(format!(
+            "until={:e}: numbers of 64 bits do not get there with this damping: {bound} was reached",
+            options.until
+        )));
+    }
+    let mut pairs = Vec::new();
+    scores.read(0, graph.nodes(), &mut pairs);
+    Ok(pairs.into_iter().map(|(score, _)| score).collect())
+}
+
+/// What becomes of links from a page to itself.
+pub fn self_links_of(text: &str) -> PyResult<SelfLinks> {
+    match text {
+        "keep" => Ok(SelfLinks::Keep),
+        "drop" => Ok(SelfLinks::Drop),
+        _ => Err(invalid(format!(
+            "self_links={text:?}: \"keep\" or \"drop\""
+        ))),
+    }
+}

@@ -1,0 +1,135 @@
+//! Opening a store: `cashrank.open`, and what may be said of a new one.
+
+use std::path::{Path, PathBuf};
+
+use cashrank::snapshot::KEEP;
+use cashrank::store::rows::KeepRows;
+use cashrank::{Names, Options};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors::{Raise, invalid};
+use crate::graph::self_links_of;
+use crate::ranking::{scope_of, texts};
+use crate::store::Store;
+
+/// Open a store: a directory that keeps what was crawled, and its rankings.
+///
+/// mode: "a" to add records, which makes the store if there is none, and of which there is one at a time; "r" to ask only,
+/// also while another process adds.
+///
+/// Settings, all optional. Those of the first group belong to the store: they are set when it is made, and where they are
+/// given again they must be the same (Conflict).
+///
+/// - damping: the share of a page's importance that its links pass on, 0 <= damping < 1 (0.85).
+/// - self_links: "keep" or "drop" links from a page to itself ("drop").
+/// - follow: weights of links by kind, like "nofollow=0,internal=2", 0 to 1000 (all 1).
+/// - scope: the pages that count: "host:NAME", "domain:NAME", "url:PATTERN" with * for anything, "!" in front for all but
+///   these; or a list of such rules (all pages).
+/// - drop_params: URL parameters that say nothing of a page, like "tracking,session" or "utm_*,ref" (none).
+///
+/// Those of the second group belong to this opening:
+///
+/// - names: "url", or "opaque" for names that are taken byte for byte ("url").
+/// - keep_links: whether the links of pages are kept, which settled rankings, next() and edges() need; None: as far as
+///   the disk has room (None).
+/// - keep_snapshots: rankings to keep, the newest; 0: all (10).
+/// - memory: most bytes of memory that the store may need; None: no limit (None).
+/// - limit_pages, limit_links, limit_url: most pages of the store (2**34 - 1), links of a record (1,000,000) and bytes of a
+///   URL (8192).
+///
+/// Raises InUse if the store is open for adding already, NotFound if there is none to read, Damaged, Conflict.
+#[pyfunction]
+#[pyo3(signature = (path, mode="a", **settings), text_signature = "(path, mode='a', *, damping=None, self_links=None, follow=None, \
+    scope=None, drop_params=None, names='url', keep_links=None, keep_snapshots=10, memory=None, limit_pages=None, \
+    limit_links=None, limit_url=None)")]
+pub fn open(
+    py: Python<'_>,
+    path: PathBuf,
+    mode: &str,
+    settings: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Store> {
+    match mode {
+        "r" if settings.is_some_and(|given| !given.is_empty()) => Err(PyTypeError::new_err(
+            "mode=\"r\" takes no settings: the store has them",
+        )),
+        "r" => Store::reading(py, path),
+        "a" => {
+            let options = options(&path, settings)?;
+            Store::adding(py, path, options)
+        }
+        _ => Err(invalid(format!(
+            "mode={mode:?}: \"a\" to add records, \"r\" to ask only"
+        ))),
+    }
+}
+
+fn options(path: &Path, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
+    let mut options = Options::of(path).raise()?;
+    options.keep_snapshots = KEEP;
+    for (name, value) in settings.into_iter().flatten() {
+        let name: String = name.extract()?;
+        // None is as if it were not given.
+        let set = if value.is_none() {
+            SETTINGS.contains(&&*name).then_some(())
+        } else {
+            set(&mut options, &name, &value)?
+        };
+        set.ok_or_else(|| {
+            let known = SETTINGS.join(", ");
+            PyTypeError::new_err(format!("open() has no setting {name}: there are {known}"))
+        })?;
+    }
+    Ok(options)
+}
+
+const SETTINGS: [&str; 12] = [
+    "damping",
+    "self_links",
+    "follow",
+    "scope",
+    "drop_params",
+    "names",
+    "keep_links",
+    "keep_snapshots",
+    "memory",
+    "limit_pages",
+    "limit_links",
+    "limit_url",
+];
+
+/// Sets one of [`SETTINGS`]; `None`: it is none of them.
+fn set(options: &mut Options, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<()>> {
+    let Options {
+        config,
+        input,
+        limits,
+        ..
+    } = options;
+    match name {
+        "damping" => config.set_damping(value.extract()?).raise()?,
+        "self_links" => config.self_links = self_links_of(value.extract()?)?,
+        "follow" => config.follow = value.extract::<String>()?.parse().raise()?,
+        "scope" => input.scope = scope_of(Some(value))?,
+        "drop_params" => input.drop_params = texts(Some(value))?.join(",").parse().raise()?,
+        "names" => options.names = names_of(value.extract()?)?,
+        "keep_links" if value.extract()? => options.keep_rows = KeepRows::AtMost(u64::MAX),
+        "keep_links" => options.keep_rows = KeepRows::None,
+        "keep_snapshots" => options.keep_snapshots = value.extract()?,
+        "memory" => limits.memory = Some(value.extract()?),
+        "limit_pages" => limits.pages = value.extract()?,
+        "limit_links" => limits.links = value.extract()?,
+        "limit_url" => limits.url_bytes = value.extract()?,
+        _ => return Ok(None),
+    }
+    Ok(Some(()))
+}
+
+fn names_of(text: &str) -> PyResult<Names> {
+    match text {
+        "url" => Ok(Names::Url),
+        "opaque" => Ok(Names::Opaque),
+        _ => Err(invalid(format!("names={text:?}: \"url\" or \"opaque\""))),
+    }
+}

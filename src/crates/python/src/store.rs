@@ -1,0 +1,486 @@
+//! A store, to add to and to ask.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cashrank::metrics::moved::{MoveOptions, margin};
+use cashrank::snapshot::{Snapshot, Watcher, Which, current_name, moved};
+use cashrank::store::RealDisk;
+use cashrank::{Digest, Options, What, Writer};
+use numpy::PyArray1;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+use crate::answers::{Comparison, Named, Page, PyCandidate, SnapshotInfo, as_dict};
+use crate::batch::{Columns, add_all};
+use crate::errors::{Raise, closed, invalid};
+use crate::graph::{edges_of, needs_numpy};
+use crate::next;
+use crate::ranking::Ranking;
+use crate::record::{Taken, time};
+use crate::work::{OnSignal, run};
+use crate::writer::Shared;
+
+/// The bound that a ranking is settled to, unless another is asked for.
+pub const SETTLE: f64 = cashrank::snapshot::SETTLE_UNTIL;
+
+/// An array of page numbers.
+type Numbers<'py> = Bound<'py, PyArray1<u32>>;
+
+/// A store: records of a crawl, and rankings of its pages. Made by open(); with a with statement it is closed at its end.
+///
+/// len(store) and store.bound are those of the current ranking, the one that was published last; so are the answers of
+/// top(), rank(), next() and the others. All methods may be called from any thread: those that write wait for each other.
+#[pyclass(frozen, weakref, module = "cashrank")]
+pub struct Store {
+    store: cashrank::Store,
+    writer: Option<Arc<Shared>>,
+    closed: AtomicBool,
+    current: Mutex<Option<Arc<Snapshot>>>,
+}
+
+impl Store {
+    /// Opens a store that is there, to ask only.
+    pub fn reading(py: Python<'_>, path: PathBuf) -> PyResult<Store> {
+        let store = run(py, OnSignal::Leave, move |_| cashrank::Store::open(path))?;
+        Ok(Store::new(store, None))
+    }
+
+    /// Opens a store, or makes it, to add records.
+    pub fn adding(py: Python<'_>, path: PathBuf, options: Options) -> PyResult<Store> {
+        let (store, writer) = run(py, OnSignal::Wait, move |_| {
+            let writer = Writer::open(&path, &options)?;
+            Ok((cashrank::Store::open(path)?, writer))
+        })?;
+        Ok(Store::new(store, Some(Shared::new(writer))))
+    }
+
+    fn new(store: cashrank::Store, writer: Option<Arc<Shared>>) -> Store {
+        Store {
+            store,
+            writer,
+            closed: AtomicBool::new(false),
+            current: Mutex::default(),
+        }
+    }
+
+    fn check_open(&self) -> PyResult<()> {
+        if self.is_closed() {
+            return Err(closed(format!(
+                "{}: the store is closed: open it again",
+                self.store.dir().display()
+            )));
+        }
+        Ok(())
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    fn writer(&self) -> PyResult<&Arc<Shared>> {
+        self.check_open()?;
+        let text =
+            "the store was opened with mode=\"r\", to ask only: open it with mode=\"a\" to add";
+        self.writer.as_ref().ok_or_else(|| invalid(text))
+    }
+
+    /// The ranking that is meant; of the current one what was read of it before is kept.
+    fn snapshot(
+        &self,
+        py: Python<'_>,
+        which: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Arc<Snapshot>> {
+        self.check_open()?;
+        let store = self.store.clone();
+        if let Some(which) = which {
+            let which: Which = snapshot_name(which)?
+                .parse()
+                .map_err(|why: String| invalid(why))?;
+            let opened = run(py, OnSignal::Leave, move |_| {
+                Snapshot::of(&RealDisk, store.dir(), Some(which))
+            })?;
+            return Ok(Arc::new(opened));
+        }
+        let known = self.known();
+        let current = py.detach(move || {
+            let name = current_name(&RealDisk, store.dir())?;
+            let is_current = |known: &Arc<Snapshot>| {
+                let file = known.path().file_name();
+                name.as_ref()
+                    .is_some_and(|name| file == Some(name.as_ref()))
+            };
+            match known.filter(is_current) {
+                Some(known) => Ok(known),
+                None => store.snapshot().map(Arc::new),
+            }
+        });
+        let current = current.raise()?;
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&current));
+        Ok(current)
+    }
+
+    fn known(&self) -> Option<Arc<Snapshot>> {
+        let known = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        known.clone()
+    }
+
+    /// As [`Store::snapshot`]; `None`: none was published yet.
+    fn published(&self, py: Python<'_>) -> PyResult<Option<Arc<Snapshot>>> {
+        self.check_open()?;
+        let store = self.store.clone();
+        let name = py.detach(move || current_name(&RealDisk, store.dir()));
+        match name.raise()? {
+            Some(_) => self.snapshot(py, None).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+/// The number of a snapshot, or a time: a text, a date or a datetime.
+fn snapshot_name(given: &Bound<'_, PyAny>) -> PyResult<String> {
+    let py = given.py();
+    if given.hasattr(intern!(py, "isoformat"))? {
+        return given.call_method0(intern!(py, "isoformat"))?.extract();
+    }
+    Ok(given.str()?.to_string())
+}
+
+#[pymethods]
+impl Store {
+    /// Take one record: what a fetch of a page found.
+    ///
+    /// url: the page's URL (str or bytes), in any form; with names="opaque" its name.
+    /// links: the URLs that the page links to, in document order, any iterable of str or of pairs (url, rel) where rel is the
+    /// link's rel attribute or None. They may be relative and may repeat.
+    /// status: the HTTP status; 404 and 410: the page is gone, 304: its links are unknown, other 4xx and 5xx, and a negative
+    /// number of the crawler's own: the fetch failed.
+    /// fetched_at: when: seconds since 1970, a datetime with a time zone, or a text like "2026-11-24T12:00:00Z".
+    /// redirect: where a 3xx status points. It is then the page's only link.
+    /// base: what relative links are joined to, unless that is url.
+    /// digest: any digest of the content as text, by which two visits tell whether the page changed.
+    /// unchanged: the page was found unchanged: its links are unknown, not none.
+    ///
+    /// Returns None; or, if the record was not used, why: "bad-url", "out-of-scope", "too-many-links" and others. They are
+    /// counted in store.counters. Records are applied in groups, and durable after checkpoint(), publish() or close().
+    /// Raises OutOfRoom.
+    #[pyo3(signature = (url, links=None, *, status=None, fetched_at=None, redirect=None, base=None, digest=None, unchanged=false))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a record has as many fields, and each is a keyword"
+    )]
+    fn add(
+        &self,
+        py: Python<'_>,
+        url: &Bound<'_, PyAny>,
+        links: Option<&Bound<'_, PyAny>>,
+        status: Option<i32>,
+        fetched_at: Option<&Bound<'_, PyAny>>,
+        redirect: Option<&Bound<'_, PyAny>>,
+        base: Option<&Bound<'_, PyAny>>,
+        digest: Option<&str>,
+        unchanged: bool,
+    ) -> PyResult<Option<&'static str>> {
+        let writer = self.writer()?;
+        let mut taken = Taken::new(url, base, redirect, links)?;
+        taken.status = status;
+        taken.fetched_at = fetched_at.map(time).transpose()?;
+        taken.digest = digest.map(Digest::of_text).unwrap_or_default();
+        taken.unchanged = unchanged;
+        let turn = writer.take(py)?;
+        let what = turn.brief(py, move |writer| writer.push(&taken.record()))?;
+        Ok(match what {
+            What::Skipped(reason) => Some(reason.name()),
+            What::OutOfScope => Some("out-of-scope"),
+            _ => None,
+        })
+    }
+
+    /// Take all records of a table: any object with __arrow_c_stream__, such as a table of pyarrow, a DataFrame of Polars
+    /// or pandas, or a reader of batches, which is read batch by batch.
+    ///
+    /// url, links, status, fetched_at, redirect, digest: the names of its columns. url (string or binary) and links (list of
+    /// string, or of struct with url and rel) must be there; of the others those that are not there are left out, unless
+    /// they are named here. status: integers; fetched_at: a timestamp, seconds since 1970, or text as of add(). Null is
+    /// unknown; a row without url counts as skipped.
+    ///
+    /// Returns how many records were taken, those not used included. Other columns are not looked at.
+    #[pyo3(signature = (table, *, url="url", links="links", status=None, fetched_at=None, redirect=None, digest=None))]
+    #[expect(clippy::too_many_arguments, reason = "a keyword for each column")]
+    fn add_batch(
+        &self,
+        py: Python<'_>,
+        table: &Bound<'_, PyAny>,
+        url: &str,
+        links: &str,
+        status: Option<&str>,
+        fetched_at: Option<&str>,
+        redirect: Option<&str>,
+        digest: Option<&str>,
+    ) -> PyResult<u64> {
+        let writer = self.writer()?;
+        let name = |given: Option<&str>| given.map(str::to_owned);
+        let columns = Columns {
+            url: url.to_owned(),
+            links: links.to_owned(),
+            status: name(status),
+            fetched_at: name(fetched_at),
+            redirect: name(redirect),
+            digest: name(digest),
+        };
+        add_all(py, writer, table, columns)
+    }
+
+    /// Make all that was added durable. Returns the number of the commit.
+    fn checkpoint(&self, py: Python<'_>) -> PyResult<u64> {
+        let turn = self.writer()?.take(py)?;
+        turn.long(py, |writer, _| writer.checkpoint())
+    }
+
+    /// Make all that was added durable, rank all pages, and make this the store's current ranking, which is returned.
+    ///
+    /// settle: the certified bound on the L1 distance to exact PageRank to compute to, where links are kept; None: read
+    /// importance from what the crawl handed on, with the bound that has. Ctrl-C ends it without a new ranking.
+    #[pyo3(signature = (settle=Some(SETTLE)), text_signature = "($self, settle=0.01)")]
+    fn publish(&self, py: Python<'_>, settle: Option<f64>) -> PyResult<Ranking> {
+        if let Some(until) = settle.filter(|until| !(*until > 0.0 && until.is_finite())) {
+            return Err(invalid(format!(
+                "settle={until}: a number greater than 0, or None"
+            )));
+        }
+        let turn = self.writer()?.take(py)?;
+        let published = turn.long(py, move |writer, stop| {
+            writer.publish_watched(settle, Watcher::new(Arc::clone(&stop.0)))
+        })?;
+        match published {
+            Some(snapshot) => Ok(Ranking {
+                snapshot: Arc::new(snapshot),
+            }),
+            // It was stopped by a signal, which was raised before.
+            None => Err(invalid("the ranking was stopped")),
+        }
+    }
+
+    /// Make all that was added durable, and let go of the store. Closing it again does nothing.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if self.is_closed() {
+            return Ok(());
+        }
+        let turn = match &self.writer {
+            Some(writer) if !writer.is_closed() => Some(writer.take(py)?),
+            _ => None,
+        };
+        self.closed.store(true, Ordering::Relaxed);
+        turn.map_or(Ok(()), |turn| turn.close(py))
+    }
+
+    /// Whether it was closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.is_closed()
+    }
+
+    /// "a" to add, "r" to ask only.
+    #[getter]
+    fn mode(&self) -> &'static str {
+        if self.writer.is_some() { "a" } else { "r" }
+    }
+
+    /// Its directory.
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.store.dir().to_owned()
+    }
+
+    /// Records taken since the store was made, those not used included; not those that wait to be applied. After opening:
+    /// so many are durable.
+    #[getter]
+    fn pushed(&self, py: Python<'_>) -> PyResult<u64> {
+        let turn = self.writer()?.take(py)?;
+        turn.brief(py, |writer| Ok(writer.pushed()))
+    }
+
+    /// What was read, and what became of it, by name: records, skipped, links and others. While adding: of all records that
+    /// were applied; else of the current ranking.
+    #[getter]
+    fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let counters = if self.writer.is_some() {
+            let turn = self.writer()?.take(py)?;
+            turn.brief(py, |writer| Ok(writer.counters().clone()))?
+        } else {
+            self.snapshot(py, None)?.info().counters.clone()
+        };
+        let dict = as_dict(py, &counters)?;
+        let skipped = PyDict::new(py);
+        for (reason, count) in cashrank::Reason::ALL.iter().zip(counters.skipped) {
+            skipped.set_item(reason.name(), count)?;
+        }
+        dict.set_item("skipped", skipped)?;
+        Ok(dict)
+    }
+
+    /// The certified bound on the L1 distance between the current ranking and exact PageRank, 0 to 2; None: there is no
+    /// ranking yet, or no bound.
+    #[getter]
+    fn bound(&self, py: Python<'_>) -> PyResult<Option<f64>> {
+        Ok(self.published(py)?.and_then(|snapshot| snapshot.bound_l1()))
+    }
+
+    /// The current ranking; or an older one that the store keeps, by its number, or the last one before a time: a text like
+    /// "2026-11-01", a date or a datetime. It stays as it is when others are published.
+    #[pyo3(signature = (snapshot=None))]
+    fn ranking(&self, py: Python<'_>, snapshot: Option<&Bound<'_, PyAny>>) -> PyResult<Ranking> {
+        let snapshot = self.snapshot(py, snapshot)?;
+        Ok(Ranking { snapshot })
+    }
+
+    /// The rankings that the store keeps, oldest first: a list of SnapshotInfo.
+    fn snapshots(&self, py: Python<'_>) -> PyResult<Vec<SnapshotInfo>> {
+        self.check_open()?;
+        let store = self.store.clone();
+        let kept = run(py, OnSignal::Leave, move |_| store.snapshots())?;
+        Ok(kept.iter().map(SnapshotInfo::from).collect())
+    }
+
+    /// The n most important pages of the current ranking, best first: see Ranking.top().
+    #[pyo3(signature = (n=20, scope=None))]
+    fn top(
+        &self,
+        py: Python<'_>,
+        n: usize,
+        scope: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<Page>> {
+        Ranking::top_of(&self.snapshot(py, None)?, py, n, scope)
+    }
+
+    /// The page with this URL in the current ranking; None: it is not known. See Ranking.rank().
+    fn rank(&self, py: Python<'_>, url: String) -> PyResult<Option<Page>> {
+        Ok(Ranking::ranks_of(&self.snapshot(py, None)?, py, vec![url])?
+            .pop()
+            .flatten())
+    }
+
+    /// The pages with these URLs in the current ranking, in the order given; None where a page is not known.
+    fn ranks(&self, py: Python<'_>, urls: Vec<String>) -> PyResult<Vec<Option<Page>>> {
+        Ranking::ranks_of(&self.snapshot(py, None)?, py, urls)
+    }
+
+    /// The kept links as of the current ranking: two NumPy arrays of uint32, of shape (links,), with the numbers of the
+    /// pages that link and of those they link to. Page i is row i of ranking(). Each link is there once.
+    ///
+    /// Takes 8 bytes of memory a link. Raises NotFound if the store keeps no links.
+    fn edges<'py>(&self, py: Python<'py>) -> PyResult<(Numbers<'py>, Numbers<'py>)> {
+        self.check_open()?;
+        needs_numpy(py)?;
+        let store = self.store.clone();
+        let (sources, targets) = run(py, OnSignal::Leave, move |stop| {
+            // Opened anew: rows that were compacted since are at another place.
+            edges_of(&store.snapshot()?, stop)
+        })?;
+        Ok((
+            PyArray1::from_vec(py, sources),
+            PyArray1::from_vec(py, targets),
+        ))
+    }
+
+    /// The pages to crawl next, best first: a list of at most n Candidate.
+    ///
+    /// exclude: URLs, or pages and candidates, that are not to be named: those in progress.
+    /// seeds: URLs that come first as far as they were not fetched yet; with them there need be no ranking yet.
+    ///
+    /// Further keywords are those of ``cashrank next --help``, with _ for -: strategy="forecast", refetch=True, budget=0.7
+    /// (the share of pages not fetched yet), per_host=10, per_domain=100, scope=["domain:example.org"],
+    /// older_than=timedelta(days=30), focus={"url:*/news/*": 0.3}, retry_after="6h", max_failures=3, as_of="now".
+    #[pyo3(signature = (n=100, *, exclude=None, seeds=None, **options))]
+    fn next(
+        &self,
+        py: Python<'_>,
+        n: usize,
+        exclude: Option<&Bound<'_, PyAny>>,
+        seeds: Option<&Bound<'_, PyAny>>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Vec<PyCandidate>> {
+        self.check_open()?;
+        let mut options = next::options(options)?;
+        options.count = n;
+        let (excluded, seeds) = (next::urls(exclude)?, next::urls(seeds)?);
+        let store = self.store.clone();
+        let found = run(py, OnSignal::Leave, move |_| {
+            options.name(store.dir(), &excluded, &seeds)?;
+            store.next(&options)
+        })?;
+        Ok(found.into_iter().map(PyCandidate::from).collect())
+    }
+
+    /// What moved from one ranking to another: a Comparison.
+    ///
+    /// since: the earlier ranking, as of ranking(). until: the later one; None: the current one.
+    /// count: pages in each list. by: what makes a change large: "change" (of importance), "relative" or "rank".
+    /// top: only pages that are among the first so many on either side.
+    #[pyo3(signature = (since, until=None, *, count=20, by="change", top=None))]
+    fn compare(
+        &self,
+        py: Python<'_>,
+        since: &Bound<'_, PyAny>,
+        until: Option<&Bound<'_, PyAny>>,
+        count: usize,
+        by: &str,
+        top: Option<u64>,
+    ) -> PyResult<Comparison> {
+        let (left, right) = (self.snapshot(py, Some(since))?, self.snapshot(py, until)?);
+        let wanted = MoveOptions {
+            count,
+            by: by
+                .parse()
+                .map_err(|why: String| invalid(format!("by={why}")))?,
+            top: top.unwrap_or(u64::MAX),
+            margin: margin(left.bound_l1(), right.bound_l1()),
+        };
+        let found = run(py, OnSignal::Leave, move |_| {
+            Named::new(moved(&left, &right, wanted)?, &left, &right)
+        })?;
+        Comparison::of(py, &found)
+    }
+
+    /// Read all of the store, and raise Damaged if it is not as it was written.
+    fn verify(&self, py: Python<'_>) -> PyResult<()> {
+        self.check_open()?;
+        let store = self.store.clone();
+        run(py, OnSignal::Leave, move |_| store.verify())
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        slf.get().check_open()?;
+        Ok(slf)
+    }
+
+    /// What was added is made durable, whatever ended the block.
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: &Bound<'_, PyAny>,
+        _error: &Bound<'_, PyAny>,
+        _trace: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self
+            .published(py)?
+            .map_or(0, |snapshot| snapshot.len() as usize))
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        let path = PyString::new(py, &self.store.dir().to_string_lossy()).repr()?;
+        let closed = if self.is_closed() { ", closed" } else { "" };
+        let text = format!("Store({path}, mode='{}'{closed})", self.mode());
+        Ok(PyString::new(py, &text))
+    }
+}
