@@ -87,7 +87,7 @@ impl Coverage {
     pub fn update(&mut self, snapshot: &Snapshot) -> Result<Covered> {
         let rows = snapshot.rows()?;
         let damping = snapshot.info().settings.config.damping_units();
-        let seeds = self.pages(&rows)?;
+        let seeds = self.pages(snapshot, &rows)?;
         if seeds.is_empty() {
             let store = snapshot.store().display();
             return Err(Error::Missing(format!(
@@ -117,9 +117,9 @@ impl Coverage {
     }
 
     /// The pages at which readers start.
-    fn pages(&self, rows: &dyn Rows) -> Result<Vec<u32>> {
+    fn pages(&self, snapshot: &Snapshot, rows: &dyn Rows) -> Result<Vec<u32>> {
         let Seeds::Given { known, unknown } = &self.seeds else {
-            return first_pages(rows);
+            return first_pages(rows, &snapshot.reread()?);
         };
         let mut seeds = known.clone();
         seeds.sort_unstable();

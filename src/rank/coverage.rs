@@ -234,23 +234,35 @@ impl Flow {
 }
 
 /// The pages that were read, and not found gone, before any link to them was seen: the seeds, where nobody says which they are.
-/// Pages are numbered in the order of their first appearance, so these are the ones that no page of a smaller number links to.
+///
+/// Pages are numbered in the order of their first appearance, and rows lie in the order in which pages were read last. So a
+/// page that was read once is a seed if no page of a smaller number whose row lies before its own links to it: one whose row
+/// lies behind found it known. Of a row in `reread`, whose page was read more than once, it is unknown what it was at first:
+/// it counts as read before all others.
 ///
 /// # Errors
 /// Those of reading rows.
-pub fn seeds(rows: &dyn Rows) -> Result<Vec<u32>> {
+pub(crate) fn seeds(rows: &dyn Rows, reread: &Bits) -> Result<Vec<u32>> {
     let (mut found, mut linked) = (Bits::new(rows.pages()), Bits::new(rows.pages()));
+    let mut gone = Bits::new(rows.pages());
     rows.sweep(&mut |row| {
-        if !row.gone {
-            found.set(row.page.into());
+        found.set(row.page.into());
+        if row.gone {
+            gone.set(row.page.into());
         }
-        let later = row.targets.iter().filter(|&&target| target > row.page);
-        later.for_each(|&target| {
-            linked.set(target.into());
-        });
+        let from = reread.get(row.page.into());
+        for &target in row.targets.iter().filter(|&&target| target > row.page) {
+            let (target, to) = (u64::from(target), reread.get(target.into()));
+            if from || to || !found.get(target) {
+                linked.set(target);
+            }
+        }
         Ok(())
     })?;
-    let is_seed = |&page: &u32| found.get(page.into()) && !linked.get(page.into());
+    let is_seed = |page: &u32| {
+        let page = u64::from(*page);
+        found.get(page) && !gone.get(page) && !linked.get(page)
+    };
     Ok((0..rows.pages() as u32).filter(is_seed).collect())
 }
 
@@ -358,6 +370,51 @@ mod tests {
             }
         }
 
+        /// A crawl reads some pages in this order, and the first few of them again, last: they are found as they were read.
+        #[test]
+        fn seeds_were_read_before_any_link_to_them_was_seen(
+            web in webs(),
+            order in Just((0..PAGES as u32).collect::<Vec<_>>()).prop_shuffle(),
+            crawled in 1..=PAGES,
+            again in 0..3usize,
+        ) {
+            let (mut known, mut seeds) = (Vec::new(), Vec::new());
+            let number = |known: &mut Vec<u32>, node: u32| {
+                known.iter().position(|&of| of == node).unwrap_or_else(|| {
+                    known.push(node);
+                    known.len() - 1
+                }) as u32
+            };
+            let mut rows = Vec::new();
+            for &node in &order[..crawled] {
+                let new = !known.contains(&node);
+                let page = number(&mut known, node);
+                if new {
+                    seeds.push(page);
+                }
+                let row = web[node as usize].iter();
+                let targets: Vec<u32> = row.map(|link| number(&mut known, link.0)).collect();
+                rows.push((page, targets));
+            }
+            let again = again.min(rows.len());
+            let mut reread = Bits::new(PAGES as u64);
+            for (page, _) in &rows[..again] {
+                reread.set((*page).into());
+            }
+            rows.rotate_left(again);
+            let mut kept = LatestRows::default();
+            kept.grow(known.len() as u64);
+            for (page, targets) in &rows {
+                kept.set(*page, false, Links { targets, weights: &[] });
+            }
+            let found = super::seeds(&kept, &reread).unwrap();
+            if again == 0 {
+                prop_assert_eq!(found, seeds);
+            } else {
+                prop_assert!(found.iter().all(|page| seeds.contains(page)), "{found:?} of {seeds:?}");
+            }
+        }
+
         /// A crawl that grows has the bounds of one that was looked at once, as nearly as pushing goes.
         #[test]
         fn a_flow_goes_on_as_pages_are_read(
@@ -377,30 +434,6 @@ mod tests {
             }
             prop_assert!(flow.coverage().at_least > 0.999);
         }
-    }
-
-    #[test]
-    fn seeds_are_pages_that_no_earlier_page_links_to() {
-        let mut rows = LatestRows::default();
-        rows.grow(6);
-        // Read in another order than they were found: 2 was read again. 4 is gone, 5 was not read.
-        for (page, gone, targets) in [
-            (1, false, &[2, 0][..]),
-            (3, false, &[1]),
-            (4, true, &[]),
-            (0, false, &[1]),
-            (2, false, &[]),
-        ] {
-            rows.set(
-                page,
-                gone,
-                Links {
-                    targets,
-                    weights: &[],
-                },
-            );
-        }
-        assert_eq!(seeds(&rows).unwrap(), [0, 3]);
     }
 
     #[test]

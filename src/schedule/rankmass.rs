@@ -6,7 +6,7 @@
 use super::{Ask, AtATime, Names, Registered, Scored, Strategy, best_of};
 use crate::Result;
 use crate::engine::damping_units;
-use crate::rank::coverage::{Flow, seeds};
+use crate::rank::coverage::Flow;
 
 pub(super) const REGISTERED: Registered = Registered {
     name: "rankmass",
@@ -32,9 +32,9 @@ struct RankMass {
 
 impl Strategy for RankMass {
     fn best(&mut self, ask: &Ask<'_>) -> Result<Vec<Scored>> {
-        let seeds = seeds(ask.rows)?;
+        let seeds = ask.crawl.seeds();
         if self.flow.seeds() != seeds {
-            self.flow = Flow::from(self.damping, &seeds);
+            self.flow = Flow::from(self.damping, seeds);
         }
         self.flow.push(ask.rows)?;
         Ok(best_of(ask.crawl, ask.count, |page| {

@@ -11,7 +11,7 @@ use super::{Column, Columns, Info, Latest, MAGIC, SNAPSHOTS};
 use crate::engine::{CHUNK_PAGES, Fingerprint, Page, PageId};
 use crate::metrics::Positions;
 use crate::model::{Fetches, HashKey};
-use crate::rows::Row;
+use crate::rows::{Bits, Row};
 use crate::rules::Scope;
 use crate::store::rows::{KeptRows, Retention, RowsOf};
 use crate::store::{self, Disk, NameReader};
@@ -294,6 +294,23 @@ impl Snapshot {
                 visit(page, f64::from_bits(bits));
             }
         })
+    }
+
+    /// The pages that were visited more than once. Reads nothing else.
+    ///
+    /// # Errors
+    /// The column is damaged or cannot be read.
+    pub(crate) fn reread(&self) -> Result<Bits> {
+        let mut again = Bits::new(self.len());
+        let read = |block| self.columns.column(block, Column::Visits);
+        self.columns.in_twos(read, |first, pages: Vec<u64>| {
+            for (page, &visits) in (first..).zip(&pages) {
+                if visits > 1 {
+                    again.set(page);
+                }
+            }
+        })?;
+        Ok(again)
     }
 
     /// How many of the first positions are certain: the greatest n so that the first n pages are the n of greatest PageRank, in
