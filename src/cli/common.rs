@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 
 use cashrank::decode::{Time, utc};
 use cashrank::engine::SelfLinks;
-use cashrank::memory::available;
+use cashrank::memory::{AddressSpace, available, check_address_space, human};
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::{Error, name_settings};
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
@@ -64,7 +64,9 @@ pub fn exit_of_error(error: &Error) -> Exit {
         Error::Busy { .. } => Exit::Busy,
         Error::Io { .. } => Exit::Io,
         Error::Internal { .. } => Exit::Fault,
-        Error::OverBudget { .. } | Error::TooLarge { .. } => Exit::Memory,
+        Error::OverBudget { .. } | Error::TooLarge { .. } | Error::AddressSpace { .. } => {
+            Exit::Memory
+        }
         _ => Exit::Refused,
     }
 }
@@ -209,9 +211,33 @@ pub struct MemoryArg {
 }
 
 impl MemoryArg {
-    /// Bytes; `None`: nothing is known of the machine.
-    pub fn budget(&self) -> Option<u64> {
-        self.memory.or_else(available)
+    /// Bytes, of a command with so many threads beside its own; `None`: nothing is known of the machine.
+    ///
+    /// # Errors
+    /// [`Error::AddressSpace`] if that limit leaves too little for the threads.
+    pub fn budget(&self, threads: usize) -> Result<Option<u64>, Error> {
+        check_address_space(threads, 0)?;
+        Ok(self.memory.or_else(|| available(threads)))
+    }
+}
+
+/// What a list of pages to crawl next holds of each page at most, in whatever order.
+const LIST_BYTES: u64 = 93;
+
+/// Refuses such a list of a store of so many pages where the limit on address space has no room for it, with so many
+/// threads beside this one.
+pub fn check_list(pages: u64, threads: usize) -> Result<(), Error> {
+    check_address_space(threads, pages.saturating_mul(LIST_BYTES))
+}
+
+/// Says how much address space there is, if it is limited: then it may be that which lacks, not the machine's memory.
+pub fn tell_address_space() {
+    if let Some(space) = AddressSpace::of_process() {
+        say!(
+            "the limit on address space (ulimit -v) counts as memory: it is {}, of which the program itself has {}",
+            human(space.limit),
+            human(space.limit - space.left)
+        );
     }
 }
 

@@ -149,7 +149,7 @@ impl Args {
             level: self.packing.level,
             block_records: self.packing.block_records as usize,
             limits: Limits {
-                memory: self.memory.budget(),
+                memory: self.memory.budget(threads(self.threads) + 3)?,
                 ..self.limits.over(Limits::default())
             },
             source: self.verify.options(),

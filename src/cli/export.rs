@@ -194,7 +194,7 @@ impl Args {
 
     /// Bytes for sorting.
     fn room(&self, order: Order, pages: u64) -> cashrank::Result<u64> {
-        let budget = self.memory.budget();
+        let budget = self.memory.budget(2)?;
         if order != Order::Id {
             let work = || format!("sorting {pages} pages by {}", order.name());
             let need = LEAST_SORTING + to_read(pages);

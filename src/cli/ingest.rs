@@ -366,7 +366,7 @@ impl Args {
         config.max_age = self.max_age.or(config.max_age);
         config.check()?;
         let limits = Limits {
-            memory: self.memory.or_else(available),
+            memory: self.memory.or_else(|| available(threads(self.threads))),
             ..self.limits.over(job.limits.clone())
         };
         let mut settings = Settings::new(config, &limits);

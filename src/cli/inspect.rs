@@ -102,7 +102,7 @@ impl Args {
             distinct: self.limit_distinct,
             threads: threads(self.threads),
             limits: Limits {
-                memory: self.memory.budget(),
+                memory: self.memory.budget(threads(self.threads) + 3)?,
                 ..self.limits.over(Limits::default())
             },
             input: self.rules.resolve(None)?,

@@ -38,6 +38,7 @@ mod verify;
 
 use std::process::ExitCode;
 
+use cashrank::memory::check_address_space;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cli::common::say;
@@ -113,33 +114,10 @@ struct Completions {
 pub fn main() -> ExitCode {
     panics::hear();
     common::survive_file_size_limit();
-    let done = match Cli::parse().command {
-        Command::Ingest(args) => args.run(),
-        Command::Convert(args) => args.run(),
-        Command::Inspect(args) => args.run(),
-        Command::Order(args) => args.run(),
-        Command::Next(args) => args.run(),
-        Command::Settle(args) => args.run(),
-        Command::Top(args) => args.run(),
-        Command::Rank(args) => args.run(),
-        Command::Links(args) => args.run(),
-        Command::Coverage(args) => args.run(),
-        #[cfg(feature = "serve")]
-        Command::Serve(args) => args.run(),
-        Command::Export(args) => args.run(),
-        Command::Compare(args) => args.run(),
-        Command::Pagerank(args) => args.run(),
-        Command::Local(args) => args.run(),
-        Command::Simulate(args) => args.run(),
-        Command::Snapshots(args) => args.run(),
-        Command::Stat(args) => args.run(),
-        Command::Verify(args) => args.run(),
-        Command::Man(args) => args.run(Cli::command()),
-        Command::Completions(args) => {
-            let mut script = Vec::new();
-            clap_complete::generate(args.shell, &mut Cli::command(), "cashrank", &mut script);
-            common::print(|out| Ok(out.write_all(&script)?))
-        }
+    let command = Cli::parse().command;
+    let done = match check_address_space(0, 0) {
+        Ok(()) => command.run(),
+        Err(error) => Err(error.into()),
     };
     match done {
         Ok(exit) => exit.into(),
@@ -147,7 +125,44 @@ pub fn main() -> ExitCode {
         Err(error) => {
             // Our errors say their cause themselves: the chain (`{:#}`) would say it twice.
             say!("{} {error}", log::Paint::stderr().red("cashrank:"));
-            common::exit_of(&error).into()
+            let exit = common::exit_of(&error);
+            if exit == Exit::Memory {
+                common::tell_address_space();
+            }
+            exit.into()
+        }
+    }
+}
+
+impl Command {
+    fn run(self) -> anyhow::Result<Exit> {
+        match self {
+            Command::Ingest(args) => args.run(),
+            Command::Convert(args) => args.run(),
+            Command::Inspect(args) => args.run(),
+            Command::Order(args) => args.run(),
+            Command::Next(args) => args.run(),
+            Command::Settle(args) => args.run(),
+            Command::Top(args) => args.run(),
+            Command::Rank(args) => args.run(),
+            Command::Links(args) => args.run(),
+            Command::Coverage(args) => args.run(),
+            #[cfg(feature = "serve")]
+            Command::Serve(args) => args.run(),
+            Command::Export(args) => args.run(),
+            Command::Compare(args) => args.run(),
+            Command::Pagerank(args) => args.run(),
+            Command::Local(args) => args.run(),
+            Command::Simulate(args) => args.run(),
+            Command::Snapshots(args) => args.run(),
+            Command::Stat(args) => args.run(),
+            Command::Verify(args) => args.run(),
+            Command::Man(args) => args.run(Cli::command()),
+            Command::Completions(args) => {
+                let mut script = Vec::new();
+                clap_complete::generate(args.shell, &mut Cli::command(), "cashrank", &mut script);
+                common::print(|out| Ok(out.write_all(&script)?))
+            }
         }
     }
 }

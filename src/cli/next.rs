@@ -11,11 +11,14 @@ use clap::builder::{StringValueParser, TypedValueParser as _};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use super::common::{Exit, Forms, STORE, listed_urls, positive, thousands};
+use super::common::{Exit, Forms, STORE, check_list, listed_urls, positive, thousands, threads};
 use super::coverage::{percent, seeds_of};
 use super::output::OutputArgs;
 use super::values::takers;
 use crate::cli::common::say;
+
+/// Most threads that read names for a list.
+const READERS: usize = 8;
 
 /// List the pages to crawl next, best first.
 ///
@@ -104,6 +107,9 @@ impl Args {
         let excluded = listed(&self.exclude)?;
         let seeds = listed(&self.seeds)?;
         options.name(store, &excluded, &seeds)?;
+        // Where there is none, the seeds are the list.
+        let known = Snapshot::latest(&RealDisk, store).map_or(0, |snapshot| snapshot.info().pages);
+        check_list(known, threads(None).min(READERS) + 2)?;
         let pages = next(&RealDisk, store, &options)?;
         output.put(|out| {
             to.write(&pages, out)

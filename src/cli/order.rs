@@ -36,7 +36,7 @@ impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let output = self.output.open()?;
         let limits = Limits {
-            memory: self.memory.budget(),
+            memory: self.memory.budget(1)?,
             ..Limits::default()
         };
         let read = Captures::read(&self.index, self.files, &limits)?;

@@ -18,7 +18,7 @@ use cashrank::store::RealDisk;
 
 use super::common::{
     Exit, MemoryArg, as_options, counted, links, pages, parsed, print_json, self_links,
-    store_unless, tell_keyboard, tell_skipped,
+    store_unless, tell_keyboard, tell_skipped, threads,
 };
 use super::export::{ScoringArgs, export_formats, tell_left_out};
 use super::output::{Output, SummedOutputArgs};
@@ -103,7 +103,7 @@ impl Args {
             &config,
             &self.rules.resolve(None)?,
             &Limits {
-                memory: self.memory.budget(),
+                memory: self.memory.budget(threads(None) + 3)?,
                 ..Limits::default()
             },
         )?;
@@ -158,7 +158,7 @@ impl Args {
         let snapshot = Snapshot::latest(&RealDisk, store)?;
         let config = &snapshot.info().settings.config;
         let weighted = !config.follow.is_default();
-        let graph = Graph::of_rows(&snapshot.rows()?, weighted, self.memory.budget())?;
+        let graph = Graph::of_rows(&snapshot.rows()?, weighted, self.memory.budget(3)?)?;
         let result = self.rank(&graph, config.damping())?;
         let scores = result.scores.iter().zip(ranks(&result.scores));
         let rows = snapshot.named().zip(scores);

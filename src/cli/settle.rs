@@ -85,7 +85,7 @@ impl Args {
         let pages = view.state().totals.pages;
         let work = || format!("settling {} pages", thousands(pages));
         let instead = "settle on a machine with more memory";
-        check_room(self.memory.budget(), to_settle(pages), work, instead)?;
+        check_room(self.memory.budget(3)?, to_settle(pages), work, instead)?;
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
         let started = Instant::now();

@@ -74,7 +74,7 @@ struct Damage {
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let depth = if self.deep { Depth::Deep } else { Depth::Quick };
-        let checked = check(&RealDisk, &self.store.store, depth, self.memory.budget())?;
+        let checked = check(&RealDisk, &self.store.store, depth, self.memory.budget(3)?)?;
         if checked.busy {
             say!("an ingest is running: only snapshots are checked");
         }

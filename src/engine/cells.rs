@@ -41,12 +41,9 @@ impl<T: Pod> Cells<T> {
             .len(bytes)
             .no_reserve_swap()
             .map_anon()
-            .map_err(|e| {
-                Error::Usage(format!(
-                    "cannot reserve {} MiB of address space: {e}; lower `limit_pages`, or raise the \
-                     address-space limit (ulimit -v)",
-                    bytes >> 20
-                ))
+            .map_err(|_| Error::AddressSpace {
+                need: bytes as u64,
+                remedy: "lower `limit_pages`, or raise the limit on address space (ulimit -v)",
             })?;
         let memory = Memory::Map(map);
         Ok(Cells { memory, len })

@@ -130,6 +130,11 @@ pub fn checked_damping(damping: f64) -> Result<u64> {
     Ok(damping_units(damping))
 }
 
+/// Whether the system grants the address space for a ledger of so many pages.
+pub(crate) fn has_room(pages: u64) -> bool {
+    Ledger::new(0, 0, pages).is_ok()
+}
+
 impl Ledger {
     /// An empty ledger with room for `limit` pages (address space only).
     /// `damping` is in 1/2^32 ([`Config::damping_units`](super::Config::damping_units)); `recycle_after` at most 12.

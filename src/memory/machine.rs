@@ -4,33 +4,37 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::AddressSpace;
+
 /// Of what is there, so much is left for the kernel's own tables and for others.
 const LEFT: u64 = 16;
 
-/// Bytes of memory that this process may take: of what is available without swapping, and the limits of
-/// all control groups it is in, the least; less a sixteenth. `None`: nothing is known.
-pub fn available() -> Option<u64> {
+/// Bytes of memory that this process may take, with so many threads beside its own: of what is available without
+/// swapping, the limits of all control groups it is in, and what its limit on address space leaves, the least; less a
+/// sixteenth. `None`: nothing is known.
+pub fn available(threads: usize) -> Option<u64> {
     let read = |path: &Path| fs::read_to_string(path).ok();
     let proc = |name: &str| read(&Path::new("/proc").join(name)).unwrap_or_default();
     let files = limit_files(&proc("self/cgroup"), &proc("self/mountinfo"));
     let limits = files.iter().filter_map(|file| limit(&read(file)?));
-    let least = limits.chain(of_meminfo(&proc("meminfo"))).min()?;
+    let space = AddressSpace::of_process().map(|space| space.for_data(threads));
+    let least = limits
+        .chain(of_meminfo(&proc("meminfo")))
+        .chain(space)
+        .min()?;
     Some(least - least / LEFT)
 }
 
 /// What `/proc/meminfo` says is available; where it does not (before Linux 3.14), all there is.
 fn of_meminfo(text: &str) -> Option<u64> {
-    let field = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        let kib: u64 = line
-            .strip_prefix(':')?
-            .trim()
-            .strip_suffix(" kB")?
-            .parse()
-            .ok()?;
-        kib.checked_mul(1024)
-    };
-    field("MemAvailable").or_else(|| field("MemTotal"))
+    kib_of("MemAvailable", text).or_else(|| kib_of("MemTotal", text))
+}
+
+/// The bytes of a line like `MemTotal:   2 kB`, of which such files have one a field.
+pub(super) fn kib_of(field: &str, text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(field))?;
+    let kib = line.strip_prefix(':')?.trim().strip_suffix(" kB")?;
+    kib.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// A control group's limit; `None`: it has none.

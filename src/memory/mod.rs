@@ -5,16 +5,18 @@
 //! holds and however many threads decode. Parts that grow with pages are exact to a few percent;
 //! the others are what their buffers may grow to.
 
+mod address_space;
 mod machine;
 
 use serde::Serialize;
 
+pub use address_space::{AddressSpace, check_address_space};
 pub use machine::available;
 
 pub use crate::model::{check_room, human};
 
 use crate::engine::{self, CHUNK_PAGES, Config, Engine, Index, Storage, log_bytes};
-use crate::{Error, Result};
+use crate::{Error, Limits, Result};
 
 const MIB: u64 = 1 << 20;
 
@@ -154,6 +156,17 @@ pub const ALLOCATION: u64 = 24;
 
 /// Entries between two looks at the budget, where entries come one by one.
 pub const LOOK_EVERY: u64 = 1 << 14;
+
+/// Pages to reserve room for: those of the limit or, where so much address space is refused, as many as fit the budget.
+pub(crate) fn pages_with_room(config: &Config, limits: &Limits) -> u64 {
+    let most = limits.pages;
+    match limits.memory {
+        Some(budget) if !engine::has_room(most) => largest(most, |pages| {
+            Need::to_resume(config, pages, Some(budget)).total() <= budget
+        }),
+        _ => most,
+    }
+}
 
 /// Rows that the visit log may hold under a budget.
 pub(crate) fn log_rows(config: &Config, budget: Option<u64>) -> usize {

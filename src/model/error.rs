@@ -101,6 +101,14 @@ pub enum Error {
         /// What to do if the machine has no more.
         instead: &'static str,
     },
+    /// The system refused address space, or leaves too little of it to begin.
+    #[error("memory: {} of address space cannot be had: {remedy}", human(*.need))]
+    AddressSpace {
+        /// Bytes that were asked for.
+        need: u64,
+        /// What to do.
+        remedy: &'static str,
+    },
     /// A fault of this program: something that must hold does not. Nothing was written of what went before it.
     #[error(
         "{what}: this is a bug in cashrank, not in the input; nothing of it was written. The same command continues \
@@ -209,6 +217,7 @@ impl Error {
                 budget: *budget,
                 instead,
             },
+            &Error::AddressSpace { need, remedy } => Error::AddressSpace { need, remedy },
             Error::Internal { what } => Error::internal(what),
             Error::Usage(text) => Error::Usage(text.clone()),
             Error::Conflict(text) => Error::Conflict(text.clone()),

@@ -2,7 +2,7 @@
 
 use crate::engine::{Engine, Storage};
 use crate::memory::{Need, largest, log_rows};
-use crate::{Error, Result};
+use crate::{Error, Limits, Result};
 
 /// From so many pages on each doubling of them is told.
 const TOLD_FROM: u64 = 1 << 20;
@@ -22,11 +22,14 @@ pub(crate) struct Budget {
     pub tell_at: u64,
     /// What was needed, and the pages that would have fitted, once no more records are applied.
     rested: Option<(Need, u64)>,
+    /// Most pages that there may be, also if memory has no room for them.
+    limit: u64,
 }
 
 impl Budget {
     /// Makes the engine keep to the budget, if there is one.
-    pub fn new<S: Storage>(bytes: Option<u64>, engine: &mut Engine<S>) -> Budget {
+    pub fn new<S: Storage>(limits: &Limits, engine: &mut Engine<S>) -> Budget {
+        let bytes = limits.memory;
         engine.cut_log_at(log_rows(engine.config(), bytes));
         let pages = engine.ledger().totals().pages;
         let mut budget = Budget {
@@ -37,6 +40,7 @@ impl Budget {
             again_at: 0,
             tell_at: TOLD_FROM.max(pages.saturating_mul(2)),
             rested: None,
+            limit: limits.pages,
         };
         budget.find(engine, 0);
         budget
@@ -104,9 +108,7 @@ impl Budget {
     /// The error of the next record, if it was the budget that made [`Budget::page_limit`] as it is.
     pub fn blamed<S: Storage>(&self, engine: &Engine<S>, error: Error) -> Error {
         match error {
-            Error::TooManyPages { limit } if limit < engine.ledger().page_limit() => {
-                self.exceeded(engine)
-            }
+            Error::TooManyPages { limit } if limit < self.limit => self.exceeded(engine),
             other => other,
         }
     }

@@ -59,7 +59,7 @@ impl Session {
             classes: !config.follow.is_default(),
         };
         let session = Session {
-            budget: Budget::new(limits.memory, &mut engine),
+            budget: Budget::new(limits, &mut engine),
             rules,
             engine,
         };

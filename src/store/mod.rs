@@ -57,7 +57,7 @@ use std::sync::Arc;
 
 use crate::batch::HashKey;
 use crate::engine::{Admission, CHUNK_PAGES, Engine};
-use crate::memory::Need;
+use crate::memory::{Need, pages_with_room};
 use crate::model::Limits;
 use crate::threads::in_two;
 use crate::{Error, Result};
@@ -231,12 +231,12 @@ impl Store {
     }
 
     fn into_engine(self, limits: &Limits) -> Result<Engine<Store>> {
-        let page_limit = limits.pages;
+        let limit = limits.pages;
         let state = self.manifest.engine.clone();
         let pages = state.totals.pages;
-        if pages > page_limit {
+        if pages > limit {
             return Err(Error::Conflict(format!(
-                "{}: knows {pages} pages, more than `limit_pages` {page_limit}; raise it",
+                "{}: knows {pages} pages, more than `limit_pages` {limit}; raise it",
                 self.dir.display()
             )));
         }
@@ -249,7 +249,8 @@ impl Store {
         names.check_end(&self.key())?;
         let config = self.identity.settings.config.clone();
         let dir = self.dir.clone();
-        let mut engine = Engine::with_storage(config, page_limit, self)?;
+        let room = pages_with_room(&config, limits);
+        let mut engine = Engine::with_storage(config, room, self)?;
         let load = |cells: &mut [u64], ages: &mut [u8]| {
             let arrays = vec![bytemuck::cast_slice_mut(cells), ages];
             cash.file.load(&cash.slots, arrays)

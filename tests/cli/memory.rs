@@ -217,3 +217,73 @@ fn a_file_of_scores_is_refused_where_it_grows_too_large() {
             .exits(code);
     }
 }
+
+/// A command line under a limit on address space, in KiB.
+fn limited(lab: &Lab, kib: u64, line: &str) -> std::process::Output {
+    let script = format!("ulimit -v {kib} && exec \"$0\" {line}");
+    let mut shell = std::process::Command::new("sh");
+    let shell = shell.args(["-c", &script, env!("CARGO_BIN_EXE_cashrank")]);
+    shell.current_dir(lab.path("")).output().unwrap()
+}
+
+/// An allocation beyond the limit on address space (`ulimit -v`) would end the process with a signal: the limit counts as
+/// memory, so work that does not fit in it is refused. From what the program itself takes, about 42 MB, to where all work
+/// fits.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_limit_on_address_space_is_refused_and_not_died_of() {
+    let lab = Lab::new();
+    lab.file("a", crawl(78, 20_000).concat());
+    lab.run("ingest a --store s --threads 2").exits(0);
+    for line in [
+        "ingest a --store new --threads 2",
+        "settle --store s --until 1e-12",
+        "next --store s -n 10 --quiet",
+        "export --store s --to tsv --sort rank -o out",
+        "convert a -o out --threads 2",
+        "pagerank a -o out",
+        "inspect a --threads 2",
+        "top --store s",
+    ] {
+        let mut codes = Vec::new();
+        for mb in [44, 60, 90, 130, 180, 200, 260, 320, 390, 480] {
+            let done = limited(&lab, mb * 1000, line);
+            let said = String::from_utf8_lossy(&done.stderr);
+            let code = done.status.code();
+            assert!(
+                matches!(code, Some(0 | 8)),
+                "{line}, {mb} MB: {code:?} {said}"
+            );
+            assert!(
+                code == Some(0) || said.contains("ulimit -v"),
+                "{line}: {said}"
+            );
+            codes.extend(code);
+            let _ = std::fs::remove_file(lab.path("out"));
+            let _ = std::fs::remove_dir_all(lab.path("new"));
+        }
+        assert_eq!(codes[0], 8, "{line}");
+        assert!(codes.is_sorted_by(|a, b| a >= b), "{line}: {codes:?}");
+    }
+}
+
+/// Room is reserved for as many pages as fit the limit, not for all that there may be; without a budget that says how many,
+/// the message says what to lower.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_ingest_fits_into_the_address_space_it_has() {
+    let lab = Lab::new();
+    lab.file("a", crawl(79, 2_000).concat());
+    lab.run("ingest a --store free --threads 1").exits(0);
+    let done = limited(&lab, 2_000_000, "ingest a --store s --threads 1");
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    assert!(lab.snapshot("s") == lab.snapshot("free"));
+    let done = limited(
+        &lab,
+        2_000_000,
+        "ingest a --store t --memory 1T --threads 1",
+    );
+    assert_eq!(done.status.code(), Some(8), "{done:?}");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(said.contains("lower --limit-pages"), "{said}");
+}

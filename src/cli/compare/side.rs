@@ -109,7 +109,7 @@ impl Side {
 
 /// The scores of both sides, which must find room in memory with what joins them.
 pub fn scores(left: &Side, right: &Side, memory: &MemoryArg) -> Result<(Scores, Scores), Error> {
-    let budget = memory.budget();
+    let budget = memory.budget(3)?;
     let check = |pages: u64| {
         let work = || format!("a comparison of {pages} pages or more, both sides together,");
         let instead = "compare parts of them, as `name<TAB>score` files";

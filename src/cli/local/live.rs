@@ -15,7 +15,7 @@ use super::domain::{Crawl, Domain};
 use super::list::is_unread;
 use super::ranks::{Found, locals, tell, write_ranks};
 use super::{Args, candidates, tell_few};
-use crate::cli::common::{Exit, counted, say, thousands};
+use crate::cli::common::{Exit, counted, say, thousands, threads};
 use crate::cli::output::Output;
 
 /// A search that a crawler feeds.
@@ -99,7 +99,7 @@ impl Args {
         };
         let mut options = Options::of(store)?;
         options.input = self.rules.resolve(Some(&settings.input))?;
-        options.limits.memory = self.memory.budget();
+        options.limits.memory = self.memory.budget(threads(None))?;
         let mut writer = Writer::open(store, &options).map_err(|error| {
             let busy = matches!(error, Error::Busy { .. });
             let error = anyhow::Error::from(error);

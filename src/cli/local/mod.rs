@@ -20,7 +20,7 @@ use cashrank::source::InputName;
 use cashrank::store::RealDisk;
 
 use super::common::{
-    self, Exit, MemoryArg, one_of, parsed, positive, print_json, say, store_unless,
+    self, Exit, MemoryArg, one_of, parsed, positive, print_json, say, store_unless, threads,
 };
 use super::output::Output;
 use super::rules::RulesArgs;
@@ -236,7 +236,7 @@ impl Args {
     /// What the files hold.
     fn crawled(&self) -> anyhow::Result<Crawled> {
         let limits = Limits {
-            memory: self.memory.budget(),
+            memory: self.memory.budget(threads(None) + 3)?,
             ..Limits::default()
         };
         let follow = self.follow.unwrap_or_default();

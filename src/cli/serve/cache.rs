@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use cashrank::schedule::{Candidate, Follower, NextOptions, Which};
 use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, cpu_time};
 
+use super::super::common::check_list;
 use super::current::{Current, OpenSnapshot, Part, lock, problem};
 
 /// Lists that are kept; of more questions, those that nobody asked for longest are forgotten.
@@ -26,6 +27,9 @@ const FOLLOWED: u64 = 1 << 30;
 const LIVELY: Duration = Duration::from_secs(60);
 /// How often a newer snapshot is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Threads beside the one that makes a list.
+const BESIDE: usize = 2;
+
 /// What a thread makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Job {
@@ -428,6 +432,7 @@ impl Shared {
 
     /// A list; or a part is read, which is then kept with its snapshot.
     fn make(task: &mut Task) -> Result<Option<Arc<NextList>>> {
+        check_list(task.held.info().pages, BESIDE).map_err(problem)?;
         match &mut task.work {
             Work::List(_, follower) => list_of(follower, &task.held).map(Some),
             Work::Part(part) => task.held.read(*part).map(|()| None),

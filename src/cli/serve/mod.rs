@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use cashrank::Error;
 use cashrank::NextOptions;
+use cashrank::memory::check_address_space;
 use cashrank::store::{RealDisk, settings_of};
 use cashrank_serve::{FrontierLimits, FrontierOptions, Options, Service, Token};
 
@@ -22,6 +23,9 @@ use crate::cli::common::say;
 use backend::StoreBackend;
 use current::as_parameters;
 pub use live::{Live, WatchedObserver};
+
+/// Threads of a service, about: those that answer, and those that make lists.
+const THREADS: usize = 6;
 
 /// How soon a signal is heeded.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -117,6 +121,7 @@ impl Args {
             );
             return Err(Error::Usage(text).into());
         }
+        check_address_space(THREADS, 0)?;
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
         let service = start(&store, self.listen, &self.service, None)?;

@@ -1,0 +1,84 @@
+//! The limit on address space that a shell or a batch system sets (`ulimit -v`, `RLIMIT_AS`). An allocation beyond it
+//! ends the process, so what is left of it counts as memory that there is.
+
+use std::fs;
+
+use rustix::process::{Resource, getrlimit};
+
+use super::MIB;
+use super::machine::kib_of;
+use crate::{Error, Result};
+
+/// What each thread takes of it at most beside what it holds: its stack, and the heap that the allocator reserves for it.
+const A_THREAD: u64 = 66 * MIB;
+/// What every command takes: buffers of files, tables of names, a page cache.
+const A_COMMAND: u64 = 64 * MIB;
+
+/// The limit in bytes, and what of it is not used yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AddressSpace {
+    /// The limit.
+    pub limit: u64,
+    /// What is not mapped yet.
+    pub left: u64,
+}
+
+impl AddressSpace {
+    /// That of this process; `None`: it has no limit, or nothing is known of it.
+    pub fn of_process() -> Option<AddressSpace> {
+        let limit = getrlimit(Resource::As).current?;
+        let status = fs::read_to_string("/proc/self/status").ok()?;
+        AddressSpace::of(limit, &status)
+    }
+
+    /// That of a process with this text in `/proc/PID/status`.
+    fn of(limit: u64, status: &str) -> Option<AddressSpace> {
+        let mapped = kib_of("VmSize", status)?;
+        let left = limit.saturating_sub(mapped);
+        Some(AddressSpace { limit, left })
+    }
+
+    /// What there is for data beside what a command takes with so many threads beside its own.
+    pub(super) fn for_data(self, threads: usize) -> u64 {
+        self.left.saturating_sub(taken(threads))
+    }
+}
+
+/// Bytes that a command takes for itself, with so many threads beside its own.
+fn taken(threads: usize) -> u64 {
+    A_COMMAND.saturating_add(A_THREAD.saturating_mul(threads as u64))
+}
+
+/// Refuses work that holds `data` bytes, with so many threads beside its own, where the limit on address space leaves too
+/// little for it.
+///
+/// # Errors
+/// [`Error::AddressSpace`].
+pub fn check_address_space(threads: usize, data: u64) -> Result<()> {
+    let need = taken(threads).saturating_add(data);
+    match AddressSpace::of_process() {
+        Some(space) if space.left < need => Err(Error::AddressSpace {
+            need,
+            remedy: "raise the limit on address space (ulimit -v)",
+        }),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_mapped_is_taken_from_the_limit() {
+        let status = "Name:\tcashrank\nVmPeak:\t  999 kB\nVmSize:\t  102400 kB\n";
+        let space = AddressSpace::of(300 * MIB, status).unwrap();
+        assert_eq!(space.left, 200 * MIB);
+        assert_eq!(space.for_data(0), 136 * MIB);
+        assert_eq!(space.for_data(2), 4 * MIB);
+        assert_eq!(space.for_data(3), 0);
+        assert_eq!(space.for_data(usize::MAX), 0);
+        assert_eq!(AddressSpace::of(MIB, status).unwrap().left, 0);
+        assert_eq!(AddressSpace::of(MIB, ""), None);
+    }
+}
