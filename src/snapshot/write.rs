@@ -51,10 +51,8 @@ fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Publis
         Outcome::NotDone => (Estimation::begin(view, config)?, None),
         Outcome::Done(scores, expired) => (Estimation::settled(view, config, &**scores), *expired),
     };
-    let is_computed = matches!(outcome, Outcome::Done(..));
-    if let Some(below) = settle.and_then(|settle| settle.below)
-        && is_computed
-    {
+    // Also of a window, which is what there is if time was up before all links were followed once.
+    if let Some(below) = settle.and_then(|settle| settle.below) {
         let bound = estimation.window().bound_l1().unwrap_or(f64::INFINITY);
         // As Info::bound_l1 has it.
         if bound + config.damping_bound() >= below {
