@@ -21,6 +21,7 @@ use super::common::{
     store_unless, tell_keyboard, tell_skipped, threads,
 };
 use super::export::{ScoringArgs, export_formats, tell_left_out};
+use super::missing;
 use super::output::{Output, SummedOutputArgs};
 use super::rules::RulesArgs;
 use super::values::{FormatArg, formats};
@@ -129,6 +130,9 @@ impl Args {
             print_json(&result.summary(&loaded.graph, loaded.skipped, loaded.ungrouped))?;
         } else {
             result.tell(&loaded.graph);
+        }
+        for (input, missing) in &loaded.missing {
+            say!("warning: {input}: {}", missing::message(missing));
         }
         if let Some(caveat) = loaded.caveat {
             say!("{}", as_options(caveat));

@@ -3,7 +3,7 @@
 use super::{Named, batches, open};
 use crate::Result;
 use crate::batch::{Batch, Entry, HashKey, Rules, What};
-use crate::decode::Time;
+use crate::decode::{Missing, Time};
 use crate::engine::{Config, Resolver};
 use crate::formats::Format;
 use crate::graph::{Graph, GraphBuilder};
@@ -27,6 +27,8 @@ pub struct LoadedGraph {
     pub ungrouped: u64,
     /// What should be known of the inputs' formats ([`Format::caveat`]), or of an input.
     pub caveat: Option<&'static str>,
+    /// Inputs whose records lack fields that ranking needs.
+    pub missing: Vec<(InputName, Missing)>,
 }
 
 /// One node.
@@ -66,7 +68,14 @@ pub fn load(
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     for input in inputs {
         if let Some((source, format)) = open(input, format, limits, &SourceOptions::default())? {
-            loading.input(source, format, &rules, threads)?;
+            for remark in loading.input(source, format, &rules, threads)? {
+                match remark {
+                    Remark::Caveat(caveat) => {
+                        loading.caveat.get_or_insert(caveat);
+                    }
+                    Remark::Missing(missing) => loading.missing.push((input.clone(), missing)),
+                }
+            }
         }
     }
     Ok(loading.finish())
@@ -87,6 +96,7 @@ pub(super) struct GraphLoader {
     timeless: u64,
     ungrouped: u64,
     caveat: Option<&'static str>,
+    missing: Vec<(InputName, Missing)>,
     /// Most bytes of memory to take.
     memory: Option<u64>,
     /// The input being read has a link a line.
@@ -105,31 +115,26 @@ impl GraphLoader {
             timeless: 0,
             ungrouped: 0,
             caveat: None,
+            missing: Vec::new(),
             memory: None,
             grouped: false,
         })
     }
 
-    /// Reads one input to its end.
+    /// Reads one input to its end. What its first records show is returned.
     pub fn input(
         &mut self,
         source: Source,
         format: Format,
         rules: &Rules,
         threads: usize,
-    ) -> Result<()> {
+    ) -> Result<Vec<Remark>> {
         self.grouped = format.is_grouped();
         self.caveat = self.caveat.or(format.caveat());
         self.resolver = Resolver::default();
-        let remarks = batches(source, format, rules, threads, &mut |batch| {
+        batches(source, format, rules, threads, &mut |batch| {
             self.batch(batch)
-        })?;
-        for remark in remarks {
-            if let Remark::Caveat(caveat) = remark {
-                self.caveat.get_or_insert(caveat);
-            }
-        }
-        Ok(())
+        })
     }
 
     pub fn finish(mut self) -> LoadedGraph {
@@ -141,6 +146,7 @@ impl GraphLoader {
             timeless: self.timeless,
             ungrouped: self.ungrouped,
             caveat: self.caveat,
+            missing: self.missing,
         }
     }
 

@@ -222,3 +222,32 @@ fn edges_of_urls_can_be_read_as_urls() {
         assert_eq!(exact.err.contains("--format url-"), pages == 3, "{exact:?}");
     }
 }
+
+/// Records whose links stand under another name make a graph without links: `pagerank` says so, as `ingest` does, and the
+/// advice mends it.
+#[test]
+fn pagerank_warns_of_links_under_another_name() {
+    let lab = Lab::new();
+    let named = |links: &str| {
+        let record = |page: u32| {
+            format!("{{\"url\":\"http://a.test/{page}\",\"{links}\":[\"http://a.test/0\"]}}\n")
+        };
+        (0..200).map(record).collect::<String>()
+    };
+    lab.file("known", named("links"));
+    lab.file("other", named("outs"));
+    let done = lab.run("pagerank other -o ranks --force").exits(0);
+    done.says(&[
+        "warning: other:",
+        "no `links`",
+        "\"outs\" (200)",
+        "--field links=NAME",
+    ]);
+    for line in ["known", "other --field links=outs"] {
+        let done = lab
+            .run(&format!("pagerank {line} -o ranks --force"))
+            .exits(0);
+        assert!(!done.err.contains("warning"), "{}", done.err);
+        done.says(&["200 pages, 199 links"]);
+    }
+}
