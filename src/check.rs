@@ -128,7 +128,7 @@ impl CheckReport {
             None => Snapshot::latest(disk, dir).and_then(|snapshot| snapshot.verify()),
         };
         match checked {
-            // A missing one is told when the files are read.
+            // A missing one is reported when the files are read.
             Ok(()) | Err(Error::Io { .. }) => {}
             Err(error) => self.add(error),
         }

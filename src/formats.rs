@@ -12,8 +12,8 @@ use crate::decode::csv_links::CsvLinks;
 use crate::decode::groups::lines_of;
 use crate::decode::records::Layout;
 use crate::decode::{
-    Announcement, Decoder, adjacency, arc, crawl_log, csv_links, edges, frame, lines, nutch,
-    records, warc, wat,
+    Decoder, FormatSpec, adjacency, arc, crawl_log, csv_links, edges, frame, lines, nutch, records,
+    warc, wat,
 };
 use crate::model::{Error, Limits, Result, registry};
 use crate::rules::InputRules;
@@ -24,7 +24,7 @@ const ARC: &[u8] = b"filedesc://";
 
 registry! {
     /// A format of crawl records; each has its specification in `formats/`.
-    Format of Announcement, called "format";
+    Format of FormatSpec, called "format";
     /// JSON lines, one object per crawl record.
     Records is records::FORMAT;
     /// JSON objects over several lines, or in arrays.
@@ -57,18 +57,18 @@ impl Format {
     /// The format's parser, by these rules. Of the limits, `line_bytes` bounds what a record may unpack
     /// to.
     pub fn decoder_by(self, rules: &InputRules, limits: &Limits) -> Arc<dyn Decoder> {
-        (self.announced().by)(rules, limits)
+        (self.spec().by)(rules, limits)
     }
 
     /// The format's parser, by the default rules. That of [`Format::Cza`] finds its sections only:
     /// records are read by the pipeline.
     pub fn decoder(self) -> &'static dyn Decoder {
-        self.announced().usual
+        self.spec().usual
     }
 
-    /// Whether a record is a run of lines with a link each.
+    /// Returns whether a record is a run of lines with a link each.
     pub fn is_grouped(self) -> bool {
-        self.announced().is_grouped
+        self.spec().is_grouped
     }
 
     /// Of a graph whose names are compared byte for byte: what to know where they look like URLs; one line.
@@ -88,13 +88,13 @@ impl Format {
 
     /// What users of the format should know of every ranking made from it; one line.
     pub fn caveat(self) -> Option<&'static str> {
-        self.announced().caveat
+        self.spec().caveat
     }
 }
 
 /// Guesses the format from the first bytes of the decompressed input (64 KiB are plenty).
 ///
-/// Returns the format and, for people, what it was told by.
+/// Returns the format and, for people, what it was recognised by.
 ///
 /// # Errors
 /// [`Error::Unsupported`] if the bytes fit no format, or more than one; the text says what they look
@@ -210,7 +210,7 @@ fn check_records(head: &[u8]) -> Result<()> {
     }
 }
 
-/// Whether the first bytes alone decide what [`guess`] says: more of them change nothing.
+/// Returns whether the first bytes alone decide what [`guess`] says: more of them change nothing.
 pub fn is_decided(head: &[u8]) -> bool {
     let start = lines::trim(head).trim_ascii_start();
     let json = start.first() == Some(&b'{') && records::layout(start).1;
@@ -219,12 +219,12 @@ pub fn is_decided(head: &[u8]) -> bool {
         || (start.starts_with(WARC) && told_by_record(start).is_some())
 }
 
-/// Whether it begins as an archive does, or ends in there.
+/// Returns whether it begins as an archive does, or ends in there.
 fn is_archive(head: &[u8]) -> bool {
     head.starts_with(&MAGIC) || (!head.is_empty() && MAGIC.starts_with(head))
 }
 
-/// Whether the first line is that of a CDX or CDXJ: a key, a time of 14 digits, and more; or names fields so.
+/// Returns whether the first line is that of a CDX or CDXJ: a key, a time of 14 digits, and more; or names fields so.
 fn is_index(start: &[u8]) -> bool {
     let line = memchr::memchr(b'\n', start).map_or(start, |lf| &start[..lf]);
     let mut fields = line.split(|&byte| byte == b' ');
@@ -233,7 +233,7 @@ fn is_index(start: &[u8]) -> bool {
     more.is_some() && (key == Some(b"CDX") || time.is_some_and(is_time))
 }
 
-/// Whether it looks like an archive without being one: most of its first bytes are right, or it begins
+/// Returns whether it looks like an archive without being one: most of its first bytes are right, or it begins
 /// with a later section. Text has no zeros, and the heads of sections do.
 fn is_part_of_archive(head: &[u8]) -> bool {
     let right = head.iter().zip(&MAGIC).filter(|(a, b)| a == b).count();
@@ -303,7 +303,7 @@ fn no_text(head: &[u8]) -> Option<String> {
 /// First bytes in which another kind of text shows.
 const LOOKED_AT: usize = 4096;
 
-/// Whether the first line is that of an ARC record: URL, address, time of 14 digits, type, length.
+/// Returns whether the first line is that of an ARC record: URL, address, time of 14 digits, type, length.
 fn is_headless_arc(head: &[u8]) -> bool {
     let start = head.trim_ascii_start();
     let line = memchr::memchr(b'\n', start).map_or(start, |lf| &start[..lf]);

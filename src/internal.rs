@@ -35,7 +35,7 @@ pub fn admit(engine: &mut Engine<InMemory>, batch: &Batch, names: Range<usize>) 
     engine.admit(batch, names, |_| ())
 }
 
-/// Whether a window keeps several measures of a page, and not their sum.
+/// Returns whether a window keeps several measures of a page, and not their sum.
 pub fn keeps_measures(window: WindowPolicy, estimator: Estimator) -> bool {
     window.measures(estimator).is_some()
 }

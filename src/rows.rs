@@ -59,7 +59,7 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// Whether a sweep that ended like this went through to the last row.
+    /// Returns whether a sweep that ended like this went through to the last row.
     ///
     /// # Errors
     ///

@@ -156,7 +156,7 @@ fn followers_answer_as_if_told_all_at_once() {
             for (options, follower) in &mut lists {
                 let from_nothing = next(&RealDisk, &store, options).unwrap();
                 let followed = follower.next(&snapshot).unwrap();
-                let name = options.strategy.registered().name;
+                let name = options.strategy.spec().name;
                 if name == "forecast" && options.focus.is_empty() {
                     assert!(follower.bytes() > 0);
                     let off = distance(&followed, &from_nothing);

@@ -62,7 +62,7 @@ pub enum Seeds {
     },
 }
 
-/// What flowed from the seeds over the links of a store, kept up to date from snapshot to snapshot.
+/// The flow from the seeds over the links of a store, updated from snapshot to snapshot.
 #[derive(Debug, Default)]
 pub struct Coverage {
     seeds: Seeds,
@@ -98,7 +98,7 @@ impl Coverage {
         let extends = match self.mark.take() {
             Some(mark) => {
                 self.flow.seeds() == seeds
-                    && mark.goes_on(snapshot, &rows)?
+                    && mark.continues(snapshot, &rows)?
                     && rows.written_from(mark.rows(), &mut |row| {
                         if self.flow.is_read(row.page) {
                             return Err(Stop::Enough);
@@ -153,7 +153,7 @@ impl Coverage {
             .with(pages.map(|page| self.flow.waiting(page)).sum())
     }
 
-    /// What hosts have of it, those first where most waits that was not read.
+    /// Coverage by host, hosts with most left to fetch first.
     ///
     /// # Errors
     /// Those of reading names.

@@ -1,4 +1,4 @@
-//! What moved most between two snapshots of a store.
+//! The largest moves between two snapshots of a store.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use crate::metrics::moved::{By, Move, MoveOptions, Standing};
 use crate::model::PageId;
 use crate::snapshot::{Snapshot, moved};
 
-/// What moved between two snapshots.
+/// The largest moves between two snapshots.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Movers {
     /// The older one; absent where there is one snapshot only.

@@ -1,4 +1,4 @@
-//! What may be asked of [`next`](crate::schedule::next), by name.
+//! The parameters of [`next`](crate::schedule::next), by name.
 
 use std::collections::HashSet;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What is known of pages, by URLs in any form.
+//! Answers about pages, by URLs in any form.
 
 use serde::Serialize;
 
@@ -21,7 +21,7 @@ pub struct Top {
     pub top: Vec<Page<'static>>,
 }
 
-/// What is known of a page that was asked for.
+/// The answer about one page.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Rank {
     /// The URL or name, as it was asked for.
@@ -40,7 +40,7 @@ pub struct Rank {
     pub last_fetch: Option<String>,
     /// Fetches that failed since it was last reached.
     pub failed: Option<u64>,
-    /// How often it could be told whether it had changed.
+    /// How often two fetches showed whether it had changed.
     pub compared: Option<u64>,
     /// How often it had.
     pub changed: Option<u64>,

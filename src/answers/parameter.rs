@@ -4,18 +4,18 @@
 pub struct Parameter<T> {
     /// Its name: words with `-` between them.
     pub name: &'static str,
-    /// What it takes.
+    /// The values it takes.
     pub takes: Takes,
-    /// What holds where it is not given, as it would be given; `None`: nothing that could be given.
+    /// Its default, as text; `None`: there is none that could be given.
     pub default: Option<&'static str>,
-    /// What it does.
+    /// Its help.
     pub help: &'static str,
     /// Parameters that do not go with it.
     pub excludes: &'static [&'static str],
     pub(super) set: fn(&mut T, &str) -> Result<(), String>,
 }
 
-/// What a parameter takes. A value has a name, for help.
+/// The values that a parameter takes. A value has a name, for help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
     /// Nothing, or `1`.
@@ -27,7 +27,7 @@ pub enum Takes {
 }
 
 impl<T: Default> Parameter<T> {
-    /// Whether a value makes sense.
+    /// Returns whether a value makes sense.
     ///
     /// # Errors
     ///
@@ -40,7 +40,7 @@ impl<T: Default> Parameter<T> {
     }
 }
 
-/// What was asked, from names and values.
+/// Reads parameters from names and values.
 pub(super) fn read<T: Default>(
     table: &[Parameter<T>],
     given: &[(String, String)],

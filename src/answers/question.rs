@@ -15,19 +15,19 @@ const URLS_MAX: usize = 100;
 pub enum Question {
     /// The most important pages, so many.
     Top(usize),
-    /// What moved most since the snapshot before.
+    /// The largest moves since the previous snapshot.
     Movers(usize),
     /// The hosts of the largest importance.
     Hosts(usize),
     /// How much of what readers see was read, and the hosts with most that was not, so many.
     Coverage(usize),
-    /// What is known of these pages.
+    /// Rank and fetches of these pages.
     Rank(Vec<String>),
     /// The links of a page, so many.
     Links(String, usize),
 }
 
-/// What was given of a question.
+/// The parameters of a question that were given.
 #[derive(Default)]
 struct Asked {
     n: Option<usize>,

@@ -113,7 +113,7 @@ impl Store {
 }
 
 impl Snapshot {
-    /// What is known of pages, by URLs in any form or opaque names.
+    /// Rank and fetches of pages, by URLs in any form or opaque names.
     ///
     /// # Errors
     /// The snapshot is damaged or cannot be read.

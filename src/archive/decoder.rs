@@ -1,10 +1,10 @@
 //! The archive as the source sees it: where its sections end.
 
 use super::section::section_len;
-use crate::decode::{Announcement, Decoder, Names, Parsed, Reason, Sink, Skipped, Skipper};
+use crate::decode::{Decoder, FormatSpec, Names, Parsed, Reason, Sink, Skipped, Skipper};
 
-/// What the format says of itself.
-pub(crate) const FORMAT: Announcement = Announcement {
+/// The format's name, help and decoder.
+pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "cza",
     about: "a crawl archive, as `cashrank convert` writes it",
     is_grouped: false,

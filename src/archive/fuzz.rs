@@ -120,7 +120,7 @@ fn sorted(batch: &Batch, entry: &Entry) -> Vec<(u32, LinkClass)> {
     targets
 }
 
-/// Whether its targets are as the writer makes them: distinct, without the page itself.
+/// Returns whether its targets are as the writer makes them: distinct, without the page itself.
 fn is_distinct(batch: &Batch, entry: &Entry) -> bool {
     let targets = sorted(batch, entry);
     targets.iter().all(|link| link.0 != entry.source)

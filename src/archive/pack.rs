@@ -223,13 +223,13 @@ fn cheapest<const N: usize>(zero: &mut Targets, others: [(From, &mut Targets); N
     best
 }
 
-/// Whether any record or link was out of scope.
+/// Returns whether any record or link was out of scope.
 fn is_scoped(batch: &Batch) -> bool {
     let mut entries = batch.entries.iter();
     entries.any(|entry| entry.what == What::OutOfScope || entry.counts.out_of_scope > 0)
 }
 
-/// Whether any link is of another class than most.
+/// Returns whether any link is of another class than most.
 fn has_classes(batch: &Batch) -> bool {
     let is_other = |class: &LinkClass| *class != LinkClass::default();
     let mut own = batch.entries.iter().map(|entry| entry.counts.own_class);

@@ -163,7 +163,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Begins a batch: its entries follow. It must have been made with
-    /// [`SelfLinks::Drop`](engine::SelfLinks::Drop), from which both policies can be told.
+    /// [`SelfLinks::Drop`](engine::SelfLinks::Drop), from which both policies can be derived.
     ///
     /// # Errors
     /// As [`Writer::add`].

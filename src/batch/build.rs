@@ -28,7 +28,7 @@ pub struct Rules {
     pub self_links: SelfLinks,
     /// Key of the fingerprints.
     pub key: HashKey,
-    /// What is taken from inputs.
+    /// Rules for what is read from inputs.
     pub input: InputRules,
     /// Whether the classes of links are kept.
     pub classes: bool,
@@ -185,7 +185,7 @@ impl Builder {
         std::mem::take(&mut self.batch)
     }
 
-    /// Whether the batch should be taken before more is added.
+    /// Returns whether the batch should be taken before more is added.
     pub(crate) fn is_full(&self) -> bool {
         self.batch.text.len() > TEXT_BYTES || self.batch.entries.len() >= ENTRIES
     }
@@ -498,7 +498,7 @@ fn shown(text: &[u8]) -> String {
     }
 }
 
-/// Whether `raw` says the same with any base: `http:page` does not.
+/// Returns whether `raw` says the same with any base: `http:page` does not.
 fn is_absolute(raw: &[u8]) -> bool {
     raw.starts_with(b"http://") || raw.starts_with(b"https://")
 }

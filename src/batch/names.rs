@@ -129,7 +129,7 @@ impl Names {
         self.used += 1;
     }
 
-    /// Makes the table anew, of all names of the batch and all aliases.
+    /// Rebuilds the table from all names of the batch and all aliases.
     fn rebuild(&mut self, batch: &Batch, len: usize) {
         self.table.clear();
         self.table.resize(len, 0);

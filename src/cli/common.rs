@@ -71,7 +71,7 @@ pub fn exit_of_error(error: &Error) -> Exit {
     }
 }
 
-/// Whether the reader of our output went away: that is success.
+/// Returns whether the reader of our output went away: that is success.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let io = match error.downcast_ref::<Error>() {
         Some(Error::Io { source, .. }) => Some(source),

@@ -48,7 +48,7 @@ fn unread(missing: &Missing) -> String {
     )
 }
 
-/// Whether links are not what is missing.
+/// Returns whether links are not what is missing.
 pub fn has_links(missing: &Missing) -> bool {
     missing
         .fields

@@ -21,7 +21,7 @@ pub struct Asked {
     pub input: String,
     /// `--format`, if it was given.
     pub format: Option<&'static str>,
-    /// What is taken from inputs: settings, as they are written; empty: not given.
+    /// Rules for what is read from inputs, as they are written; empty: not given.
     pub rules: Vec<(&'static str, String)>,
 }
 
@@ -43,7 +43,7 @@ impl Asked {
     }
 }
 
-/// Whether nothing of the inputs was read, though the run came to its end; `empty`: one of them held nothing.
+/// Returns whether nothing of the inputs was read, though the run came to its end; `empty`: one of them held nothing.
 pub fn is_nothing(outcome: &Outcome, empty: bool) -> bool {
     let (now, before) = (&outcome.counters, &outcome.before);
     let idle = outcome.nothing_to_do && !empty || outcome.stopped || now.records > before.records;

@@ -133,7 +133,7 @@ impl Output {
         Err(failed(path, "follow")(source))
     }
 
-    /// Whether bytes would go to a screen.
+    /// Returns whether bytes would go to a screen.
     pub fn is_terminal(&self) -> bool {
         match self {
             Output::Standard => io::stdout().is_terminal(),
@@ -200,7 +200,7 @@ fn is_standard(path: &Path) -> bool {
         .any(|name| path.as_os_str() == *name)
 }
 
-/// Whether the path names an open file of the process, not a file.
+/// Returns whether the path names an open file of the process, not a file.
 fn is_descriptor(path: &Path) -> bool {
     path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd")
 }

@@ -8,7 +8,7 @@ use super::common::Exit;
 use crate::cli::common::say;
 
 /// Keeps quiet about panics of the database on rotten pages, which become an error of their own; one that cannot
-/// be caught ends the process as any damaged file does. All others are told as usual.
+/// be caught ends the process as any damaged file does. All others are reported as usual.
 pub fn hear() {
     let usual = take_hook();
     set_hook(Box::new(move |panic| match fenced(panic) {

@@ -6,10 +6,10 @@ use cashrank::source::InputName;
 use super::common::{counted, thousands};
 use super::missing;
 
-/// Records told of as they are read; further ones are counted only.
+/// Records reported as they are read; further ones are counted only.
 const SHOWN: u64 = 5;
 
-/// Inputs whose records lack something of which programs are told.
+/// Inputs whose records lack something that JSON output lists.
 const INPUTS: usize = 100;
 
 /// Those of a run.
@@ -58,7 +58,7 @@ impl Remarks {
         }
     }
 
-    /// Whether the records of an input lack their links.
+    /// Returns whether the records of an input lack their links.
     pub fn lack_links(&self) -> bool {
         self.missing
             .iter()

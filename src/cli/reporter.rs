@@ -1,4 +1,4 @@
-//! What people are told on standard error while inputs are read: notes as lines, and how far it is.
+//! Messages and progress on standard error while inputs are read.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -348,7 +348,7 @@ impl Observer for Reporter {
     }
 }
 
-/// Whether it is of something wrong, which `--quiet` leaves.
+/// Returns whether it is of something wrong, which `--quiet` leaves.
 fn is_amiss(note: &Note<'_>) -> bool {
     matches!(
         note,
@@ -364,7 +364,7 @@ fn is_amiss(note: &Note<'_>) -> bool {
     ) || is_loss(note)
 }
 
-/// Whether more snapshots went than the one that each new one replaces.
+/// Returns whether more snapshots went than the one that each new one replaces.
 fn is_loss(note: &Note<'_>) -> bool {
     matches!(note, Note::Removed { snapshots } if snapshots.0 > 1)
 }

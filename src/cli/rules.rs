@@ -4,7 +4,7 @@ use cashrank::rules::{DropParams, FieldChoice, Fields, InputRules, Outlinks, Sco
 
 use super::common::{one_of, parsed};
 
-/// What is taken from inputs.
+/// Rules for what is read from inputs.
 #[derive(clap::Args)]
 #[command(next_help_heading = "What to read")]
 pub struct RulesArgs {
@@ -28,7 +28,7 @@ pub struct RulesArgs {
 }
 
 impl RulesArgs {
-    /// Whether any is given.
+    /// Returns whether any is given.
     pub fn is_given(&self) -> bool {
         let RulesArgs {
             outlinks,

@@ -132,8 +132,8 @@ impl Args {
         Ok(Exit::Done)
     }
 
-    /// Whether the certified bound is the one asked for. That of a settling leaves out how far the damping used, a multiple of
-    /// 2^-32, is from the one asked for.
+    /// Returns whether the certified bound is the one asked for. That of a settling leaves out how far the damping
+    /// used, a multiple of 2^-32, is from the one asked for.
     fn is_reached(&self, info: &Info) -> bool {
         info.bound_l1().is_some_and(|bound| bound <= self.until)
     }

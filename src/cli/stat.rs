@@ -74,7 +74,7 @@ struct Stat {
     /// The stream in the spool, as it is now.
     spool: Option<SpoolState>,
     disk_bytes: Disk,
-    /// What an ingest that goes on needs, by part.
+    /// Memory that an ingest which continues needs, by part.
     memory_bytes: serde_json::Value,
 }
 

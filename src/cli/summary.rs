@@ -1,4 +1,4 @@
-//! What was read and what became of it, said at the end to people and to programs.
+//! The summary at the end of a run, for people and as JSON.
 
 use cashrank::decode::Reason;
 use cashrank::engine::Counters;
@@ -78,7 +78,7 @@ fn stopped(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// What was read, and what became of it.
+/// Counts of what was read, and of what was left out.
 pub(super) fn tell_counts(
     now: &Counters,
     before: &Counters,

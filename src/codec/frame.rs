@@ -66,7 +66,7 @@ impl Head {
     }
 }
 
-/// Whether the last eight bytes are the checksum of the others.
+/// Returns whether the last eight bytes are the checksum of the others.
 pub(crate) fn is_sealed(head: &[u8]) -> bool {
     let (summed, sum) = head.split_at(head.len().saturating_sub(8));
     sum.len() == 8 && xxh3_64(summed) == number(sum)

@@ -1,4 +1,4 @@
-//! What two names have in common at their beginning.
+//! Common prefixes of names.
 
 /// Bytes that both begin with.
 #[inline]

@@ -6,11 +6,11 @@ use std::borrow::Cow;
 use memchr::memchr_iter;
 
 use super::lines::{self, LineSkipper};
-use super::{Announcement, Bad, Decoder, Names, Parsed, Record, Sink, Skipper, utf8};
+use super::{Bad, Decoder, FormatSpec, Names, Parsed, Record, Sink, Skipper, utf8};
 use crate::model::keep;
 
-/// What the format says of itself.
-pub(crate) const FORMAT: Announcement = Announcement {
+/// The format's name, help and decoder.
+pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "adjacency",
     about: "a graph: a node and its successors, separated by tabs",
     is_grouped: false,
@@ -20,7 +20,7 @@ pub(crate) const FORMAT: Announcement = Announcement {
 };
 
 /// The same with URLs for names.
-pub(crate) const OF_URLS: Announcement = Announcement {
+pub(crate) const OF_URLS: FormatSpec = FormatSpec {
     name: "url-adjacency",
     about: "adjacency, with names that are URLs",
     is_grouped: false,

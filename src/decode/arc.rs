@@ -7,12 +7,12 @@ use std::borrow::Cow;
 use super::frame::Frame;
 use super::http::Answer;
 use super::warc::{is_web, read_time};
-use super::{Announcement, Bad, Decoder, Names, Record, Sink, Skipper, put_time};
+use super::{Bad, Decoder, FormatSpec, Names, Record, Sink, Skipper, put_time};
 use crate::model::LINE_BYTES;
 use frame::{ArcSkipper, Header};
 
-/// What the format says of itself.
-pub(crate) const FORMAT: Announcement = Announcement {
+/// The format's name, help and decoder.
+pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "arc",
     about: "ARC files, the predecessor of WARC",
     is_grouped: false,

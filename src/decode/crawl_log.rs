@@ -7,10 +7,10 @@
 use std::borrow::Cow;
 
 use super::groups::{Apart, Edge, GroupFormat, Groups, Line, line_feed, whole_from_the_end};
-use super::{Announcement, Bad, Names, Record, RecordTime, parted, time, utf8};
+use super::{Bad, FormatSpec, Names, Record, RecordTime, parted, time, utf8};
 
-/// What the format says of itself.
-pub(crate) const FORMAT: Announcement = Announcement {
+/// The format's name, help and decoder.
+pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "crawl-log",
     about: "Heritrix `crawl.log`: the tree of discovery only",
     is_grouped: true,
@@ -79,7 +79,7 @@ fn kind(line: &[u8]) -> &'static str {
     }
 }
 
-/// Whether a line looks like one of a crawl log: what a guess goes by.
+/// Returns whether a line looks like one of a crawl log: what a guess goes by.
 pub(crate) fn is_entry(line: &[u8]) -> bool {
     match Entry::of(line) {
         Ok(Some(_)) => true,
@@ -173,7 +173,7 @@ fn is_web(url: &str) -> bool {
     scheme("http://") || scheme("https://")
 }
 
-/// Whether a line that begins so was written by the crawler, at whatever time it says.
+/// Returns whether a line that begins so was written by the crawler, at whatever time it says.
 fn is_like_a_time(text: &str) -> bool {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     let is_part = |byte: u8| byte.is_ascii_digit() || b"-:.,+TtZz".contains(&byte);

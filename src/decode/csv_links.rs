@@ -7,10 +7,10 @@ use std::borrow::Cow;
 use memchr::memchr2;
 
 use super::groups::{Apart, Edge, GroupFormat, Groups, Line, lines_of};
-use super::{Announcement, Bad, Names, Reason, RecordTime, parted, time, utf8};
+use super::{Bad, FormatSpec, Names, Reason, RecordTime, parted, time, utf8};
 
-/// What the format says of itself.
-pub(crate) const FORMAT: Announcement = Announcement {
+/// The format's name, help and decoder.
+pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "csv-links",
     about: "`date,src,dest,anchor` as CSV, grouped by date and source",
     is_grouped: true,
@@ -143,12 +143,12 @@ fn too_few() -> Bad {
     Bad::malformed("fewer than three fields, expected date,src,dest,anchor")
 }
 
-/// Whether these are the names of the first columns.
+/// Returns whether these are the names of the first columns.
 pub(crate) fn is_header(first: &[u8], second: &[u8]) -> bool {
     (first == b"crawl_date" || first == b"date") && second == b"src"
 }
 
-/// Whether a line looks like one of such a table: what a guess goes by.
+/// Returns whether a line looks like one of such a table: what a guess goes by.
 pub(crate) fn is_link(line: &[u8]) -> bool {
     let web = |url: &[u8]| url.starts_with(b"http://") || url.starts_with(b"https://");
     match read(line) {

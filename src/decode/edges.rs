@@ -5,10 +5,10 @@
 use std::borrow::Cow;
 
 use super::groups::{Apart, Edge, GroupFormat, Groups, Line, line_feed, whole_from_the_end};
-use super::{Announcement, Bad, Names, lines, utf8};
+use super::{Bad, FormatSpec, Names, lines, utf8};
 
-/// What the format says of itself.
-pub(crate) const FORMAT: Announcement = Announcement {
+/// The format's name, help and decoder.
+pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "edges",
     about: "a graph: one link per line, grouped by source",
     is_grouped: true,
@@ -18,7 +18,7 @@ pub(crate) const FORMAT: Announcement = Announcement {
 };
 
 /// The same with URLs for names.
-pub(crate) const OF_URLS: Announcement = Announcement {
+pub(crate) const OF_URLS: FormatSpec = FormatSpec {
     name: "url-edges",
     about: "edges, with names that are URLs",
     is_grouped: true,

@@ -310,7 +310,7 @@ impl<G: GroupFormat> Skipper for GroupSkipper<G> {
 }
 
 impl<G: GroupFormat> GroupSkipper<G> {
-    /// Whether the line is part of the group; the first link makes the group.
+    /// Returns whether the line is part of the group; the first link makes the group.
     fn belongs(&mut self, line: &[u8]) -> bool {
         let Line::Edge(edge) = G::read(lines::trim(line)) else {
             return true;

@@ -178,7 +178,7 @@ fn media_type(value: &[u8]) -> (&[u8], Option<&[u8]>) {
     (media_type, charset)
 }
 
-/// Whether a body of which no type is known is HTML.
+/// Returns whether a body of which no type is known is HTML.
 fn begins_as_html(body: &[u8]) -> bool {
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     let body = body.trim_ascii_start();

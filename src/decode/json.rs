@@ -88,7 +88,7 @@ enum Half {
     Low,
 }
 
-/// Whether `text` has the escape of half a surrogate pair at `at`.
+/// Returns whether `text` has the escape of half a surrogate pair at `at`.
 fn surrogate(text: &str, at: usize) -> Option<Half> {
     let digits = text.as_bytes().get(at..at + 6)?.strip_prefix(b"\\u")?;
     let digits = std::str::from_utf8(digits).ok()?;

@@ -48,7 +48,7 @@ pub type Sink<'s> = dyn for<'r, 'a> FnMut(usize, Parsed<'r, 'a>) -> bool + 's;
 
 /// A format's parser.
 pub trait Decoder: Send + Sync {
-    /// Whether names are URLs.
+    /// Returns whether names are URLs.
     fn names(&self) -> Names;
 
     /// Length of the longest front of `buf` that holds whole records only. `buf` starts at a
@@ -71,11 +71,11 @@ pub trait Decoder: Send + Sync {
     }
 }
 
-/// What a format says of itself, in its own file; [`crate::formats`] has them all.
-pub(crate) struct Announcement {
+/// A format's name, help and decoder, from its own file; [`crate::formats`] lists all of them.
+pub(crate) struct FormatSpec {
     /// The name used on the command line.
     pub name: &'static str,
-    /// What it is, for help: a few words.
+    /// A description in a few words, for help.
     pub about: &'static str,
     /// Whether a record is a run of lines with a link each.
     pub is_grouped: bool,
@@ -150,7 +150,7 @@ impl Bad {
     }
 }
 
-/// The bytes as text, looked through many at a time; what is wrong is told by the standard library.
+/// The bytes as text, looked through many at a time; the standard library finds what is wrong.
 fn utf8(bytes: &[u8]) -> Result<&str, std::str::Utf8Error> {
     simdutf8::basic::from_utf8(bytes).or_else(|_| std::str::from_utf8(bytes))
 }

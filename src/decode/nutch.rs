@@ -10,13 +10,13 @@ use memchr::memmem;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
-    Announcement, Bad, Decoder, Names, Parsed, Reason, Record, RecordTime, Sink, Skipped, Skipper,
+    Bad, Decoder, FormatSpec, Names, Parsed, Reason, Record, RecordTime, Sink, Skipped, Skipper,
     put_time, time, utf8,
 };
 use crate::model::{Digest, is_redirect, keep};
 
-/// What the format says of itself.
-pub(crate) const FORMAT: Announcement = Announcement {
+/// The format's name, help and decoder.
+pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "nutch",
     about: "the text of Nutch's `readseg -dump`",
     is_grouped: false,
@@ -35,7 +35,7 @@ const DIGITS_MAX: usize = 20;
 /// Longest front that shows a record's start, with the line feed before it.
 const START_MAX: usize = 1 + RECNO.len() + DIGITS_MAX + 2 + URL.len();
 
-/// Whether a record starts here.
+/// Returns whether a record starts here.
 pub(crate) fn starts(buf: &[u8]) -> bool {
     let Some(rest) = buf.strip_prefix(RECNO) else {
         return false;

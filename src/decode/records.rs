@@ -24,13 +24,13 @@ use super::lines::{self, Line, LineSkipper};
 pub(crate) use documents::{Layout, layout};
 
 use super::{
-    Announcement, Bad, Decoder, Link, Parsed, Reason, Record, Sink, Skipper, put_time, utf8,
+    Bad, Decoder, FormatSpec, Link, Parsed, Reason, Record, Sink, Skipper, put_time, utf8,
 };
 use crate::model::{is_redirect, keep};
 use crate::rules::Fields;
 
-/// What the format says of itself.
-pub(crate) const FORMAT: Announcement = Announcement {
+/// The format's name, help and decoder.
+pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "records",
     about: "JSON lines, one object per crawl record",
     is_grouped: false,
@@ -40,7 +40,7 @@ pub(crate) const FORMAT: Announcement = Announcement {
 };
 
 /// The same, not one a line.
-pub(crate) const DOCUMENTS: Announcement = Announcement {
+pub(crate) const DOCUMENTS: FormatSpec = FormatSpec {
     name: "json",
     about: "the same as objects over several lines, or in arrays",
     is_grouped: false,

@@ -16,15 +16,15 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::frame::{self, Frame, Header};
 use super::http::Answer;
 use super::{
-    Announcement, Bad, Decoder, Link, Names, Parsed, Reason, Record, RecordTime, Sink, Skipper,
+    Bad, Decoder, FormatSpec, Link, Names, Parsed, Reason, Record, RecordTime, Sink, Skipper,
     put_time, time,
 };
 use crate::model::{Digest, LINE_BYTES};
 use crate::rules::Outlinks;
 use group::GroupSkipper;
 
-/// What the format says of itself.
-pub(crate) const FORMAT: Announcement = Announcement {
+/// The format's name, help and decoder.
+pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "warc",
     about: "WARC files of crawlers",
     is_grouped: false,
@@ -164,7 +164,7 @@ impl Capture {
     }
 }
 
-/// Whether a target was fetched by HTTP.
+/// Returns whether a target was fetched by HTTP.
 pub(crate) fn is_web(url: &[u8]) -> bool {
     [&b"http://"[..], b"https://"].iter().any(|scheme| {
         let front = url.get(..scheme.len());

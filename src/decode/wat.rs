@@ -16,14 +16,12 @@ use super::frame::{self, Frame, FrameSkipper, Header};
 use super::html::{self, Meta};
 use super::json;
 use super::warc::read_time;
-use super::{
-    Announcement, Bad, Decoder, Link, Names, Reason, Record, Sink, Skipper, put_time, utf8,
-};
+use super::{Bad, Decoder, FormatSpec, Link, Names, Reason, Record, Sink, Skipper, put_time, utf8};
 use crate::model::{Digest, is_redirect, keep};
 use crate::rules::Rel;
 
-/// What the format says of itself.
-pub(crate) const FORMAT: Announcement = Announcement {
+/// The format's name, help and decoder.
+pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "wat",
     about: "Common Crawl WAT: the metadata of pages, with their links",
     is_grouped: false,
@@ -55,7 +53,7 @@ impl Decoder for Wat {
     }
 }
 
-/// Whether the record holds an extractor's JSON.
+/// Returns whether the record holds an extractor's JSON.
 pub(crate) fn is_wat(header: &Header<'_>) -> bool {
     let json = b"application/json";
     let front = header.content_type.get(..json.len());

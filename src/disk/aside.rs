@@ -1,8 +1,8 @@
 //! What is written aside, and renamed when it is whole: how it gets a name that nothing of anybody's has.
 //!
 //! Outside of stores, where other people's files lie, names are tried until one is free ([`unfinished`]). What a killed
-//! command leaves there cannot be told from a file of the user's own; it stays, and the next command takes the next
-//! name. Inside a store names are the writer's, who has the lock: what lies there goes ([`recreate`]). Either way
+//! command leaves there cannot be distinguished from a file of the user's own; it stays, and the next command takes the
+//! next name. Inside a store names are the writer's, who has the lock: what lies there goes ([`recreate`]). Either way
 //! the file is made exclusively, so that no link is followed, and nothing is written into a file that has another name.
 
 use std::io;

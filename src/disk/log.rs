@@ -74,7 +74,7 @@ impl Head {
         }
     }
 
-    /// Whether it is sound, and its payload has this checksum.
+    /// Returns whether it is sound, and its payload has this checksum.
     fn fits(&self, payload: u64) -> bool {
         frame::checksum(&self.summed, payload) == self.sum
     }

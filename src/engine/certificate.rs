@@ -17,7 +17,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Whether all of it is numbers.
+    /// Returns whether all of it is numbers.
     pub(crate) fn is_finite(&self) -> bool {
         let bounds = [self.received_l1, self.distributed_l1];
         let bounds = bounds.into_iter().flatten();

@@ -114,12 +114,13 @@ impl Config {
         self.window.policy(self.estimator())
     }
 
-    /// Whether importance is settled where the links of pages are kept: nobody asked for importance over a period.
+    /// Returns whether importance is settled where the links of pages are kept: nobody asked for importance over a
+    /// period.
     pub(crate) fn is_settled(&self) -> bool {
         self.window.shape().chooses() && self.max_age.is_none()
     }
 
-    /// Whether marks are made.
+    /// Returns whether marks are made.
     pub fn makes_marks(&self) -> bool {
         self.marks > 0 && self.window.uses_marks(self.estimator())
     }

@@ -1,10 +1,10 @@
-//! What was read, and what became of it.
+//! Counts of what was read, and of what was left out.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::{LinkCounts, Reason, What};
 
-/// What was read and what became of it. All are counts since the store was made.
+/// Counts of what was read, and of what was left out, since the store was created.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Records applied, gone pages and failed fetches included.

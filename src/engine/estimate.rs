@@ -77,7 +77,7 @@ pub struct PageEstimate {
     pub distributed: f64,
     /// Cash now, in units.
     pub cash: u64,
-    /// What is known of its fetches; recyclings are no visits.
+    /// Its fetches; recyclings are no visits.
     pub fetches: Fetches,
 }
 

@@ -1,4 +1,4 @@
-//! What fetches of a page tell beside its links: failures since it was last reached, and changes.
+//! Failures and changes of a page, as its fetches show them.
 //!
 //! Kept with the rows of the history, so at no memory a page. Rows of one page are joined in stream order,
 //! and joining is associative: it does not matter which runs are merged first.
@@ -13,7 +13,7 @@ use crate::model::{Digest, Fetches, Time};
 /// No time is known.
 pub(crate) const NO_TIME: Time = Time::MIN;
 
-/// What fetches of a page told. Times that are not known are `Time::MIN`.
+/// Failures and changes that fetches of a page showed. Times that are not known are `Time::MIN`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowFetches {
     /// RowFetches that failed since the page was last reached.
@@ -77,7 +77,7 @@ impl RowFetches {
         }
     }
 
-    /// Whether there is nothing to tell.
+    /// Returns whether there is nothing to tell.
     pub fn is_empty(&self) -> bool {
         *self == RowFetches::default()
     }

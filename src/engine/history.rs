@@ -39,14 +39,14 @@ pub(crate) fn log_rows(bytes: u64, is_timed: bool) -> usize {
     (bytes / log_bytes(is_timed)).clamp(1 << 14, LOG_ROWS as u64) as usize
 }
 
-/// A visit, as far as the log is told of it.
+/// A visit, as far as the log needs it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Visit {
     /// When the page was fetched.
     pub fetched: Option<Time>,
     /// It was fetched now, not by a pass that goes over records again, nor taken to be.
     pub reached: bool,
-    /// By what it is told from other states of the page.
+    /// Distinguishes it from other states of the page.
     pub digest: Digest,
 }
 
@@ -123,7 +123,7 @@ impl Log {
         &self.notes.policy
     }
 
-    /// Whether measures are kept with their clock.
+    /// Returns whether measures are kept with their clock.
     pub fn is_timed(&self) -> bool {
         self.notes.policy.is_timed()
     }
@@ -133,7 +133,7 @@ impl Log {
         self.full = rows;
     }
 
-    /// Whether it is to be cut into a run now.
+    /// Returns whether it is to be cut into a run now.
     pub fn is_full(&self) -> bool {
         self.notes.len() >= self.full
     }

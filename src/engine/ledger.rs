@@ -281,7 +281,7 @@ impl Ledger {
 
     /// Ends the round: every page that never was visited, is gone, or was not visited in the last
     /// `recycle_after` rounds is visited as a dangling page, in bulk, followed by one payment.
-    /// `log` is told each page and its cash (never 0), in page order; its errors end the round
+    /// `log` is called with each page and its cash (never 0), in page order; its errors end the round
     /// half-way.
     pub fn end_round<E>(
         &mut self,
@@ -350,7 +350,7 @@ pub fn check_law(cash: u128, totals: &Totals) -> Result<(), String> {
     ))
 }
 
-/// Whether a page of this age is recycled at the end of a round.
+/// Returns whether a page of this age is recycled at the end of a round.
 pub fn is_recycled(age: u8, recycle_after: u8) -> bool {
     match age {
         age::NEVER | age::GONE => true,

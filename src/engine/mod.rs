@@ -97,7 +97,7 @@ pub trait Storage {
 /// An entry whose names are pages: what a record, or a kept row, says of a page.
 #[derive(Debug, Clone, Copy)]
 pub struct PageEntry<'a> {
-    /// What it means: of a page.
+    /// How it is applied; it is of a page.
     pub what: What,
     /// The page.
     pub page: PageId,
@@ -107,7 +107,7 @@ pub struct PageEntry<'a> {
     pub fetched_at: Option<Time>,
     /// Digest of the page's content, if its record had one.
     pub digest: Digest,
-    /// What became of its links.
+    /// Counts of its links.
     pub counts: LinkCounts,
 }
 
@@ -127,10 +127,10 @@ pub struct Engine<S = InMemory> {
     /// What a link of each class weighs; empty: all the same.
     class_weights: Vec<u64>,
     window: Box<dyn Shape>,
-    /// What fetches tell beside links is kept.
-    news: bool,
-    /// A pass goes over records again.
-    again: bool,
+    /// Failures and changes that fetches show are kept.
+    track_fetches: bool,
+    /// The records were applied before, in an earlier pass.
+    is_replay: bool,
 }
 
 impl<S: Storage> Engine<S> {
@@ -152,8 +152,8 @@ impl<S: Storage> Engine<S> {
             storage,
             class_weights: config.follow.table(),
             window: config.window.shape(),
-            news: true,
-            again: false,
+            track_fetches: true,
+            is_replay: false,
             config,
         })
     }
@@ -257,14 +257,14 @@ impl<S: Storage> Engine<S> {
         self.index.get(fingerprint)
     }
 
-    /// Whether what fetches tell of failures and changes is kept.
-    pub(crate) fn take_news(&mut self, news: bool) {
-        self.news = news;
+    /// Sets whether failures and changes that fetches show are kept.
+    pub(crate) fn track_fetches(&mut self, track: bool) {
+        self.track_fetches = track;
     }
 
-    /// Whether a pass goes over records again: then no page is fetched by them.
-    pub(crate) fn go_again(&mut self, again: bool) {
-        self.again = again;
+    /// Sets whether the records that follow were applied before, in an earlier pass: then they are no fetches.
+    pub(crate) fn set_replay(&mut self, is_replay: bool) {
+        self.is_replay = is_replay;
     }
 
     /// Counts an entry that is of no page.
@@ -287,7 +287,7 @@ impl<S: Storage> Engine<S> {
                 let again = self.has_row(page);
                 self.storage.row(page, false, links, again)?;
                 let digest = match entry.digest {
-                    Digest::NONE if self.is_news() => digest_of(links),
+                    Digest::NONE if self.tracks_fetches() => digest_of(links),
                     digest => digest,
                 };
                 let seen = self.seen(digest, entry.fetched_at);
@@ -303,7 +303,7 @@ impl<S: Storage> Engine<S> {
                 let seen = self.seen(Digest::UNCHANGED, entry.fetched_at);
                 self.log.seen(page, seen);
             }
-            What::Failed if self.is_news() => {
+            What::Failed if self.tracks_fetches() => {
                 self.log.failed(page, entry.fetched_at.or(self.time));
             }
             What::Failed | What::Skipped(_) | What::OutOfScope | What::Other => {}
@@ -359,22 +359,22 @@ impl<S: Storage> Engine<S> {
         )))
     }
 
-    /// Whether a visit before left a row of the page: visits that complete a pass don't.
+    /// Returns whether a visit before left a row of the page: visits that complete a pass don't.
     fn has_row(&self, page: PageId) -> bool {
         !matches!(self.ledger.age(page), age::NEVER | age::COMPLETED)
     }
 
-    /// Whether a fetch tells something beside its links.
-    fn is_news(&self) -> bool {
-        self.news && !self.again
+    /// Returns whether the failures and changes that this record shows are kept.
+    fn tracks_fetches(&self) -> bool {
+        self.track_fetches && !self.is_replay
     }
 
     /// The page was reached by this record, unless that is read again: at the record's own time, also if records before it
     /// have later ones; without one, at the latest time so far.
     fn seen(&self, digest: Digest, fetched_at: Option<Time>) -> Visit {
         Visit {
-            fetched: fetched_at.or(self.time).filter(|_| !self.again),
-            reached: self.is_news(),
+            fetched: fetched_at.or(self.time).filter(|_| !self.is_replay),
+            reached: self.tracks_fetches(),
             digest,
         }
     }

@@ -26,7 +26,7 @@ impl NameMap {
         self.same + (parts * PART + last) as u64
     }
 
-    /// Whether no page is known.
+    /// Returns whether no page is known.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -24,7 +24,7 @@ pub struct Row {
     /// The row is what older measures left: an interpolation's state, or the base of those that were
     /// forgotten.
     pub folded: bool,
-    /// What fetches told beside.
+    /// Failures and changes that fetches showed.
     pub fetches: RowFetches,
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::model::SelfLinks;
 use crate::{Error, Result};
 
-/// What a link weighs.
+/// The weight of a link.
 pub trait Weight: Copy {
     /// The weight of each of `links` links that a row has, where no row has weights.
     fn alike(links: usize) -> Self;
@@ -39,7 +39,7 @@ impl Weight for f64 {
 pub struct Links<'a, W = u64> {
     /// Where they lead.
     pub targets: &'a [u32],
-    /// What each weighs; empty: [`Weight::alike`].
+    /// The weight of each; empty: [`Weight::alike`].
     pub weights: &'a [W],
 }
 
@@ -65,7 +65,7 @@ impl<W: Weight> Links<'_, W> {
         }
     }
 
-    /// What all of them weigh; where none has a weight, how many they are.
+    /// The sum of their weights; without weights, their number.
     pub fn weight(self) -> f64 {
         if self.weights.is_empty() {
             self.targets.len() as f64
@@ -208,7 +208,7 @@ impl<W: Weight> Table<W> {
         self.rows().filter(|row| row.is_empty()).count()
     }
 
-    /// Whether some links weigh more than others.
+    /// Returns whether some links weigh more than others.
     pub fn is_weighted(&self) -> bool {
         self.links.weights() > 0
     }

@@ -44,7 +44,7 @@ pub struct Conversion {
     pub block_records: usize,
     /// Limits on input.
     pub limits: Limits,
-    /// What is taken from inputs.
+    /// Rules for what is read from inputs.
     pub input: InputRules,
     /// How inputs are read.
     pub source: SourceOptions,

@@ -111,7 +111,7 @@ impl InputRecord<'_> {
     }
 }
 
-/// Whether records were used whose check then failed, against the options. Those that are
+/// Returns whether records were used whose check then failed, against the options. Those that are
 /// unverified only because the input was cut short may be used.
 pub(super) fn is_unsound(damage: &Damage, options: &SourceOptions) -> bool {
     let failed = matches!(

@@ -124,7 +124,7 @@ fn look(
     let name = input.to_string();
     let last = progress.inputs.last();
     let last = last.filter(|last| last.end.is_none() && last.name != "-");
-    let goes_on = waits && last.is_some_and(|last| last.name == name);
+    let continues = waits && last.is_some_and(|last| last.name == name);
     let mut places: Vec<(Place, usize)> = Vec::new();
     for (at, read) in progress.inputs.iter().enumerate() {
         let end = read.end.filter(|end| left[at] && holds_something(end));
@@ -154,15 +154,15 @@ fn look(
                 end_of(&places, at).offset
             )))
         }
-        Comparison::Empty => match same_name(job, input, progress, left, goes_on)? {
+        Comparison::Empty => match same_name(job, input, progress, left, continues)? {
             Found::New => Ok(Found::Empty),
             found => Ok(found),
         },
-        _ => same_name(job, input, progress, left, goes_on),
+        _ => same_name(job, input, progress, left, continues),
     }
 }
 
-/// Whether a file is known by what was read to here: its hash is known, and it is not of nothing.
+/// Returns whether a file is known by what was read to here: its hash is known, and it is not of nothing.
 fn holds_something(place: &Place) -> bool {
     place.prefix != 0 && place.offset > 0
 }
@@ -184,12 +184,12 @@ fn same_name(
     input: &InputName,
     progress: &Progress,
     left: &[bool],
-    goes_on: bool,
+    continues: bool,
 ) -> Result<Found> {
     let name = input.to_string();
     let read = progress.inputs.iter().zip(left);
     let mut read = read.filter(|(read, left)| **left && read.name == name);
-    let place = if goes_on {
+    let place = if continues {
         Some(progress.place)
     } else {
         read.next().and_then(|(read, _)| read.end)
@@ -226,7 +226,7 @@ fn compare(job: &Job, input: &InputName, places: &[(Place, usize)]) -> Result<Co
         source => source?,
     };
     match source.head() {
-        // Reading it says so again, where it can be told.
+        // Reading it reports this again, where it can be shown.
         Err(Error::Corrupt { .. }) => return Ok(found),
         head => {
             if head?.is_empty() {

@@ -207,7 +207,7 @@ impl fmt::Debug for StandardInput {
 pub enum Stream {
     /// After an unfinished stream the same again: from its start, or, if it is spooled, from its first byte that is
     /// not durable. After a finished one a new one; but what was read is not counted twice: a stream of the same
-    /// bytes is told and passed over, of one that begins with all of them only what follows is counted.
+    /// bytes is reported and skipped, of one that begins with all of them only what follows is counted.
     #[default]
     Auto,
     /// A new stream, whatever was read before.
@@ -283,7 +283,7 @@ pub enum Note<'a> {
         /// Decompressed bytes of it read before.
         offset: u64,
     },
-    /// What the memory budget allows: told at the start, and when the pages have doubled.
+    /// What the memory budget allows: at the start, and when the pages have doubled.
     Memory {
         /// Pages known.
         pages: u64,
@@ -341,7 +341,7 @@ pub enum Note<'a> {
         /// Both.
         snapshots: (u64, u64),
     },
-    /// What users of an input's format should know of the ranking; told of each such input.
+    /// A caveat about rankings from an input's format; given for each such input.
     Caveat {
         /// The input.
         input: &'a InputName,
@@ -361,7 +361,7 @@ pub enum Note<'a> {
         input: &'a InputName,
         /// What it was taken for.
         format: Format,
-        /// What told.
+        /// How it was recognised.
         why: &'a str,
     },
     /// The input holds nothing.
@@ -468,7 +468,7 @@ pub enum Note<'a> {
     Published {
         /// Its file.
         path: &'a std::path::Path,
-        /// What it says of the run.
+        /// Counters and settings of the run.
         info: &'a Info,
     },
 }

@@ -34,7 +34,7 @@ pub(super) fn with_stream(job: &Job) -> Result<Cow<'_, Job>> {
     Ok(Cow::Owned(job))
 }
 
-/// Whether its bytes come once.
+/// Returns whether its bytes come once.
 fn is_stream(input: &InputName) -> bool {
     match input {
         InputName::Stdin => true,

@@ -162,7 +162,7 @@ impl Run<'_> {
             {
                 return Err(self.leave_out_passes(refusal));
             }
-            self.session.engine.go_again(self.cursor.is_repeating());
+            self.session.engine.set_replay(self.cursor.is_repeating());
             if self.cursor.is_between_passes() {
                 self.session.engine.begin_pass()?;
             }
@@ -330,7 +330,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether an input is damaged, and not only cut short.
+/// Returns whether an input is damaged, and not only cut short.
 fn is_final_damage(error: &Error) -> bool {
     matches!(error, Error::Corrupt { damage, .. } if damage.kind != DamageKind::Truncated)
 }

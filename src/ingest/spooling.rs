@@ -225,7 +225,7 @@ pub(super) fn plain(place: Place) -> Restart {
     }
 }
 
-/// Whether the input with this index is still to be read.
+/// Returns whether the input with this index is still to be read.
 fn is_read(progress: &Progress, at: u64) -> bool {
     !progress.finished && progress.pass == 1 && at >= progress.input
 }
@@ -251,8 +251,8 @@ fn check_promise(
             (Some(_), None) => false,
         },
     };
-    let goes_on = job.spool.is_some() && stream == Some(found.input);
-    if !owed || goes_on || job.stream == Stream::New {
+    let continues = job.spool.is_some() && stream == Some(found.input);
+    if !owed || continues || job.stream == Stream::New {
         return Ok(());
     }
     refused(format!(

@@ -21,7 +21,7 @@ impl Names {
         }
     }
 
-    /// Whether the name was seen before, as far as is known.
+    /// Returns whether the name was seen before, as far as is known.
     pub fn add(&mut self, name: Fingerprint) -> bool {
         if self.known.len() < self.limit {
             return !self.known.insert(name);

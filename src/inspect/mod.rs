@@ -37,14 +37,14 @@ pub struct Inspection {
     pub threads: usize,
     /// Limits on input.
     pub limits: Limits,
-    /// What is taken from inputs.
+    /// Rules for what is read from inputs.
     pub input: InputRules,
     /// How inputs are read.
     pub source: SourceOptions,
 }
 
 impl Default for Inspection {
-    /// All of it, three records shown, a million pages and hosts told apart.
+    /// All of it, three records shown, up to a million distinct pages and hosts counted.
     fn default() -> Inspection {
         Inspection {
             format: None,

@@ -49,7 +49,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Whether as much was read as asked.
+    /// Returns whether as much was read as asked.
     pub fn is_done(&self) -> bool {
         self.done
     }

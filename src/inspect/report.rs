@@ -23,7 +23,7 @@ pub struct Report {
     pub unchecked: Option<u64>,
     /// What it was read as; `None`: it holds nothing.
     pub format: Option<Format>,
-    /// What told the format, for people.
+    /// How the format was recognised, for people.
     pub told_by: String,
     /// It was read to a sound end.
     pub whole: bool,
@@ -51,7 +51,7 @@ pub struct Report {
     pub pages: Distinct,
     /// Distinct pages that the crawl records are of.
     pub fetched: Distinct,
-    /// Crawl records of a page that had one before, as far as pages are told apart.
+    /// Crawl records of a page that had one before, as far as distinct pages are counted.
     pub again: u64,
     /// Distinct hosts of pages; `None`: names are no URLs.
     pub hosts: Option<Distinct>,

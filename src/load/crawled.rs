@@ -117,7 +117,7 @@ impl Crawled {
         self.rows.get(page).iter()
     }
 
-    /// Whether pages may have been left out, by rules on names.
+    /// Returns whether pages may have been left out, by rules on names.
     pub fn is_scoped(&self) -> bool {
         !self.rules.input.scope.is_all()
     }
@@ -137,8 +137,8 @@ impl Crawled {
         self.input(input, format, options, None, &mut |_, _, _, _| Ok(true))
     }
 
-    /// Reads an input as it comes, into `store`, too, if there is one: `each` is told of every page at once, and may end
-    /// it by `false`. What the store took is durable when `each`, or the caller, makes a checkpoint.
+    /// Reads an input as it comes, into `store`, too, if there is one: `each` is called with every page at once, and
+    /// may end it by `false`. What the store took is durable when `each`, or the caller, makes a checkpoint.
     ///
     /// # Errors
     /// Those of [`Crawled::read`], of [`Writer::push`], and of `each`.

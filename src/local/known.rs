@@ -153,7 +153,7 @@ impl Known {
         Ok(())
     }
 
-    /// Whether the page is one of the domain, or one that links lead to.
+    /// Returns whether the page is one of the domain, or one that links lead to.
     pub fn has(&self, page: u32) -> bool {
         self.slots.contains_key(&page)
     }
@@ -224,7 +224,7 @@ impl Known {
         self.rows.links()
     }
 
-    /// Whether a page was fetched.
+    /// Returns whether a page was fetched.
     pub fn is_fetched(&self, page: u32) -> bool {
         let slot = self.slots.get(&page);
         slot.is_some_and(|&slot| self.members[slot as usize] != NONE)
@@ -316,7 +316,7 @@ impl Matrix {
         self.inside.nodes()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -12,7 +12,7 @@
 //!
 //! and p* = E_L g / ||E_L g||_1, the PageRank g of G on the domain, is to be found (section 4). [`Search`] is
 //! FindGlobalPR (Algorithm 2): F begins as L; in each of T rounds a [`Policy`] picks k pages of the frontier,
-//! they are fetched and join F, and the PageRank f of F is computed anew ([`Power`]); at the end `estimate`
+//! they are fetched and join F, and the PageRank f of F is computed again ([`Power`]); at the end `estimate`
 //! restricts it to the domain. With k T = n or 2n pages outside the distance to p* falls to a fraction.
 //! When no page is left to fetch, F is all that can be reached, and if that is the web, f is g.
 //!

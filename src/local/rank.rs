@@ -6,7 +6,7 @@
 //!
 //! Where links have weights, a column of F D^-1 holds each link's part of the column's weight. Only links among members count: one to a page not fetched is left out of F and of the out-degree D. A
 //! member without links among members is dangling, its column the uniform vector. Alpha is 0.85 and delta 1e-6
-//! unless told otherwise (section 6.1). The paper starts at random; this starts at what the last round ended
+//! by default (section 6.1). The paper starts at random; this starts at what the last round ended
 //! with, or uniformly, so that the same rows give the same bytes; where it ends is the same to delta/(1 - alpha).
 
 use super::Matrix;

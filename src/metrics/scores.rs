@@ -64,7 +64,7 @@ impl Scores {
         self.rows.len()
     }
 
-    /// Whether there are no pages.
+    /// Returns whether there are no pages.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -83,7 +83,7 @@ fn unfit(score: f64) -> Option<&'static str> {
     }
 }
 
-/// Reads scores from decompressed text, in one of two forms, told apart by the first line:
+/// Reads scores from decompressed text, in one of two forms, distinguished by the first line:
 ///
 /// - `name<TAB>score`, further columns ignored. Names are bytes, taken as they stand.
 /// - one bare number a line: the names are `0`, `1`, ... in the order of the lines, headers not counted.
@@ -179,7 +179,7 @@ fn number(field: &[u8]) -> Result<f64, String> {
     }
 }
 
-/// Whether the first line's score can't have been meant as a number.
+/// Returns whether the first line's score can't have been meant as a number.
 fn is_header(line: &[u8]) -> bool {
     let field = match Form::of(line) {
         Form::Named => line.split(|&byte| byte == b'\t').nth(1).unwrap_or_default(),

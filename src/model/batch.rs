@@ -5,7 +5,7 @@ use super::{Digest, Fingerprint, LinkClass, Part, Reason, Time};
 /// Text that ends a batch early: relative links can be far shorter than what they stand for.
 pub(crate) const TEXT_BYTES: usize = 8 << 20;
 
-/// What a record means to the ledger.
+/// How a record is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// The page was fetched, and its links are known.
@@ -25,13 +25,13 @@ pub enum What {
 }
 
 impl What {
-    /// Whether it tells of a page.
+    /// Returns whether it tells of a page.
     pub fn is_of_page(self) -> bool {
         !matches!(self, What::Skipped(_) | What::Other | What::OutOfScope)
     }
 }
 
-/// What became of a record's links.
+/// Counts of a record's links.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LinkCounts {
     /// Links as read.
@@ -57,7 +57,7 @@ pub struct LinkCounts {
 pub struct Entry {
     /// Offset in the chunk at which the record ends.
     pub end: u64,
-    /// What it means.
+    /// How it is applied.
     pub what: What,
     /// Name of the page. Without meaning for [`What::Skipped`] and [`What::Other`].
     pub source: u32,
@@ -71,7 +71,7 @@ pub struct Entry {
     pub fetched_at: Option<Time>,
     /// Digest of the page's content, if its record had one.
     pub digest: Digest,
-    /// What became of its links.
+    /// Counts of its links.
     pub counts: LinkCounts,
 }
 
@@ -100,20 +100,20 @@ pub struct Batch {
     pub statuses: Vec<(u32, i32)>,
     /// For people: the redirect and base of a record as they are written, with the entry's number, if they were asked for.
     pub written: Vec<(u32, Written)>,
-    /// What the numbers of names mean.
+    /// What its numbers of names refer to.
     pub numbering: Numbering,
 }
 
-/// What a record says beside its links, as it is written, cut where it is long.
+/// Redirect and base of a record as they are written, truncated where they are long.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Written {
     /// Where it redirects to.
     pub redirect: Option<String>,
-    /// What its links are joined to.
+    /// The base of its links.
     pub base: Option<String>,
 }
 
-/// What the numbers mean by which entries and links of a batch speak of names.
+/// What the numbers of names in a batch refer to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Numbering {
     /// They count the batch's own names.
@@ -158,17 +158,17 @@ impl Batch {
         classes.unwrap_or_default()
     }
 
-    /// Whether the entry of this number is of a record whose time cannot be read.
+    /// Returns whether the entry of this number is of a record whose time cannot be read.
     pub(crate) fn is_timeless(&self, entry: usize) -> bool {
         !self.timeless.is_empty() && self.timeless.binary_search(&(entry as u32)).is_ok()
     }
 
-    /// What is wrong with the entry of this number, if that is told.
+    /// The complaint about the entry with this number, if one was kept.
     pub(crate) fn complaint(&self, entry: usize) -> Option<&str> {
         of_entry(&self.complaints, entry).map(String::as_str)
     }
 
-    /// What the entry of this number is, if it is no crawl record.
+    /// The kind of the entry with this number, if it is no crawl record.
     pub(crate) fn other(&self, entry: usize) -> Option<&'static str> {
         of_entry(&self.others, entry).copied()
     }
@@ -178,12 +178,12 @@ impl Batch {
         of_entry(&self.statuses, entry).copied()
     }
 
-    /// What the record of this number says as it is written.
+    /// Redirect and base of the record with this number.
     pub(crate) fn written(&self, entry: usize) -> Option<&Written> {
         of_entry(&self.written, entry)
     }
 
-    /// Whether its memory is worth keeping: one huge record, or block of an archive, must not make all
+    /// Returns whether its memory is worth keeping: one huge record, or block of an archive, must not make all
     /// batches huge.
     pub(crate) fn is_ordinary(&self) -> bool {
         let bytes = self.text.capacity()
@@ -211,7 +211,7 @@ impl Batch {
     }
 }
 
-/// What a list, sorted by the numbers of entries, has for one.
+/// Finds an entry's item in a list sorted by the numbers of entries.
 fn of_entry<T>(list: &[(u32, T)], entry: usize) -> Option<&T> {
     let at = list.binary_search_by_key(&(entry as u32), |(of, _)| *of);
     at.ok().map(|at| &list[at].1)

@@ -43,7 +43,7 @@ impl LinkClass {
         self.0
     }
 
-    /// Whether the target is on the page's host.
+    /// Returns whether the target is on the page's host.
     pub fn is_internal(self) -> bool {
         self.0 & 1 == 1
     }
@@ -55,7 +55,7 @@ impl LinkClass {
     }
 }
 
-/// What becomes of links from a page to itself.
+/// How links from a page to itself are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SelfLinks {

@@ -1,4 +1,4 @@
-//! What is wrong with a compressed input, and what was done about it.
+//! Damage of compressed inputs, and how much of them was used.
 
 use std::fmt;
 
@@ -46,7 +46,7 @@ pub struct Member {
 }
 
 impl Damage {
-    /// Whether records that could not be verified were handed out.
+    /// Returns whether records that could not be verified were handed out.
     pub fn unverified_records(&self) -> bool {
         self.handed_out_to > self.unverified_from
     }

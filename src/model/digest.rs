@@ -39,7 +39,7 @@ impl Digest {
         Digest(if bits < 4 { bits | 4 } else { bits })
     }
 
-    /// Whether a page with this digest had changed when it had `next`; `None`: they don't tell.
+    /// Returns whether a page with this digest had changed when it had `next`; `None`: they don't tell.
     pub fn changed(self, next: Digest) -> Option<bool> {
         let told = |digest: Digest| digest != Digest::NONE && digest != Digest::UNCHANGED;
         if !told(self) || !told(next) {

@@ -17,9 +17,9 @@ pub enum Error {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What was to be done, as a verb.
+        /// The action that failed, as a verb.
         action: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A compressed input is truncated, fails its checksum, or is not what its first bytes
@@ -92,7 +92,7 @@ pub enum Error {
         human(*.budget)
     )]
     TooLarge {
-        /// What needs it.
+        /// What needs the memory.
         work: String,
         /// Bytes needed to go on.
         need: u64,
@@ -116,7 +116,7 @@ pub enum Error {
          the inputs and a copy of the store as it is now"
     )]
     Internal {
-        /// What does not hold.
+        /// The invariant that does not hold.
         what: String,
     },
     /// What is asked for does not hold together, or is outside its range. The text says what to do, as in the kinds below.
@@ -150,7 +150,8 @@ impl Unusable for Error {
 }
 
 impl Error {
-    /// Whether the request was refused as it is: asked otherwise, or of something else, it may be met. Nothing is broken.
+    /// Returns whether the request was refused as it is: asked otherwise, or of something else, it may be met. Nothing
+    /// is broken.
     pub fn is_refusal(&self) -> bool {
         use Error::{Conflict, InputChanged, Missing, TooManyPages, Unsupported, Usage};
         matches!(

@@ -1,8 +1,8 @@
-//! What is known of a page's fetches.
+//! The fetches of a page.
 
 use super::Time;
 
-/// What is known of a page's fetches. Snapshots have it of each page, and crawl orders choose by it.
+/// Visits, failures and changes of a page. Snapshots hold them for each page, and crawl orders use them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fetches {
     /// Visits: records that gave the page's links.

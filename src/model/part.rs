@@ -4,7 +4,7 @@
 /// numbered through the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// What it was read from.
+    /// The input it was read from.
     pub(crate) kind: PartKind,
     /// Records before it.
     pub first_record: u64,

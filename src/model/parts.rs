@@ -1,5 +1,5 @@
-//! What a damaged file of a store means to its user, and what to do then. `formats/guide/reliability.md` has the same
-//! as a table ("Damaged stores"); a test holds the two together.
+//! The files of a store: what works without each, and what to do if it is damaged. `formats/guide/reliability.md` has
+//! the same as a table ("Damaged stores"); a test holds the two together.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use std::path::Path;
 pub struct Part {
     /// Its name in a store's directory; `*` stands for a number.
     pub name: &'static str,
-    /// What goes on without it, and what does not.
+    /// What works without it, and what does not.
     pub meaning: &'static str,
     /// What to do.
     pub remedy: &'static str,

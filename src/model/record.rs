@@ -1,4 +1,4 @@
-//! What a decoder yields: one crawl record, borrowed from the chunk it was read from.
+//! The output of decoders: one crawl record, borrowed from the chunk it was read from.
 
 use std::borrow::Cow;
 
@@ -20,11 +20,11 @@ pub fn utc(time: Time) -> Option<String> {
 pub struct Record<'a> {
     /// The page's URL (or, for graphs, its opaque name), as written.
     pub url: Cow<'a, [u8]>,
-    /// What relative links are joined to, itself joined to `url`; `None`: `url`.
+    /// Base of relative links, itself joined to `url`; `None`: `url`.
     pub base: Option<Cow<'a, [u8]>>,
     /// When the page was fetched, if the record says so.
     pub fetched_at: Option<Time>,
-    /// What is wrong with its time, if it says one that cannot be read: it is used without.
+    /// The complaint about a time that cannot be read; the record is used without it.
     pub bad_time: Option<String>,
     /// HTTP status, if the record says so. Negative: the crawler's own code for a failure.
     pub status: Option<i32>,
@@ -114,7 +114,7 @@ pub(crate) fn keep<'a>(links: &mut Vec<Link<'a>>, link: impl Into<Link<'a>>) {
     }
 }
 
-/// Whether a `Location` given with this status is where the page points. 304 says "unchanged".
+/// Returns whether a `Location` given with this status is where the page points. 304 says "unchanged".
 pub(crate) fn is_redirect(status: i32) -> bool {
     (300..400).contains(&status) && status != 304
 }
@@ -124,7 +124,7 @@ pub(crate) fn is_redirect(status: i32) -> bool {
 pub struct Link<'a> {
     /// The target as written: absolute or relative, perhaps with a fragment.
     pub url: Cow<'a, [u8]>,
-    /// What the page says of it.
+    /// The values of `rel` that the page gives it.
     pub rel: Rel,
 }
 
@@ -152,7 +152,7 @@ pub enum Reason {
     InvalidUtf8,
     /// The record has no usable URL of its own.
     BadUrl,
-    /// The time holds no time. Such records are used, without a time, and told of; only archives made before
+    /// The time cannot be read. Such records are used without a time, and reported; only archives made before
     /// that was so have them as skipped.
     BadTime,
     /// Longer than `--limit-line`.
@@ -193,7 +193,7 @@ impl Reason {
     }
 }
 
-/// What a decoder found in one record's bytes.
+/// The result of decoding one record's bytes.
 #[derive(Debug)]
 pub enum Parsed<'r, 'a> {
     /// A crawl record.

@@ -1,9 +1,9 @@
-//! What can be chosen by name, as a table of one line each: formats of inputs, of rankings, of lists.
+//! Tables of things that users choose by name: formats of inputs, of rankings, of lists.
 
 /// Makes an enum of what a table registers: names, help, completions and messages come from it. What is registered has a
 /// `name` and says what it is `about`.
 macro_rules! registry {
-    ($(#[$attribute:meta])* $name:ident of $announced:ty, called $what:literal;
+    ($(#[$attribute:meta])* $name:ident of $spec:ty, called $what:literal;
      $($(#[$doc:meta])* $item:ident is $entry:path;)*) => {
         $(#[$attribute])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -16,7 +16,7 @@ macro_rules! registry {
             /// All of them.
             pub const ALL: [$name; [$(stringify!($item)),*].len()] = [$($name::$item),*];
 
-            fn announced(self) -> &'static $announced {
+            fn spec(self) -> &'static $spec {
                 match self {
                     $($name::$item => &$entry,)*
                 }
@@ -24,12 +24,12 @@ macro_rules! registry {
 
             /// The name used on the command line.
             pub fn name(self) -> &'static str {
-                self.announced().name
+                self.spec().name
             }
 
-            /// What it is, in a few words.
+            /// A description in a few words.
             pub fn about(self) -> &'static str {
-                self.announced().about
+                self.spec().about
             }
         }
 

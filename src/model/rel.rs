@@ -1,4 +1,4 @@
-//! What a page says of a link of its own: the values of `rel` that bear on ranking.
+//! The values of `rel` that bear on ranking.
 
 /// A set of link types. HTML living standard, section 4.6.7 (`nofollow`); `ugc` and `sponsored` are the search
 /// engines' refinements of it.
@@ -35,7 +35,7 @@ impl Rel {
         Rel(self.0 | other.0)
     }
 
-    /// Whether all of `other` is in it.
+    /// Returns whether all of `other` is in it.
     pub fn has(self, other: Rel) -> bool {
         self.0 & other.0 == other.0
     }

@@ -8,9 +8,9 @@ pub(crate) const HEAD: usize = 4096;
 /// A stream's first bytes, hashes (XXH3-128) of longer and longer fronts, and its length with the hash of all; of
 /// the bytes as they were sent, compressed or not.
 ///
-/// The fronts are of [`HEAD`] bytes, and of a sixteenth more each than the one before, so another stream is told from
-/// this one at the first byte that differs where that is one of the first [`HEAD`], and else before it is a sixteenth
-/// longer than what they have in common. Streams of a terabyte have some 320.
+/// The fronts are of [`HEAD`] bytes, and of a sixteenth more each than the one before, so another stream is
+/// distinguished from this one at the first byte that differs where that is one of the first [`HEAD`], and else before
+/// it is a sixteenth longer than what they have in common. Streams of a terabyte have some 320.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signature {
     /// The first bytes.
@@ -31,6 +31,6 @@ pub(crate) fn fronts() -> impl Iterator<Item = u64> {
 pub struct InputSignature {
     /// The input's number, from 0.
     pub input: u64,
-    /// What it is known by.
+    /// Its signature.
     pub signature: Signature,
 }

@@ -79,7 +79,7 @@ impl Look {
     }
 }
 
-/// Whether most names look like URLs.
+/// Returns whether most names look like URLs.
 fn are_urls(batch: &Batch) -> bool {
     let looked = batch.text_ends.len().min(NAMES) as u32;
     let is_url = |name: &u32| {

@@ -177,7 +177,7 @@ impl Pipeline {
         }
     }
 
-    /// Whether a decoder has no more to do: the others have their last chunks, or had them.
+    /// Returns whether a decoder has no more to do: the others have their last chunks, or had them.
     fn is_ending(&self) -> bool {
         self.decoders.iter().any(JoinHandle::is_finished)
     }

@@ -22,7 +22,7 @@ const LARGE: usize = 8 << 20;
 /// The same of an archive, by what they take unpacked.
 const LARGE_UNPACKED: u64 = 64 << 20;
 
-/// Finds the format of an input, and what told it, for people. `None`: the input is empty.
+/// Finds the format of an input, and how it was recognised, for people. `None`: the input is empty.
 ///
 /// # Errors
 /// [`Error::Unsupported`] if it cannot be guessed; those of reading.
@@ -225,12 +225,13 @@ impl Records {
         self.pipeline.recycle(piece);
     }
 
-    /// Whether the input can be read only from its start, and a place in it is the number of a record.
+    /// Returns whether the input can be read only from its start, and a place in it is the number of a record.
     pub fn is_archive(&self) -> bool {
         self.archive.is_some()
     }
 
-    /// Whether the threads have little left to do and, as `piece` shows, there is memory for those of another input.
+    /// Returns whether the threads have little left to do and, as `piece` shows, there is memory for those of another
+    /// input.
     pub fn is_ending(&self, piece: &Piece) -> bool {
         let chunk = &piece.chunk.bytes;
         self.pipeline.is_ending()

@@ -105,7 +105,7 @@ impl Flow {
         self.part(own.unwrap_or(0).into())
     }
 
-    /// Whether the page had a row when it was pushed last.
+    /// Returns whether the page had a row when it was pushed last.
     pub fn is_read(&self, page: u32) -> bool {
         self.read.get(page.into())
     }

@@ -78,7 +78,7 @@ impl FieldName {
         }
     }
 
-    /// Whether it is a field of a link, not of the record.
+    /// Returns whether it is a field of a link, not of the record.
     pub fn is_of_link(self) -> bool {
         matches!(
             self,

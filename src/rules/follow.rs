@@ -46,7 +46,7 @@ impl Default for Follow {
 impl Follow {
     const NAMES: [&str; 5] = ["nofollow", "ugc", "sponsored", "internal", "external"];
 
-    /// Whether all links weigh the same, whatever they are.
+    /// Returns whether all links weigh the same, whatever they are.
     pub fn is_default(&self) -> bool {
         *self == Follow::default()
     }

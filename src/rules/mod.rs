@@ -1,4 +1,4 @@
-//! What is taken from inputs, where users have a choice. It changes results, so a store keeps it.
+//! Rules for what is read from inputs. They change results, so a store keeps them.
 
 mod fields;
 mod follow;
@@ -45,7 +45,7 @@ impl InputRules {
         xxh3_64(format!("{}\n{scope}", self.drop_params).as_bytes())
     }
 
-    /// Whether every URL in canonical form names a page, and nothing is dropped of it.
+    /// Returns whether every URL in canonical form names a page, and nothing is dropped of it.
     pub(crate) fn takes_all(&self) -> bool {
         self.drop_params.is_empty() && self.scope.is_all()
     }
@@ -60,7 +60,7 @@ impl InputRules {
         ]
     }
 
-    /// Whether nothing is chosen.
+    /// Returns whether nothing is chosen.
     pub fn is_default(&self) -> bool {
         is_default(self)
     }

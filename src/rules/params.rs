@@ -33,7 +33,7 @@ const SESSION: [&str; 8] = [
 ];
 
 impl DropParams {
-    /// Whether none is dropped.
+    /// Returns whether none is dropped.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -77,7 +77,7 @@ impl DropParams {
         true
     }
 
-    /// Whether one of the parameters of the last part of a path is to be dropped.
+    /// Returns whether one of the parameters of the last part of a path is to be dropped.
     fn is_in_path(&self, path: &[u8]) -> bool {
         let last = memchr::memrchr(b'/', path).map_or(path, |slash| &path[slash + 1..]);
         let mut parts = last.split(|&byte| byte == b';');
@@ -98,7 +98,7 @@ impl DropParams {
         }
     }
 
-    /// Whether `name=value` is to be dropped.
+    /// Returns whether `name=value` is to be dropped.
     fn drops(&self, part: &[u8]) -> bool {
         let name = memchr::memchr(b'=', part).map_or(part, |at| &part[..at]);
         self.0

@@ -31,7 +31,7 @@ enum Pages {
 }
 
 impl Scope {
-    /// Whether all pages count.
+    /// Returns whether all pages count.
     pub fn is_all(&self) -> bool {
         self.0.is_empty()
     }
@@ -47,7 +47,7 @@ impl Scope {
         self.0.sort_unstable();
     }
 
-    /// Whether the page with this URL, in canonical form, counts.
+    /// Returns whether the page with this URL, in canonical form, counts.
     pub fn has(&self, url: &[u8]) -> bool {
         let mut rules = self.0.iter().filter(|rule| !rule.excludes).peekable();
         let named = rules.peek().is_none() || rules.any(|rule| rule.pages.has(url));
@@ -72,7 +72,7 @@ impl Pages {
     }
 }
 
-/// Whether `text` is `pattern`, `*` standing for any bytes. Each part is looked for from the left, the
+/// Returns whether `text` is `pattern`, `*` standing for any bytes. Each part is looked for from the left, the
 /// last at the end: no input takes longer than the product of the lengths.
 fn fits(pattern: &[u8], text: &[u8]) -> bool {
     let mut parts = pattern.split(|&byte| byte == b'*');

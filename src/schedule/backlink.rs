@@ -1,22 +1,15 @@
 //! Back-link count (Cho, Garcia-Molina, Page 1998): most links seen first. The FICA paper
-//! counts anew after every K pages only (its Algorithm 2); here the count is always that of now.
+//! counts again only after every K pages (its Algorithm 2); here the count is always that of now.
 
 use super::queue::Queue;
-use super::{Ask, AtATime, Crawl, Names, Registered, Scored, Strategy};
+use super::{Ask, Crawl, Scored, Strategy, StrategySpec};
 use crate::Result;
 use crate::rows::Row;
 
-pub(super) const REGISTERED: Registered = Registered {
-    name: "backlink",
-    about: "most links seen first",
-    parameters: &[],
-    at_a_time: AtATime::One,
-    without_rows: false,
-    names: Names::Unseen,
-    goes_on: true,
-    keeps: (40, 0),
-    make: |_| Box::new(BackLink::default()),
-};
+pub(super) const SPEC: StrategySpec =
+    StrategySpec::queued("backlink", "most links seen first", |_| {
+        Box::new(BackLink::default())
+    });
 
 #[derive(Default)]
 struct BackLink {

@@ -1,17 +1,17 @@
 //! Breadth-first: in the order in which pages became known.
 
-use super::{Ask, AtATime, Names, Registered, Scored, Strategy};
+use super::{Ask, Batching, Names, Scored, Strategy, StrategySpec};
 use crate::Result;
 
-pub(super) const REGISTERED: Registered = Registered {
+pub(super) const SPEC: StrategySpec = StrategySpec {
     name: "breadth-first",
     about: "in the order in which pages became known",
     parameters: &[],
-    at_a_time: AtATime::One,
+    batching: Batching::One,
     without_rows: true,
     names: Names::Unseen,
-    goes_on: true,
-    keeps: (0, 0),
+    incremental: true,
+    bytes_per_page_and_link: (0, 0),
     make: |_| Box::new(BreadthFirst { first: 0 }),
 };
 

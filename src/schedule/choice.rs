@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Registered, STRATEGIES, Strategy};
+use super::{STRATEGIES, Strategy, StrategySpec};
 
 /// How FICA's learning rate falls, of x = beta * floor(pages read / K).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl fmt::Display for Learning {
 /// Parameters of strategies; each strategy looks at its own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameters {
-    /// Pages after which FICA's clock moves on, and after which rankings are made anew.
+    /// Pages after which FICA's clock moves on, and after which rankings are computed again.
     pub k: u64,
     /// How fast FICA's learning rate falls.
     pub beta: f64,
@@ -102,14 +102,14 @@ linear, one)";
 /// A strategy and its parameters.
 #[derive(Clone)]
 pub struct Choice {
-    strategy: &'static Registered,
+    strategy: &'static StrategySpec,
     parameters: Parameters,
     given: Vec<String>,
 }
 
 impl Choice {
     /// What is known of the strategy.
-    pub fn registered(&self) -> &'static Registered {
+    pub fn spec(&self) -> &'static StrategySpec {
         self.strategy
     }
 
@@ -132,7 +132,7 @@ impl Choice {
         self
     }
 
-    /// To be asked once, of a crawl that is told as a whole: nothing is kept up, unless that was asked for.
+    /// To be asked once, about a crawl that is added as a whole: nothing is kept up, unless that was asked for.
     pub fn once(mut self) -> Choice {
         if !self.given.iter().any(|name| name == "pushes") {
             self.parameters.pushes = false;

@@ -10,20 +10,20 @@
 use std::collections::VecDeque;
 
 use super::queue::Queue;
-use super::{Ask, AtATime, Crawl, Names, Registered, Scored, State, Strategy};
+use super::{Ask, Batching, Crawl, Names, Scored, State, Strategy, StrategySpec};
 use crate::Result;
 use crate::graph::{Links, Table, Weight};
 use crate::rows::Row;
 
-pub(super) const REGISTERED: Registered = Registered {
+pub(super) const SPEC: StrategySpec = StrategySpec {
     name: "circulating",
     about: "most cash first; pages already read pass on what they receive",
     parameters: &["damping"],
-    at_a_time: AtATime::One,
+    batching: Batching::One,
     without_rows: false,
     names: Names::Unseen,
-    goes_on: true,
-    keeps: (60, 4),
+    incremental: true,
+    bytes_per_page_and_link: (60, 4),
     make: |parameters| {
         Box::new(Circulating {
             damping: parameters.damping.unwrap_or(DAMPING),

@@ -1,19 +1,19 @@
 //! Cycle (OPIC, section 3.1): one page after the other, in the order in which they became known, from the
 //! page read last on; after the last one from the first.
 
-use super::{Ask, AtATime, Crawl, Names, Registered, Scored, Strategy};
+use super::{Ask, Batching, Crawl, Names, Scored, Strategy, StrategySpec};
 use crate::Result;
 use crate::rows::Row;
 
-pub(super) const REGISTERED: Registered = Registered {
+pub(super) const SPEC: StrategySpec = StrategySpec {
     name: "cycle",
     about: "in the order in which they became known, starting after the page read last",
     parameters: &[],
-    at_a_time: AtATime::One,
+    batching: Batching::One,
     without_rows: false,
     names: Names::Unseen,
-    goes_on: true,
-    keeps: (0, 0),
+    incremental: true,
+    bytes_per_page_and_link: (0, 0),
     make: |_| Box::new(Cycle { next: 0 }),
 };
 

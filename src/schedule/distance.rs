@@ -2,21 +2,15 @@
 //! nearest first; seeds are at 0.
 
 use super::queue::Queue;
-use super::{Ask, AtATime, Crawl, Names, Registered, Scored, Strategy};
+use super::{Ask, Crawl, Scored, Strategy, StrategySpec};
 use crate::Result;
 use crate::rows::Row;
 
-pub(super) const REGISTERED: Registered = Registered {
-    name: "distance",
-    about: "least logarithmic distance from the seeds",
-    parameters: &[],
-    at_a_time: AtATime::One,
-    without_rows: false,
-    names: Names::Unseen,
-    goes_on: true,
-    keeps: (40, 0),
-    make: |_| Box::new(Distance::default()),
-};
+pub(super) const SPEC: StrategySpec = StrategySpec::queued(
+    "distance",
+    "least logarithmic distance from the seeds",
+    |_| Box::new(Distance::default()),
+);
 
 #[derive(Default)]
 struct Distance {

@@ -6,23 +6,23 @@
 //! ```
 //!
 //! Nearest first; seeds are at 0. A page that was read keeps its distance; one in the queue whose distance
-//! becomes less is moved, and read once. K = 250,000 and beta = 0.1 unless told otherwise. The other
+//! becomes less is moved, and read once. K = 250,000 and beta = 0.1 by default. The other
 //! learning rates that the paper compares are parameters ([`super::Learning`]), and alpha = 1.
 
 use super::queue::Queue;
-use super::{Ask, AtATime, Crawl, Names, Parameters, Registered, Scored, Strategy};
+use super::{Ask, Batching, Crawl, Names, Parameters, Scored, Strategy, StrategySpec};
 use crate::Result;
 use crate::rows::Row;
 
-pub(super) const REGISTERED: Registered = Registered {
+pub(super) const SPEC: StrategySpec = StrategySpec {
     name: "fica",
     about: "least distance of FICA, which forgets where it came from",
     parameters: &["k", "beta", "learning"],
-    at_a_time: AtATime::One,
+    batching: Batching::One,
     without_rows: false,
     names: Names::Unseen,
-    goes_on: true,
-    keeps: (40, 0),
+    incremental: true,
+    bytes_per_page_and_link: (40, 0),
     make: |parameters| {
         Box::new(Fica {
             parameters: parameters.clone(),

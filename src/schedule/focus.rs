@@ -98,7 +98,7 @@ impl Focus {
         Ok(())
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

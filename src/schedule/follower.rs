@@ -1,19 +1,20 @@
-//! A crawl order of a store that is kept between lists, and told only what is new.
+//! A crawl order of a store that is kept between lists, and reads only what is new.
 //!
-//! A list needs the crawl's history (which page was read when, and what it led to), told to a strategy row by row, and the order
-//! of names. From nothing that goes over all kept rows and sorts all names. A follower keeps both. Asked of a newer snapshot of
-//! the same store it reads the rows and names behind those it knows, and its strategy goes on: Forecast pushes what the new pages
-//! changed and goes over the rows again once the pages read have grown by a hundredth ([`super::forecast`]), the others move a
-//! few pages in their queues. What follows from the snapshot alone is read of each: which pages fail, or were tried in vain.
+//! A list needs the crawl's history (which page was read when, and what it led to), passed to a strategy row by row,
+//! and the order of names. From nothing that goes over all kept rows and sorts all names. A follower keeps both. Asked
+//! of a newer snapshot of the same store it reads the rows and names behind those it knows, and its strategy goes on:
+//! Forecast pushes what the new pages changed and goes over the rows again once the pages read have grown by a
+//! hundredth ([`super::forecast`]), the others move a few pages in their queues. What follows from the snapshot alone
+//! is read of each: which pages fail, or were tried in vain.
 //!
-//! **Same answers.** Told is the latest row of each page, in the order in which they were written. So a follower is told what a
-//! new one would be told, wherever checkpoints dropped older rows; strategies that depend on nothing else answer the same.
-//! Forecast solves the same equations, and both solutions are as near as their worth of a push says: pages whose scores are
-//! nearer than that may change places.
+//! **Same answers.** It passes on the latest row of each page, in the order in which they were written. So a follower
+//! passes on what a new one would be followed, wherever checkpoints dropped older rows; strategies that depend on
+//! nothing else answer the same. Forecast solves the same equations, and both solutions are as near as their worth of a
+//! push says: pages whose scores are nearer than that may change places.
 //!
-//! **Begun anew** where going on would not give that: a page was read again, another store in its place, an older state of it,
-//! rows written into another file (compaction), no rows, strategies that cannot go on ([`super::Registered::goes_on`]), and
-//! after any error.
+//! **It starts over** where continuing would not give that: a page was read again, another store in its place, an older
+//! state of it, rows written into another file (compaction), no rows, strategies that cannot go on
+//! ([`super::StrategySpec::incremental`]), and after any error.
 //!
 //! **Memory**: [`Follower::bytes`]; 4 bytes and a bit a page, 28 more for the order of names, and what the strategy keeps: of
 //! Forecast 60 bytes a page.
@@ -35,7 +36,7 @@ pub struct Follower {
     /// It is asked again.
     stays: bool,
     threads: usize,
-    told: Option<Followed>,
+    followed: Option<Followed>,
 }
 
 /// Most threads that read names.
@@ -56,7 +57,7 @@ impl Follower {
             },
             stays: true,
             threads: 1,
-            told: None,
+            followed: None,
         }
     }
 
@@ -70,7 +71,7 @@ impl Follower {
             },
             stays: false,
             threads: threads.min(THREADS),
-            told: None,
+            followed: None,
         }
     }
 
@@ -106,18 +107,20 @@ impl Follower {
             },
             stays: self.stays,
             threads: self.threads,
-            // What an error leaves half told is not kept.
-            told: self.told.take(),
+            // What an error leaves unfinished is not kept.
+            followed: self.followed.take(),
         };
         let found = asking.next()?;
-        self.told = asking.told.filter(|_| self.stays);
+        self.followed = asking.followed.filter(|_| self.stays);
         Ok(found)
     }
 
     /// Bytes of memory that it keeps, about.
     pub fn bytes(&self) -> u64 {
-        let told = self.told.as_ref();
-        told.map_or(0, |told| bytes(&self.options, told.names, told.links))
+        let followed = self.followed.as_ref();
+        followed.map_or(0, |followed| {
+            bytes(&self.options, followed.names, followed.links)
+        })
     }
 
     /// Bytes of memory that one for these options would keep after a list of this snapshot, about.
@@ -130,14 +133,14 @@ impl Follower {
 
 /// Bytes of memory for so many pages and links.
 fn bytes(options: &NextOptions, pages: u64, links: u64) -> u64 {
-    let registered = options.strategy.registered();
-    let names = match registered.names {
+    let spec = options.strategy.spec();
+    let names = match spec.names {
         Names::Unseen => 0,
         Names::Order => 28,
         Names::Hosts => 4,
     };
     let focus = u64::from(!options.focus.is_empty());
-    let (page, link) = registered.keeps;
+    let (page, link) = spec.bytes_per_page_and_link;
     pages * (5 + names + focus + page) + links * link
 }
 
@@ -146,7 +149,7 @@ struct Asking<'a> {
     source: Source<'a>,
     stays: bool,
     threads: usize,
-    told: Option<Followed>,
+    followed: Option<Followed>,
 }
 
 /// How far the rows of a store were read, in the order in which they were written.
@@ -175,8 +178,8 @@ impl Mark {
         self.rows
     }
 
-    /// Whether the rows as of a snapshot begin with those until here.
-    pub fn goes_on(self, snapshot: &Snapshot, rows: &KeptRows) -> Result<bool> {
+    /// Returns whether the rows as of a snapshot begin with those until here.
+    pub fn continues(self, snapshot: &Snapshot, rows: &KeptRows) -> Result<bool> {
         let kept = rows.kept();
         Ok(self.file == (snapshot.key(), kept.number)
             && self.rows <= kept.rows
@@ -184,10 +187,10 @@ impl Mark {
     }
 }
 
-/// What was told so far.
+/// A crawl as far as it was followed.
 struct Followed {
     history: History,
-    /// Rows told; `None`: none yet.
+    /// Rows followed; `None`: none yet.
     mark: Option<Mark>,
     links: u64,
     /// Pages whose names were read.
@@ -231,7 +234,7 @@ impl Asking<'_> {
         }
         let source = &self.source;
         let (snapshot, options) = (source.snapshot, source.options);
-        let known = options.strategy.registered();
+        let known = options.strategy.spec();
         if source.rows.is_none() && !known.without_rows {
             return Err(source.needs_rows(known.name));
         }
@@ -242,26 +245,26 @@ impl Asking<'_> {
                 FOCUSED.join(", ")
             )));
         }
-        let kept = match self.told.take() {
-            Some(told) if known.goes_on && told.goes_on(source)? => Some(told),
+        let kept = match self.followed.take() {
+            Some(followed) if known.incremental && followed.continues(source)? => Some(followed),
             _ => None,
         };
-        let told = self.told.insert(match kept {
-            Some(told) => told,
+        let followed = self.followed.insert(match kept {
+            Some(followed) => followed,
             None => Followed::new(source),
         });
-        told.history.reopen();
-        if !told.catch_up(source, self.threads, self.stays)? {
-            *told = Followed::new(source);
-            told.catch_up(source, self.threads, self.stays)?;
+        followed.history.reopen();
+        if !followed.catch_up(source, self.threads, self.stays)? {
+            *followed = Followed::new(source);
+            followed.catch_up(source, self.threads, self.stays)?;
         }
-        let cash = told.hold(source)?;
-        let none = NoRows(u64::from(told.history.crawl().pages()));
+        let cash = followed.hold(source)?;
+        let none = NoRows(u64::from(followed.history.crawl().pages()));
         let rows = source.rows.map_or(&none as &dyn Rows, |rows| rows);
-        let order = (known.names != Names::Unseen).then_some(&told.order);
+        let order = (known.names != Names::Unseen).then_some(&followed.order);
         let settled = OfSnapshot::of(snapshot);
         let settled = settled.as_ref().map(|of| of as &dyn SettledRanking);
-        let history = &mut told.history;
+        let history = &mut followed.history;
         source.select(count, limits, false, |most| match &cash {
             Some(cash) => Ok(best_of(history.crawl(), most, |page| {
                 cash[page as usize] as f64
@@ -293,16 +296,16 @@ impl Followed {
         }
     }
 
-    /// Whether what the store has now begins with what was told.
-    fn goes_on(&self, source: &Source<'_>) -> Result<bool> {
+    /// Returns whether what the store has now begins with what was followed.
+    fn continues(&self, source: &Source<'_>) -> Result<bool> {
         let (Some(rows), Some(mark)) = (source.rows, self.mark) else {
             return Ok(false);
         };
-        Ok(self.names <= source.snapshot.info().pages && mark.goes_on(source.snapshot, rows)?)
+        Ok(self.names <= source.snapshot.info().pages && mark.continues(source.snapshot, rows)?)
     }
 
     /// Tells the rows and names that are new; from nothing, the latest row of each page. Whether that is all: a page that was
-    /// read again has another place in the crawl, and what was told of it cannot be taken back.
+    /// read again has another place in the crawl, and what its old row did cannot be undone.
     fn catch_up(&mut self, source: &Source<'_>, threads: usize, stays: bool) -> Result<bool> {
         let snapshot = source.snapshot;
         let new = self.names..snapshot.info().pages;
@@ -312,7 +315,7 @@ impl Followed {
             snapshot.each_name(new.clone(), &mut |name| focused.add(focus.rule_of(name)))?;
         }
         self.names = new.end;
-        let names = source.options.strategy.registered().names;
+        let names = source.options.strategy.spec().names;
         if names == Names::Hosts {
             self.hosts.give_back(std::mem::take(&mut self.order));
             let hosts = &mut self.hosts;
@@ -348,8 +351,8 @@ impl Followed {
             }),
             None => Ok(true),
         };
-        let (order, told) = in_two(threads > 1, sort, tell);
-        let goes_on = told?;
+        let (order, followed) = in_two(threads > 1, sort, tell);
+        let continues = followed?;
         if let Some(order) = order? {
             self.order = order;
         }
@@ -357,7 +360,7 @@ impl Followed {
             self.links = rows.kept().links;
             self.mark = Some(Mark::of(snapshot, rows)?);
         }
-        Ok(goes_on)
+        Ok(continues)
     }
 
     /// Tells which pages are known, and which are not to be named. Without rows those that were visited are read; then the
@@ -370,7 +373,7 @@ impl Followed {
         } = source;
         let history = &mut self.history;
         history.known_below(snapshot.info().pages as u32, None);
-        let by_cash = options.strategy.registered().name == "greedy";
+        let by_cash = options.strategy.spec().name == "greedy";
         let mut cash = (rows.is_none() && by_cash).then(Vec::new);
         if rows.is_some() {
             snapshot.failures(&mut |page, fetches| {

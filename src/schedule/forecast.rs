@@ -26,24 +26,24 @@
 //! solution is kept up while the crawl grows: each page read is pushed, and whenever the pages read have grown by a hundredth
 //! the others are that are worth it. That takes 56 bytes a page, and no rows in memory but those of pages that are pushed
 //! again and again, while they are. What is there then depends on the rows and their order alone, not on when the order was
-//! asked for; where many rows were told before anybody asked, as when a follower begins, nearly. Both ways solve the same
-//! equations, as nearly as is certified there; pages whose scores are closer than that may come in another order.
+//! asked for; where many rows were added before the first list, as when a follower begins, nearly. Both ways solve the
+//! same equations, as nearly as is certified there; pages whose scores are closer than that may come in another order.
 
 use super::near::{Near, Powers};
 use super::pushes::{Pushes, Worth};
-use super::{Ask, AtATime, Crawl, Names, Registered, Scored, Strategy, best_of};
+use super::{Ask, Batching, Crawl, Names, Scored, Strategy, StrategySpec, best_of};
 use crate::Result;
 use crate::rows::{Bits, Row, Rows};
 
-pub(super) const REGISTERED: Registered = Registered {
+pub(super) const SPEC: StrategySpec = StrategySpec {
     name: "forecast",
     about: "the importance that a page will finally have, estimated from the known links",
     parameters: &["damping", "unseen", "pushes"],
-    at_a_time: AtATime::Part(100),
+    batching: Batching::Part(100),
     without_rows: false,
     names: Names::Order,
-    goes_on: true,
-    keeps: (60, 0),
+    incremental: true,
+    bytes_per_page_and_link: (60, 0),
     make: |of| Box::new(Forecast::new(of.damping(), of.unseen, of.pushes)),
 };
 
@@ -156,7 +156,7 @@ struct KeptUp {
     known: u32,
     /// Pages read when the rows are gone over next.
     next: u32,
-    /// What pages hold is to be found out anew: rows were changed, or nothing was settled yet.
+    /// What pages hold is to be computed again: rows were changed, or nothing was settled yet.
     renew: bool,
 }
 
@@ -256,7 +256,7 @@ impl Forecast {
     }
 }
 
-/// Whether a page is a seed, by a bit a page.
+/// Returns whether a page is a seed, by a bit a page.
 fn seeds_of(crawl: &Crawl) -> impl Fn(u32) -> bool + use<> {
     let mut seeds = Bits::new(crawl.pages().into());
     for &seed in crawl.seeds() {
@@ -322,7 +322,7 @@ impl KeptUp {
         }
         self.known = crawl.pages();
         if self.renew {
-            // All rows are gone over before anybody is told what they say.
+            // All rows are read before any is passed on.
             return;
         }
         self.pushes.grow(crawl.pages());

@@ -2,19 +2,19 @@
 //! page that is read hands its cash on over its links, once.
 
 use super::queue::Queue;
-use super::{Ask, AtATime, Crawl, Names, Registered, Scored, Strategy};
+use super::{Ask, Batching, Crawl, Names, Scored, Strategy, StrategySpec};
 use crate::Result;
 use crate::rows::Row;
 
-pub(super) const REGISTERED: Registered = Registered {
+pub(super) const SPEC: StrategySpec = StrategySpec {
     name: "greedy",
     about: "most cash first, as in OPIC; each page passes its cash on once",
     parameters: &["damping"],
-    at_a_time: AtATime::One,
+    batching: Batching::One,
     without_rows: true,
     names: Names::Unseen,
-    goes_on: true,
-    keeps: (40, 0),
+    incremental: true,
+    bytes_per_page_and_link: (40, 0),
     make: |parameters| {
         Box::new(Greedy {
             damping: parameters.damping(),

@@ -1,4 +1,4 @@
-//! What happened in a crawl, told to strategies row by row.
+//! The history of a crawl, passed to strategies row by row.
 
 use super::{Ask, Focused, NameOrder, Scored, SettledRanking, Strategy};
 use crate::Result;
@@ -60,12 +60,12 @@ impl Crawl {
         }
     }
 
-    /// Whether a page is known, was not read and is not held back.
+    /// Returns whether a page is known, was not read and is not held back.
     pub fn is_open(&self, page: u32) -> bool {
         self.read_at[page as usize] == OPEN
     }
 
-    /// Whether a page was read.
+    /// Returns whether a page was read.
     pub fn is_read(&self, page: u32) -> bool {
         self.is_read.get(page.into())
     }
@@ -115,7 +115,7 @@ impl History {
         }
     }
 
-    /// Has the virtual page pay some pages more, before anything is told.
+    /// Has the virtual page pay some pages more, before any row is added.
     pub fn set_focus(&mut self, focus: Focused) {
         self.crawl.focus = focus;
     }
@@ -135,8 +135,8 @@ impl History {
         &*self.strategy
     }
 
-    /// A page was read, once: who follows a crawl begins anew when a page is read again. A second row of a page tells no
-    /// more than which pages there are.
+    /// A page was read, once: whoever follows a crawl starts over when a page is read again. A second row of a page
+    /// tells no more than which pages there are.
     pub fn row(&mut self, row: Row<'_>) {
         if row.page >= self.crawl.pages() {
             // What became known between has no row: it was asked for in vain.
@@ -157,8 +157,8 @@ impl History {
         }
     }
 
-    /// As [`History::row`], with the strategy kept up to date ([`Strategy::keep_up`]). `rows` are those told so far, this one
-    /// among them.
+    /// As [`History::row`], with the strategy kept up to date ([`Strategy::keep_up`]). `rows` are those added so far,
+    /// this one among them.
     ///
     /// # Errors
     /// Those of sweeping the rows.
@@ -182,7 +182,7 @@ impl History {
     }
 
     /// Forgets the pages that no row leads to, and holds none back any more: what was said of them by
-    /// [`History::known_below`] and [`History::hold`] is to be said anew, after more rows.
+    /// [`History::known_below`] and [`History::hold`] is to be repeated after more rows.
     pub fn reopen(&mut self) {
         let crawl = &mut self.crawl;
         crawl.read_at.truncate(crawl.named as usize);
@@ -203,7 +203,7 @@ impl History {
         }
     }
 
-    /// The best `count` pages to read next, best first. `rows` are those that this history was told.
+    /// The best `count` pages to read next, best first. `rows` are those that were added to this history.
     ///
     /// # Errors
     /// Those of [`Strategy::best`].

@@ -4,18 +4,18 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{Ask, AtATime, Names, Registered, Scored, Strategy};
+use super::{Ask, Batching, Names, Scored, Strategy, StrategySpec};
 use crate::{Error, Result};
 
-pub(super) const REGISTERED: Registered = Registered {
+pub(super) const SPEC: StrategySpec = StrategySpec {
     name: "larger-sites-first",
     about: "a page of the host with most pages waiting",
     parameters: &[],
-    at_a_time: AtATime::Part(20),
+    batching: Batching::Part(20),
     without_rows: true,
     names: Names::Hosts,
-    goes_on: true,
-    keeps: (0, 0),
+    incremental: true,
+    bytes_per_page_and_link: (0, 0),
     make: |_| Box::new(LargerSites),
 };
 

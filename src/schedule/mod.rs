@@ -1,7 +1,7 @@
 //! What to crawl next: crawl orders, of which one trait is used by `next`, by the live service and by the
 //! simulator, so that what is simulated is what runs.
 //!
-//! A [`Strategy`] is told what happened in a crawl, one row after the other ([`History`]), and names the
+//! A [`Strategy`] receives what happened in a crawl, one row after the other ([`History`]), and lists the
 //! best pages among those known and not read yet. Its answer depends on that history alone: the same rows
 //! in the same order give the same answer, whether they come from a simulated crawl or from a store's kept
 //! rows. Pages found gone are never named again.
@@ -94,7 +94,7 @@ pub trait SettledRanking {
     fn each(&self, visit: &mut dyn FnMut(u32, f64)) -> Result<()>;
 }
 
-/// A crawl order. It is told of every page when it becomes known, and of every row when it is read.
+/// A crawl order. It is called for every page when it becomes known, and for every row when it is read.
 pub trait Strategy: Send {
     /// `page` became known: of a seed, a page that was read before any link to it was seen, `by` is `None`;
     /// else it was found on page `by`.
@@ -138,7 +138,7 @@ pub trait Strategy: Send {
 
 /// How many pages are worth asking a strategy for at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AtATime {
+pub enum Batching {
     /// One: it is up to date after every page, at a cost of a few links.
     One,
     /// A part of those read, this being its denominator: an answer goes over all pages, or all rows.
@@ -157,7 +157,7 @@ pub enum Names {
 }
 
 /// A strategy that can be asked for by name.
-pub struct Registered {
+pub struct StrategySpec {
     /// Its name.
     pub name: &'static str,
     /// What comes first, in a line.
@@ -165,33 +165,53 @@ pub struct Registered {
     /// Names of its parameters.
     pub parameters: &'static [&'static str],
     /// How many pages are worth asking for at a time.
-    pub at_a_time: AtATime,
+    pub batching: Batching,
     /// It can be asked of a store that keeps no rows.
     pub without_rows: bool,
     /// What it looks at of the names of pages.
     pub names: Names,
-    /// It can be asked, told more, and asked again, and answers as one that was told all at once; as nearly as it is
-    /// certified to be right.
-    pub goes_on: bool,
-    /// Bytes of memory that it keeps, of a page and of a link.
-    pub keeps: (u64, u64),
+    /// Rows may be added between lists; lists are then the same as from all rows at once, up to the certified error.
+    pub incremental: bool,
+    /// Bytes of memory per page and per link.
+    pub bytes_per_page_and_link: (u64, u64),
     make: fn(&Parameters) -> Box<dyn Strategy>,
 }
 
+impl StrategySpec {
+    /// One that keeps its open pages in a [`queue::Queue`], and has no parameters.
+    const fn queued(
+        name: &'static str,
+        about: &'static str,
+        make: fn(&Parameters) -> Box<dyn Strategy>,
+    ) -> StrategySpec {
+        StrategySpec {
+            name,
+            about,
+            parameters: &[],
+            batching: Batching::One,
+            without_rows: false,
+            names: Names::Unseen,
+            incremental: true,
+            bytes_per_page_and_link: (40, 0),
+            make,
+        }
+    }
+}
+
 /// All strategies; the first is the default.
-pub static STRATEGIES: &[Registered] = &[
-    forecast::REGISTERED,
-    circulating::REGISTERED,
-    greedy::REGISTERED,
-    xyleme::REGISTERED,
-    fica::REGISTERED,
-    distance::REGISTERED,
-    backlink::REGISTERED,
-    partial_pagerank::REGISTERED,
-    settled::REGISTERED,
-    rankmass::REGISTERED,
-    larger_sites::REGISTERED,
-    breadth_first::REGISTERED,
-    cycle::REGISTERED,
-    random::REGISTERED,
+pub static STRATEGIES: &[StrategySpec] = &[
+    forecast::SPEC,
+    circulating::SPEC,
+    greedy::SPEC,
+    xyleme::SPEC,
+    fica::SPEC,
+    distance::SPEC,
+    backlink::SPEC,
+    partial_pagerank::SPEC,
+    settled::SPEC,
+    rankmass::SPEC,
+    larger_sites::SPEC,
+    breadth_first::SPEC,
+    cycle::SPEC,
+    random::SPEC,
 ];

@@ -1,4 +1,4 @@
-//! What a store's crawl should read next: the last snapshot and its kept rows, told to a strategy.
+//! What a store's crawl should fetch next: a strategy applied to the last snapshot and its kept rows.
 //!
 //! Read beside a writer, without a lock. Who was read: pages that have a row, those found gone included;
 //! where no rows are kept, pages that were visited. A page whose fetches failed since it was last reached is
@@ -86,9 +86,9 @@ impl Default for Failures {
 /// Strategies with a virtual page, which can be focused.
 pub(super) const FOCUSED: [&str; 3] = ["forecast", "settled", "xyleme"];
 
-/// How long a page whose fetch failed is left alone unless told otherwise, in seconds: a day.
+/// How long a page whose fetch failed is left alone by default, in seconds: a day.
 pub const RETRY_AFTER: u64 = 86_400;
-/// After how many failures in a row a page is given up unless told otherwise.
+/// After how many failures in a row a page is given up, by default.
 pub const MAX_FAILURES: u64 = 3;
 
 impl Default for NextOptions {
@@ -123,7 +123,7 @@ pub struct Candidate {
     pub fetched: bool,
     /// Its importance.
     pub importance: f64,
-    /// What is known of its fetches.
+    /// Its fetches.
     pub fetches: Fetches,
 }
 
@@ -172,7 +172,7 @@ impl Source<'_> {
         self.options.now.or(self.snapshot.info().time)
     }
 
-    /// Whether a page's fetches failed so lately, or so often, that it is to be left alone.
+    /// Returns whether a page's fetches failed so lately, or so often, that it is to be left alone.
     pub fn is_failing(&self, page: &Fetches) -> bool {
         let Failures { retry_after, most } = self.options.failures;
         let lately = |(now, failed): (Time, Time)| {
@@ -367,7 +367,7 @@ impl<'a> Limits<'a> {
         per_host.is_some() || per_domain.is_some() || !scope.is_all()
     }
 
-    /// Whether one more page of this name may be named; then it is counted.
+    /// Returns whether one more page of this name may be named; then it is counted.
     pub fn takes(&mut self, url: &str) -> bool {
         if !self.options.scope.has(url.as_bytes()) {
             return false;

@@ -4,18 +4,18 @@
 use super::queue::Queue;
 use super::settled::sweeps;
 use super::surfer::settle;
-use super::{Ask, AtATime, Crawl, Names, Registered, Scored, Strategy};
+use super::{Ask, Batching, Crawl, Names, Scored, Strategy, StrategySpec};
 use crate::Result;
 
-pub(super) const REGISTERED: Registered = Registered {
+pub(super) const SPEC: StrategySpec = StrategySpec {
     name: "pagerank",
     about: "partial PageRank: that of the known graph, recomputed after every K pages",
     parameters: &["k", "damping"],
-    at_a_time: AtATime::One,
+    batching: Batching::One,
     without_rows: false,
     names: Names::Unseen,
-    goes_on: false,
-    keeps: (40, 0),
+    incremental: false,
+    bytes_per_page_and_link: (40, 0),
     make: |parameters| {
         Box::new(PartialPageRank {
             k: parameters.k,

@@ -23,9 +23,9 @@
 //! the rows until no page is; from the third time on rows of pages that hold nearly as much are kept in memory meanwhile, and
 //! gone over there. 16 bytes a page and payer, and 8 more.
 //!
-//! **Begun anew.** D is a function of X, the rows and b: by the equations themselves D_i = b_i + (r d u_i - 1) X_i + sum over p of
-//! d w_pi X_p. So where rows were changed, one sweep finds D again, with nothing to be taken back ([`Pushes::renew`]);
-//! and X may be anything to begin with, such as a ranking that was settled before.
+//! **Restarting.** D is a function of X, the rows and b: by the equations themselves D_i = b_i + (r d u_i - 1) X_i +
+//! sum over p of d w_pi X_p. So where rows were changed, one sweep finds D again, with nothing to be taken back
+//! ([`Pushes::renew`]); and X may be anything to begin with, such as a ranking that was settled before.
 
 use super::Crawl;
 use crate::Result;
@@ -324,8 +324,8 @@ impl<const K: usize> Pushes<K> {
         Some(worth.of(&held))
     }
 
-    /// Finds out anew what pages hold, of what each handed on (`handed`; only pages read do) and what the virtual page pays
-    /// it, in one sweep over the rows as they are now; in none if nobody handed on anything.
+    /// Computes again what pages hold, from what each handed on (`handed`; only pages read do) and what the virtual
+    /// page pays it, in one sweep over the rows as they are now; in none if nobody handed on anything.
     pub fn renew(
         &mut self,
         crawl: &Crawl,

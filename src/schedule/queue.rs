@@ -81,8 +81,8 @@ impl Best {
     }
 }
 
-/// A queue of pages whose scores change one by one. It is put in order when it is first asked: a crawl that was told as a whole
-/// costs a number for each change, and no place in a heap.
+/// A queue of pages whose scores change one by one. It is put in order when it is first asked: a crawl that was added
+/// as a whole costs a number for each change, and no place in a heap.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     /// Pages not read, by their scores, and entries that are out of date; `None`: nobody asked yet.

@@ -3,18 +3,18 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::{Ask, AtATime, Names, Registered, Scored, Strategy, best_of};
+use super::{Ask, Batching, Names, Scored, Strategy, StrategySpec, best_of};
 use crate::Result;
 
-pub(super) const REGISTERED: Registered = Registered {
+pub(super) const SPEC: StrategySpec = StrategySpec {
     name: "random",
     about: "any page, with equal probability",
     parameters: &["seed"],
-    at_a_time: AtATime::Part(20),
+    batching: Batching::Part(20),
     without_rows: true,
     names: Names::Unseen,
-    goes_on: true,
-    keeps: (0, 0),
+    incremental: true,
+    bytes_per_page_and_link: (0, 0),
     make: |parameters| Box::new(Random(parameters.seed)),
 };
 

@@ -3,20 +3,20 @@
 //!
 //! The paper's crawler has what waits handed on at once; the windowed one, after so many pages. Here it is when it is asked.
 
-use super::{Ask, AtATime, Names, Registered, Scored, Strategy, best_of};
+use super::{Ask, Batching, Names, Scored, Strategy, StrategySpec, best_of};
 use crate::Result;
 use crate::engine::damping_units;
 use crate::rank::coverage::Flow;
 
-pub(super) const REGISTERED: Registered = Registered {
+pub(super) const SPEC: StrategySpec = StrategySpec {
     name: "rankmass",
     about: "RankMass: most of what readers who start at the seeds are known to see of it",
     parameters: &["damping"],
-    at_a_time: AtATime::Part(20),
+    batching: Batching::Part(20),
     without_rows: false,
     names: Names::Unseen,
-    goes_on: true,
-    keeps: (17, 0),
+    incremental: true,
+    bytes_per_page_and_link: (17, 0),
     make: |of| {
         Box::new(RankMass {
             damping: damping_units(of.damping()),

@@ -106,10 +106,10 @@ fn reads_at(weight: f64, rate: f64, least: f64) -> f64 {
     1.0 / long
 }
 
-/// What looks at a page told of its changes.
+/// Changes of a page, as comparisons of its fetches show them.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Looks {
-    /// How often it could be told whether it had changed.
+    /// How often two fetches showed whether it had changed.
     pub compared: u64,
     /// How often it had.
     pub changed: u64,

@@ -5,18 +5,18 @@
 
 use super::queue::Best;
 use super::surfer::settle;
-use super::{Ask, AtATime, Names, Registered, Scored, SettledRanking, Strategy, best_of};
+use super::{Ask, Batching, Names, Scored, SettledRanking, Strategy, StrategySpec, best_of};
 use crate::Result;
 
-pub(super) const REGISTERED: Registered = Registered {
+pub(super) const SPEC: StrategySpec = StrategySpec {
     name: "settled",
     about: "PageRank of the known graph",
     parameters: &["damping"],
-    at_a_time: AtATime::Part(20),
+    batching: Batching::Part(20),
     without_rows: false,
     names: Names::Unseen,
-    goes_on: true,
-    keeps: (0, 0),
+    incremental: true,
+    bytes_per_page_and_link: (0, 0),
     make: |of| {
         Box::new(Settled {
             damping: of.damping(),
@@ -41,7 +41,7 @@ struct Settled {
     links: u64,
 }
 
-/// Whether a ranking is what sweeps would give: as near to PageRank, in L1, as they come.
+/// Returns whether a ranking is what sweeps would give: as near to PageRank, in L1, as they come.
 pub(super) fn is_settled(ranking: &dyn SettledRanking, damping: f64) -> bool {
     (ranking.damping() - damping).abs() < 1e-6 && ranking.bound_l1() <= 2.0 * LEFT
 }

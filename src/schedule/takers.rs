@@ -30,7 +30,7 @@ use crate::{Error, Result};
 
 registry! {
     /// Who takes a list.
-    Taker of Announcement, called "format of a list of pages";
+    Taker of TakerSpec, called "format of a list of pages";
     /// URLs.
     Plain is lines::PLAIN;
     /// Tab-separated.
@@ -52,7 +52,7 @@ registry! {
 }
 
 /// What is known of a format of lists.
-struct Announcement {
+struct TakerSpec {
     name: &'static str,
     about: &'static str,
     is_text: bool,
@@ -60,9 +60,9 @@ struct Announcement {
 }
 
 impl Taker {
-    /// Whether people can read it.
+    /// Returns whether people can read it.
     pub fn is_text(self) -> bool {
-        self.announced().is_text
+        self.spec().is_text
     }
 
     /// Writes a list.
@@ -70,7 +70,7 @@ impl Taker {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if writing fails.
     pub fn write(self, pages: &[Candidate], out: &mut (dyn Write + Send)) -> Result<()> {
-        (self.announced().write)(pages, out)
+        (self.spec().write)(pages, out)
     }
 }
 

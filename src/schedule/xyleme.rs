@@ -9,19 +9,19 @@
 //! together what the seeds brought, exactly, after every page.
 
 use super::queue::Queue;
-use super::{Ask, AtATime, Crawl, Names, Registered, Scored, Strategy};
+use super::{Ask, Batching, Crawl, Names, Scored, Strategy, StrategySpec};
 use crate::Result;
 use crate::rows::Row;
 
-pub(super) const REGISTERED: Registered = Registered {
+pub(super) const SPEC: StrategySpec = StrategySpec {
     name: "xyleme",
     about: "most cash first; the virtual page pays only pages not read yet",
     parameters: &["damping", "discovery"],
-    at_a_time: AtATime::One,
+    batching: Batching::One,
     without_rows: false,
     names: Names::Unseen,
-    goes_on: true,
-    keeps: (72, 0),
+    incremental: true,
+    bytes_per_page_and_link: (72, 0),
     make: |parameters| {
         Box::new(Xyleme {
             damping: fixed(parameters.damping()),
@@ -218,7 +218,7 @@ mod tests {
                 discovery: fixed(0.3),
                 ..Xyleme::default()
             };
-            let mut crawl = History::new((REGISTERED.make)(&Parameters::default()));
+            let mut crawl = History::new((SPEC.make)(&Parameters::default()));
             let names = (0..40).map(|page| Ok::<_, ()>(format!("http://h{}.example/{page}", page % 4)));
             let rules = ["host:h1.example=0.25", "url:*/7=0.1", "unread=0.2"];
             let rules = rules.iter().map(|rule| rule.parse().unwrap()).collect();

@@ -4,7 +4,7 @@ use crate::engine::{Engine, Storage};
 use crate::memory::{Need, largest, log_rows};
 use crate::{Error, Limits, Result};
 
-/// From so many pages on each doubling of them is told.
+/// From so many pages on, each doubling of them is reported.
 const TOLD_FROM: u64 = 1 << 20;
 
 /// What is known of the budget.
@@ -18,7 +18,7 @@ pub(crate) struct Budget {
     pub names: u64,
     /// Pages from which on it is found again: the bound gets closer on the way.
     pub again_at: u64,
-    /// Pages from which on it is told again.
+    /// Pages from which on it is reported again.
     pub tell_at: u64,
     /// What was needed, and the pages that would have fitted, once no more records are applied.
     rested: Option<(Need, u64)>,

@@ -83,7 +83,7 @@ impl Session {
         self.engine.storage().disk()
     }
 
-    /// What was read, and what became of it.
+    /// Counts of what was read, and of what was left out.
     pub fn counters(&self) -> &Counters {
         self.engine.counters()
     }
@@ -98,7 +98,7 @@ impl Session {
         self.engine.storage().generation()
     }
 
-    /// Whether links are kept.
+    /// Returns whether links are kept.
     pub fn keeps_rows(&self) -> bool {
         self.engine.storage().keeps_rows()
     }

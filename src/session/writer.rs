@@ -24,7 +24,7 @@ use crate::{Error, Result};
 pub struct Options {
     /// The engine's settings.
     pub config: Config,
-    /// What is taken from records.
+    /// Rules for what is read from records.
     pub input: InputRules,
     /// Limits on records, pages and memory.
     pub limits: Limits,
@@ -226,7 +226,7 @@ impl Writer {
         self.apply_batch(batch)
     }
 
-    /// Whether the store's current snapshot is of all that was pushed before.
+    /// Returns whether the store's current snapshot is of all that was pushed before.
     ///
     /// # Errors
     /// [`Error::Io`] and [`Error::Damaged`], of a snapshot that cannot be read.
@@ -246,7 +246,7 @@ impl Writer {
         counters.records + counters.skipped_total() + counters.out_of_scope + counters.other
     }
 
-    /// What was read, and what became of it; not of records that wait to be applied.
+    /// Counts of what was read; records that wait to be applied are not among them.
     pub fn counters(&self) -> &Counters {
         self.session.counters()
     }
@@ -308,7 +308,7 @@ impl Writer {
         Snapshot::latest(&**self.session.disk(), self.session.dir()).map(Some)
     }
 
-    /// Whether links of pages are kept. They are given up where they don't fit.
+    /// Returns whether links of pages are kept. They are given up where they don't fit.
     pub fn rows_retention(&self) -> &Retention {
         self.session.engine.storage().rows_retention()
     }

@@ -11,7 +11,7 @@ use crate::rows::{Bits, Rows, Without};
 use crate::store::View;
 use crate::{Error, Result};
 
-/// What a ranking leaves out of the kept links.
+/// Links that a ranking leaves out because their pages were not fetched for long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expired {
     /// Pages not reached for longer than so many seconds.
@@ -71,7 +71,7 @@ impl Expiry {
         Without::new(rows, &self.pages)
     }
 
-    /// What is left out of rows.
+    /// The pages whose rows are left out.
     pub fn found(&self, rows: &Without<'_>) -> Expired {
         Expired {
             after: self.after,

@@ -43,7 +43,7 @@ impl Columns {
         })
     }
 
-    /// What it says of the run.
+    /// Counters and settings of the run.
     pub fn info(&self) -> &Info {
         &self.info
     }

@@ -139,7 +139,7 @@ fn read_all(disk: &dyn Disk) -> Result<Found> {
     })
 }
 
-/// Whether two pages are the same to the bit; importances may be NaN.
+/// Returns whether two pages are the same to the bit; importances may be NaN.
 fn same(one: &SnapshotPage, other: &SnapshotPage) -> bool {
     format!("{one:?}") == format!("{other:?}")
 }

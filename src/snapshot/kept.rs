@@ -1,7 +1,7 @@
 //! The snapshots that a store keeps: a list of them, one of them by number or time, and which stay.
 //!
 //! A snapshot's number is how many records had been read at it; its file is named so. Its time is the latest
-//! fetch time among these records. The newest [`KEEP`] stay unless told otherwise, and those that are pinned
+//! fetch time among these records. The newest [`KEEP`] stay by default, and those that are pinned
 //! (an empty file `NUMBER.pinned` beside the snapshot), which are not counted. The current one always stays.
 
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::disk::{Disk, DiskFile};
 use crate::store::{IDENTITY, identity_of, lock_soon};
 use crate::{Error, Result};
 
-/// Snapshots kept, unless told otherwise.
+/// Snapshots kept, by default.
 pub const KEEP: usize = 10;
 const SNAPSHOT: &str = ".snapshot";
 const PINNED: &str = ".pinned";
@@ -29,9 +29,9 @@ pub struct SnapshotEntry {
     pub bytes: u64,
     /// It stays, however many newer ones there are.
     pub pinned: bool,
-    /// It is the one that commands read, unless told otherwise.
+    /// Commands read it by default.
     pub current: bool,
-    /// What it says of the run, or why it cannot be read.
+    /// Counters and settings of the run, or why it cannot be read.
     pub info: Result<Info>,
 }
 

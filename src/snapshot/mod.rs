@@ -41,7 +41,7 @@ pub use settling::{SETTLE_UNTIL, Settle, SnapshotOptions, Watcher};
 pub(crate) use write::publish_apart;
 pub use write::{Published, publish};
 
-/// Memory for the ranks of a snapshot, in bytes, unless told otherwise: those of 11 M pages.
+/// Memory for the ranks of a snapshot, in bytes, by default: enough for 11 M pages.
 pub const RANK_BYTES: u64 = 256 << 20;
 /// Version of the format.
 pub const VERSION: u32 = 2;
@@ -105,7 +105,7 @@ impl Column {
     ];
 }
 
-/// What a snapshot says of the run as a whole.
+/// Counters, settings and accuracy of the run that a snapshot was made of.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Info {
     /// Version of the format.
@@ -263,7 +263,7 @@ pub fn info_of(disk: &dyn Disk, dir: &Path, name: &str) -> Result<Info> {
     Ok(columns.info().clone())
 }
 
-/// Whether all of the current snapshot is as it was written.
+/// Returns whether all of the current snapshot is as it was written.
 pub(crate) fn latest_is_sound(disk: &dyn Disk, dir: &Path) -> bool {
     Snapshot::latest(disk, dir).is_ok_and(|snapshot| snapshot.check_sums().is_ok())
 }

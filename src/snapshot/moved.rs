@@ -1,4 +1,4 @@
-//! What moved between two snapshots whose pages have the same numbers: both are read once, side by side,
+//! Moves between two snapshots whose pages have the same numbers: both are read once, side by side,
 //! a block (131,072 pages) at a time, and only their importances and ranks.
 
 use super::{Column, Info, Snapshot};
@@ -6,7 +6,7 @@ use crate::engine::{CHUNK_PAGES, ENDOWMENT, PageId};
 use crate::metrics::moved::{MoveOptions, Movers, Moves, Standing};
 use crate::{Error, Result};
 
-/// Whether a page has the same number in both snapshots. Of one store, it has: pages are only ever
+/// Returns whether a page has the same number in both snapshots. Of one store, it has: pages are only ever
 /// appended. Of a store and a copy of it, it has if what they both know came in the same order; then they have the
 /// same key, and page by page the same fingerprints, which are compared (10 bytes a page and side).
 ///
@@ -29,7 +29,7 @@ pub fn same_numbers(left: &Snapshot, right: &Snapshot) -> Result<bool> {
     Ok(true)
 }
 
-/// What moved from `left` to `right`, which must have the [`same_numbers`]. Ties that nothing else decides
+/// Moves from `left` to `right`, which must have the [`same_numbers`]. Ties that nothing else decides
 /// are in the order of the pages' first appearance. Memory: a few MB beside the lists.
 ///
 /// # Errors
@@ -72,7 +72,7 @@ impl Snapshot {
     }
 }
 
-/// What lies between two snapshots.
+/// Records, turnovers and time between two snapshots.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Elapsed {
     /// Days between their latest fetches; negative: the right one is the earlier. `None`: a time is not known,
@@ -83,7 +83,7 @@ pub struct Elapsed {
     pub turnovers: Option<f64>,
 }
 
-/// What lies between two snapshots. `one_store`: they are of one store, and so count on one clock.
+/// Records, turnovers and time between two snapshots. `one_store`: they are of one store, and so count on one clock.
 ///
 /// # Errors
 /// [`Error::Unsupported`] if a clock is no number.

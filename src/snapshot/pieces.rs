@@ -23,7 +23,7 @@ struct Part {
 
 pub(super) struct Pieces<'d> {
     pub disk: &'d dyn Disk,
-    /// What names of files begin with.
+    /// The beginning of file names.
     path: PathBuf,
     /// In order; `None` where removed.
     parts: Vec<Option<Part>>,

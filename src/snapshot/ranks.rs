@@ -62,12 +62,12 @@ fn rank(values: &mut [u64], before: u64) {
     }
 }
 
-/// Whether as many values are sorted in memory. One value always is.
+/// Returns whether as many values are sorted in memory. One value always is.
 fn fits(values: u64, bytes: u64) -> bool {
     values <= 1 || values * SORT_BYTES <= bytes
 }
 
-/// What is kept of the values when they are seen first.
+/// What the first pass keeps of the values.
 pub(super) struct Seen {
     /// Values seen.
     count: u64,

@@ -41,7 +41,7 @@ pub struct SnapshotPage {
     pub rank: u64,
     /// Cash, in units.
     pub cash: u64,
-    /// What is known of its fetches.
+    /// Its fetches.
     pub fetches: Fetches,
 }
 
@@ -133,7 +133,7 @@ impl Snapshot {
         })
     }
 
-    /// Whether the file at `path` begins like a snapshot, of whatever version.
+    /// Returns whether the file at `path` begins like a snapshot, of whatever version.
     #[doc(hidden)]
     pub fn is_snapshot(disk: &dyn Disk, path: &Path) -> bool {
         let mut letters = [0; 6];
@@ -142,7 +142,7 @@ impl Snapshot {
             .is_ok_and(|()| letters == MAGIC[..6])
     }
 
-    /// What it says of the run.
+    /// Counters and settings of the run.
     pub fn info(&self) -> &Info {
         &self.columns.info
     }
@@ -152,7 +152,7 @@ impl Snapshot {
         self.info().pages
     }
 
-    /// Whether there are no pages.
+    /// Returns whether there are no pages.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -203,7 +203,7 @@ impl Snapshot {
         })
     }
 
-    /// Whether there are rows; `None`: this is not the store's current snapshot.
+    /// Returns whether there are rows; `None`: this is not the store's current snapshot.
     pub fn rows_retention(&self) -> Option<&Retention> {
         self.rows.as_ref().map(RowsOf::retention)
     }

@@ -96,7 +96,7 @@ impl Watcher {
     }
 }
 
-/// What became of it.
+/// How it ended.
 pub(super) enum Outcome {
     /// It was stopped from outside.
     Stopped,
@@ -106,7 +106,7 @@ pub(super) enum Outcome {
 }
 
 impl Settle {
-    /// Whether there are rows, and the memory to settle over them.
+    /// Returns whether there are rows, and the memory to settle over them.
     pub(crate) fn is_possible(&self, view: &View) -> bool {
         let pages = view.state().totals.pages;
         let Some(kept) = view.rows_retention().kept() else {

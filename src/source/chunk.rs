@@ -84,7 +84,7 @@ impl Cutter {
         }
     }
 
-    /// Whether the open buffer is due to be cut.
+    /// Returns whether the open buffer is due to be cut.
     pub fn is_full(&self) -> bool {
         self.open.len() >= self.goal
     }

@@ -77,7 +77,7 @@ impl Unpacker {
         }
     }
 
-    /// Whether what was read at the input's start is needed to read on from any later place.
+    /// Returns whether what was read at the input's start is needed to read on from any later place.
     pub fn needs_start(&self) -> bool {
         match self {
             Unpacker::Plain | Unpacker::Gzip(_) => false,

@@ -118,7 +118,7 @@ impl Hold {
         self.released
     }
 
-    /// Whether the member is too large to be held, as far as is known.
+    /// Returns whether the member is too large to be held, as far as is known.
     fn streaming(&self) -> bool {
         self.member.is_some_and(|member| {
             let so_far = self.produced - member.decompressed;
@@ -126,7 +126,7 @@ impl Hold {
         })
     }
 
-    /// Whether data up to `offset` may be handed out now: `Some(verified)`.
+    /// Returns whether data up to `offset` may be handed out now: `Some(verified)`.
     pub fn permits(&self, offset: u64) -> Option<bool> {
         if offset <= self.verified_to() {
             Some(true)

@@ -105,7 +105,7 @@ impl Raw {
         self
     }
 
-    /// Whether a live reader had nothing more at the last [`Raw::read_into`].
+    /// Returns whether a live reader had nothing more at the last [`Raw::read_into`].
     pub fn is_lull(&self) -> bool {
         self.lull
     }

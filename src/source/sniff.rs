@@ -7,7 +7,7 @@ pub(super) const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// First bytes of a zstd frame.
 pub(super) const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Whether `head` begins a skippable zstd frame: 0x184D2A50 to 0x184D2A5F, little-endian.
+/// Returns whether `head` begins a skippable zstd frame: 0x184D2A50 to 0x184D2A5F, little-endian.
 pub(super) fn is_skippable(head: &[u8]) -> bool {
     matches!(head, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
 }

@@ -262,7 +262,7 @@ impl Source {
         self.cutter.position().prefix.digest128()
     }
 
-    /// Whether it is known, without reading on, to hold fewer bytes than so many.
+    /// Returns whether it is known, without reading on, to hold fewer bytes than so many.
     pub(crate) fn is_shorter_than(&self, offset: u64) -> bool {
         let len = self
             .compressed_len()

@@ -175,7 +175,7 @@ impl ChunkFile {
                 })
                 .collect();
             let done = threads.into_iter().map(|thread| thread.join());
-            // All are waited for; the first chunk that is damaged is told.
+            // All are waited for; the first chunk that is damaged is reported.
             done.collect::<Vec<Result<()>>>().into_iter().collect()
         })
     }

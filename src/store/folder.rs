@@ -43,8 +43,8 @@ const FILES: [&str; 8] = [
     "store.redb",
 ];
 
-/// Whether a directory holds, besides these names, nothing that a killed creation did not leave: no other name, and no
-/// page. What its user put there, or a store that has read something, is never taken for it. A link is none.
+/// Returns whether a directory holds, besides these names, nothing that a killed creation did not leave: no other name,
+/// and no page. What its user put there, or a store that has read something, is never taken for it. A link is none.
 pub(super) fn is_leftover(disk: &dyn Disk, dir: &Path, besides: &[&str]) -> io::Result<bool> {
     if disk.target(dir)? != dir {
         return Ok(false);
@@ -65,7 +65,7 @@ pub(super) fn is_leftover(disk: &dyn Disk, dir: &Path, besides: &[&str]) -> io::
     Ok(true)
 }
 
-/// Whether a directory that holds these names is as good as empty.
+/// Returns whether a directory that holds these names is as good as empty.
 fn is_free(disk: &dyn Disk, dir: &Path, names: &[String]) -> bool {
     let has_spare = || is_leftover(disk, &dir.join(UNFINISHED), &[]).unwrap_or(false);
     let is_ignored =
@@ -73,7 +73,7 @@ fn is_free(disk: &dyn Disk, dir: &Path, names: &[String]) -> bool {
     names.iter().all(is_ignored) || is_begun(disk, dir)
 }
 
-/// Whether a store was begun inside, and not finished.
+/// Returns whether a store was begun inside, and not finished.
 pub(super) fn is_begun(disk: &dyn Disk, dir: &Path) -> bool {
     let aside = dir.join(UNFINISHED);
     disk.read(&aside.join(IDENTITY)).is_ok()
@@ -82,7 +82,7 @@ pub(super) fn is_begun(disk: &dyn Disk, dir: &Path) -> bool {
         && is_leftover(disk, dir, &IGNORED).unwrap_or(false)
 }
 
-/// Whether `dir` holds a store. A directory that holds anything else is refused.
+/// Returns whether `dir` holds a store. A directory that holds anything else is refused.
 pub(super) fn is_store(disk: &dyn Disk, dir: &Path) -> Result<bool> {
     match disk.list(dir) {
         Ok(names) if names.iter().any(|name| name == "identity.json") => Ok(true),
@@ -211,7 +211,7 @@ impl Home {
     }
 }
 
-/// Whether the store of this identity is still in its folder: not nothing, nor another store.
+/// Returns whether the store of this identity is still in its folder: not nothing, nor another store.
 ///
 /// # Errors
 ///
@@ -254,8 +254,8 @@ pub(crate) fn lock_soon(file: &dyn DiskFile) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Whether a writer has the store open. The lock is held for a moment only, for which writers wait; where it cannot be
-/// looked at, nobody writes who could be disturbed.
+/// Returns whether a writer has the store open. The lock is held for a moment only, for which writers wait; where it
+/// cannot be looked at, nobody writes who could be disturbed.
 pub(super) fn is_busy(disk: &dyn Disk, dir: &Path) -> bool {
     let lock = disk.read(&dir.join(LOCK));
     lock.and_then(|lock| lock.try_lock())

@@ -22,7 +22,7 @@ use crate::{Error, Result};
 pub const VERSION: u32 = 3;
 /// The first version with kept rows.
 const WITH_ROWS: u32 = 2;
-/// The first version that keeps what fetches told.
+/// The first version that keeps failures and changes.
 const WITH_FETCHES: u32 = 3;
 const FILE: &str = "identity.json";
 /// The identity that a store without pages is about to get.
@@ -41,7 +41,7 @@ pub struct Settings {
     pub links: u64,
     /// Version of the canonical form of URLs ([`crate::url::RULES`]).
     pub url_rules: u32,
-    /// What is taken from inputs.
+    /// Rules for what is read from inputs.
     #[serde(default, skip_serializing_if = "InputRules::is_default")]
     pub input: InputRules,
 }
@@ -151,12 +151,12 @@ impl Identity {
         })
     }
 
-    /// Whether its version keeps what fetches told.
+    /// Returns whether its version keeps failures and changes.
     pub fn has_fetches(&self) -> bool {
         self.version >= WITH_FETCHES
     }
 
-    /// Whether its store may keep rows.
+    /// Returns whether its store may keep rows.
     pub fn has_rows(&self) -> bool {
         self.version >= WITH_ROWS
     }

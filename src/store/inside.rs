@@ -15,7 +15,7 @@ use super::{HashKey, Settings};
 use crate::disk::{Disk, DiskFile, read_whole, write_whole};
 use crate::{Error, Result};
 
-/// Whether an error in putting a store in the place of the directory `dir` means that it is to be made inside.
+/// Returns whether an error in putting a store in the place of the directory `dir` means that it is to be made inside.
 pub(super) fn is_meant(disk: &dyn Disk, dir: &Path, error: &io::Error) -> bool {
     use io::ErrorKind::*;
     let kinds = [

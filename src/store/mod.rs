@@ -161,7 +161,7 @@ pub struct OpenStore {
 
 impl Store {
     /// Opens the store in `dir` for writing; makes it if there is none. `settings` must agree with
-    /// the store's; [`settings_of`] reads them. A store without pages takes any, and begins anew; not if it holds
+    /// the store's; [`settings_of`] reads them. A store without pages takes any, and starts over; not if it holds
     /// acknowledged bytes of a stream that did not end or that this run `resumes`.
     pub fn open(
         disk: Arc<dyn Disk>,
@@ -264,8 +264,8 @@ impl Store {
         let (index, known) = indexed?;
         verify::check_count(&dir.join("fingerprints"), known, pages)?;
         engine.restore_index(index);
-        let news = engine.storage().keeps_fetches();
-        engine.take_news(news);
+        let track = engine.storage().keeps_fetches();
+        engine.track_fetches(track);
         Ok(engine)
     }
 
@@ -274,7 +274,7 @@ impl Store {
         self.identity.key
     }
 
-    /// Whether what fetches told is kept: failures and changes.
+    /// Returns whether failures and changes of pages are kept.
     pub(crate) fn keeps_fetches(&self) -> bool {
         self.identity.has_fetches()
     }

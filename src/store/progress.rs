@@ -110,7 +110,7 @@ impl Progress {
         }
     }
 
-    /// Whether only passes after the first remain, or remained: they need no stream.
+    /// Returns whether only passes after the first remain, or remained: they need no stream.
     pub(crate) fn is_past_first(&self) -> bool {
         self.repeat > 1 && self.pass > 1
     }

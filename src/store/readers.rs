@@ -61,7 +61,7 @@ fn committed(disk: &dyn Disk, dir: &Path, identity: Identity, depth: Depth) -> R
 }
 
 impl View {
-    /// Whether a writer came since this was opened, so that what was read may be of two commits.
+    /// Returns whether a writer came since this was opened, so that what was read may be of two commits.
     pub fn is_overtaken(&self, disk: &dyn Disk) -> bool {
         let now = || {
             Tables::open(disk, &self.dir, Access::Look)?

@@ -39,7 +39,8 @@ pub(super) fn opened(
     Ok((renewed, tables.read()?.manifest()?))
 }
 
-/// Whether there is nothing in the store to keep: no page, and no bytes that a sender was told are safe and may rely on.
+/// Returns whether there is nothing in the store to keep: no page, and no bytes that a sender was told are safe and may
+/// rely on.
 fn is_void(disk: &dyn Disk, dir: &Path, manifest: &Manifest, resumes: bool) -> Result<bool> {
     if manifest.engine.totals.pages > 0 {
         return Ok(false);

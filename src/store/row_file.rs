@@ -51,17 +51,17 @@ impl Store {
         Ok(())
     }
 
-    /// Whether rows are kept, of what no checkpoint knows yet as well.
+    /// Returns whether rows are kept, of what no checkpoint knows yet as well.
     pub(crate) fn keeps_rows(&self) -> bool {
         self.rows.writer.is_some()
     }
 
-    /// Whether rows were given up, which nobody was told yet.
+    /// Returns whether rows were given up, which was not reported yet.
     pub(crate) fn is_giving_up_rows(&self) -> bool {
         self.rows.gave_up.is_some()
     }
 
-    /// Whether there are committed rows.
+    /// Returns whether there are committed rows.
     pub fn rows_retention(&self) -> &Retention {
         &self.manifest.rows.retention
     }

@@ -15,7 +15,7 @@
 //! removes them.
 //!
 //! Any failure is final: nobody knows what the disk holds after a failed sync, so nothing further
-//! is written, acknowledged or told.
+//! is written, acknowledged or reported.
 
 mod block;
 mod read;
@@ -350,7 +350,7 @@ impl Spool {
             .map_or(Ok(()), |t| (t.0)(acked))
     }
 
-    /// Appends bytes of the stream. They are durable, and told of, after the next
+    /// Appends bytes of the stream. They are durable, and reported, after the next
     /// [`Spool::sync`]; after `sync_bytes` that is at once.
     pub fn append(&self, mut bytes: &[u8]) -> Result<()> {
         let due = {

@@ -85,12 +85,12 @@ impl View {
         Ok(())
     }
 
-    /// Whether the store is locked by whoever reads this, so that nobody else publishes meanwhile.
+    /// Returns whether the store is locked by whoever reads this, so that nobody else publishes meanwhile.
     pub(crate) fn is_writers(&self) -> bool {
         self.lock.is_some()
     }
 
-    /// Whether the store is still in its folder.
+    /// Returns whether the store is still in its folder.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl View {
         self.rows.rows()
     }
 
-    /// Whether there are rows.
+    /// Returns whether there are rows.
     pub fn rows_retention(&self) -> &Retention {
         self.rows.retention()
     }

@@ -5,7 +5,7 @@ use ::url::Url;
 use super::{Base, Form, Reject, canonical, host, is_canonical};
 use crate::fuzz::dice::Dice;
 
-/// What `formats/url.md` says, by the `url` crate alone. Only the two kinds of refusal are told
+/// What `formats/url.md` says, by the `url` crate alone. Only the two kinds of refusal are distinguished
 /// apart: no page link, and no URL.
 pub(super) fn expected(raw: &[u8], base: Option<&Url>) -> Result<String, Reject> {
     let text: String = raw

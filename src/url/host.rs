@@ -87,7 +87,7 @@ fn port(raw: &[u8], at: usize, default_port: u16) -> Option<usize> {
     (canonical && slash < raw.len()).then_some(slash)
 }
 
-/// Whether these are four decimal numbers up to 255.
+/// Returns whether these are four decimal numbers up to 255.
 fn is_ipv4(host: &[u8]) -> bool {
     let mut parts = 0;
     host.split(|&byte| byte == b'.').all(|part| {

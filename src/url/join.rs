@@ -79,7 +79,7 @@ impl<'a> Base<'a> {
         }
     }
 
-    /// Whether some link was left to the parser.
+    /// Returns whether some link was left to the parser.
     #[cfg(test)]
     pub(super) fn is_parsed(&self) -> bool {
         matches!(self.joint.get(), Some(Ok(joint)) if joint.url.get().is_some())

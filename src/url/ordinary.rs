@@ -10,7 +10,7 @@ const WIDE: usize = 16;
 /// Bytes after which the next are looked at: one is looked at twice, so that no two are torn apart.
 const STEP: usize = WIDE - 1;
 
-/// Whether `raw` is surely canonical, all of it: `http` or `https`, a host of plain labels, a path and
+/// Returns whether `raw` is surely canonical, all of it: `http` or `https`, a host of plain labels, a path and
 /// perhaps a query of plain bytes.
 #[inline]
 pub(super) fn is_ordinary(raw: &[u8]) -> bool {
@@ -59,7 +59,7 @@ fn end_of_host(raw: &[u8], host: usize) -> Option<usize> {
     }
 }
 
-/// Whether from `slash` on, where the path begins, every byte stands for itself in a path and in a query,
+/// Returns whether from `slash` on, where the path begins, every byte stands for itself in a path and in a query,
 /// and no segment begins like dots.
 #[inline]
 fn is_path(raw: &[u8], slash: usize) -> bool {

@@ -57,7 +57,7 @@ pub(super) fn scheme(link: &[u8]) -> Scheme {
     Scheme::None
 }
 
-/// Whether a link without scheme begins with two slashes of either kind.
+/// Returns whether a link without scheme begins with two slashes of either kind.
 pub(super) fn names_host(link: &[u8]) -> bool {
     let mut seen = link
         .iter()
@@ -83,7 +83,7 @@ pub(super) fn append(link: &[u8], base: Option<&Url>, out: &mut Vec<u8>) -> Resu
     Ok(())
 }
 
-/// Whether a `<base href>` with a scheme that is not of the web counts as a base: HTML ignores
+/// Returns whether a `<base href>` with a scheme that is not of the web counts as a base: HTML ignores
 /// what is no URL, and `data:` and `javascript:`.
 pub(super) fn is_foreign_base(href: &[u8]) -> bool {
     Url::parse(&text(href)).is_ok_and(|url| !matches!(url.scheme(), "data" | "javascript"))

@@ -8,7 +8,7 @@ use super::class::{PATH, QUERY, run};
 use super::host::authority;
 use super::ordinary::is_ordinary;
 
-/// Whether `url` is surely in canonical form: [`canonical`](super::canonical) would return
+/// Returns whether `url` is surely in canonical form: [`canonical`](super::canonical) would return
 /// [`Form::AsIs`](super::Form::AsIs), limits aside. `false` means not sure.
 pub fn is_canonical(url: &[u8]) -> bool {
     front(url) == Some(url.len())
@@ -60,7 +60,7 @@ fn end(raw: &[u8], at: usize) -> Option<usize> {
     ends.then_some(at)
 }
 
-/// Whether some segment of `path` consists of one or two dots, plain or escaped: the parser acts
+/// Returns whether some segment of `path` consists of one or two dots, plain or escaped: the parser acts
 /// on those.
 #[inline]
 fn has_dots(path: &[u8]) -> bool {

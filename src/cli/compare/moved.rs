@@ -380,7 +380,7 @@ fn hours(elapsed: Elapsed) -> Option<f64> {
     hours.filter(|hours| (1.0..24.0).contains(&hours.abs()))
 }
 
-/// Whether a change is certain, in a word.
+/// Returns whether a change is certain, in a word.
 pub(super) fn sure(certain: Option<bool>) -> &'static str {
     match certain {
         Some(true) => "yes",

@@ -174,7 +174,7 @@ impl Standings {
 }
 
 impl Report<'_> {
-    /// Whether each page is known on a side at least.
+    /// Returns whether each page is known on a side at least.
     pub fn is_all_known(&self) -> bool {
         let known = |page: &Page<'_>| page.left.is_some() || page.right.is_some();
         self.pages.iter().all(known)

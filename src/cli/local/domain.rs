@@ -122,7 +122,7 @@ impl Crawl {
         }
     }
 
-    /// Whether links to pages outside may have been left out, by `--scope`.
+    /// Returns whether links to pages outside may have been left out, by `--scope`.
     pub fn is_scoped(&self) -> bool {
         match self {
             Crawl::Store(snapshot) => !snapshot.info().settings.input.scope.is_all(),

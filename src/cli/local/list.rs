@@ -30,7 +30,7 @@ impl ListArgs {
         Ok(output)
     }
 
-    /// Whether it goes to standard output.
+    /// Returns whether it goes to standard output.
     pub fn is_standard(&self) -> anyhow::Result<bool> {
         Ok(Output::of(self.output.as_deref())? == Output::Standard)
     }
@@ -66,7 +66,7 @@ impl ListArgs {
     }
 }
 
-/// Whether writing failed because nobody reads any longer.
+/// Returns whether writing failed because nobody reads any longer.
 pub fn is_unread(error: &anyhow::Error) -> bool {
     let mut causes = error.chain();
     causes.any(|cause| {

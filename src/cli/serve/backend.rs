@@ -20,7 +20,7 @@ use super::current::{Current, OpenSnapshot, Part, lock, problem};
 use super::live::Live;
 use crate::cli::common::{say, time};
 
-/// Newest snapshots whose counts are told.
+/// Newest snapshots whose counts `/status` lists.
 const HISTORY: usize = 200;
 
 /// A store, as the service sees it.
@@ -197,7 +197,7 @@ impl Backend for StoreBackend {
         let now = self.live.as_ref().and_then(|live| live.now());
         let held = match self.current() {
             Ok(held) => Some(held),
-            // An ingest that has published nothing yet is told of all the same; so is a new store.
+            // An ingest that has published nothing yet is reported as well; so is a new store.
             Err(Problem::Later(_)) => None,
             Err(problem) => return Err(problem),
         };

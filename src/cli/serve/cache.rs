@@ -1,14 +1,14 @@
 //! Answers that take long to find, kept for whoever asks again: lists of what to crawl next, and parts of snapshots.
 //!
 //! A question is answered at once from what was made last, which tells of which snapshot it is. One thread makes lists that
-//! nobody has an answer to yet. Another makes anew what was asked for within the last minute ([`LIVELY`]), when there is a newer
-//! snapshot. Each makes one thing at a time, and rests after it, so that it takes a quarter of a processor at most however fast
-//! snapshots come. While this process is busy, what is made anew takes a twentieth of its processor time, or a fiftieth of one
-//! processor if that is more, at a low priority: an ingest at full speed loses little by it, and one that waits for its crawler
-//! has the newest lists. A part that nobody asked for lately is read by whoever asks.
+//! nobody has an answer to yet. Another refreshes what was asked for within the last minute ([`LIVELY`]), when there is
+//! a newer snapshot. Each makes one thing at a time, and rests after it, so that it takes a quarter of a processor at
+//! most however fast snapshots come. While this process is busy, refreshing takes a twentieth of its processor time, or
+//! a fiftieth of one processor if that is more, at a low priority: an ingest at full speed loses little by it, and one
+//! that waits for its crawler has the newest lists. A part that nobody asked for lately is read by whoever asks.
 //!
-//! Each list has a [`Follower`], which is told only what is new since the snapshot before. All together these take [`FOLLOWED`] at
-//! most: where one has no room, its list is made from nothing each time.
+//! Each list has a [`Follower`], which reads only what is new since the snapshot before. All together these take
+//! [`FOLLOWED`] at most: where one has no room, its list is made from nothing each time.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ use super::current::{Current, OpenSnapshot, Part, lock, problem};
 const LISTS: usize = 4;
 /// Bytes of memory that followers of lists take, all together.
 const FOLLOWED: u64 = 1 << 30;
-/// How long a thing is made anew after it was asked for last.
+/// How long a thing is refreshed after it was asked for last.
 const LIVELY: Duration = Duration::from_secs(60);
 /// How often a newer snapshot is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -52,12 +52,12 @@ impl Job {
 
 /// How long a thread rests after it made something, in times of what that took of a processor.
 const REST: u32 = 3;
-/// The same while this process is busy and the thing was made anew: in times of what that took, either what the process spends
-/// meanwhile, or the time that passes.
+/// The same while this process is busy and the thing was refreshed: in times of what that took, either what the process
+/// spends meanwhile, or the time that passes.
 const BUSY_REST: (u32, u32) = (20, 50);
 /// Processors that a process wants which is called busy.
 const BUSY: f64 = 0.5;
-/// By how much what is made anew yields then: beside a thread that does not, it gets about a tenth of a processor.
+/// By how much a refresh yields then: beside a thread that does not, it gets about a tenth of a processor.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
@@ -79,7 +79,7 @@ impl Rest {
         }
     }
 
-    /// Whether the process was busy meanwhile, or may have been.
+    /// Returns whether the process was busy meanwhile, or may have been.
     fn is_busy(&self) -> bool {
         let wanted = self.wanted.zip(cpu_time::wanted_by_process());
         wanted.is_none_or(|(before, now)| {
@@ -252,7 +252,7 @@ impl List {
         Work::List(self.query.clone(), follower)
     }
 
-    /// Whether it has what is asked for: of pages not read yet, fewer are the first of more.
+    /// Returns whether it has what is asked for: of pages not read yet, fewer are the first of more.
     fn answers(&self, query: &NextQuery) -> bool {
         self.query.options == query.options
             && (self.query.n == query.n
@@ -286,7 +286,7 @@ impl Kept {
         }
     }
 
-    /// Whether something was asked for lately.
+    /// Returns whether something was asked for lately.
     fn is_lively(&self) -> bool {
         let lists = self.lists.iter().map(|list| list.asked);
         let parts = self.parts.iter().map(|read| read.asked);
@@ -299,7 +299,7 @@ impl Kept {
         followers.map(|follower| follower.bytes()).sum()
     }
 
-    /// Whether there is a list that nobody has an answer to yet.
+    /// Returns whether there is a list that nobody has an answer to yet.
     fn has_new_list(&self) -> bool {
         self.lists.iter().any(|list| list.made.is_none())
     }
@@ -447,11 +447,11 @@ impl Shared {
                 if let Some(list) = kept.lists.iter_mut().find(|list| list.query == query) {
                     let made = made.transpose();
                     list.made = made.map(|made| (task.held.version(), made));
-                    // One that is asked once keeps nothing, and is chosen anew where there is room now.
+                    // One that is asked once keeps nothing, and is chosen again where there is room now.
                     list.follower = Some(follower).filter(|of| has_room && of.bytes() > 0);
                 }
             }
-            // Whoever asks next tries again to read what could not be read now, and is told why not.
+            // Whoever asks next tries again to read what could not be read now, and gets the error.
             Work::Part(part) => {
                 if let Some(read) = kept.parts.iter_mut().find(|read| read.part == part) {
                     read.held = task.held;

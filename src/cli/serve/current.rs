@@ -31,7 +31,7 @@ const MOVERS: usize = 1_000;
 pub enum Part {
     /// Its best pages.
     Best,
-    /// What moved since the snapshot before.
+    /// Moves since the previous snapshot.
     Movers,
     /// Where each name is.
     Places,
@@ -184,7 +184,7 @@ impl OpenSnapshot {
         &self.snapshot
     }
 
-    /// What it says of the run.
+    /// Counters and settings of the run.
     pub fn info(&self) -> &Info {
         self.snapshot.info()
     }
@@ -194,7 +194,7 @@ impl OpenSnapshot {
         self.snapshot.page(page).map_err(problem)
     }
 
-    /// Tells it from every other snapshot, one of the same name too, of a store that was made anew.
+    /// Distinguishes it from every other snapshot, also from one of the same name of a store that was created again.
     pub fn version(&self) -> String {
         let since = self
             .written
@@ -292,7 +292,7 @@ impl OpenSnapshot {
         })
     }
 
-    /// What moved most since the snapshot before.
+    /// The largest moves since the previous snapshot.
     pub fn movers(&self) -> Result<&Movers> {
         self.movers.get(|| {
             let names = snapshot::names(&RealDisk, self.snapshot.store()).map_err(problem)?;

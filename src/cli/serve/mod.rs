@@ -95,7 +95,7 @@ impl ServiceArgs {
         Ok(Some(token))
     }
 
-    /// Whether anything is given.
+    /// Returns whether anything is given.
     pub fn is_given(&self) -> bool {
         self.token_file.is_some() || self.frontier.is_some()
     }

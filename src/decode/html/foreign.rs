@@ -81,7 +81,7 @@ const BREAKING: [&[u8]; 44] = [
 ];
 
 impl Foreign {
-    /// Whether what comes next stands in SVG or MathML, not in HTML held by them.
+    /// Returns whether what comes next stands in SVG or MathML, not in HTML held by them.
     #[inline]
     pub(super) fn is_inside(&self) -> bool {
         matches!(self.0.last(), Some(Level::Svg | Level::Math))

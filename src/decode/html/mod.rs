@@ -98,7 +98,7 @@ impl Meta<'_> {
         refresh::url(self.content_if(&self.http_equiv, b"refresh")?)
     }
 
-    /// Whether it vouches for no link of the page.
+    /// Returns whether it vouches for no link of the page.
     pub(super) fn is_nofollow(&self) -> bool {
         let content = self.content_if(&self.name, b"robots").unwrap_or_default();
         let mut words = content.split(|byte| *byte == b',' || byte.is_ascii_whitespace());

@@ -63,7 +63,7 @@ impl<'t> Attributes<'t> {
     }
 }
 
-/// An attribute's value as the tokenizer gives it, but for line ends, which are told apart nowhere.
+/// An attribute's value as the tokenizer gives it, but for line ends, which are distinguished nowhere.
 pub(in crate::decode) fn decoded(raw: &[u8]) -> Cow<'_, [u8]> {
     if memchr2(b'&', 0, raw).is_none() {
         return Cow::Borrowed(raw);
@@ -231,7 +231,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Page<'t, F> {
         }
     }
 
-    /// Whether a tag of this name, with that before it, begins here.
+    /// Returns whether a tag of this name, with that before it, begins here.
     fn is_at(&self, before: &[u8], name: &[u8]) -> bool {
         let Some(rest) = self.rest().strip_prefix(before) else {
             return false;

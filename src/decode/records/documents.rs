@@ -9,7 +9,7 @@ use memchr::memchr3;
 use crate::decode::lines::Line;
 use crate::decode::{Skipped, Skipper};
 
-/// Deepest indentation that is told from others, in blanks.
+/// Deepest indentation that is distinguished, in blanks.
 const INDENT_MAX: usize = 1000;
 
 /// How a file of JSON objects is laid out.
@@ -17,7 +17,7 @@ const INDENT_MAX: usize = 1000;
 pub(crate) enum Layout {
     /// One object a line.
     Lines,
-    /// Otherwise; told by this.
+    /// Otherwise; recognised by this.
     Documents(&'static str),
 }
 
@@ -153,7 +153,7 @@ impl Cut {
         self.blanks = None;
     }
 
-    /// Whether the object ends.
+    /// Returns whether the object ends.
     fn inside(&mut self, byte: u8) -> bool {
         match byte {
             b'"' | b'{' | b'[' if self.after_value => {
@@ -173,7 +173,7 @@ impl Cut {
         (self.place, self.broken) = (Place::Behind, true);
     }
 
-    /// Whether nothing of a record was seen.
+    /// Returns whether nothing of a record was seen.
     pub fn is_before(&self) -> bool {
         self.place == Place::Before
     }

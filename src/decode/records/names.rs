@@ -71,7 +71,7 @@ pub(super) struct Seen(u32);
 const _: () = assert!(USUAL.len() <= 32);
 
 impl Seen {
-    /// Whether the name came before.
+    /// Returns whether the name came before.
     #[inline]
     pub fn again(&mut self, order: u8) -> bool {
         let before = self.0;

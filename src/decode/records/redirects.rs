@@ -35,7 +35,7 @@ pub(super) fn each<'a>(
     })
 }
 
-/// Whether both are URLs, and not of the same page.
+/// Returns whether both are URLs, and not of the same page.
 fn are_two(from: &[u8], to: &[u8]) -> bool {
     if from == to {
         return false;

@@ -136,7 +136,7 @@ impl Unread {
     }
 }
 
-/// Whether a field of this name (in lower case) and value could be what is sought.
+/// Returns whether a field of this name (in lower case) and value could be what is sought.
 fn could_be(sought: FieldName, name: &str, value: &Value) -> bool {
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
     match sought {

@@ -13,7 +13,7 @@ const GAP_MAX: usize = 8;
 /// known before the capture's end is. Longer ones stand alone.
 const RECORD_MAX: usize = HELD_MAX;
 
-/// Whether the capture's links may be in its tail, and if so its target.
+/// Returns whether the capture's links may be in its tail, and if so its target.
 fn target<'a>(header: &Header<'a>, outlinks: Outlinks) -> Option<&'a [u8]> {
     let listed = match Capture::of(header)? {
         Capture::Revisit => true,

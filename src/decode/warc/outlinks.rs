@@ -10,7 +10,7 @@ use crate::model::keep;
 
 const NAME: &[u8] = b"outlink:";
 
-/// Whether a metadata record lists outlinks, of whatever kind.
+/// Returns whether a metadata record lists outlinks, of whatever kind.
 pub(super) fn are_in(block: &[u8]) -> bool {
     lines(block).next().is_some()
 }

@@ -76,7 +76,7 @@ fn turn(at: usize) -> u64 {
     (at as u64 + 1) << (64 - HOME_BITS)
 }
 
-/// Whether what is in slot `at` is as far right of its home as can be.
+/// Returns whether what is in slot `at` is as far right of its home as can be.
 fn is_at_end_of_reach(at: usize, slot: Slot) -> bool {
     word_of(slot).wrapping_sub(turn(at)) >> (64 - HOME_BITS) == 0
 }
@@ -125,7 +125,7 @@ impl Layout {
         stored.checked_sub(1).map(PageId)
     }
 
-    /// Whether the numbers of so many pages fit a slot.
+    /// Returns whether the numbers of so many pages fit a slot.
     pub(super) fn fits(&self, pages: u64) -> bool {
         pages >> 16 <= self.page_mask
     }

@@ -1,11 +1,11 @@
 //! `auto`: of the windows since a retained mark, the one with the least certified residual.
 
 use super::WindowPolicy;
-use super::shape::{Announcement, Shape};
+use super::shape::{Shape, WindowSpec};
 use crate::engine::estimator::Estimator;
 use crate::engine::mark::Mark;
 
-pub(super) const WINDOW: Announcement = Announcement {
+pub(super) const WINDOW: WindowSpec = WindowSpec {
     name: "auto",
     forms: &[("auto", "since the mark that gives the best certificate")],
     read: |rest| rest.is_none().then_some(Ok(WindowPolicy::Auto)),

@@ -2,12 +2,12 @@
 //! measures are kept (the paper's improved policy, section 3.3); with `groups=N`, consecutive measures are grouped.
 
 use super::measures::{Measures, stretch};
-use super::shape::{Announcement, Length, Shape};
+use super::shape::{Length, Shape, WindowSpec};
 use super::{RowContent, Span, WindowPolicy, measures};
 use crate::engine::estimator::Estimator;
 use crate::engine::mark::{self, Mark};
 
-pub(super) const WINDOW: Announcement = Announcement {
+pub(super) const WINDOW: WindowSpec = WindowSpec {
     name: "fixed",
     forms: &[
         ("fixed:T", "the last T"),

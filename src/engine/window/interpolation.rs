@@ -1,13 +1,13 @@
 //! The interpolation: one number a page, for a window of some length.
 
 use super::policy::Policy;
-use super::shape::{Announcement, Length, Shape};
+use super::shape::{Length, Shape, WindowSpec};
 use super::{RowContent, Span, WindowPolicy};
 use crate::engine::estimator::Estimator;
 use crate::engine::mark::Mark;
 use crate::engine::row::Row;
 
-pub(super) const WINDOW: Announcement = Announcement {
+pub(super) const WINDOW: WindowSpec = WindowSpec {
     name: "interpolation",
     forms: &[(
         "interpolation:T",

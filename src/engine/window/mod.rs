@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::estimator::Estimator;
 use interpolation::Folding;
-use shape::Announcement;
+use shape::WindowSpec;
 use sums::Sums;
 
 pub use fixed::Fixed;
@@ -55,7 +55,7 @@ macro_rules! windows {
             $($(#[$doc])* $item $(($type))?,)*
         }
 
-        const ANNOUNCED: &[Announcement] = &[$($entry),*];
+        const ANNOUNCED: &[WindowSpec] = &[$($entry),*];
 
         impl WindowPolicy {
             /// What it decides.
@@ -107,7 +107,7 @@ impl WindowPolicy {
         }
     }
 
-    /// Whether marks (copies of the cash cells) are of use.
+    /// Returns whether marks (copies of the cash cells) are of use.
     pub(crate) fn uses_marks(self, estimator: Estimator) -> bool {
         self.shape().uses_marks(estimator)
     }
@@ -117,7 +117,7 @@ impl WindowPolicy {
         self.shape().span()
     }
 
-    /// Whether it can be read by `estimator`: what a page received is known since marks only.
+    /// Returns whether it can be read by `estimator`: what a page received is known since marks only.
     pub fn allows(self, estimator: Estimator) -> bool {
         estimator == Estimator::Distributed || self.shape().allows_received()
     }

@@ -5,7 +5,7 @@ use crate::engine::row::Row;
 /// How the rows of a page are kept: runs are merged by it, and read by it. Rows are of one page,
 /// oldest first.
 pub(crate) trait Policy: Send + Sync {
-    /// Whether measures need the clock.
+    /// Returns whether measures need the clock.
     fn is_timed(&self) -> bool;
 
     /// Joins `next` into `row`, the one before. False: they are needed apart.

@@ -15,12 +15,12 @@ pub(crate) trait Shape: Send + Sync {
         RowContent::Sums
     }
 
-    /// Whether marks (copies of the cash cells) are of use.
+    /// Returns whether marks (copies of the cash cells) are of use.
     fn uses_marks(&self, _estimator: Estimator) -> bool {
         false
     }
 
-    /// Whether it chooses among marks where to begin.
+    /// Returns whether it chooses among marks where to begin.
     fn chooses(&self) -> bool {
         false
     }
@@ -30,7 +30,7 @@ pub(crate) trait Shape: Send + Sync {
         None
     }
 
-    /// Whether it can be read by what pages received: that is known since marks only.
+    /// Returns whether it can be read by what pages received: that is known since marks only.
     fn allows_received(&self) -> bool {
         true
     }
@@ -67,7 +67,7 @@ pub(crate) trait Shape: Send + Sync {
         None
     }
 
-    /// Whether a page's cash counts, as in the paper's whole history: then its estimate has no bound.
+    /// Returns whether a page's cash counts, as in the paper's whole history: then its estimate has no bound.
     fn counts_cash(&self) -> bool {
         false
     }
@@ -76,8 +76,8 @@ pub(crate) trait Shape: Send + Sync {
     fn form(&self) -> String;
 }
 
-/// What a kind of window says of itself.
-pub(super) struct Announcement {
+/// A kind of window: its name, help and parser.
+pub(super) struct WindowSpec {
     pub name: &'static str,
     /// The ways to write it, and what each is, in a few words.
     pub forms: &'static [(&'static str, &'static str)],

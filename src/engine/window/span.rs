@@ -88,7 +88,7 @@ impl FromStr for Span {
     }
 }
 
-/// Parts of a window's time that are told apart.
+/// Parts that a window's time is divided into.
 const PARTS: Time = 64;
 
 /// Which time was at which G, as far back as a window in fetch time needs it: at most 66

@@ -1,12 +1,12 @@
 //! `variable:K`: every page's last K measures (the paper, section 3.3).
 
 use super::measures::Measures;
-use super::shape::{Announcement, Shape};
+use super::shape::{Shape, WindowSpec};
 use super::{RowContent, WindowPolicy, measures};
 use crate::engine::estimator::Estimator;
 use crate::engine::mark::Mark;
 
-pub(super) const WINDOW: Announcement = Announcement {
+pub(super) const WINDOW: WindowSpec = WindowSpec {
     name: "variable",
     forms: &[("variable:K", "the last K visits of each page")],
     read: |rest| rest.map(|last| Ok(WindowPolicy::Variable(measures(last)?))),

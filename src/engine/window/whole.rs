@@ -1,11 +1,11 @@
 //! `whole`: everything since the start of the stream, with the cash that pages hold (the paper, section 3.2).
 
 use super::WindowPolicy;
-use super::shape::{Announcement, Shape};
+use super::shape::{Shape, WindowSpec};
 use crate::engine::estimator::Estimator;
 use crate::engine::mark::Mark;
 
-pub(super) const WINDOW: Announcement = Announcement {
+pub(super) const WINDOW: WindowSpec = WindowSpec {
     name: "whole",
     forms: &[("whole", "all of it")],
     read: |rest| rest.is_none().then_some(Ok(WindowPolicy::Whole)),

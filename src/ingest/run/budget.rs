@@ -1,4 +1,4 @@
-//! The memory budget of a run: how many pages fit, told at the start and as they grow, and the stop
+//! The memory budget of a run: how many pages fit, reported at the start and as they grow, and the stop
 //! before it would be exceeded.
 
 use super::Run;

@@ -18,7 +18,7 @@ use crate::store::{Disk, View};
 use crate::threads::spawn;
 use crate::{Error, Result};
 
-/// How often people are told how far a snapshot is that is waited for.
+/// How often the progress of a snapshot that is waited for is shown.
 const WATCH: Duration = Duration::from_millis(100);
 
 /// How long no snapshot is begun by time, in times that the last one took.
@@ -94,20 +94,20 @@ impl<'a> Cadence<'a> {
         }
     }
 
-    /// Whether so many records ask for a checkpoint or a snapshot. Once for each number:
+    /// Returns whether so many records ask for a checkpoint or a snapshot. Once for each number:
     /// input that is no record does not ask again.
     fn is_due(&self, records: u64) -> bool {
         let due = |every| is_multiple(every, records);
         records > self.due_at && (due(self.job.checkpoint_every) || due(self.job.snapshot_every))
     }
 
-    /// Whether a checkpoint is due by time, at this place.
+    /// Returns whether a checkpoint is due by time, at this place.
     fn is_checkpoint_late(&self, reached: RunPosition) -> bool {
         is_over(self.job.checkpoint_every, self.checkpointed) && !self.is_durable(reached)
     }
 
-    /// Whether a snapshot is due by time. The last one must have been made, and long enough ago: reading never waits for a
-    /// snapshot that time asks for, and those take a quarter of the time at most.
+    /// Returns whether a snapshot is due by time. The last one must have been made, and long enough ago: reading never
+    /// waits for a snapshot that time asks for, and those take a quarter of the time at most.
     fn is_snapshot_late(&self, records: u64) -> bool {
         let has_rested = || {
             let from = *lock(&self.next_snapshot);
@@ -118,12 +118,12 @@ impl<'a> Cadence<'a> {
             && records > self.published_at.as_ref().map_or(0, |c| c.records)
     }
 
-    /// Whether the last checkpoint was made at this place.
+    /// Returns whether the last checkpoint was made at this place.
     pub fn is_durable(&self, reached: RunPosition) -> bool {
         self.checkpointed_at == Some(reached)
     }
 
-    /// Whether something was read since the last snapshot.
+    /// Returns whether something was read since the last snapshot.
     fn owes_snapshot(&self, counters: &Counters) -> bool {
         self.published_at.as_ref() != Some(counters)
     }
@@ -236,18 +236,18 @@ impl<'a> Cadence<'a> {
     }
 }
 
-/// Whether so many records ask for it.
+/// Returns whether so many records ask for it.
 fn is_multiple(every: Every, records: u64) -> bool {
     matches!(every, Every::Records(n) if records.is_multiple_of(n.max(1)))
 }
 
-/// Whether the time since then asks for it.
+/// Returns whether the time since then asks for it.
 fn is_over(every: Every, since: Instant) -> bool {
     matches!(every, Every::Time(time) if since.elapsed() >= time)
 }
 
 impl Run<'_> {
-    /// Whether the number of records asks for a checkpoint or a snapshot.
+    /// Returns whether the number of records asks for a checkpoint or a snapshot.
     pub(super) fn is_due(&self) -> bool {
         self.cadence.is_due(self.session.counters().records)
     }
@@ -388,7 +388,7 @@ impl Run<'_> {
         self.finish_publishing()
     }
 
-    /// Whether something was read since the last snapshot.
+    /// Returns whether something was read since the last snapshot.
     pub(super) fn owes_snapshot(&self) -> bool {
         self.cadence.owes_snapshot(self.session.counters())
     }

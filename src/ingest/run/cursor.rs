@@ -37,7 +37,7 @@ impl Cursor {
         }
     }
 
-    /// Whether all passes are done.
+    /// Returns whether all passes are done.
     pub fn is_finished(&self) -> bool {
         self.progress.finished || self.progress.pass > self.progress.repeat
     }
@@ -52,12 +52,12 @@ impl Cursor {
         }
     }
 
-    /// Whether it goes over records again.
+    /// Returns whether it goes over records again.
     pub fn is_repeating(&self) -> bool {
         self.progress.pass > 1
     }
 
-    /// Whether a pass but the first is about to begin.
+    /// Returns whether a pass but the first is about to begin.
     pub fn is_between_passes(&self) -> bool {
         let progress = &self.progress;
         let begun = progress.input > 0 || progress.place != Place::start();
@@ -106,7 +106,7 @@ impl Cursor {
         self.progress.inputs.get_mut(self.progress.input as usize)
     }
 
-    /// Whether the running input is a spooled one.
+    /// Returns whether the running input is a spooled one.
     pub fn is_spooled(&self) -> bool {
         self.restart().is_some()
     }

@@ -76,7 +76,7 @@ impl<'a> Feed<'a> {
         self.names.iter().map(NameMap::bytes).sum()
     }
 
-    /// Whether the input is the one that the spool is for.
+    /// Returns whether the input is the one that the spool is for.
     pub fn is_spooling(&self, input: u64) -> bool {
         let spooling = self.spooling.as_ref();
         spooling.is_some_and(|spooling| spooling.input == input)

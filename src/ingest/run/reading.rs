@@ -247,7 +247,7 @@ impl Run<'_> {
         };
     }
 
-    /// Whether an edge list's source was visited before in the first pass over the list. Pages known
+    /// Returns whether an edge list's source was visited before in the first pass over the list. Pages known
     /// from other inputs cannot be judged.
     fn comes_back(&self, reading: &Reading<'_>, batch: &Batch, entry: &Entry) -> bool {
         if entry.what != What::Visit || self.cursor.is_repeating() {
@@ -321,7 +321,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether the entry is the last that was read of a stream so far, and was cut short.
+/// Returns whether the entry is the last that was read of a stream so far, and was cut short.
 fn is_torn(reading: &Reading<'_>, piece: &Piece, at: usize) -> bool {
     let entries = &piece.batch.entries;
     let streams = *reading.input == InputName::Stdin && !reading.records.is_archive();

@@ -60,7 +60,7 @@ impl Run<'_> {
         )
     }
 
-    /// Whether the running pass goes over rows.
+    /// Returns whether the running pass goes over rows.
     pub(super) fn is_over_rows(&self) -> bool {
         self.cursor.is_repeating() && self.session.keeps_rows()
     }

@@ -51,14 +51,14 @@ impl Stamp {
         })
     }
 
-    /// Whether the file was not touched since.
+    /// Returns whether the file was not touched since.
     pub fn still_holds(&self, input: &InputName) -> bool {
         Stamp::of(input) == Some(*self)
     }
 }
 
 impl Feed<'_> {
-    /// Whether what was applied of the file being read, if it is being read again, is what pass 1
+    /// Returns whether what was applied of the file being read, if it is being read again, is what pass 1
     /// read. `false`: a stop came before that was known.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What rose and what fell from one ranking to another, by how much, and whether it is certain: the
+//! Pages that rose and fell from one ranking to another, by how much, and whether it is certain: the
 //! derivative of importance (Abiteboul, Preda, Cobena, WWW 2003, section 5 names it and leaves it open).
 //!
 //! A page on both sides has changed by `right - left` of its importance. Pages go by one at a time
@@ -81,12 +81,12 @@ impl<P> Move<P> {
         (self.left.rank as i64).saturating_sub(self.right.rank as i64)
     }
 
-    /// Whether PageRank itself changed in that direction; `None` without a margin.
+    /// Returns whether PageRank itself changed in that direction; `None` without a margin.
     pub fn is_certain(&self, margin: Option<f64>) -> Option<bool> {
         margin.map(|margin| self.change().abs() > margin)
     }
 
-    /// What lists are sorted by.
+    /// The order of lists.
     fn key(&self, by: By) -> f64 {
         match by {
             By::Change => self.change(),
@@ -98,7 +98,7 @@ impl<P> Move<P> {
     }
 }
 
-/// What makes a change large.
+/// How the size of a change is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum By {
     /// The change of importance.
@@ -123,7 +123,7 @@ impl FromStr for By {
     }
 }
 
-/// What to list.
+/// Which moves to list.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MoveOptions {
     /// Pages in each list, at most.
@@ -136,8 +136,8 @@ pub struct MoveOptions {
     pub margin: Option<f64>,
 }
 
-/// Whether the PageRank of a page is certainly above that of another of the same ranking: the two errors together are
-/// at most its bound on the L1 error, for all errors together are.
+/// Returns whether the PageRank of a page is certainly above that of another of the same ranking: the two errors
+/// together are at most its bound on the L1 error, for all errors together are.
 pub fn is_certainly_above(importance: f64, other: f64, bound: Option<f64>) -> bool {
     bound.is_some_and(|bound| importance - other > bound)
 }

@@ -1,4 +1,4 @@
-//! What moved between two sides that are joined by name.
+//! Moves between two sides that are joined by name.
 //!
 //! Memory: 24 bytes a page and side for the join, and 8 for the ranks.
 
@@ -7,7 +7,7 @@ use crate::Result;
 use crate::metrics::scores::Row;
 use crate::metrics::{NameHash, Scores, Side, join};
 
-/// What moved from `left` to `right`, with the shares of each side (its scores over their sum). Ties that
+/// Moves from `left` to `right`, with the shares of each side (its scores over their sum). Ties that
 /// nothing else decides are in the order of the names' hashes.
 ///
 /// # Errors

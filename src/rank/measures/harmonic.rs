@@ -30,7 +30,7 @@ pub(super) const MEASURE: MeasureSpec = MeasureSpec {
     compute: harmonic,
 };
 
-/// Registers of a counter, unless told otherwise: a standard error of 6.5 %, and 512 bytes of memory a node.
+/// Registers of a counter, by default: a standard error of 6.5 %, and 512 bytes of memory a node.
 pub const REGISTERS: u32 = 256;
 /// Nodes times links up to which it is exact.
 const SMALL: u64 = 1 << 36;

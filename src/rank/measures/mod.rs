@@ -177,7 +177,7 @@ pub fn measure(name: &str) -> Result<&'static MeasureSpec> {
 }
 
 impl MeasureSpec {
-    /// Whether it has this parameter.
+    /// Returns whether it has this parameter.
     pub fn has(&self, parameter: Uses) -> bool {
         self.uses.contains(&parameter)
     }

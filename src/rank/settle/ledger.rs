@@ -117,13 +117,13 @@ impl Ledger {
         paid(self.each, self.teleport.weight(page))
     }
 
-    /// Whether a page that is known hands anything on over links.
+    /// Returns whether a page that is known hands anything on over links.
     pub fn has_links(&self, page: u32) -> bool {
         let cost = self.costs.get(page as usize);
         cost.is_some_and(|cost| *cost > NO_LINKS)
     }
 
-    /// Whether a visit of a page that has links is worth it.
+    /// Returns whether a visit of a page that has links is worth it.
     pub fn is_worth(&self, page: u32, from: i32) -> bool {
         let page = page as usize;
         level(self.units(page).unsigned_abs(), self.costs[page]) >= from

@@ -117,7 +117,7 @@ pub trait Watch {
     /// A sweep is complete.
     fn swept(&mut self, progress: &Progress);
 
-    /// Whether to end with what there is. Asked again and again, in sweeps too.
+    /// Returns whether to end with what there is. Asked again and again, in sweeps too.
     fn is_over(&mut self) -> bool;
 }
 
@@ -381,7 +381,7 @@ impl Settling {
         self.first.map_or(0, |seen| seen.links)
     }
 
-    /// Whether more sweeps would be of no use.
+    /// Returns whether more sweeps would be of no use.
     fn is_stuck(&mut self, options: &Options, worth: &Worth, certificate: &Certificate) -> bool {
         let residual = certificate.residual_l1;
         self.best = match self.best {

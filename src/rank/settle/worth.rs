@@ -105,7 +105,7 @@ impl Worth {
         self.visitable() + self.dangling + u128::from(self.rest)
     }
 
-    /// Whether nobody has anything to hand on.
+    /// Returns whether nobody has anything to hand on.
     pub fn is_none(&self) -> bool {
         self.visitable() == 0
     }

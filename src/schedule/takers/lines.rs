@@ -2,20 +2,20 @@
 
 use std::io::{self, Write};
 
-use super::{Announcement, failed};
+use super::{TakerSpec, failed};
 use crate::Result;
 use crate::model::{Fetches, utc};
 use crate::schedule::Candidate;
 use crate::url::host;
 
-pub(super) const PLAIN: Announcement = Announcement {
+pub(super) const PLAIN: TakerSpec = TakerSpec {
     name: "plain",
     about: "one URL per line",
     is_text: true,
     write: |pages, out| lines(pages, out, |page, _, out| writeln!(out, "{}", page.url)),
 };
 
-pub(super) const TSV: Announcement = Announcement {
+pub(super) const TSV: TakerSpec = TakerSpec {
     name: "tsv",
     about: "tab-separated values with a header line",
     is_text: true,
@@ -40,14 +40,14 @@ pub(super) const TSV: Announcement = Announcement {
     },
 };
 
-pub(super) const JSONL: Announcement = Announcement {
+pub(super) const JSONL: TakerSpec = TakerSpec {
     name: "jsonl",
     about: "JSON lines, one object per page",
     is_text: true,
     write: |pages, out| lines(pages, out, |page, _, out| writeln!(out, "{}", object(page))),
 };
 
-pub(super) const NUTCH_INJECT: Announcement = Announcement {
+pub(super) const NUTCH_INJECT: TakerSpec = TakerSpec {
     name: "nutch-inject",
     about: "seeds for Nutch's injector, each with a score",
     is_text: true,
@@ -59,7 +59,7 @@ pub(super) const NUTCH_INJECT: Announcement = Announcement {
     },
 };
 
-pub(super) const HERITRIX_PRECEDENCE: Announcement = Announcement {
+pub(super) const HERITRIX_PRECEDENCE: TakerSpec = TakerSpec {
     name: "heritrix-precedence",
     about: "a URI and its precedence for Heritrix, 1 to 127",
     is_text: true,
@@ -70,14 +70,14 @@ pub(super) const HERITRIX_PRECEDENCE: Announcement = Announcement {
     },
 };
 
-pub(super) const HERITRIX_SCHEDULE: Announcement = Announcement {
+pub(super) const HERITRIX_SCHEDULE: TakerSpec = TakerSpec {
     name: "heritrix-schedule",
     about: "a schedule for Heritrix's action directory",
     is_text: true,
     write: |pages, out| lines(pages, out, |page, _, out| writeln!(out, "F+ {}", page.url)),
 };
 
-pub(super) const URLFRONTIER: Announcement = Announcement {
+pub(super) const URLFRONTIER: TakerSpec = TakerSpec {
     name: "urlfrontier",
     about: "items of URLFrontier as JSON lines",
     is_text: true,
@@ -88,7 +88,7 @@ pub(super) const URLFRONTIER: Announcement = Announcement {
     },
 };
 
-pub(super) const SCRAPY: Announcement = Announcement {
+pub(super) const SCRAPY: TakerSpec = TakerSpec {
     name: "scrapy",
     about: "requests for Scrapy as JSON lines",
     is_text: true,

@@ -1,9 +1,9 @@
 //! Apache Parquet, where this program was built without it.
 
-use super::Announcement;
+use super::TakerSpec;
 use crate::snapshot::export::parquet::none;
 
-pub(super) const PARQUET: Announcement = Announcement {
+pub(super) const PARQUET: TakerSpec = TakerSpec {
     name: "parquet",
     about: "Apache Parquet; this program was built without it",
     is_text: false,

@@ -10,7 +10,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
-use super::{Announcement, failed};
+use super::{TakerSpec, failed};
 use crate::schedule::Candidate;
 use crate::snapshot::export::parquet::{into_io, write_column};
 
@@ -23,7 +23,7 @@ const SCHEMA: &str = "message next {
     REQUIRED DOUBLE importance;
 }";
 
-pub(super) const PARQUET: Announcement = Announcement {
+pub(super) const PARQUET: TakerSpec = TakerSpec {
     name: "parquet",
     about: "Apache Parquet",
     is_text: false,

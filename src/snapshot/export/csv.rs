@@ -3,12 +3,10 @@
 
 use std::io::Write;
 
-use super::{
-    Announcement, Columns, Content, Exporter, Lines, Output, Page, importance, last_fetch,
-};
+use super::{Columns, Content, ExportSpec, Exporter, Lines, Output, Page, importance, last_fetch};
 use crate::{Error, Result};
 
-pub(super) const FORMAT: Announcement = Announcement {
+pub(super) const FORMAT: ExportSpec = ExportSpec {
     name: "csv",
     about: "comma-separated values with a header line (RFC 4180)",
     is_text: true,

@@ -3,11 +3,11 @@
 use serde::Serialize;
 
 use super::{
-    Announcement, Columns, Content, Exporter, Lines, Page, importance, last_fetch, put_json,
+    Columns, Content, ExportSpec, Exporter, Lines, Page, importance, last_fetch, put_json,
 };
 use crate::Result;
 
-pub(super) const FORMAT: Announcement = Announcement {
+pub(super) const FORMAT: ExportSpec = ExportSpec {
     name: "jsonl",
     about: "JSON lines, one object per page",
     is_text: true,

@@ -41,7 +41,7 @@ pub use crate::engine::Page;
 
 registry! {
     /// A file format.
-    Format of Announcement, called "export format";
+    Format of ExportSpec, called "export format";
     /// Tab-separated, with a header line.
     Tsv is tsv::FORMAT;
     /// Comma-separated, as RFC 4180 has it.
@@ -63,9 +63,9 @@ registry! {
 }
 
 impl Format {
-    /// Whether people can read it.
+    /// Returns whether people can read it.
     pub fn is_text(self) -> bool {
-        self.announced().is_text
+        self.spec().is_text
     }
 
     /// The order that its taker reads fastest, or that of the pages.
@@ -78,7 +78,7 @@ impl Format {
 
     /// What it has of each page.
     pub fn content(self) -> Content {
-        self.announced().content
+        self.spec().content
     }
 }
 
@@ -93,8 +93,8 @@ pub enum Content {
     Field,
 }
 
-/// What a format says of itself.
-pub(crate) struct Announcement {
+/// A format's name, help and writer.
+pub(crate) struct ExportSpec {
     pub name: &'static str,
     pub about: &'static str,
     pub is_text: bool,
@@ -160,7 +160,7 @@ pub fn exporter<'w>(
         path: path.to_owned(),
         failed: false,
     };
-    (format.announced().start)(out, setup)
+    (format.spec().start)(out, setup)
 }
 
 /// Writes a whole file.

@@ -1,9 +1,9 @@
 //! Apache Parquet, where this program was built without it.
 
-use super::{Announcement, Content};
+use super::{Content, ExportSpec};
 use crate::Error;
 
-pub(super) const FORMAT: Announcement = Announcement {
+pub(super) const FORMAT: ExportSpec = ExportSpec {
     name: "parquet",
     about: "Apache Parquet; this program was built without it",
     is_text: false,

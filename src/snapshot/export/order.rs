@@ -13,7 +13,7 @@ use crate::{Error, Result};
 
 registry! {
     /// Of rows.
-    Order of Announcement, called "order";
+    Order of ExportSpec, called "order";
     /// As pages first appeared.
     Id is ID;
     /// The most important first; of the same rank by number.
@@ -24,20 +24,20 @@ registry! {
     Url is URL;
 }
 
-struct Announcement {
+struct ExportSpec {
     name: &'static str,
     about: &'static str,
     /// What rows are sorted by, before their name and number.
     key: fn(&Page<'_>, &mut Vec<u8>),
 }
 
-const ID: Announcement = Announcement {
+const ID: ExportSpec = ExportSpec {
     name: "id",
     about: "that of the pages' first appearance",
     key: |page, key| key.extend_from_slice(&page.page.0.to_be_bytes()),
 };
 
-const RANK: Announcement = Announcement {
+const RANK: ExportSpec = ExportSpec {
     name: "rank",
     about: "the most important first",
     key: |page, key| {
@@ -46,7 +46,7 @@ const RANK: Announcement = Announcement {
     },
 };
 
-const HOST: Announcement = Announcement {
+const HOST: ExportSpec = ExportSpec {
     name: "host",
     about: "by reversed host (org.example.www), then by URL",
     key: |page, key| {
@@ -57,7 +57,7 @@ const HOST: Announcement = Announcement {
     },
 };
 
-const URL: Announcement = Announcement {
+const URL: ExportSpec = ExportSpec {
     name: "url",
     about: "by URL, byte by byte",
     key: |_, _| {},
@@ -87,7 +87,7 @@ pub fn ordered<'a>(
     for row in rows {
         let row = row?;
         key.clear();
-        (order.announced().key)(&row, &mut key);
+        (order.spec().key)(&row, &mut key);
         value.clear();
         put(&row, key.len(), &mut value);
         key.extend_from_slice(row.url.as_bytes());

@@ -27,10 +27,10 @@ use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
 use super::host::host_and_domain;
-use super::{Announcement, Columns, Content, Exporter, Output, Page, importance, last_fetch};
+use super::{Columns, Content, ExportSpec, Exporter, Output, Page, importance, last_fetch};
 use crate::{Error, Result};
 
-pub(super) const FORMAT: Announcement = Announcement {
+pub(super) const FORMAT: ExportSpec = ExportSpec {
     name: "parquet",
     about: "Apache Parquet",
     is_text: false,

@@ -18,7 +18,7 @@ use crate::model::registry;
 
 registry! {
     /// Which number.
-    Score of Announcement, called "score";
+    Score of ExportSpec, called "score";
     /// The importance itself.
     Importance is IMPORTANCE;
     /// In units of the mean.
@@ -27,26 +27,26 @@ registry! {
     Log is LOG;
 }
 
-struct Announcement {
+struct ExportSpec {
     name: &'static str,
     about: &'static str,
     /// Of the importance and the number of pages.
     of: fn(f64, f64) -> f64,
 }
 
-const IMPORTANCE: Announcement = Announcement {
+const IMPORTANCE: ExportSpec = ExportSpec {
     name: "importance",
     about: "the importance; all pages sum to 1",
     of: |importance, _| importance,
 };
 
-const RATIO: Announcement = Announcement {
+const RATIO: ExportSpec = ExportSpec {
     name: "ratio",
     about: "importance in units of the mean page's",
     of: |importance, pages| importance * pages,
 };
 
-const LOG: Announcement = Announcement {
+const LOG: ExportSpec = ExportSpec {
     name: "log",
     about: "log2(1 + ratio): 1 for a page of mean importance",
     of: |importance, pages| libm::log1p(importance * pages) / LN_2,
@@ -82,7 +82,7 @@ pub(super) struct Scorer {
 impl Scorer {
     pub fn new(setup: &Setup) -> Scorer {
         Scorer {
-            of: setup.scoring.score.announced().of,
+            of: setup.scoring.score.spec().of,
             pages: setup.pages as f64,
         }
     }

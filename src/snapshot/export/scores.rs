@@ -10,10 +10,10 @@
 use std::io::Write;
 
 use super::score::Scorer;
-use super::{Announcement, Content, Exporter, Lines, Output, Page, Setup, without};
+use super::{Content, ExportSpec, Exporter, Lines, Output, Page, Setup, without};
 use crate::{Error, Result};
 
-pub(super) const SCORES: Announcement = Announcement {
+pub(super) const SCORES: ExportSpec = ExportSpec {
     name: "scores",
     about: "a URL, a tab and a score per line",
     is_text: true,
@@ -21,7 +21,7 @@ pub(super) const SCORES: Announcement = Announcement {
     start: |out, setup| Ok(Pairs::boxed(out, setup, Kind::Plain)),
 };
 
-pub(super) const SOLR: Announcement = Announcement {
+pub(super) const SOLR: ExportSpec = ExportSpec {
     name: "solr",
     about: "url=score, for Solr's ExternalFileField",
     is_text: true,

@@ -15,10 +15,10 @@ use serde::{Serialize, Serializer};
 
 use super::host::host_and_domain;
 use super::score::Scorer;
-use super::{Announcement, Content, Exporter, Lines, Output, Page, Scoring, Setup, put_json};
+use super::{Content, ExportSpec, Exporter, Lines, Output, Page, Scoring, Setup, put_json};
 use crate::{Error, Result};
 
-pub(super) const ELASTICSEARCH: Announcement = Announcement {
+pub(super) const ELASTICSEARCH: ExportSpec = ExportSpec {
     name: "elasticsearch",
     about: "bulk updates of one field, for Elasticsearch and OpenSearch",
     is_text: true,
@@ -26,7 +26,7 @@ pub(super) const ELASTICSEARCH: Announcement = Announcement {
     start: |out, setup| Documents::boxed(out, setup, Kind::Update),
 };
 
-pub(super) const ELASTICSEARCH_INDEX: Announcement = Announcement {
+pub(super) const ELASTICSEARCH_INDEX: ExportSpec = ExportSpec {
     name: "elasticsearch-index",
     about: "bulk documents of their own: url, host, domain, score, rank",
     is_text: true,
@@ -34,7 +34,7 @@ pub(super) const ELASTICSEARCH_INDEX: Announcement = Announcement {
     start: |out, setup| Documents::boxed(out, setup, Kind::Index),
 };
 
-pub(super) const VESPA: Announcement = Announcement {
+pub(super) const VESPA: ExportSpec = ExportSpec {
     name: "vespa",
     about: "partial updates of one field, for Vespa",
     is_text: true,

@@ -7,11 +7,11 @@
 use std::io::Write;
 
 use super::{
-    Announcement, Columns, Content, Exporter, Lines, Output, Page, importance, last_fetch, without,
+    Columns, Content, ExportSpec, Exporter, Lines, Output, Page, importance, last_fetch, without,
 };
 use crate::{Error, Result};
 
-pub(super) const FORMAT: Announcement = Announcement {
+pub(super) const FORMAT: ExportSpec = ExportSpec {
     name: "tsv",
     about: "tab-separated values with a header line",
     is_text: true,

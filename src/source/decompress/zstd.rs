@@ -68,7 +68,7 @@ impl Zstd {
         })
     }
 
-    /// Whether frames can be read only by who has read the input's start.
+    /// Returns whether frames can be read only by who has read the input's start.
     pub fn has_dictionary(&self) -> bool {
         self.dictionary.is_some()
     }

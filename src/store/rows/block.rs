@@ -56,7 +56,7 @@ impl Rows {
         self.weights.clear();
     }
 
-    /// Whether it makes a block.
+    /// Returns whether it makes a block.
     pub fn is_full(&self) -> bool {
         self.heads.len() + self.targets.len() >= FULL
     }

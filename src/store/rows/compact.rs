@@ -12,7 +12,7 @@ use crate::rows::Rows;
 /// Rows and links below which no file is compacted.
 const LEAST: u64 = 1 << 10;
 
-/// Whether it is time to look how much of the file is superseded.
+/// Returns whether it is time to look how much of the file is superseded.
 fn is_due(kept: &CommittedRows) -> bool {
     kept.superseded > 0 && kept.rows + kept.links >= kept.look_at.max(LEAST)
 }

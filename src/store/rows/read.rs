@@ -233,7 +233,7 @@ impl RowsOf {
         &self.retention
     }
 
-    /// Whether the file could not be opened.
+    /// Returns whether the file could not be opened.
     pub fn failed(&self) -> bool {
         self.file.as_ref().is_some_and(Result::is_err)
     }
@@ -389,7 +389,7 @@ impl KeptRows {
         })
     }
 
-    /// Whether a row is the last of its page.
+    /// Returns whether a row is the last of its page.
     fn counts(&self, row: u64) -> bool {
         self.live.as_ref().is_none_or(|live| live.get(row))
     }

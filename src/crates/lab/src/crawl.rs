@@ -1,4 +1,4 @@
-//! A simulated crawl: a strategy chooses pages of a web, and real engines are told what is found there.
+//! A simulated crawl: a strategy chooses pages of a web, and real engines apply what is found there.
 //!
 //! The cash decides where Greedy goes, and it is the same whatever the window is. So engines that differ
 //! in their windows can be driven side by side through one crawl, of which the first one's ledger decides.

@@ -1,5 +1,5 @@
 //! Line plots as SVG: a title, two axes with their units, and a legend beside the plot, where it covers no
-//! line. Lines differ in colour, dashes and marks, so that they can be told apart in black and white. The same data
+//! line. Lines differ in colour, dashes and marks, so that they can be distinguished in black and white. The same data
 //! gives the same bytes everywhere: logarithms are `libm`'s.
 
 use crate::svg::{At, Svg};

@@ -24,7 +24,7 @@ use cashrank::graph::Graph;
 use cashrank::metrics::kendall::tau_b;
 use cashrank::rank::coverage::{Coverage, Flow};
 use cashrank::rows::{Row, RowVisitor, Rows, Stop};
-use cashrank::schedule::{AtATime, Choice, History, NameOrder, Names};
+use cashrank::schedule::{Batching, Choice, History, NameOrder, Names};
 use cashrank::{Error, Result};
 
 use crate::random::{Purpose, Random};
@@ -190,7 +190,7 @@ struct Crawl<'a> {
     node: Vec<u32>,
     /// Pages that the oracle may take, by importance.
     oracle: Option<BinaryHeap<(u64, std::cmp::Reverse<u32>)>>,
-    at_a_time: AtATime,
+    batching: Batching,
     needs_names: bool,
     random: Random,
     /// The nodes where the crawl starts.
@@ -226,7 +226,7 @@ impl<'a> Crawl<'a> {
             // Nobody asks it: one that does nothing.
             Order::Oracle => "cycle".parse().unwrap_or_default(),
         };
-        let registered = choice.registered();
+        let spec = choice.spec();
         let oracle = *order == Order::Oracle;
         Crawl {
             web,
@@ -237,12 +237,8 @@ impl<'a> Crawl<'a> {
             page: vec![UNKNOWN; nodes],
             node: Vec::new(),
             oracle: oracle.then(BinaryHeap::new),
-            at_a_time: if oracle {
-                AtATime::One
-            } else {
-                registered.at_a_time
-            },
-            needs_names: registered.names != Names::Unseen && !oracle,
+            batching: if oracle { Batching::One } else { spec.batching },
+            needs_names: spec.names != Names::Unseen && !oracle,
             random,
             seeds: all.clone(),
             flow: Flow::default(),
@@ -312,11 +308,11 @@ impl<'a> Crawl<'a> {
     /// The nodes to read next.
     fn ask(&mut self) -> Result<Vec<u32>> {
         let part = |of: u32| u64::from(self.history.crawl().read() / of);
-        let count = match (self.setting.batch, self.setting.per_host, self.at_a_time) {
+        let count = match (self.setting.batch, self.setting.per_host, self.batching) {
             (Some(batch), ..) => batch,
             (None, Some(_), _) => part(20),
-            (None, None, AtATime::One) => 1,
-            (None, None, AtATime::Part(of)) => part(of),
+            (None, None, Batching::One) => 1,
+            (None, None, Batching::Part(of)) => part(of),
         };
         let count = count.max(1) as usize;
         let Some(per_host) = self.setting.per_host else {

@@ -58,7 +58,7 @@ impl FromStr for Strategy {
     }
 }
 
-/// Chooses pages. It is told all that happens to them.
+/// Chooses pages. It is called for all that happens to them.
 pub(super) trait Scheduler {
     /// The next page is known, with its endowment. They come in order, from 0.
     fn known(&mut self, page: u32, ledger: &Ledger);

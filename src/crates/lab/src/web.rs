@@ -231,7 +231,7 @@ impl Web {
         &self.live
     }
 
-    /// Whether a page is there now.
+    /// Returns whether a page is there now.
     pub fn is_live(&self, page: u32) -> bool {
         self.place[page as usize] != VANISHED
     }

@@ -71,7 +71,7 @@ impl Token {
     }
 }
 
-/// Whether only this machine can reach the address.
+/// Returns whether only this machine can reach the address.
 pub fn is_loopback(address: &SocketAddr) -> bool {
     match address.ip() {
         IpAddr::V4(ip) => ip.is_loopback(),
@@ -81,7 +81,7 @@ pub fn is_loopback(address: &SocketAddr) -> bool {
     }
 }
 
-/// Whether a request may be answered; else with which status it is refused, and why.
+/// Returns whether a request may be answered; else with which status it is refused, and why.
 pub(crate) fn check<B>(
     token: Option<&Token>,
     request: &Request<B>,
@@ -121,7 +121,7 @@ pub(crate) fn check<B>(
     }
 }
 
-/// Whether `host`, with or without a port, is an address or `localhost`.
+/// Returns whether `host`, with or without a port, is an address or `localhost`.
 fn is_own_name(host: &str) -> bool {
     if host.parse::<IpAddr>().is_ok() || host.parse::<SocketAddr>().is_ok() {
         return true;

@@ -43,7 +43,7 @@ impl PendingAnswers {
         }
     }
 
-    /// Whether nothing of some answer was taken for so long.
+    /// Returns whether nothing of some answer was taken for so long.
     pub(crate) fn is_stalled(&self, time: Duration) -> bool {
         let waits = self.waits();
         waits.since.values().any(|since| since.elapsed() >= time)

@@ -2,7 +2,7 @@
 //!
 //! It knows nothing of stores: whoever starts it gives a [`Backend`], from whose answers everything is made.
 //! One thread serves all clients; what takes time runs on a few threads of their own, so many at once and so many
-//! waiting as [`Limits`] says. A client that is slow, or that asks too much, is cut off or told so: it takes no
+//! waiting as [`Limits`] says. A client that is slow, or that asks too much, is cut off or gets an error: it takes no
 //! memory beyond the limits, and keeps nobody else waiting.
 //!
 //! ```

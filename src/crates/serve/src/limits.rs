@@ -13,13 +13,13 @@ pub struct Limits {
     pub header_bytes: usize,
     /// Bytes of an answer.
     pub answer_bytes: usize,
-    /// Bytes of answers that wait to be taken, of all clients together; further ones are told to come later.
+    /// Bytes of answers that wait to be taken, of all clients together; further requests get 503.
     pub held_bytes: usize,
     /// Requests a second, of all clients together, over a second.
     pub requests_per_second: u32,
     /// Answers being looked for at once.
     pub workers: usize,
-    /// Requests waiting for these; further ones are told to come later.
+    /// Requests waiting for these; further ones get 503.
     pub waiting: usize,
     /// Requests at once on a connection of HTTP/2.
     pub streams: u32,

@@ -2,7 +2,7 @@
 //!
 //! - The first [`OPENING`] bytes must come within the time for a header, all of them together: enough to tell
 //!   HTTP/1 from HTTP/2, after which HTTP has deadlines of its own.
-//! - Later, the client may be silent for the idle time, each time anew.
+//! - Later, the client may be silent for the idle time after each byte.
 //! - A write must make some progress within the time for writes.
 
 use std::io::{Error, ErrorKind, Result};

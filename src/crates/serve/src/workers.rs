@@ -74,7 +74,7 @@ impl Pace {
         }
     }
 
-    /// Whether one more may be taken at this time.
+    /// Returns whether one more may be taken at this time.
     pub(crate) fn take(&self, now: Instant) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (left, at) = *state;

@@ -62,7 +62,7 @@ pub struct Args {
     figures: Option<PathBuf>,
 }
 
-/// The orders of a list with commas; parameters of one are told apart by `=`.
+/// The orders of a list with commas; parameters of one are recognised by `=`.
 #[derive(Debug, Clone)]
 struct Orders(Vec<Order>);
 

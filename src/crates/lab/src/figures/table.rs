@@ -101,7 +101,7 @@ impl Job {
         }
     }
 
-    /// Whether it takes far longer than the others: hubs of many links each are crawled often.
+    /// Returns whether it takes far longer than the others: hubs of many links each are crawled often.
     pub fn is_long(&self) -> bool {
         let like_in = matches!(self.web, Some((_, OutDegree::LikeIn)));
         like_in && self.setting.strategy == Strategy::Greedy

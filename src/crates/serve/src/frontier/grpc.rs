@@ -37,7 +37,8 @@ const BATCH_BYTES: usize = 1 << 20;
 const MESSAGE_BYTES: usize = 1 << 20;
 /// Streams of URLs that are put, of all clients together.
 const STREAMS: usize = 64;
-/// Lists of URLs that are handed out, or told of, at once: each may take some ten megabytes until its client has taken it.
+/// Lists of URLs that are handed out, or listed, at once: each may take some ten megabytes until its client has taken
+/// it.
 const LISTS: usize = 8;
 /// How long a call waits for its turn to have a list.
 const LIST_TIME: Duration = Duration::from_secs(20);

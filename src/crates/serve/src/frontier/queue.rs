@@ -45,7 +45,7 @@ impl Queue {
         self.delay.is_none() && self.blocked_until == 0 && self.limit == 0
     }
 
-    /// Whether URLs may be handed out now, at most `most` being handed out at once.
+    /// Returns whether URLs may be handed out now, at most `most` being handed out at once.
     pub(super) fn serves(&self, now: Now, usual_delay: u32, most: u64) -> bool {
         let delay_ms = u64::from(self.delay.unwrap_or(usual_delay)) * 1_000;
         let rested = self

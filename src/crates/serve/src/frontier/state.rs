@@ -58,7 +58,7 @@ pub(crate) enum Ack {
     Failed,
 }
 
-/// A URL that is handed out, or told of.
+/// A URL that is handed out, or listed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Given {
     pub(crate) key: String,
@@ -378,7 +378,7 @@ impl State {
                     continue;
                 };
                 for (key, mut item) in entries_of(&tables, page)? {
-                    // It gets a place when it is put anew.
+                    // It gets a place when it is put again.
                     if item.place == UrlState::Completed {
                         continue;
                     }

@@ -38,7 +38,7 @@
 //! has pages.
 //!
 //! **Change.** In each pass after the first, a page changes with the chance `change`. A change
-//! draws a quarter of its links anew, navigation and number of links excepted.
+//! draws a quarter of its links again, navigation and number of links excepted.
 
 use std::ops::Range;
 
@@ -274,7 +274,7 @@ impl Crawl {
     }
 }
 
-/// The last of a page's changes that drew this link anew; 0: none did.
+/// The last of a page's changes that drew this link again; 0: none did.
 fn last_redrawn(slot: u64, changes: u64) -> u64 {
     let key = mix(slot, Draw::Redrawn as u64);
     let redrawn = |&change: &u64| mix(key, change) & 3 == 0;

@@ -122,7 +122,7 @@ fn write(args: &Args, out: &mut impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// The text of the time of a record, made anew only when the second changes.
+/// The text of the time of a record, formatted again only when the second changes.
 #[derive(Default)]
 struct Clock {
     second: Option<u64>,
