@@ -17,7 +17,7 @@ use crate::{Error, Result};
 
 pub use crate::store::{Depth, Report};
 
-/// What [`check`] found.
+/// The result of [`check`].
 #[derive(Debug, Default)]
 pub struct CheckReport {
     /// Another process writes the store, or did meanwhile: only snapshots were checked, with the names they use.
@@ -33,9 +33,9 @@ pub struct CheckReport {
     /// What is wrong, each naming its file: [`Error::Damaged`]; or [`Error::Io`], if a file could not be read, which
     /// is no damage.
     pub damage: Vec<Error>,
-    /// What is no damage, but should be known.
+    /// Remarks that are no damage.
     pub notes: Vec<String>,
-    /// What lies in the directory and is not the store's; nobody reads it.
+    /// Entries of the directory that are not the store's; nothing reads them.
     pub strangers: Vec<PathBuf>,
 }
 

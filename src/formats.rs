@@ -86,7 +86,7 @@ impl Format {
         }
     }
 
-    /// What users of the format should know of every ranking made from it; one line.
+    /// A caveat about every ranking made from it, in one line.
     pub fn caveat(self) -> Option<&'static str> {
         self.spec().caveat
     }
@@ -240,7 +240,7 @@ fn is_part_of_archive(head: &[u8]) -> bool {
     right + 2 >= MAGIC.len() || (head.starts_with(b"CZA") && head.get(6..8) == Some(&[0, 0]))
 }
 
-/// What a WARC file is shows by its first record that is no `warcinfo`; `None`: that is not there yet.
+/// The format of a WARC file, by its first record that is no `warcinfo`; `None`: that is not there yet.
 fn told_by_record(head: &[u8]) -> Option<Result<(Format, String), String>> {
     let warc = |said: String| Some(Ok((Format::Warc, said)));
     let mut at = 0;
@@ -271,7 +271,7 @@ fn told_by_record(head: &[u8]) -> Option<Result<(Format, String), String>> {
     }
 }
 
-/// What shows that it is no text, or text of another kind, with its place.
+/// The first sign that it is no text, or text of another kind, with its place.
 fn no_text(head: &[u8]) -> Option<String> {
     let is_control = |byte: &u8| byte.is_ascii_control() && !b"\t\n\r\x0c".contains(byte);
     if let Some(at) = head.iter().position(is_control) {
@@ -322,7 +322,7 @@ fn is_headless_arc(head: &[u8]) -> bool {
 /// Lines that tell whether a file is of entries of one kind: a foreign one before them is none.
 const TELLING: usize = 16;
 
-/// What the first lines show that are not blank.
+/// A guess from the first lines that are not blank.
 fn guess_lines(head: &[u8]) -> Option<(Format, String)> {
     // The last line may be cut, if it is not the only one.
     let whole = memrchr(b'\n', head).map_or(head, |lf| &head[..=lf]);

@@ -50,7 +50,7 @@ fn sources() -> Vec<(String, String, String)> {
     all.into_iter().filter_map(source).collect()
 }
 
-/// What follows `crate::` in code.
+/// The name behind `crate::` in code.
 fn taken(code: &str) -> Vec<String> {
     let code: String = code
         .lines()

@@ -79,7 +79,7 @@ impl From<Error> for Stop {
     }
 }
 
-/// What is done with a row of a sweep. An error stops the sweep.
+/// Called with each row of a sweep. An error stops the sweep.
 pub type RowVisitor<'v> = dyn FnMut(Row<'_>) -> Result<(), Stop> + 'v;
 
 /// Rows that can be read again and again, from the first to the last.
@@ -95,7 +95,7 @@ pub trait Rows: Sync {
     ///
     /// # Errors
     ///
-    /// What `visit` stops with, and failures to read.
+    /// Those of `visit`, and failures to read.
     fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop>;
 
     /// Calls `visit` with each row, as [`Rows::walk`] does. Returns whether it went through to the last row:

@@ -7,6 +7,7 @@
 //! | [`Store`] | a store to be asked |
 //! | [`Page`](crate::Page), [`Rank`], [`Top`], [`Links`], [`Movers`], [`Host`] | answers, for people and as JSON |
 //! | [`Coverage`] | how much of what readers see was read |
+//! | [`Resettling`] | a closer ranking of what a store holds |
 //! | [`pages_of`] | pages by URLs in any form |
 
 mod coverage;
@@ -15,6 +16,7 @@ mod next;
 mod page;
 mod parameter;
 mod question;
+mod settle;
 mod store;
 
 pub use coverage::{Coverage, Covered, CoveredHost, Seeds};
@@ -23,4 +25,5 @@ pub use next::NEXT;
 pub use page::{Rank, Top, canonical, pages_of};
 pub use parameter::{Parameter, Takes};
 pub use question::{Host, Links, Question, Target};
+pub use settle::Resettling;
 pub use store::Store;

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Rank;
 use super::page::pages_of;
+use super::{Rank, Resettling};
 use crate::Result;
 use crate::disk::RealDisk;
 use crate::schedule::{Candidate, NextOptions, next};
-use crate::snapshot::{self, RANK_BYTES, Settle, Snapshot, SnapshotEntry, SnapshotOptions};
+use crate::snapshot::{self, RANK_BYTES, Snapshot, SnapshotEntry, SnapshotOptions};
 use crate::store::{identity_of, open_view_to_publish};
 
 /// A store, to be asked while it is written or not.
@@ -89,25 +89,23 @@ impl Store {
     }
 
     /// Makes the current ranking more accurate from the links that are kept, until it is certified to be within `until` of PageRank
-    /// in L1. A ranking that is no closer than the current one is not published.
+    /// in L1. It leaves out the links that the current ranking leaves out. A ranking that is no closer than the current
+    /// one is not published.
     ///
     /// # Errors
     /// [`Error::Busy`](crate::Error::Busy) if the store has a writer; [`Error::Missing`](crate::Error::Missing) if it keeps no links, which says why.
     pub fn settle(&self, until: f64) -> Result<Snapshot> {
         let view = open_view_to_publish(&RealDisk, &self.dir)?;
         view.progress().check_verified(&self.dir)?;
-        view.rows()?;
-        let current = self.snapshot().ok();
-        let current = current.filter(|snapshot| snapshot.info().counters == *view.counters());
-        let making = SnapshotOptions {
-            keep: 0,
-            rank_bytes: RANK_BYTES,
-            settle: Some(Settle {
-                below: current.and_then(|snapshot| snapshot.bound_l1()),
-                ..Settle::until(until)
-            }),
-        };
-        snapshot::publish(&RealDisk, &view, &making)?;
+        let again = Resettling::of(&view, None)?;
+        if !again.is_within(until) {
+            let making = SnapshotOptions {
+                keep: 0,
+                rank_bytes: RANK_BYTES,
+                settle: Some(again.settle(until)),
+            };
+            snapshot::publish(&RealDisk, &view, &making)?;
+        }
         self.snapshot()
     }
 }

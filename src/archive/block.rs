@@ -112,7 +112,7 @@ impl Columns {
 /// names, and the counts, less those of the list that is copied from.
 pub(super) type Shape = [u64; 9];
 
-/// What the block says of the host of its first name, which all others are on, too.
+/// The block's entry for the host of its first name, which all others are on, too.
 pub(super) fn first_host(first_name: u32) -> u64 {
     // A new one, or the first there is.
     if first_name == 0 { 1 } else { 3 }

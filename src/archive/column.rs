@@ -149,7 +149,7 @@ pub(super) struct Column {
     failed: bool,
 }
 
-/// What a token says of its number.
+/// The meaning of a token.
 #[derive(Clone, Copy)]
 struct Token {
     /// The number without its open bits.

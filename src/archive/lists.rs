@@ -37,7 +37,7 @@ fn cost(targets: &[u32]) -> usize {
     costs.sum()
 }
 
-/// What a list copies from an earlier one.
+/// The part that a list copies from an earlier one.
 #[derive(Default)]
 pub(super) struct Copy {
     /// Number of the earlier list; the own number: none.
@@ -73,7 +73,7 @@ fn mix(value: u32, seed: u64) -> u64 {
     z ^ (z >> 29)
 }
 
-/// What a list is known by: a hash of all of it, and the least hashes of its targets.
+/// The signature of a list: a hash of all of it, and the least hashes of its targets.
 fn marks<'t>(targets: impl Iterator<Item = &'t u32>) -> [u32; 3] {
     let mut sum = 0u64;
     let mut least = [u64::MAX; 2];
@@ -190,7 +190,7 @@ impl Lists {
         }
     }
 
-    /// What it would take to copy from a list.
+    /// The cost of copying from a list.
     fn try_copy(&mut self, from: usize, known: &[u32], into: &mut Copy) -> usize {
         into.list = from;
         into.runs.clear();

@@ -46,7 +46,7 @@ pub const MAGIC: [u8; 8] = *b"\x89CZA\r\n\x1a\n";
 /// Kinds of records: the table in `formats/cza.md`.
 const KINDS: u64 = 5 + Reason::ALL.len() as u64;
 
-/// What is wrong with the bytes of a section. Where it lies is added by the reader.
+/// A fault in the bytes of a section. The reader adds its place.
 #[derive(Debug, PartialEq, Eq)]
 struct Fault(String);
 

@@ -63,7 +63,7 @@ pub(crate) struct Reader {
     /// Names whose pages the caller knows: they are not unpacked.
     known: u64,
     unpacker: Unpacker,
-    /// What the next section is unpacked into.
+    /// The batch that the next section is unpacked into.
     batch: Batch,
 }
 

@@ -40,7 +40,7 @@ pub(super) const NAMES_MAX: u32 = (1 << 31) - 1;
 const ENTRY_MEMORY: u64 = 80;
 const _: () = assert!(size_of::<crate::batch::Entry>() as u64 <= ENTRY_MEMORY);
 
-/// What decided what the records mean.
+/// The rules and limits that records were read by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub url_rules: u32,

@@ -360,7 +360,7 @@ impl Unpacker {
     }
 }
 
-/// What runs through the records of a block.
+/// State that is carried through the records of a block.
 struct State {
     names: u32,
     names_max: u32,

@@ -46,9 +46,9 @@ pub struct Options {
     /// Most records of a block, at least 1. Smaller blocks lose less to damage and take less memory to
     /// read, and are packed less well.
     pub block_records: usize,
-    /// What the inputs were held to.
+    /// The limits that inputs were read with.
     pub limits: Limits,
-    /// What was taken from them.
+    /// The rules that inputs were read with.
     pub input: InputRules,
 }
 
@@ -59,7 +59,7 @@ impl Options {
     pub const LEVEL_MAX: i32 = 9;
 }
 
-/// What was written.
+/// Counts of what was written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Written {
     /// Records of all kinds.

@@ -19,7 +19,7 @@ const COMPLAINTS: usize = 16;
 /// Most bytes of a text shown to people.
 const SHOWN: usize = 200;
 
-/// What records are held to.
+/// Limits and rules for records.
 #[derive(Clone)]
 pub struct Rules {
     /// Limits on names, links and a record's text.

@@ -1,4 +1,4 @@
-//! What subcommands share: exit codes, output, the store option, small formats.
+//! Helpers of subcommands: exit codes, output, the store option, small formats.
 
 mod accuracy;
 
@@ -119,7 +119,7 @@ pub fn to_stderr(what: fmt::Arguments<'_>) {
     let _ = io::stderr().write_all(line.as_bytes());
 }
 
-/// What the library says, with its settings named as the options that they are here.
+/// A message of the library, with settings named as options.
 pub fn as_options(said: &str) -> String {
     name_settings(said, |name| format!("--{}", name.replace('_', "-")))
 }
@@ -152,7 +152,7 @@ pub fn threads(asked: Option<u64>) -> usize {
     asked.map_or_else(processors, |n| n.min(1024) as usize)
 }
 
-/// What is done about checksums.
+/// How checksums are verified.
 #[derive(clap::Args)]
 pub struct VerifyArgs {
     /// Also use complete records before a damaged place, though their checksum could not be verified.
@@ -182,7 +182,7 @@ pub struct StoreArg {
     pub store: PathBuf,
 }
 
-/// What names a store where no option does.
+/// The environment variable that names a store where no option does.
 pub const STORE: &str = "CASHRANK_STORE";
 
 /// The store of commands that read inputs or, in their place, a store: the one named, or that of the environment;

@@ -305,7 +305,7 @@ impl Args {
         }
     }
 
-    /// What decides what could be read.
+    /// The options that decide what could be read.
     fn asked(&self, job: &Job, reporter: &Reporter) -> Asked {
         let first = job.inputs.first().map(ToString::to_string);
         Asked {

@@ -42,12 +42,12 @@ struct Link<'a> {
     url: &'a str,
     rank: u64,
     importance: f64,
-    /// What the link weighs among those of its page; absent where all weigh the same.
+    /// The weight of the link among those of its page; absent where all weigh the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     weight: Option<u64>,
 }
 
-/// What is known of the page asked for.
+/// Rank and links of the page asked for.
 #[derive(Clone, Copy, PartialEq)]
 enum FetchState {
     Never,
@@ -142,7 +142,7 @@ fn outgoing(snapshot: &Snapshot, page: u32) -> Result<(FetchState, Ends), Error>
     Ok(found)
 }
 
-/// What the snapshot says of these pages, best rank first.
+/// These pages in the snapshot, best rank first.
 fn ranked(snapshot: &Snapshot, ends: Ends) -> Result<Vec<(SnapshotPage, Option<u64>)>, Error> {
     let pages: Vec<PageId> = ends.iter().map(|end| PageId(end.0.into())).collect();
     let weights = ends.into_iter().map(|end| end.1);

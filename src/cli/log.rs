@@ -1,4 +1,4 @@
-//! What long-running commands print: how much, whether each line begins with the time, and colour.
+//! The output of long-running commands: how much, whether each line begins with the time, and colour.
 
 use crate::cli::common::say;
 use std::io::{IsTerminal, stderr, stdout};
@@ -72,7 +72,7 @@ impl Paint {
         Paint(stderr().is_terminal() && is_wanted())
     }
 
-    /// What stands at the head of a table.
+    /// The head of a table.
     pub fn bold(self, text: &str) -> String {
         self.with("1", text)
     }

@@ -15,7 +15,7 @@ pub struct BadRecord {
     pub detail: String,
 }
 
-/// What a run was asked for, as far as it decides what could be read.
+/// The options of a run that decide what could be read.
 pub struct Asked {
     /// The first input, or the first that was empty.
     pub input: String,

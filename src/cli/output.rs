@@ -30,7 +30,7 @@ pub enum Output {
     Stream(PathBuf),
 }
 
-/// What becomes of a file once it is written.
+/// Whether a file is kept once it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     /// It gets its name.
@@ -99,7 +99,7 @@ impl Output {
         Ok(output)
     }
 
-    /// What `path` leads to; `None`: standard output.
+    /// The file at `path`; `None`: standard output.
     pub fn of(path: Option<&Path>) -> Result<Output, Error> {
         let Some(path) = path.filter(|path| !is_standard(path)) else {
             return Ok(Output::Standard);

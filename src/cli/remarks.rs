@@ -17,7 +17,7 @@ const INPUTS: usize = 100;
 pub struct Remarks {
     bad_times: u64,
     first: Option<FirstBad>,
-    /// What the records of inputs lack, an input each.
+    /// Fields that the records of inputs lack, by input.
     missing: Vec<(String, Missing)>,
 }
 

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cashrank::Error;
-use cashrank::decode::Time;
+use cashrank::answers::Resettling;
 use cashrank::memory::{check_room, to_settle};
 use cashrank::snapshot::{
-    Info, KEEP, Published, RANK_BYTES, Settle, Snapshot, SnapshotOptions, Watcher, publish,
+    Info, KEEP, Published, RANK_BYTES, Settle, SnapshotOptions, Watcher, publish,
 };
 use cashrank::store::{RealDisk, View, open_view_to_publish};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -65,22 +65,11 @@ impl Args {
         if let Some(unverified) = &view.progress().unverified {
             anyhow::bail!("{}", withheld(unverified));
         }
-        // Says why there are none, if so.
-        view.rows()?;
-        let latest = Snapshot::latest(&RealDisk, view.dir()).ok();
-        let latest = latest.map(|latest| (latest.path().to_path_buf(), latest.info().clone()));
-        let expire = match self.expire {
-            Some(Age(expire)) => expire,
-            None => latest.as_ref().and_then(|(_, info)| info.expire()),
-        };
-        // The same ranking, only less accurate.
-        let published =
-            latest.filter(|(_, info)| info.counters == *view.counters() && info.expire() == expire);
-        let before = published.as_ref().and_then(|(_, info)| info.bound_l1());
-        if let Some((path, info)) = published
-            && before.is_some_and(|bound| bound <= self.until)
+        let again = Resettling::of(&view, self.expire.map(|Age(expire)| expire))?;
+        if let Some((path, info)) = &again.published
+            && again.is_within(self.until)
         {
-            return self.told(&path, &info, None);
+            return self.report(path, info, None);
         }
         let pages = view.state().totals.pages;
         let work = || format!("settling {} pages", thousands(pages));
@@ -90,10 +79,10 @@ impl Args {
         stop_on_signal(&stop)?;
         let started = Instant::now();
         let watcher = Arc::new(Watcher::new(stop.clone()));
-        let published = self.publish(&view, &watcher, expire, before)?;
+        let published = self.publish(&view, &watcher, &again)?;
         let seconds = started.elapsed().as_secs_f64();
         match published {
-            Some((path, info)) => self.told(&path, &info, Some(seconds)),
+            Some((path, info)) => self.report(&path, &info, Some(seconds)),
             None if stop.load(Ordering::Relaxed) => {
                 say!("stopped: nothing was published; run the command again to start over");
                 Ok(Exit::Stopped)
@@ -101,15 +90,15 @@ impl Args {
             None => {
                 say!(
                     "after {seconds:.1} s the result was no closer than the published ranking ({}), which stays",
-                    accuracy(before, Basis::Latest)
+                    accuracy(again.bound_l1(), Basis::Latest)
                 );
                 Ok(Exit::Done)
             }
         }
     }
 
-    /// Says what is published: after so many seconds, or already before.
-    fn told(&self, path: &Path, info: &Info, seconds: Option<f64>) -> anyhow::Result<Exit> {
+    /// Prints what is published: after so many seconds, or already before.
+    fn report(&self, path: &Path, info: &Info, seconds: Option<f64>) -> anyhow::Result<Exit> {
         if self.json {
             return print_json(&serde_json::json!({
                 "pages": info.pages,
@@ -143,18 +132,15 @@ impl Args {
         &self,
         view: &View,
         watcher: &Arc<Watcher>,
-        expire: Option<Time>,
-        below: Option<f64>,
+        again: &Resettling,
     ) -> anyhow::Result<Published> {
         let making = SnapshotOptions {
             keep: self.keep_snapshots,
             rank_bytes: RANK_BYTES,
             settle: Some(Settle {
                 time: self.settle_time,
-                expire,
-                below,
                 watcher: watcher.clone(),
-                ..Settle::until(self.until)
+                ..again.settle(self.until)
             }),
         };
         let bar = std::io::stderr().is_terminal().then(|| {

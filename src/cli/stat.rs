@@ -50,7 +50,7 @@ struct Stat {
     window_mark: u64,
     /// Importance was read from the ledger that version 0.1 had for `--correction`.
     correction: bool,
-    /// What settling took, if importance was settled over the kept links.
+    /// The work of settling, if importance was settled over the kept links.
     settled: Option<Effort>,
     /// The links that were left out.
     expired: Option<Expired>,

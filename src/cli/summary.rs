@@ -136,7 +136,7 @@ pub(super) fn tell_counts(
     }
 }
 
-/// What inputs of these formats hold beside records of pages.
+/// Kinds of records in these formats that are not of pages.
 fn no_pages(formats: &[Format]) -> &'static str {
     let all = |some: &[Format]| !formats.is_empty() && formats.iter().all(|f| some.contains(f));
     if all(&[Format::Warc]) {

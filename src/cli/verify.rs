@@ -57,7 +57,7 @@ struct Verified<'a> {
     snapshot: Option<String>,
     snapshots: u64,
     damage: Vec<Damage>,
-    /// What could not be read: nothing is known of it.
+    /// Files that could not be read.
     unreadable: Vec<String>,
     notes: &'a [String],
     strangers: Vec<String>,

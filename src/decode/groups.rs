@@ -17,7 +17,7 @@ use crate::model::keep;
 pub(crate) trait GroupFormat: Send + Sync + 'static {
     /// Whether a line also tells of a fetch of its own ([`GroupFormat::fetch`]).
     const TELLS: bool = false;
-    /// What is known of a line of which the front was seen.
+    /// The front of a line.
     type Scan: Clone + Default + Send;
 
     /// The offset after the line's end, if that is in `buf`, the next bytes of a line.
@@ -53,7 +53,7 @@ pub(crate) struct Edge<'a> {
     pub bad_time: Option<String>,
 }
 
-/// What a line that is no link is.
+/// The reason why a line is no link.
 pub(crate) enum Apart {
     Other(&'static str),
     Bad(Bad),

@@ -1,4 +1,4 @@
-//! What the JSON formats share: text that is borrowed where it can be, errors in one short line,
+//! Helpers of the JSON formats: text that is borrowed where it can be, errors in one short line,
 //! and the repair of unpaired surrogates.
 
 use std::borrow::Cow;
@@ -36,7 +36,7 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
-/// What serde says, without the line number (texts here are parsed one by one) and cut to a
+/// Serde's message, without the line number (texts here are parsed one by one) and cut to a
 /// length that fits a message.
 pub(super) fn detail(error: &serde_json::Error) -> String {
     let mut said = error.to_string();

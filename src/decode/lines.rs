@@ -52,7 +52,7 @@ pub(crate) fn control(line: &[u8]) -> Option<usize> {
     }
 }
 
-/// What is wrong with a line that has one.
+/// The complaint about a line that has one.
 pub(super) fn control_byte(line: &[u8], at: usize) -> super::Bad {
     super::Bad::malformed(format!(
         "a control byte (0x{:02x}) at byte {} of the line: this is not text, so not a graph",

@@ -64,7 +64,7 @@ pub trait Decoder: Send + Sync {
     /// Parses all records of `chunk` (whole records only) and hands each to `sink`.
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>);
 
-    /// What looks for fields that are not read, if records have fields that users name.
+    /// Looks for fields that are not read, if records have fields that users name.
     #[doc(hidden)]
     fn unread(&self) -> Option<Box<Unread>> {
         None
@@ -79,7 +79,7 @@ pub(crate) struct FormatSpec {
     pub about: &'static str,
     /// Whether a record is a run of lines with a link each.
     pub is_grouped: bool,
-    /// What users of the format should know of every ranking made from it; one line.
+    /// A caveat about every ranking made from it, in one line.
     pub caveat: Option<&'static str>,
     /// Its parser by the default rules,
     pub usual: &'static dyn Decoder,
@@ -94,7 +94,7 @@ pub trait Skipper: Send {
     fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped;
 }
 
-/// What [`Skipper::skip`] found. Where a record ends may show only some bytes later (the next
+/// The result of [`Skipper::skip`]. Where a record ends may show only some bytes later (the next
 /// source of an `edges` file), so a skipper may want the last bytes of `buf` once more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Skipped {
@@ -156,7 +156,7 @@ fn utf8(bytes: &[u8]) -> Result<&str, std::str::Utf8Error> {
 }
 
 impl<'r, 'a> Parsed<'r, 'a> {
-    /// What reading into `record` found; `Some(kind)`: it is not a crawl record, and need not be.
+    /// The result of reading into `record`; `Some(kind)`: it is not a crawl record, and need not be.
     fn of(read: Result<Option<&'static str>, Bad>, record: &'r Record<'a>) -> Parsed<'r, 'a> {
         match read {
             Ok(None) => Parsed::Record(record),

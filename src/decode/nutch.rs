@@ -299,7 +299,7 @@ fn content_digest(lines: &mut Lines<'_>) -> Digest {
     Digest::NONE
 }
 
-/// What became of parsing a page.
+/// The status of parsing a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Parse {
     Success,

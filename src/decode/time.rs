@@ -195,7 +195,7 @@ fn offset(is_west: bool, hours: i16, minutes: i16) -> Option<i64> {
     (hours < 24 && minutes < 60).then_some(signed)
 }
 
-/// What is left of a text.
+/// The rest of a text.
 struct Rest<'a>(&'a [u8]);
 
 impl Rest<'_> {

@@ -172,7 +172,7 @@ pub(crate) fn is_web(url: &[u8]) -> bool {
     })
 }
 
-/// What is handed out for a record of a tail.
+/// The result for a record of a tail.
 fn other(frame: Frame<'_>) -> Parsed<'_, '_> {
     match frame.parts {
         Ok((header, block)) => Parsed::Other {

@@ -149,7 +149,7 @@ struct Html<'a> {
     links: Vec<Link<'a>>,
 }
 
-/// What is read of a page's head.
+/// Base, refreshes and `nofollow` of a page's head.
 #[derive(Default)]
 struct Head<'a> {
     base: Option<Cow<'a, [u8]>>,

@@ -1,4 +1,4 @@
-//! What is written aside, and renamed when it is whole: how it gets a name that nothing of anybody's has.
+//! Temporary files, renamed once they are complete: a name for them that no other file has.
 //!
 //! Outside of stores, where other people's files lie, names are tried until one is free ([`unfinished`]). What a killed
 //! command leaves there cannot be distinguished from a file of the user's own; it stays, and the next command takes the

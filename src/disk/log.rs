@@ -376,7 +376,7 @@ impl BlockLog {
         Error::Damaged { path, what }
     }
 
-    /// What is wrong with block `at`, where the index leads to it.
+    /// The error about block `at`, at the place that the index gives.
     pub fn damaged_at(&self, at: u64, what: String) -> Error {
         match self.entry(at) {
             Ok((_, offset)) => self.blame(offset, Error::damaged(&self.path, what)),

@@ -37,7 +37,7 @@ pub trait Disk: Send + Sync {
     }
     /// Makes a directory's entries durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
-    /// What a path leads to, through symbolic links; the path itself, if it is none.
+    /// The target of a path, through symbolic links; the path itself, if it is none.
     fn target(&self, path: &Path) -> io::Result<PathBuf> {
         Ok(path.into())
     }

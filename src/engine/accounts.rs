@@ -48,7 +48,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// What `units` are split by.
+    /// The divisor of `units`.
     fn weight(self) -> u64 {
         match self.weights {
             [] => self.targets.len() as u64,
@@ -62,7 +62,7 @@ pub(super) fn damped(units: u64, damping: u64) -> u64 {
     ((u128::from(units) * u128::from(damping)) >> 32) as u64
 }
 
-/// What a page hands on over its links: over one of weight w, `floor(units x d x w / all weights)`, with
+/// The cash that a page hands on over its links: over one of weight w, `floor(units x d x w / all weights)`, with
 /// damping d in 1/2^32. A page without links hands on nothing.
 #[derive(Clone, Copy)]
 pub(crate) struct Shares {

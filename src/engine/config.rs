@@ -1,4 +1,4 @@
-//! What changes results: fixed when a store is made, and checked whenever it is opened.
+//! Settings that change results: fixed when a store is made, and checked whenever it is opened.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub struct Config {
     estimator: Option<Estimator>,
     /// Links from a page to itself.
     pub self_links: SelfLinks,
-    /// What links weigh.
+    /// Weights of links.
     #[serde(default, skip_serializing_if = "Follow::is_default")]
     pub follow: Follow,
     /// Marks kept besides the start of the stream, 0 to 64.

@@ -68,7 +68,7 @@ impl Window {
     }
 }
 
-/// What is known of one page.
+/// The estimate of one page.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PageEstimate {
     /// The importance, by [`Window::estimator`]; all pages sum to 1.
@@ -96,7 +96,7 @@ pub struct Estimation<'p> {
 }
 
 impl<'p> Estimation<'p> {
-    /// What pages are read from.
+    /// The source of pages.
     fn ground(&self) -> Ground<'p> {
         Ground {
             view: self.view,
@@ -238,7 +238,7 @@ impl<'p> Estimation<'p> {
         Ok(measures)
     }
 
-    /// What turns units into shares of 1.
+    /// The factor from units to shares of 1.
     fn scale(&self) -> Result<Scale> {
         let totals = &self.now.totals;
         let pages = totals.pages as f64;

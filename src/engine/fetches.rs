@@ -82,7 +82,7 @@ impl RowFetches {
         *self == RowFetches::default()
     }
 
-    /// What is known of a page after so many visits, the last of them then.
+    /// The fetches of a page with this many visits, the last of them at `last`.
     pub(super) fn known(&self, visits: u64, last: Option<Time>) -> Fetches {
         let time = |time| Some(time).filter(|&time| time != NO_TIME);
         // Only comparisons make a length of time of the first look.

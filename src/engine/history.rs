@@ -1,4 +1,4 @@
-//! What visits leave behind.
+//! The history of visits.
 //!
 //! A visit reads nothing: it only appends a row to the log. The log is cut into *runs*, sorted by
 //! page, each inside one *interval* (the time between two marks). Runs are merged by the window's
@@ -63,7 +63,7 @@ pub(crate) struct Log {
     full: usize,
 }
 
-/// What was noted in the log, to be made a run.
+/// The log's notes, to be made a run.
 pub struct Notes {
     policy: Arc<dyn Policy>,
     notes: Vec<Note>,

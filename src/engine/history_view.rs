@@ -1,4 +1,4 @@
-//! What estimates are made from, and the walks over it, a chunk of pages at a time.
+//! The data that estimates are made from, read a chunk of pages at a time.
 
 use super::accounts::CHUNK_PAGES;
 use super::history::{Admission, AdmissionCursor, Admissions};
@@ -8,7 +8,7 @@ use super::runs::Rows;
 use super::window::TimeTable;
 use crate::Result;
 
-/// What an estimate is made from: an engine's memory, or a store's checkpoint.
+/// The data of an estimate: an engine's memory, or a store's checkpoint.
 pub trait HistoryView {
     /// The ledger's totals now.
     fn totals(&self) -> &Totals;

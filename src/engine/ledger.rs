@@ -84,7 +84,7 @@ impl Totals {
     }
 }
 
-/// What a visit leaves for the history.
+/// The record of a visit for the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Paid {
     /// Cash distributed: C.

@@ -124,7 +124,7 @@ pub struct Engine<S = InMemory> {
     times: TimeTable,
     window_start: u128,
     storage: S,
-    /// What a link of each class weighs; empty: all the same.
+    /// Weight of a link, by class; empty: all the same.
     class_weights: Vec<u64>,
     window: Box<dyn Shape>,
     /// Failures and changes that fetches show are kept.
@@ -214,14 +214,9 @@ impl<S: Storage> Engine<S> {
         &self.marks
     }
 
-    /// What was read so far.
+    /// Counts of what was read so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
-    }
-
-    /// Bytes of memory in use by the index.
-    pub fn index_bytes(&self) -> u64 {
-        self.index.bytes()
     }
 
     /// Bytes that the index takes with `pages` pages, no fewer than are known.
@@ -234,7 +229,7 @@ impl<S: Storage> Engine<S> {
         self.log.set_full(rows);
     }
 
-    /// What a link of each class weighs; empty: all the same.
+    /// Weight of a link, by class; empty: all the same.
     pub(crate) fn class_weights(&self) -> &[u64] {
         &self.class_weights
     }
@@ -485,7 +480,7 @@ impl<S: Storage> Engine<S> {
     }
 }
 
-/// What a measure at G = `clock` needs to know of its time.
+/// The time of a measure at G = `clock`.
 fn moment(window: &dyn Shape, times: &TimeTable, clock: u128, pages: u64) -> Moment {
     let (known, span) = window.noted(pages, &|span| span.units(clock, pages, times));
     Moment {

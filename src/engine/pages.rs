@@ -19,7 +19,7 @@ pub(super) struct Now {
     pub(super) virtual_received: u128,
 }
 
-/// What the pages of an estimate are read from.
+/// The source of an estimate's pages.
 pub(super) struct Ground<'p> {
     pub(super) view: &'p dyn HistoryView,
     pub(super) recycle_after: u8,

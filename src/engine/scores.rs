@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::certificate::Certificate;
 
-/// What it took.
+/// Work done.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Effort {
     /// The bound on the L1 error that was asked for.
@@ -23,7 +23,7 @@ pub struct Effort {
 pub trait Scores {
     /// How near they are to what they approximate; `None`: nothing is known of it.
     fn certificate(&self) -> Option<Certificate>;
-    /// What they took.
+    /// Work done.
     fn effort(&self) -> Effort;
     /// (received, distributed) of `len` pages from `first` on.
     fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>);

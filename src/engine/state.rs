@@ -14,7 +14,7 @@ pub struct EngineState {
     pub marks: Vec<Mark>,
     /// Marks ever made.
     pub marks_made: u64,
-    /// What was read.
+    /// Counts of what was read.
     pub counters: Counters,
     /// Running maximum of the records' times.
     pub time: Option<Time>,

@@ -22,12 +22,12 @@ use crate::source::{InputName, SourceOptions};
 use crate::store::{Place, Unverified};
 use crate::{Error, Result};
 
-/// What a packing thread takes at most: its blocks, and zstd.
+/// The most memory that a packing thread takes: its blocks, and zstd.
 const PACKING: u64 = 112 << 20;
 /// Buffers and packing rarely take what they may: of a budget, this share is kept for them at the most.
 const BUFFERS_SHARE: u64 = 2;
 
-/// What to read, and how.
+/// The inputs, and how to read them.
 #[derive(Debug, Clone)]
 pub struct Conversion {
     /// The inputs, in order.
@@ -52,13 +52,13 @@ pub struct Conversion {
     pub stop: Arc<AtomicBool>,
 }
 
-/// What became of a conversion.
+/// The outcome of a conversion.
 #[derive(Debug)]
 pub struct ConversionReport {
-    /// What was written. The archive is whole, unless it was stopped or something is unverified: then
+    /// Counts of what was written. The archive is complete, unless it was stopped or something is unverified: then
     /// it has no end, and is of no use.
     pub written: Written,
-    /// What was read. Pages visited are not counted.
+    /// Counts of what was read. Pages visited are not counted.
     pub counters: Counters,
     /// Stopped from outside: the archive lacks the rest.
     pub stopped: bool,

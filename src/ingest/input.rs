@@ -1,4 +1,4 @@
-//! What an ingest and a conversion do alike with an input: they guess its format, pass over what
+//! Steps that an ingest and a conversion share for an input: they guess its format, skip what
 //! cannot be used, and keep in mind what is not verified yet.
 
 use super::{Note, Observer};

@@ -15,7 +15,7 @@ use crate::source::{InputName, Source};
 use crate::store::{Place, Progress};
 use crate::{Error, Result};
 
-/// What a file is to the store.
+/// How a file relates to what the store has read.
 enum Found {
     /// It holds what was read of this input.
     Read(usize),
@@ -207,7 +207,7 @@ fn same_name(
     }
 }
 
-/// What a file has in common with what was read.
+/// The part of a file that was read before.
 enum Comparison {
     /// All of it, and no more.
     Whole(usize),

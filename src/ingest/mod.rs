@@ -49,12 +49,12 @@ pub enum Every {
     Never,
 }
 
-/// What to read, where to, and how.
+/// The inputs, the store, and how to read.
 #[derive(Debug, Clone)]
 pub struct Job {
     /// The store's directory.
     pub store: PathBuf,
-    /// What changes results.
+    /// The settings that change results.
     pub settings: Settings,
     /// The inputs, in order.
     pub inputs: Vec<InputName>,
@@ -81,7 +81,7 @@ pub struct Job {
     pub leave_unfinished: bool,
     /// Stop at the first record that cannot be used.
     pub strict: bool,
-    /// What standard input is, if the store has read from one before.
+    /// How to treat standard input, if the store has read from one before.
     pub stream: Stream,
     /// Keep the bytes of standard input durably until a checkpoint covers them; `None`: don't.
     pub spool: Option<SpoolOptions>,
@@ -202,7 +202,7 @@ impl fmt::Debug for StandardInput {
     }
 }
 
-/// What standard input is.
+/// How to treat standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stream {
     /// After an unfinished stream the same again: from its start, or, if it is spooled, from its first byte that is
@@ -352,14 +352,14 @@ pub enum Note<'a> {
     Missing {
         /// The input.
         input: &'a InputName,
-        /// What they lack.
+        /// The fields that they lack.
         missing: &'a Missing,
     },
     /// The format was guessed.
     Guessed {
         /// The input.
         input: &'a InputName,
-        /// What it was taken for.
+        /// The format that was recognised.
         format: Format,
         /// How it was recognised.
         why: &'a str,
@@ -390,7 +390,7 @@ pub enum Note<'a> {
         record: u64,
         /// Offset of its first byte in the decompressed input.
         offset: u64,
-        /// What is wrong; of many records near each other, that of the first ones only.
+        /// The complaint; of many records near each other, only the first have one.
         detail: Option<&'a str>,
     },
     /// Sources of an `edges` input came back after others in the first pass.
@@ -490,7 +490,7 @@ pub struct ProgressReport<'a> {
     pub pass: u32,
     /// Passes in all.
     pub repeat: u32,
-    /// What was read so far.
+    /// Counts of what was read so far.
     pub counters: &'a Counters,
     /// Pages known.
     pub pages: u64,

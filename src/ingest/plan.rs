@@ -1,4 +1,4 @@
-//! What a command line means to a store that has read something before.
+//! The meaning of a job for a store that has read something before.
 //!
 //! The same command on an unfinished plan resumes, on a finished one does nothing. Files that are read
 //! once are known by the hash of what was read ([`known`](super::known)): those read before are passed

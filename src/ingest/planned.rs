@@ -1,11 +1,11 @@
-//! What a plan says is to be read, and the check of what it leaves out.
+//! A plan of what is to be read, and the check of what it leaves out.
 
 use super::Job;
 use crate::source::{InputName, Source};
 use crate::store::{Place, Progress};
 use crate::{Error, Result};
 
-/// What is to be read.
+/// A plan of what is to be read.
 pub(super) struct Plan {
     pub progress: Progress,
     /// One for each input of a pass; those before `first` are done and not opened again.

@@ -123,7 +123,7 @@ fn run(
     run.read_passes()
 }
 
-/// What a spooled input's spool must keep: all from `restart` on.
+/// The part that a spooled input's spool must keep: all from `restart` on.
 fn kept(restart: Restart) -> Spooled {
     Spooled {
         restart,
@@ -141,7 +141,7 @@ struct Run<'a> {
     feed: Feed<'a>,
     cursor: Cursor,
     session: Session,
-    /// What was known when the run began: what was read, and pages.
+    /// Counters and pages when the run began.
     before: (Counters, u64),
 }
 

@@ -23,7 +23,7 @@ fn refused<T>(what: impl Into<String>) -> Result<T> {
     Err(Error::Conflict(what.into()))
 }
 
-/// What the store's spool holds. For a job that begins a new stream a damaged one is none.
+/// The content of the store's spool. For a job that begins a new stream a damaged one is none.
 pub(super) fn found(disk: &dyn Disk, job: &Job) -> Result<Option<SpoolState>> {
     match spool_state(disk, &job.store) {
         Err(Error::Damaged { .. }) if job.stream == Stream::New => Ok(None),
@@ -263,7 +263,7 @@ fn check_promise(
     ))
 }
 
-/// What the spool holds, then the stream, which is appended to the spool as it is read.
+/// The content of the spool, then the stream, which is appended to the spool as it is read.
 struct Tee {
     spooled: Option<SpoolReader>,
     stream: Box<dyn Read + Send>,

@@ -91,7 +91,7 @@ impl Signer {
         self.signature.whole = Some((self.len, self.hash.digest128()));
     }
 
-    /// What is known so far.
+    /// The state of the comparison.
     pub fn signature(&self) -> &Signature {
         &self.signature
     }
@@ -105,7 +105,7 @@ pub(super) fn look(shared: &SharedSigner) -> MutexGuard<'_, Signer> {
     shared.lock().unwrap_or_else(|held| held.into_inner())
 }
 
-/// What a stream is to the one that was read last.
+/// How a stream relates to the one that was read last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamMatch {
     /// It differs, or there was none.
@@ -122,7 +122,7 @@ pub(super) struct SignedStream {
     signer: SharedSigner,
     held: Vec<u8>,
     given: usize,
-    /// What is yet to be the same.
+    /// The rest that must be the same.
     known: Option<Signature>,
 }
 

@@ -1,4 +1,4 @@
-//! What an ingest would read in an input, and what it would not: how a user finds out why an archive looks
+//! A report of what an ingest would read in an input, and what it would not: how a user finds out why an archive looks
 //! empty.
 //!
 //! The input is read as an ingest reads it, to its end or as far as asked, and counted; nothing is

@@ -1,4 +1,4 @@
-//! What was found in an input.
+//! The report on an input.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use crate::engine::Counters;
 use crate::formats::Format;
 use crate::source::Compression;
 
-/// What was found in an input, from its start to its end, to damage, or as far as asked.
+/// The report on an input, from its start to its end, to damage, or as far as asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What it is packed in; `None`: unknown, since it is damaged and was to be verified first.
+    /// Its compression; `None`: unknown, since it is damaged and was to be verified first.
     pub compression: Option<Compression>,
     /// Compressed bytes read.
     pub compressed: u64,
@@ -21,17 +21,17 @@ pub struct Report {
     pub members: Option<u64>,
     /// Those of them without a checksum.
     pub unchecked: Option<u64>,
-    /// What it was read as; `None`: it holds nothing.
+    /// The format it was read as; `None`: it is empty.
     pub format: Option<Format>,
     /// How the format was recognised, for people.
     pub told_by: String,
     /// It was read to a sound end.
     pub whole: bool,
-    /// What ended the reading, if it was damage.
+    /// The damage that ended the reading, if any.
     pub damage: Option<Damage>,
     /// Records of whatever kind: the sum of those below.
     pub records: u64,
-    /// What became of them and of their links, as an ingest counts it, pages visited aside.
+    /// Counts of them and of their links, as an ingest counts, pages visited aside.
     pub counters: Counters,
     /// Distinct targets of a record, summed over records: what is ranked by.
     pub followed: u64,
@@ -57,9 +57,9 @@ pub struct Report {
     pub hosts: Option<Distinct>,
     /// Times of fetches.
     pub times: Times,
-    /// What the first records lack, if another field may have it.
+    /// Fields that the first records lack, if another field may have them.
     pub missing: Option<Missing>,
-    /// What should be known of every ranking made of it.
+    /// A caveat about every ranking made of it.
     pub caveat: Option<&'static str>,
     /// The first crawl records, as they are read.
     pub first: Vec<First>,
@@ -168,7 +168,7 @@ pub struct First {
     pub time: Option<Time>,
     /// Where it redirects to, as written; it is then the record's only link.
     pub redirect: Option<String>,
-    /// What its links are joined to, as written, if that is not the page.
+    /// The base of its links, as written, if that is not the page.
     pub base: Option<String>,
     /// Links as read.
     pub read: u64,

@@ -14,7 +14,7 @@ use crate::snapshot::Snapshot;
 use crate::source::{InputName, SourceOptions};
 use crate::{Error, Result};
 
-/// What became of a page.
+/// The outcome of fetching a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fetch {
     /// It was read; its links are its row.
@@ -32,7 +32,7 @@ pub type Each<'a> = dyn FnMut(&Crawled, Option<&mut Writer>, u32, Fetch) -> Resu
 /// counts.
 pub struct Crawled {
     rules: Rules,
-    /// What a link of each class weighs; none: all the same.
+    /// Weight of a link, by class; none: all the same.
     follow: Vec<u64>,
     names: Named<String>,
     /// The pages of names of the input being read, where no store has them.
@@ -43,8 +43,8 @@ pub struct Crawled {
     skipped: u64,
 }
 
-/// What a page takes at most beside its name and its place in the index: its places in arrays that just grew, the old ones
-/// beside them.
+/// The most memory that a page takes beside its name and its place in the index: its places in arrays that just grew,
+/// the old ones beside them.
 const PAGE_BYTES: u64 = 3 * (24 + 16 + 4 + 1) + ALLOCATION;
 
 impl Crawled {

@@ -25,7 +25,7 @@ pub struct LoadedGraph {
     pub timeless: u64,
     /// Groups of inputs with a link a line (`edges` and others) whose source had a group before: only the last one counts.
     pub ungrouped: u64,
-    /// What should be known of the inputs' formats ([`Format::caveat`]), or of an input.
+    /// Caveats of the inputs' formats ([`Format::caveat`]), or of an input.
     pub caveat: Option<&'static str>,
     /// Inputs whose records lack fields that ranking needs.
     pub missing: Vec<(InputName, Missing)>,
@@ -81,13 +81,13 @@ pub fn load(
     Ok(loading.finish())
 }
 
-/// What a node takes at most beside its name, its place in the index, and links: a [`Page`] of 48, in an array that has just
-/// grown, the old one beside it; its name's allocation; and 32 of PageRank and ranks.
+/// The most memory that a node takes beside its name, its place in the index, and links: a [`Page`] of 48, in an array
+/// that has just grown, the old one beside it; its name's allocation; and 32 of PageRank and ranks.
 const NODE_BYTES: u64 = 3 * 48 + ALLOCATION + 32;
 
 pub(super) struct GraphLoader {
     builder: GraphBuilder,
-    /// What a link of each class weighs; none: all the same.
+    /// Weight of a link, by class; none: all the same.
     weights: Vec<u64>,
     pages: Named<Page>,
     /// The pages of names of the input being read.

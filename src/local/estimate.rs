@@ -59,7 +59,7 @@ pub struct Estimate {
     /// The part of each page's rank in F that comes from readers who start at a known page and follow links that were read, 0
     /// to 1. Not a share of the domain that is certain: pages not fetched may raise all others.
     pub certified: Vec<f64>,
-    /// What each page's global PageRank certainly is at least, in units of the mean of all pages of the web.
+    /// A lower bound on each page's global PageRank, in units of the mean of all pages of the web.
     pub at_least: Vec<f64>,
     /// The rank of F that flows over links to pages not fetched, 0 to 1.
     pub leak: f64,

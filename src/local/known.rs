@@ -1,4 +1,4 @@
-//! What is known: the domain, the pages fetched beside it, and the pages that these link to.
+//! The known graph: the domain, the pages fetched beside it, and the pages that these link to.
 
 use std::collections::HashMap;
 
@@ -328,12 +328,12 @@ impl Matrix {
         self.out.push(out);
     }
 
-    /// What the links of a member weigh, also those to pages not fetched; without weights, how many there are.
+    /// The sum of the weights of a member's links, also of those to pages not fetched; without weights, their number.
     pub fn out(&self, member: usize) -> f64 {
         self.out[member]
     }
 
-    /// What those of them weigh that lead to pages not fetched.
+    /// The sum of the weights of those that lead to pages not fetched.
     pub fn leaks(&self, member: usize) -> f64 {
         (self.out[member] - self.inside.at(member).weight()).max(0.0)
     }

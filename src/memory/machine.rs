@@ -25,7 +25,7 @@ pub fn available(threads: usize) -> Option<u64> {
     Some(least - least / LEFT)
 }
 
-/// What `/proc/meminfo` says is available; where it does not (before Linux 3.14), all there is.
+/// The memory that `/proc/meminfo` gives as available; where it does not (before Linux 3.14), all memory.
 fn of_meminfo(text: &str) -> Option<u64> {
     kib_of("MemAvailable", text).or_else(|| kib_of("MemTotal", text))
 }

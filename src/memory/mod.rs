@@ -24,7 +24,7 @@ const MIB: u64 = 1 << 20;
 pub(crate) const DATABASE: u64 = 64 * MIB;
 /// Buffers of the pipeline: chunks and batches on their way, windows of decompressors, a checkpoint's.
 pub(crate) const BUFFERS: u64 = 256 * MIB;
-/// What making a snapshot takes at most,
+/// The most memory that making a snapshot takes,
 const PUBLISHING: u64 = 600 * MIB;
 /// and what it takes of that for each page, beside [`PUBLISHING_LEAST`].
 const PUBLISHING_A_PAGE: u64 = 64;
@@ -92,7 +92,7 @@ impl Need {
         }
     }
 
-    /// What is needed of it once no more records are applied.
+    /// The part that is needed once no more records are applied.
     pub(crate) fn at_rest(self) -> Need {
         Need {
             cash: 0,
@@ -103,8 +103,8 @@ impl Need {
         }
     }
 
-    /// What an engine needs with `pages` pages, no fewer than it knows, and `names` bytes for names of archives;
-    /// under a budget, to which its log was cut ([`log_rows`]).
+    /// The memory that an engine needs with `pages` pages, no fewer than it knows, and `names` bytes for names of
+    /// archives; under a budget, to which its log was cut ([`log_rows`]).
     pub(crate) fn of<S: Storage>(
         engine: &Engine<S>,
         pages: u64,
@@ -151,7 +151,7 @@ pub fn to_read(pages: u64) -> u64 {
     pages.min(BLOCKS) * READING_BLOCKS
 }
 
-/// What a name that is kept by itself takes beside its bytes: the allocator's part, and room to spare.
+/// The memory that a name kept by itself takes beside its bytes: the allocator's part, and spare room.
 pub const ALLOCATION: u64 = 24;
 
 /// Entries between two looks at the budget, where entries come one by one.

@@ -1,4 +1,4 @@
-//! What a measure of two rankings is, and the table that puts them together.
+//! The trait of measures of two rankings, and the table of them.
 
 use std::fmt::Display;
 
@@ -16,7 +16,7 @@ pub(super) struct Pair<'a> {
 
 /// A measure of how far two rankings are apart. The right one is the reference.
 pub(super) trait Measure: Sized {
-    /// What it finds: fields of JSON, and lines of `name<TAB>value`.
+    /// Its result: fields of JSON, and lines of `name<TAB>value`.
     type Found: Serialize + Display;
 
     /// Before pages are joined. May reorder the rows of either side.

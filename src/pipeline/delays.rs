@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// Longest pauses of a thread, in microseconds: one of them for each.
 const LONGEST: [u64; 3] = [0, 100, 1_000];
 
-/// What the delays of a pipeline are drawn from.
+/// The random source of a pipeline's delays.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Delays(Option<u64>);
 

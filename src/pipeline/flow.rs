@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-/// What was handed out, and what of it is done. Copies are the same flow.
+/// Pieces that were handed out, and those of them that are done. Copies are the same flow.
 #[derive(Clone)]
 pub(super) struct Flow {
     /// Bytes that may be on their way from the reader to the caller.

@@ -1,4 +1,4 @@
-//! What the first records of an input show that users should know, although nothing is wrong with any of them.
+//! Remarks about an input from its first records, although each of these is sound.
 
 use super::Piece;
 use crate::batch::{Batch, Rules};
@@ -19,7 +19,7 @@ pub(crate) enum Remark {
 /// Looks at the pieces of one input until enough is seen.
 pub(super) struct Look {
     format: Format,
-    /// What records have that is not read.
+    /// Fields of records that are not read.
     unread: Option<Box<Unread>>,
     /// Nothing of the input was seen.
     first: bool,
@@ -73,7 +73,7 @@ impl Look {
         self.found.extend(missing.map(Remark::Missing));
     }
 
-    /// What was found since it was asked last.
+    /// Remarks since the last call.
     pub fn take(&mut self) -> Vec<Remark> {
         std::mem::take(&mut self.found)
     }

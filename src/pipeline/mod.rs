@@ -236,7 +236,7 @@ fn read(
     source.end()
 }
 
-/// What makes batches of chunks.
+/// Makes batches of chunks.
 enum Work {
     Records(Box<Builder>, Arc<dyn Decoder>),
     Archive(Box<archive::Reader>),

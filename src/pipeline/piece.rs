@@ -1,4 +1,4 @@
-//! What goes through a pipeline.
+//! The items that go through a pipeline.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! One input as its records, in order: opened, its format found, and read on from where an earlier run stopped.
 //!
-//! What is special about a crawl archive ends here. Its parts must follow each other. A place in it is the end of a
+//! Special cases of crawl archives end here. Its parts must follow each other. A place in it is the end of a
 //! block and the number of a record: a block is read whole, and all of it is under the place's hash. So an archive is
 //! always read from its start; of the records before its place only the names are needed ([`Piece::first`]).
 
@@ -87,7 +87,7 @@ impl Start {
     }
 }
 
-/// What all inputs are read by, and the memory that goes from one to the next.
+/// The rules for all inputs, and the memory that is passed from one to the next.
 #[derive(Clone)]
 pub(crate) struct InputReader {
     pub rules: Rules,
@@ -207,7 +207,7 @@ impl Records {
         Ok(next)
     }
 
-    /// What the input shows so far that users should know, and was not given before.
+    /// Remarks about the input so far that were not returned before.
     pub fn remarks(&mut self) -> Vec<Remark> {
         self.look.take()
     }

@@ -20,7 +20,7 @@ use crate::{Error, Result};
 use settle::Watch;
 pub use teleport::Teleport;
 
-/// What to compute.
+/// Parameters of the computation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
     /// Damping in 1/2^32 ([`Config::damping_units`](crate::Config::damping_units)).

@@ -52,7 +52,7 @@ use crate::engine::damping_units;
 use crate::graph::{Graph, Table, Weight};
 use crate::metrics::sum::Sum;
 
-/// What to compute.
+/// Parameters of the computation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
     /// 0 <= damping < 1; used as [`damping_units`] has it.
@@ -291,7 +291,7 @@ impl<W: Weight> Walk<'_, W> {
         }
     }
 
-    /// What is proven of the last vector.
+    /// The proven bound on the last vector.
     fn bound(&self, result: &PageRank) -> f64 {
         let contraction = self.contraction();
         let difference = result.residual * (1.0 - self.kept);

@@ -46,7 +46,7 @@ pub(super) const RANKING: RankingSpec = RankingSpec {
     },
 };
 
-/// What pages hand on over their links in a step: those that `counts` says have links.
+/// The scores that pages hand on over their links in a step: those that `counts` says have links.
 pub(crate) fn step(
     rows: &dyn Rows,
     damping: f64,

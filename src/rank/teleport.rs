@@ -58,7 +58,7 @@ impl Teleport {
         self.weights.get(page).copied().unwrap_or(1)
     }
 
-    /// What each of so many pages is paid of `units`.
+    /// The payment to each of so many pages, of `units`.
     pub(super) fn shares(&self, units: f64, pages: usize) -> impl Iterator<Item = f64> + '_ {
         let (each, sum) = (units / pages as f64, self.sum as f64);
         (0..pages).map(move |page| match self.weights.get(page) {

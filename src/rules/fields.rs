@@ -1,4 +1,4 @@
-//! What a file of JSON lines calls the fields of a crawl record, where it has names of its own.
+//! Names of fields in JSON lines, where a file has names of its own.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! What links weigh: `--follow`.
+//! Weights of links: `--follow`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -62,7 +62,7 @@ impl Follow {
         }
     }
 
-    /// What a target with such links weighs; below 2^40.
+    /// The weight of a target with such links; below 2^40.
     pub fn weight(&self, class: LinkClass) -> u64 {
         let place = if class.is_internal() {
             self.internal

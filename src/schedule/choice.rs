@@ -94,11 +94,6 @@ impl Parameters {
     }
 }
 
-/// How a strategy is written, for help.
-pub const REGISTRY_HELP: &str = "\
-NAME or NAME:PARAMETER=VALUE,... as in fica:k=1000,beta=0.1,learning=exponential (or inverse, power, \
-linear, one)";
-
 /// A strategy and its parameters.
 #[derive(Clone)]
 pub struct Choice {
@@ -108,7 +103,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// What is known of the strategy.
+    /// The strategy's spec.
     pub fn spec(&self) -> &'static StrategySpec {
         self.strategy
     }

@@ -47,7 +47,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     make: |of| Box::new(Forecast::new(of.damping(), of.unseen, of.pushes)),
 };
 
-/// What comes back of what a page not read receives, at most.
+/// The largest part that comes back of what a page not read receives.
 const RETURNED: f64 = 0.93;
 /// The power of the share not read that seeds are paid.
 const SEEDS: f64 = 2.5;
@@ -203,14 +203,14 @@ impl Forecast {
         }
     }
 
-    /// What a unit of both payers counts: together they pay a unit for each page read.
+    /// The weight of a unit of both payers: together they pay a unit for each page read.
     fn weights(&self, crawl: &Crawl) -> [f64; 2] {
         let seeds = self.to_seeds(crawl);
         let each = f64::from(crawl.read()) / crawl.seeds().len().max(1) as f64;
         [1.0 - seeds, seeds * each]
     }
 
-    /// What each page receives, settled from nothing.
+    /// The units that each page receives, settled from nothing.
     fn settle_once(&mut self, ask: &Ask<'_>) -> Result<Vec<f64>> {
         let crawl = ask.crawl;
         let mut pushes = Pushes::new(self.damping, self.returned());
@@ -269,7 +269,7 @@ fn not_read(crawl: &Crawl) -> f64 {
     1.0 - f64::from(crawl.read()) / f64::from(crawl.pages().max(1))
 }
 
-/// What pages hold and handed on, as shares of all.
+/// The units that pages hold and handed on, as shares of all.
 fn shares_of(crawl: &Crawl, of: impl Fn(u32) -> (f64, f64)) -> Vec<f64> {
     let mut all: Vec<f64> = (0..crawl.pages())
         .map(|page| {

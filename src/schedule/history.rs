@@ -4,7 +4,7 @@ use super::{Ask, Focused, NameOrder, Scored, SettledRanking, Strategy};
 use crate::Result;
 use crate::rows::{Bits, Row, Rows};
 
-/// What is known of a page.
+/// The state of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// It is known, and was not read yet.
@@ -51,7 +51,7 @@ impl Crawl {
         &self.seeds
     }
 
-    /// What is known of a page.
+    /// The state of a page.
     pub fn state(&self, page: u32) -> State {
         match self.read_at[page as usize] {
             OPEN => State::Open,

@@ -39,7 +39,7 @@ mod takers;
 mod tests;
 mod xyleme;
 
-pub use choice::{Choice, Learning, Parameters, REGISTRY_HELP};
+pub use choice::{Choice, Learning, Parameters};
 pub use focus::{Focus, FocusRule, Focused};
 pub use follower::Follower;
 pub(crate) use follower::Mark;
@@ -48,7 +48,7 @@ pub use measure::Measure;
 pub use names::{NameOrder, NameOrderBuilder};
 pub use next::{Candidate, Failures, MAX_FAILURES, NextOptions, RETRY_AFTER, Which, next};
 pub use queue::best_of;
-pub use refresh::{Looks, allocate, change_rate, freshness, gain};
+pub use refresh::{Looks, change_rate, gain};
 pub use seeds::Seed;
 
 pub use takers::Taker;
@@ -65,7 +65,7 @@ pub struct Scored {
     pub score: f64,
 }
 
-/// What a strategy may look at when it is asked.
+/// The input of a strategy for a list.
 pub struct Ask<'a> {
     /// The crawl so far.
     pub crawl: &'a Crawl,
@@ -129,7 +129,7 @@ pub trait Strategy: Send {
         0
     }
 
-    /// What the strategy itself thinks of a page's importance, if its order says less than that.
+    /// The strategy's own estimate of a page's importance, if its order says less than that.
     fn importance(&self, page: u32) -> Option<f64> {
         let _ = page;
         None
@@ -145,7 +145,7 @@ pub enum Batching {
     Part(u32),
 }
 
-/// What a strategy looks at of the names of pages.
+/// How a strategy uses the names of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Names {
     /// Nothing.
@@ -160,7 +160,7 @@ pub enum Names {
 pub struct StrategySpec {
     /// Its name.
     pub name: &'static str,
-    /// What comes first, in a line.
+    /// The order, in a line.
     pub about: &'static str,
     /// Names of its parameters.
     pub parameters: &'static [&'static str],
@@ -168,7 +168,7 @@ pub struct StrategySpec {
     pub batching: Batching,
     /// It can be asked of a store that keeps no rows.
     pub without_rows: bool,
-    /// What it looks at of the names of pages.
+    /// How it uses the names of pages.
     pub names: Names,
     /// Rows may be added between lists; lists are then the same as from all rows at once, up to the certified error.
     pub incremental: bool,

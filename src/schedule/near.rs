@@ -1,4 +1,4 @@
-//! What pages near a page tell of it: how much is still to be found there.
+//! Estimates from neighbouring pages: how much is still to be found near a page.
 //!
 //! Near a page are the names on each side in name order, and the pages that the same page found. Of a page not read, whose
 //! score is y:

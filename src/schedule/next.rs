@@ -35,7 +35,7 @@ pub enum Which {
     },
 }
 
-/// What is asked for.
+/// Parameters of a list.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct NextOptions {
@@ -55,7 +55,7 @@ pub struct NextOptions {
     pub older_than: Option<u64>,
     /// When pages whose fetches failed are left out.
     pub failures: Failures,
-    /// What is now, in seconds since 1970; `None`: the time of the latest record of the crawl.
+    /// The current time, in seconds since 1970; `None`: the time of the latest record of the crawl.
     pub now: Option<Time>,
     /// Pages that the virtual page pays more, so that they come earlier.
     pub focus: Focus,
@@ -141,7 +141,7 @@ pub fn next(disk: &dyn Disk, store: &Path, options: &NextOptions) -> Result<Vec<
     }
 }
 
-/// What is asked of which snapshot.
+/// Parameters of a list, and the snapshot it is made from.
 pub(super) struct Source<'a> {
     pub snapshot: &'a Snapshot,
     pub rows: Option<&'a KeptRows>,

@@ -1,4 +1,4 @@
-//! What pages receive, kept up by pushes: Forecast's importance without sweeps over all rows.
+//! The importance that pages receive, kept up by pushes: Forecast's importance without sweeps over all rows.
 //!
 //! ```text
 //! x_i = b_i + sum over pages p read that link to i of d w_pi x_p + r d u_i x_i      (i was read)
@@ -52,10 +52,10 @@ pub(super) struct Pushes<const K: usize> {
     links: u64,
 }
 
-/// What makes a page worth a push.
+/// When a page is worth a push.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Worth<const K: usize> {
-    /// What a unit of each payer counts.
+    /// The weight of a unit of each payer.
     pub weights: [f64; K],
     /// A page with m links is pushed if it holds more than this times the square root of m + 1.
     pub least: f64,
@@ -152,12 +152,12 @@ impl<const K: usize> Pushes<K> {
         self.links
     }
 
-    /// What a page received that was not read; of others what they hold.
+    /// The units that a page not read received; of others, those that they hold.
     pub fn held(&self, page: u32) -> [f64; K] {
         of(&self.held, page as usize)
     }
 
-    /// What a page handed on.
+    /// The units that a page handed on.
     pub fn handed(&self, page: u32) -> [f64; K] {
         of(&self.handed, page as usize)
     }
@@ -201,10 +201,15 @@ impl<const K: usize> Pushes<K> {
         if let Some((by, part)) = by {
             let back = self.handed(by).map(|handed| -self.damping * part * handed);
             self.open[by as usize] -= part;
-            let returned = back.map(|units| self.returned * units);
-            add_to(&mut self.held, by as usize, returned);
-            add(&mut self.stale, back);
+            self.come_back(by as usize, back);
         }
+    }
+
+    /// Credits a page with the part of these units that comes back from pages not read, which receive them.
+    fn come_back(&mut self, page: usize, units: [f64; K]) {
+        let returned = units.map(|units| self.returned * units);
+        add_to(&mut self.held, page, returned);
+        add(&mut self.stale, units);
     }
 
     /// Hands on what a page holds that was read.
@@ -231,9 +236,7 @@ impl<const K: usize> Pushes<K> {
         let change = self.damping * (open - self.open[page]);
         if change != 0.0 {
             let units = of::<K>(&self.handed, page).map(|handed| change * handed);
-            let returned = units.map(|units| self.returned * units);
-            add_to(&mut self.held, page, returned);
-            add(&mut self.stale, units);
+            self.come_back(page, units);
         }
         self.open[page] = open;
     }

@@ -1,4 +1,4 @@
-//! What to read again: pages that matter and are likely to have changed.
+//! Pages to fetch again: those that matter and are likely to have changed.
 //!
 //! **Change rate.** Of a page that was visited n times at intervals of I and had changed at X of them, Cho
 //! and Garcia-Molina (Estimating frequency of change, 2003, section 4.2) estimate the rate of changes as
@@ -37,17 +37,7 @@ pub fn change_rate(visits: u64, changes: u64, interval: f64) -> f64 {
     -libm::log((n - x + 0.5) / (n + 0.5)) / interval
 }
 
-/// Share of time at which a page is as it was read, if it changes at `rate` and is read `reads` times, both
-/// in one unit of time.
-pub fn freshness(rate: f64, reads: f64) -> f64 {
-    match (rate > 0.0, reads > 0.0) {
-        (false, _) => 1.0,
-        (true, false) => 0.0,
-        (true, true) => reads / rate * -libm::expm1(-rate / reads),
-    }
-}
-
-/// What one more read gives of a page of this weight that changes at `rate` and is read every `age`.
+/// The gain of one more fetch of a page of this weight that changes at `rate` and is fetched every `age`.
 pub fn gain(weight: f64, rate: f64, age: f64) -> f64 {
     let missed = rate * age;
     if missed <= 0.0 {
@@ -60,50 +50,6 @@ pub fn gain(weight: f64, rate: f64, age: f64) -> f64 {
         -libm::expm1(-missed) - missed * libm::exp(-missed)
     };
     weight / rate * lost
-}
-
-/// Reads of each page that keep most weight fresh, `budget` of them in all: pages are (weight, rate).
-pub fn allocate(pages: &[(f64, f64)], budget: f64) -> Vec<f64> {
-    let reads = |least: f64| -> Vec<f64> {
-        let each = pages
-            .iter()
-            .map(|&(weight, rate)| reads_at(weight, rate, least));
-        each.collect()
-    };
-    // The gain of the last read, the same for all: a budget that is smaller asks for more.
-    let most = pages.iter().filter(|page| page.1 > 0.0);
-    let mut high = most.map(|(weight, rate)| weight / rate).fold(0.0, f64::max);
-    let mut low = 0.0;
-    for _ in 0..200 {
-        let middle = 0.5 * (low + high);
-        if reads(middle).iter().sum::<f64>() > budget {
-            low = middle
-        } else {
-            high = middle
-        }
-    }
-    reads(high)
-}
-
-/// How often a page is to be read so that one more read gives `least`.
-fn reads_at(weight: f64, rate: f64, least: f64) -> f64 {
-    if rate <= 0.0 || weight / rate <= least {
-        return 0.0;
-    }
-    // The gain grows with the time between reads.
-    let (mut short, mut long) = (0.0, 1.0 / rate);
-    while gain(weight, rate, long) < least && long < 1e300 {
-        long *= 2.0;
-    }
-    for _ in 0..100 {
-        let middle = 0.5 * (short + long);
-        if gain(weight, rate, middle) < least {
-            short = middle
-        } else {
-            long = middle
-        }
-    }
-    1.0 / long
 }
 
 /// Changes of a page, as comparisons of its fetches show them.
@@ -227,6 +173,60 @@ impl Eq for Key {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Share of time at which a page is as it was read, if it changes at `rate` and is read `reads` times, both
+    /// in one unit of time.
+    fn freshness(rate: f64, reads: f64) -> f64 {
+        match (rate > 0.0, reads > 0.0) {
+            (false, _) => 1.0,
+            (true, false) => 0.0,
+            (true, true) => reads / rate * -libm::expm1(-rate / reads),
+        }
+    }
+
+    /// Reads of each page that keep most weight fresh, `budget` of them in all: pages are (weight, rate).
+    fn allocate(pages: &[(f64, f64)], budget: f64) -> Vec<f64> {
+        let reads = |least: f64| -> Vec<f64> {
+            let each = pages
+                .iter()
+                .map(|&(weight, rate)| reads_at(weight, rate, least));
+            each.collect()
+        };
+        // The gain of the last read, the same for all: a budget that is smaller asks for more.
+        let most = pages.iter().filter(|page| page.1 > 0.0);
+        let mut high = most.map(|(weight, rate)| weight / rate).fold(0.0, f64::max);
+        let mut low = 0.0;
+        for _ in 0..200 {
+            let middle = 0.5 * (low + high);
+            if reads(middle).iter().sum::<f64>() > budget {
+                low = middle
+            } else {
+                high = middle
+            }
+        }
+        reads(high)
+    }
+
+    /// How often a page is to be read so that one more read gives `least`.
+    fn reads_at(weight: f64, rate: f64, least: f64) -> f64 {
+        if rate <= 0.0 || weight / rate <= least {
+            return 0.0;
+        }
+        // The gain grows with the time between reads.
+        let (mut short, mut long) = (0.0, 1.0 / rate);
+        while gain(weight, rate, long) < least && long < 1e300 {
+            long *= 2.0;
+        }
+        for _ in 0..100 {
+            let middle = 0.5 * (short + long);
+            if gain(weight, rate, middle) < least {
+                short = middle
+            } else {
+                long = middle
+            }
+        }
+        1.0 / long
+    }
 
     /// The gain of one more read is the derivative of freshness, and the same for all pages read.
     #[test]

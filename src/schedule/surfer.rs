@@ -13,7 +13,7 @@ use crate::Result;
 use crate::rank::power::step;
 use crate::rows::Rows;
 
-/// What each known page holds after so many sweeps.
+/// The units that each known page holds after so many sweeps.
 pub(super) fn settle(
     crawl: &Crawl,
     rows: &dyn Rows,

@@ -51,7 +51,7 @@ registry! {
     Scrapy is lines::SCRAPY;
 }
 
-/// What is known of a format of lists.
+/// A format of lists: its name, help and writer.
 struct TakerSpec {
     name: &'static str,
     about: &'static str,

@@ -31,7 +31,7 @@ pub(super) const SPEC: StrategySpec = StrategySpec {
     },
 };
 
-/// What a seed brings, in units.
+/// The units that a seed brings.
 const SEED: u128 = 1 << 60;
 
 /// Bits of a share behind the point.
@@ -53,9 +53,9 @@ fn part(units: u128, share: u128) -> u128 {
 struct Paid {
     /// How many there are.
     members: u128,
-    /// What each was paid since the start.
+    /// Units that each was paid since the start.
     each: u128,
-    /// What is to be paid yet.
+    /// Units that are still to be paid.
     pot: u128,
 }
 
@@ -77,7 +77,7 @@ struct Xyleme {
     rules: Vec<Paid>,
     /// Of each page not read: its cash less what it was paid, wrapping. Of others nothing.
     cells: Vec<Option<u128>>,
-    /// What went to pages already read.
+    /// Units that went to pages already read.
     spent: u128,
     /// Pages of no rule, then those of each. Scores are cells, as payments to all alike don't change their order.
     queues: Vec<Queue>,
@@ -88,7 +88,7 @@ impl Xyleme {
         crawl.focus().rule(page).map_or(0, |rule| rule + 1)
     }
 
-    /// What a page was paid, if it has been there since the start.
+    /// Units that a page was paid, if it has been there since the start.
     fn paid(&self, rule: usize) -> u128 {
         let of_rule = rule.checked_sub(1).map_or(0, |rule| self.rules[rule].each);
         self.all.each + of_rule

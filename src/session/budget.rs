@@ -7,7 +7,7 @@ use crate::{Error, Limits, Result};
 /// From so many pages on, each doubling of them is reported.
 const TOLD_FROM: u64 = 1 << 20;
 
-/// What is known of the budget.
+/// The memory budget and its use.
 pub(crate) struct Budget {
     pub bytes: Option<u64>,
     /// Pages that fit, as far as the other parts of the need were known when that was found.
@@ -20,7 +20,7 @@ pub(crate) struct Budget {
     pub again_at: u64,
     /// Pages from which on it is reported again.
     pub tell_at: u64,
-    /// What was needed, and the pages that would have fitted, once no more records are applied.
+    /// The need, and the pages that would have fitted, once no more records are applied.
     rested: Option<(Need, u64)>,
     /// Most pages that there may be, also if memory has no room for them.
     limit: u64,
@@ -70,7 +70,7 @@ impl Budget {
         Need::of(engine, pages.max(known), self.names, self.bytes)
     }
 
-    /// What is needed now, and how many pages fit.
+    /// The need now, and how many pages fit.
     pub fn now<S: Storage>(&self, engine: &Engine<S>) -> (Need, u64) {
         self.rested.unwrap_or_else(|| {
             let pages = engine.ledger().totals().pages;

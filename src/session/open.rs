@@ -22,7 +22,7 @@ pub(crate) struct Session {
     pub rules: Rules,
 }
 
-/// What opening a store found.
+/// An opened store.
 pub(crate) struct Opened {
     pub session: Session,
     /// How far its inputs were read.
@@ -128,7 +128,7 @@ impl Session {
         self.engine.storage_mut().rows_given_up()
     }
 
-    /// What was wrong with the directory of rows, if a damaged one was made again since this was last asked.
+    /// The damage of the directory of rows, if it was rebuilt since the last call.
     pub fn renewed_places(&mut self) -> Option<Error> {
         self.engine.storage_mut().renewed_places()
     }

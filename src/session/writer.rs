@@ -1,6 +1,6 @@
 //! A store fed record by record.
 //!
-//! What a [`Writer`] makes of records is what an ingest makes of an input that holds them in the same order: the
+//! A [`Writer`] gives the same results as an ingest of an input that holds the records in the same order: the
 //! same pages with the same numbers, the same counts and rankings, wherever checkpoints fall. What was pushed
 //! since the last checkpoint is lost with the process, as a whole; [`Writer::pushed`] says where to go on.
 
@@ -119,7 +119,7 @@ pub struct Writer {
     builder: Builder,
     /// Records in the builder, not applied yet.
     waiting: usize,
-    /// What the store has read by ingests: it stays.
+    /// The inputs that ingests read into the store: they stay.
     progress: Progress,
     resolver: Resolver,
     /// Something was applied since the last checkpoint.
@@ -128,7 +128,7 @@ pub struct Writer {
     ended: Option<EndReason>,
 }
 
-/// What ended a writer.
+/// Why a writer ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EndReason {
     /// The next record does not fit: those before it are applied.

@@ -120,7 +120,7 @@ pub struct Info {
     pub turnovers: f64,
     /// G in units, in decimal digits.
     pub clock: String,
-    /// What was read.
+    /// Counts of what was read.
     pub counters: Counters,
     /// Latest time of a record, in seconds since 1970.
     pub time: Option<i64>,

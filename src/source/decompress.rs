@@ -14,7 +14,7 @@ use super::sniff::sniff;
 use crate::model::Compression;
 use crate::model::DamageKind;
 
-/// What one step did.
+/// The result of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// A member or frame begins; its first byte is at this offset of the compressed input.

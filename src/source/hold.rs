@@ -24,7 +24,7 @@ pub(super) struct Hold {
     trusted: bool,
     /// The member that is being read.
     member: Option<Member>,
-    /// What the member says it decompresses to.
+    /// The decompressed size that the member declares.
     size: Option<u64>,
     /// Decompressed bytes so far.
     produced: u64,

@@ -18,7 +18,7 @@ const LOOK_AHEAD: usize = 512 << 10;
 /// A pipe usually holds so much: a read that gives less has emptied it.
 pub(crate) const PIPE_BYTES: usize = 64 << 10;
 
-/// What an input is called on the command line.
+/// The name of an input on the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum InputName {
     /// Standard input, written `-`.

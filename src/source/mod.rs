@@ -83,7 +83,7 @@ impl Default for SourceOptions {
     }
 }
 
-/// What was read of an input; see [`Source::end`].
+/// A summary of reading an input; see [`Source::end`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     /// Decompressed bytes handed out, or dropped as records over the line limit.

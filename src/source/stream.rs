@@ -330,7 +330,7 @@ impl Source {
         }
     }
 
-    /// What was read so far; complete once [`Source::next_chunk`] returned `None` or an error.
+    /// The summary so far; complete once [`Source::next_chunk`] returned `None` or an error.
     pub fn end(&self) -> Summary {
         let position = self.cutter.position();
         Summary {
@@ -441,7 +441,7 @@ impl Source {
         ))
     }
 
-    /// What to do about an input that is not the one read before.
+    /// Advice about an input that is not the one read before.
     fn what_to_do(&self) -> &'static str {
         match self.name {
             InputName::Stdin => {

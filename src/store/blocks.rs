@@ -51,7 +51,7 @@ pub(crate) struct Packer<T: Entry> {
     before: T,
 }
 
-/// What blocks hold.
+/// The items of blocks.
 pub(crate) trait Entry: Copy + Default {
     fn put(&self, before: &Self, out: &mut Vec<u8>);
     fn take(before: &Self, from: &mut &[u8]) -> Option<Self>;
@@ -197,7 +197,7 @@ fn byte(from: &mut &[u8]) -> Option<u8> {
     from.split_off_first().copied()
 }
 
-/// What there is to say of a row's fetches; 0: nothing.
+/// Flags of a row's fetches that are stored; 0: none.
 fn fetch_flags(row: &Row) -> u8 {
     let recorded = &row.fetches;
     let looks = (

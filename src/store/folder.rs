@@ -25,9 +25,9 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Where the pieces of a store that is made inside its directory are made.
 pub(super) const UNFINISHED: &str = "unfinished";
-/// What makes a directory a store.
+/// The file that makes a directory a store.
 pub(crate) const IDENTITY: &str = "identity.json";
-/// What a directory may hold besides: the first is in the root of many file systems.
+/// Other entries that a new store's directory may have: the first is in the root of many file systems.
 pub(super) const IGNORED: [&str; 3] = ["lost+found", LOCK, UNFINISHED];
 /// The folders of a new store,
 const FOLDERS: [&str; 3] = ["marks", rows::ROWS, SNAPSHOTS];

@@ -1,4 +1,4 @@
-//! What a store is, fixed when it is made: `identity.json`.
+//! The identity of a store, fixed when it is created: `identity.json`.
 //!
 //! It names the store's version, all settings that change results, and the key of its fingerprints.
 //! The manifest holds the file's hash, so that the parts of two stores cannot be mixed. The file holds

@@ -1,4 +1,4 @@
-//! What a commit commits: the manifest, coded by bincode. The only place that uses bincode.
+//! The manifest, which commits write, coded by bincode. The only place that uses bincode.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ pub(crate) struct Manifest {
     pub corrected_slots: u64,
     /// How far the inputs were read.
     pub progress: Progress,
-    /// What there is of kept rows. Coded behind all else, and only if there is something to say: stores of version
+    /// The state of kept rows. Coded behind all else, and only if it is not the default: stores of version
     /// 1 have none.
     #[serde(skip)]
     pub rows: RowsState,

@@ -127,13 +127,13 @@ struct OpenRows {
     writer: Option<RowWriter>,
     /// Why rows were given up since somebody asked.
     gave_up: Option<Reason>,
-    /// What was wrong with the directory of rows, if one was made again since somebody asked.
+    /// The damage of the directory of rows, if it was rebuilt since the last call.
     renewed_places: Option<Error>,
     /// A row file that no commit names any more once the next is made.
     doomed: Option<u64>,
 }
 
-/// What is still to be written of the history.
+/// The part of the history that is still to be written.
 struct OpenHistory {
     /// The newest run.
     packing: Option<Packing>,
@@ -149,7 +149,7 @@ struct OpenMarks {
     dropped: Vec<u64>,
 }
 
-/// What opening a store found.
+/// An opened store.
 pub struct OpenStore {
     /// The engine at the last checkpoint, its storage the store.
     pub engine: Engine<Store>,

@@ -22,7 +22,7 @@ const ZSTD_LEVEL: i32 = 3;
 /// Bytes kept of a fingerprint.
 const PRINT: usize = 10;
 
-/// What is kept of a fingerprint: its low 64 bits and its high 16, in this order, which are all that
+/// The stored part of a fingerprint: its low 64 bits and its high 16, in this order, which are all that
 /// the index looks at. The bits between are 0 in what is read back.
 pub(crate) fn kept(fingerprint: Fingerprint) -> Fingerprint {
     read_print(print_bytes(fingerprint))

@@ -14,7 +14,7 @@ pub(super) struct Packed {
     pub run: Run,
     /// Its blocks, sealed.
     pub blocks: Vec<Vec<u8>>,
-    /// What it was made from.
+    /// The notes it was made from.
     pub notes: Notes,
 }
 

@@ -29,7 +29,7 @@ pub struct Progress {
     pub finished: bool,
     /// Records were applied that could not be verified, and no snapshot may be published yet.
     pub unverified: Option<Unverified>,
-    /// What the last stream is known by when it is sent again. A value of its own in the store.
+    /// The signature of the last stream, to recognise it when it is sent again. A value of its own in the store.
     #[serde(skip)]
     pub stream: Option<InputSignature>,
 }
@@ -43,11 +43,11 @@ pub struct Input {
     pub format: String,
     /// Its end, once reached.
     pub end: Option<Place>,
-    /// What the spool must keep of it, if it is standard input and was spooled.
+    /// The part that the spool must keep, if it is standard input and was spooled.
     pub spooled: Option<Spooled>,
 }
 
-/// What the spool must keep of an input.
+/// The part of an input that the spool must keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spooled {
     /// From where on the input is read again to reach the place in it, or its end.

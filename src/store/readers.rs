@@ -1,4 +1,4 @@
-//! What readers open: the last committed state, and what a store says of itself.
+//! Stores opened for reading: the last committed state, and the settings.
 
 use std::path::Path;
 use std::sync::Arc;

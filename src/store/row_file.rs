@@ -80,7 +80,7 @@ impl Store {
         self.rows.gave_up.take()
     }
 
-    /// What was wrong with the directory of rows, if a damaged one was made again since this was last asked.
+    /// The damage of the directory of rows, if it was rebuilt since the last call.
     pub fn renewed_places(&mut self) -> Option<Error> {
         self.rows.renewed_places.take()
     }

@@ -95,7 +95,7 @@ pub struct SpoolState {
     pub acked: u64,
 }
 
-/// What the spool of the store in `store` holds; `None`: there is no spool. May be called while the
+/// The state of the spool of the store in `store`; `None`: there is no spool. May be called while the
 /// store is being written.
 ///
 /// # Errors
@@ -226,7 +226,7 @@ struct Inner {
     unsynced: Vec<Arc<dyn DiskFile>>,
     /// Segments were made whose directory entries are not durable yet.
     entries: bool,
-    /// What failed first: all further calls fail.
+    /// The first failure: all further calls fail.
     failed: Option<Error>,
     /// Nothing further is taken.
     closed: bool,
@@ -484,7 +484,7 @@ impl Spool {
         inner.unsynced = Vec::new();
     }
 
-    /// What is durable now, from byte `from` of the stream on.
+    /// The bytes that are durable now, from byte `from` of the stream on.
     pub fn reader(&self, from: u64) -> Result<SpoolReader> {
         let inner = self.inner();
         if from > inner.acked {

@@ -25,13 +25,13 @@ use crate::{Error, Result};
 /// How much is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
-    /// What an ingest reads when it starts, and the marks.
+    /// The files that an ingest reads when it starts, and the marks.
     Quick,
     /// Everything.
     Deep,
 }
 
-/// What was checked, and is sound.
+/// Counts of what was checked, and is sound.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
 pub struct Report {
     /// Pages known.

@@ -114,7 +114,7 @@ impl View {
         &self.manifest.engine
     }
 
-    /// What was read.
+    /// Counts of what was read.
     pub fn counters(&self) -> &Counters {
         &self.manifest.engine.counters
     }
@@ -146,11 +146,6 @@ impl View {
     /// Commits so far.
     pub fn generation(&self) -> u64 {
         self.manifest.generation
-    }
-
-    /// Bytes of the history's blocks.
-    pub fn history_bytes(&self) -> u64 {
-        self.manifest.runs.iter().map(|run| run.bytes).sum()
     }
 
     /// Rows of the history.

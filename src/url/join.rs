@@ -9,7 +9,7 @@ use ::url::Url;
 
 use super::{Form, Reject, canonical, parse, scan};
 
-/// What relative links are joined to. Costs nothing until the first relative link.
+/// The base of relative links. Costs nothing until the first relative link.
 ///
 /// ```
 /// use cashrank::url::{Base, canonical};

@@ -7,7 +7,7 @@ use ::url::{ParseError, Position, Url};
 
 use super::Reject;
 
-/// What scheme a link names, if any.
+/// The scheme that a link names, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scheme {
     None,

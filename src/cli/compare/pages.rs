@@ -87,7 +87,7 @@ pub fn report<'a>(left: &Side, right: &Side, urls: &'a [String]) -> anyhow::Resu
     })
 }
 
-/// What a side says of the pages.
+/// The pages on one side.
 struct Standings {
     pages: u64,
     bound: Option<f64>,

@@ -135,7 +135,7 @@ fn is_named_so(path: &Path) -> bool {
     path.extension().is_some_and(|kind| kind == "snapshot") && path.is_file()
 }
 
-/// What a file is that does not hold scores as lines, if its first bytes tell.
+/// The kind of a file that does not hold scores as lines, if its first bytes show it.
 fn other_kind(first: &[u8]) -> Option<&'static str> {
     let line = first.split(|&byte| byte == b'\n').next();
     if first.starts_with(b"PAR1") {

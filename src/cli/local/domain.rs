@@ -81,7 +81,7 @@ impl Crawl {
         Ok(members)
     }
 
-    /// What is known of the domain with these pages, and of the pages outside; and the pages that failed, and are to be
+    /// The domain with these pages, and the pages outside; and the pages that failed, and are to be
     /// tried again.
     pub fn known(&self, members: &[u32]) -> anyhow::Result<(Known, Vec<u32>)> {
         if members.is_empty() {

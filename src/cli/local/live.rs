@@ -30,7 +30,7 @@ struct Live<'a> {
 }
 
 impl Args {
-    /// What makes no sense with --live.
+    /// Refuses options that contradict --live.
     pub fn check_live(&self) -> anyhow::Result<()> {
         if self
             .crawl

@@ -213,7 +213,7 @@ impl Args {
         }
     }
 
-    /// What makes no sense together.
+    /// Refuses options that contradict each other.
     fn check(&self) -> anyhow::Result<()> {
         if self.crawl.store.is_some() && !self.live.live && self.rules.is_given() {
             bail!(
@@ -233,7 +233,7 @@ impl Args {
         Ok(())
     }
 
-    /// What the files hold.
+    /// Reads the files.
     fn crawled(&self) -> anyhow::Result<Crawled> {
         let limits = Limits {
             memory: self.memory.budget(threads(None) + 3)?,

@@ -73,7 +73,7 @@ pub fn write_ranks(ranks: &Output, pages: &[Local]) -> anyhow::Result<()> {
     })
 }
 
-/// What was found of the domain, beside what a search knows.
+/// Counts of the domain that a search does not have.
 #[derive(Default)]
 pub struct Found {
     /// Pages of the domain that were not fetched.

@@ -28,7 +28,7 @@ pub struct StoreBackend {
     store: PathBuf,
     live: Option<Arc<Live>>,
     current: Arc<Current>,
-    /// What snapshots say of themselves.
+    /// Summaries of snapshots.
     infos: Mutex<HashMap<String, SnapshotSummary>>,
     cache: AnswerCache,
 }

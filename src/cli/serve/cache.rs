@@ -35,7 +35,7 @@ const BESIDE: usize = 2;
 enum Job {
     /// Lists of which there is none yet.
     First,
-    /// What is older than the current snapshot.
+    /// Answers that are older than the current snapshot.
     Refresh,
 }
 
@@ -101,7 +101,7 @@ impl Rest {
     }
 }
 
-/// What was made, and the threads that make it. They end when this is dropped, after what they are making.
+/// Answers, and the threads that compute them. The threads end when this is dropped, after their current work.
 pub struct AnswerCache {
     shared: Arc<Shared>,
 }
@@ -125,7 +125,7 @@ struct Kept {
 struct List {
     query: NextQuery,
     options: NextOptions,
-    /// What made it last, unless it is making it, or there is no room for it.
+    /// The follower that made it last, unless it is in use, or there is no room for it.
     follower: Option<Box<Follower>>,
     asked: Instant,
     /// Of which snapshot, and the list, or why there is none.
@@ -139,7 +139,7 @@ struct Read {
     held: Arc<OpenSnapshot>,
 }
 
-/// What is to be made of a snapshot.
+/// Work to do for a snapshot.
 struct Task {
     held: Arc<OpenSnapshot>,
     work: Work,

@@ -26,7 +26,7 @@ const HISTORY: usize = 400;
 /// Movers that are kept.
 const MOVERS: usize = 1_000;
 
-/// What is read of a snapshot once.
+/// The parts of a snapshot that are read once and kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// Its best pages.
@@ -65,7 +65,7 @@ pub struct OpenSnapshot {
     coverage: Arc<Followed>,
 }
 
-/// What is made by whoever asks for it first, while others wait for it.
+/// A value that the first caller computes, while others wait for it.
 struct Once<T> {
     made: OnceLock<T>,
     making: Mutex<()>,
@@ -139,7 +139,7 @@ impl Current {
         Ok(new)
     }
 
-    /// What was covered as of the snapshots that were asked for it, oldest first.
+    /// The coverage of the snapshots that were asked for it, oldest first.
     pub fn covered(&self) -> Vec<Covered> {
         lock(&self.coverage.history).clone()
     }
@@ -158,7 +158,7 @@ fn written_of(snapshot: &Snapshot) -> Option<SystemTime> {
     written(snapshot.path())
 }
 
-/// What the library says, with settings named as the parameters that they are here.
+/// An error of the library, with settings named as parameters.
 pub fn as_parameters(error: &Error) -> String {
     name_settings(&error.to_string(), |name| name.replace('_', "-"))
 }

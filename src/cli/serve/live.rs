@@ -1,4 +1,4 @@
-//! What a running ingest shares with the service: its counters, put down after every batch.
+//! The counters that a running ingest shares with the service, updated after every batch.
 
 use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ use cashrank::engine::Counters;
 use cashrank::ingest::{Note, Observer, ProgressReport};
 use cashrank_serve::Reading;
 
-/// What is named as the input of a pass over kept links.
+/// The name of the input of a pass over kept links.
 const OVER_LINKS: &str = "kept links";
 
 /// The newest counters of an ingest.

@@ -54,7 +54,7 @@ pub struct Args {
     service: ServiceArgs,
 }
 
-/// What a service has beside its address.
+/// The parts of a service beside its address.
 #[derive(clap::Args)]
 pub struct ServiceArgs {
     /// A file with a token of 16 characters or more, which clients must send. Required if other machines can reach the

@@ -13,7 +13,7 @@ use crate::decode::{Bad, HELD_MAX, Skipped, Skipper};
 const LINE_MAX: usize = 64 << 10;
 const _: () = assert!(LINE_MAX < HELD_MAX);
 
-/// What a record's first line says.
+/// The fields of a record's first line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Header<'a> {
     pub url: &'a [u8],
@@ -102,7 +102,7 @@ fn header(line: &[u8]) -> Option<Header<'_>> {
     }
 }
 
-/// What is before and behind the last space.
+/// Splits at the last space.
 fn split_last(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let space = memrchr(b' ', line)?;
     Some((&line[..space], &line[space + 1..]))

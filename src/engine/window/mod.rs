@@ -33,7 +33,7 @@ pub(crate) use policy::Policy;
 pub(crate) use shape::Shape;
 pub use span::{Span, TimeTable};
 
-/// What rows keep of pages.
+/// The content of rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum RowContent {
     /// Sums since marks.

@@ -1,4 +1,4 @@
-//! What a window wants kept of a page's measures: one trait, whose types are in the files beside this.
+//! Policies for keeping a page's measures: one trait, whose types are in the files beside this.
 
 use crate::engine::row::Row;
 

@@ -1,4 +1,4 @@
-//! What a kind of window decides: one trait, whose types are in the files beside this.
+//! Kinds of windows: one trait, whose types are in the files beside this.
 
 use crate::engine::estimator::Estimator;
 use crate::engine::mark::{self, Mark};
@@ -10,7 +10,7 @@ pub(crate) type Length<'a> = &'a dyn Fn(Span) -> u128;
 
 /// A window of some kind.
 pub(crate) trait Shape: Send + Sync {
-    /// What is kept of pages for it, if importance is read by `estimator`.
+    /// The content of rows that it needs, if importance is read by `estimator`.
     fn kept(&self, _estimator: Estimator) -> RowContent {
         RowContent::Sums
     }
@@ -40,7 +40,7 @@ pub(crate) trait Shape: Send + Sync {
         0
     }
 
-    /// What a measure notes of its time: pages known, and a stretch of the clock; 0: nothing.
+    /// Pages known and a stretch of the clock to note with a measure; 0: nothing.
     fn noted(&self, _pages: u64, _length: Length<'_>) -> (u64, u128) {
         (0, 0)
     }

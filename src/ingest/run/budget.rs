@@ -9,7 +9,7 @@ use crate::ingest::Note;
 use crate::memory::Need;
 
 impl Run<'_> {
-    /// What is needed now, and how many pages fit the budget.
+    /// The need now, and how many pages fit the budget.
     pub(super) fn memory(&self) -> (Need, u64) {
         self.session.budget.now(&self.session.engine)
     }

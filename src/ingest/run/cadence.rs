@@ -37,9 +37,9 @@ pub(super) struct SnapshotJob {
     ended: Receiver<()>,
     /// Disconnected when checkpoints do not disturb it any more.
     apart: Receiver<()>,
-    /// What settling may take, and who watches it.
+    /// Limits of settling, and its watcher.
     settle: Option<Settle>,
-    /// What was published before.
+    /// The snapshot published before.
     before: Option<Counters>,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct Cadence<'a> {
     next_snapshot: Arc<Mutex<Option<Instant>>>,
     publishing: Option<SnapshotJob>,
     pub published: Option<(PathBuf, Info)>,
-    /// What had been read at the last snapshot.
+    /// Counters at the last snapshot.
     published_at: Option<Counters>,
     /// Records when a checkpoint or snapshot was last due by their number.
     due_at: u64,

@@ -5,7 +5,7 @@ use crate::source::{InputName, Restart};
 use crate::store::{Input, Place, Progress};
 use crate::{Error, Result};
 
-/// What is to be done next in a pass.
+/// The next step of a pass.
 pub(super) enum Phase {
     /// An input is read, or what was kept of all.
     Reading,
@@ -20,7 +20,7 @@ pub(super) type RunPosition = (u32, u64, Place, Option<u64>);
 
 /// The place that a run has reached.
 pub(super) struct Cursor {
-    /// What a checkpoint keeps of it.
+    /// The part that a checkpoint keeps.
     pub progress: Progress,
     /// Inputs of a pass.
     inputs: u64,

@@ -1,4 +1,4 @@
-//! What is read, and what is kept of it from input to input and pass to pass.
+//! The inputs of a run, and the state that is kept from input to input and pass to pass.
 
 use std::sync::atomic::Ordering;
 

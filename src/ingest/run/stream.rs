@@ -74,7 +74,7 @@ impl Feed<'_> {
         }))
     }
 
-    /// What the stream that was read last is known by, if the one that is to be read may be the same again.
+    /// The signature of the stream that was read last, if the one that is to be read may be the same.
     fn signature_before(&self, cursor: &Cursor, counted: bool) -> Option<Signature> {
         let progress = &cursor.progress;
         let stream = progress.stream.as_ref()?;
@@ -129,7 +129,7 @@ impl Run<'_> {
     /// All is done, and no stream can follow: standard input must be that which was read, or be empty.
     ///
     /// # Errors
-    /// What `refusal` says, if it is not.
+    /// The error of `refusal`, if it is not.
     pub(super) fn expect_read_before(self, refusal: String) -> Result<Outcome> {
         let stream = self.cursor.progress.stream.clone();
         let known = stream.map(|stream| stream.signature).unwrap_or_default();

@@ -38,7 +38,7 @@ pub(super) fn check_passes(plan: &Plan, store: &Store) -> Result<()> {
     }
 }
 
-/// What keeps passes after the first from being made, if something does.
+/// Why passes after the first cannot be made, if so.
 fn cannot_repeat(progress: &Progress, inputs: &[InputName], store: &Store) -> Option<Error> {
     let once = progress.repeat == 1 || !inputs.contains(&InputName::Stdin) || store.keeps_rows();
     (!once).then(|| {

@@ -17,7 +17,7 @@ use crate::{Error, Result};
 /// A change less long ago may be followed by another at the same time of the file system's clock.
 const COARSEST: Duration = Duration::from_secs(2);
 
-/// What the system says of a file: it differs after every change.
+/// The metadata of a file: it differs after every change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,

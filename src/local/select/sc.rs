@@ -55,9 +55,9 @@ pub struct Complement {
 /// S f - f for one page of the frontier, in parts: x + (g z - y) at each member.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
-    /// What flows into the page.
+    /// The flow into the page.
     pub g: f64,
-    /// What every member loses.
+    /// The loss of every member.
     pub y: f64,
     /// The siblings and what they lose: members, each once.
     pub x: Vec<(u32, f64)>,

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-/// What became of the first k.
+/// How many of the first k stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Stay {
     /// Ranks 1 to k.

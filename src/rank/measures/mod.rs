@@ -29,7 +29,7 @@ use crate::model::check_room;
 use crate::rows::{PAGES_MAX, Rows};
 use crate::{Error, Result};
 
-/// What is computed, beside the measure.
+/// Parameters beside the measure.
 #[derive(Debug, Clone)]
 pub struct MeasureOptions {
     /// Share of importance that links pass on, 0 or more and less than 1.
@@ -103,7 +103,7 @@ impl Accuracy {
     }
 }
 
-/// What a measure found.
+/// The result of a measure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     /// By node; more is more important.
@@ -137,7 +137,7 @@ type Compute = fn(&dyn Rows, &MeasureOptions, &mut dyn Watch) -> Result<Option<M
 pub struct MeasureSpec {
     /// Its name.
     pub name: &'static str,
-    /// What it finds, in a line.
+    /// Its result, in a line.
     pub about: &'static str,
     /// The parameters that it has.
     pub uses: &'static [Uses],

@@ -252,7 +252,7 @@ fn piece_of(hint: usize) -> usize {
     }
 }
 
-/// What a frame header says (RFC 8878 section 3.1.1.1).
+/// The fields of a frame header (RFC 8878 section 3.1.1.1).
 #[derive(Debug, PartialEq, Eq)]
 struct Header {
     checked: bool,

@@ -24,7 +24,7 @@ struct Sample {
     truth: Found,
 }
 
-/// What a store's users find in it.
+/// The content of a store, as users see it.
 #[derive(Debug, Default)]
 struct Found {
     settings: Option<Settings>,

@@ -29,7 +29,7 @@ const CODES: [[u8; 4]; 4] = [[0, 1, 2, 4], [0, 1, 2, 3], [0, 1, 3, 4], [1, 2, 3,
 /// Bytes that four gaps take at most, with as many behind them as the last is read over.
 const AHEAD: usize = 20;
 
-/// What is known of a row but for its links.
+/// The head of a row: all but its links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
     pub page: u32,

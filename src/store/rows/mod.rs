@@ -52,8 +52,8 @@ pub enum KeepRows {
 }
 
 impl KeepRows {
-    /// What is usual for the store in `dir`, which need not be there yet: [`ROWS_BYTES`], or, if that is less, half of what
-    /// is free on its disk beside what its rows take already.
+    /// The default for the store in `dir`, which need not be there yet: [`ROWS_BYTES`], or, if that is less, half of
+    /// what is free on its disk beside what its rows take already.
     pub fn usual(dir: &Path) -> KeepRows {
         let folder = std::fs::read_dir(dir.join(ROWS)).into_iter().flatten();
         let sizes = folder.filter_map(|file| Some(file.ok()?.metadata().ok()?.len()));
@@ -155,7 +155,7 @@ impl std::fmt::Display for Reason {
     }
 }
 
-/// What the manifest says of rows.
+/// The manifest's entry about rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RowsState {
     pub retention: Retention,
@@ -165,7 +165,7 @@ pub(crate) struct RowsState {
     pub retired: Vec<u64>,
 }
 
-/// What needs rows is refused: there are none.
+/// The error of whatever needs rows: there are none.
 pub(super) fn none(dir: &Path, retention: &Retention) -> Error {
     Error::Missing(format!(
         "{}: the store keeps no rows of links ({}); ingest the inputs into a new store with enough \

@@ -36,7 +36,7 @@ const LEAST: u64 = 64;
 const PARTS: u64 = 16;
 const LEAST_CHUNKS: u64 = 16;
 
-/// What is wrong with a directory of another log.
+/// The error about a directory of another log.
 const OTHER: &str = "it is not of these rows";
 
 /// The last rows of some pages: row + 1, or 0.

@@ -196,7 +196,7 @@ impl RowWriter {
         Ok(self.kept)
     }
 
-    /// What is in the file now, whether committed or not.
+    /// The content of the file now, whether committed or not.
     pub fn kept(&self) -> &CommittedRows {
         &self.kept
     }

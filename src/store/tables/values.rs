@@ -7,7 +7,7 @@ use crate::store::blocks::{Entry, Packer, Seal, seal, unpack, unseal};
 use crate::store::manifest::Run;
 use crate::{Error, Result};
 
-/// What the values are sealed under.
+/// The tags that values are sealed under.
 pub(super) const MANIFEST_SEAL: Seal<0> = Seal("manifest", []);
 pub(super) const STREAM_SEAL: Seal<0> = Seal("stream", []);
 

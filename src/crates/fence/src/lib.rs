@@ -39,7 +39,7 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What a panic is to the fence; for a program's panic hook.
+/// How the fence treats a panic; for a program's panic hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PanicFate {
     /// None that a fence holds.
@@ -51,7 +51,7 @@ pub enum PanicFate {
     Final,
 }
 
-/// What the panic is to the fence. The library sets no panic hook; a program that does may ask.
+/// How the fence treats the panic. The library sets no panic hook; a program that does may ask.
 pub fn fenced(panic: &PanicHookInfo<'_>) -> PanicFate {
     if !INSIDE.try_with(Cell::get).unwrap_or(false) {
         PanicFate::Outside

@@ -81,7 +81,7 @@ pub struct Status {
     pub history: Vec<SnapshotSummary>,
 }
 
-/// What was read so far.
+/// Counts of what was read so far.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Counts {
     /// Records.

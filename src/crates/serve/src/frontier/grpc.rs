@@ -53,7 +53,7 @@ pub(crate) fn server(calls: Calls) -> Server {
     UrlFrontierServer::new(calls).max_decoding_message_size(MESSAGE_BYTES)
 }
 
-/// What calls need.
+/// The state that all calls share.
 #[derive(Clone)]
 pub(crate) struct Calls {
     pub(crate) frontier: Arc<Frontier>,

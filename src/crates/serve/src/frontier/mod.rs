@@ -47,11 +47,11 @@ pub struct FrontierOptions {
     pub path: PathBuf,
     /// Options of [`NextQuery`]: the strategy, and all else but how many.
     pub next: Vec<(String, String)>,
-    /// What it may grow to.
+    /// Its limits.
     pub limits: FrontierLimits,
 }
 
-/// What a frontier may grow to.
+/// The limits of a frontier.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FrontierLimits {
     /// URLs; further ones are answered by FAIL.

@@ -50,7 +50,7 @@ pub(crate) struct Put {
     pub(crate) known: Option<u64>,
 }
 
-/// What became of a URL that was put.
+/// The outcome of putting a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ack {
     Ok,

@@ -1,0 +1,56 @@
+//! Settling what a store holds again: a closer ranking of the same records.
+
+use std::path::PathBuf;
+
+use crate::Result;
+use crate::model::Time;
+use crate::snapshot::{Info, Settle, Snapshot};
+use crate::store::{RealDisk, View};
+
+/// How a store is settled again, and the ranking that there is already.
+#[derive(Debug)]
+pub struct Resettling {
+    /// Leave out the links of pages that were last reached more than so many seconds before the latest record.
+    pub expire: Option<Time>,
+    /// Path and info of the current snapshot, if it is a ranking of the same records that leaves out as much.
+    pub published: Option<(PathBuf, Info)>,
+}
+
+impl Resettling {
+    /// Of a store that keeps rows. `expire`: `None` stands for that of the current ranking.
+    ///
+    /// # Errors
+    /// [`Error::Missing`](crate::Error::Missing): no rows are kept, which says why.
+    pub fn of(view: &View, expire: Option<Option<Time>>) -> Result<Resettling> {
+        view.rows()?;
+        let latest = Snapshot::latest(&RealDisk, view.dir()).ok();
+        let latest = latest.map(|latest| (latest.path().to_path_buf(), latest.info().clone()));
+        let expire = expire.unwrap_or_else(|| latest.as_ref().and_then(|(_, info)| info.expire()));
+        let is_same = |info: &Info| info.counters == *view.counters() && info.expire() == expire;
+        Ok(Resettling {
+            expire,
+            published: latest.filter(|(_, info)| is_same(info)),
+        })
+    }
+
+    /// The bound of the ranking that there is already.
+    pub fn bound_l1(&self) -> Option<f64> {
+        self.published
+            .as_ref()
+            .and_then(|(_, info)| info.bound_l1())
+    }
+
+    /// Whether that ranking is certified to be within `until` of PageRank.
+    pub fn is_within(&self, until: f64) -> bool {
+        self.bound_l1().is_some_and(|bound| bound <= until)
+    }
+
+    /// Settling to `until`, to be published only if it is closer than the ranking that there is already.
+    pub fn settle(&self, until: f64) -> Settle {
+        Settle {
+            expire: self.expire,
+            below: self.bound_l1(),
+            ..Settle::until(until)
+        }
+    }
+}
