@@ -118,7 +118,7 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
             [] | [b'{' | b']', ..] => Ok((Format::Json, "it begins with a JSON array".to_owned())),
             _ => Err("it is a JSON array of something other than objects".to_owned()),
         },
-        _ if start.starts_with(WARC) => told_by_record(start)
+        _ if start.starts_with(WARC) => guess_by_record(start)
             .unwrap_or_else(|| Ok((Format::Warc, "it begins as a WARC file does".to_owned()))),
         _ if start.starts_with(ARC) => {
             Ok((Format::Arc, "it begins as an ARC file does".to_owned()))
@@ -131,13 +131,13 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
         _ if nutch::starts(start) => Ok((Format::Nutch, "it begins with `Recno::`".to_owned())),
         _ => match (guess_lines(head), no_text(head)) {
             (Some(found), _) => Ok(found),
-            (None, Some(said)) => Err(said),
+            (None, Some(message)) => Err(message),
             (None, None) => guess_graph(head),
         },
     };
-    guessed.map_err(|said| {
+    guessed.map_err(|message| {
         Error::Unsupported(format!(
-            "no known format: {said}; if it is one of {} after all, name it with `format`",
+            "no known format: {message}; if it is one of {} after all, name it with `format`",
             Format::ALL.map(Format::name).join(", ")
         ))
     })
@@ -216,7 +216,7 @@ pub fn is_decided(head: &[u8]) -> bool {
     let json = start.first() == Some(&b'{') && records::layout(start).1;
     json || head.starts_with(&MAGIC)
         || start.starts_with(ARC)
-        || (start.starts_with(WARC) && told_by_record(start).is_some())
+        || (start.starts_with(WARC) && guess_by_record(start).is_some())
 }
 
 /// Returns whether it begins as an archive does, or ends in there.
@@ -241,8 +241,8 @@ fn is_part_of_archive(head: &[u8]) -> bool {
 }
 
 /// The format of a WARC file, by its first record that is no `warcinfo`; `None`: that is not there yet.
-fn told_by_record(head: &[u8]) -> Option<Result<(Format, String), String>> {
-    let warc = |said: String| Some(Ok((Format::Warc, said)));
+fn guess_by_record(head: &[u8]) -> Option<Result<(Format, String), String>> {
+    let warc = |message: String| Some(Ok((Format::Warc, message)));
     let mut at = 0;
     loop {
         at += frame::line_ends(&head[at..]);
@@ -251,14 +251,14 @@ fn told_by_record(head: &[u8]) -> Option<Result<(Format, String), String>> {
             Err(_) => return warc("it begins as a WARC file does".to_owned()),
         };
         if wat::is_wat(&header) {
-            let said = "it is a WARC file with metadata records in JSON".to_owned();
-            return Some(Ok((Format::Wat, said)));
+            let message = "it is a WARC file with metadata records in JSON".to_owned();
+            return Some(Ok((Format::Wat, message)));
         }
         let kind = String::from_utf8_lossy(header.kind);
         let kind: String = kind.chars().filter(|c| !c.is_control()).take(40).collect();
         if kind.eq_ignore_ascii_case("conversion") {
-            let said = "it is a WET, the text of pages without their links".to_owned();
-            return Some(Err(said));
+            let message = "it is a WET, the text of pages without their links".to_owned();
+            return Some(Err(message));
         }
         if !kind.eq_ignore_ascii_case("warcinfo") {
             return warc(format!("it is a WARC file with a `{kind}` record"));
@@ -331,19 +331,19 @@ fn guess_lines(head: &[u8]) -> Option<(Format, String)> {
     let lines: Vec<&[u8]> = lines.take(TELLING).collect();
     let first = lines.first()?;
     if csv_links::is_link(first) {
-        let said = "its first line has the fields date,src,dest";
-        return Some((Format::CsvLinks, said.to_owned()));
+        let message = "its first line has the fields date,src,dest";
+        return Some((Format::CsvLinks, message.to_owned()));
     }
     let entries = lines
         .iter()
         .filter(|line| crawl_log::is_entry(line))
         .count();
-    let said = if crawl_log::is_entry(first) {
+    let message = if crawl_log::is_entry(first) {
         "its first line has the fields of a crawl log"
     } else {
         "most of its first lines have the fields of a crawl log"
     };
-    (entries > 0 && 2 * entries >= lines.len()).then(|| (Format::CrawlLog, said.to_owned()))
+    (entries > 0 && 2 * entries >= lines.len()).then(|| (Format::CrawlLog, message.to_owned()))
 }
 
 /// Edges have two fields in every line; without a tab anywhere, other lines could be anything.
@@ -376,8 +376,8 @@ fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
             words.unwrap_or_default()
         )),
         _ => {
-            let said = "its lines are split by tabs, and not all have two fields";
-            Ok((Format::Adjacency, said.to_owned()))
+            let message = "its lines are split by tabs, and not all have two fields";
+            Ok((Format::Adjacency, message.to_owned()))
         }
     }
 }

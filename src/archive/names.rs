@@ -344,15 +344,15 @@ mod tests {
         let read = |shared: &[u64]| unpacked(&part(shared, b"", b"rose-garden\ny\n"), &head);
         assert_eq!(read(&[0, 3]).unwrap().name(1), b"rosy");
         for shared in [[1, 3], [0, 12], [0, u64::MAX]] {
-            let said = read(&shared).err().expect("it is refused").0;
-            assert_eq!(said, "a name's length is wrong");
+            let message = read(&shared).err().expect("it is refused").0;
+            assert_eq!(message, "a name's length is wrong");
         }
-        let said = read(&[0, 4]).err().expect("it is refused").0;
-        assert_eq!(said, "it has more text than it declares");
-        let said = read(&[0, 2]).err().expect("it is refused").0;
-        assert_eq!(said, "it has less or more text than it declares");
-        let said = read(&[0]).err().expect("it is refused").0;
-        assert_eq!(said, "a column ends early");
+        let message = read(&[0, 4]).err().expect("it is refused").0;
+        assert_eq!(message, "it has more text than it declares");
+        let message = read(&[0, 2]).err().expect("it is refused").0;
+        assert_eq!(message, "it has less or more text than it declares");
+        let message = read(&[0]).err().expect("it is refused").0;
+        assert_eq!(message, "a column ends early");
     }
 
     #[test]
@@ -361,8 +361,8 @@ mod tests {
         let mut head = head(&["rose-garden", "b"]);
         assert_eq!(unpacked(&sound, &head).unwrap().text, b"rose-gardenb");
         let refused = |words: &[u8], text: &[u8], head: &BlockHead| {
-            let said = unpacked(&part(&[0; 2], words, text), head).err();
-            said.expect("it is refused").0
+            let message = unpacked(&part(&[0; 2], words, text), head).err();
+            message.expect("it is refused").0
         };
         for words in [&b"\xff\n"[..], b"\n", b"\xffrose", b"\xffrose\n\n", b"\xff"] {
             assert_eq!(refused(words, b"b\n", &head), "a word is missing");

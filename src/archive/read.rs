@@ -174,7 +174,7 @@ impl Reader {
                     .into(),
             ));
         }
-        let said = |h: &Header| {
+        let message = |h: &Header| {
             format!(
                 "`limit_line` {} `limit_url` {} `limit_links` {} and URL rules {}",
                 h.line_bytes, h.url_bytes, h.links, h.url_rules
@@ -183,8 +183,8 @@ impl Reader {
         Err(Refusal::Unknown(format!(
             "the archive was made with {}, and is being read with {}: give the same limits (and use another store if \
              this one has others), or convert the original inputs again",
-            said(header),
-            said(&ours)
+            message(header),
+            message(&ours)
         )))
     }
 

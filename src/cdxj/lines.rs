@@ -186,9 +186,9 @@ mod tests {
             .split(|&byte| byte == b'\n')
             .filter(|line| !line.is_empty());
         let mut count = 0;
-        for (line, said) in lines.zip(expected.lines()) {
+        for (line, message) in lines.zip(expected.lines()) {
             let error = entry(line.trim_ascii(), 1).unwrap_err();
-            assert!(error.contains(said), "{}: {error}", line.escape_ascii());
+            assert!(error.contains(message), "{}: {error}", line.escape_ascii());
             count += 1;
         }
         assert_eq!((count, expected.lines().count()), (7, 7));

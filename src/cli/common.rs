@@ -22,7 +22,7 @@ use clap::{Arg, Command};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
-pub use accuracy::{Basis, accuracy, accuracy_of, certain_said, left_out, rounded_up};
+pub use accuracy::{Basis, accuracy, accuracy_of, certain_text, left_out, rounded_up};
 
 /// How the process ends; see `formats/guide/reliability.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,8 +120,8 @@ pub fn to_stderr(what: fmt::Arguments<'_>) {
 }
 
 /// A message of the library, with settings named as options.
-pub fn as_options(said: &str) -> String {
-    name_settings(said, |name| format!("--{}", name.replace('_', "-")))
+pub fn as_options(message: &str) -> String {
+    name_settings(message, |name| format!("--{}", name.replace('_', "-")))
 }
 
 /// [`to_stderr`], as `println!` does.
@@ -295,7 +295,7 @@ pub fn links(n: u64) -> String {
 }
 
 /// Says how many records were skipped.
-pub fn tell_skipped(n: u64) {
+pub fn report_skipped(n: u64) {
     let were = if n == 1 { "was" } else { "were" };
     say!("{} {were} skipped", records(n));
 }
@@ -337,7 +337,7 @@ pub fn listed_urls(file: &Path) -> Result<Vec<String>, Error> {
 }
 
 /// Says that a keyboard is read, where somebody may have forgotten a file or a pipe of this command.
-pub fn tell_keyboard(inputs: &[InputName], command: &str) {
+pub fn note_keyboard(inputs: &[InputName], command: &str) {
     if inputs.contains(&InputName::Stdin) && io::stdin().is_terminal() {
         say!(
             "reading from the keyboard: type or paste records, then press Ctrl-D. To read a file, name it; to \

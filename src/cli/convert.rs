@@ -12,7 +12,7 @@ use cashrank::ingest::{Conversion, ConversionReport, convert};
 use cashrank::source::InputName;
 
 use super::common::{
-    Exit, MemoryArg, VerifyArgs, counted, positive, print_json, stop_on_signal, tell_keyboard,
+    Exit, MemoryArg, VerifyArgs, counted, note_keyboard, positive, print_json, stop_on_signal,
     thousands, threads,
 };
 use super::limits::LimitArgs;
@@ -21,7 +21,7 @@ use super::output::{Keep, Output};
 use super::remarks::Remarks;
 use super::reporter::Reporter;
 use super::rules::RulesArgs;
-use super::summary::{skipped_json, tell_counts};
+use super::summary::{report_counts, skipped_json};
 use super::values::{FormatArg, formats};
 use crate::cli::common::say;
 
@@ -95,7 +95,7 @@ impl Args {
         let output = Output::open(Some(&self.archive.output), self.archive.force)?;
         self.check(&job, &output)?;
         stop_on_signal(&job.stop)?;
-        tell_keyboard(&job.inputs, "convert -");
+        note_keyboard(&job.inputs, "convert -");
         let mut reporter = Reporter::new(&job.inputs, 1, self.talk.log());
         // What is whole and sound is kept, durably, and nothing else.
         let done = output.write(|out| {
@@ -108,7 +108,7 @@ impl Args {
             Ok((converted, keep))
         });
         reporter.clear();
-        reporter.tell_hidden();
+        reporter.report_hidden();
         let done = done?;
         let seconds = reporter.started.elapsed().as_secs_f64();
         if self.json {
@@ -189,7 +189,7 @@ fn summary(done: &ConversionReport, seconds: f64, reporter: &Reporter) {
         records_bytes,
         ..
     } = done.written;
-    tell_counts(
+    report_counts(
         &done.counters,
         &Counters::default(),
         names,
@@ -198,7 +198,7 @@ fn summary(done: &ConversionReport, seconds: f64, reporter: &Reporter) {
         &reporter.formats,
         &reporter.remarks,
     );
-    reporter.log.tell(&format!(
+    reporter.log.info(&format!(
         "{} bytes in {}: {:.3} bytes a link ({} of names, {} of records and links)",
         thousands(bytes),
         counted(blocks, "block", "blocks"),

@@ -17,8 +17,8 @@ use cashrank::store::rows::KeepRows;
 use cashrank::store::{RealDisk, Settings, SpoolOptions};
 
 use super::common::{
-    Exit, STORE, VerifyArgs, certain_said, one_of, parsed, positive, self_links, some_bytes,
-    stop_on_signal, tell_keyboard, threads,
+    Exit, STORE, VerifyArgs, certain_text, note_keyboard, one_of, parsed, positive, self_links,
+    some_bytes, stop_on_signal, threads,
 };
 use super::limits::LimitArgs;
 use super::log::{Log, TalkArgs};
@@ -225,11 +225,11 @@ impl Args {
         let disk = Arc::new(RealDisk);
         let job = self.job()?;
         stop_on_signal(&job.stop)?;
-        tell_keyboard(&job.inputs, "ingest -");
+        note_keyboard(&job.inputs, "ingest -");
         let mut reporter = Reporter::new(&job.inputs, job.repeat, self.talk.log());
         let done = self.ingest(&job, disk, &mut reporter)?;
         reporter.clear();
-        reporter.tell_hidden();
+        reporter.report_hidden();
         let outcome = done?;
         let seconds = reporter.started.elapsed().as_secs_f64();
         let nothing = nothing::is_nothing(&outcome, reporter.empty.is_some());
@@ -250,12 +250,12 @@ impl Args {
             self.advise_settling(&job, reporter.log);
         }
         if nothing {
-            let said = nothing::message(
+            let message = nothing::message(
                 &outcome,
                 reporter.first_bad.as_ref(),
                 &self.asked(&job, &reporter),
             );
-            reporter.log.warn(&said);
+            reporter.log.warn(&message);
         }
         let published = outcome.snapshot.as_ref().map(|(_, info)| info);
         if let Some(Age(Some(_))) = self.expire
@@ -269,8 +269,10 @@ impl Args {
         if let Some(n) = self.top {
             super::top::show(&self.store, n)?;
         } else if !self.json && !reporter.log.quiet {
-            let said = certain_said(certain_top(&outcome)?);
-            said.iter().for_each(|said| reporter.log.tell(said));
+            let message = certain_text(certain_top(&outcome)?);
+            message
+                .iter()
+                .for_each(|message| reporter.log.info(message));
         }
         Ok(match &outcome {
             outcome if outcome.stopped => Exit::Stopped,
@@ -297,7 +299,7 @@ impl Args {
             return;
         };
         if snapshot.info().bound_l1().is_none_or(|bound| bound > until) {
-            log.tell(&format!(
+            log.info(&format!(
                 "--settle {until} applies to new snapshots; `cashrank settle --store {} --until {until}` makes this \
                 one more accurate, if the store keeps links",
                 job.store.display()

@@ -11,8 +11,8 @@ use cashrank::source::{Compression, InputName};
 use serde_json::{Value, json};
 
 use super::common::{
-    self, Exit, MemoryArg, VerifyArgs, as_options, exit_of_error, positive, print, shown,
-    tell_keyboard, thousands, threads, time,
+    self, Exit, MemoryArg, VerifyArgs, as_options, exit_of_error, note_keyboard, positive, print,
+    shown, thousands, threads, time,
 };
 use super::limits::LimitArgs;
 use super::missing;
@@ -79,7 +79,7 @@ impl Args {
         if inputs.iter().filter(|i| **i == InputName::Stdin).count() > 1 {
             anyhow::bail!("`-` is given twice; standard input can be read once");
         }
-        tell_keyboard(&inputs, "inspect -");
+        note_keyboard(&inputs, "inspect -");
         let mut exit = Exit::Done;
         for (at, input) in inputs.iter().enumerate() {
             let found = match inspect(input, &how) {
@@ -119,7 +119,7 @@ impl Args {
             if apart {
                 out.write_all(b"\n")?;
             }
-            tell(input, report, out)
+            print_report(input, report, out)
         })?;
         Ok(match report {
             report if report.damage.is_some() => Exit::Corrupt,
@@ -146,13 +146,13 @@ fn worse(one: Exit, other: Exit) -> Exit {
 }
 
 /// The report, for people.
-fn tell(input: &InputName, report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
+fn print_report(input: &InputName, report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
     writeln!(out, "{input}: {}", packed(report))?;
     match report.format {
         Some(format) => line(
             out,
             "format",
-            &format!("{} ({})", format.name(), report.told_by),
+            &format!("{} ({})", format.name(), report.recognised_by),
         )?,
         None => line(out, "format", "none: it holds nothing")?,
     }
@@ -175,16 +175,16 @@ fn tell(input: &InputName, report: &Report, out: &mut dyn Write) -> anyhow::Resu
     line(out, "pages", &pages(report))?;
     line(out, "times", &times(&report.times))?;
     for first in &report.first {
-        tell_first(first, out)?;
+        report_first(first, out)?;
     }
     for (reason, odd) in &report.skipped {
-        tell_odd(&format!("skipped as {}", reason.name()), odd, out)?;
+        report_odd(&format!("skipped as {}", reason.name()), odd, out)?;
     }
     if report.times.back.count > 0 {
-        tell_odd("back in time", &report.times.back, out)?;
+        report_odd("back in time", &report.times.back, out)?;
     }
     if report.times.unread.count > 0 {
-        tell_odd(
+        report_odd(
             "used without their times: bad-time",
             &report.times.unread,
             out,
@@ -304,7 +304,7 @@ fn times(times: &Times) -> String {
     )
 }
 
-fn tell_first(first: &First, out: &mut dyn Write) -> anyhow::Result<()> {
+fn report_first(first: &First, out: &mut dyn Write) -> anyhow::Result<()> {
     let facts = [
         first.status.map(|status| status.to_string()),
         first.time.map(|at| time(Some(at))),
@@ -334,7 +334,7 @@ fn tell_first(first: &First, out: &mut dyn Write) -> anyhow::Result<()> {
     }
 }
 
-fn tell_odd(what: &str, odd: &Odd, out: &mut dyn Write) -> anyhow::Result<()> {
+fn report_odd(what: &str, odd: &Odd, out: &mut dyn Write) -> anyhow::Result<()> {
     line(out, "odd", &format!("{} {what}", thousands(odd.count)))?;
     for place in &odd.first {
         let detail = place
@@ -399,7 +399,7 @@ fn as_json(input: &InputName, report: &Report) -> Value {
         "members": report.members,
         "members_unchecked": report.unchecked,
         "format": report.format.map(|format| format.name()),
-        "format_told_by": report.told_by,
+        "format_told_by": report.recognised_by,
         "whole": report.whole,
         "damage": report.damage.as_ref().map(|damage| json!({
             "what": damage.what,

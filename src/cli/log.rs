@@ -44,8 +44,8 @@ impl Log {
         }
     }
 
-    /// Says what is as it should be.
-    pub fn tell(self, text: &str) {
+    /// Prints a line, unless `--quiet` was given.
+    pub fn info(self, text: &str) {
         if !self.quiet {
             self.warn(text);
         }

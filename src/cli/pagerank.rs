@@ -17,8 +17,8 @@ use cashrank::source::InputName;
 use cashrank::store::RealDisk;
 
 use super::common::{
-    Exit, MemoryArg, as_options, counted, links, pages, parsed, print_json, self_links,
-    store_unless, tell_keyboard, tell_skipped, threads,
+    Exit, MemoryArg, as_options, counted, links, note_keyboard, pages, parsed, print_json,
+    report_skipped, self_links, store_unless, threads,
 };
 use super::export::{ScoringArgs, export_formats, tell_left_out};
 use super::missing;
@@ -94,7 +94,7 @@ impl Args {
     fn of_inputs(&self, output: &Output) -> anyhow::Result<Exit> {
         let format = self.format.0;
         let inputs: Vec<InputName> = self.inputs.iter().map(|i| InputName::parse(i)).collect();
-        tell_keyboard(&inputs, "pagerank -");
+        note_keyboard(&inputs, "pagerank -");
         let mut config = Config::default();
         config.self_links = self.self_links;
         config.follow = self.follow.unwrap_or_default();
@@ -129,7 +129,7 @@ impl Args {
         if self.output.json {
             print_json(&result.summary(&loaded.graph, loaded.skipped, loaded.ungrouped))?;
         } else {
-            result.tell(&loaded.graph);
+            result.report(&loaded.graph);
         }
         for (input, missing) in &loaded.missing {
             say!("warning: {input}: {}", missing::message(missing));
@@ -152,7 +152,7 @@ impl Args {
             );
         }
         if loaded.skipped > 0 {
-            tell_skipped(loaded.skipped);
+            report_skipped(loaded.skipped);
             return Ok(Exit::Skipped);
         }
         Ok(Exit::Done)
@@ -177,7 +177,7 @@ impl Args {
         if self.output.json {
             return print_json(&result.summary(&graph, 0, 0));
         }
-        result.tell(&graph);
+        result.report(&graph);
         Ok(Exit::Done)
     }
 
@@ -236,7 +236,7 @@ impl Ranked {
         self.bound.unwrap_or(2.0)
     }
 
-    fn tell(&self, graph: &Graph) {
+    fn report(&self, graph: &Graph) {
         say!(
             "{}, {}, {}; L1 error at most {:.1e} with damping {}, the multiple of 2^-32 used{}",
             pages(graph.nodes() as u64),

@@ -66,7 +66,7 @@ impl Remarks {
     }
 
     /// All of them, for people; none: there are none.
-    pub fn told(&self) -> Option<String> {
+    pub fn message(&self) -> Option<String> {
         let first = self.first.as_ref()?;
         Some(format!(
             "used without a time, because it cannot be read: {} ({}); the first is record {} of {}, at byte {}: {}",

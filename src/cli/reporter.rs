@@ -116,7 +116,7 @@ impl Reporter {
         }
     }
 
-    pub(super) fn tell_hidden(&self) {
+    pub(super) fn report_hidden(&self) {
         for (reason, shown) in Reason::ALL.iter().zip(self.shown) {
             if shown > SHOWN {
                 let more = format!("{}: more were skipped; see the counts", reason.name());
@@ -135,7 +135,7 @@ impl Observer for Reporter {
         if let Note::Empty { input } = note {
             self.empty.get_or_insert_with(|| input.to_string());
         }
-        if self.log.quiet && !is_amiss(&note) {
+        if self.log.quiet && !is_warning(&note) {
             return;
         }
         let text = match note {
@@ -249,7 +249,7 @@ impl Observer for Reporter {
                 offset,
                 detail,
             } => match self.remarks.bad_time(input, (record, offset), detail) {
-                Some(said) => said,
+                Some(message) => message,
                 None => return,
             },
             Note::Ungrouped { input, sources } => format!(
@@ -349,7 +349,7 @@ impl Observer for Reporter {
 }
 
 /// Returns whether it is of something wrong, which `--quiet` leaves.
-fn is_amiss(note: &Note<'_>) -> bool {
+fn is_warning(note: &Note<'_>) -> bool {
     matches!(
         note,
         Note::RowsGivenUp { .. }

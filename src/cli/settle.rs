@@ -111,7 +111,7 @@ impl Args {
             }));
         }
         match seconds {
-            Some(seconds) => tell(info, path, seconds, self.is_reached(info)),
+            Some(seconds) => report_settled(info, path, seconds, self.is_reached(info)),
             None => say!(
                 "snapshot {} is already that close; {}: nothing to do",
                 path.display(),
@@ -174,7 +174,7 @@ impl Args {
     }
 }
 
-fn tell(info: &Info, path: &Path, seconds: f64, reached: bool) {
+fn report_settled(info: &Info, path: &Path, seconds: f64, reached: bool) {
     if let Some(effort) = info.window.settled {
         say!(
             "settled in {seconds:.1} s: {}, each followed {:.1} times",

@@ -11,7 +11,7 @@ use cashrank::store::rows::Retention;
 use cashrank::store::{RealDisk, SpoolState, spool_state};
 
 use super::common::{
-    Basis, Exit, StoreArg, accuracy, as_options, certain_said, counted, left_out, pages, print,
+    Basis, Exit, StoreArg, accuracy, as_options, certain_text, counted, left_out, pages, print,
     print_json, thousands, time,
 };
 
@@ -265,10 +265,10 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
         "crawled until",
         stat.last_fetch.clone().unwrap_or("unknown".into()),
     )?;
-    let told = accuracy(stat.bound_l1, stat.basis);
-    let (_, how_good) = told.split_once(": ").unwrap_or(("", &told));
+    let text = accuracy(stat.bound_l1, stat.basis);
+    let (_, how_good) = text.split_once(": ").unwrap_or(("", &text));
     line("accuracy", how_good.to_owned())?;
-    if let Some(certain) = certain_said(stat.certain_top) {
+    if let Some(certain) = certain_text(stat.certain_top) {
         line("", certain)?;
     }
     line("snapshot", stat.snapshot.clone())?;
@@ -299,7 +299,7 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
             ),
         )?;
     }
-    line("disk", disk_said(&stat.disk_bytes))?;
+    line("disk", disk_text(&stat.disk_bytes))?;
     let memory = &stat.memory_bytes;
     let parts = ["cash", "index"].map(|name| (name, memory[name].as_u64().unwrap_or(0)));
     let total = memory["total"].as_u64().unwrap_or(0);
@@ -357,7 +357,7 @@ fn sizes(parts: &[(&str, u64)]) -> String {
         .join(", ")
 }
 
-fn disk_said(disk: &Disk) -> String {
+fn disk_text(disk: &Disk) -> String {
     let parts = [
         ("cash", disk.cash),
         ("urls", disk.urls),

@@ -40,11 +40,11 @@ pub(super) fn summary(
     remarks: &Remarks,
 ) {
     if outcome.nothing_to_do {
-        log.tell("all inputs were read before: nothing to do");
+        log.info("all inputs were read before: nothing to do");
         return;
     }
     let pages = outcome.pages - outcome.pages_before;
-    tell_counts(
+    report_counts(
         &outcome.counters,
         &outcome.before,
         pages,
@@ -79,7 +79,7 @@ fn stopped(outcome: &Outcome) -> &'static str {
 }
 
 /// Counts of what was read, and of what was left out.
-pub(super) fn tell_counts(
+pub(super) fn report_counts(
     now: &Counters,
     before: &Counters,
     pages: u64,
@@ -90,7 +90,7 @@ pub(super) fn tell_counts(
 ) {
     let records = now.records - before.records;
     let links = now.links - before.links;
-    log.tell(&format!(
+    log.info(&format!(
         "{}, {}, {} in {seconds:.1} s ({} links/s)",
         counted(records, "record", "records"),
         counted(links, "link", "links"),
@@ -104,7 +104,7 @@ pub(super) fn tell_counts(
     ];
     let of_these: Vec<String> = some_of(&of_these);
     if !of_these.is_empty() {
-        log.tell(&format!("records by outcome: {}", of_these.join(", ")));
+        log.info(&format!("records by outcome: {}", of_these.join(", ")));
     }
     let skipped: Vec<String> = skipped_list(now, before)
         .into_iter()
@@ -113,16 +113,16 @@ pub(super) fn tell_counts(
     if !skipped.is_empty() {
         log.warn(&format!("skipped records: {}", skipped.join(", ")));
     }
-    if let Some(told) = remarks.told() {
-        log.warn(&told);
+    if let Some(message) = remarks.message() {
+        log.warn(&message);
     }
     if now.other > before.other {
         let other = thousands(now.other - before.other);
-        log.tell(&format!("{other} {}, not pages", no_pages(formats)));
+        log.info(&format!("{other} {}, not pages", no_pages(formats)));
     }
     if now.out_of_scope > before.out_of_scope {
         let out = now.out_of_scope - before.out_of_scope;
-        log.tell(&format!(
+        log.info(&format!(
             "{} of pages outside --scope",
             counted(out, "record", "records")
         ));
@@ -132,7 +132,7 @@ pub(super) fn tell_counts(
     }
     let dropped = dropped_links(now, before);
     if !dropped.is_empty() {
-        log.tell(&format!("links not followed: {}", dropped.join(", ")));
+        log.info(&format!("links not followed: {}", dropped.join(", ")));
     }
 }
 

@@ -6,7 +6,7 @@ use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
 
 use super::common::{
-    self, Exit, StoreArg, accuracy_of, certain_said, print, print_json, records, thousands,
+    self, Exit, StoreArg, accuracy_of, certain_text, print, print_json, records, thousands,
 };
 use super::log::{Paint, cut, width};
 use super::snapshots::SnapshotArg;
@@ -63,7 +63,7 @@ pub fn show(store: &Path, n: usize) -> anyhow::Result<Exit> {
 fn show_of(snapshot: &Snapshot, n: usize) -> anyhow::Result<Exit> {
     let info = snapshot.info();
     let pages = snapshot.top(n)?;
-    let certain = certain_said(snapshot.certain_top()?);
+    let certain = certain_text(snapshot.certain_top()?);
     let last = pages.last().map_or(0, |page| page.rank);
     let ranks = thousands(last).len().max("rank".len());
     // Before the URL: two columns, and the spaces between.

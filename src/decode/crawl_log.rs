@@ -124,8 +124,8 @@ impl<'a> Entry<'a> {
             return Err(Bad::malformed("no time at the line's start"));
         }
         if count < FIELDS_MIN {
-            let said = format!("{count} fields, expected {FIELDS_MIN} at least");
-            return Err(Bad::malformed(said));
+            let message = format!("{count} fields, expected {FIELDS_MIN} at least");
+            return Err(Bad::malformed(message));
         }
         let status = match status {
             "-" => None,

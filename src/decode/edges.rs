@@ -56,7 +56,7 @@ impl GroupFormat for Edges {
         if let Err(error) = utf8(line) {
             return Line::Apart(Apart::Bad(Bad::utf8(error)));
         }
-        let malformed = |said: &str| Line::Apart(Apart::Bad(Bad::malformed(said)));
+        let malformed = |message: &str| Line::Apart(Apart::Bad(Bad::malformed(message)));
         let end = line.len() - line.iter().rev().take_while(|byte| blank(byte)).count();
         let line = &line[start..end];
         // Names are short: plain loops beat a search that has to be set up.

@@ -52,10 +52,10 @@ pub(crate) struct Frame<'a, H = Header<'a>> {
 
 impl<'a, H> Frame<'a, H> {
     /// All of `buf`: what ends too early.
-    pub fn cut_short(buf: &[u8], said: &str) -> Frame<'a, H> {
+    pub fn cut_short(buf: &[u8], message: &str) -> Frame<'a, H> {
         Frame {
             end: buf.len(),
-            parts: Err(Bad::new(Reason::CutShort, said)),
+            parts: Err(Bad::new(Reason::CutShort, message)),
         }
     }
 
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn what_is_no_header() {
         let long = format!("WARC/1.0\nX: {}", "y".repeat(HEADER_MAX));
-        for (text, said) in [
+        for (text, message) in [
             (
                 "WORC/1.0\n",
                 "no WARC record begins here: garbage, or a wrong length before it",
@@ -328,8 +328,8 @@ mod tests {
         ] {
             assert_eq!(
                 header(text.as_bytes()).unwrap_err(),
-                Bad::malformed(said),
-                "{said}"
+                Bad::malformed(message),
+                "{message}"
             );
         }
     }

@@ -94,15 +94,15 @@ fn check_by(format: Format, rules: &InputRules, data: &[u8]) {
 }
 
 fn decode(decoder: &dyn Decoder, chunk: &[u8]) -> Said {
-    let mut said = Vec::new();
+    let mut message = Vec::new();
     let mut text = Vec::new();
     decoder.decode(chunk, &mut |end, parsed| {
         text.clear();
         write(&parsed, &mut text);
-        said.push((end, xxh3_64(&text)));
+        message.push((end, xxh3_64(&text)));
         true
     });
-    said
+    message
 }
 
 /// All that was parsed, as bytes.
@@ -157,10 +157,10 @@ fn write(parsed: &Parsed<'_, '_>, out: &mut Vec<u8>) {
 
 /// Decoded in two parts.
 fn joined(decoder: &dyn Decoder, data: &[u8], whole: usize) -> Said {
-    let mut said = decode(decoder, &data[..whole]);
+    let mut message = decode(decoder, &data[..whole]);
     let rest = decode(decoder, &data[whole..]);
-    said.extend(rest.into_iter().map(|(end, what)| (whole + end, what)));
-    said
+    message.extend(rest.into_iter().map(|(end, what)| (whole + end, what)));
+    message
 }
 
 /// Reading may go on behind any record at which the offset grew; a skipper ends where the
@@ -217,7 +217,7 @@ const INPUT_RULES: [fn() -> InputRules; 3] = [
 ];
 
 /// Batches keep to the limits, and do not depend on where chunks were cut.
-fn batches(decoder: &dyn Decoder, data: &[u8], whole: usize, said: &Said, dice: &mut Dice) {
+fn batches(decoder: &dyn Decoder, data: &[u8], whole: usize, message: &Said, dice: &mut Dice) {
     let rules = Rules {
         limits: Limits {
             line_bytes: dice.one_of([200, 1 << 20]),
@@ -240,9 +240,9 @@ fn batches(decoder: &dyn Decoder, data: &[u8], whole: usize, said: &Said, dice: 
         told
     };
     let at_once = told(data);
-    assert_eq!(at_once.len(), said.len(), "an entry for each record");
-    for (entry, said) in at_once.iter().zip(said) {
-        assert_eq!(entry.0, said.0 as u64);
+    assert_eq!(at_once.len(), message.len(), "an entry for each record");
+    for (entry, message) in at_once.iter().zip(message) {
+        assert_eq!(entry.0, message.0 as u64);
     }
     let mut parts = told(&data[..whole]);
     let rest = told(&data[whole..]);
@@ -337,11 +337,14 @@ pub(crate) fn guess(data: &[u8]) {
         let then = guessed(first).map_err(|error| error.to_string());
         assert_eq!(then, all);
     }
-    let said = match &all {
+    let message = match &all {
         Ok((_, why)) => why,
         Err(error) => error,
     };
-    assert!(said.len() < 400 && !said.contains('\n'), "{said:?}");
+    assert!(
+        message.len() < 400 && !message.contains('\n'),
+        "{message:?}"
+    );
 }
 
 /// Times; the parser of `jiff` is the judge of RFC 3339.

@@ -203,15 +203,15 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
     fn apart(&mut self, apart: Apart, text: &[u8], end: usize) -> bool {
         if self.group.links.is_empty() {
             self.done = end;
-            return self.tell(Some(apart), text);
+            return self.emit(Some(apart), text);
         }
         self.after += 1;
         self.after_end = end;
         true
     }
 
-    /// Hands out a line, or nothing where it tells nothing but its link.
-    fn tell(&mut self, apart: Option<Apart>, text: &[u8]) -> bool {
+    /// Emits a line as an entry, or nothing where it holds only its link.
+    fn emit(&mut self, apart: Option<Apart>, text: &[u8]) -> bool {
         let parsed = match apart {
             Some(Apart::Other(kind)) => Parsed::Other { kind },
             Some(Apart::Bad(bad)) => bad.into(),
@@ -235,9 +235,9 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
         );
         let went_on = if inside > APART_MAX {
             self.done = self.group_end;
-            let said =
+            let message =
                 format!("{inside} lines inside its group are no links, more than {APART_MAX}");
-            (self.sink)(self.done, Bad::malformed(said).into())
+            (self.sink)(self.done, Bad::malformed(message).into())
         } else {
             let group = self.group_start..self.group_end;
             ((inside == 0 && !G::TELLS) || self.hand_out(group, false)) && {
@@ -261,7 +261,7 @@ impl<'c, G: GroupFormat> Grouper<'_, 'c, '_, G> {
             if moves {
                 self.done = part.start + line.end;
             }
-            if !self.tell(apart, text) {
+            if !self.emit(apart, text) {
                 return false;
             }
         }

@@ -39,18 +39,20 @@ impl<'de> Visitor<'de> for TextVisitor {
 /// Serde's message, without the line number (texts here are parsed one by one) and cut to a
 /// length that fits a message.
 pub(super) fn detail(error: &serde_json::Error) -> String {
-    let mut said = error.to_string();
+    let mut message = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
-    if said.ends_with(&place) {
-        said.truncate(said.len() - place.len());
+    if message.ends_with(&place) {
+        message.truncate(message.len() - place.len());
     }
-    if said.len() > DETAIL_MAX {
-        let cut = (0..=DETAIL_MAX).rev().find(|&at| said.is_char_boundary(at));
-        said.truncate(cut.unwrap_or(0));
-        said.push('…');
+    if message.len() > DETAIL_MAX {
+        let cut = (0..=DETAIL_MAX)
+            .rev()
+            .find(|&at| message.is_char_boundary(at));
+        message.truncate(cut.unwrap_or(0));
+        message.push('…');
     }
-    let said = said.replace(['\n', '\r'], " ");
-    format!("{said}, at byte {}", error.column())
+    let message = message.replace(['\n', '\r'], " ");
+    format!("{message}, at byte {}", error.column())
 }
 
 /// Replaces every escape of an unpaired surrogate (`\ud83d` alone) by `\ufffd`, as browsers do

@@ -205,9 +205,9 @@ impl<'a> Fetch<'a> {
                 break;
             }
             lines.next();
-            if let Some(said) = protocol_status(line) {
-                status = said.0.unwrap_or(status);
-                redirect = said.1;
+            if let Some(message) = protocol_status(line) {
+                status = message.0.unwrap_or(status);
+                redirect = message.1;
             }
         }
         Ok(Some(Fetch {
@@ -247,10 +247,10 @@ fn is_of_datum(line: &str) -> bool {
 /// `_pst_=moved(12), lastModified=0: URL`: more exact than the datum's status, and with the target of a redirect.
 /// Old versions write `Metadata: _pst_: moved(12), ...` on one line.
 fn protocol_status(line: &str) -> Option<(Option<i32>, Option<&str>)> {
-    let (_, said) = line
+    let (_, message) = line
         .split_once("_pst_=")
         .or_else(|| line.split_once("_pst_: "))?;
-    let (name, said) = said.split_once('(')?;
+    let (name, message) = message.split_once('(')?;
     let status = match name {
         "gone" => Some(410),
         "notfound" => Some(404),
@@ -260,9 +260,9 @@ fn protocol_status(line: &str) -> Option<(Option<i32>, Option<&str>)> {
         _ => None,
     };
     let moved = matches!(name, "moved" | "temp_moved");
-    let target = said
+    let target = message
         .split_once(", lastModified=")
-        .and_then(|(_, said)| said.split_once(": "));
+        .and_then(|(_, message)| message.split_once(": "));
     let target = target
         .map(|(_, url)| url.trim_end())
         .filter(|url| moved && !url.is_empty());
@@ -328,8 +328,8 @@ fn read_parse<'a>(lines: &mut Lines<'a>, record: &mut Record<'a>) -> Result<Opti
             .next()
             .filter(|line| !line.starts_with("Content Metadata:"))
         else {
-            let said = format!("{found} outlinks, {count} were announced");
-            return Err(Bad::malformed(said));
+            let message = format!("{found} outlinks, {count} were announced");
+            return Err(Bad::malformed(message));
         };
         if let Some(url) = line.strip_prefix("  outlink: toUrl: ") {
             // The first one: Nutch's URLs hold no blanks, anchors may hold anything.

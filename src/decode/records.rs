@@ -272,12 +272,12 @@ impl<'a> Raw<'a> {
             asked.push(std::mem::replace(&mut record.url, found));
         }
         if asked.len() > redirects::MOST {
-            let said = format!(
+            let message = format!(
                 "redirected {} times, more than {}",
                 asked.len(),
                 redirects::MOST
             );
-            return Err(Bad::malformed(said));
+            return Err(Bad::malformed(message));
         }
         put_time(record, self.time.get().map_or(Ok(None), RawTime::read));
         record.status = self.status.get().map(|Status(status)| status);
@@ -292,7 +292,7 @@ impl<'a> Raw<'a> {
 
 /// A record without a URL, and what to do if all are.
 fn no_url(is_empty: bool, names: &Names) -> Bad {
-    let said = match (is_empty, names.name(Field::Url)) {
+    let message = match (is_empty, names.name(Field::Url)) {
         (true, name) => format!("`{name}` is empty"),
         (false, "url") => {
             "no `url`; if the file has another name for it: `field` url=NAME".to_owned()
@@ -301,7 +301,7 @@ fn no_url(is_empty: bool, names: &Names) -> Bad {
         (false, "") => "no `url`: `field` gives its name to another field".to_owned(),
         (false, name) => format!("no {name:?}, which `field` names as the URL"),
     };
-    Bad::new(Reason::BadUrl, said)
+    Bad::new(Reason::BadUrl, message)
 }
 
 /// A name of an object.

@@ -125,8 +125,8 @@ impl Warc {
             return Ok(Some("no HTTP response"));
         }
         if header.segmented {
-            let said = "the record is split into segments, which are not put together";
-            return Err(Bad::malformed(said));
+            let message = "the record is split into segments, which are not put together";
+            return Err(Bad::malformed(message));
         }
         record.url = Cow::Borrowed(url);
         put_time(record, read_time(header.date));
@@ -207,7 +207,7 @@ pub(crate) fn read_time(text: &[u8]) -> RecordTime {
     }
     let time = std::str::from_utf8(text).ok().and_then(time::from_archive);
     time.map(Some).ok_or_else(|| {
-        let said: String = String::from_utf8_lossy(text).chars().take(40).collect();
-        format!("{said:?} is not a time")
+        let message: String = String::from_utf8_lossy(text).chars().take(40).collect();
+        format!("{message:?} is not a time")
     })
 }

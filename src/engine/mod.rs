@@ -308,7 +308,12 @@ impl<S: Storage> Engine<S> {
 
     /// Visits a page again with the links that its last record left, in a pass after the first. Nothing is fetched by
     /// that, and nothing of the page is learnt. It counts as a record of those links.
-    pub(crate) fn visit_again(&mut self, page: PageId, gone: bool, links: Links<'_>) -> Result<()> {
+    pub(crate) fn replay_visit(
+        &mut self,
+        page: PageId,
+        gone: bool,
+        links: Links<'_>,
+    ) -> Result<()> {
         self.note_time(None);
         self.counters.records += 1;
         self.counters.gone += u64::from(gone);

@@ -5,9 +5,9 @@ fn names_come_back() {
     for format in Format::ALL {
         assert_eq!(format.name().parse::<Format>().unwrap(), format);
     }
-    let said = "cdx".parse::<Format>().unwrap_err().to_string();
+    let message = "cdx".parse::<Format>().unwrap_err().to_string();
     assert_eq!(
-        said,
+        message,
         "no format \"cdx\"; there are: records, json, warc, arc, wat, adjacency, edges, \
          url-adjacency, url-edges, crawl-log, nutch, csv-links, cza"
     );
@@ -114,6 +114,6 @@ fn guesses() {
     ] {
         assert_eq!(is_decided(head.as_bytes()), decided, "{head:?}");
     }
-    let said = guess(wet.as_bytes()).unwrap_err().to_string();
-    assert!(said.contains("is a WET"), "{said}");
+    let message = guess(wet.as_bytes()).unwrap_err().to_string();
+    assert!(message.contains("is a WET"), "{message}");
 }

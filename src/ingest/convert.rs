@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::input::{InputRecord, is_unsound, remark, report_format, tell_unchecked, warn};
+use super::input::{InputRecord, is_unsound, remark, report_format, report_unchecked, warn};
 use super::{Note, Observer, ProgressReport};
 use crate::archive::{Options, Writer, Written};
 use crate::batch::{Batch, HashKey, Rules};
@@ -179,7 +179,7 @@ impl<W: Write> Run<'_, W> {
                     records.recycle(piece);
                 }
                 Next::End(summary) => {
-                    tell_unchecked(input, &summary, self.observer);
+                    report_unchecked(input, &summary, self.observer);
                     self.unverified = None;
                     return Ok(());
                 }
@@ -199,7 +199,7 @@ impl<W: Write> Run<'_, W> {
                 batch,
                 at,
             };
-            record.tell(self.job.strict, true, self.observer)?;
+            record.report(self.job.strict, true, self.observer)?;
             record.note_use(piece.chunk.verified, &mut self.unverified);
             self.writer.add(batch, entry)?;
             self.counters.take(entry.what, &entry.counts);

@@ -46,7 +46,7 @@ pub(super) fn remark(records: &mut Records, observer: &mut dyn Observer) {
 }
 
 /// Says how many of its members had no checksum, if some.
-pub(super) fn tell_unchecked(input: &InputName, summary: &Summary, observer: &mut dyn Observer) {
+pub(super) fn report_unchecked(input: &InputName, summary: &Summary, observer: &mut dyn Observer) {
     let members = summary.unchecked;
     if members > 0 {
         observer.note(Note::Unchecked { input, members });
@@ -65,7 +65,12 @@ pub(super) struct InputRecord<'a> {
 impl InputRecord<'_> {
     /// Tells what is wrong with it, if something is and there is a detail to tell, and in the first pass that its time cannot be
     /// read. If `strict`, one that cannot be used ends the reading.
-    pub fn tell(&self, strict: bool, first_pass: bool, observer: &mut dyn Observer) -> Result<()> {
+    pub fn report(
+        &self,
+        strict: bool,
+        first_pass: bool,
+        observer: &mut dyn Observer,
+    ) -> Result<()> {
         let (input, record, offset) = (self.input, self.place.records + 1, self.place.offset);
         if let What::Skipped(reason) = self.batch.entries[self.at].what {
             let detail = self.batch.complaint(self.at);

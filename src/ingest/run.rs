@@ -99,10 +99,10 @@ fn run(
         observer,
         session,
     };
-    run.tell_passes();
-    run.tell_memory();
+    run.report_passes();
+    run.report_memory();
     run.session.release_rows()?;
-    let dropped = run.tell_rows();
+    let dropped = run.report_rows();
     // The snapshot at the end of what was read before, if a kill came before it.
     if was_finished && run.owes_snapshot() {
         run.final_snapshot()?;
@@ -300,22 +300,22 @@ impl Run<'_> {
     }
 
     /// Says if rows were given up since this was last asked.
-    fn tell_rows(&mut self) -> bool {
+    fn report_rows(&mut self) -> bool {
         let reason = self.session.rows_given_up();
-        self.tell_rows_given_up(reason)
+        self.report_rows_given_up(reason)
     }
 
     /// Says why rows were given up, if they were.
-    fn tell_rows_given_up(&mut self, reason: Option<GivenUp>) -> bool {
+    fn report_rows_given_up(&mut self, reason: Option<GivenUp>) -> bool {
         if let Some(reason) = reason {
             self.observer.note(Note::RowsGivenUp { reason });
-            self.tell_passes();
+            self.report_passes();
         }
         reason.is_some()
     }
 
     /// Tells how far an input was read, or, without one, the rows.
-    fn tell_progress(&mut self, input: Option<&InputName>, done: u64, length: Option<u64>) {
+    fn report_progress(&mut self, input: Option<&InputName>, done: u64, length: Option<u64>) {
         self.observer.progress(&ProgressReport {
             input,
             done,

@@ -94,7 +94,7 @@ impl Spooling {
             Some((found, from)) => Spool::resume(disk, &job.store, found, from, options)?,
             None => Spool::start(disk, &job.store, at, options)?,
         };
-        spool.tell()?;
+        spool.notify()?;
         Spooling::run(Arc::new(spool), at).map(Some)
     }
 

@@ -368,7 +368,7 @@ mod tests {
             if len > 1 {
                 let error = signed(&before[..len - 1]).compare(&known);
                 assert!(
-                    matches!(error, Err(Error::InputChanged(said)) if said.contains("`new_stream`"))
+                    matches!(error, Err(Error::InputChanged(message)) if message.contains("`new_stream`"))
                 );
             }
         }
@@ -409,7 +409,7 @@ mod tests {
             let error = signed.read_to_end(&mut read).unwrap_err();
             let error = error.downcast::<Error>().unwrap();
             assert!(
-                matches!(error, Error::InputChanged(said) if said.contains("nothing was counted"))
+                matches!(error, Error::InputChanged(message) if message.contains("nothing was counted"))
             );
             assert!(read.len() < len);
         }
@@ -424,7 +424,7 @@ mod tests {
         known.fronts.truncate(10);
         assert!(matches!(
             signed(&before).compare(&known),
-            Err(Error::InputChanged(said)) if said.contains("`resume`")
+            Err(Error::InputChanged(message)) if message.contains("`resume`")
         ));
         let mut other = before.clone();
         other[5_000] ^= 1;

@@ -90,7 +90,7 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<Report> {
     let mut read_as = Format::Records;
     if let Some((format, why)) = format_of(&mut source, how.format)? {
         read_as = format;
-        (report.format, report.told_by) = (Some(format), why);
+        (report.format, report.recognised_by) = (Some(format), why);
     }
     let records = reader.read(source, read_as, Start::default())?;
     read(records, Reading::new(report, read_as, how, key))

@@ -24,7 +24,7 @@ pub struct Report {
     /// The format it was read as; `None`: it is empty.
     pub format: Option<Format>,
     /// How the format was recognised, for people.
-    pub told_by: String,
+    pub recognised_by: String,
     /// It was read to a sound end.
     pub whole: bool,
     /// The damage that ended the reading, if any.

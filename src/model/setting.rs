@@ -53,9 +53,9 @@ pub const SETTINGS: [&str; 42] = [
 /// A message with each setting that it names in words of the caller's.
 ///
 /// ```
-/// let said = "`a.cza`: a block that takes more than `limit_block` 5: raise it";
-/// let said = cashrank::name_settings(said, |name| format!("{name}="));
-/// assert_eq!(said, "`a.cza`: a block that takes more than limit_block= 5: raise it");
+/// let message = "`a.cza`: a block that takes more than `limit_block` 5: raise it";
+/// let message = cashrank::name_settings(message, |name| format!("{name}="));
+/// assert_eq!(message, "`a.cza`: a block that takes more than limit_block= 5: raise it");
 /// ```
 pub fn name_settings(message: &str, word: impl Fn(&str) -> String) -> String {
     let mut out = String::with_capacity(message.len());
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn only_settings_are_renamed() {
         let option = |name: &str| format!("--{}", name.replace('_', "-"));
-        for (said, named) in [
+        for (message, named) in [
             ("`-` among `limit_pages`", "`-` among --limit-pages"),
             ("`a` ``scope`", "`a` `--scope"),
             ("`scope", "`scope"),
@@ -92,7 +92,7 @@ mod tests {
             ("`unknown` ä `store`", "`unknown` ä --store"),
             ("", ""),
         ] {
-            assert_eq!(name_settings(said, option), named, "{said}");
+            assert_eq!(name_settings(message, option), named, "{message}");
         }
     }
 }

@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn what_is_refused() {
-        for (choices, said) in [
+        for (choices, message) in [
             (
                 &["uri=x"][..],
                 "no field \"uri\"; there are: url, links, fetched_at,",
@@ -241,7 +241,7 @@ mod tests {
             ),
         ] {
             let error = of(choices).unwrap_err().to_string();
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(message), "{error}");
         }
         // A record and a link are two objects.
         assert!(of(&["url=a", "link.url=a"]).is_ok());

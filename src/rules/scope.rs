@@ -226,14 +226,14 @@ mod tests {
     /// Its story: `host:*.org` was taken, and no page fits it.
     #[test]
     fn a_star_in_a_host_is_refused_with_what_to_write() {
-        for (rule, said) in [
+        for (rule, message) in [
             ("host:*.a.org", "domain:a.org is"),
             ("!domain:*.a.org", "!domain:a.org is"),
             ("host:www.*", "url:*://www.*/*"),
             ("host:*.a.*", "url:*://*.a.*/*"),
         ] {
             let error = rule.parse::<Scope>().unwrap_err().to_string();
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(message), "{error}");
         }
         // A store may have it.
         assert_eq!(

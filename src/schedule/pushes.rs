@@ -214,7 +214,7 @@ impl<const K: usize> Pushes<K> {
 
     /// Hands on what a page holds that was read.
     pub fn push(&mut self, crawl: &Crawl, row: Row<'_>) {
-        self.open_again(crawl, row);
+        self.update_open(crawl, row);
         self.push_on(row);
     }
 
@@ -230,7 +230,7 @@ impl<const K: usize> Pushes<K> {
     }
 
     /// Sees again which part of a page's links leads to pages not read.
-    fn open_again(&mut self, crawl: &Crawl, row: Row<'_>) {
+    fn update_open(&mut self, crawl: &Crawl, row: Row<'_>) {
         let page = row.page as usize;
         let open = open_part(crawl, row);
         let change = self.damping * (open - self.open[page]);
@@ -321,7 +321,7 @@ impl<const K: usize> Pushes<K> {
         let (word, bit) = (&mut seen[page / 64], 1 << (page % 64));
         if *word & bit == 0 {
             *word |= bit;
-            self.open_again(crawl, row);
+            self.update_open(crawl, row);
         }
         self.push_on(row);
         Some(worth.of(&held))

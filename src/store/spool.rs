@@ -341,8 +341,8 @@ impl Spool {
         self.inner().check()
     }
 
-    /// Tells the durable position, unasked.
-    pub fn tell(&self) -> Result<()> {
+    /// Reports the durable position to whoever feeds the spool.
+    pub fn notify(&self) -> Result<()> {
         let acked = self.acked();
         self.options
             .on_durable
@@ -431,8 +431,8 @@ impl Spool {
         let synced = self.make_durable(&files, entries, end);
         self.inner().noting(synced)?;
         self.inner().acked = end;
-        let told = self.tell();
-        self.inner().noting(told)
+        let notified = self.notify();
+        self.inner().noting(notified)
     }
 
     fn make_durable(&self, files: &[Arc<dyn DiskFile>], entries: bool, end: u64) -> Result<()> {

@@ -41,7 +41,7 @@ pub fn accuracy(l1: Option<f64>, basis: Basis) -> String {
 }
 
 /// How many of the first positions are certain, as people read it; nothing where none is.
-pub fn certain_said(certain: Option<u64>) -> Option<String> {
+pub fn certain_text(certain: Option<u64>) -> Option<String> {
     match certain? {
         0 => None,
         1 => Some("the first page is certainly the most important".into()),

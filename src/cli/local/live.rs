@@ -13,8 +13,8 @@ use cashrank::{Error, Options, Writer};
 
 use super::domain::{Crawl, Domain};
 use super::list::is_unread;
-use super::ranks::{Found, locals, tell, write_ranks};
-use super::{Args, candidates, tell_few};
+use super::ranks::{Found, locals, report, write_ranks};
+use super::{Args, candidates, report_few};
 use crate::cli::common::{Exit, counted, say, thousands, threads};
 use crate::cli::output::Output;
 
@@ -149,7 +149,7 @@ impl Live<'_> {
             self.args.live.rounds,
             counted(asked.len() as u64, "page", "pages")
         );
-        tell_few(count as u64, asked.len());
+        report_few(count as u64, asked.len());
         self.waiting.extend(asked.iter().map(|asked| asked.page));
         Ok(!asked.is_empty())
     }
@@ -213,7 +213,7 @@ impl Live<'_> {
         }
         let crawl = Crawl::Files(Box::new(crawled));
         let estimate = self.search.estimate();
-        tell(&crawl, &self.search, &estimate, &Found::default());
+        report(&crawl, &self.search, &estimate, &Found::default());
         if self.late > 0 {
             say!(
                 "{} of the domain fetched only now, and treated as outside: run `cashrank local` over the whole crawl \

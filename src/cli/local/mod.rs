@@ -27,7 +27,7 @@ use super::rules::RulesArgs;
 use super::values::{FormatArg, formats};
 use domain::{Crawl, Domain};
 use list::ListArgs;
-use ranks::{Found, Local, locals, tell, write_ranks};
+use ranks::{Found, Local, locals, report, write_ranks};
 
 /// Estimate how one site's pages rank in the whole web, and list the pages outside to fetch for that.
 #[derive(clap::Args)]
@@ -183,7 +183,7 @@ impl Args {
         if self.json {
             return self.object(&crawl, &search, &estimate, found.unfetched, &asked, &pages);
         }
-        tell(&crawl, &search, &estimate, &found);
+        report(&crawl, &search, &estimate, &found);
         if let Some(ranks) = &ranks {
             write_ranks(ranks, &pages)?;
         }
@@ -191,7 +191,7 @@ impl Args {
             None if ranks.is_none() => write_ranks(&Output::Standard, &pages)?,
             None => {}
             Some(n) => {
-                tell_few(n, asked.len());
+                report_few(n, asked.len());
                 let pages: Vec<u32> = asked.iter().map(|asked| asked.page).collect();
                 let names = crawl.names(&pages)?;
                 let pages = candidates(&asked, names);
@@ -300,7 +300,7 @@ fn candidates(asked: &[Asked], names: impl IntoIterator<Item = String>) -> Vec<C
     pages.collect()
 }
 
-fn tell_few(wanted: u64, named: usize) {
+fn report_few(wanted: u64, named: usize) {
     if (named as u64) < wanted && named > 0 {
         let named = common::counted(named as u64, "page is", "pages are");
         say!("only {named} known and not fetched: all are listed");

@@ -83,7 +83,7 @@ pub struct Found {
 }
 
 /// Says what the estimate stands on.
-pub fn tell(crawl: &Crawl, search: &Search, estimate: &Estimate, found: &Found) {
+pub fn report(crawl: &Crawl, search: &Search, estimate: &Estimate, found: &Found) {
     let known = search.known();
     let count = |count: usize| thousands(count as u64);
     let gone = known.found_gone();

@@ -270,7 +270,7 @@ impl Backend for StoreBackend {
         String::from_utf8(form).unwrap_or_else(|_| url.into())
     }
 
-    fn tell(&self, text: &str) {
+    fn log(&self, text: &str) {
         say!("{text}");
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_, Header<'_>>> {
         None if record.len() <= LINE_MAX && !at_end => return None,
         None => record.len(),
     };
-    let said = match header(&record[..after]) {
+    let message = match header(&record[..after]) {
         Some(header) => match header.length {
             Some(length) => {
                 let cut = "the input ends inside an ARC block";
@@ -54,7 +54,7 @@ pub(super) fn first(buf: &[u8], at_end: bool) -> Option<Frame<'_, Header<'_>>> {
     let end = next.or(at_end.then_some(buf.len()))?;
     Some(Frame {
         end,
-        parts: Err(Bad::malformed(said)),
+        parts: Err(Bad::malformed(message)),
     })
 }
 

@@ -124,8 +124,8 @@ fn read(
         result = reader.read_to_end(&mut decoded);
     }
     if decoded.len() as u64 > most {
-        let said = format!("its HTTP body expands beyond `limit_line` {most}");
-        return Err(Bad::new(Reason::TooLong, said));
+        let message = format!("its HTTP body expands beyond `limit_line` {most}");
+        return Err(Bad::new(Reason::TooLong, message));
     }
     Ok((decoded, result.err().map(|error| error.kind())))
 }
@@ -225,18 +225,21 @@ mod tests {
     #[test]
     fn chunks_and_what_is_none() {
         let undone = |body: &[u8]| undone(Coding::Chunked, body);
-        let said = |text: &str| Some(text.as_bytes().to_vec());
+        let message = |text: &str| Some(text.as_bytes().to_vec());
         assert_eq!(
             undone(
                 b"4;x=y\r\nWiki\r\n A \npedia in c\nB\r\nhunks.12345\r\n0\r\nTrailer: x\r\n\r\n"
             ),
-            said("Wikipedia in chunks.12345")
+            message("Wikipedia in chunks.12345")
         );
         // Cut short; no line end behind a chunk; no size there; then text.
-        assert_eq!(undone(b"9\r\nWiki"), said("Wiki"));
-        assert_eq!(undone(b"4\r\nWikipedia"), said("Wikipedia"));
-        assert_eq!(undone(b"4\r\nWiki\r\npedia\r\n"), said("Wiki\r\npedia\r\n"));
-        assert_eq!(undone(b"0\r\n\r\n"), said(""));
+        assert_eq!(undone(b"9\r\nWiki"), message("Wiki"));
+        assert_eq!(undone(b"4\r\nWikipedia"), message("Wikipedia"));
+        assert_eq!(
+            undone(b"4\r\nWiki\r\npedia\r\n"),
+            message("Wiki\r\npedia\r\n")
+        );
+        assert_eq!(undone(b"0\r\n\r\n"), message(""));
         for none in [
             &b"<html>\n"[..],
             b"",
@@ -248,7 +251,7 @@ mod tests {
             assert_eq!(undone(none), None);
         }
         assert_eq!(undone(b"ffffffffffffffffffff\r\nx"), None);
-        assert_eq!(undone(b"ffffffffffffffff\r\nx"), said("x"));
+        assert_eq!(undone(b"ffffffffffffffff\r\nx"), message("x"));
     }
 
     /// Also one that is read in two parts.

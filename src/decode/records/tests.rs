@@ -126,7 +126,7 @@ fn details_say_what_and_where() {
 /// The record is used without its time, and told of.
 #[test]
 fn a_time_that_cannot_be_read_costs_the_record_nothing_else() {
-    for (time, said) in [
+    for (time, message) in [
         ("1430387621000", "1430387621000"),
         ("99999999999999999999999", "100000000000000000000000"),
         (r#""soon""#, r#""soon""#),
@@ -138,7 +138,8 @@ fn a_time_that_cannot_be_read_costs_the_record_nothing_else() {
     ] {
         let line = format!(r#"{{"url":"u","time":{time},"status":200,"links":["b"]}}"#);
         let record = one(&line).unwrap();
-        let detail = format!("{said} is neither RFC 3339 nor seconds since 1970 (milliseconds?)");
+        let detail =
+            format!("{message} is neither RFC 3339 nor seconds since 1970 (milliseconds?)");
         assert_eq!(record.bad_time, Some(detail), "{line}");
         assert_eq!(record.fetched_at, None, "{line}");
         assert_eq!(

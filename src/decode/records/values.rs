@@ -44,13 +44,13 @@ impl<'a> RawTime<'a> {
             RawTime::Other(_) => None,
         };
         time.map(Some).ok_or_else(|| {
-            let said = match self {
+            let message = match self {
                 RawTime::Seconds(seconds) => seconds.to_string(),
                 RawTime::Fraction(seconds) => seconds.to_string(),
                 RawTime::Text(text) => format!("{:?}", text.chars().take(40).collect::<String>()),
                 RawTime::Other(kind) => kind.to_owned(),
             };
-            format!("{said} is neither RFC 3339 nor seconds since 1970 (milliseconds?)")
+            format!("{message} is neither RFC 3339 nor seconds since 1970 (milliseconds?)")
         })
     }
 }

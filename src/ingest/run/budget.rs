@@ -15,7 +15,7 @@ impl Run<'_> {
     }
 
     /// Says what is needed now.
-    pub(super) fn tell_memory(&mut self) {
+    pub(super) fn report_memory(&mut self) {
         let (need, fits) = self.memory();
         if let Some(budget) = self.session.budget.bytes {
             self.observer.note(Note::Memory {
@@ -58,7 +58,7 @@ impl Run<'_> {
             self.session
                 .budget
                 .find(&self.session.engine, self.session.budget.names);
-            self.tell_memory();
+            self.report_memory();
         }
         // Names of known pages take memory, too.
         if names > 0 && self.session.budget.fits < pages {

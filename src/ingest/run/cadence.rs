@@ -186,14 +186,14 @@ impl<'a> Cadence<'a> {
 
     /// Tells how far the snapshot in the making is, until it is made.
     fn watch(&self, observer: &mut dyn Observer) {
-        let mut told = Progress::default();
+        let mut reported = Progress::default();
         while let Some(publishing) = &self.publishing
             && let Some(settle) = &publishing.settle
             && !publishing.is_finished()
         {
             let progress = settle.watcher.progress();
-            if progress != told {
-                told = progress;
+            if progress != reported {
+                reported = progress;
                 observer.note(Note::Settling {
                     progress: &progress,
                 });
@@ -297,7 +297,7 @@ impl Run<'_> {
         let given_up = self.session.checkpoint(&self.cursor.progress)?;
         self.cadence.checkpoints.count += 1;
         self.cadence.checkpoints.time += started.elapsed();
-        if self.tell_rows_given_up(given_up) {
+        if self.report_rows_given_up(given_up) {
             // The current snapshot must not name a file that is not there.
             self.finish_publishing()?;
             self.session.release_rows()?;

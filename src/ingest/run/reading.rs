@@ -8,7 +8,7 @@ use crate::batch::{Batch, Entry, What};
 use crate::decode::Reason;
 use crate::engine::{Resolver, Resolving, age};
 use crate::ingest::Note;
-use crate::ingest::input::{InputRecord, remark, tell_unchecked, warn};
+use crate::ingest::input::{InputRecord, remark, report_unchecked, warn};
 use crate::ingest::spooling::{self, Spooling};
 use crate::pipeline::{Next, Piece, Records, is_another};
 use crate::source::{Compression, InputName, Restart, Summary};
@@ -110,7 +110,7 @@ impl Run<'_> {
         self.note_place(reading, piece);
         applied?;
         let done = piece.chunk.compressed;
-        self.tell_progress(Some(reading.input), done, reading.records.compressed_len);
+        self.report_progress(Some(reading.input), done, reading.records.compressed_len);
         Ok(())
     }
 
@@ -131,7 +131,7 @@ impl Run<'_> {
                 self.check_next(reading, names, piece, at)?;
             }
             if is_torn(reading, piece, at) {
-                self.tell_record(reading, piece, at)?;
+                self.report_record(reading, piece, at)?;
                 reading.torn = Some((*entry, piece.chunk.offset + entry.end));
                 return Ok(());
             }
@@ -205,7 +205,7 @@ impl Run<'_> {
     ) -> Result<()> {
         let batch = &piece.batch;
         let entry = &batch.entries[at];
-        let record = self.tell_record(reading, piece, at)?;
+        let record = self.report_record(reading, piece, at)?;
         record.note_use(piece.chunk.verified, &mut self.cursor.progress.unverified);
         if reading.records.format.is_grouped() && self.comes_back(reading, batch, entry) {
             reading.ungrouped += 1;
@@ -216,7 +216,7 @@ impl Run<'_> {
     }
 
     /// Says what is wrong with the next record, if something is.
-    fn tell_record<'r>(
+    fn report_record<'r>(
         &mut self,
         reading: &Reading<'r>,
         piece: &'r Piece,
@@ -229,7 +229,7 @@ impl Run<'_> {
             at,
         };
         let first_pass = !self.cursor.is_repeating();
-        record.tell(self.job.strict, first_pass, self.observer)?;
+        record.report(self.job.strict, first_pass, self.observer)?;
         Ok(record)
     }
 
@@ -268,7 +268,7 @@ impl Run<'_> {
         resolver: Resolver,
         summary: &Summary,
     ) -> Result<InputEnd> {
-        tell_unchecked(reading.input, summary, self.observer);
+        report_unchecked(reading.input, summary, self.observer);
         if reading.ungrouped > 0 {
             self.observer.note(Note::Ungrouped {
                 input: reading.input,

@@ -66,7 +66,7 @@ impl Run<'_> {
     }
 
     /// Says what passes after the first go over, as far as it is known.
-    pub(super) fn tell_passes(&mut self) {
+    pub(super) fn report_passes(&mut self) {
         if self.cursor.progress.repeat > 1 && !self.cursor.progress.finished {
             self.observer.note(Note::Repeating {
                 repeat: self.cursor.progress.repeat,
@@ -94,7 +94,7 @@ impl Run<'_> {
         let whole = rows.sweep_from(from, &mut |rows| {
             for rows in rows.chunks(AHEAD) {
                 self.visit_rows(rows, &mut targets)?;
-                self.tell_progress(None, self.cursor.progress.place.records, Some(all));
+                self.report_progress(None, self.cursor.progress.place.records, Some(all));
                 if self.feed.stop_asked() {
                     return Err(Stop::Enough);
                 }
@@ -125,7 +125,7 @@ impl Run<'_> {
             };
             self.session
                 .engine
-                .visit_again(page(row.page), row.gone, links)?;
+                .replay_visit(page(row.page), row.gone, links)?;
             self.cursor.progress.place.records += 1;
             if self.is_due() {
                 self.on_records()?;

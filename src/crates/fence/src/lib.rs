@@ -268,8 +268,8 @@ mod tests {
             .env(CHILD, "1")
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&child.stderr);
-        assert_eq!(child.status.code(), Some(ENDED), "{said}");
+        let message = String::from_utf8_lossy(&child.stderr);
+        assert_eq!(child.status.code(), Some(ENDED), "{message}");
     }
 
     #[test]

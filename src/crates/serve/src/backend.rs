@@ -52,7 +52,7 @@ pub trait Backend: Send + Sync + 'static {
     /// A URL in the form in which [`Backend::next`] names pages.
     fn canonical(&self, url: &str) -> String;
     /// Something for whoever runs the service to read.
-    fn tell(&self, text: &str);
+    fn log(&self, text: &str);
 }
 
 /// How things stand.

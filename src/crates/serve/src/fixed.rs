@@ -49,7 +49,7 @@ impl Backend for Fixed {
         url.into()
     }
 
-    fn tell(&self, text: &str) {
+    fn log(&self, text: &str) {
         eprintln!("{text}");
     }
 }

@@ -441,7 +441,7 @@ impl Backend for Slow {
     fn canonical(&self, url: &str) -> String {
         url.into()
     }
-    fn tell(&self, _: &str) {}
+    fn log(&self, _: &str) {}
 }
 
 #[test]

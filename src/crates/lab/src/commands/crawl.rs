@@ -12,7 +12,7 @@ use cashrank_lab::plot::{Axis, Line, Plot, Scale};
 use cashrank_lab::steer::{Order, Point, Setting, Web, mean};
 
 use super::web::WebArgs;
-use super::{print, tell};
+use super::{print, progress};
 
 /// Shares of the web at which is measured, unless the crawl ends before.
 const SHARES: [f64; 16] = [
@@ -228,7 +228,7 @@ impl Crawls {
             point.coverage.map(|coverage| coverage.at_least)
         });
         files.write("crawl-coverage.svg", &plot.svg())?;
-        tell(&format!("the figures are in {}", folder.display()));
+        progress(&format!("the figures are in {}", folder.display()));
         Ok(())
     }
 

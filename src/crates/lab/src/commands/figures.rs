@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use cashrank_lab::figures::figures;
 
 use super::web::WebArgs;
-use super::{tell, threads};
+use super::{progress, threads};
 
 /// Make the experiments of the AOPIC paper, as tables (CSV) and plots (SVG).
 ///
@@ -30,8 +30,14 @@ pub struct Args {
 impl Args {
     pub fn run(self) -> anyhow::Result<()> {
         let (base, _) = self.web.base()?;
-        figures(&base, self.seed, threads(self.threads), &tell, &self.folder)?;
-        tell(&format!("the figures are in {}", self.folder.display()));
+        figures(
+            &base,
+            self.seed,
+            threads(self.threads),
+            &progress,
+            &self.folder,
+        )?;
+        progress(&format!("the figures are in {}", self.folder.display()));
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use cashrank::rules::Scope;
 use cashrank_lab::local::{self, Method, Row, Study, Ties, World};
 
 use super::web::GraphArgs;
-use super::{print, tell, threads};
+use super::{print, progress, threads};
 
 /// Compare ways to find the global PageRank of local domains, as in Table 1 of Davis and Dhillon (2006).
 ///
@@ -134,8 +134,8 @@ impl Args {
         };
         if let Some(folder) = &self.figures {
             let sizes: Vec<usize> = self.time.iter().map(|&pages| pages as usize).collect();
-            local::figures(&study, &sizes, &tell, folder)?;
-            tell(&format!("the figures are in {}", folder.display()));
+            local::figures(&study, &sizes, &progress, folder)?;
+            progress(&format!("the figures are in {}", folder.display()));
             return Ok(());
         }
         self.table(&study)

@@ -65,7 +65,7 @@ pub fn main() -> ExitCode {
         }
         known => {
             let option = |name: &str| format!("--{}", name.replace('_', "-"));
-            tell(&name_settings(&format!("cashrank-lab: {error}"), option));
+            progress(&name_settings(&format!("cashrank-lab: {error}"), option));
             ExitCode::from(match known {
                 Some(Error::Io { .. }) => 1,
                 _ => 2,
@@ -75,7 +75,7 @@ pub fn main() -> ExitCode {
 }
 
 /// Says something to people, on standard error, whether or not anybody reads it.
-fn tell(line: &str) {
+fn progress(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 

@@ -11,7 +11,7 @@ use cashrank::source::InputName;
 use cashrank_lab::figures::Base;
 use cashrank_lab::web::{InDegree, OutDegree};
 
-use super::tell;
+use super::progress;
 
 /// A graph from a file.
 #[derive(clap::Args)]
@@ -34,7 +34,7 @@ impl GraphArgs {
         let (config, rules) = (Config::default(), InputRules::default());
         let loaded = load(&inputs, self.format, &config, &rules, &Limits::default())?;
         if loaded.skipped > 0 {
-            tell(&format!("{} records were skipped", loaded.skipped));
+            progress(&format!("{} records were skipped", loaded.skipped));
         }
         Ok(Some((file, loaded)))
     }

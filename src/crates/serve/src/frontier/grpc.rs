@@ -152,7 +152,7 @@ impl Calls {
                     if why != told {
                         let text = why.as_deref().unwrap_or_default();
                         self.backend
-                            .tell(&format!("frontier: URLs are refused: {text}"));
+                            .log(&format!("frontier: URLs are refused: {text}"));
                         told = why;
                     }
                     vec![Ack::Failed; total]

@@ -202,7 +202,7 @@ impl Ordering {
         if let Err(why) = &done
             && self.told.as_ref() != Some(why)
         {
-            backend.tell(&format!("frontier: no scores: {why}"));
+            backend.log(&format!("frontier: no scores: {why}"));
         }
         self.told = done.err();
         cpu_time::since(spent, started.elapsed()) * 3

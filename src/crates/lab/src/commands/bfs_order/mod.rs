@@ -18,7 +18,7 @@ use anyhow::Context as _;
 use cashrank::Error;
 use clap::ValueEnum;
 
-use super::{print, tell};
+use super::{print, progress};
 use order::{Random, breadth_first};
 
 /// Write a graph, read from stdin, as a breadth-first crawl of it to stdout.
@@ -46,7 +46,7 @@ impl Args {
     pub fn run(self) -> anyhow::Result<()> {
         let links = read(io::stdin().lock())?;
         let order = breadth_first(&links, self.seeds, &mut Random::new(self.seed));
-        tell(&format!(
+        progress(&format!(
             "bfs-order: {} pages from {} random seeds, --seed {}",
             order.len(),
             self.seeds,
