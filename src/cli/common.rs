@@ -336,6 +336,12 @@ pub fn listed_urls(file: &Path) -> Result<Vec<String>, Error> {
     Ok(urls.map(str::to_owned).collect())
 }
 
+/// The URLs in these files.
+pub fn listed(files: &[PathBuf]) -> Result<Vec<String>, Error> {
+    let urls: Result<Vec<_>, Error> = files.iter().map(|file| listed_urls(file)).collect();
+    Ok(urls?.concat())
+}
+
 /// Says that a keyboard is read, where somebody may have forgotten a file or a pipe of this command.
 pub fn note_keyboard(inputs: &[InputName], command: &str) {
     if inputs.contains(&InputName::Stdin) && io::stdin().is_terminal() {

@@ -7,9 +7,8 @@ use cashrank::answers::{Coverage, CoveredHost, Seeds};
 use cashrank::snapshot::Snapshot;
 use cashrank::store::RealDisk;
 
-use super::common::{Exit, StoreArg, print, print_json, shown, thousands};
+use super::common::{Exit, StoreArg, listed, print, print_json, shown, thousands};
 use super::log::Paint;
-use super::next::listed;
 
 /// Show how much of what readers see was crawled.
 ///

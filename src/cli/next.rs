@@ -11,7 +11,7 @@ use clap::builder::{StringValueParser, TypedValueParser as _};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use super::common::{Exit, Forms, STORE, check_list, listed_urls, positive, thousands, threads};
+use super::common::{Exit, Forms, STORE, check_list, listed, positive, thousands, threads};
 use super::coverage::{percent, seeds_of};
 use super::output::OutputArgs;
 use super::values::takers;
@@ -232,12 +232,6 @@ impl clap::FromArgMatches for Asked {
         }
         Ok(())
     }
-}
-
-/// The URLs in these files.
-pub(super) fn listed(files: &[PathBuf]) -> Result<Vec<String>, Error> {
-    let urls: Result<Vec<_>, Error> = files.iter().map(|file| listed_urls(file)).collect();
-    Ok(urls?.concat())
 }
 
 /// All strategies with what they are.

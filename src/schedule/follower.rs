@@ -8,7 +8,7 @@
 //! is read of each: which pages fail, or were tried in vain.
 //!
 //! **Same answers.** It passes on the latest row of each page, in the order in which they were written. So a follower
-//! passes on what a new one would be followed, wherever checkpoints dropped older rows; strategies that depend on
+//! passes on what a new one would pass on, wherever checkpoints dropped older rows; strategies that depend on
 //! nothing else answer the same. Forecast solves the same equations, and both solutions are as near as their worth of a
 //! push says: pages whose scores are nearer than that may change places.
 //!
@@ -19,6 +19,8 @@
 //! **Memory**: [`Follower::bytes`]; 4 bytes and a bit a page, 28 more for the order of names, and what the strategy keeps: of
 //! Forecast 60 bytes a page.
 
+use std::path::Path;
+
 use super::names::{Hosts, Runs};
 use super::next::{Chosen, FOCUSED, Limits, Source, completed, interleave};
 use super::{
@@ -26,6 +28,7 @@ use super::{
 };
 use crate::rows::{PAGES_MAX, Row, RowVisitor, Rows, Stop};
 use crate::snapshot::Snapshot;
+use crate::store::Disk;
 use crate::store::rows::{KeptRows, Retention};
 use crate::threads::in_two;
 use crate::{Error, Result};
@@ -41,6 +44,20 @@ pub struct Follower {
 
 /// Most threads that read names.
 const THREADS: usize = 8;
+
+/// The pages to crawl next, best first.
+///
+/// # Errors
+/// [`Error::Missing`]: there is no store, no snapshot, or nothing is known yet, and there are no seeds; the strategy needs rows,
+/// and none are kept.
+pub fn next(disk: &dyn Disk, store: &Path, options: &NextOptions) -> Result<Vec<Candidate>> {
+    match Snapshot::latest(disk, store) {
+        Err(Error::Missing(_)) if !options.seeds.is_empty() => {
+            Ok(seeds::all(options, &mut Limits::new(options)))
+        }
+        snapshot => Follower::once(options.clone()).next(&snapshot?),
+    }
+}
 
 impl Follower {
     /// One that is asked again and again. It reads on one thread, and another that reads ahead.

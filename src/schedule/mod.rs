@@ -41,15 +41,14 @@ mod xyleme;
 
 pub use choice::{Choice, Learning, Parameters};
 pub use focus::{Focus, FocusRule, Focused};
-pub use follower::Follower;
 pub(crate) use follower::Mark;
+pub use follower::{Follower, next};
 pub use history::{Crawl, History, State};
 pub use measure::Measure;
 pub use names::{NameOrder, NameOrderBuilder};
-pub use next::{Candidate, Failures, MAX_FAILURES, NextOptions, RETRY_AFTER, Which, next};
+pub use next::{Candidate, Failures, MAX_FAILURES, NextOptions, RETRY_AFTER, Seed, Which};
 pub use queue::best_of;
 pub use refresh::{Looks, change_rate, gain};
-pub use seeds::Seed;
 
 pub use takers::Taker;
 

@@ -4,19 +4,17 @@
 //! where no rows are kept, pages that were visited. A page whose fetches failed since it was last reached is
 //! passed over until some time has gone by, and for good after some failures.
 //!
-//! In memory: what a [`Follower`] keeps, while it is asked, and what was asked for.
+//! In memory: what a [`Follower`](super::Follower) keeps, while it is asked, and what was asked for.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 
 use super::refresh::{self, Looks};
-use super::{Choice, Crawl, Focus, Follower, Scored, Seed, seeds};
+use super::{Choice, Crawl, Focus, Scored};
 use crate::decode::Time;
 use crate::model::{Fetches, PageId};
 use crate::rows::Rows;
 use crate::rules::Scope;
 use crate::snapshot::{Snapshot, SnapshotPage};
-use crate::store::Disk;
 use crate::store::rows::KeptRows;
 use crate::url::{domain, host};
 use crate::{Error, Result};
@@ -83,6 +81,15 @@ impl Default for Failures {
     }
 }
 
+/// A page to begin with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seed {
+    /// Its canonical URL, or its opaque name.
+    pub name: String,
+    /// Its number; `None`: the store does not know it.
+    pub page: Option<PageId>,
+}
+
 /// Strategies with a virtual page, which can be focused.
 pub(super) const FOCUSED: [&str; 3] = ["forecast", "settled", "xyleme"];
 
@@ -125,20 +132,6 @@ pub struct Candidate {
     pub importance: f64,
     /// Its fetches.
     pub fetches: Fetches,
-}
-
-/// The pages to crawl next, best first.
-///
-/// # Errors
-/// [`Error::Missing`]: there is no store, no snapshot, or nothing is known yet, and there are no seeds; the strategy needs rows,
-/// and none are kept.
-pub fn next(disk: &dyn Disk, store: &Path, options: &NextOptions) -> Result<Vec<Candidate>> {
-    match Snapshot::latest(disk, store) {
-        Err(Error::Missing(_)) if !options.seeds.is_empty() => {
-            Ok(seeds::all(options, &mut Limits::new(options)))
-        }
-        snapshot => Follower::once(options.clone()).next(&snapshot?),
-    }
 }
 
 /// Parameters of a list, and the snapshot it is made from.

@@ -6,16 +6,7 @@
 use super::next::{Limits, Source};
 use super::{Candidate, NextOptions};
 use crate::Result;
-use crate::engine::PageId;
-
-/// A page to begin with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seed {
-    /// Its canonical URL, or its opaque name.
-    pub name: String,
-    /// Its number; `None`: the store does not know it.
-    pub page: Option<PageId>,
-}
+use crate::model::PageId;
 
 /// Those that no store tells anything of.
 pub(super) fn all(options: &NextOptions, limits: &mut Limits<'_>) -> Vec<Candidate> {

@@ -1,24 +1,16 @@
-//! The frontier's file: opened if it is one of ours. What redb does on damaged pages stays behind a fence.
+//! The frontier's file: opened if it is one of ours.
 
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use cashrank_fence::{self as fence, Overlay, Unusable};
+use cashrank_fence::Overlay;
 use redb::backends::FileBackend;
 use redb::{Database, ReadableDatabase, TableError};
 
+use super::fence::{Fence, Fenced};
 use super::tables::{FACTS, VERSION};
 use crate::backend::{Problem, Result};
-
-pub(super) type Fence = fence::Fence<Problem>;
-pub(super) type Fenced<T> = fence::Fenced<T, Problem>;
-
-impl Unusable for Problem {
-    fn unusable(path: &Path, what: &'static str) -> Problem {
-        Problem::Failed(format!("{}: damaged: {what}", path.display()))
-    }
-}
 
 /// Opens the file, or makes it. One that is no frontier's is left as it is. All pages are held against their checksums,
 /// for all of them are read now anyway, and redb trusts them later.

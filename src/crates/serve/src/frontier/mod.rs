@@ -13,6 +13,7 @@
 //! | `grpc` | the calls |
 //! | `wire` | their messages, made from `urlfrontier.proto` |
 
+mod fence;
 mod file;
 mod grpc;
 mod item;

@@ -24,7 +24,8 @@ use std::time::{Duration, Instant};
 use handing_out::Leases;
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, WriteTransaction};
 
-use super::file::{self, Fence, Fenced};
+use super::fence::{Fence, Fenced};
+use super::file;
 use super::item::{Item, Key, Order, UrlState};
 use super::queue::{Queue, count_in};
 use super::tables::{All, FACTS, QUEUES, Tables, URLS, VERSION, failed};

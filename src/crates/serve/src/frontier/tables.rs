@@ -2,7 +2,7 @@
 
 use redb::{ReadableTable, Table, TableDefinition, WriteTransaction};
 
-use super::file::Fenced;
+use super::fence::Fenced;
 use super::item::{Item, Key, Order, UrlState};
 use crate::backend::{Problem, Result};
 
