@@ -177,6 +177,22 @@ impl Rows for RowsRead {
     }
 }
 
+/// The numbers of nodes and pages.
+struct Numbers {
+    /// The page of each node.
+    page: Vec<u32>,
+    /// The node of each page.
+    node: Vec<u32>,
+}
+
+/// Readers who start at the seeds.
+struct Readers {
+    /// The nodes where they, and the crawl, start.
+    seeds: Vec<u32>,
+    /// Their flow over the rows of pages read.
+    flow: Flow,
+}
+
 struct Crawl<'a> {
     web: &'a Web<'a>,
     setting: &'a Setting,
@@ -184,19 +200,13 @@ struct Crawl<'a> {
     rows_read: RowsRead,
     /// Where each node's row begins in the graph.
     starts: Vec<usize>,
-    /// The page of each node.
-    page: Vec<u32>,
-    /// The node of each page.
-    node: Vec<u32>,
+    numbers: Numbers,
     /// Pages that the oracle may take, by importance.
     oracle: Option<BinaryHeap<(u64, std::cmp::Reverse<u32>)>>,
     batching: Batching,
     needs_names: bool,
     random: Random,
-    /// The nodes where the crawl starts.
-    seeds: Vec<u32>,
-    /// What flows from them over the rows of pages read.
-    flow: Flow,
+    readers: Readers,
     /// Nodes to be read before the order is asked, last first.
     waiting: Vec<u32>,
 }
@@ -234,14 +244,18 @@ impl<'a> Crawl<'a> {
             history: History::new(choice.strategy()),
             rows_read: RowsRead::default(),
             starts,
-            page: vec![UNKNOWN; nodes],
-            node: Vec::new(),
+            numbers: Numbers {
+                page: vec![UNKNOWN; nodes],
+                node: Vec::new(),
+            },
             oracle: oracle.then(BinaryHeap::new),
             batching: if oracle { Batching::One } else { spec.batching },
             needs_names: spec.names != Names::Unseen && !oracle,
             random,
-            seeds: all.clone(),
-            flow: Flow::default(),
+            readers: Readers {
+                seeds: all.clone(),
+                flow: Flow::default(),
+            },
             waiting: all,
         }
     }
@@ -257,7 +271,7 @@ impl<'a> Crawl<'a> {
                 Some(node) => node,
                 None => self.draw(),
             };
-            let page = self.page[next as usize];
+            let page = self.numbers.page[next as usize];
             if page == UNKNOWN || !self.history.crawl().is_read(page) {
                 self.read(next)?;
             }
@@ -267,18 +281,18 @@ impl<'a> Crawl<'a> {
 
     /// A node that is not known yet: there is one, for all known ones were read, and not all nodes were.
     fn draw(&mut self) -> u32 {
-        let unknown = |node: &u32| self.page[*node as usize] == UNKNOWN;
-        let left = (0..self.page.len() as u32).filter(unknown).count();
+        let unknown = |node: &u32| self.numbers.page[*node as usize] == UNKNOWN;
+        let left = (0..self.numbers.page.len() as u32).filter(unknown).count();
         let at = self.random.below(left.max(1));
-        let drawn = (0..self.page.len() as u32).filter(unknown).nth(at);
+        let drawn = (0..self.numbers.page.len() as u32).filter(unknown).nth(at);
         drawn.unwrap_or_default()
     }
 
     fn know(&mut self, node: u32) -> u32 {
-        let page = &mut self.page[node as usize];
+        let page = &mut self.numbers.page[node as usize];
         if *page == UNKNOWN {
-            *page = self.node.len() as u32;
-            self.node.push(node);
+            *page = self.numbers.node.len() as u32;
+            self.numbers.node.push(node);
             if let Some(oracle) = &mut self.oracle {
                 // Importances are not negative: their bits are in their order.
                 let importance = self.web.importance[node as usize].to_bits();
@@ -298,7 +312,7 @@ impl<'a> Crawl<'a> {
         }
         self.rows_read.pages.push(page);
         self.rows_read.ends.push(self.rows_read.targets.len());
-        self.rows_read.known = self.node.len() as u64;
+        self.rows_read.known = self.numbers.node.len() as u64;
         self.history.follow(
             Row::new(page, &self.rows_read.targets[start..]),
             &self.rows_read,
@@ -323,7 +337,7 @@ impl<'a> Crawl<'a> {
         })?;
         // All pages at once: an order that settles would settle again for each longer list.
         let mut hosts: HashMap<u32, u64> = HashMap::new();
-        let mut taken = self.best(self.node.len())?;
+        let mut taken = self.best(self.numbers.node.len())?;
         taken.retain(|&node| {
             let of = hosts.entry(names.host(node)).or_default();
             *of += 1;
@@ -334,7 +348,9 @@ impl<'a> Crawl<'a> {
     }
 
     fn best(&mut self, count: usize) -> Result<Vec<u32>> {
-        let Crawl { history, node, .. } = self;
+        let Crawl {
+            history, numbers, ..
+        } = self;
         if let Some(oracle) = &mut self.oracle {
             let mut best = Vec::new();
             let mut held = Vec::new();
@@ -344,7 +360,7 @@ impl<'a> Crawl<'a> {
                 let page = entry.1.0;
                 if !history.crawl().is_read(page) {
                     held.push(entry);
-                    best.push(node[page as usize]);
+                    best.push(numbers.node[page as usize]);
                 }
             }
             oracle.extend(held);
@@ -352,33 +368,37 @@ impl<'a> Crawl<'a> {
         }
         let names = match self.web.names {
             Some(names) if self.needs_names => {
-                Some(names.renumbered(&self.page, node.len() as u32))
+                Some(names.renumbered(&numbers.page, numbers.node.len() as u32))
             }
             _ => None,
         };
         let best = history.best(&self.rows_read, names.as_ref(), count)?;
-        Ok(best.iter().map(|of| node[of.page as usize]).collect())
+        Ok(best
+            .iter()
+            .map(|of| numbers.node[of.page as usize])
+            .collect())
     }
 
     fn coverage(&mut self) -> Result<Option<Coverage>> {
         let pages: Vec<u32> = self
+            .readers
             .seeds
             .iter()
-            .map(|&seed| self.page[seed as usize])
+            .map(|&seed| self.numbers.page[seed as usize])
             .collect();
         if !pages.iter().all(|&page| self.history.crawl().is_read(page)) {
             return Ok(None);
         }
-        if self.flow.seeds().is_empty() {
-            self.flow = Flow::from(damping_units(self.setting.damping), &pages);
+        if self.readers.flow.seeds().is_empty() {
+            self.readers.flow = Flow::from(damping_units(self.setting.damping), &pages);
         }
-        self.flow.push(&self.rows_read).map(Some)
+        self.readers.flow.push(&self.rows_read).map(Some)
     }
 
     fn point(&mut self, share: f64) -> Result<Point> {
         let coverage = self.coverage()?;
         let read = &self.rows_read.pages;
-        let nodes = read.iter().map(|&page| self.node[page as usize]);
+        let nodes = read.iter().map(|&page| self.numbers.node[page as usize]);
         let hot = nodes
             .clone()
             .filter(|&node| (self.web.places[node as usize] as usize) < read.len());
