@@ -51,16 +51,8 @@ pub struct Args {
     /// The format of the inputs (see formats/). auto recognises it from the content.
     #[arg(long, default_value = "auto", value_parser = formats())]
     format: FormatArg,
-    /// The share of a page's importance that its links pass on, 0 or more and less than 1 [default: 0.85].
-    #[arg(long, value_name = "D")]
-    damping: Option<f64>,
-    /// Stop when a step moves the ranking by at most this much in L1 (with --lazy: when a whole step would).
-    #[arg(long, value_name = "L1", default_value_t = 1e-12)]
-    residual: f64,
-    /// Take half steps: x <- (F(x) + x)/2, for the same result. That needs far fewer steps if links form short cycles
-    /// and damping is near 1, and about twice as many otherwise.
-    #[arg(long)]
-    lazy: bool,
+    #[command(flatten)]
+    iteration: IterationArgs,
     /// Weights of links, as for `ingest`.
     #[arg(long, value_name = "WEIGHTS", value_parser = parsed::<Follow>)]
     follow: Option<Follow>,
@@ -78,6 +70,20 @@ pub struct Args {
     memory: MemoryArg,
     #[command(flatten)]
     rules: RulesArgs,
+}
+
+#[derive(clap::Args)]
+struct IterationArgs {
+    /// The share of a page's importance that its links pass on, 0 or more and less than 1 [default: 0.85].
+    #[arg(long, value_name = "D")]
+    damping: Option<f64>,
+    /// Stop when a step moves the ranking by at most this much in L1 (with --lazy: when a whole step would).
+    #[arg(long, value_name = "L1", default_value_t = 1e-12)]
+    residual: f64,
+    /// Take half steps: x <- (F(x) + x)/2, for the same result. That needs far fewer steps if links form short cycles
+    /// and damping is near 1, and about twice as many otherwise.
+    #[arg(long)]
+    lazy: bool,
 }
 
 impl Args {
@@ -183,8 +189,11 @@ impl Args {
 
     /// To the damping that was given, or else this one.
     fn rank(&self, graph: &Graph, damping: f64) -> anyhow::Result<Ranked> {
-        let mut options = Options::residual(self.damping.unwrap_or(damping), self.residual)?;
-        options.lazy = self.lazy;
+        let mut options = Options::residual(
+            self.iteration.damping.unwrap_or(damping),
+            self.iteration.residual,
+        )?;
+        options.lazy = self.iteration.lazy;
         let scores = ranking("exact")?.compute(graph, &options, &Teleport::default(), &mut ())?;
         let scores = scores.context("nothing was ranked")?;
         let mut pairs = Vec::new();
