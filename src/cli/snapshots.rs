@@ -3,11 +3,14 @@
 use std::io::Write;
 use std::time::SystemTime;
 
+use cashrank::Error;
 use cashrank::memory::human;
 use cashrank::snapshot::{Info, Snapshot, SnapshotEntry, Which, pin, snapshots};
 use cashrank::store::RealDisk;
 
-use super::common::{Exit, StoreArg, parsed, print, print_json, rounded_up, thousands, time};
+use super::common::{
+    Exit, StoreArg, exit_of_error, parsed, print, print_json, rounded_up, thousands, time,
+};
 use super::log::Paint;
 use crate::cli::common::say;
 
@@ -92,11 +95,10 @@ impl Args {
         } else {
             print(|out| write_plain(out, &kept)).map(drop)?
         }
-        Ok(if kept.iter().all(|kept| kept.info.is_ok()) {
-            Exit::Done
-        } else {
-            Exit::Damaged
-        })
+        let failed = kept.iter().filter_map(|kept| kept.info.as_ref().err());
+        let exits: Vec<Exit> = failed.map(exit_of_error).collect();
+        let worst = exits.iter().find(|exit| **exit == Exit::Damaged);
+        Ok(*worst.or(exits.first()).unwrap_or(&Exit::Done))
     }
 }
 
@@ -142,7 +144,11 @@ fn write_plain(out: &mut dyn Write, kept: &[SnapshotEntry]) -> anyhow::Result<()
             out,
             "{:>15}  {:>15}  {:20}  {:20}  {:>11}  {:>10}{marks}",
             kept.number,
-            info.map_or("damaged".into(), |info| thousands(info.pages)),
+            match &kept.info {
+                Ok(info) => thousands(info.pages),
+                Err(Error::Damaged { .. }) => "damaged".into(),
+                Err(_) => "unreadable".into(),
+            },
             info.and_then(|info| info.time)
                 .map_or("unknown".into(), |at| time(Some(at))),
             published(kept).unwrap_or("unknown".into()),

@@ -16,7 +16,7 @@
 
 use std::path::Path;
 
-use crate::support::{Lab, crawl};
+use crate::support::{Lab, crawl, sample};
 
 fn crawled() -> Lab {
     let lab = Lab::new();
@@ -126,4 +126,20 @@ fn a_command_that_has_moved_says_where() {
     }
     let help = lab.run("help").exits(0).out;
     assert!(help.contains("pagerank") && !help.contains("simulate"));
+}
+
+/// A snapshot that cannot be read just now, here for a link that leads to itself, is not damaged.
+#[cfg(unix)]
+#[test]
+fn a_snapshot_that_cannot_be_read_is_not_called_damaged() {
+    let lab = Lab::new();
+    lab.file("log", sample(40).concat());
+    lab.run("ingest log --store s").exits(0);
+    let path = lab.path("s/snapshots/000000000040.snapshot");
+    std::fs::write(&path, "no snapshot").unwrap();
+    lab.run("snapshots --store s").exits(5);
+    std::fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink(&path, &path).unwrap();
+    let listed = lab.run("snapshots --store s").exits(7);
+    assert!(!listed.out.contains("damaged"), "{}", listed.out);
 }
