@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::answers::Store;
 use crate::memory::check_room;
-use crate::snapshot::{Columns, Info, Latest, Snapshot};
+use crate::snapshot::{Columns, ComputedRanking, Info, Latest, RANKING, Snapshot, computed};
 use crate::store::rows::{ROWS, number_of};
 use crate::store::{
     Disk, NEXT_IDENTITY, REPLAY, RealDisk, SNAPSHOTS, View, identity_of, open_view_to, verify_spool,
@@ -28,6 +28,8 @@ pub struct CheckReport {
     pub spool_bytes: u64,
     /// Snapshots that were checked and are sound.
     pub snapshots: u64,
+    /// Rankings beside them that were checked and are sound.
+    pub rankings: u64,
     /// The current snapshot, if one was published and is sound.
     pub current: Option<PathBuf>,
     /// What is wrong, each naming its file: [`Error::Damaged`]; or [`Error::Io`], if a file could not be read, which
@@ -160,6 +162,7 @@ impl CheckReport {
                 None
             }
         };
+        self.check_rankings(disk, dir, depth, current.as_deref());
         for name in files {
             let is_current = current.as_ref() == Some(&name);
             if depth == Depth::Quick && !is_current {
@@ -180,6 +183,26 @@ impl CheckReport {
                         self.add(Error::damaged(path, what));
                     }
                 }
+                Err(error) => self.add(error),
+            }
+        }
+    }
+
+    /// What was computed beside snapshots, or just beside the current one.
+    fn check_rankings(&mut self, disk: &dyn Disk, dir: &Path, depth: Depth, current: Option<&str>) {
+        let found = match computed(disk, dir) {
+            Ok(found) => found,
+            Err(error) => return self.add(error),
+        };
+        let number = current.and_then(|name| name.strip_suffix(".snapshot")?.parse::<u64>().ok());
+        for (of, _, path) in found {
+            if depth == Depth::Quick && Some(of) != number {
+                continue;
+            }
+            match ComputedRanking::open(disk, &path).and_then(|ranking| ranking.verify()) {
+                Ok(()) => self.rankings += 1,
+                // An ingest may remove one of an old snapshot meanwhile.
+                Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
                 Err(error) => self.add(error),
             }
         }
@@ -231,6 +254,7 @@ impl CheckReport {
         let published = |name: &str| {
             is_snapshot(name)
                 || name == "latest.json"
+                || name.ends_with(RANKING)
                 || name.ends_with(".tmp")
                 || name.ends_with(".pinned")
         };

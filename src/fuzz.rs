@@ -79,6 +79,7 @@ pub const TARGETS: &[Target] = &[
     target("column", crate::snapshot::fuzz::column),
     target("latest", crate::snapshot::fuzz::latest),
     target("snapshot", crate::snapshot::fuzz::snapshot),
+    target("ranking", crate::snapshot::ranking_fuzz),
 ];
 
 /// The target of this name. It can be called at compile time: a program of one target then holds

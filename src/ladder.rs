@@ -8,7 +8,7 @@ const LADDER: &[&str] = &[
     "model", "codec", "threads", "disk", "url", "rules", // words, numbers, bytes
     "rows", "graph", "engine", "memory", // applying
     "decode", "source", "batch", "archive", "formats", "cdxj", // reading
-    "store", "metrics", "rank", "local", "snapshot", "schedule", // keeping, ranking
+    "store", "metrics", "sites", "rank", "local", "snapshot", "schedule", // keeping, ranking
     "answers",  // asking
     "pipeline", "session", "load", "ingest", // the run
     "inspect", "check", "internal", // around it

@@ -124,6 +124,8 @@ pub mod rules;
 #[doc(hidden)]
 pub mod schedule;
 #[doc(hidden)]
+pub mod sites;
+#[doc(hidden)]
 pub mod snapshot;
 #[doc(hidden)]
 pub mod source;

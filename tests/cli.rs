@@ -4,6 +4,8 @@
 mod bad_input;
 #[path = "cli/commands.rs"]
 mod commands;
+#[path = "cli/compute.rs"]
+mod compute;
 #[path = "cli/coverage.rs"]
 mod coverage;
 #[path = "common/crawl.rs"]

@@ -34,6 +34,9 @@ pub struct Rank {
     pub rank: Option<u64>,
     /// The share of pages, in percent, that do not rank higher.
     pub percentile: Option<f64>,
+    /// Of a site: its pages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pages: Option<u64>,
     /// Visits.
     pub visits: Option<u64>,
     /// Its last fetch, in RFC 3339.
@@ -61,7 +64,8 @@ impl Rank {
             known: true,
             importance: Some(page.importance),
             rank: Some(page.rank),
-            percentile: Some(100.0 * (1.0 - (page.rank - 1) as f64 / pages as f64)),
+            percentile: Some(percentile(page.rank, pages)),
+            pages: None,
             visits: Some(page.fetches.visits),
             last_fetch: page.fetches.last.and_then(utc),
             failed: Some(page.fetches.failed),
@@ -69,6 +73,33 @@ impl Rank {
             changed: Some(page.fetches.changed),
         }
     }
+
+    /// Of a row of a ranking of pages or sites, of which there are so many; `None`: it is not known.
+    pub fn of_row(url: &str, row: Option<&Page<'_>>, count: u64) -> Rank {
+        let url = url.to_owned();
+        let Some(row) = row else {
+            return Rank {
+                url,
+                ..Rank::default()
+            };
+        };
+        Rank {
+            url,
+            known: true,
+            importance: Some(row.importance),
+            rank: Some(row.rank),
+            percentile: Some(percentile(row.rank, count)),
+            pages: row.site.as_ref().map(|site| site.pages),
+            visits: Some(row.visits),
+            last_fetch: row.last_fetch.and_then(utc),
+            ..Rank::default()
+        }
+    }
+}
+
+/// The share of all, in percent, that do not rank higher.
+fn percentile(rank: u64, of: u64) -> f64 {
+    100.0 * (1.0 - (rank - 1) as f64 / of as f64)
 }
 
 /// A URL's canonical form, or an opaque name as it is.

@@ -22,7 +22,9 @@ use clap::{Arg, Command};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
-pub use accuracy::{Basis, accuracy, accuracy_of, certain_text, left_out, rounded_up};
+pub use accuracy::{
+    Basis, accuracy, accuracy_of, certain_pages, certain_text, left_out, rounded_up,
+};
 
 /// How the process ends; see `formats/guide/reliability.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -319,6 +321,13 @@ pub fn about(n: u64) -> String {
 /// Reads a list of URLs, one a line, from a file or, for `-`, from standard input: without blank lines, spaces around them
 /// and byte order marks.
 pub fn listed_urls(file: &Path) -> Result<Vec<String>, Error> {
+    let mut lines = lines_of(file)?;
+    lines.retain(|line| !line.is_empty());
+    Ok(lines)
+}
+
+/// All lines of a file or, for `-`, of standard input, without spaces around them and byte order marks.
+pub fn lines_of(file: &Path) -> Result<Vec<String>, Error> {
     let text = if file.as_os_str() == "-" {
         io::read_to_string(io::stdin())
     } else {
@@ -332,8 +341,7 @@ pub fn listed_urls(file: &Path) -> Result<Vec<String>, Error> {
     let lines = text
         .lines()
         .map(|line| line.trim_start_matches('\u{feff}').trim());
-    let urls = lines.filter(|line| !line.is_empty());
-    Ok(urls.map(str::to_owned).collect())
+    Ok(lines.map(str::to_owned).collect())
 }
 
 /// The URLs in these files.

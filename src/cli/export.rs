@@ -11,24 +11,32 @@ use cashrank::snapshot::export::{
 };
 
 use super::common::{Exit, MemoryArg, StoreArg, counted, one_of, parsed, print_json, word};
+use super::levels::{LevelArgs, ScopeArg, counted_of};
 use super::output::{Output, SummedOutputArgs};
 use super::snapshots::SnapshotArg;
 use crate::cli::common::say;
 
-/// Write the current ranking for other programs, as a table or as scores for a search engine.
+/// Write a ranking of pages or sites for other programs, as a table or as scores for a search engine.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   cashrank export --to parquet --sort host -o ranks.parquet --store ranks
   cashrank export --to tsv --sort rank --store ranks | head
+  cashrank export --to tsv --measure harmonic --level host --store ranks
   cashrank export --to tsv --distance fica:k=10000 --store ranks
   cashrank export --to solr --score log -o external_importance --store ranks
-  cashrank export --to elasticsearch --into pages --score log --store ranks | split -l 20000 - bulk.")]
+  cashrank export --to elasticsearch --into pages --score log --store ranks | split -l 20000 - bulk.
+
+Of sites, url is the name of the site. Of a measure, importance is its score.")]
 pub struct Args {
     #[command(flatten)]
     store: StoreArg,
     #[command(flatten)]
     snapshot: SnapshotArg,
+    #[command(flatten)]
+    level: LevelArgs,
+    #[command(flatten)]
+    scope: ScopeArg,
     /// The format to write.
     #[arg(long, value_name = "FORMAT", value_parser = export_formats())]
     to: Format,
@@ -144,17 +152,30 @@ impl Args {
         self.check()?;
         let snapshot = self.snapshot.open(&self.store.store)?;
         let order = self.sort.unwrap_or(self.to.order());
-        let room = self.room(order, snapshot.len())?;
         let path = self.output.file.name();
-        let distances = distances(&snapshot, self.distance.as_ref())?;
+        let ranking = self.level.open(snapshot, &self.memory)?;
+        let level = ranking.level();
+        let room = self.room(order, ranking.len())?;
+        let scope = self.scope.rules();
+        if !level.is_page() {
+            let of_pages = "is for pages: leave it or --level out";
+            anyhow::ensure!(self.distance.is_none(), "--distance {of_pages}");
+            anyhow::ensure!(scope.is_all(), "--scope {of_pages}");
+        }
+        let distances = distances(ranking.snapshot(), self.distance.as_ref())?;
         let setup = Setup {
             columns: Columns {
                 distance: self.distance.is_some(),
+                pages: !level.is_page(),
             },
             scoring: self.scoring.scoring(),
-            pages: snapshot.len(),
+            pages: ranking.len(),
         };
-        let rows = snapshot.named().map(|page| {
+        let in_scope = |page: &cashrank::Result<Page<'_>>| {
+            let url = page.as_ref().map(|page| page.url.as_bytes());
+            scope.is_all() || url.is_ok_and(|url| scope.has(url)) || page.is_err()
+        };
+        let rows = ranking.rows().filter(in_scope).map(|page| {
             let page = page?;
             Ok(Page {
                 distance: distances.get(page.page.0 as usize).copied().flatten(),
@@ -170,13 +191,17 @@ impl Args {
         let Written { pages, left_out } = written;
         tell_left_out(left_out, self.to);
         if self.output.json {
-            let path = snapshot.path().display().to_string();
-            return print_json(
-                &serde_json::json!({"pages": pages, "left_out": left_out, "snapshot": path}),
-            );
+            let path = ranking.snapshot().path().display().to_string();
+            let mut summary =
+                serde_json::json!({"pages": pages, "left_out": left_out, "snapshot": path});
+            if !self.level.is_usual() {
+                summary["level"] = level.to_string().into();
+                summary["computed"] = serde_json::to_value(ranking.computed())?;
+            }
+            return print_json(&summary);
         }
         if output != Output::Standard {
-            say!("{}: {}", path.display(), counted(pages, "page", "pages"));
+            say!("{}: {}", path.display(), counted_of(level, pages));
         }
         Ok(Exit::Done)
     }

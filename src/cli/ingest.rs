@@ -17,7 +17,7 @@ use cashrank::store::rows::KeepRows;
 use cashrank::store::{RealDisk, Settings, SpoolOptions};
 
 use super::common::{
-    Exit, STORE, VerifyArgs, certain_text, note_keyboard, one_of, parsed, positive, self_links,
+    Exit, STORE, VerifyArgs, certain_pages, note_keyboard, one_of, parsed, positive, self_links,
     some_bytes, stop_on_signal, threads,
 };
 use super::limits::LimitArgs;
@@ -269,7 +269,7 @@ impl Args {
         if let Some(n) = self.top {
             super::top::show(&self.store, n)?;
         } else if !self.json && !reporter.log.quiet {
-            let message = certain_text(certain_top(&outcome)?);
+            let message = certain_pages(certain_top(&outcome)?);
             message
                 .iter()
                 .for_each(|message| reporter.log.info(message));

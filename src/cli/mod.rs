@@ -4,13 +4,16 @@ mod ack;
 mod certain;
 mod common;
 mod compare;
+mod compute;
 mod convert;
 mod coverage;
 mod export;
 mod ingest;
 mod inspect;
+mod levels;
 mod limits;
 mod links;
+mod loaded;
 mod local;
 mod log;
 mod man;
@@ -81,6 +84,7 @@ enum Command {
     Order(order::Args),
     Next(Box<next::Args>),
     Settle(settle::Args),
+    Compute(Box<compute::Args>),
     Top(top::Args),
     Rank(rank::Args),
     Links(links::Args),
@@ -143,6 +147,7 @@ impl Command {
             Command::Order(args) => args.run(),
             Command::Next(args) => args.run(),
             Command::Settle(args) => args.run(),
+            Command::Compute(args) => args.run(),
             Command::Top(args) => args.run(),
             Command::Rank(args) => args.run(),
             Command::Links(args) => args.run(),

@@ -75,6 +75,11 @@ impl OutputArgs {
 }
 
 impl SummedOutputArgs {
+    /// Whether no file was named.
+    pub fn is_standard(&self) -> bool {
+        self.file.output.is_none()
+    }
+
     /// As [`OutputArgs::open`]; refused, too, if result and summary would run together.
     pub fn open(&self) -> anyhow::Result<Output> {
         let output = self.file.open()?;

@@ -129,6 +129,7 @@ impl Args {
                 visits: page.visits,
                 last_fetch: page.last_fetch,
                 distance: None,
+                site: None,
             })
         });
         self.export(output, loaded.pages.len(), rows)?;

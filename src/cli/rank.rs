@@ -5,30 +5,36 @@ use std::io::Write;
 use cashrank::answers::{Rank, pages_of};
 use cashrank::engine::PageId;
 use cashrank::schedule::Measure;
-use cashrank::snapshot::Snapshot;
+use cashrank::snapshot::{LevelRanking, Snapshot};
 
 use super::certain::{Asked, certainly_above, write_certain};
-use super::common::{Basis, Exit, StoreArg, counted, parsed, print, shown, thousands};
+use super::common::{Basis, Exit, MemoryArg, StoreArg, counted, parsed, print, shown, thousands};
 use super::export::distances;
+use super::levels::LevelArgs;
 use super::snapshots::SnapshotArg;
 
-/// Show importance, rank, percentile, visits and last fetch of pages.
+/// Show importance, rank, percentile, visits and last fetch of pages, or of sites.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   cashrank rank https://example.org/ https://example.org/about --store ranks
   cashrank rank https://example.org/a https://example.org/b --store ranks
+  cashrank rank example.org --level domain --store ranks
 
 The percentile is the share of pages, in percent, that do not rank higher. For several pages, it shows which is \
 certainly more important: they differ by more than the certified bound on errors.")]
 pub struct Args {
-    /// URLs in any form, or names of nodes.
+    /// URLs in any form, or names of nodes or sites.
     #[arg(value_name = "URL", required = true)]
     urls: Vec<String>,
     #[command(flatten)]
     store: StoreArg,
     #[command(flatten)]
     snapshot: SnapshotArg,
+    #[command(flatten)]
+    level: LevelArgs,
+    #[command(flatten)]
+    memory: MemoryArg,
     /// Also show each page's distance: `fica` or `distance`, with the parameters that `next --strategy` takes. This
     /// reads all kept links once.
     #[arg(long, value_name = "MEASURE", value_parser = parsed::<Measure>)]
@@ -52,20 +58,37 @@ impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let snapshot = self.snapshot.open(&self.store.store)?;
         let distances = distances(&snapshot, self.distance.as_ref())?;
+        let ranking = self.level.open(snapshot, &self.memory)?;
+        let snapshot = ranking.snapshot();
+        anyhow::ensure!(
+            self.distance.is_none() || ranking.level().is_page(),
+            "--distance is for pages: leave it or --level out"
+        );
         let mut answers = Vec::new();
-        for (url, page) in self.urls.iter().zip(pages(&snapshot, &self.urls)?) {
-            let page = match page {
-                Some(page) => snapshot.page(page)?,
-                None => None,
+        let found = pages_of(&self.urls, |names| ranking.find(names))?;
+        for (url, number) in self.urls.iter().zip(found) {
+            let rank = match number {
+                Some(page) if self.level.is_usual() => {
+                    Rank::of(url, snapshot.page(page)?.as_ref(), snapshot.len())
+                }
+                Some(number) => {
+                    let row = ranking.at(&[number])?.pop();
+                    Rank::of_row(url, row.as_ref(), ranking.len())
+                }
+                None => Rank::of(url, None, ranking.len()),
             };
-            let number = page.map_or(usize::MAX, |page| page.page.0 as usize);
+            let number = number.map_or(usize::MAX, |page| page.0 as usize);
             answers.push(Answer {
-                rank: Rank::of(url, page.as_ref(), snapshot.info().pages),
+                rank,
                 distance: distances.get(number).copied().flatten(),
                 certainly_above: Vec::new(),
             });
         }
-        let bound = snapshot.info().bound_l1();
+        let bound = ranking.bound_l1();
+        let basis = match ranking.computed() {
+            Some(_) => Basis::Latest,
+            None => Basis::of(snapshot.info()),
+        };
         let known = self.urls.iter().zip(&answers);
         let pages: Vec<Asked<'_>> = known
             .map(|(url, answer)| (&**url, answer.rank.importance))
@@ -80,11 +103,11 @@ impl Args {
                     serde_json::to_writer(&mut *out, answer)?;
                     out.write_all(b"\n")?;
                 } else {
-                    write_plain(out, answer)?;
+                    write_plain(out, answer, &ranking)?;
                 }
             }
             if !self.json {
-                write_certain(out, "", &pages, (bound, Basis::of(snapshot.info())))?;
+                write_certain(out, "", &pages, (bound, basis))?;
             }
             Ok(())
         })?;
@@ -103,13 +126,22 @@ pub(super) fn find(snapshot: &Snapshot, url: &str) -> cashrank::Result<Option<u3
     Ok(found.into_iter().flatten().next().map(|page| page.0 as u32))
 }
 
-fn write_plain(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
+fn write_plain(
+    out: &mut dyn Write,
+    answer: &Answer<'_>,
+    ranking: &LevelRanking,
+) -> anyhow::Result<()> {
     let known = &answer.rank;
     let url = shown(&known.url);
     let (Some(importance), Some(rank), Some(percentile), Some(visits)) =
         (known.importance, known.rank, known.percentile, known.visits)
     else {
-        let hint = if url.contains("://") || !url.contains('.') {
+        let hint = if !ranking.level().is_page() {
+            format!(
+                ": give the name of a {}, as in `top`",
+                ranking.level().singular()
+            )
+        } else if url.contains("://") || !url.contains('.') {
             String::new()
         } else {
             format!(": for a page give its URL with the scheme, as in https://{url}")
@@ -121,13 +153,27 @@ fn write_plain(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
         )?);
     };
     writeln!(out, "{url}")?;
-    writeln!(out, "  importance  {importance:.6e}, of 1 for all pages")?;
+    match ranking.computed() {
+        None => writeln!(
+            out,
+            "  importance  {importance:.6e}, of 1 for all {}",
+            ranking.level().plural()
+        )?,
+        Some(info) => writeln!(out, "  score       {importance:.6e}, {}", info.measure)?,
+    }
     writeln!(out, "  rank        {}", thousands(rank))?;
     writeln!(out, "  percentile  {percentile:.3}")?;
+    if let Some(pages) = known.pages {
+        writeln!(out, "  pages       {}", thousands(pages))?;
+    }
     let crawled = match (visits, &known.last_fetch) {
         (0, _) => "not crawled: known only from links".into(),
         (1, None) => "once".into(),
         (1, Some(at)) => format!("once, at {at}"),
+        (visits, None) if known.pages.is_some() => format!("{} visits", thousands(visits)),
+        (visits, Some(at)) if known.pages.is_some() => {
+            format!("{} visits, the last at {at}", thousands(visits))
+        }
         (visits, None) => format!("{} times", thousands(visits)),
         (visits, Some(at)) => format!("{} times, last at {at}", thousands(visits)),
     };

@@ -143,35 +143,43 @@ impl Args {
                 ..again.settle(self.until)
             }),
         };
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let style = ProgressStyle::with_template("{spinner} {msg}");
-            let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
-            ProgressBar::new_spinner().with_style(style)
-        });
-        let published = std::thread::scope(|scope| {
-            let publishing = std::thread::Builder::new()
-                .spawn_scoped(scope, || publish(&RealDisk, view, &making))
-                .map_err(|source| Error::Io {
-                    path: "thread".into(),
-                    action: "start",
-                    source,
-                })?;
-            while let Some(bar) = &bar
-                && !publishing.is_finished()
-            {
-                bar.set_message(settling(&watcher.progress()));
-                bar.tick();
-                std::thread::sleep(Duration::from_millis(100));
-            }
-            publishing
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })?;
-        if let Some(bar) = bar {
-            bar.finish_and_clear();
-        }
-        Ok(published)
+        Ok(beside_a_bar(watcher, || publish(&RealDisk, view, &making))?)
     }
+}
+
+/// Does work on another thread, while this one shows on a terminal how far it is.
+pub(super) fn beside_a_bar<T: Send>(
+    watcher: &Watcher,
+    work: impl FnOnce() -> cashrank::Result<T> + Send,
+) -> cashrank::Result<T> {
+    let bar = std::io::stderr().is_terminal().then(|| {
+        let style = ProgressStyle::with_template("{spinner} {msg}");
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
+        ProgressBar::new_spinner().with_style(style)
+    });
+    let done = std::thread::scope(|scope| {
+        let working = std::thread::Builder::new()
+            .spawn_scoped(scope, work)
+            .map_err(|source| Error::Io {
+                path: "thread".into(),
+                action: "start",
+                source,
+            })?;
+        while let Some(bar) = &bar
+            && !working.is_finished()
+        {
+            bar.set_message(settling(&watcher.progress()));
+            bar.tick();
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        working
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    done
 }
 
 fn report_settled(info: &Info, path: &Path, seconds: f64, reached: bool) {

@@ -23,7 +23,7 @@ Examples:
 
 A snapshot's number is the number of records read until then. `ingest` keeps the newest 10 (--keep-snapshots), the \
 current \
-one, and all that are pinned.";
+one, and all that are pinned. Below a snapshot stand the rankings that `cashrank compute` made of it.";
 
 /// List the rankings that a store keeps, oldest first, or pin one.
 #[derive(clap::Args)]
@@ -70,6 +70,14 @@ struct Listed<'a> {
     bytes: u64,
     file: String,
     damage: Option<&'a str>,
+    /// Rankings that were computed beside it.
+    computed: Vec<ListedRanking<'a>>,
+}
+
+#[derive(serde::Serialize)]
+struct ListedRanking<'a> {
+    level: String,
+    measure: &'a str,
 }
 
 impl Args {
@@ -115,6 +123,14 @@ fn listed(kept: &SnapshotEntry) -> Listed<'_> {
         bytes: kept.bytes,
         file: kept.path.display().to_string(),
         damage: kept.info.is_err().then_some("it cannot be read"),
+        computed: kept
+            .computed
+            .iter()
+            .map(|of| ListedRanking {
+                level: of.level.to_string(),
+                measure: &of.measure,
+            })
+            .collect(),
     }
 }
 
@@ -155,6 +171,9 @@ fn write_plain(out: &mut dyn Write, kept: &[SnapshotEntry]) -> anyhow::Result<()
             bound.map_or("-".into(), rounded_up),
             human(kept.bytes)
         )?;
+        for of in &kept.computed {
+            writeln!(out, "{:>15}  {} by {}", "", of.level, of.measure)?;
+        }
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use cashrank::store::rows::Retention;
 use cashrank::store::{RealDisk, SpoolState, spool_state};
 
 use super::common::{
-    Basis, Exit, StoreArg, accuracy, as_options, certain_text, counted, left_out, pages, print,
+    Basis, Exit, StoreArg, accuracy, as_options, certain_pages, counted, left_out, pages, print,
     print_json, thousands, time,
 };
 
@@ -268,7 +268,7 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
     let text = accuracy(stat.bound_l1, stat.basis);
     let (_, how_good) = text.split_once(": ").unwrap_or(("", &text));
     line("accuracy", how_good.to_owned())?;
-    if let Some(certain) = certain_text(stat.certain_top) {
+    if let Some(certain) = certain_pages(stat.certain_top) {
         line("", certain)?;
     }
     line("snapshot", stat.snapshot.clone())?;

@@ -1,21 +1,24 @@
-//! `cashrank top`: the most important pages.
+//! `cashrank top`: the most important pages or sites.
 
 use std::path::Path;
 
-use cashrank::snapshot::Snapshot;
+use cashrank::rules::Scope;
+use cashrank::snapshot::{LevelRanking, Snapshot};
 use cashrank::store::RealDisk;
 
-use super::common::{
-    self, Exit, StoreArg, accuracy_of, certain_text, print, print_json, records, thousands,
-};
+use super::common::{self, Exit, MemoryArg, StoreArg, print, print_json, records, thousands};
+use super::levels::{LevelArgs, ScopeArg, certain_of, counted_of, sureness_of};
 use super::log::{Paint, cut, width};
 use super::snapshots::SnapshotArg;
 
-/// Show the most important pages.
+/// Show the most important pages or sites.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   cashrank top -n 10 --store ranks
+  cashrank top --level host --store ranks
+  cashrank top --measure harmonic --level host --store ranks
+  cashrank top --scope host:example.org --store ranks
   cashrank top --snapshot 2026-11-01 --store ranks --json
 
 Importance is a share: all pages sum to 1. Long URLs are truncated on a terminal, and complete elsewhere.")]
@@ -24,7 +27,9 @@ pub struct Args {
     store: StoreArg,
     #[command(flatten)]
     snapshot: SnapshotArg,
-    /// Show N pages.
+    #[command(flatten)]
+    level: LevelArgs,
+    /// Show N of them.
     #[arg(
         short,
         long = "count",
@@ -33,6 +38,10 @@ pub struct Args {
         default_value_t = 20
     )]
     n: usize,
+    #[command(flatten)]
+    scope: ScopeArg,
+    #[command(flatten)]
+    memory: MemoryArg,
     /// Print one JSON object, for programs.
     #[arg(long)]
     json: bool,
@@ -41,57 +50,94 @@ pub struct Args {
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let snapshot = self.snapshot.open(&self.store.store)?;
+        let ranking = self.level.open(snapshot, &self.memory)?;
+        let scope = self.scope.rules();
         if !self.json {
-            return show_of(&snapshot, self.n);
+            return show_of(&ranking, self.n, &scope);
         }
-        let info = snapshot.info();
-        print_json(&serde_json::json!({
+        let info = ranking.snapshot().info();
+        let mut answer = serde_json::json!({
             "records": info.counters.records,
             "pages": info.pages,
-            "bound_l1": info.bound_l1(),
-            "certain_top": snapshot.certain_top()?,
-            "top": snapshot.top(self.n)?,
-        }))
+            "bound_l1": ranking.bound_l1(),
+            "certain_top": ranking.certain_top()?,
+            "top": ranking.top(self.n, &scope)?,
+        });
+        if !self.level.is_usual() {
+            answer["level"] = ranking.level().to_string().into();
+            answer["count"] = ranking.len().into();
+            answer["computed"] = serde_json::to_value(ranking.computed())?;
+        }
+        print_json(&answer)
     }
 }
 
 /// Prints the `n` most important pages of a store's current snapshot, and the bound.
 pub fn show(store: &Path, n: usize) -> anyhow::Result<Exit> {
-    show_of(&Snapshot::latest(&RealDisk, store)?, n)
+    let snapshot = Snapshot::latest(&RealDisk, store)?;
+    let ranking = LevelRanking::of_pages(snapshot);
+    show_of(&ranking, n, &Scope::default())
 }
 
-fn show_of(snapshot: &Snapshot, n: usize) -> anyhow::Result<Exit> {
-    let info = snapshot.info();
-    let pages = snapshot.top(n)?;
-    let certain = certain_text(snapshot.certain_top()?);
-    let last = pages.last().map_or(0, |page| page.rank);
+fn show_of(ranking: &LevelRanking, n: usize, scope: &Scope) -> anyhow::Result<Exit> {
+    let rows = ranking.top(n, scope)?;
+    let certain = certain_of(ranking)?;
+    let info = ranking.snapshot().info();
+    let last = rows.last().map_or(0, |row| row.rank);
     let ranks = thousands(last).len().max("rank".len());
+    let level = ranking.level();
+    let (score, count, name) = (
+        ranking.computed().map_or("importance", |_| "score"),
+        if level.is_page() { "crawled" } else { "pages" },
+        if level.is_page() {
+            "url"
+        } else {
+            level.singular()
+        },
+    );
+    let sites = rows.iter().map(|row| row.url.len()).max().unwrap_or(0);
     // Before the URL: two columns, and the spaces between.
     let left = width().map(|width| width.saturating_sub(ranks + 27).max(20));
+    let shown = |name: &str, left: Option<usize>| {
+        let name = common::shown(name);
+        left.map_or(name.to_string(), |left| cut(&name, left))
+    };
     print(|out| {
-        let head = format!(
-            "{:>ranks$}  {:>11}  {:>9}  url",
-            "rank", "importance", "crawled"
-        );
+        let head = format!("{:>ranks$}  {score:>11}  {count:>9}  {name}", "rank");
         writeln!(out, "{}", Paint::stdout().bold(&head))?;
-        for page in &pages {
-            let url = common::shown(&page.url);
-            let url = left.map_or(url.to_string(), |left| cut(&url, left));
-            writeln!(
+        for row in &rows {
+            let counted = match &row.site {
+                None => times(row.visits),
+                Some(site) => thousands(site.pages),
+            };
+            write!(
                 out,
-                "{:>ranks$}  {:>11.4e}  {:>9}  {}",
-                thousands(page.rank),
-                page.importance,
-                times(page.visits),
-                url
+                "{:>ranks$}  {:>11.4e}  {counted:>9}  ",
+                thousands(row.rank),
+                row.importance,
             )?;
+            let best = row.site.as_ref().and_then(|site| site.best.as_deref());
+            match best {
+                None => writeln!(out, "{}", shown(&row.url, left))?,
+                Some(best) => {
+                    let site = shown(&row.url, left);
+                    let best = shown(
+                        best,
+                        left.map(|left| left.saturating_sub(sites + 8).max(20)),
+                    );
+                    writeln!(out, "{site:<sites$}  best: {best}")?
+                }
+            }
+        }
+        if !level.is_page() {
+            write!(out, "{}; ", counted_of(level, ranking.len()))?;
         }
         writeln!(
             out,
             "{}, {}; {}",
             common::pages(info.pages),
             records(info.counters.records),
-            accuracy_of(info)
+            sureness_of(ranking)
         )?;
         if let Some(certain) = &certain {
             writeln!(out, "{certain}")?;

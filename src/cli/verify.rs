@@ -56,6 +56,7 @@ struct Verified<'a> {
     spool_bytes: u64,
     snapshot: Option<String>,
     snapshots: u64,
+    rankings: u64,
     damage: Vec<Damage>,
     /// Files that could not be read.
     unreadable: Vec<String>,
@@ -139,6 +140,7 @@ fn verified(checked: &CheckReport, deep: bool) -> Verified<'_> {
         spool_bytes: checked.spool_bytes,
         snapshot: checked.current.as_deref().map(text),
         snapshots: checked.snapshots,
+        rankings: checked.rankings,
         damage: checked
             .damage
             .iter()
@@ -180,6 +182,9 @@ fn write_plain(out: &mut dyn Write, checked: &CheckReport) -> anyhow::Result<()>
     }
     if checked.snapshots > 1 {
         writeln!(out, "snapshots   sound: {}", thousands(checked.snapshots))?;
+    }
+    if checked.rankings > 0 {
+        writeln!(out, "rankings    sound: {}", thousands(checked.rankings))?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Links as rows of numbers in memory: the one table that graphs, crawls and crawl orders hold them in.
 //!
-//! [`Table`] has rows one behind the other, to be read by row, transposed or grouped. [`Growing`] has rows that can be
+//! [`Table`] has rows one behind the other, to be read by row or transposed. [`Growing`] has rows that can be
 //! replaced while they come, [`LatestRows`] those of a crawl. A [`Graph`] is a table by page; [`GraphBuilder`] makes one by the link rules of the engine.
 
 mod build;

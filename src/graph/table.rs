@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use crate::model::SelfLinks;
-use crate::{Error, Result};
 
 /// The weight of a link.
 pub trait Weight: Copy {
@@ -320,44 +319,6 @@ impl Table<u64> {
         };
         Table { ends, links }
     }
-
-    /// The links among groups of nodes, such as sites: node `i` is in group `groups[i]`, below `count`. What all links
-    /// from one group to another weigh together is the weight of one.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`]: weights are 2^64 together.
-    pub fn grouped(&self, groups: &[u32], count: usize, self_links: SelfLinks) -> Result<Table> {
-        let mut members = Table::default();
-        for &group in groups {
-            members.link(group, None::<u64>);
-            members.end();
-        }
-        let members = members.transposed(count);
-        let mut grouped = Table::default();
-        let mut sums = vec![0u64; count];
-        for (group, nodes) in members.rows().enumerate() {
-            let mut reached = Vec::new();
-            for (target, weight) in nodes.iter().flat_map(|&node| self.at(node as usize).iter()) {
-                let to = groups[target as usize];
-                if weight == 0 || to as usize == group && self_links == SelfLinks::Drop {
-                    continue;
-                }
-                let sum = &mut sums[to as usize];
-                if *sum == 0 {
-                    reached.push(to);
-                }
-                *sum = sum.checked_add(weight).ok_or_else(|| {
-                    Error::Unsupported("links of a group weigh 2^64 or more together".into())
-                })?;
-            }
-            reached.sort_unstable();
-            for to in reached {
-                grouped.link(to, Some(std::mem::take(&mut sums[to as usize])));
-            }
-            grouped.end();
-        }
-        Ok(grouped)
-    }
 }
 
 #[cfg(test)]
@@ -409,19 +370,6 @@ mod tests {
             prop_assert!(there.rows().all(|row| row.is_sorted()));
             prop_assert_eq!(there.nodes(), 9);
         }
-
-        #[test]
-        fn groups_have_the_links_of_their_nodes(table in table(), groups in prop::collection::vec(0u32..4, 9)) {
-            for self_links in [SelfLinks::Keep, SelfLinks::Drop] {
-                let expected = links(&table).map(|(from, to, weight)| {
-                    (groups[from as usize], groups[to as usize], weight)
-                });
-                let kept = |(from, to, _): &(u32, u32, u64)| self_links == SelfLinks::Keep || from != to;
-                let grouped = table.grouped(&groups, 4, self_links).unwrap();
-                prop_assert_eq!(sums(links(&grouped)), sums(expected.filter(kept)));
-                prop_assert!(grouped.rows().all(|row| row.is_sorted_by(|a, b| a < b)));
-            }
-        }
     }
 
     proptest! {
@@ -437,18 +385,5 @@ mod tests {
                 prop_assert_eq!(graph.nodes(), 9);
             }
         }
-    }
-
-    #[test]
-    fn sums_that_are_too_large_are_refused() {
-        let mut table = Table::default();
-        for _ in 0..2 {
-            table.push(Links {
-                targets: &[0],
-                weights: &[1 << 63],
-            });
-        }
-        assert!(table.grouped(&[0, 1], 2, SelfLinks::Keep).is_ok());
-        assert!(table.grouped(&[0, 0], 1, SelfLinks::Keep).is_err());
     }
 }

@@ -39,6 +39,22 @@ pub struct Page<'a> {
     /// FICA's or the logarithmic distance, where it was asked for.
     #[serde(skip)]
     pub distance: Option<f64>,
+    /// Where sites are ranked: what is known of its pages.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub site: Option<SiteFacts>,
+}
+
+/// What is known of the pages of a site.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct SiteFacts {
+    /// How many they are.
+    pub pages: u64,
+    /// The greatest importance of one, where importance of pages is added up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub largest: Option<f64>,
+    /// The name of the page that has it, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best: Option<String>,
 }
 
 fn rfc_3339<S: Serializer>(time: &Option<Time>, to: S) -> Result<S::Ok, S::Error> {

@@ -16,7 +16,7 @@ pub struct Part {
 const RESTORE: &str = "restore the whole store from a copy, or ingest the inputs into a new store";
 
 /// All parts that may be damaged.
-pub const PARTS: [Part; 13] = [
+pub const PARTS: [Part; 14] = [
     Part {
         name: "identity.json",
         meaning: "nothing can be read",
@@ -77,6 +77,11 @@ pub const PARTS: [Part; 13] = [
         remedy: "if it is the current one, run the same ingest again to publish it; otherwise delete it",
     },
     Part {
+        name: "snapshots/*.ranking",
+        meaning: "this ranking by a measure is lost; all else stays readable, and ingesting continues",
+        remedy: "delete it; `cashrank compute` makes one of the current snapshot again",
+    },
+    Part {
         name: "spool/*",
         meaning: "the spooled stream cannot continue; everything else can, once it has ended",
         remedy: "restore this file alone, if the copy is of the same moment; or abandon the stream (`new_stream`) and \
@@ -97,6 +102,7 @@ pub fn part_of(path: &Path) -> Option<&'static Part> {
     let name = match name {
         "latest.json" => "snapshots/latest.json",
         name if name.ends_with(".snapshot") => "snapshots/*.snapshot",
+        name if name.ends_with(".ranking") => "snapshots/*.ranking",
         _ if within("marks") => "marks/*",
         name if within("rows") && name.ends_with(".places") => "rows/*.places",
         _ if within("rows") => "rows/*",

@@ -4,6 +4,8 @@
 //! of them (a bound on the error, or a residual), and what they took. The command that ranks a file and the publishing of
 //! snapshots take any of them. All of these give PageRank; other measures of importance are in [`measures`].
 
+pub mod chosen;
+pub mod computing;
 pub mod coverage;
 pub mod measures;
 pub mod pagerank;

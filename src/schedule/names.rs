@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Result;
 use crate::threads;
-use crate::url::host;
+use crate::url::{host, path_and_query};
 
 /// Name order of pages; see the module.
 #[derive(Debug, Default)]
@@ -239,12 +239,7 @@ fn key(name: &[u8]) -> Key {
     let host = host(name);
     let path = match host {
         [] => name,
-        host => {
-            // The host is a part of the name: what follows it and its port is the path.
-            let after = host.as_ptr() as usize - name.as_ptr() as usize + host.len();
-            let rest = &name[after..];
-            &rest[memchr::memchr(b'/', rest).unwrap_or(rest.len())..]
-        }
+        _ => path_and_query(name),
     };
     let plain = memchr::memchr2(b'?', b'#', path).unwrap_or(path.len());
     let last = memchr::memrchr(b'/', &path[..plain]).map_or(0, |slash| slash + 1);

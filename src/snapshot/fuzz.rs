@@ -151,7 +151,7 @@ pub(crate) fn snapshot(data: &[u8]) {
     let resum = bytes.byte() & 1 != 0;
     let mut file = bytes.0.to_vec();
     if resum {
-        make_right(&mut file);
+        make_right(&mut file, *MAGIC);
     }
     let found = read_all(&store_with(SNAPSHOT, &file));
     if let (false, Ok(found)) = (resum, &found) {
@@ -160,7 +160,7 @@ pub(crate) fn snapshot(data: &[u8]) {
 }
 
 /// Sets the first and last bytes and the checksum of the tail, and the columns' checksums.
-fn make_right(file: &mut [u8]) {
+pub(super) fn make_right(file: &mut [u8], magic: [u8; 8]) {
     let Some(trailer) = file
         .len()
         .checked_sub(TRAILER)
@@ -168,8 +168,8 @@ fn make_right(file: &mut [u8]) {
     else {
         return;
     };
-    file[..8].copy_from_slice(MAGIC);
-    file[trailer + 32..].copy_from_slice(MAGIC);
+    file[..8].copy_from_slice(&magic);
+    file[trailer + 32..].copy_from_slice(&magic);
     let place = |at: usize, file: &[u8]| number(&file[at..at + 8]).min(trailer as u64) as usize;
     let (directory, info) = (place(trailer, file), place(trailer + 8, file));
     let mut at = directory;

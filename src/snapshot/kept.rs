@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::{Columns, Info, Latest, SNAPSHOTS, Snapshot};
+use super::{Columns, ComputedName, Info, Latest, SNAPSHOTS, Snapshot, computed};
 use crate::decode::Time;
 use crate::disk::{Disk, DiskFile};
 use crate::store::{IDENTITY, identity_of, lock_soon};
@@ -33,6 +33,8 @@ pub struct SnapshotEntry {
     pub current: bool,
     /// Counters and settings of the run, or why it cannot be read.
     pub info: Result<Info>,
+    /// Rankings that were computed beside it.
+    pub computed: Vec<ComputedName>,
 }
 
 /// Which snapshot is meant.
@@ -98,6 +100,7 @@ pub fn snapshots(disk: &dyn Disk, store: &Path) -> Result<Vec<SnapshotEntry>> {
     identity_of(disk, store)?;
     let (numbers, pinned) = numbers(disk, store)?;
     let latest = Latest::read(disk, store)?.map(|latest| latest.snapshot);
+    let beside = computed(disk, store)?;
     let mut kept = Vec::new();
     for number in numbers {
         let path = path_of(store, number, SNAPSHOT);
@@ -115,6 +118,11 @@ pub fn snapshots(disk: &dyn Disk, store: &Path) -> Result<Vec<SnapshotEntry>> {
             pinned: pinned.contains(&number),
             current: name.is_some() && name == latest.as_deref(),
             info: opened.map(|columns| columns.info().clone()),
+            computed: beside
+                .iter()
+                .filter(|(of, ..)| *of == number)
+                .map(|(_, name, _)| name.clone())
+                .collect(),
             path,
         });
     }
@@ -203,7 +211,7 @@ pub fn pin(disk: &dyn Disk, store: &Path, number: u64, pinned: bool) -> Result<b
     Ok(true)
 }
 
-/// Removes all snapshots but the newest `keep` and those that are pinned; how many. A reader that has one open may
+/// Removes all snapshots but the newest `keep` and those that are pinned, with what was computed beside them; how many. A reader that has one open may
 /// go on reading it. `keep` 0: all stay. So they do while one is being pinned, until the next time.
 pub(crate) fn thin(disk: &dyn Disk, store: &Path, keep: usize) -> Result<u64> {
     if keep == 0 {
@@ -222,10 +230,15 @@ pub(crate) fn thin(disk: &dyn Disk, store: &Path, keep: usize) -> Result<u64> {
         .into_iter()
         .filter(|number| !pinned.contains(number))
         .collect();
+    let computed = computed(disk, store)?;
     let mut removed = 0;
     for number in &unpinned[..unpinned.len().saturating_sub(keep)] {
         let path = path_of(store, *number, SNAPSHOT);
         if !is_current(&path) {
+            // First what was computed beside it, which without it is of no use.
+            for (_, _, beside) in computed.iter().filter(|(of, ..)| of == number) {
+                disk.remove(beside).map_err(Error::io(beside, "remove"))?;
+            }
             disk.remove(&path).map_err(Error::io(&path, "remove"))?;
             removed += 1;
         }

@@ -3,13 +3,16 @@
 //! Nothing in a snapshot depends on the hash key, on checkpoints, threads or wall time: the same
 //! records give the same bytes. Names are not in it; they are in the store's logs, which only grow.
 
+mod blocks;
 mod column;
+mod computed;
 mod expiry;
 pub mod export;
 mod file;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod kept;
+mod levels;
 mod lookup;
 mod moved;
 mod pieces;
@@ -30,10 +33,15 @@ use crate::store::{
 };
 use crate::{Error, Result};
 
+#[cfg(any(test, fuzzing))]
+pub(crate) use computed::fuzz::ranking as ranking_fuzz;
+pub use computed::{ComputedInfo, ComputedName, ComputedRanking, publish_computed};
+pub(crate) use computed::{RANKING, computed};
 pub use expiry::Expired;
 pub(crate) use file::Columns;
 pub(crate) use kept::thin;
 pub use kept::{KEEP, SnapshotEntry, Which, pin, snapshots};
+pub use levels::LevelRanking;
 pub use lookup::Lookup;
 pub use moved::{Elapsed, elapsed, moved, same_numbers};
 pub use read::{Snapshot, SnapshotPage};

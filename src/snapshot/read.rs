@@ -1,12 +1,13 @@
 //! Reading a snapshot, with the names of its pages.
 
 use std::borrow::Cow;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::export::{Format, Setup, export};
+use super::levels::best;
 use super::{Column, Columns, Info, Latest, MAGIC, SNAPSHOTS};
 use crate::engine::{CHUNK_PAGES, Fingerprint, Page, PageId};
 use crate::metrics::Positions;
@@ -56,6 +57,7 @@ impl SnapshotPage {
             last_fetch: self.fetches.last,
             url: url.into(),
             distance: None,
+            site: None,
         }
     }
 }
@@ -164,7 +166,7 @@ impl Snapshot {
 
     /// Its file.
     pub fn path(&self) -> &Path {
-        &self.columns.path
+        self.columns.path()
     }
 
     /// The store it belongs to.
@@ -198,7 +200,7 @@ impl Snapshot {
         self.rows.as_ref().ok_or_else(|| {
             Error::Missing(format!(
                 "{}: only the current snapshot of a store has rows of links",
-                self.columns.path.display()
+                self.columns.path().display()
             ))
         })
     }
@@ -452,33 +454,31 @@ impl Snapshot {
     }
 
     fn best_in(&self, n: usize, scope: &Scope) -> Result<Vec<SnapshotPage>> {
-        let mut best: BinaryHeap<(u64, PageId)> = BinaryHeap::new();
-        let mut counts = Vec::new();
-        for block in 0..self.columns.blocks() {
-            let ranks = self.columns.column(block, Column::Rank)?;
-            let first = block * CHUNK_PAGES;
-            if !scope.is_all() {
-                counts.clear();
-                let pages = first..first + ranks.len() as u64;
-                self.each_name(pages, &mut |name| counts.push(scope.has(name)))?;
-            }
-            for (at, rank) in ranks.into_iter().enumerate() {
-                let candidate = (rank, PageId(first + at as u64));
-                if counts.get(at) == Some(&false) {
-                    continue;
-                }
-                if best.len() < n {
-                    best.push(candidate);
-                } else if best.peek().is_some_and(|worst| candidate < *worst) {
-                    best.pop();
-                    best.push(candidate);
-                }
-            }
+        let within = self.within(scope)?;
+        let is_within = |page| within.as_ref().is_none_or(|within| within.get(page));
+        let blocks = 0..self.columns.blocks();
+        let ranks = blocks.map(|block| self.columns.column(block, Column::Rank));
+        let wanted = best(n, ranks, is_within)?;
+        self.pages_of(&wanted)
+    }
+
+    /// Which pages are in the scope; `None`: all.
+    ///
+    /// # Errors
+    /// Names are damaged or cannot be read.
+    pub(super) fn within(&self, scope: &Scope) -> Result<Option<Bits>> {
+        if scope.is_all() {
+            return Ok(None);
         }
-        let wanted: Vec<PageId> = best.into_iter().map(|(_, page)| page).collect();
-        let mut pages = self.pages_of(&wanted)?;
-        pages.sort_by_key(|page| (page.rank, page.page));
-        Ok(pages)
+        let mut within = Bits::new(self.len());
+        let mut page = 0;
+        self.each_name(0..self.len(), &mut |name| {
+            if scope.has(name) {
+                within.set(page);
+            }
+            page += 1;
+        })?;
+        Ok(Some(within))
     }
 
     /// Checks that all of it is as it was written.

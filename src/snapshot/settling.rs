@@ -82,6 +82,11 @@ impl Watcher {
         }
     }
 
+    /// Whether it is to stop, without a result.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
     /// How far it is.
     pub fn progress(&self) -> Progress {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner)
@@ -137,11 +142,7 @@ impl Settle {
             until = until.min(window.window().bound_l1().unwrap_or(until));
         }
         let options = Options::until(config.damping_units(), until);
-        let mut watching = Watching {
-            watcher: &self.watcher,
-            // A time beyond what the clock can tell is no limit.
-            end: self.time.and_then(|time| Instant::now().checked_add(time)),
-        };
+        let mut watching = Watching::new(&self.watcher, self.time);
         let mut compute =
             |rows: &dyn Rows| (self.ranking).compute(rows, &options, &self.teleport, &mut watching);
         let rows = view.rows()?;
@@ -154,16 +155,28 @@ impl Settle {
             }
         };
         Ok(match scores {
-            _ if self.watcher.stop.load(Ordering::Relaxed) => Outcome::Stopped,
+            _ if self.watcher.is_stopped() => Outcome::Stopped,
             None => Outcome::NotDone,
             Some(scores) => Outcome::Done(scores, expired),
         })
     }
 }
 
-struct Watching<'w> {
+/// What computes is watched by a [`Watcher`], and ends in time.
+pub(super) struct Watching<'w> {
     watcher: &'w Watcher,
     end: Option<Instant>,
+}
+
+impl<'w> Watching<'w> {
+    /// Which ends after so long, from now.
+    pub fn new(watcher: &'w Watcher, time: Option<Duration>) -> Watching<'w> {
+        Watching {
+            watcher,
+            // A time beyond what the clock can tell is no limit.
+            end: time.and_then(|time| Instant::now().checked_add(time)),
+        }
+    }
 }
 
 impl Watch for Watching<'_> {
@@ -174,7 +187,7 @@ impl Watch for Watching<'_> {
 
     fn is_over(&mut self) -> bool {
         let late = self.end.is_some_and(|end| Instant::now() >= end);
-        late || self.watcher.stop.load(Ordering::Relaxed)
+        late || self.watcher.is_stopped()
     }
 }
 

@@ -7,15 +7,14 @@ use std::path::{Path, PathBuf};
 use crossbeam_channel::bounded;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::blocks::{BlockWriter, Packed};
 use super::kept::thin;
 use super::ranks::{Seen, order};
 use super::settling::{Outcome, SnapshotOptions};
-use super::{COLUMNS, Column, ENTRY, Info, Latest, MAGIC, check_not_newer, column};
-use crate::codec::frame::Head;
-use crate::disk::recreate;
+use super::{COLUMNS, Column, Info, Latest, MAGIC, check_not_newer, column};
 use crate::engine::{CHUNK_PAGES, Estimation, HistoryView, NO_TIME, PageEstimate};
 use crate::model::Time;
-use crate::store::{Disk, DiskFile, SNAPSHOTS, View};
+use crate::store::{Disk, SNAPSHOTS, View};
 use crate::threads::{in_two, spawn_in};
 use crate::{Error, Result};
 
@@ -32,16 +31,29 @@ pub type Published = Option<(PathBuf, Info)>;
 /// order, nor of a state older than the current snapshot.
 pub fn publish(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Published> {
     view.check_in_place(disk)?;
+    check_lock(view)?;
     make(disk, view, making).map_err(|error| view.check_in_place(disk).err().unwrap_or(error))
+}
+
+/// Refuses to publish without the store's lock: two publishers would overwrite each other's files and order.
+pub(super) fn check_lock(view: &View) -> Result<()> {
+    if view.is_writers() {
+        return Ok(());
+    }
+    Err(Error::internal(
+        "a ranking is published without the store's lock",
+    ))
+}
+
+/// Gives a file that is whole and durable its name.
+pub(super) fn put_in_place(disk: &dyn Disk, aside: &Path, path: &Path) -> Result<()> {
+    disk.rename(aside, path)
+        .and_then(|()| disk.sync_dir(path.parent().unwrap_or(Path::new("."))))
+        .map_err(Error::io(path, "publish"))
 }
 
 /// Makes a snapshot, and publishes it.
 fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Published> {
-    if !view.is_writers() {
-        return Err(Error::internal(
-            "a ranking is published without the store's lock",
-        ));
-    }
     check_not_newer(disk, view.dir(), view.counters())?;
     let config = &view.settings().config;
     let settle = making.settle.as_ref();
@@ -75,9 +87,7 @@ fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Publis
         view.settings(),
     )?;
     writer.finish(&info)?;
-    disk.rename(&aside, &path)
-        .and_then(|()| disk.sync_dir(&dir))
-        .map_err(Error::io(&path, "publish"))?;
+    put_in_place(disk, &aside, &path)?;
     let latest = Latest {
         snapshot: name,
         names: view.name_lengths(),
@@ -104,18 +114,8 @@ pub(crate) fn publish_apart<T>(
     Ok(published)
 }
 
-/// Where a packed column is, and what it must hash to.
-#[derive(Clone, Copy, Default)]
-struct Packed {
-    offset: u64,
-    len: u32,
-    sum: u64,
-}
-
 struct Writer {
-    path: PathBuf,
-    file: Box<dyn DiskFile>,
-    at: u64,
+    file: BlockWriter,
     directory: Vec<[Packed; COLUMNS]>,
     pages: u64,
     /// For the ranks; absent once they are written.
@@ -124,35 +124,11 @@ struct Writer {
 
 impl Writer {
     fn create(disk: &dyn Disk, path: &Path, seen: Seen) -> Result<Writer> {
-        let file = recreate(disk, path).map_err(Error::io(path, "create"))?;
-        let mut writer = Writer {
-            path: path.into(),
-            file,
-            at: 0,
+        Ok(Writer {
+            file: BlockWriter::create(disk, path, *MAGIC)?,
             directory: Vec::new(),
             pages: 0,
             seen: Some(seen),
-        };
-        writer.write(MAGIC)?;
-        Ok(writer)
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> Result<u64> {
-        let offset = self.at;
-        self.file
-            .write_at(bytes, offset)
-            .map_err(Error::io(&self.path, "write"))?;
-        self.at += bytes.len() as u64;
-        Ok(offset)
-    }
-
-    /// Writes a packed column.
-    fn column(&mut self, packed: std::io::Result<Vec<u8>>) -> Result<Packed> {
-        let packed = packed.map_err(Error::io(&self.path, "compress"))?;
-        Ok(Packed {
-            offset: self.write(&packed)?,
-            len: packed.len() as u32,
-            sum: xxh3_64(&packed),
         })
     }
 
@@ -215,7 +191,7 @@ impl Writer {
         let mut entry = [Packed::default(); COLUMNS];
         let from = Column::Failed as usize;
         for (entry, packed) in entry[from..].iter_mut().zip(fetches) {
-            *entry = self.column(packed)?;
+            *entry = self.file.column(packed)?;
         }
         for (which, packed) in [
             (Column::Importance, importance),
@@ -224,7 +200,7 @@ impl Writer {
             (Column::LastFetch, last_fetch),
             (Column::Cash, cash),
         ] {
-            entry[which as usize] = self.column(packed)?;
+            entry[which as usize] = self.file.column(packed)?;
         }
         self.directory.push(entry);
         self.pages += pages.len() as u64;
@@ -242,7 +218,7 @@ impl Writer {
             Some(Ok(ranks)) => {
                 for (block, ranks) in ranks.chunks(CHUNK_PAGES as usize).enumerate() {
                     self.directory[block][Column::Rank as usize] =
-                        self.column(column::pack(ranks))?;
+                        self.file.column(column::pack(ranks))?;
                 }
                 return Ok(());
             }
@@ -256,7 +232,8 @@ impl Writer {
         for block in 0..self.directory.len() {
             let mut ranks = self.importances(block)?;
             gaps.ranks(&mut ranks)?;
-            self.directory[block][Column::Rank as usize] = self.column(column::pack(&ranks))?;
+            self.directory[block][Column::Rank as usize] =
+                self.file.column(column::pack(&ranks))?;
         }
         Ok(())
     }
@@ -267,33 +244,21 @@ impl Writer {
         let first = block as u64 * CHUNK_PAGES;
         let count = CHUNK_PAGES.min(self.pages - first) as usize;
         let mut bytes = vec![0; packed.len as usize];
-        self.file
-            .read_at(&mut bytes, packed.offset)
-            .map_err(Error::reading(&self.path))?;
+        let BlockWriter { path, file, .. } = &self.file;
+        file.read_at(&mut bytes, packed.offset)
+            .map_err(Error::reading(path))?;
         let whole = xxh3_64(&bytes) == packed.sum;
         let values = whole.then(|| column::unpack(&bytes, count)).flatten();
         let mut values =
-            values.ok_or_else(|| Error::damaged(&self.path, "it does not read as written"))?;
+            values.ok_or_else(|| Error::damaged(path, "it does not read as written"))?;
         for value in &mut values {
             *value = order(f64::from_bits(*value));
         }
         Ok(values)
     }
 
-    fn finish(mut self, info: &Info) -> Result<()> {
-        let tail = Vec::with_capacity(self.directory.len() * COLUMNS * ENTRY);
-        let put =
-            |head: Head, packed: &Packed| head.u64(packed.offset).u32(packed.len).u64(packed.sum);
-        let columns = self.directory.iter().flatten();
-        let mut tail = columns.fold(Head::behind(tail), put).bytes();
-        let directory = self.at;
-        let info_at = directory + tail.len() as u64;
-        let text = serde_json::to_vec(info).map_err(|error| Error::internal(error.to_string()))?;
-        tail.extend_from_slice(&text);
-        let places = [directory, info_at, self.pages];
-        let mut tail = Head::behind(tail).u64s(places).sealed();
-        tail.extend_from_slice(MAGIC);
-        self.write(&tail)?;
-        self.file.sync().map_err(Error::io(&self.path, "sync"))
+    fn finish(self, info: &Info) -> Result<()> {
+        let directory = self.directory.into_iter().flatten();
+        self.file.finish(directory, self.pages, info)
     }
 }

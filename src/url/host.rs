@@ -28,6 +28,19 @@ pub fn host(canonical: &[u8]) -> &[u8] {
     }
 }
 
+/// What follows host and port in a URL in canonical form: the path, from its `/` on, and the query. Empty if `canonical` is no
+/// such URL.
+pub fn path_and_query(canonical: &[u8]) -> &[u8] {
+    let host = host(canonical);
+    if host.is_empty() {
+        return &[];
+    }
+    // The host is a part of the URL.
+    let after = host.as_ptr() as usize - canonical.as_ptr() as usize + host.len();
+    let rest = &canonical[after..];
+    &rest[memchr::memchr(b'/', rest).unwrap_or(rest.len())..]
+}
+
 /// The registered domain of a host in canonical form: its public suffix and the label before it, by the public suffix list
 /// with the suffixes that companies added (`github.io`); for a suffix that is not listed, the last two labels. A host
 /// without a registered domain is returned as it is: an IP address, a public suffix, a single label.

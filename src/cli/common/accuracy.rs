@@ -1,5 +1,6 @@
 //! How far a ranking may be from PageRank, as people read it.
 
+use cashrank::sites::Level;
 use cashrank::snapshot::{Expired, Info};
 
 use super::{pages, thousands, time};
@@ -40,18 +41,27 @@ pub fn accuracy(l1: Option<f64>, basis: Basis) -> String {
     )
 }
 
-/// How many of the first positions are certain, as people read it; nothing where none is.
-pub fn certain_text(certain: Option<u64>) -> Option<String> {
+/// How many of the first positions are certain of pages or sites, as people read it; nothing where none is. `by`: what the
+/// first ones are.
+pub fn certain_text(certain: Option<u64>, level: Level, by: &str) -> Option<String> {
     match certain? {
         0 => None,
-        1 => Some("the first page is certainly the most important".into()),
+        1 => Some(format!(
+            "the first {} is certainly the {by}",
+            level.singular()
+        )),
         n => {
-            let n = thousands(n);
+            let (n, level) = (thousands(n), level.plural());
             Some(format!(
-                "the first {n} pages are certainly the {n} most important, in some order"
+                "the first {n} {level} are certainly the {n} {by}, in some order"
             ))
         }
     }
+}
+
+/// The same of the pages of a snapshot.
+pub fn certain_pages(certain: Option<u64>) -> Option<String> {
+    certain_text(certain, Level::Page, "most important")
 }
 
 /// The accuracy of a snapshot, and what it leaves out.

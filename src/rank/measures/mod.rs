@@ -134,6 +134,7 @@ pub enum Uses {
 type Compute = fn(&dyn Rows, &MeasureOptions, &mut dyn Watch) -> Result<Option<Measured>>;
 
 /// A measure of importance.
+#[derive(Debug)]
 pub struct MeasureSpec {
     /// Its name.
     pub name: &'static str,

@@ -25,6 +25,9 @@ impl<'w> Csv<'w> {
         if columns.distance {
             lines.buffer.extend_from_slice(b",distance");
         }
+        if columns.pages {
+            lines.buffer.extend_from_slice(b",pages");
+        }
         lines.buffer.extend_from_slice(b"\r\n");
         Csv(lines, columns)
     }
@@ -41,9 +44,11 @@ impl Exporter for Csv<'_> {
             (true, None) => ",".into(),
             (true, Some(distance)) => format!(",{distance}"),
         };
+        let pages = page.site.as_ref().filter(|_| self.1.pages);
+        let pages = pages.map_or(String::new(), |site| format!(",{}", site.pages));
         write!(
             self.0.buffer,
-            ",{importance:?},{rank},{visits},{fetched}{distance}\r\n"
+            ",{importance:?},{rank},{visits},{fetched}{distance}{pages}\r\n"
         )
         .map_err(|e| Error::io(&self.0.out.path, "write")(e))?;
         self.0.line_done()

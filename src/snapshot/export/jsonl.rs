@@ -25,6 +25,9 @@ struct Row<'a> {
     /// Absent where it was not asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     distance: Option<Option<f64>>,
+    /// Of sites only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pages: Option<u64>,
 }
 
 struct Jsonl<'w>(Lines<'w>, Columns);
@@ -38,6 +41,11 @@ impl Exporter for Jsonl<'_> {
             visits: page.visits,
             last_fetch: last_fetch(page)?,
             distance: self.1.distance.then_some(page.distance),
+            pages: page
+                .site
+                .as_ref()
+                .filter(|_| self.1.pages)
+                .map(|site| site.pages),
         };
         put_json(&mut self.0.buffer, &self.0.out.path, &row)?;
         self.0.buffer.push(b'\n');

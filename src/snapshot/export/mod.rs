@@ -11,7 +11,9 @@
 //! | `last_fetch` | RFC 3339 in UTC, `2014-03-25T12:12:25Z`; Parquet: a UTC timestamp in milliseconds. Empty or null if unknown |
 //!
 //! and, where it is asked for, `distance`: FICA's or the logarithmic one, empty or null for a page that no row
-//! leads to. The other formats hold a name and a [`Score`] for each page, and what their taker wants beside.
+//! leads to. Of sites, `url` is the site's name, visits and last fetch are those of its pages together, and `pages` is how
+//! many they are. Of another measure, `importance` is its score. The other formats hold a name and a [`Score`] for each
+//! page or site, and what their taker wants beside.
 //!
 //! The same rows give the same bytes. Rows are written as they come, in bounded memory.
 
@@ -118,6 +120,8 @@ pub struct Setup {
 pub struct Columns {
     /// [`Page::distance`].
     pub distance: bool,
+    /// Pages of a site ([`Page::site`]).
+    pub pages: bool,
 }
 
 /// Writes rows to one file. Any error is final: what was written is no whole file.

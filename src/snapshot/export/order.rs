@@ -8,7 +8,7 @@ use super::host::{host_and_domain, reversed};
 use crate::codec::varint::number;
 use crate::disk::Sorter;
 use crate::engine::PageId;
-use crate::model::registry;
+use crate::model::{SiteFacts, registry};
 use crate::{Error, Result};
 
 registry! {
@@ -99,7 +99,7 @@ pub fn ordered<'a>(
     })))
 }
 
-/// A row but for its name, which stands in the key at `at`.
+/// A row but for its name, which stands in the key at `at`, and the best page of a site, which exports leave out.
 fn put(row: &Page<'_>, at: usize, into: &mut Vec<u8>) {
     let numbers = [
         at as u64,
@@ -111,6 +111,8 @@ fn put(row: &Page<'_>, at: usize, into: &mut Vec<u8>) {
         row.last_fetch.unwrap_or_default() as u64,
         row.distance.is_some().into(),
         row.distance.unwrap_or_default().to_bits(),
+        row.site.is_some().into(),
+        row.site.as_ref().map_or(0, |site| site.pages),
     ];
     for number in numbers {
         into.extend_from_slice(&number.to_le_bytes());
@@ -126,6 +128,7 @@ fn take(mut key: Vec<u8>, value: &[u8]) -> Option<Page<'static>> {
     let (rank, visits) = (next()?, next()?);
     let last_fetch = (next()? == 1, next()? as i64);
     let distance = (next()? == 1, f64::from_bits(next()?));
+    let (is_site, pages) = (next()? == 1, next()?);
     key.drain(..at.min(key.len()));
     Some(Page {
         page,
@@ -135,6 +138,10 @@ fn take(mut key: Vec<u8>, value: &[u8]) -> Option<Page<'static>> {
         last_fetch: last_fetch.0.then_some(last_fetch.1),
         url: Cow::Owned(String::from_utf8(key).ok()?),
         distance: distance.0.then_some(distance.1),
+        site: is_site.then(|| SiteFacts {
+            pages,
+            ..SiteFacts::default()
+        }),
     })
 }
 
@@ -152,6 +159,10 @@ mod tests {
                 last_fetch: (at == 0).then_some(-5),
                 url: url.into(),
                 distance: (at == 0).then_some(0.25),
+                site: (at == 0).then(|| SiteFacts {
+                    pages: 9,
+                    ..SiteFacts::default()
+                }),
             })
         });
         let dir = tempfile::tempdir().unwrap();
@@ -160,6 +171,8 @@ mod tests {
             let first = row.page == PageId(0);
             assert_eq!(row.last_fetch, first.then_some(-5));
             assert_eq!(row.distance, first.then_some(0.25));
+            let pages = row.site.as_ref().map(|site| site.pages);
+            assert_eq!(pages, first.then_some(9));
             assert_eq!((row.importance, row.visits), (0.5, 7));
         });
         sorted

@@ -9,6 +9,7 @@
 //! host        BYTE_ARRAY (STRING)                 optional; none of an opaque name
 //! domain      BYTE_ARRAY (STRING)                 optional; the same
 //! distance    DOUBLE                              optional; only where it is asked for
+//! pages       INT64                               required; only of sites
 //! ```
 //!
 //! Snappy, statistics by column chunk and page. A row group holds at most 131,072 rows and about 64 MiB of URLs, which
@@ -54,7 +55,12 @@ fn schema(columns: Columns) -> String {
     } else {
         ""
     };
-    format!("{SCHEMA}{distance}}}")
+    let pages = if columns.pages {
+        "REQUIRED INT64 pages;"
+    } else {
+        ""
+    };
+    format!("{SCHEMA}{distance}{pages}}}")
 }
 
 /// Most rows of a row group.
@@ -79,13 +85,14 @@ struct Group {
     /// Distances, in the same way.
     distance: Vec<f64>,
     distance_known: Vec<i16>,
+    pages: Vec<i64>,
     url_bytes: usize,
 }
 
 struct Parquet<'w> {
     writer: SerializedFileWriter<Output<'w>>,
-    columns: Group,
-    distance: bool,
+    group: Group,
+    columns: Columns,
 }
 
 impl<'w> Parquet<'w> {
@@ -104,17 +111,17 @@ impl<'w> Parquet<'w> {
         let writer = start().map_err(|e| Error::io(path, "write")(into_io(e)))?;
         Ok(Parquet {
             writer,
-            columns: Group::default(),
-            distance: columns.distance,
+            group: Group::default(),
+            columns,
         })
     }
 
     fn write_group(&mut self) -> Result<()> {
-        if self.columns.url.is_empty() {
+        if self.group.url.is_empty() {
             return Ok(());
         }
-        let columns = std::mem::take(&mut self.columns);
-        let written = write_group(&mut self.writer, &columns, self.distance);
+        let group = std::mem::take(&mut self.group);
+        let written = write_group(&mut self.writer, &group, self.columns);
         written.map_err(|e| self.failed(e))
     }
 
@@ -127,10 +134,12 @@ impl Exporter for Parquet<'_> {
     fn row(&mut self, page: &Page<'_>) -> Result<()> {
         let importance = importance(page)?;
         let (rank, visits) = (signed(page, page.rank)?, signed(page, page.visits)?);
+        let pages = page.site.as_ref().map_or(0, |site| site.pages);
+        let pages = signed(page, pages)?;
         // Within the years to 9999: milliseconds do not overflow.
         let fetched = last_fetch(page)?;
 
-        let columns = &mut self.columns;
+        let columns = &mut self.group;
         columns
             .url
             .push(ByteArray::from(page.url.as_bytes().to_vec()));
@@ -148,6 +157,7 @@ impl Exporter for Parquet<'_> {
         columns.domain.extend(domain.map(ByteArray::from));
         columns.distance_known.push(page.distance.is_some().into());
         columns.distance.extend(page.distance);
+        columns.pages.push(pages);
         if columns.url.len() >= GROUP_ROWS || columns.url_bytes >= GROUP_URL_BYTES {
             self.write_group()?;
         }
@@ -174,7 +184,7 @@ fn signed(page: &Page<'_>, number: u64) -> Result<i64> {
 fn write_group<W: Write + Send>(
     writer: &mut SerializedFileWriter<W>,
     columns: &Group,
-    distance: bool,
+    more: Columns,
 ) -> Result<(), ParquetError> {
     let mut group = writer.next_row_group()?;
     write_column::<ByteArrayType, _>(&mut group, &columns.url, None)?;
@@ -186,9 +196,12 @@ fn write_group<W: Write + Send>(
     let known = Some(columns.host_known.as_slice());
     write_column::<ByteArrayType, _>(&mut group, &columns.host, known)?;
     write_column::<ByteArrayType, _>(&mut group, &columns.domain, known)?;
-    if distance {
+    if more.distance {
         let known = Some(columns.distance_known.as_slice());
         write_column::<DoubleType, _>(&mut group, &columns.distance, known)?;
+    }
+    if more.pages {
+        write_column::<Int64Type, _>(&mut group, &columns.pages, None)?;
     }
     group.close()?;
     Ok(())

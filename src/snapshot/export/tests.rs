@@ -20,6 +20,7 @@ fn page(url: &str, importance: f64, last_fetch: Option<Time>) -> Page<'_> {
         visits: 2,
         last_fetch,
         distance: None,
+        site: None,
     }
 }
 
@@ -79,7 +80,10 @@ fn samples() -> Vec<Page<'static>> {
 #[test]
 fn distances_are_a_column_of_their_own() {
     let setup = Setup {
-        columns: Columns { distance: true },
+        columns: Columns {
+            distance: true,
+            ..Columns::default()
+        },
         ..Setup::default()
     };
     let mut pages = [page("a", 0.5, None), page("b", 0.5, Some(-1))];
@@ -320,6 +324,7 @@ fn parquet_groups_are_bounded_packed_and_counted() {
             visits: 1,
             last_fetch: (i % 2 == 0).then_some(i as i64),
             distance: None,
+            site: None,
         })
     });
     let mut out = Vec::new();

@@ -30,6 +30,9 @@ impl<'w> Tsv<'w> {
         if columns.distance {
             lines.buffer.extend_from_slice(b"\tdistance");
         }
+        if columns.pages {
+            lines.buffer.extend_from_slice(b"\tpages");
+        }
         lines.buffer.push(b'\n');
         Tsv(lines, columns)
     }
@@ -46,9 +49,11 @@ impl Exporter for Tsv<'_> {
             (true, None) => "\t".into(),
             (true, Some(distance)) => format!("\t{distance}"),
         };
+        let pages = page.site.as_ref().filter(|_| self.1.pages);
+        let pages = pages.map_or(String::new(), |site| format!("\t{}", site.pages));
         writeln!(
             self.0.buffer,
-            "{url}\t{importance:?}\t{rank}\t{visits}\t{fetched}{distance}"
+            "{url}\t{importance:?}\t{rank}\t{visits}\t{fetched}{distance}{pages}"
         )
         .map_err(|e| Error::io(&self.0.out.path, "write")(e))?;
         self.0.line_done()

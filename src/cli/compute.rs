@@ -1,0 +1,307 @@
+//! `cashrank compute`: rankings of pages or sites by any measure.
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use anyhow::Context;
+use cashrank::Error;
+use cashrank::engine::{Page, PageId, ranks};
+use cashrank::load::LoadedGraph;
+use cashrank::rank::chosen::Chosen;
+use cashrank::rank::computing::{Computed, Computing};
+use cashrank::rank::measures::measure;
+use cashrank::sites::{Level, PageFacts, RollUp, SiteLinks, SiteTotal, Sites};
+use cashrank::snapshot::export::{Columns, Format, Setup, export};
+use cashrank::snapshot::{ComputedInfo, Watcher, publish_computed};
+use cashrank::store::{RealDisk, open_view_to_publish};
+
+use super::common::{
+    Exit, MemoryArg, lines_of, links, one_of, parsed, positive, print_json, some_bytes,
+    stop_on_signal, store_unless, threads, word,
+};
+use super::export::{ScoringArgs, export_formats, tell_left_out};
+use super::levels::{accuracy_said, counted_of, levels, measures, sureness};
+use super::loaded::{LoadArgs, tell_loaded};
+use super::output::{Output, SummedOutputArgs};
+use super::settle::beside_a_bar;
+use super::summary::withheld;
+use super::values::bound;
+use crate::cli::common::say;
+
+/// Rank pages, hosts, domains or folders by a measure of importance.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  cashrank compute --measure harmonic --level host --store ranks
+  cashrank top --measure harmonic --level host --store ranks
+  cashrank compute --measure personalised --teleport topic.txt --store ranks
+  cashrank compute graph.tsv --measure hits-authorities -o authorities.tsv
+
+With a store, the links are those that it keeps as of the current snapshot, and the ranking is published beside it: `top`, \
+`rank`, `export` and `compare` show it with the same --measure and --level. The store is locked meanwhile. Of inputs, the \
+result is written as `export` does.
+
+Sites are linked where their pages are. The guide's chapter on measures says what each measure is good for.")]
+pub struct Args {
+    /// Files, or `-` for standard input; none: a store.
+    #[arg(value_name = "INPUT")]
+    inputs: Vec<OsString>,
+    /// Use the links that this store keeps, and publish the ranking in it [default, without inputs: the environment
+    /// variable CASHRANK_STORE].
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["inputs", "follow", "output"])]
+    store: Option<PathBuf>,
+    /// The measure.
+    #[arg(long, value_name = "MEASURE", value_parser = measures())]
+    measure: String,
+    /// Rank pages, or sites.
+    #[arg(long, value_name = "LEVEL", default_value = "page", value_parser = levels())]
+    level: Level,
+    /// personalised: the pages at which surfers begin; spam-mass: the pages that are trusted. Each line of FILE is a URL,
+    /// host:NAME, domain:NAME or url:PATTERN with * for anything; a weight, a whole number, may follow behind a tab. The
+    /// first line that names a page counts; a site has the largest weight of its pages.
+    #[arg(long, visible_alias = "trusted", value_name = "FILE")]
+    teleport: Option<PathBuf>,
+    /// The share of importance that links pass on, 0 or more and less than 1 [default: that of the store, or 0.85].
+    #[arg(long, value_name = "D")]
+    damping: Option<f64>,
+    /// Stop at this certified bound (pagerank, personalised, spam-mass), or when a step moves the scores by at most this
+    /// much (the eigenvectors: hits, salsa, adjacency, undirected), in L1.
+    #[arg(long, value_name = "EPS", default_value = "1e-6", value_parser = bound)]
+    until: f64,
+    /// spam-mass: the share of pages that are thought to be good.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.85)]
+    gamma: f64,
+    /// harmonic: estimate it with so many registers for each page or site, a power of 2 from 64; the standard error is
+    /// 1.04 / sqrt(N) [default: exact for small graphs, else 256].
+    #[arg(long, value_name = "N", value_parser = positive)]
+    registers: Option<u64>,
+    /// What a link from one site to another weighs.
+    #[arg(long, value_name = "WHAT", default_value = "count", value_parser = site_links())]
+    site_links: SiteLinks,
+    /// Count links inside a site, too.
+    #[arg(long)]
+    inside: bool,
+    /// Sort pairs of linked sites in at most this much memory; with a store, those that do not fit go through temporary
+    /// files in it.
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = some_bytes)]
+    pair_memory: u64,
+    /// Threads [default: the number of processors].
+    #[arg(long, value_name = "N", value_parser = positive)]
+    threads: Option<u64>,
+    /// Of inputs: the format to write.
+    #[arg(long, value_name = "FORMAT", default_value = "tsv", value_parser = export_formats())]
+    to: Format,
+    #[command(flatten)]
+    scoring: ScoringArgs,
+    #[command(flatten)]
+    output: SummedOutputArgs,
+    #[command(flatten)]
+    memory: MemoryArg,
+    #[command(flatten)]
+    load: LoadArgs,
+}
+
+fn site_links() -> impl clap::builder::TypedValueParser<Value = SiteLinks> {
+    let words = SiteLinks::ALL.map(|(name, about, _)| word(name, about));
+    one_of(words, parsed::<SiteLinks>)
+}
+
+impl Args {
+    pub fn run(self) -> anyhow::Result<Exit> {
+        match store_unless(&self.inputs, self.store.as_deref())? {
+            Some(store) => self.of_store(&store),
+            None => self.of_inputs(),
+        }
+    }
+
+    /// What is asked for, with this damping unless another is given.
+    fn computing(&self, damping: f64) -> anyhow::Result<Computing> {
+        let mut computing = Computing::new(measure(&self.measure)?, self.level);
+        computing.site_links = self.site_links;
+        computing.inside = self.inside;
+        computing.pair_bytes = self.pair_memory;
+        let options = &mut computing.options;
+        options.damping = self.damping.unwrap_or(damping);
+        options.until = self.until;
+        options.gamma = self.gamma;
+        options.registers = self.registers.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+        options.threads = threads(self.threads);
+        options.memory = self.memory.budget(options.threads)?;
+        if let Some(file) = &self.teleport {
+            let lines = lines_of(file)?;
+            let chosen = Chosen::of(lines.iter().map(String::as_str));
+            let chosen = chosen.map_err(|why| Error::Usage(format!("{}: {why}", file.display())));
+            computing.chosen = Some(chosen?);
+        }
+        computing.check()?;
+        Ok(computing)
+    }
+
+    fn of_store(&self, store: &Path) -> anyhow::Result<Exit> {
+        anyhow::ensure!(
+            self.output.is_standard(),
+            "-o goes with inputs; `cashrank export --measure {} --level {}` writes what `compute` published in a store",
+            self.measure,
+            self.level
+        );
+        let view = open_view_to_publish(&RealDisk, store)?;
+        if let Some(unverified) = &view.progress().unverified {
+            anyhow::bail!("{}", withheld(unverified));
+        }
+        let computing = self.computing(view.settings().config.damping_asked())?;
+        let stop = Arc::new(AtomicBool::new(false));
+        stop_on_signal(&stop)?;
+        let watcher = Arc::new(Watcher::new(stop));
+        let started = Instant::now();
+        let published = beside_a_bar(&watcher, || {
+            publish_computed(&RealDisk, &view, &computing, &watcher)
+        })?;
+        let seconds = started.elapsed().as_secs_f64();
+        let Some((path, info)) = published else {
+            say!("stopped: nothing was published; run the command again to start over");
+            return Ok(Exit::Stopped);
+        };
+        if self.output.json {
+            let mut summary = serde_json::to_value(&info)?;
+            summary["ranking"] = path.display().to_string().into();
+            summary["seconds"] = seconds.into();
+            return print_json(&summary);
+        }
+        tell(&info, &path, seconds);
+        Ok(Exit::Done)
+    }
+
+    fn of_inputs(&self) -> anyhow::Result<Exit> {
+        let output = self.output.open()?;
+        output.must_show(self.to.name(), self.to.is_text())?;
+        self.scoring.check(self.to)?;
+        let computing = self.computing(0.85)?;
+        let loaded = self.load.load(&self.inputs, "compute", &self.memory)?;
+        let mut naming = computing.begin()?;
+        for page in &loaded.pages {
+            naming.add(page.name.as_bytes())?;
+        }
+        let named = naming.finish()?;
+        let computed = named.compute(&loaded.graph, None, &mut ())?;
+        let computed = computed.context("nothing was ranked")?;
+        self.write(&output, &loaded, &computed, named.sites.as_ref())?;
+        if self.output.json {
+            print_json(&serde_json::json!({
+                "measure": self.measure,
+                "level": self.level,
+                "count": computed.measured.scores.len(),
+                "links": computed.links,
+                "parameters": computed.parameters,
+                "accuracy": computed.measured.accuracy,
+                "reached": computed.measured.reached,
+                "sweeps": computed.measured.sweeps,
+                "skipped": loaded.skipped,
+            }))?;
+        } else {
+            let measured = &computed.measured;
+            say!(
+                "{}, {}; {}: {}",
+                counted_of(self.level, measured.scores.len() as u64),
+                links(computed.links),
+                self.measure,
+                accuracy_said(measured.accuracy)
+            );
+            tell_unreached(measured.reached, self.until);
+        }
+        Ok(tell_loaded(&loaded))
+    }
+
+    fn write(
+        &self,
+        output: &Output,
+        loaded: &LoadedGraph,
+        computed: &Computed,
+        sites: Option<&Sites>,
+    ) -> anyhow::Result<()> {
+        let scores = &computed.measured.scores;
+        let setup = Setup {
+            columns: Columns {
+                pages: sites.is_some(),
+                ..Columns::default()
+            },
+            scoring: self.scoring.scoring(),
+            pages: scores.len() as u64,
+        };
+        let mut left_out = 0;
+        let scored = scores.iter().zip(ranks(scores)).enumerate();
+        let scored = scored.map(|(at, (&importance, rank))| Page {
+            page: PageId(at as u64),
+            importance,
+            rank,
+            ..Page::default()
+        });
+        output.put(|out| {
+            let path = self.output.file.name();
+            let written = match sites {
+                None => {
+                    let rows = scored.zip(&loaded.pages).map(|(scored, page)| {
+                        Ok(Page {
+                            url: Cow::Borrowed(&page.name),
+                            visits: page.visits,
+                            last_fetch: page.last_fetch,
+                            ..scored
+                        })
+                    });
+                    export(self.to, &setup, out, path, rows)?
+                }
+                Some(sites) => {
+                    let totals = roll_up(loaded, sites);
+                    let rows = scored.zip(totals).zip(sites.names());
+                    let rows = rows.map(|((scored, total), name)| Ok(total.of(scored, name)));
+                    export(self.to, &setup, out, path, rows)?
+                }
+            };
+            left_out = written.left_out;
+            Ok(())
+        })?;
+        tell_left_out(left_out, self.to);
+        Ok(())
+    }
+}
+
+/// What is known of the pages of each site.
+fn roll_up(loaded: &LoadedGraph, sites: &Sites) -> Vec<SiteTotal> {
+    let mut roll_up = RollUp::new(sites);
+    for (page, facts) in (0..).map(PageId).zip(&loaded.pages) {
+        roll_up.add(&PageFacts {
+            page,
+            importance: 0.0,
+            visits: facts.visits,
+            last_fetch: facts.last_fetch,
+        });
+    }
+    roll_up.finish()
+}
+
+fn tell(info: &ComputedInfo, path: &Path, seconds: f64) {
+    say!(
+        "computed in {seconds:.1} s: {}, {}",
+        counted_of(info.level, info.count),
+        links(info.links)
+    );
+    if let Some(until) = info.parameters.until {
+        tell_unreached(info.reached, until);
+    }
+    if info.without_site > 0 {
+        say!(
+            "left out, because their names have no host: {}",
+            super::common::pages(info.without_site)
+        );
+    }
+    say!("ranking {}: {}", path.display(), sureness(info));
+}
+
+fn tell_unreached(reached: bool, until: f64) {
+    if !reached {
+        say!("--until {until:e} was not reached: 64-bit numbers are not precise enough");
+    }
+}

@@ -1,0 +1,123 @@
+//! Options of commands that read rankings of pages or sites, and how sure a ranking is, in words.
+
+use cashrank::rank::measures::{Accuracy, MEASURES};
+use cashrank::rules::Scope;
+use cashrank::sites::Level;
+use cashrank::snapshot::{ComputedInfo, LevelRanking, Snapshot};
+use cashrank::store::RealDisk;
+
+use super::common::{
+    Forms, MemoryArg, accuracy_of, certain_text, counted, one_of, parsed, rounded_up, word,
+};
+
+/// Which ranking of a snapshot.
+#[derive(clap::Args)]
+pub struct LevelArgs {
+    /// The ranking by this measure, which `cashrank compute` made [default: importance, which each snapshot has].
+    #[arg(long, value_name = "MEASURE", value_parser = measures())]
+    pub measure: Option<String>,
+    /// Show pages, or sites. Without --measure, the importance of a site is that of its pages together.
+    #[arg(long, value_name = "LEVEL", default_value = "page", value_parser = levels())]
+    pub level: Level,
+}
+
+impl LevelArgs {
+    /// Opens it. Sites are found in at most so much memory.
+    pub fn open(&self, snapshot: Snapshot, memory: &MemoryArg) -> cashrank::Result<LevelRanking> {
+        let measure = self.measure.as_deref();
+        // Of pages nothing is held.
+        let memory = match self.level {
+            Level::Page => None,
+            _ => memory.budget(1)?,
+        };
+        LevelRanking::open(&RealDisk, snapshot, self.level, measure, memory)
+    }
+
+    /// Whether it is the snapshot itself.
+    pub fn is_usual(&self) -> bool {
+        self.measure.is_none() && self.level.is_page()
+    }
+}
+
+/// Which pages are shown.
+#[derive(clap::Args)]
+pub struct ScopeArg {
+    /// Only these pages: host:NAME, domain:NAME or url:PATTERN, where * matches anything. With `!` in front: all but
+    /// these. Ranks stay those among all pages. May be repeated [default: all].
+    #[arg(long, value_name = "PAGES", value_parser = parsed::<Scope>)]
+    scope: Vec<Scope>,
+}
+
+impl ScopeArg {
+    /// All rules together.
+    pub fn rules(&self) -> Scope {
+        let mut rules = Scope::default();
+        self.scope
+            .iter()
+            .cloned()
+            .for_each(|pages| rules.add(pages));
+        rules
+    }
+}
+
+/// Levels by their forms, for clap.
+pub fn levels() -> Forms<Level> {
+    Forms::new(Level::FORMS, parsed::<Level>)
+}
+
+/// Measures by name, for clap.
+pub fn measures() -> impl clap::builder::TypedValueParser<Value = String> {
+    let names = MEASURES.iter();
+    let names = names.map(|measure| word(measure.name, measure.about));
+    one_of(names, |name| Ok(name.to_owned()))
+}
+
+/// So many pages or sites.
+pub fn counted_of(level: Level, count: u64) -> String {
+    counted(count, level.singular(), level.plural())
+}
+
+/// How many of the first positions are certain, as people read it; nothing where none is.
+pub fn certain_of(ranking: &LevelRanking) -> cashrank::Result<Option<String>> {
+    let level = ranking.level();
+    let by = match ranking.computed() {
+        None => "most important".into(),
+        Some(info) => format!("first by {}", info.measure),
+    };
+    Ok(certain_text(ranking.certain_top()?, level, &by))
+}
+
+/// How sure a ranking is.
+pub fn sureness_of(ranking: &LevelRanking) -> String {
+    match ranking.computed() {
+        Some(info) => sureness(info),
+        None => accuracy_of(ranking.snapshot().info()),
+    }
+}
+
+/// How sure a computed ranking is.
+pub fn sureness(info: &ComputedInfo) -> String {
+    format!("{}: {}", info.measure, accuracy_said(info.accuracy))
+}
+
+/// How sure scores are, as people read it.
+pub fn accuracy_said(accuracy: Accuracy) -> String {
+    match accuracy {
+        Accuracy::Exact => "exact".into(),
+        Accuracy::BoundL1(bound) if bound < 2.0 => {
+            format!("total error at most {} (L1, certified)", rounded_up(bound))
+        }
+        Accuracy::BoundsL1 { pagerank, trusted } => format!(
+            "from two rankings with total errors of at most {} and {} (L1, certified)",
+            rounded_up(pagerank),
+            rounded_up(trusted)
+        ),
+        Accuracy::ResidualL1(residual) => {
+            format!("one more step would move it by {residual:.1e} (L1)")
+        }
+        Accuracy::StandardError(error) => {
+            format!("standard error {:.1} % of each score", 100.0 * error)
+        }
+        _ => "accuracy: nothing is certain of it".into(),
+    }
+}

@@ -1,0 +1,81 @@
+//! Inputs that are read into a graph in memory: the options of commands that do so, and what they say of the inputs.
+
+use std::ffi::OsString;
+
+use cashrank::Limits;
+use cashrank::engine::{Config, SelfLinks};
+use cashrank::load::{LoadedGraph, load};
+use cashrank::rules::Follow;
+use cashrank::source::InputName;
+
+use super::common::{
+    Exit, MemoryArg, as_options, counted, note_keyboard, parsed, report_skipped, self_links,
+    threads,
+};
+use super::rules::RulesArgs;
+use super::values::{FormatArg, formats};
+use crate::cli::common::say;
+
+/// How inputs are read.
+#[derive(clap::Args)]
+pub struct LoadArgs {
+    /// The format of the inputs (see formats/). auto recognises it from the content.
+    #[arg(long, default_value = "auto", value_parser = formats())]
+    format: FormatArg,
+    /// Weights of links, as for `ingest`.
+    #[arg(long, value_name = "WEIGHTS", value_parser = parsed::<Follow>)]
+    follow: Option<Follow>,
+    /// What to do with links from a page to itself.
+    #[arg(long, value_name = "HOW", default_value = "drop", value_parser = self_links())]
+    self_links: SelfLinks,
+    #[command(flatten)]
+    rules: RulesArgs,
+}
+
+impl LoadArgs {
+    /// Reads them, for a command of this name.
+    pub fn load(
+        &self,
+        inputs: &[OsString],
+        command: &str,
+        memory: &MemoryArg,
+    ) -> anyhow::Result<LoadedGraph> {
+        let inputs: Vec<InputName> = inputs.iter().map(|i| InputName::parse(i)).collect();
+        note_keyboard(&inputs, &format!("{command} -"));
+        let mut config = Config::default();
+        config.self_links = self.self_links;
+        config.follow = self.follow.unwrap_or_default();
+        let limits = Limits {
+            memory: memory.budget(threads(None) + 3)?,
+            ..Limits::default()
+        };
+        let rules = self.rules.resolve(None)?;
+        Ok(load(&inputs, self.format.0, &config, &rules, &limits)?)
+    }
+}
+
+/// Says what should be known of the inputs, once the result is written.
+pub fn tell_loaded(loaded: &LoadedGraph) -> Exit {
+    if let Some(caveat) = loaded.caveat {
+        say!("{}", as_options(caveat));
+    }
+    if loaded.ungrouped > 0 {
+        say!(
+            "{} of edges replaced an earlier group of the same source. If the file is not \
+             grouped by source, sort it first (edges: sort -s -k1,1; crawl-log: sort -s \
+             -k6,6)",
+            counted(loaded.ungrouped, "group", "groups")
+        );
+    }
+    if loaded.timeless > 0 {
+        say!(
+            "used without a time, because it cannot be read: {} (bad-time)",
+            counted(loaded.timeless, "record", "records")
+        );
+    }
+    if loaded.skipped > 0 {
+        report_skipped(loaded.skipped);
+        return Exit::Skipped;
+    }
+    Exit::Done
+}

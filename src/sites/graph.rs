@@ -1,0 +1,316 @@
+//! The links between sites, made of those between pages, as rows that can be ranked.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::pairs::{Pair, PairFile, Sorted, Sorter};
+use super::{NO_SITE, Sites};
+use crate::disk::Disk;
+use crate::graph::{Graph, Links, Table};
+use crate::rows::{Row, RowVisitor, Rows, Stop};
+use crate::{Error, Result};
+
+/// Memory in which pairs of linked sites are sorted, in bytes, unless told otherwise: those of 16 M pairs.
+pub const PAIR_BYTES: u64 = 256 << 20;
+
+/// What a link from one site to another weighs. A link between pages counts as one whatever it weighs, if it weighs anything.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SiteLinks {
+    /// The number of links from pages of the one to pages of the other.
+    #[default]
+    Count,
+    /// The number of pages of the one that link to the other.
+    Pages,
+    /// One, however many links there are.
+    Once,
+}
+
+impl SiteLinks {
+    /// All by name, and what they are.
+    pub const ALL: [(&'static str, &'static str, SiteLinks); 3] = [
+        (
+            "count",
+            "the number of links between their pages",
+            SiteLinks::Count,
+        ),
+        ("pages", "the number of pages that link", SiteLinks::Pages),
+        ("once", "one, however many links there are", SiteLinks::Once),
+    ];
+}
+
+impl FromStr for SiteLinks {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<SiteLinks> {
+        let found = SiteLinks::ALL.iter().find(|(name, ..)| *name == text);
+        let found = found.map(|(.., links)| *links);
+        found.ok_or_else(|| Error::Usage(format!("{text:?}: count, pages or once")))
+    }
+}
+
+impl fmt::Display for SiteLinks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = SiteLinks::ALL.iter().find(|(.., links)| links == self);
+        f.write_str(found.map_or("", |(name, ..)| name))
+    }
+}
+
+/// How links between pages become links between sites.
+pub struct Pairing<'d> {
+    /// What they weigh.
+    pub links: SiteLinks,
+    /// Links inside a site count as well.
+    pub inside: bool,
+    /// Bytes of memory in which pairs are sorted.
+    pub bytes: u64,
+    /// Where pairs go that do not fit: a disk, and what the names of temporary files begin with; `None`: they are refused.
+    pub aside: Option<(&'d dyn Disk, PathBuf)>,
+}
+
+/// The links between sites. The row of a site has those that its pages link to, ascending; a site that links to none has no
+/// row. So sweeps are the same wherever the links are.
+pub struct SiteGraph<'d> {
+    sites: u64,
+    rows: SiteRows<'d>,
+}
+
+enum SiteRows<'d> {
+    Memory(Graph),
+    /// `weighted`: not all weigh the same.
+    File {
+        pairs: PairFile<'d>,
+        weighted: bool,
+    },
+}
+
+impl<'d> SiteGraph<'d> {
+    /// From the links of pages. Pages without a site, or of which the column knows nothing, are left out with their links.
+    ///
+    /// # Errors
+    /// Those of reading rows and of temporary files; [`Error::TooLarge`].
+    pub fn of_rows(rows: &dyn Rows, sites: &Sites, pairing: Pairing<'d>) -> Result<SiteGraph<'d>> {
+        let mut sorter = Sorter::new(pairing.bytes, pairing.aside);
+        let column = sites.column();
+        let mut reached = Vec::new();
+        rows.sweep(&mut |row| {
+            let of = |page: u32| column.get(page as usize).copied().unwrap_or(NO_SITE);
+            let from = of(row.page);
+            if from == NO_SITE {
+                return Ok(());
+            }
+            reached.clear();
+            let targets = row.parts().map(|(target, _)| of(target));
+            let inside = pairing.inside;
+            reached.extend(targets.filter(|&to| to != NO_SITE && (inside || to != from)));
+            reached.sort_unstable();
+            for same in reached.chunk_by(|a, b| a == b) {
+                let weight = match pairing.links {
+                    SiteLinks::Count => same.len() as u64,
+                    SiteLinks::Pages | SiteLinks::Once => 1,
+                };
+                let to = same[0];
+                sorter.add(Pair { from, to, weight })?;
+            }
+            Ok(())
+        })?;
+        let weighted = pairing.links != SiteLinks::Once;
+        let rows = match sorter.finish()? {
+            Sorted::Memory(pairs) => SiteRows::Memory(table(&pairs, sites.len(), weighted)),
+            Sorted::File(pairs) => SiteRows::File { pairs, weighted },
+        };
+        Ok(SiteGraph {
+            sites: sites.len() as u64,
+            rows,
+        })
+    }
+
+    /// Whether pairs did not fit into memory.
+    pub fn is_on_disk(&self) -> bool {
+        matches!(self.rows, SiteRows::File { .. })
+    }
+}
+
+fn table(pairs: &[Pair], sites: usize, weighted: bool) -> Graph {
+    let mut table = Table::default();
+    let mut pairs = pairs.iter().peekable();
+    for site in 0..sites as u32 {
+        while let Some(pair) = pairs.next_if(|pair| pair.from == site) {
+            table.link(pair.to, weighted.then_some(pair.weight));
+        }
+        table.end();
+    }
+    table
+}
+
+impl Rows for SiteGraph<'_> {
+    fn pages(&self) -> u64 {
+        self.sites
+    }
+
+    fn links(&self) -> u64 {
+        match &self.rows {
+            SiteRows::Memory(graph) => Rows::links(graph),
+            SiteRows::File { pairs, .. } => pairs.len(),
+        }
+    }
+
+    fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        let (pairs, weighted) = match &self.rows {
+            SiteRows::Memory(graph) => {
+                return graph.walk(&mut |row| {
+                    if row.targets.is_empty() {
+                        return Ok(());
+                    }
+                    visit(row)
+                });
+            }
+            SiteRows::File { pairs, weighted } => (pairs, *weighted),
+        };
+        let mut reader = pairs.pairs();
+        let (mut targets, mut weights) = (Vec::new(), Vec::new());
+        let mut pair = reader.next()?;
+        while let Some(first) = pair {
+            targets.clear();
+            weights.clear();
+            while let Some(of_row) = pair.filter(|pair| pair.from == first.from) {
+                targets.push(of_row.to);
+                weights.extend(weighted.then_some(of_row.weight));
+                pair = reader.next()?;
+            }
+            let links = Links {
+                targets: &targets,
+                weights: &weights,
+            };
+            visit(links.of(first.from))?;
+        }
+        Ok(())
+    }
+
+    fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        match &self.rows {
+            SiteRows::Memory(graph) => {
+                let is_node = (page as usize) < graph.nodes();
+                let links = is_node.then(|| graph.at(page as usize));
+                let links = links.filter(|links| !links.targets.is_empty());
+                links.iter().for_each(|links| read(links.of(page)));
+                Ok(links.is_some())
+            }
+            SiteRows::File { .. } => {
+                let whole = self.sweep(&mut |row| {
+                    if row.page != page {
+                        return Ok(());
+                    }
+                    read(row);
+                    Err(Stop::Enough)
+                })?;
+                Ok(!whole)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::fuzz::memory::Memory;
+    use crate::graph::GraphBuilder;
+    use crate::model::SelfLinks;
+    use crate::sites::Level;
+
+    type Pairs = BTreeMap<(u32, u32), u64>;
+
+    fn pairs(graph: &SiteGraph<'_>) -> Pairs {
+        let mut pairs = Pairs::new();
+        let mut links = 0;
+        graph
+            .sweep(&mut |row| {
+                let links_of = Links::from(row);
+                pairs.extend(links_of.iter().map(|(to, weight)| ((row.page, to), weight)));
+                links += row.targets.len() as u64;
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(links, graph.links());
+        pairs
+    }
+
+    /// The definition: every link by itself.
+    fn expected(
+        links: &BTreeSet<(u32, u32)>,
+        of: &[Option<u32>],
+        how: SiteLinks,
+        inside: bool,
+    ) -> Pairs {
+        let mut pages: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
+        for &(from, to) in links {
+            if let (Some(a), Some(b)) = (of[from as usize], of[to as usize])
+                && (inside || a != b)
+            {
+                pages.entry((a, b)).or_default().push(from);
+            }
+        }
+        let weight = |mut from: Vec<u32>| match how {
+            SiteLinks::Count => from.len() as u64,
+            SiteLinks::Once => 1,
+            SiteLinks::Pages => {
+                from.dedup();
+                from.len() as u64
+            }
+        };
+        pages
+            .into_iter()
+            .map(|(pair, from)| (pair, weight(from)))
+            .collect()
+    }
+
+    proptest! {
+        /// In memory and on disk, of all three kinds: what the definition says.
+        #[test]
+        fn site_links_are_those_of_their_pages(
+            links in prop::collection::btree_set((0u32..20, 0u32..20), 0..150),
+            hosts in prop::collection::vec(prop::option::weighted(0.9, 0u32..5), 20),
+            inside in any::<bool>(),
+            bytes in prop::sample::select(vec![0, 200, 1 << 20]),
+        ) {
+            prop_assume!(hosts.iter().any(Option::is_some));
+            let name = |host: &Option<u32>| host.map_or("none".into(), |host| format!("http://h{host}.example/"));
+            let names: Vec<String> = hosts.iter().map(name).collect();
+            let sites = Sites::of_names(Level::Host, None, names.iter().map(String::as_bytes)).unwrap();
+            let of: Vec<Option<u32>> = (0..20).map(|page| sites.site(page).map(|site| site as u32)).collect();
+            let mut builder = GraphBuilder::new(SelfLinks::Keep);
+            builder.grow(20);
+            for page in 0..20 {
+                builder.row(page, links.iter().filter(|link| link.0 == page).map(|link| link.1));
+            }
+            let graph = builder.build();
+            for (_, _, how) in SiteLinks::ALL {
+                let disk = Memory::default();
+                let pairing = Pairing { links: how, inside, bytes, aside: Some((&disk, "sites".into())) };
+                let found = SiteGraph::of_rows(&graph, &sites, pairing).unwrap();
+                prop_assert_eq!(pairs(&found), expected(&links, &of, how, inside));
+                prop_assert_eq!(found.pages(), sites.len() as u64);
+                let mut row = Vec::new();
+                found.row(0, &mut |of| row.extend_from_slice(of.targets)).unwrap();
+                let first = pairs(&found).into_keys().filter(|pair| pair.0 == 0);
+                prop_assert!(row.into_iter().eq(first.map(|pair| pair.1)));
+            }
+        }
+    }
+
+    #[test]
+    fn kinds_are_read_as_they_are_written() {
+        for (name, _, links) in SiteLinks::ALL {
+            assert_eq!(name.parse::<SiteLinks>().unwrap(), links);
+            assert_eq!(links.to_string(), name);
+        }
+        assert!("twice".parse::<SiteLinks>().is_err());
+    }
+}

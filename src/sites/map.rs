@@ -1,0 +1,223 @@
+//! The site of each page, as a column beside the names.
+
+use std::collections::HashMap;
+
+use super::Level;
+use crate::model::check_room;
+use crate::{Error, Result};
+
+/// The number that a page without a site has in the column.
+pub const NO_SITE: u32 = u32::MAX;
+
+/// Names between two looks at the budget.
+const LOOK_EVERY: usize = 1 << 14;
+/// What a site takes while it is looked for by name, beside its name: twice the slots of a table, and the allocator's part.
+const SITE_BYTES: u64 = 96;
+
+/// The site of each page.
+#[derive(Debug, Default)]
+pub struct Sites {
+    level: Level,
+    /// By page.
+    of: Vec<u32>,
+    /// The names of all sites, one behind the other, and where each ends.
+    text: String,
+    ends: Vec<usize>,
+    /// Pages of each.
+    pages: Vec<u64>,
+    /// Pages without one.
+    without: u64,
+}
+
+/// Takes the names of pages in the order of their numbers.
+#[derive(Debug)]
+pub struct SitesBuilder {
+    sites: Sites,
+    numbers: HashMap<Box<[u8]>, u32>,
+    memory: Option<u64>,
+}
+
+impl SitesBuilder {
+    /// Of this level, in at most so many bytes of memory; `None`: any.
+    pub fn new(level: Level, memory: Option<u64>) -> SitesBuilder {
+        SitesBuilder {
+            sites: Sites {
+                level,
+                ..Sites::default()
+            },
+            numbers: HashMap::new(),
+            memory,
+        }
+    }
+
+    /// The next page's name.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`]; [`Error::Unsupported`] for 2^32 - 1 sites or more.
+    pub fn add(&mut self, name: &[u8]) -> Result<()> {
+        if self.sites.of.len().is_multiple_of(LOOK_EVERY) {
+            self.check()?;
+        }
+        let Some(site) = self.sites.level.site(name) else {
+            self.sites.without += 1;
+            self.sites.of.push(NO_SITE);
+            return Ok(());
+        };
+        let number = match self.numbers.get(&*site) {
+            Some(&number) => number,
+            None => self.first(&site)?,
+        };
+        self.sites.pages[number as usize] += 1;
+        self.sites.of.push(number);
+        Ok(())
+    }
+
+    /// Numbers a site.
+    fn first(&mut self, site: &[u8]) -> Result<u32> {
+        let sites = &mut self.sites;
+        let number = u32::try_from(sites.ends.len())
+            .ok()
+            .filter(|&number| number != NO_SITE)
+            .ok_or_else(|| Error::Unsupported(format!("more than {} sites", u64::from(NO_SITE))))?;
+        sites.text.push_str(&String::from_utf8_lossy(site));
+        sites.ends.push(sites.text.len());
+        sites.pages.push(0);
+        self.numbers.insert(site.into(), number);
+        Ok(number)
+    }
+
+    fn check(&self) -> Result<()> {
+        let text = 2 * self.sites.text.len() as u64;
+        let need = self.sites.bytes() + text + self.numbers.len() as u64 * SITE_BYTES;
+        let pages = self.sites.of.len();
+        let work = || format!("the sites of {pages} pages or more");
+        check_room(
+            self.memory,
+            need,
+            work,
+            "rank a coarser level, such as domains",
+        )
+    }
+
+    /// The sites of all pages.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if no name has a host.
+    pub fn build(self) -> Result<Sites> {
+        self.check()?;
+        if self.sites.is_empty() {
+            return Err(Error::Unsupported(format!(
+                "none of the {} pages has a host in its name, so there are no {} to rank: URLs have one, opaque names do \
+                 not",
+                self.sites.of.len(),
+                self.sites.level.plural()
+            )));
+        }
+        Ok(self.sites)
+    }
+}
+
+impl Sites {
+    /// The sites of pages with these names, in the order of their numbers.
+    ///
+    /// # Errors
+    /// As of [`SitesBuilder`].
+    pub fn of_names<'n>(
+        level: Level,
+        memory: Option<u64>,
+        names: impl IntoIterator<Item = &'n [u8]>,
+    ) -> Result<Sites> {
+        let mut builder = SitesBuilder::new(level, memory);
+        names.into_iter().try_for_each(|name| builder.add(name))?;
+        builder.build()
+    }
+
+    /// Which they are.
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// Number of sites.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// By page, the number of its site, or [`NO_SITE`].
+    pub fn column(&self) -> &[u32] {
+        &self.of
+    }
+
+    /// The site of a page; `None`: it has none.
+    pub fn site(&self, page: usize) -> Option<usize> {
+        let site = self.of.get(page).copied().filter(|&site| site != NO_SITE)?;
+        Some(site as usize)
+    }
+
+    /// The name of a site.
+    pub fn name(&self, site: usize) -> &str {
+        let start = site.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[start..self.ends[site]]
+    }
+
+    /// All names, in the order of numbers.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        (0..self.len()).map(|site| self.name(site))
+    }
+
+    /// How many pages a site has.
+    pub fn pages(&self, site: usize) -> u64 {
+        self.pages[site]
+    }
+
+    /// Pages without a site.
+    pub fn without(&self) -> u64 {
+        self.without
+    }
+
+    /// Bytes of memory.
+    pub fn bytes(&self) -> u64 {
+        4 * self.of.len() as u64 + self.text.len() as u64 + 16 * self.ends.len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sites_are_numbered_as_they_appear() {
+        let names = [
+            "http://b.example/1",
+            "opaque",
+            "http://a.example/",
+            "https://b.example:8/2",
+        ];
+        let names = names.map(str::as_bytes);
+        let sites = Sites::of_names(Level::Host, None, names).unwrap();
+        assert_eq!(sites.column(), [0, NO_SITE, 1, 0]);
+        assert!(sites.names().eq(["b.example", "a.example"]));
+        assert_eq!((sites.pages(0), sites.pages(1), sites.without()), (2, 1, 1));
+        assert_eq!(
+            (sites.site(1), sites.site(3), sites.site(9)),
+            (None, Some(0), None)
+        );
+    }
+
+    #[test]
+    fn without_hosts_or_room_it_is_refused() {
+        let none = Sites::of_names(Level::Domain, None, [&b"a"[..], b"b"]).unwrap_err();
+        assert!(none.to_string().contains("none of the 2 pages has a host"));
+        let names: Vec<String> = (0..LOOK_EVERY)
+            .map(|n| format!("http://h{n}.example/"))
+            .collect();
+        let names = || names.iter().map(String::as_bytes);
+        let small = Sites::of_names(Level::Host, Some(100_000), names()).unwrap_err();
+        assert!(matches!(small, Error::TooLarge { .. }));
+        Sites::of_names(Level::Host, Some(10_000_000), names()).unwrap();
+    }
+}

@@ -1,0 +1,147 @@
+//! Roll-ups: what a ranking of pages says of the pages of each site together.
+//!
+//! Importance of a site is the sum of that of its pages: the share of their time that surfers spend there. If the ranking of
+//! pages is within a bound of PageRank in L1, then so are the sums: |sum x_i - sum p_i| over a site is at most the sum of
+//! |x_i - p_i|. Sums are compensated, in the order of page numbers.
+
+use std::borrow::Cow;
+
+use super::Sites;
+use crate::metrics::sum::Sum;
+use crate::model::{Page, PageId, SiteFacts, Time};
+
+/// Adds up pages by site.
+#[derive(Debug)]
+pub struct RollUp<'s> {
+    sites: &'s Sites,
+    totals: Vec<SiteTotal>,
+}
+
+/// What the pages of a site have together.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SiteTotal {
+    sum: Sum,
+    /// Pages known.
+    pub pages: u64,
+    /// The greatest importance of a page.
+    pub largest: f64,
+    /// The page that has it; of several the first.
+    pub best: PageId,
+    /// Visits of all pages.
+    pub visits: u64,
+    /// The last fetch of any, in seconds since 1970.
+    pub last_fetch: Option<Time>,
+}
+
+impl SiteTotal {
+    /// A row of a ranking of sites, with the name of the site and what is known of its pages.
+    pub fn of<'n>(&self, row: Page<'_>, name: impl Into<Cow<'n, str>>) -> Page<'n> {
+        Page {
+            page: row.page,
+            rank: row.rank,
+            importance: row.importance,
+            visits: self.visits,
+            last_fetch: self.last_fetch,
+            url: name.into(),
+            distance: None,
+            site: Some(SiteFacts {
+                pages: self.pages,
+                ..SiteFacts::default()
+            }),
+        }
+    }
+
+    /// The sum of the importance of its pages.
+    pub fn importance(&self) -> f64 {
+        self.sum.value()
+    }
+}
+
+/// What is added of a page.
+#[derive(Debug, Clone, Copy)]
+pub struct PageFacts {
+    pub page: PageId,
+    pub importance: f64,
+    pub visits: u64,
+    pub last_fetch: Option<Time>,
+}
+
+impl<'s> RollUp<'s> {
+    /// Of no pages yet.
+    pub fn new(sites: &'s Sites) -> RollUp<'s> {
+        RollUp {
+            sites,
+            totals: vec![SiteTotal::default(); sites.len()],
+        }
+    }
+
+    /// Adds a page; one without a site is left out.
+    pub fn add(&mut self, page: &PageFacts) {
+        let Some(site) = self.sites.site(page.page.index()) else {
+            return;
+        };
+        let total = &mut self.totals[site];
+        if total.pages == 0 || page.importance > total.largest {
+            (total.best, total.largest) = (page.page, page.importance);
+        }
+        total.sum.add(page.importance);
+        total.pages += 1;
+        total.visits += page.visits;
+        total.last_fetch = total.last_fetch.max(page.last_fetch);
+    }
+
+    /// By site.
+    pub fn finish(self) -> Vec<SiteTotal> {
+        self.totals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sites::Level;
+
+    #[test]
+    fn pages_of_a_site_are_added_up() {
+        let names = [
+            "http://a/1",
+            "http://b/1",
+            "http://a/2",
+            "none",
+            "http://a/3",
+        ];
+        let sites = Sites::of_names(Level::Host, None, names.map(str::as_bytes)).unwrap();
+        let mut roll_up = RollUp::new(&sites);
+        let pages = [
+            (0.125, Some(5)),
+            (0.5, None),
+            (0.25, Some(9)),
+            (0.0625, Some(99)),
+            (0.25, None),
+        ];
+        for (page, (importance, last_fetch)) in (0..).map(PageId).zip(pages) {
+            roll_up.add(&PageFacts {
+                page,
+                importance,
+                visits: page.0,
+                last_fetch,
+            });
+        }
+        let totals = roll_up.finish();
+        let of = |total: &SiteTotal| {
+            (
+                total.importance(),
+                total.pages,
+                total.largest,
+                total.best.0,
+                total.visits,
+            )
+        };
+        assert_eq!(of(&totals[0]), (0.625, 3, 0.25, 2, 6));
+        assert_eq!(of(&totals[1]), (0.5, 1, 0.5, 1, 1));
+        assert_eq!(
+            (totals[0].last_fetch, totals[1].last_fetch),
+            (Some(9), None)
+        );
+    }
+}

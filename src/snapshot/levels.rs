@@ -1,0 +1,372 @@
+//! What readers of rankings ask for: pages or sites, by importance or by a measure that was computed.
+//!
+//! | level | measure | is |
+//! |---|---|---|
+//! | page | none | the snapshot |
+//! | sites | none | a roll-up of the snapshot: sites by the importance of their pages together |
+//! | any | given | the ranking that was computed beside the snapshot |
+
+use std::collections::BinaryHeap;
+use std::path::Path;
+
+use super::computed::{ComputedInfo, ComputedName, ComputedRanking};
+use super::{Column, Snapshot};
+use crate::disk::Disk;
+use crate::engine::{CHUNK_PAGES, Page, PageId, ranks};
+use crate::metrics::Positions;
+use crate::model::SiteFacts;
+use crate::rows::Bits;
+use crate::rules::Scope;
+use crate::sites::{Level, PageFacts, RollUp, SiteTotal, Sites, SitesBuilder};
+use crate::{Error, Result};
+
+/// A ranking of pages or sites.
+pub struct LevelRanking {
+    snapshot: Snapshot,
+    of: Of,
+}
+
+enum Of {
+    Pages,
+    Sites(Box<RolledUp>),
+    Computed(Box<ComputedRanking>),
+}
+
+struct RolledUp {
+    sites: Sites,
+    totals: Vec<SiteTotal>,
+    ranks: Vec<u64>,
+}
+
+impl Snapshot {
+    /// The sites of all pages, in at most so many bytes of memory; `None`: any.
+    ///
+    /// # Errors
+    /// Those of reading names, and of [`SitesBuilder`].
+    pub fn sites(&self, level: Level, memory: Option<u64>) -> Result<Sites> {
+        let mut builder = SitesBuilder::new(level, memory);
+        let mut added = Ok(());
+        self.each_name(0..self.len(), &mut |name| {
+            if added.is_ok() {
+                added = builder.add(name);
+            }
+        })?;
+        added.and_then(|()| builder.build())
+    }
+
+    /// What the pages of each site have together.
+    ///
+    /// # Errors
+    /// The snapshot is damaged or cannot be read.
+    pub fn roll_up(&self, sites: &Sites) -> Result<Vec<SiteTotal>> {
+        let mut roll_up = RollUp::new(sites);
+        for page in self.pages() {
+            let page = page?;
+            roll_up.add(&PageFacts {
+                page: page.page,
+                importance: page.importance,
+                visits: page.fetches.visits,
+                last_fetch: page.fetches.last,
+            });
+        }
+        Ok(roll_up.finish())
+    }
+}
+
+impl LevelRanking {
+    /// The snapshot's own.
+    pub fn of_pages(snapshot: Snapshot) -> LevelRanking {
+        LevelRanking {
+            snapshot,
+            of: Of::Pages,
+        }
+    }
+
+    /// Of a snapshot, by a measure that was computed, or by importance. Roll-ups take at most so many bytes of memory.
+    ///
+    /// # Errors
+    /// [`Error::Missing`]: the measure was not computed at this level; those of reading.
+    pub fn open(
+        disk: &dyn Disk,
+        snapshot: Snapshot,
+        level: Level,
+        measure: Option<&str>,
+        memory: Option<u64>,
+    ) -> Result<LevelRanking> {
+        let of = match measure {
+            Some(measure) => {
+                let name = ComputedName {
+                    level,
+                    measure: measure.into(),
+                };
+                Of::Computed(ComputedRanking::beside(disk, &snapshot, &name)?.into())
+            }
+            None if level.is_page() => Of::Pages,
+            None => {
+                let sites = snapshot.sites(level, memory)?;
+                let totals = snapshot.roll_up(&sites)?;
+                let sums: Vec<f64> = totals.iter().map(SiteTotal::importance).collect();
+                let ranks = ranks(&sums);
+                Of::Sites(
+                    RolledUp {
+                        sites,
+                        totals,
+                        ranks,
+                    }
+                    .into(),
+                )
+            }
+        };
+        Ok(LevelRanking { snapshot, of })
+    }
+
+    /// The snapshot that it is of.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// What is said of it, if it was computed.
+    pub fn computed(&self) -> Option<&ComputedInfo> {
+        match &self.of {
+            Of::Computed(ranking) => Some(ranking.info()),
+            _ => None,
+        }
+    }
+
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        match &self.of {
+            Of::Computed(ranking) => ranking.path(),
+            _ => self.snapshot.path(),
+        }
+    }
+
+    /// What is ranked.
+    pub fn level(&self) -> Level {
+        match &self.of {
+            Of::Pages => Level::Page,
+            Of::Sites(rolled) => rolled.sites.level(),
+            Of::Computed(ranking) => ranking.info().level,
+        }
+    }
+
+    /// How many are ranked.
+    pub fn len(&self) -> u64 {
+        match &self.of {
+            Of::Pages => self.snapshot.len(),
+            Of::Sites(rolled) => rolled.sites.len() as u64,
+            Of::Computed(ranking) => ranking.info().count,
+        }
+    }
+
+    /// Whether nothing is ranked.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The certified bound on the L1 error.
+    pub fn bound_l1(&self) -> Option<f64> {
+        match self.computed() {
+            Some(info) => info.bound_l1(),
+            None => self.snapshot.bound_l1(),
+        }
+    }
+
+    /// How many of the first positions are certain ([`Snapshot::certain_top`]).
+    ///
+    /// # Errors
+    /// It is damaged or cannot be read.
+    pub fn certain_top(&self) -> Result<Option<u64>> {
+        let Some(bound) = self.bound_l1() else {
+            return Ok(None);
+        };
+        let mut positions = Positions::new(bound);
+        match &self.of {
+            Of::Pages => return self.snapshot.certain_top(),
+            Of::Sites(rolled) => {
+                let sums = rolled.totals.iter().map(SiteTotal::importance);
+                sums.for_each(|sum| positions.add(sum));
+            }
+            Of::Computed(ranking) => ranking.scores(&mut |score| positions.add(score))?,
+        }
+        Ok(Some(positions.certain()))
+    }
+
+    /// The `n` of best rank that are in `scope`, best first, with their names.
+    ///
+    /// # Errors
+    /// It is damaged or cannot be read; [`Error::Usage`]: a scope for sites.
+    pub fn top(&self, n: usize, scope: &Scope) -> Result<Vec<Page<'static>>> {
+        let within = self.within(scope)?;
+        let is_within = |number: u64| within.as_ref().is_none_or(|within| within.get(number));
+        let numbers = match &self.of {
+            Of::Pages => {
+                let blocks = 0..self.snapshot.columns.blocks();
+                let ranks = blocks.map(|block| self.snapshot.columns.column(block, Column::Rank));
+                best(n, ranks, is_within)?
+            }
+            Of::Sites(rolled) => {
+                let ranks = rolled.ranks.chunks(CHUNK_PAGES as usize);
+                best(n, ranks.map(|ranks| Ok(ranks.to_vec())), is_within)?
+            }
+            Of::Computed(ranking) => best(n, ranking.rank_blocks(), is_within)?,
+        };
+        self.at(&numbers)
+    }
+
+    /// Which pages are in the scope; `None`: all.
+    fn within(&self, scope: &Scope) -> Result<Option<Bits>> {
+        if !scope.is_all() && !self.level().is_page() {
+            return Err(Error::Usage(format!(
+                "`scope` names pages, and {} are ranked: leave it or `level` out",
+                self.level().plural()
+            )));
+        }
+        self.snapshot.within(scope)
+    }
+
+    /// Those of these numbers, in this order, with their names.
+    ///
+    /// # Errors
+    /// It is damaged or cannot be read.
+    pub fn at(&self, numbers: &[PageId]) -> Result<Vec<Page<'static>>> {
+        match &self.of {
+            Of::Pages => {
+                let pages = self.snapshot.pages_of(numbers)?;
+                let named = pages.iter().zip(self.snapshot.names_of(numbers)?);
+                Ok(named.map(|(page, url)| page.named(url)).collect())
+            }
+            Of::Sites(rolled) => {
+                let best: Vec<PageId> = numbers
+                    .iter()
+                    .map(|site| rolled.totals[site.0 as usize].best)
+                    .collect();
+                let sites = numbers.iter().zip(self.snapshot.names_of(&best)?);
+                Ok(sites
+                    .map(|(site, best)| rolled.site(site.0 as usize, Some(best)))
+                    .collect())
+            }
+            Of::Computed(ranking) if ranking.info().level.is_page() => {
+                let pages = self.snapshot.pages_of(numbers)?;
+                let names = self.snapshot.names_of(numbers)?;
+                let scores = of_blocks(ranking, numbers)?;
+                let all = scores.into_iter().zip(pages.iter().zip(names));
+                Ok(all
+                    .map(|(scored, (page, url))| Page {
+                        rank: scored.rank,
+                        importance: scored.importance,
+                        ..page.named(url)
+                    })
+                    .collect())
+            }
+            Of::Computed(ranking) => of_blocks(ranking, numbers),
+        }
+    }
+
+    /// All that is ranked, in number order, with names.
+    pub fn rows(&self) -> Box<dyn Iterator<Item = Result<Page<'static>>> + '_> {
+        match &self.of {
+            Of::Pages => Box::new(self.snapshot.named()),
+            Of::Sites(rolled) => {
+                Box::new((0..rolled.sites.len()).map(|site| Ok(rolled.site(site, None))))
+            }
+            Of::Computed(ranking) if ranking.info().level.is_page() => {
+                let both = self.snapshot.named().zip(ranking.rows());
+                Box::new(both.map(|(page, scored)| {
+                    let scored = scored?;
+                    Ok(Page {
+                        rank: scored.rank,
+                        importance: scored.importance,
+                        ..page?
+                    })
+                }))
+            }
+            Of::Computed(ranking) => Box::new(ranking.rows()),
+        }
+    }
+
+    /// The numbers of pages or sites with these names.
+    ///
+    /// # Errors
+    /// It is damaged or cannot be read.
+    pub fn find(&self, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
+        if self.level().is_page() {
+            return self.snapshot.find(names);
+        }
+        let mut found = vec![None; names.len()];
+        for row in self.rows() {
+            let row = row?;
+            for (name, found) in names.iter().zip(&mut found) {
+                if *name == row.url.as_bytes() {
+                    *found = Some(row.page);
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl RolledUp {
+    fn site(&self, site: usize, best: Option<String>) -> Page<'static> {
+        let total = &self.totals[site];
+        Page {
+            page: PageId(site as u64),
+            rank: self.ranks[site],
+            importance: total.importance(),
+            visits: total.visits,
+            last_fetch: total.last_fetch,
+            url: self.sites.name(site).to_owned().into(),
+            distance: None,
+            site: Some(SiteFacts {
+                pages: total.pages,
+                largest: Some(total.largest),
+                best,
+            }),
+        }
+    }
+}
+
+/// Some rows of a ranking, in the order given; blocks that are asked for one after the other are read once.
+fn of_blocks(ranking: &ComputedRanking, numbers: &[PageId]) -> Result<Vec<Page<'static>>> {
+    let mut sorted: Vec<usize> = (0..numbers.len()).collect();
+    sorted.sort_unstable_by_key(|&at| numbers[at]);
+    let mut rows = vec![Page::default(); numbers.len()];
+    let mut held: Option<(u64, Vec<Page<'static>>)> = None;
+    for at in sorted {
+        let number = numbers[at].0 / CHUNK_PAGES;
+        let block = match held.take().filter(|(block, _)| *block == number) {
+            Some((_, block)) => block,
+            None => ranking.block(number)?,
+        };
+        let row = block.get((numbers[at].0 % CHUNK_PAGES) as usize);
+        rows[at] = row.cloned().unwrap_or_default();
+        held = Some((number, block));
+    }
+    Ok(rows)
+}
+
+/// The numbers of the `n` of best rank, of those that may be; ties in number order.
+pub(super) fn best(
+    n: usize,
+    blocks: impl Iterator<Item = Result<Vec<u64>>>,
+    may_be: impl Fn(u64) -> bool,
+) -> Result<Vec<PageId>> {
+    let mut best: BinaryHeap<(u64, PageId)> = BinaryHeap::new();
+    let mut number = 0;
+    for ranks in blocks {
+        for rank in ranks? {
+            let candidate = (rank, PageId(number));
+            number += 1;
+            let is_better = best.len() < n || best.peek().is_some_and(|worst| candidate < *worst);
+            if !is_better || !may_be(candidate.1.0) {
+                continue;
+            }
+            if best.len() == n {
+                best.pop();
+            }
+            best.push(candidate);
+        }
+    }
+    let best = best.into_sorted_vec();
+    Ok(best.into_iter().map(|(_, number)| number).collect())
+}

@@ -1,0 +1,278 @@
+//! Rankings of pages and sites by measures, through the command line.
+
+use crate::support::Lab;
+
+/// Three hosts of two domains; by links between hosts, www.a.example has two, b.example and a.example one each.
+const CRAWL: &str = "\
+{\"url\":\"http://www.a.example/\",\"links\":[\"/x\",\"http://b.example/\"]}
+{\"url\":\"http://www.a.example/x\",\"links\":[\"/\",\"http://b.example/\"]}
+{\"url\":\"http://b.example/\",\"links\":[\"http://www.a.example/\",\"http://a.example/\"]}
+{\"url\":\"http://a.example/\",\"links\":[\"http://www.a.example/x\"]}
+";
+
+fn lab() -> Lab {
+    let lab = Lab::new();
+    lab.file("crawl", CRAWL);
+    lab.run("ingest crawl --store s").exits(0);
+    lab
+}
+
+#[test]
+fn a_measure_is_computed_and_read_everywhere() {
+    let lab = lab();
+    lab.run("compute --measure in-degree --level host --store s")
+        .exits(0)
+        .says(&["3 hosts, 4 links", "host.in-degree.ranking", "exact"]);
+    let of = "--measure in-degree --level host --store s";
+    let top = lab.run(&format!("top {of} --json")).exits(0).json();
+    assert_eq!((&top["count"], &top["level"]), (&3.into(), &"host".into()));
+    assert_eq!(top["computed"]["accuracy"], "exact");
+    let first = &top["top"][0];
+    assert_eq!(first["url"], "www.a.example");
+    assert_eq!(
+        (first["importance"].as_f64(), first["pages"].as_u64()),
+        (Some(2.0), Some(2))
+    );
+    let shown = lab.run(&format!("top {of}")).exits(0).out;
+    assert!(
+        shown.contains("www.a.example") && shown.contains("score"),
+        "{shown}"
+    );
+    let rank = lab
+        .run(&format!("rank b.example {of} --json"))
+        .exits(0)
+        .json();
+    assert_eq!(
+        (rank["rank"].as_u64(), rank["pages"].as_u64()),
+        (Some(2), Some(1))
+    );
+    lab.run(&format!("rank c.example {of}")).exits(1);
+    let lines = lab.run(&format!("export --to tsv {of}")).exits(0).out;
+    let expected = "url\timportance\trank\tvisits\tlast_fetch\tpages\n\
+        www.a.example\t2.0\t1\t2\t\t2\nb.example\t1.0\t2\t1\t\t1\na.example\t1.0\t2\t1\t\t1\n";
+    assert_eq!(lines, expected);
+    let listed = lab.run("snapshots --store s").exits(0).out;
+    assert!(listed.contains("host by in-degree"), "{listed}");
+    let verified = lab.run("verify --deep --store s --json").exits(0).json();
+    assert_eq!(verified["rankings"], 1);
+    assert_eq!(verified["strangers"].as_array().unwrap().len(), 0);
+}
+
+/// Sites without a measure are sums of the ranking of pages, with its bound.
+#[test]
+fn sites_roll_the_ranking_up() {
+    let lab = lab();
+    let top = lab
+        .run("top --level domain --store s --json")
+        .exits(0)
+        .json();
+    let pages = lab.run("top --store s --json").exits(0).json();
+    assert_eq!(top["bound_l1"], pages["bound_l1"]);
+    let sites = top["top"].as_array().unwrap();
+    let sum: f64 = sites
+        .iter()
+        .map(|site| site["importance"].as_f64().unwrap())
+        .sum();
+    assert!((sum - 1.0).abs() < 1e-12, "{sum}");
+    let of_b: f64 = pages["top"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|page| page["url"] == "http://b.example/")
+        .map(|page| page["importance"].as_f64().unwrap())
+        .sum();
+    let b = sites
+        .iter()
+        .find(|site| site["url"] == "b.example")
+        .unwrap();
+    assert_eq!(b["importance"].as_f64(), Some(of_b));
+    assert_eq!(b["best"], "http://b.example/");
+}
+
+#[test]
+fn a_scope_shows_some_pages_with_their_ranks_among_all() {
+    let lab = lab();
+    let all = lab.run("top --store s --json").exits(0).json();
+    let some = lab
+        .run("top --scope host:a.example --store s --json")
+        .exits(0)
+        .json();
+    let page = &some["top"][0];
+    assert_eq!(some["top"].as_array().unwrap().len(), 1);
+    assert!(all["top"].as_array().unwrap().contains(page));
+    let lines = lab
+        .run("export --to tsv --scope !domain:a.example --store s")
+        .exits(0)
+        .out;
+    let urls: Vec<&str> = lines
+        .lines()
+        .skip(1)
+        .map(|line| line.split('\t').next().unwrap())
+        .collect();
+    assert_eq!(urls, ["http://b.example/"]);
+}
+
+/// Personalised to b alone without damping of a half: b is paid half of all each step, the rest comes from links.
+#[test]
+fn surfers_begin_where_a_list_says() {
+    let lab = lab();
+    lab.file("topic", "host:b.example\t3\n\nhttp://nowhere.example/\n");
+    let done = lab
+        .run("compute --measure personalised --teleport topic --damping 0 --store s --json")
+        .exits(0)
+        .json();
+    assert_eq!(done["parameters"]["chosen_pages"], 1);
+    let top = lab
+        .run("top --measure personalised --store s --json")
+        .exits(0)
+        .json();
+    assert_eq!(top["top"][0]["url"], "http://b.example/");
+    assert_eq!(top["top"][0]["importance"].as_f64(), Some(1.0));
+}
+
+/// A ring of three: all alike, by every measure of pages, from a file.
+#[test]
+fn inputs_are_ranked_without_a_store() {
+    let lab = Lab::new();
+    lab.file("ring.tsv", "a\tb\nb\tc\nc\ta\n");
+    for measure in [
+        "pagerank",
+        "harmonic",
+        "hits-authorities",
+        "salsa",
+        "adjacency",
+        "undirected",
+        "out-degree",
+    ] {
+        let done = lab
+            .run(&format!(
+                "compute ring.tsv --format edges --measure {measure}"
+            ))
+            .exits(0);
+        let ranks: Vec<&str> = done
+            .out
+            .lines()
+            .skip(1)
+            .map(|line| line.split('\t').nth(1).unwrap())
+            .collect();
+        let scores: Vec<f64> = ranks.iter().map(|score| score.parse().unwrap()).collect();
+        assert!(
+            scores.iter().all(|score| (score - scores[0]).abs() < 1e-6),
+            "{measure}: {scores:?}"
+        );
+    }
+    lab.file("crawl", CRAWL);
+    let done = lab
+        .run("compute crawl --measure in-degree --level domain --inside")
+        .exits(0);
+    let expected = "url\timportance\trank\tvisits\tlast_fetch\tpages\n\
+        a.example\t2.0\t1\t3\t\t3\nb.example\t1.0\t2\t1\t\t1\n";
+    assert_eq!(done.out, expected);
+}
+
+/// Nothing is written where something makes no sense.
+#[test]
+fn what_makes_no_sense_is_said() {
+    let lab = lab();
+    lab.file("none", "http://nowhere.example/\n");
+    lab.file("zero", "host:b.example\t0\n");
+    lab.file("wrong", "http://b.example/\nhost:B\n");
+    lab.file("opaque.tsv", "a\tb\nb\tc\n");
+    let before = lab.run("snapshots --store s").exits(0).out;
+    for (line, code, says) in [
+        (
+            "compute --measure fame --store s",
+            2,
+            "possible values: pagerank",
+        ),
+        (
+            "compute --measure pagerank --level nation --store s",
+            2,
+            "prefix:N",
+        ),
+        (
+            "compute --measure pagerank --level prefix:0 --store s",
+            2,
+            "prefix:N",
+        ),
+        (
+            "compute --measure personalised --store s",
+            2,
+            "needs a list of pages (--teleport)",
+        ),
+        (
+            "compute --measure salsa --teleport none --store s",
+            2,
+            "leave --teleport out",
+        ),
+        (
+            "compute --measure personalised --teleport none --store s",
+            2,
+            "no line of the list",
+        ),
+        (
+            "compute --measure spam-mass --trusted zero --store s",
+            2,
+            "0 together",
+        ),
+        (
+            "compute --measure spam-mass --trusted wrong --store s",
+            2,
+            "line 2: ",
+        ),
+        (
+            "compute --measure pagerank --damping 1 --store s",
+            2,
+            "damping",
+        ),
+        (
+            "compute --measure pagerank --store s -o out",
+            2,
+            "cannot be used with",
+        ),
+        (
+            "compute --measure harmonic --registers 100 --store s",
+            2,
+            "a power of 2",
+        ),
+        (
+            "compute --measure pagerank --store s --memory 10",
+            8,
+            "memory",
+        ),
+        (
+            "compute --measure pagerank --store nowhere",
+            2,
+            "not a cashrank store",
+        ),
+        (
+            "compute opaque.tsv --format edges --measure pagerank --level host",
+            2,
+            "has a host in its name",
+        ),
+        (
+            "top --measure harmonic --level host --store s",
+            2,
+            "none was computed beside it",
+        ),
+        (
+            "top --level host --scope host:b.example --store s",
+            2,
+            "leave it or --level out",
+        ),
+        (
+            "export --to tsv --level host --scope host:b.example --store s",
+            2,
+            "--scope is for pages",
+        ),
+    ] {
+        lab.run(line).exits(code).says(&[says]);
+    }
+    assert_eq!(lab.run("snapshots --store s").exits(0).out, before);
+    lab.file("b", "{\"url\":\"http://new.example/\"}\n");
+    lab.run("ingest crawl --store rowless --keep-rows none")
+        .exits(0);
+    lab.run("compute --measure pagerank --store rowless")
+        .exits(2)
+        .says(&["keep"]);
+}
