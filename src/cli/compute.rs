@@ -42,7 +42,7 @@ Examples:
   cashrank compute graph.tsv --measure hits-authorities -o authorities.tsv
 
 With a store, the links are those that it keeps as of the current snapshot, and the ranking is published beside it: `top`, \
-`rank`, `export` and `compare` show it with the same --measure and --level. The store is locked meanwhile. Of inputs, the \
+`rank` and `export` show it with the same --measure and --level. The store is locked meanwhile. Of inputs, the \
 result is written as `export` does.
 
 Sites are linked where their pages are. The guide's chapter on measures says what each measure is good for.")]
