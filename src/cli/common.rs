@@ -233,7 +233,7 @@ pub fn check_list(pages: u64, threads: usize) -> Result<(), Error> {
 }
 
 /// Says how much address space there is, if it is limited: then it may be that which lacks, not the machine's memory.
-pub fn tell_address_space() {
+pub fn report_address_space() {
     if let Some(space) = AddressSpace::of_process() {
         say!(
             "the limit on address space (ulimit -v) counts as memory: it is {}, of which the program itself has {}",

@@ -23,9 +23,9 @@ use super::common::{
     Exit, MemoryArg, lines_of, links, one_of, parsed, positive, print_json, some_bytes,
     stop_on_signal, store_unless, threads, word,
 };
-use super::export::{ScoringArgs, export_formats, tell_left_out};
+use super::export::{ScoringArgs, export_formats, report_left_out};
 use super::levels::{accuracy_said, counted_of, levels, measures, sureness};
-use super::loaded::{LoadArgs, tell_loaded};
+use super::loaded::{LoadArgs, report_loaded};
 use super::output::{Output, SummedOutputArgs};
 use super::settle::beside_a_bar;
 use super::summary::withheld;
@@ -171,7 +171,7 @@ impl Args {
             summary["seconds"] = seconds.into();
             return print_json(&summary);
         }
-        tell(&info, &path, seconds);
+        report(&info, &path, seconds);
         Ok(Exit::Done)
     }
 
@@ -210,9 +210,9 @@ impl Args {
                 self.measure,
                 accuracy_said(measured.accuracy)
             );
-            tell_unreached(measured.reached, self.until);
+            report_unreached(measured.reached, self.until);
         }
-        Ok(tell_loaded(&loaded))
+        Ok(report_loaded(&loaded))
     }
 
     fn write(
@@ -263,7 +263,7 @@ impl Args {
             left_out = written.left_out;
             Ok(())
         })?;
-        tell_left_out(left_out, self.to);
+        report_left_out(left_out, self.to);
         Ok(())
     }
 }
@@ -282,14 +282,14 @@ fn roll_up(loaded: &LoadedGraph, sites: &Sites) -> Vec<SiteTotal> {
     roll_up.finish()
 }
 
-fn tell(info: &ComputedInfo, path: &Path, seconds: f64) {
+fn report(info: &ComputedInfo, path: &Path, seconds: f64) {
     say!(
         "computed in {seconds:.1} s: {}, {}",
         counted_of(info.level, info.count),
         links(info.links)
     );
     if let Some(until) = info.parameters.until {
-        tell_unreached(info.reached, until);
+        report_unreached(info.reached, until);
     }
     if info.without_site > 0 {
         say!(
@@ -300,7 +300,7 @@ fn tell(info: &ComputedInfo, path: &Path, seconds: f64) {
     say!("ranking {}: {}", path.display(), sureness(info));
 }
 
-fn tell_unreached(reached: bool, until: f64) {
+fn report_unreached(reached: bool, until: f64) {
     if !reached {
         say!("--until {until:e} was not reached: 64-bit numbers are not precise enough");
     }

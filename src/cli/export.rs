@@ -104,7 +104,7 @@ impl ScoringArgs {
 }
 
 /// Tells of pages that are not in the file.
-pub(super) fn tell_left_out(left_out: u64, format: Format) {
+pub(super) fn report_left_out(left_out: u64, format: Format) {
     if left_out > 0 {
         say!(
             "left out: {}, which {} does not take as an _id (1 to 512 bytes)",
@@ -189,7 +189,7 @@ impl Args {
             Ok(())
         })?;
         let Written { pages, left_out } = written;
-        tell_left_out(left_out, self.to);
+        report_left_out(left_out, self.to);
         if self.output.json {
             let path = ranking.snapshot().path().display().to_string();
             let mut summary =

@@ -12,6 +12,7 @@ use super::common::{
     Exit, MemoryArg, as_options, counted, note_keyboard, parsed, report_skipped, self_links,
     threads,
 };
+use super::missing;
 use super::rules::RulesArgs;
 use super::values::{FormatArg, formats};
 use crate::cli::common::say;
@@ -54,8 +55,11 @@ impl LoadArgs {
     }
 }
 
-/// Says what should be known of the inputs, once the result is written.
-pub fn tell_loaded(loaded: &LoadedGraph) -> Exit {
+/// Reports what should be known of the inputs, once the result is written.
+pub fn report_loaded(loaded: &LoadedGraph) -> Exit {
+    for (input, missing) in &loaded.missing {
+        say!("warning: {input}: {}", missing::message(missing));
+    }
     if let Some(caveat) = loaded.caveat {
         say!("{}", as_options(caveat));
     }

@@ -131,7 +131,7 @@ pub fn main() -> ExitCode {
             say!("{} {error}", log::Paint::stderr().red("cashrank:"));
             let exit = common::exit_of(&error);
             if exit == Exit::Memory {
-                common::tell_address_space();
+                common::report_address_space();
             }
             exit.into()
         }

@@ -5,26 +5,17 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use cashrank::Limits;
-use cashrank::engine::{Config, Effort, PageId, SelfLinks, ranks};
+use cashrank::engine::{Effort, PageId, ranks};
 use cashrank::graph::Graph;
-use cashrank::load::load;
 use cashrank::rank::{Options, Teleport, ranking};
-use cashrank::rules::Follow;
 use cashrank::snapshot::Snapshot;
 use cashrank::snapshot::export::{Format as ExportFormat, Page, Setup, export};
-use cashrank::source::InputName;
 use cashrank::store::RealDisk;
 
-use super::common::{
-    Exit, MemoryArg, as_options, counted, links, note_keyboard, pages, parsed, print_json,
-    report_skipped, self_links, store_unless, threads,
-};
-use super::export::{ScoringArgs, export_formats, tell_left_out};
-use super::missing;
+use super::common::{Exit, MemoryArg, counted, links, pages, print_json, store_unless};
+use super::export::{ScoringArgs, export_formats, report_left_out};
+use super::loaded::{LoadArgs, report_loaded};
 use super::output::{Output, SummedOutputArgs};
-use super::rules::RulesArgs;
-use super::values::{FormatArg, formats};
 use crate::cli::common::say;
 
 /// Compute exact PageRank of a graph that fits in memory, by power iteration.
@@ -48,17 +39,8 @@ pub struct Args {
     /// inputs: the environment variable CASHRANK_STORE].
     #[arg(long, value_name = "DIR", conflicts_with_all = ["inputs", "follow"])]
     store: Option<PathBuf>,
-    /// The format of the inputs (see formats/). auto recognises it from the content.
-    #[arg(long, default_value = "auto", value_parser = formats())]
-    format: FormatArg,
     #[command(flatten)]
     iteration: IterationArgs,
-    /// Weights of links, as for `ingest`.
-    #[arg(long, value_name = "WEIGHTS", value_parser = parsed::<Follow>)]
-    follow: Option<Follow>,
-    /// What to do with links from a page to itself.
-    #[arg(long, value_name = "HOW", default_value = "drop", value_parser = self_links())]
-    self_links: SelfLinks,
     /// The format to write.
     #[arg(long, value_name = "FORMAT", default_value = "tsv", value_parser = export_formats())]
     to: ExportFormat,
@@ -69,7 +51,7 @@ pub struct Args {
     #[command(flatten)]
     memory: MemoryArg,
     #[command(flatten)]
-    rules: RulesArgs,
+    load: LoadArgs,
 }
 
 #[derive(clap::Args)]
@@ -98,22 +80,7 @@ impl Args {
     }
 
     fn of_inputs(&self, output: &Output) -> anyhow::Result<Exit> {
-        let format = self.format.0;
-        let inputs: Vec<InputName> = self.inputs.iter().map(|i| InputName::parse(i)).collect();
-        note_keyboard(&inputs, "pagerank -");
-        let mut config = Config::default();
-        config.self_links = self.self_links;
-        config.follow = self.follow.unwrap_or_default();
-        let loaded = load(
-            &inputs,
-            format,
-            &config,
-            &self.rules.resolve(None)?,
-            &Limits {
-                memory: self.memory.budget(threads(None) + 3)?,
-                ..Limits::default()
-            },
-        )?;
+        let loaded = self.load.load(&self.inputs, "pagerank", &self.memory)?;
         let result = self.rank(&loaded.graph, 0.85)?;
         let rows = loaded
             .pages
@@ -128,8 +95,7 @@ impl Args {
                 rank,
                 visits: page.visits,
                 last_fetch: page.last_fetch,
-                distance: None,
-                site: None,
+                ..Page::default()
             })
         });
         self.export(output, loaded.pages.len(), rows)?;
@@ -138,31 +104,7 @@ impl Args {
         } else {
             result.report(&loaded.graph);
         }
-        for (input, missing) in &loaded.missing {
-            say!("warning: {input}: {}", missing::message(missing));
-        }
-        if let Some(caveat) = loaded.caveat {
-            say!("{}", as_options(caveat));
-        }
-        if loaded.ungrouped > 0 {
-            say!(
-                "{} of edges replaced an earlier group of the same source. If the file is not \
-                 grouped by source, sort it first (edges: sort -s -k1,1; crawl-log: sort -s \
-                 -k6,6)",
-                counted(loaded.ungrouped, "group", "groups")
-            );
-        }
-        if loaded.timeless > 0 {
-            say!(
-                "used without a time, because it cannot be read: {} (bad-time)",
-                counted(loaded.timeless, "record", "records")
-            );
-        }
-        if loaded.skipped > 0 {
-            report_skipped(loaded.skipped);
-            return Ok(Exit::Skipped);
-        }
-        Ok(Exit::Done)
+        Ok(report_loaded(&loaded))
     }
 
     fn of_store(&self, store: &Path, output: &Output) -> anyhow::Result<Exit> {
@@ -226,7 +168,7 @@ impl Args {
             left_out = export(self.to, &setup, out, path, rows)?.left_out;
             Ok(())
         })?;
-        tell_left_out(left_out, self.to);
+        report_left_out(left_out, self.to);
         Ok(())
     }
 }

@@ -223,10 +223,10 @@ fn edges_of_urls_can_be_read_as_urls() {
     }
 }
 
-/// Records whose links stand under another name make a graph without links: `pagerank` says so, as `ingest` does, and the
-/// advice mends it.
+/// Records whose links stand under another name make a graph without links: commands that load graphs say so, as `ingest`
+/// does, and the advice mends it.
 #[test]
-fn pagerank_warns_of_links_under_another_name() {
+fn graphs_are_warned_of_links_under_another_name() {
     let lab = Lab::new();
     let named = |links: &str| {
         let record = |page: u32| {
@@ -236,18 +236,22 @@ fn pagerank_warns_of_links_under_another_name() {
     };
     lab.file("known", named("links"));
     lab.file("other", named("outs"));
-    let done = lab.run("pagerank other -o ranks --force").exits(0);
-    done.says(&[
-        "warning: other:",
-        "no `links`",
-        "\"outs\" (200)",
-        "--field links=NAME",
-    ]);
-    for line in ["known", "other --field links=outs"] {
+    for command in ["pagerank", "compute --measure pagerank"] {
         let done = lab
-            .run(&format!("pagerank {line} -o ranks --force"))
+            .run(&format!("{command} other -o ranks --force"))
             .exits(0);
-        assert!(!done.err.contains("warning"), "{}", done.err);
-        done.says(&["200 pages, 199 links"]);
+        done.says(&[
+            "warning: other:",
+            "no `links`",
+            "\"outs\" (200)",
+            "--field links=NAME",
+        ]);
+        for line in ["known", "other --field links=outs"] {
+            let done = lab
+                .run(&format!("{command} {line} -o ranks --force"))
+                .exits(0);
+            assert!(!done.err.contains("warning"), "{}", done.err);
+            done.says(&["200 pages, 199 links"]);
+        }
     }
 }

@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_bound_is_told_with_two_digits_and_never_too_small() {
-        for (bound, told) in [
+        for (bound, shown) in [
             (8.884e-3, "0.0089"),
             (0.19, "0.19"),
             (0.190_001, "0.20"),
@@ -113,7 +113,7 @@ mod tests {
             (2.7e-5, "0.000027"),
             (0.0, "0"),
         ] {
-            assert_eq!(rounded_up(bound), told);
+            assert_eq!(rounded_up(bound), shown);
         }
         let tiny = rounded_up(3.21e-9);
         let number: f64 = tiny.parse().unwrap();
