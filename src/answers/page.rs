@@ -52,25 +52,13 @@ pub struct Rank {
 impl Rank {
     /// Of a page among so many; `None`: it is not known.
     pub fn of(url: &str, page: Option<&SnapshotPage>, pages: u64) -> Rank {
-        let url = url.to_owned();
-        let Some(page) = page else {
-            return Rank {
-                url,
-                ..Rank::default()
-            };
-        };
+        let row = page.map(|page| page.named(url));
+        let rank = Rank::of_row(url, row.as_ref(), pages);
         Rank {
-            url,
-            known: true,
-            importance: Some(page.importance),
-            rank: Some(page.rank),
-            percentile: Some(percentile(page.rank, pages)),
-            pages: None,
-            visits: Some(page.fetches.visits),
-            last_fetch: page.fetches.last.and_then(utc),
-            failed: Some(page.fetches.failed),
-            compared: Some(page.fetches.compared),
-            changed: Some(page.fetches.changed),
+            failed: page.map(|page| page.fetches.failed),
+            compared: page.map(|page| page.fetches.compared),
+            changed: page.map(|page| page.fetches.changed),
+            ..rank
         }
     }
 
