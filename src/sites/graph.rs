@@ -10,10 +10,10 @@ use super::pairs::{Pair, PairFile, Sorted, Sorter};
 use super::{NO_SITE, Sites};
 use crate::disk::Disk;
 use crate::graph::{Graph, Links, Table};
-use crate::rows::{Row, RowVisitor, Rows, Stop};
+use crate::rows::{RowVisitor, Rows, Stop};
 use crate::{Error, Result};
 
-/// Memory in which pairs of linked sites are sorted, in bytes, unless told otherwise: those of 16 M pairs.
+/// Memory in which pairs of linked sites are sorted, in bytes, by default: those of 16 M pairs.
 pub const PAIR_BYTES: u64 = 256 << 20;
 
 /// What a link from one site to another weighs. A link between pages counts as one whatever it weighs, if it weighs anything.
@@ -188,28 +188,6 @@ impl Rows for SiteGraph<'_> {
             visit(links.of(first.from))?;
         }
         Ok(())
-    }
-
-    fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
-        match &self.rows {
-            SiteRows::Memory(graph) => {
-                let is_node = (page as usize) < graph.nodes();
-                let links = is_node.then(|| graph.at(page as usize));
-                let links = links.filter(|links| !links.targets.is_empty());
-                links.iter().for_each(|links| read(links.of(page)));
-                Ok(links.is_some())
-            }
-            SiteRows::File { .. } => {
-                let whole = self.sweep(&mut |row| {
-                    if row.page != page {
-                        return Ok(());
-                    }
-                    read(row);
-                    Err(Stop::Enough)
-                })?;
-                Ok(!whole)
-            }
-        }
     }
 }
 
