@@ -123,7 +123,7 @@ fn details_say_what_and_where() {
     }
 }
 
-/// The record is used without its time, and told of.
+/// The record is used without its time, which is reported.
 #[test]
 fn a_time_that_cannot_be_read_costs_the_record_nothing_else() {
     for (time, message) in [

@@ -117,7 +117,7 @@ pub trait Watch {
     /// A sweep is complete.
     fn swept(&mut self, progress: &Progress);
 
-    /// Returns whether to end with what there is. Asked again and again, in sweeps too.
+    /// Returns whether to end with what there is. Asked often, also within sweeps.
     fn is_over(&mut self) -> bool;
 }
 

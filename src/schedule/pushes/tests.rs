@@ -7,9 +7,9 @@ use crate::schedule::{Ask, History, Scored};
 
 /// Rows of pages read, in that order; of a page with two the last one counts.
 #[derive(Clone)]
-struct Told(Vec<(u32, Vec<u32>)>);
+struct RowsRead(Vec<(u32, Vec<u32>)>);
 
-impl Rows for Told {
+impl Rows for RowsRead {
     fn pages(&self) -> u64 {
         u64::from(PAGES)
     }
@@ -37,11 +37,11 @@ const PAGES: u32 = 12;
 
 /// The solution of the equations, by putting them into themselves until nothing changes any more. Of payers: each page
 /// read a unit, and page 0, if read, a unit.
-fn solved(crawl: &Crawl, told: &Told, damping: f64, returned: f64) -> Vec<[f64; 2]> {
+fn solved(crawl: &Crawl, kept: &RowsRead, damping: f64, returned: f64) -> Vec<[f64; 2]> {
     let mut now = vec![[0.0; 2]; PAGES as usize];
     for _ in 0..400 {
         let mut then = vec![[0.0; 2]; PAGES as usize];
-        for (page, targets) in &told.0 {
+        for (page, targets) in &kept.0 {
             let of = *page as usize;
             add(&mut then[of], [1.0, f64::from(u8::from(of == 0))]);
             for target in targets {
@@ -77,9 +77,9 @@ fn rows() -> impl Strategy<Value = Vec<(u32, Vec<u32>)>> {
 }
 
 /// What the law says that all pages hold together.
-fn held_by_law(pushes: &Pushes<2>, crawl: &Crawl, told: &Told) -> [f64; 2] {
+fn held_by_law(pushes: &Pushes<2>, crawl: &Crawl, kept: &RowsRead) -> [f64; 2] {
     let mut sum = [0.0; 2];
-    for (page, targets) in &told.0 {
+    for (page, targets) in &kept.0 {
         let open = pushes.open[*page as usize];
         let has_links = if targets.is_empty() {
             0.0
@@ -90,13 +90,17 @@ fn held_by_law(pushes: &Pushes<2>, crawl: &Crawl, told: &Told) -> [f64; 2] {
         add(&mut sum, [1.0, f64::from(u8::from(*page == 0))]);
         add(&mut sum, pushes.handed(*page).map(|handed| factor * handed));
     }
-    assert_eq!(u32::try_from(told.0.len()).unwrap(), crawl.read());
+    assert_eq!(u32::try_from(kept.0.len()).unwrap(), crawl.read());
     sum
 }
 
-fn check(pushes: &Pushes<2>, crawl: &Crawl, told: &Told) -> std::result::Result<(), TestCaseError> {
-    let law = held_by_law(pushes, crawl, told);
-    let exact = solved(crawl, told, pushes.damping, pushes.returned);
+fn check(
+    pushes: &Pushes<2>,
+    crawl: &Crawl,
+    kept: &RowsRead,
+) -> std::result::Result<(), TestCaseError> {
+    let law = held_by_law(pushes, crawl, kept);
+    let exact = solved(crawl, kept, pushes.damping, pushes.returned);
     let bound = pushes.bound(crawl);
     for payer in 0..2 {
         let held: f64 = (0..PAGES).map(|page| pushes.held(page)[payer]).sum();
@@ -129,45 +133,45 @@ proptest! {
         let mut history = History::new(Box::new(Nothing));
         let mut pushes = Pushes::<2>::new(damping, returned);
         pushes.grow(PAGES);
-        let mut told = Told(Vec::new());
+        let mut kept = RowsRead(Vec::new());
         let mut found = std::collections::HashMap::new();
         for ((page, targets), settle) in rows.iter().zip(settled) {
             let new = |target: &&u32| **target >= history.crawl().pages();
             let part = 1.0 / targets.len() as f64;
             found.extend(targets.iter().filter(new).map(|&target| (target, (*page, part))));
             history.row(Row::new(*page, targets));
-            told.0.push((*page, targets.clone()));
+            kept.0.push((*page, targets.clone()));
             pushes.begin(*page, found.get(page).copied());
             pushes.pay(*page, [1.0, f64::from(u8::from(*page == 0))]);
             pushes.push(history.crawl(), Row::new(*page, targets));
             if settle {
-                pushes.settle(history.crawl(), &told, worth, 3).unwrap();
+                pushes.settle(history.crawl(), &kept, worth, 3).unwrap();
             }
-            check(&pushes, history.crawl(), &told)?;
+            check(&pushes, history.crawl(), &kept)?;
         }
         pushes.set_returned(1.0 - returned);
-        check(&pushes, history.crawl(), &told)?;
+        check(&pushes, history.crawl(), &kept)?;
         // Each second row changes: its links are those of the row before it.
-        let earlier = told.clone();
-        for at in (1..told.0.len()).step_by(2) {
-            let page = told.0[at].0;
-            told.0[at].1 = earlier.0[at - 1].1.iter().copied().filter(|&target| target != page).collect();
+        let earlier = kept.clone();
+        for at in (1..kept.0.len()).step_by(2) {
+            let page = kept.0[at].0;
+            kept.0[at].1 = earlier.0[at - 1].1.iter().copied().filter(|&target| target != page).collect();
         }
         let paid = |page: u32| {
             let is_read = f64::from(u8::from(history.crawl().pages() > page && history.crawl().is_read(page)));
             [is_read, if page == 0 { is_read } else { 0.0 }]
         };
-        pushes.renew(history.crawl(), &told, returned, paid, Pushes::handed).unwrap();
-        check(&pushes, history.crawl(), &told)?;
+        pushes.renew(history.crawl(), &kept, returned, paid, Pushes::handed).unwrap();
+        check(&pushes, history.crawl(), &kept)?;
         // From anything.
-        pushes.renew(history.crawl(), &told, returned, paid, |_, page| [f64::from(page), 0.5]).unwrap();
-        check(&pushes, history.crawl(), &told)?;
+        pushes.renew(history.crawl(), &kept, returned, paid, |_, page| [f64::from(page), 0.5]).unwrap();
+        check(&pushes, history.crawl(), &kept)?;
         // Rows that nobody pushes since others were read keep what came back: all are seen again.
-        for (page, targets) in &told.0 {
+        for (page, targets) in &kept.0 {
             pushes.push(history.crawl(), Row::new(*page, targets));
         }
-        pushes.settle(history.crawl(), &told, worth, 1000).unwrap();
+        pushes.settle(history.crawl(), &kept, worth, 1000).unwrap();
         prop_assert!(pushes.bound(history.crawl()).iter().all(|bound| *bound < 1e-9), "{:?}", pushes.bound(history.crawl()));
-        check(&pushes, history.crawl(), &told)?;
+        check(&pushes, history.crawl(), &kept)?;
     }
 }

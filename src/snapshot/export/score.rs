@@ -59,7 +59,7 @@ pub struct Scoring {
     pub score: Score,
     /// The field of the document that it goes to.
     pub field: String,
-    /// What holds the documents: Elasticsearch's index, which need not be told, or Vespa's `NAMESPACE:TYPE`.
+    /// What holds the documents: Elasticsearch's index, which may be left out, or Vespa's `NAMESPACE:TYPE`.
     pub into: Option<String>,
 }
 

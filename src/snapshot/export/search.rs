@@ -135,7 +135,7 @@ fn document_type(into: Option<&str>) -> Result<()> {
             Ok(())
         }
         _ => Err(Error::Usage(
-            "Vespa's documents are told by namespace and type: `into` NAMESPACE:TYPE, like web:page".into(),
+            "Vespa's documents are identified by namespace and type: `into` NAMESPACE:TYPE, like web:page".into(),
         )),
     }
 }

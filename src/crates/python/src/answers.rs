@@ -70,7 +70,7 @@ impl Page {
 
 #[pymethods]
 impl Page {
-    /// Last fetch as a datetime in UTC; None: none, or its record told no time.
+    /// Last fetch as a datetime in UTC; None: none, or its record has no time.
     #[getter]
     fn last_fetch<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         datetime(py, self.last_fetch_s)
@@ -104,7 +104,7 @@ pub struct PyCandidate {
     failed: u64,
     /// Its number; None: a seed that the store does not know yet.
     page: Option<u64>,
-    /// How often it could be told whether it had changed.
+    /// How often two fetches showed whether it had changed.
     compared: u64,
     /// How often it had.
     changed: u64,
@@ -131,7 +131,7 @@ impl From<Candidate> for PyCandidate {
 
 #[pymethods]
 impl PyCandidate {
-    /// Last fetch as a datetime in UTC; None: none, or its record told no time.
+    /// Last fetch as a datetime in UTC; None: none, or its record has no time.
     #[getter]
     fn last_fetch<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         datetime(py, self.last_fetch_s)
@@ -339,7 +339,7 @@ impl From<&SnapshotEntry> for SnapshotInfo {
 
 #[pymethods]
 impl SnapshotInfo {
-    /// Latest fetch as a datetime in UTC; None: no record told a time.
+    /// Latest fetch as a datetime in UTC; None: no record has a time.
     #[getter]
     fn time<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         datetime(py, self.time_s)

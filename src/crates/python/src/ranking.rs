@@ -98,7 +98,7 @@ impl Ranking {
         self.snapshot.info().counters.records
     }
 
-    /// Latest fetch time of a record, as a datetime in UTC; None: no record told a time.
+    /// Latest fetch time of a record, as a datetime in UTC; None: no record has a time.
     #[getter]
     fn time<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         datetime(py, self.snapshot.info().time)

@@ -376,7 +376,7 @@ impl Store {
         needs_numpy(py)?;
         let store = self.store.clone();
         let (sources, targets) = run(py, OnSignal::Leave, move |stop| {
-            // Opened anew: rows that were compacted since are at another place.
+            // Opened each time: rows that were compacted since are at another place.
             edges_of(&store.snapshot()?, stop)
         })?;
         Ok((
