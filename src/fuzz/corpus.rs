@@ -65,3 +65,19 @@ fn every_corpus_has_a_target() {
         assert!(super::named(name).is_some(), "{}", path.display());
     }
 }
+
+/// A target without a program would not be fuzzed.
+#[test]
+fn every_target_has_a_program() {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools/fuzz/Cargo.toml");
+    let manifest = fs::read_to_string(manifest).unwrap();
+    let names = manifest.lines().filter(|line| line.starts_with("name = "));
+    let mut programs: Vec<_> = names
+        .filter_map(|line| line.split('"').nth(1))
+        .skip(1)
+        .collect();
+    let mut targets: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
+    programs.sort_unstable();
+    targets.sort_unstable();
+    assert_eq!(programs, targets);
+}
