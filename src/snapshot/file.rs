@@ -22,6 +22,30 @@ pub(crate) struct Columns {
     pub(super) info: Info,
 }
 
+/// What columns of a block hold of the last fetch and the failures of its pages.
+pub(super) struct Failures {
+    last: Vec<u64>,
+    /// How many there were, and when the last one was.
+    failed: Option<(Vec<u64>, Vec<u64>)>,
+}
+
+impl Failures {
+    pub fn len(&self) -> usize {
+        self.last.len()
+    }
+
+    /// Those of one page; what else is known of its fetches is left out.
+    pub fn at(&self, at: usize) -> Fetches {
+        let time = |value: u64| Some(value as i64).filter(|&time| time != i64::MIN);
+        Fetches {
+            last: time(self.last[at]),
+            failed: self.failed.as_ref().map_or(0, |(failed, _)| failed[at]),
+            last_failed: self.failed.as_ref().and_then(|(_, last)| time(last[at])),
+            ..Fetches::default()
+        }
+    }
+}
+
 impl Columns {
     /// Opens a snapshot's file.
     pub fn open(disk: &dyn Disk, path: &Path) -> Result<Columns> {
@@ -73,21 +97,16 @@ impl Columns {
             self.column(block, Column::Visits)?,
             self.column(block, Column::Cash)?,
         ];
-        let mut fetches = self.failures(block)?;
-        for (fetches, &visits) in fetches.iter_mut().zip(&visits) {
-            fetches.visits = visits;
-        }
-        if self.file.columns == COLUMNS {
-            let [compared, changed, watched] = [
+        let failures = self.failures(block)?;
+        let changes = match self.file.columns {
+            COLUMNS => Some([
                 self.column(block, Column::Compared)?,
                 self.column(block, Column::Changed)?,
                 self.column(block, Column::Watched)?,
-            ];
-            for (at, fetches) in fetches.iter_mut().enumerate() {
-                (fetches.compared, fetches.changed) = (compared[at], changed[at]);
-                fetches.watched_s = watched[at];
-            }
-        }
+            ]),
+            _ => None,
+        };
+        let change = |which: usize, at: usize| changes.as_ref().map_or(0, |of| of[which][at]);
         let first = block * CHUNK_PAGES;
         let page = |at: usize| SnapshotPage {
             page: PageId(first + at as u64),
@@ -95,29 +114,29 @@ impl Columns {
             distributed: f64::from_bits(distributed[at]),
             rank: rank[at],
             cash: cash[at],
-            fetches: fetches[at],
+            fetches: Fetches {
+                visits: visits[at],
+                compared: change(0, at),
+                changed: change(1, at),
+                watched_s: change(2, at),
+                ..failures.at(at)
+            },
         };
         Ok((0..importance.len()).map(page).collect())
     }
 
-    /// The last fetch and the failures of the pages of a block; what else is known of their fetches is left out.
-    pub(super) fn failures(&self, block: u64) -> Result<Vec<Fetches>> {
-        let time = |value: u64| Some(value as i64).filter(|&time| time != i64::MIN);
-        let last = self.column(block, Column::LastFetch)?;
-        let failures = match self.file.columns {
-            COLUMNS => Some((
-                self.column(block, Column::Failed)?,
-                self.column(block, Column::LastFailed)?,
-            )),
-            _ => None,
-        };
-        let page = |(at, last): (usize, u64)| Fetches {
-            last: time(last),
-            failed: failures.as_ref().map_or(0, |(failed, _)| failed[at]),
-            last_failed: failures.as_ref().and_then(|(_, last)| time(last[at])),
-            ..Fetches::default()
-        };
-        Ok(last.into_iter().enumerate().map(page).collect())
+    /// The last fetch and the failures of the pages of a block.
+    pub(super) fn failures(&self, block: u64) -> Result<Failures> {
+        Ok(Failures {
+            last: self.column(block, Column::LastFetch)?,
+            failed: match self.file.columns {
+                COLUMNS => Some((
+                    self.column(block, Column::Failed)?,
+                    self.column(block, Column::LastFailed)?,
+                )),
+                _ => None,
+            },
+        })
     }
 
     /// Calls `visit` with what `read` makes of each block and the block's first page, in order; two blocks are read at a time.

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::export::{Format, Setup, export};
+use super::file::Failures;
 use super::levels::best;
 use super::{Column, Columns, Info, Latest, MAGIC, SNAPSHOTS};
 use crate::engine::{CHUNK_PAGES, Fingerprint, Page, PageId};
@@ -278,9 +279,9 @@ impl Snapshot {
     /// Columns are damaged or cannot be read.
     pub(crate) fn failures(&self, visit: &mut dyn FnMut(u32, &Fetches)) -> Result<()> {
         let read = |block| self.columns.failures(block);
-        self.columns.in_twos(read, |first, pages: Vec<Fetches>| {
-            for (page, fetches) in (first as u32..).zip(&pages) {
-                visit(page, fetches);
+        self.columns.in_twos(read, |first, failures: Failures| {
+            for at in 0..failures.len() {
+                visit(first as u32 + at as u32, &failures.at(at));
             }
         })
     }
