@@ -77,8 +77,8 @@ pub struct Args {
     gamma: f64,
     /// harmonic: estimate it with so many registers for each page or site, a power of 2 from 64; the standard error is
     /// 1.04 / sqrt(N) [default: exact for small graphs, else 256].
-    #[arg(long, value_name = "N", value_parser = positive)]
-    registers: Option<u64>,
+    #[arg(long, value_name = "N")]
+    registers: Option<u32>,
     /// What a link from one site to another weighs.
     #[arg(long, value_name = "WHAT", default_value = "count", value_parser = site_links())]
     site_links: SiteLinks,
@@ -128,7 +128,7 @@ impl Args {
         options.damping = self.damping.unwrap_or(damping);
         options.until = self.until;
         options.gamma = self.gamma;
-        options.registers = self.registers.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+        options.registers = self.registers;
         options.threads = threads(self.threads);
         options.memory = self.memory.budget(options.threads)?;
         if let Some(file) = &self.teleport {
@@ -302,6 +302,6 @@ fn report(info: &ComputedInfo, path: &Path, seconds: f64) {
 
 fn report_unreached(reached: bool, until: f64) {
     if !reached {
-        say!("--until {until:e} was not reached: 64-bit numbers are not precise enough");
+        say!("--until {until:e} was not reached: scores and damping have too few digits for it");
     }
 }

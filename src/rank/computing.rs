@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::chosen::{Chosen, ChosenPages};
-use super::measures::{MeasureOptions, MeasureSpec, Measured, Uses};
+use super::measures::{MeasureOptions, MeasureSpec, Measured, Uses, check_registers};
 use super::settle::Watch;
 use crate::disk::Disk;
 use crate::rows::Rows;
@@ -91,6 +91,8 @@ impl Computing {
     /// [`Error::Usage`].
     pub fn check(&self) -> Result<()> {
         let name = self.measure.name;
+        // Before there is talk of the memory that they take.
+        self.options.registers.map_or(Ok(()), check_registers)?;
         match (&self.chosen, self.measure.has(Uses::Teleport)) {
             (Some(_), false) => Err(Error::Usage(format!(
                 "{name} has no chosen pages: leave `teleport` out"

@@ -236,6 +236,11 @@ fn what_makes_no_sense_is_said() {
             "a power of 2",
         ),
         (
+            "compute --measure harmonic --registers 131072 --store s --memory 10",
+            2,
+            "from 64 to 65536",
+        ),
+        (
             "compute --measure pagerank --store s --memory 10",
             8,
             "memory",
@@ -275,4 +280,25 @@ fn what_makes_no_sense_is_said() {
     lab.run("compute --measure pagerank --store rowless")
         .exits(2)
         .says(&["keep"]);
+}
+
+/// The bound that is stated has the rounding of damping in it: 0.85 is no multiple of 2^-32, so that 1e-12 cannot be reached.
+#[test]
+fn a_bound_that_is_missed_is_said_to_be() {
+    let lab = lab();
+    for (until, damping, reached) in [
+        (1e-6, 0.85, true),
+        (1e-8, 0.85, true),
+        (1e-12, 0.85, false),
+        (1e-12, 0.875, true),
+    ] {
+        let line =
+            format!("compute --measure pagerank --store s --until {until:e} --damping {damping}");
+        let info = lab.run(&format!("{line} --json")).exits(0).json();
+        let bound = info["accuracy"]["bound_l1"].as_f64().unwrap();
+        assert_eq!(info["reached"], reached, "{info}");
+        assert_eq!(bound <= until, reached, "{info}");
+        let shown = lab.run(&line).exits(0).err;
+        assert_eq!(shown.contains("was not reached"), !reached, "{shown}");
+    }
 }

@@ -43,6 +43,16 @@ fn registers(nodes: u64, links: u64, options: &MeasureOptions) -> Option<u32> {
     options.registers.or((!is_small).then_some(REGISTERS))
 }
 
+/// Refuses a number of registers that a counter cannot have.
+pub(in crate::rank) fn check(registers: u32) -> Result<()> {
+    if !registers.is_power_of_two() || !(64..=1 << 16).contains(&registers) {
+        return Err(Error::Usage(format!(
+            "`registers` is {registers}: a power of 2 from 64 to 65536"
+        )));
+    }
+    Ok(())
+}
+
 fn harmonic(
     rows: &dyn Rows,
     options: &MeasureOptions,
@@ -51,11 +61,7 @@ fn harmonic(
     let Some(registers) = registers(rows.pages(), rows.links(), options) else {
         return exact(rows, options, watch);
     };
-    if !registers.is_power_of_two() || !(64..=1 << 16).contains(&registers) {
-        return Err(Error::Usage(format!(
-            "`registers` is {registers}: a power of 2 from 64 to 65536"
-        )));
-    }
+    check(registers)?;
     hyperball::harmonic(rows, registers, options, watch)
 }
 

@@ -18,6 +18,7 @@ mod tests;
 mod undirected;
 
 pub use harmonic::REGISTERS;
+pub(super) use harmonic::check as check_registers;
 
 use serde::{Deserialize, Serialize};
 

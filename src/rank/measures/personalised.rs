@@ -38,14 +38,20 @@ pub(super) fn settled(
     watch: &mut dyn Watch,
 ) -> Result<Option<Measured>> {
     let config = options.config()?;
-    let settling = Options::until(config.damping_units(), options.until);
+    // The bound that is stated has the rounding of damping in it.
+    let left = options.until - config.damping_bound();
+    let can_be = left > 0.0;
+    let settling = Options::until(
+        config.damping_units(),
+        if can_be { left } else { options.until },
+    );
     let settled = settle_for(rows, &settling, teleport, watch)?;
     Ok(settled.map(|settled| {
         let bound = settled.certificate.received_l1.unwrap_or(2.0);
         Measured {
             scores: settled.importance(),
             accuracy: Accuracy::BoundL1(bound + config.damping_bound()),
-            reached: settled.reached,
+            reached: settled.reached && can_be,
             sweeps: settled.progress.sweeps,
         }
     }))
