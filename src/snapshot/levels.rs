@@ -125,6 +125,11 @@ impl LevelRanking {
         &self.snapshot
     }
 
+    /// Whether it is the snapshot's own.
+    pub fn is_of_pages(&self) -> bool {
+        matches!(self.of, Of::Pages)
+    }
+
     /// What is said of it, if it was computed.
     pub fn computed(&self) -> Option<&ComputedInfo> {
         match &self.of {

@@ -170,6 +170,56 @@ fn inputs_are_ranked_without_a_store() {
     assert_eq!(done.out, expected);
 }
 
+/// Of 4 links between hosts, two lead to www.a.example; one more to b.example makes shares of 2/5, 2/5, 1/5, and 0 of the
+/// new one's.
+#[test]
+fn two_rankings_by_a_measure_are_compared() {
+    let lab = lab();
+    lab.run("compute --measure in-degree --level host --store s")
+        .exits(0);
+    lab.file(
+        "more",
+        "{\"url\":\"http://c.example/\",\"links\":[\"http://b.example/\"]}\n",
+    );
+    lab.run("ingest more --store s").exits(0);
+    let of = "--snapshot 4 --measure in-degree --level host";
+    lab.run(&format!("compare s {of}"))
+        .exits(2)
+        .says(&["no ranking of hosts by in-degree beside snapshot 5"]);
+    lab.run("compute --measure in-degree --level host --site-links once --store s")
+        .exits(0);
+    let done = lab.run(&format!("compare s {of} --moved 9 --json"));
+    done.exits(0).says(&["different parameters"]);
+    let moved = lab
+        .run(&format!("compare s {of} --moved 9 --json"))
+        .exits(0)
+        .json();
+    assert!((moved["l1"].as_f64().unwrap() - 0.3).abs() < 1e-12);
+    assert_eq!(moved["left"]["measure"], "in-degree");
+    assert_eq!(moved["right"]["level"], "host");
+    assert_eq!(moved["rose"][0]["url"], "b.example");
+    assert_eq!(moved["new"][0]["url"], "c.example");
+    assert_eq!(moved["margin"], serde_json::Value::Null);
+    let pages = lab
+        .run(&format!(
+            "compare s {of} --page b.example --page d.example --json"
+        ))
+        .exits(1)
+        .json();
+    let b = &pages["pages"][0];
+    assert_eq!(b["left"]["importance"].as_f64(), Some(0.25));
+    assert_eq!(b["right"]["importance"].as_f64(), Some(0.4));
+    let sums = lab
+        .run("compare s --snapshot 4 --level domain")
+        .exits(0)
+        .out;
+    assert!(sums.contains("common_pages\t2"), "{sums}");
+    lab.file("scores", "a\t1\n");
+    lab.run("compare scores s --level host")
+        .exits(2)
+        .says(&["leave --measure and --level out"]);
+}
+
 /// Nothing is written where something makes no sense.
 #[test]
 fn what_makes_no_sense_is_said() {

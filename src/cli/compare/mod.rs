@@ -10,6 +10,7 @@ use cashrank::metrics::compare;
 use cashrank::metrics::moved::By;
 
 use super::common::{Exit, MemoryArg, one_of, parsed, positive, print, print_json};
+use super::levels::LevelArgs;
 use super::snapshots::SnapshotArg;
 use side::{Side, scores};
 
@@ -21,8 +22,12 @@ Examples:
   cashrank compare ranks --snapshot 50000 --json
   cashrank compare ranks --snapshot 2026-11-01 --moved 20 --top 1000
   cashrank compare ranks --snapshot 2026-11-01 --page https://a.org/x --page https://a.org/y
+  cashrank compare ranks --snapshot 2026-11-01 --level host --moved 20
 
 With --snapshot, LEFT is a store, and its older snapshot is compared with RIGHT, or with its current snapshot.
+
+With --level and --measure, the rankings of sites or by a measure beside both snapshots are compared, scores as shares of \
+their sum; what is said of pages is then of sites.
 
 With --moved, pages that rose come with the largest gain first, pages that fell with the largest loss first. Ties \
 go to the larger change of importance, then to the better rank now, then to the page that appeared first (for files \
@@ -46,6 +51,8 @@ pub struct Args {
     right: Option<PathBuf>,
     #[command(flatten)]
     snapshot: SnapshotArg,
+    #[command(flatten)]
+    level: LevelArgs,
     /// Show what moved instead: the N pages that rose most, the N that fell most, and the first N new and gone ones. 0:
     /// only sums.
     #[arg(long, value_name = "N")]
@@ -69,11 +76,12 @@ pub struct Args {
 
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
+        let (which, memory) = (&self.level, &self.memory);
         let left = match self.snapshot.snapshot {
-            Some(_) => Side::of(self.snapshot.open(&self.left)?),
-            None => Side::open(&self.left)?,
+            Some(_) => Side::of(self.snapshot.open(&self.left)?, which, memory)?,
+            None => Side::open(&self.left, which, memory)?,
         };
-        let right = Side::open(self.right.as_ref().unwrap_or(&self.left))?;
+        let right = Side::open(self.right.as_ref().unwrap_or(&self.left), which, memory)?;
         if let Some(count) = self.moved {
             let top = self.top.unwrap_or(u64::MAX);
             let report = moved::report(&left, &right, count, self.by, top, &self.memory)?;

@@ -9,10 +9,12 @@ use cashrank::metrics::NameHash;
 use cashrank::metrics::moved::{
     By, Move, MoveOptions, Moves, Standing, Summary, margin, moved_by_name,
 };
-use cashrank::snapshot::{Elapsed, Info, Snapshot, elapsed, moved, same_numbers};
+use cashrank::sites::Level;
+use cashrank::snapshot::{Elapsed, LevelRanking, Snapshot, elapsed, moved, same_numbers};
 
 use super::side::{Side, scores};
-use crate::cli::common::{self, Basis, MemoryArg, accuracy, say, shown, time};
+use crate::cli::common::{self, Basis, MemoryArg, say, shown, time};
+use crate::cli::levels::{counted_of, sureness_of};
 
 /// All that is shown.
 #[derive(serde::Serialize)]
@@ -35,6 +37,8 @@ pub struct Report {
 #[derive(serde::Serialize)]
 pub(super) struct About {
     path: String,
+    level: Level,
+    measure: Option<String>,
     records: Option<u64>,
     last_fetch: Option<String>,
     turnovers: Option<f64>,
@@ -44,6 +48,8 @@ pub(super) struct About {
     bound_l1: Option<f64>,
     #[serde(skip)]
     basis: Basis,
+    #[serde(skip)]
+    sureness: String,
 }
 
 /// A page of both sides.
@@ -81,27 +87,28 @@ pub fn report(
     top: u64,
     memory: &MemoryArg,
 ) -> anyhow::Result<Report> {
-    let bound_of = |side: &Side| side.snapshot().and_then(|found| found.info().bound_l1());
     let wanted = MoveOptions {
         count,
         by,
         top,
-        margin: margin(bound_of(left), bound_of(right)),
+        margin: margin(left.bound_l1(), right.bound_l1()),
     };
-    let both = left.snapshot().zip(right.snapshot());
-    if let Some((l, r)) = both {
-        note_settings(l.info(), r.info());
-        if one_store(l, r)? {
-            let found = moved(l, r, wanted)?;
-            let elapsed = elapsed(l.info(), r.info(), true)?;
-            return Ok(by_number(&found, l, r)?.report(left, right, elapsed, &found));
-        }
+    note_settings(left, right);
+    if let Some((l, r)) = left.snapshot().zip(right.snapshot())
+        && one_store(l, r)?
+    {
+        let found = moved(l, r, wanted)?;
+        let elapsed = elapsed(l.info(), r.info(), true)?;
+        return Ok(by_number(&found, l, r)?.report(left, right, elapsed, &found));
     }
     for side in [left, right] {
         side.check_lasts("--moved")?;
     }
-    let elapsed = match both {
-        Some((l, r)) => elapsed(l.info(), r.info(), false)?,
+    let elapsed = match left.ranking().zip(right.ranking()) {
+        Some((l, r)) => {
+            let (l, r) = (l.snapshot(), r.snapshot());
+            elapsed(l.info(), r.info(), l.store() == r.store())?
+        }
         None => Elapsed::default(),
     };
     let (left_scores, right_scores) = scores(left, right, memory)?;
@@ -110,8 +117,17 @@ pub fn report(
 }
 
 /// Says what makes importances differ though no link does.
-pub(super) fn note_settings(left: &Info, right: &Info) {
-    let (l, r) = (&left.settings.config, &right.settings.config);
+pub(super) fn note_settings(left: &Side, right: &Side) {
+    let Some((left, right)) = left.ranking().zip(right.ranking()) else {
+        return;
+    };
+    let parameters = |side: &LevelRanking| side.computed().map(|info| info.parameters.clone());
+    if parameters(left) != parameters(right) {
+        say!(
+            "note: the two rankings were computed with different parameters, so their scores are not comparable"
+        );
+    }
+    let [l, r] = [left, right].map(|side| &side.snapshot().info().settings.config);
     if (l.damping(), l.self_links) != (r.damping(), r.self_links) {
         say!(
             "note: the two stores differ in damping or self-links, so their importance is not comparable"
@@ -230,17 +246,25 @@ impl<P: Copy + Eq + std::hash::Hash> Names<P> {
 
 impl About {
     pub(super) fn of(side: &Side) -> About {
-        let info = side.snapshot().map(Snapshot::info);
+        let ranking = side.ranking();
+        let info = side.info();
+        let measure = ranking.and_then(LevelRanking::computed);
         About {
             path: side.to_string(),
+            level: ranking.map_or(Level::Page, LevelRanking::level),
+            measure: measure.map(|info| info.measure.clone()),
             records: info.map(|info| info.counters.records),
             last_fetch: info.and_then(|info| info.time).map(|at| time(Some(at))),
             turnovers: info.map(|info| info.turnovers),
             window: info.map(|info| info.window.policy.to_string()),
             window_turnovers: info.and_then(|info| info.window.turnovers),
             estimator: info.map(|info| info.window.estimator),
-            bound_l1: info.and_then(Info::bound_l1),
+            bound_l1: side.bound_l1(),
             basis: info.map_or(Basis::Latest, Basis::of),
+            sureness: match ranking {
+                Some(ranking) => sureness_of(ranking),
+                None => "accuracy: unknown for a file of scores".into(),
+            },
         }
     }
 
@@ -249,7 +273,12 @@ impl About {
     }
 
     pub(super) fn write(&self, out: &mut dyn Write, name: &str, pages: u64) -> std::io::Result<()> {
-        write!(out, "{name}\t{}: {}", self.path, common::pages(pages))?;
+        write!(
+            out,
+            "{name}\t{}: {}",
+            self.path,
+            counted_of(self.level, pages)
+        )?;
         if let Some(records) = self.records {
             write!(out, ", {}", common::records(records))?;
         }
@@ -262,10 +291,7 @@ impl About {
         if let Some(turnovers) = self.window_turnovers {
             write!(out, " ({turnovers:.3} turnovers)")?;
         }
-        match self.records {
-            Some(_) => writeln!(out, "; {}", accuracy(self.bound_l1, self.basis)),
-            None => writeln!(out, "; accuracy: unknown for a file of scores"),
-        }
+        writeln!(out, "; {}", self.sureness)
     }
 }
 

@@ -6,7 +6,7 @@ use std::io::Write;
 use cashrank::Error;
 use cashrank::answers::pages_of;
 use cashrank::metrics::moved::{Move, Standing, margin};
-use cashrank::snapshot::{Info, Snapshot};
+use cashrank::snapshot::Snapshot;
 
 use super::moved::{About, note_settings, sure};
 use super::side::Side;
@@ -48,9 +48,7 @@ struct PageSide<'a> {
 
 /// Looks the pages up on both sides.
 pub fn report<'a>(left: &Side, right: &Side, urls: &'a [String]) -> anyhow::Result<Report<'a>> {
-    if let Some((l, r)) = left.snapshot().zip(right.snapshot()) {
-        note_settings(l.info(), r.info());
-    }
+    note_settings(left, right);
     for side in [left, right] {
         side.check_lasts("--page")?;
     }
@@ -98,7 +96,7 @@ impl Standings {
     fn of(side: &Side, urls: &[String]) -> anyhow::Result<Standings> {
         Ok(match side.snapshot() {
             Some(snapshot) => Standings::of_snapshot(snapshot, urls)?,
-            None => Standings::of_file(side, urls)?,
+            None => Standings::of_scores(side, urls)?,
         })
     }
 
@@ -114,13 +112,13 @@ impl Standings {
         };
         Ok(Standings {
             pages: snapshot.info().pages,
-            bound: Info::bound_l1(snapshot.info()),
+            bound: snapshot.bound_l1(),
             found: pages.into_iter().map(standing).collect::<Result<_, _>>()?,
         })
     }
 
-    /// Reads a file of scores twice: for the scores and their sum, then for the ranks.
-    fn of_file(side: &Side, urls: &[String]) -> Result<Standings, Error> {
+    /// Reads scores twice: for the scores and their sum, then for the ranks.
+    fn of_scores(side: &Side, urls: &[String]) -> Result<Standings, Error> {
         let (mut sum, mut pages) = (0.0, 0);
         let scores = pages_of(urls, |names| -> Result<Vec<Option<f64>>, Error> {
             let mut found: HashMap<&[u8], Option<f64>> =
@@ -150,7 +148,7 @@ impl Standings {
         });
         Ok(Standings {
             pages,
-            bound: None,
+            bound: side.bound_l1(),
             found: found.collect(),
         })
     }

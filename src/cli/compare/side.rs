@@ -1,4 +1,4 @@
-//! A side of a comparison: a snapshot, or a file of scores.
+//! A side of a comparison: a ranking of a snapshot, or a file of scores.
 
 use std::fmt;
 use std::io::{BufRead, BufReader};
@@ -6,48 +6,72 @@ use std::path::{Path, PathBuf};
 
 use cashrank::memory::{LOOK_EVERY, check_room};
 use cashrank::metrics::{JOINED_BYTES, Scores, read_each_score};
-use cashrank::snapshot::Snapshot;
+use cashrank::snapshot::{Info, LevelRanking, Snapshot};
 use cashrank::source::open_plain;
 use cashrank::store::RealDisk;
 use cashrank::{Error, Limits, archive};
 
 use crate::cli::common::MemoryArg;
+use crate::cli::levels::LevelArgs;
 
 pub enum Side {
-    Snapshot(Box<Snapshot>),
+    Ranking(Box<LevelRanking>),
     File(PathBuf),
 }
 
 impl Side {
     /// A directory is a store, and stands for its current snapshot; a file is a snapshot by its first bytes
-    /// or by its name, for the first bytes may be damaged.
-    pub fn open(path: &Path) -> Result<Side, Error> {
+    /// or by its name, for the first bytes may be damaged. `which` is the ranking of the snapshot.
+    pub fn open(path: &Path, which: &LevelArgs, memory: &MemoryArg) -> Result<Side, Error> {
         let snapshot = if path.is_dir() {
             Snapshot::latest(&RealDisk, path)?
         } else if Snapshot::is_snapshot(&RealDisk, path) || is_named_so(path) {
             Snapshot::open(&RealDisk, path)?
         } else {
-            return Ok(Side::File(path.to_owned()));
+            if which.is_usual() {
+                return Ok(Side::File(path.to_owned()));
+            }
+            return Err(Error::Usage(format!(
+                "{}: a file of scores has one ranking: leave `measure` and `level` out, or name a store or a snapshot",
+                path.display()
+            )));
         };
-        Ok(Side::of(snapshot))
+        Side::of(snapshot, which, memory)
     }
 
-    /// A snapshot that is open.
-    pub fn of(snapshot: Snapshot) -> Side {
-        Side::Snapshot(Box::new(snapshot))
+    /// Of a snapshot that is open.
+    pub fn of(snapshot: Snapshot, which: &LevelArgs, memory: &MemoryArg) -> Result<Side, Error> {
+        Ok(Side::Ranking(which.open(snapshot, memory)?.into()))
     }
 
-    pub fn snapshot(&self) -> Option<&Snapshot> {
+    /// The ranking; `None`: a file.
+    pub fn ranking(&self) -> Option<&LevelRanking> {
         match self {
-            Side::Snapshot(snapshot) => Some(snapshot),
+            Side::Ranking(ranking) => Some(ranking),
             Side::File(_) => None,
         }
+    }
+
+    /// The snapshot whose own ranking of pages this is.
+    pub fn snapshot(&self) -> Option<&Snapshot> {
+        let own = self.ranking().filter(|ranking| ranking.is_of_pages())?;
+        Some(own.snapshot())
+    }
+
+    /// What is known of the snapshot.
+    pub fn info(&self) -> Option<&Info> {
+        self.ranking().map(|ranking| ranking.snapshot().info())
+    }
+
+    /// The certified bound on the L1 error.
+    pub fn bound_l1(&self) -> Option<f64> {
+        self.ranking().and_then(LevelRanking::bound_l1)
     }
 
     /// Refused, for `option`, if it cannot be read twice: a pipe cannot.
     pub fn check_lasts(&self, option: &str) -> Result<(), Error> {
         let lasts = match self {
-            Side::Snapshot(_) => true,
+            Side::Ranking(_) => true,
             // What cannot be looked at is an error when it is read.
             Side::File(path) => path.metadata().map_or(true, |found| found.is_file()),
         };
@@ -60,9 +84,9 @@ impl Side {
         }
     }
 
-    /// Its pages, if that is known before they are read.
+    /// How many are ranked, if that is known before they are read.
     fn pages(&self) -> u64 {
-        self.snapshot().map_or(0, |found| found.info().pages)
+        self.ranking().map_or(0, LevelRanking::len)
     }
 
     /// All scores. `check` is asked now and then, with the pages so far.
@@ -82,9 +106,10 @@ impl Side {
     pub fn each(&self, mut each: impl FnMut(&[u8], f64) -> Result<(), Error>) -> Result<(), Error> {
         let path = match self {
             Side::File(path) => path,
-            Side::Snapshot(snapshot) => {
-                for (page, name) in snapshot.pages().zip(snapshot.names()) {
-                    each(name?.as_bytes(), page?.importance)?;
+            Side::Ranking(ranking) => {
+                for row in ranking.rows() {
+                    let row = row?;
+                    each(row.url.as_bytes(), row.importance)?;
                 }
                 return Ok(());
             }
@@ -125,7 +150,7 @@ pub fn scores(left: &Side, right: &Side, memory: &MemoryArg) -> Result<(Scores, 
 impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Side::Snapshot(snapshot) => snapshot.path().display().fmt(f),
+            Side::Ranking(ranking) => ranking.path().display().fmt(f),
             Side::File(path) => path.display().fmt(f),
         }
     }
