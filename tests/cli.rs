@@ -28,6 +28,8 @@ mod expire;
 mod fields;
 #[path = "cli/first_hour.rs"]
 mod first_hour;
+#[path = "cli/graph.rs"]
+mod graph;
 #[path = "cli/hostile.rs"]
 mod hostile;
 #[path = "cli/inspect.rs"]

@@ -23,7 +23,7 @@ use super::common::{
     Exit, MemoryArg, lines_of, links, one_of, parsed, positive, print_json, some_bytes,
     stop_on_signal, store_unless, threads, word,
 };
-use super::export::{ScoringArgs, export_formats, report_left_out};
+use super::export::{ScoringArgs, export_formats, report_left_out, scratch};
 use super::levels::{accuracy_said, counted_of, levels, measures, sureness};
 use super::loaded::{LoadArgs, report_loaded};
 use super::output::{Output, SummedOutputArgs};
@@ -230,6 +230,7 @@ impl Args {
             },
             scoring: self.scoring.scoring(),
             pages: scores.len() as u64,
+            folder: Some(scratch(output)),
         };
         let mut left_out = 0;
         let scored = scores.iter().zip(ranks(scores)).enumerate();

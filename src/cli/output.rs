@@ -169,6 +169,22 @@ impl Output {
         self.write(|out| Ok((write(out)?, Keep::Yes)))
     }
 
+    /// Makes a folder of results, which must not be there yet: filled aside, and renamed when whole.
+    pub fn put_folder<T>(
+        path: &Path,
+        fill: impl FnOnce(&Path) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let (aside, ()) = unfinished(path, |aside| fs::create_dir(aside))?;
+        let filled = fill(&aside).and_then(|value| {
+            fs::rename(&aside, path).map_err(failed(path, "rename"))?;
+            Ok(value)
+        });
+        if filled.is_err() {
+            let _ = fs::remove_dir_all(&aside);
+        }
+        filled
+    }
+
     /// Runs `write` on it; what it returns says what becomes of a regular file.
     pub fn write<T>(
         &self,

@@ -13,7 +13,7 @@ use cashrank::snapshot::export::{Format as ExportFormat, Page, Setup, export};
 use cashrank::store::RealDisk;
 
 use super::common::{Exit, MemoryArg, counted, links, pages, print_json, store_unless};
-use super::export::{ScoringArgs, export_formats, report_left_out};
+use super::export::{ScoringArgs, export_formats, report_left_out, scratch};
 use super::loaded::{LoadArgs, report_loaded};
 use super::output::{Output, SummedOutputArgs};
 use crate::cli::common::say;
@@ -160,6 +160,7 @@ impl Args {
         let setup = Setup {
             scoring: self.scoring.scoring(),
             pages: pages as u64,
+            folder: Some(scratch(output)),
             ..Setup::default()
         };
         let path = self.output.file.name();

@@ -13,6 +13,7 @@ mod file;
 pub(crate) mod fuzz;
 mod kept;
 mod levels;
+pub mod links;
 mod lookup;
 mod moved;
 mod pieces;

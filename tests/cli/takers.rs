@@ -19,7 +19,7 @@ fn crawled() -> Lab {
 }
 
 /// Runs a script in the lab's folder.
-fn must_run(lab: &Lab, modules: &str, script: &str) {
+pub fn must_run(lab: &Lab, modules: &str, script: &str) {
     let Some(python) = python(modules) else {
         eprintln!("SKIPPED: no Python with {modules} (CASHRANK_PYTHON names one)");
         return;
@@ -39,7 +39,7 @@ fn must_run(lab: &Lab, modules: &str, script: &str) {
 #[test]
 fn other_programs_read_the_same_ranking() {
     let lab = crawled();
-    for format in ["jsonl", "csv", "parquet", "tsv"] {
+    for format in ["jsonl", "csv", "parquet", "tsv", "arrow", "sqlite"] {
         lab.run(&format!(
             "export --to {format} --sort rank -o r.{format} --store s"
         ))
@@ -61,11 +61,22 @@ for line, row in zip(lines, rows):
     );
     must_run(
         &lab,
+        "sqlite3",
+        r#"
+import json, sqlite3
+lines = [json.loads(line) for line in open("r.jsonl")]
+rows = sqlite3.connect("r.sqlite").execute("select * from ranking").fetchall()
+assert [list(line.values()) for line in lines] == [list(row[:5]) for row in rows]
+"#,
+    );
+    must_run(
+        &lab,
         "pyarrow, pandas",
         r#"
-import json, pandas, pyarrow.parquet
+import json, pandas, pyarrow.feather, pyarrow.parquet
 lines = [json.loads(line) for line in open("r.jsonl")]
 table = pyarrow.parquet.read_table("r.parquet")
+assert pyarrow.feather.read_table("r.arrow").equals(table)
 frame, csv = table.to_pandas(), pandas.read_csv("r.csv")
 for key in "url", "importance", "rank", "visits":
     expected = [line[key] for line in lines]
@@ -88,6 +99,7 @@ for counts in sums:
     assert abs(counts[1] - 1) < 1e-9, sums
 frame = polars.read_parquet("r.parquet")
 assert frame["rank"].is_sorted() and frame.height == sums[0][0]
+assert polars.read_ipc("r.arrow").equals(frame)
 "#,
     );
 }

@@ -1,6 +1,6 @@
 //! Rankings as files for other programs: tables of columns, and scores for search engines.
 //!
-//! Tables (TSV, CSV, JSON lines, Parquet) hold the same five columns, in this order:
+//! Tables (TSV, CSV, JSON lines, Parquet, Arrow, SQLite) hold the same five columns, in this order:
 //!
 //! | column | content |
 //! |---|---|
@@ -11,24 +11,28 @@
 //! | `last_fetch` | RFC 3339 in UTC, `2014-03-25T12:12:25Z`; Parquet: a UTC timestamp in milliseconds. Empty or null if unknown |
 //!
 //! and, where it is asked for, `distance`: FICA's or the logarithmic one, empty or null for a page that no row
-//! leads to. Of sites, `url` is the site's name, visits and last fetch are those of its pages together, and `pages` is how
-//! many they are. Of another measure, `importance` is its score. The other formats hold a name and a [`Score`] for each
-//! page or site, and what their taker wants beside.
+//! leads to. Parquet, Arrow and SQLite have `host`, `domain` and `page` (the page's number, as in exports of links) before
+//! it. Of sites, `url` is the site's name, `page` its number, visits and last fetch are those of its pages together, and
+//! `pages` is how many they are. Of another measure, `importance` is its score. The other formats hold a name and a
+//! [`Score`] for each page or site, and what their taker wants beside.
 //!
 //! The same rows give the same bytes. Rows are written as they come, in bounded memory.
 
+#[cfg(not(all(feature = "arrow", feature = "parquet", feature = "sqlite")))]
+pub(crate) mod absent;
+#[cfg(feature = "arrow")]
+mod arrow;
 mod csv;
 mod host;
 mod jsonl;
 mod order;
 #[cfg(feature = "parquet")]
 pub(crate) mod parquet;
-#[cfg(not(feature = "parquet"))]
-#[path = "no_parquet.rs"]
-pub(crate) mod parquet;
 mod score;
 mod scores;
 mod search;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod tsv;
 
 use std::io::{self, Write};
@@ -36,6 +40,13 @@ use std::path::{Path, PathBuf};
 
 use crate::model::{registry, utc};
 use crate::{Error, Result};
+
+#[cfg(not(feature = "arrow"))]
+use absent::arrow;
+#[cfg(not(feature = "parquet"))]
+use absent::parquet;
+#[cfg(not(feature = "sqlite"))]
+use absent::sqlite;
 
 pub use self::order::{LEAST_SORTING, MOST_SORTING, Order, ordered};
 pub use self::score::{Score, Scoring};
@@ -52,6 +63,10 @@ registry! {
     Jsonl is jsonl::FORMAT;
     /// Apache Parquet.
     Parquet is parquet::FORMAT;
+    /// Apache Arrow's file format.
+    Arrow is arrow::FORMAT;
+    /// A database.
+    Sqlite is sqlite::FORMAT;
     /// A name and a score a line.
     Scores is scores::SCORES;
     /// Solr's field of an external file.
@@ -113,6 +128,9 @@ pub struct Setup {
     pub scoring: Scoring,
     /// Pages of the whole ranking, for scores that relate to their mean.
     pub pages: u64,
+    /// Where formats that are not written from their beginning to their end keep what they write; `None`: where the
+    /// system has temporary files.
+    pub folder: Option<PathBuf>,
 }
 
 /// Columns beside those that all files have.
@@ -289,6 +307,23 @@ fn importance(page: &Page<'_>) -> Result<f64> {
     )))
 }
 
+/// A number for tables whose integers have signs.
+#[cfg(any(feature = "arrow", feature = "parquet", feature = "sqlite"))]
+fn signed(page: &Page<'_>, number: u64) -> Result<i64> {
+    i64::try_from(number).map_err(|_| {
+        Error::Unsupported(format!(
+            "page {}: {number} is above 2^63 - 1, the largest integer of this export",
+            page.page.0
+        ))
+    })
+}
+
+/// The pages of a site, 0 of a page.
+#[cfg(any(feature = "arrow", feature = "parquet", feature = "sqlite"))]
+fn pages_of(page: &Page<'_>) -> Result<i64> {
+    signed(page, page.site.as_ref().map_or(0, |site| site.pages))
+}
+
 /// The last fetch as RFC 3339 in UTC.
 fn last_fetch(page: &Page<'_>) -> Result<Option<String>> {
     let told = |seconds| {
@@ -302,5 +337,5 @@ fn last_fetch(page: &Page<'_>) -> Result<Option<String>> {
     page.last_fetch.map(told).transpose()
 }
 
-#[cfg(all(test, feature = "parquet"))]
+#[cfg(all(test, feature = "arrow", feature = "parquet", feature = "sqlite"))]
 mod tests;

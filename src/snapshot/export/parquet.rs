@@ -8,6 +8,7 @@
 //! last_fetch  INT64 (TIMESTAMP(MILLIS, UTC))      optional
 //! host        BYTE_ARRAY (STRING)                 optional; none of an opaque name
 //! domain      BYTE_ARRAY (STRING)                 optional; the same
+//! page        INT64                               required
 //! distance    DOUBLE                              optional; only where it is asked for
 //! pages       INT64                               required; only of sites
 //! ```
@@ -28,7 +29,9 @@ use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
 use super::host::host_and_domain;
-use super::{Columns, Content, ExportSpec, Exporter, Output, Page, importance, last_fetch};
+use super::{
+    Columns, Content, ExportSpec, Exporter, Output, Page, importance, last_fetch, pages_of, signed,
+};
 use crate::{Error, Result};
 
 pub(super) const FORMAT: ExportSpec = ExportSpec {
@@ -47,6 +50,7 @@ const SCHEMA: &str = "message ranking {
     OPTIONAL INT64 last_fetch (TIMESTAMP(MILLIS, true));
     OPTIONAL BYTE_ARRAY host (STRING);
     OPTIONAL BYTE_ARRAY domain (STRING);
+    REQUIRED INT64 page;
 ";
 
 fn schema(columns: Columns) -> String {
@@ -82,6 +86,7 @@ struct Group {
     host: Vec<ByteArray>,
     domain: Vec<ByteArray>,
     host_known: Vec<i16>,
+    page: Vec<i64>,
     /// Distances, in the same way.
     distance: Vec<f64>,
     distance_known: Vec<i16>,
@@ -134,8 +139,8 @@ impl Exporter for Parquet<'_> {
     fn row(&mut self, page: &Page<'_>) -> Result<()> {
         let importance = importance(page)?;
         let (rank, visits) = (signed(page, page.rank)?, signed(page, page.visits)?);
-        let pages = page.site.as_ref().map_or(0, |site| site.pages);
-        let pages = signed(page, pages)?;
+        let number = signed(page, page.page.0)?;
+        let pages = pages_of(page)?;
         // Within the years to 9999: milliseconds do not overflow.
         let fetched = last_fetch(page)?;
 
@@ -155,6 +160,7 @@ impl Exporter for Parquet<'_> {
         columns.host_known.push(host.is_some().into());
         columns.host.extend(host.map(ByteArray::from));
         columns.domain.extend(domain.map(ByteArray::from));
+        columns.page.push(number);
         columns.distance_known.push(page.distance.is_some().into());
         columns.distance.extend(page.distance);
         columns.pages.push(pages);
@@ -172,15 +178,6 @@ impl Exporter for Parquet<'_> {
     }
 }
 
-fn signed(page: &Page<'_>, number: u64) -> Result<i64> {
-    i64::try_from(number).map_err(|_| {
-        Error::Unsupported(format!(
-            "page {}: {number} is above 2^63 - 1, the largest integer of this export",
-            page.page.0
-        ))
-    })
-}
-
 fn write_group<W: Write + Send>(
     writer: &mut SerializedFileWriter<W>,
     columns: &Group,
@@ -196,6 +193,7 @@ fn write_group<W: Write + Send>(
     let known = Some(columns.host_known.as_slice());
     write_column::<ByteArrayType, _>(&mut group, &columns.host, known)?;
     write_column::<ByteArrayType, _>(&mut group, &columns.domain, known)?;
+    write_column::<Int64Type, _>(&mut group, &columns.page, None)?;
     if more.distance {
         let known = Some(columns.distance_known.as_slice());
         write_column::<DoubleType, _>(&mut group, &columns.distance, known)?;

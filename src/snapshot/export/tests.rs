@@ -102,8 +102,8 @@ fn distances_are_a_column_of_their_own() {
         .unwrap()
         .map(|row| row.unwrap())
         .collect();
-    assert_eq!(rows[1].get_double(7).unwrap(), 0.25);
-    assert!(rows[0].get_double(7).is_err());
+    assert_eq!(rows[1].get_double(8).unwrap(), 0.25);
+    assert!(rows[0].get_double(8).is_err());
 }
 
 #[test]
@@ -284,6 +284,7 @@ fn parquet_rows_and_types() {
         ("last_fetch", Type::INT64, 1),
         ("host", Type::BYTE_ARRAY, 1),
         ("domain", Type::BYTE_ARRAY, 1),
+        ("page", Type::INT64, 0),
     ];
     assert_eq!(columns, expected);
     assert_eq!(
@@ -395,6 +396,96 @@ fn what_no_format_holds_is_refused() {
     let mut many = page("a", 0.5, None);
     many.visits = 1 << 63;
     assert!(written(Format::Parquet, &[many]).is_err());
+}
+
+/// The rows that SQLite itself reads, in their order, and that its planner uses an index for each question.
+#[test]
+fn sqlite_reads_its_table() {
+    let mut pages = samples();
+    pages[0].distance = Some(0.5);
+    let setup = Setup {
+        columns: Columns {
+            distance: true,
+            ..Columns::default()
+        },
+        ..Setup::default()
+    };
+    let (bytes, _) = written_as(Format::Sqlite, &setup, &pages).unwrap();
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(&bytes).unwrap();
+    let database = rusqlite::Connection::open(file.path()).unwrap();
+    let check = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
+    let sound: String = database
+        .query_row("PRAGMA integrity_check", [], check)
+        .unwrap();
+    assert_eq!(sound, "ok");
+    let mut rows = database
+        .prepare("SELECT * FROM ranking ORDER BY rowid")
+        .unwrap();
+    let read = rows.query_map([], |row| {
+        let host: Option<String> = row.get(5)?;
+        let found = (
+            row.get::<_, String>(0)?,
+            row.get::<_, f64>(1)?,
+            row.get::<_, Option<String>>(4)?,
+        );
+        let ends: (Option<String>, i64, Option<f64>) = (row.get(6)?, row.get(7)?, row.get(8)?);
+        Ok((found, host, ends))
+    });
+    for (row, page) in read.unwrap().zip(&pages) {
+        let ((url, importance, fetched), host, (domain, number, distance)) = row.unwrap();
+        assert_eq!((&*url, importance), (&*page.url, page.importance));
+        assert_eq!(fetched, last_fetch(page).unwrap());
+        let expected = (url == "http://a.example/").then_some("a.example");
+        assert_eq!((host.as_deref(), domain.as_deref()), (expected, expected));
+        assert_eq!((number, distance), (7, page.distance));
+    }
+    for (question, index) in [
+        ("url = 'x'", "ranking_url"),
+        ("rank <= 10", "ranking_rank"),
+        ("host = 'x' ORDER BY rank", "ranking_host"),
+        ("domain = 'x' ORDER BY rank", "ranking_domain"),
+    ] {
+        let plan = format!("EXPLAIN QUERY PLAN SELECT * FROM ranking WHERE {question}");
+        let plan: String = database.query_row(&plan, [], |row| row.get(3)).unwrap();
+        assert!(plan.contains(index), "{plan}");
+    }
+}
+
+#[test]
+fn arrow_reads_its_file() {
+    let pages = samples();
+    let bytes = written(Format::Arrow, &pages).unwrap();
+    let reader = arrow_ipc::reader::FileReader::try_new(io::Cursor::new(bytes), None).unwrap();
+    let batches: Vec<_> = reader.map(|batch| batch.unwrap()).collect();
+    assert_eq!(batches.len(), 1);
+    let column = |name: &str| batches[0].column_by_name(name).unwrap().clone();
+    let urls = column("url");
+    let urls = urls
+        .as_any()
+        .downcast_ref::<arrow_array::StringArray>()
+        .unwrap();
+    assert!(urls.iter().eq(pages.iter().map(|page| Some(&*page.url))));
+    let importance = column("importance");
+    let importance = importance
+        .as_any()
+        .downcast_ref::<arrow_array::Float64Array>()
+        .unwrap();
+    assert!(
+        importance
+            .iter()
+            .eq(pages.iter().map(|page| Some(page.importance)))
+    );
+    let fetched = column("last_fetch");
+    let fetched = fetched
+        .as_any()
+        .downcast_ref::<arrow_array::TimestampMillisecondArray>()
+        .unwrap();
+    assert!(
+        fetched
+            .iter()
+            .eq([Some(1_395_749_545_000), None, Some(-1000)])
+    );
 }
 
 #[test]

@@ -1,4 +1,6 @@
-//! `cashrank export`: the whole ranking as a file.
+//! `cashrank export`: the whole ranking as a file, or the links.
+
+mod links;
 
 use std::path::{Path, PathBuf};
 
@@ -10,13 +12,14 @@ use cashrank::snapshot::export::{
     Written, export, ordered,
 };
 
+use self::links::COMMON_CRAWL;
 use super::common::{Exit, MemoryArg, StoreArg, counted, one_of, parsed, print_json, word};
 use super::levels::{LevelArgs, ScopeArg, counted_of};
 use super::output::{Output, SummedOutputArgs};
 use super::snapshots::SnapshotArg;
 use crate::cli::common::say;
 
-/// Write a ranking of pages or sites for other programs, as a table or as scores for a search engine.
+/// Write a ranking of pages or sites for other programs, as a table or as scores for a search engine, or the kept links.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -24,6 +27,7 @@ Examples:
   cashrank export --to tsv --sort rank --store ranks | head
   cashrank export --to tsv --measure harmonic --level host --store ranks
   cashrank export --to tsv --distance fica:k=10000 --store ranks
+  cashrank export --links --to parquet -o graph --store ranks
   cashrank export --to solr --score log -o external_importance --store ranks
   cashrank export --to elasticsearch --into pages --score log --store ranks | split -l 20000 - bulk.
 
@@ -37,9 +41,17 @@ pub struct Args {
     level: LevelArgs,
     #[command(flatten)]
     scope: ScopeArg,
-    /// The format to write.
-    #[arg(long, value_name = "FORMAT", value_parser = export_formats())]
-    to: Format,
+    /// The format to write; of links: tsv, parquet or common-crawl.
+    #[arg(long, value_name = "FORMAT", value_parser = all_formats())]
+    to: String,
+    /// Write the links that the store keeps, sorted by source: `tsv` is a link per line, `parquet` and `common-crawl` make
+    /// a directory of two files, the pages and the links as pairs of their numbers.
+    #[arg(long, conflicts_with_all = ["sort", "distance", "score", "score_field", "into"])]
+    links: bool,
+    /// In `tsv`, write pages as their numbers, from 0 in the order of their first appearance. URLs are held in memory,
+    /// numbers are not.
+    #[arg(long, requires = "links")]
+    numbers: bool,
     #[command(flatten)]
     output: SummedOutputArgs,
     /// The order of the pages [default: id; for solr: url]. All but id are sorted, in at most 256 MiB of memory; what
@@ -131,6 +143,18 @@ pub(super) fn export_formats() -> impl clap::builder::TypedValueParser<Value = F
     one_of(formats, parsed::<Format>)
 }
 
+/// The names of all formats, also of links alone.
+fn all_formats() -> impl clap::builder::TypedValueParser<Value = String> {
+    let formats = Format::ALL.map(|format| word(format.name(), format.about()));
+    let links = word(
+        COMMON_CRAWL,
+        "with --links: vertices and edges, as Common Crawl publishes graphs",
+    );
+    one_of(formats.into_iter().chain([links]), |name| {
+        Ok(name.to_owned())
+    })
+}
+
 fn orders() -> impl clap::builder::TypedValueParser<Value = Order> {
     one_of(
         Order::ALL.map(|order| word(order.name(), order.about())),
@@ -148,10 +172,21 @@ fn scores() -> impl clap::builder::TypedValueParser<Value = Score> {
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let output = self.output.open()?;
-        output.must_show(self.to.name(), self.to.is_text())?;
-        self.check()?;
+        if self.links {
+            return self.export_links(&output);
+        }
+        anyhow::ensure!(
+            self.to != COMMON_CRAWL,
+            "{COMMON_CRAWL} holds links, no ranking: add --links"
+        );
+        self.export(self.to.parse()?, &output)
+    }
+
+    fn export(&self, format: Format, output: &Output) -> anyhow::Result<Exit> {
+        output.must_show(format.name(), format.is_text())?;
+        self.check(format)?;
         let snapshot = self.snapshot.open(&self.store.store)?;
-        let order = self.sort.unwrap_or(self.to.order());
+        let order = self.sort.unwrap_or(format.order());
         let path = self.output.file.name();
         let ranking = self.level.open(snapshot, &self.memory)?;
         let level = ranking.level();
@@ -163,6 +198,7 @@ impl Args {
             anyhow::ensure!(scope.is_all(), "--scope {of_pages}");
         }
         let distances = distances(ranking.snapshot(), self.distance.as_ref())?;
+        let folder = scratch(output);
         let setup = Setup {
             columns: Columns {
                 distance: self.distance.is_some(),
@@ -170,6 +206,7 @@ impl Args {
             },
             scoring: self.scoring.scoring(),
             pages: ranking.len(),
+            folder: Some(folder.clone()),
         };
         let in_scope = |page: &cashrank::Result<Page<'_>>| {
             let url = page.as_ref().map(|page| page.url.as_bytes());
@@ -182,14 +219,14 @@ impl Args {
                 ..page
             })
         });
-        let rows = ordered(rows, order, room, &scratch(&output))?;
+        let rows = ordered(rows, order, room, &folder)?;
         let mut written = Written::default();
         output.put(|out| {
-            written = export(self.to, &setup, out, path, rows)?;
+            written = export(format, &setup, out, path, rows)?;
             Ok(())
         })?;
         let Written { pages, left_out } = written;
-        report_left_out(left_out, self.to);
+        report_left_out(left_out, format);
         if self.output.json {
             let path = ranking.snapshot().path().display().to_string();
             let mut summary =
@@ -200,19 +237,19 @@ impl Args {
             }
             return print_json(&summary);
         }
-        if output != Output::Standard {
+        if *output != Output::Standard {
             say!("{}: {}", path.display(), counted_of(level, pages));
         }
         Ok(Exit::Done)
     }
 
     /// Refuses choices that do not go together.
-    fn check(&self) -> anyhow::Result<()> {
-        self.scoring.check(self.to)?;
+    fn check(&self, format: Format) -> anyhow::Result<()> {
+        self.scoring.check(format)?;
         anyhow::ensure!(
-            self.distance.is_none() || self.to.content() == Content::Table,
+            self.distance.is_none() || format.content() == Content::Table,
             "--distance: {} has no columns; choose --to tsv, csv, jsonl or parquet",
-            self.to.name()
+            format.name()
         );
         Ok(())
     }
@@ -235,7 +272,7 @@ impl Args {
 }
 
 /// Where temporary files go: beside the output, or else where the system has them.
-fn scratch(output: &Output) -> PathBuf {
+pub(super) fn scratch(output: &Output) -> PathBuf {
     match output {
         Output::File(path) => {
             let folder = path

@@ -1,0 +1,115 @@
+//! `cashrank export --links`: the graph that a store keeps.
+
+use std::path::Path;
+
+use cashrank::snapshot::Snapshot;
+use cashrank::snapshot::links::{Room, write_common_crawl, write_tsv};
+
+use super::super::common::{Exit, counted, print_json};
+use super::super::output::Output;
+use super::{Args, scratch};
+use crate::cli::common::say;
+
+/// What `--to` may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LinkFormat {
+    Tsv,
+    Parquet,
+    CommonCrawl,
+}
+
+impl LinkFormat {
+    /// By its name.
+    fn of(name: &str) -> anyhow::Result<LinkFormat> {
+        match name {
+            "tsv" => Ok(LinkFormat::Tsv),
+            "parquet" => Ok(LinkFormat::Parquet),
+            COMMON_CRAWL => Ok(LinkFormat::CommonCrawl),
+            _ => anyhow::bail!(
+                "--links: {name} holds no links; choose --to tsv, parquet or {COMMON_CRAWL}"
+            ),
+        }
+    }
+}
+
+/// The format that holds links only.
+pub(super) const COMMON_CRAWL: &str = "common-crawl";
+
+impl Args {
+    /// Writes the links of the current snapshot.
+    pub(super) fn export_links(&self, output: &Output) -> anyhow::Result<Exit> {
+        let format = LinkFormat::of(&self.to)?;
+        anyhow::ensure!(
+            self.level.is_usual() && self.scope.rules().is_all(),
+            "--links writes the links of all pages: leave --level, --measure and --scope out"
+        );
+        let snapshot = self.snapshot.open(&self.store.store)?;
+        let count = match format {
+            LinkFormat::Tsv => self.links_as_lines(&snapshot, output)?,
+            _ => {
+                anyhow::ensure!(
+                    !self.numbers,
+                    "--numbers: {} has numbers anyway, and a file of names",
+                    self.to
+                );
+                let Output::File(_) = output else {
+                    anyhow::bail!(
+                        "{} is two files: name a directory for them with -o",
+                        self.to
+                    );
+                };
+                let folder = self.output.file.name();
+                self.links_as_files(&snapshot, format, folder)?
+            }
+        };
+        let path = self.output.file.name().display();
+        if self.output.json {
+            let snapshot = snapshot.path().display().to_string();
+            return print_json(&serde_json::json!({"links": count, "snapshot": snapshot}));
+        }
+        if *output != Output::Standard {
+            say!("{path}: {}", counted(count, "link", "links"));
+        }
+        Ok(Exit::Done)
+    }
+
+    fn links_as_lines(&self, snapshot: &Snapshot, output: &Output) -> anyhow::Result<u64> {
+        let folder = scratch(output);
+        let room = Room {
+            memory: self.memory.budget(2)?,
+            folder: &folder,
+        };
+        let mut count = 0;
+        output.put(|out| {
+            count = write_tsv(snapshot, self.numbers, room, out, self.output.file.name())?;
+            Ok(())
+        })?;
+        Ok(count)
+    }
+
+    fn links_as_files(
+        &self,
+        snapshot: &Snapshot,
+        format: LinkFormat,
+        folder: &Path,
+    ) -> anyhow::Result<u64> {
+        Output::put_folder(folder, |aside| {
+            let room = Room {
+                memory: self.memory.budget(2)?,
+                folder: aside,
+            };
+            Ok(match format {
+                LinkFormat::CommonCrawl => write_common_crawl(snapshot, room, aside)?,
+                _ => write_parquet(snapshot, room, aside)?,
+            })
+        })
+    }
+}
+
+#[cfg(feature = "parquet")]
+use cashrank::snapshot::links::write_parquet;
+
+#[cfg(not(feature = "parquet"))]
+fn write_parquet(_: &Snapshot, _: Room<'_>, _: &Path) -> anyhow::Result<u64> {
+    anyhow::bail!("this cashrank was built without its feature `parquet`")
+}

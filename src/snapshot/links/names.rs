@@ -1,0 +1,54 @@
+//! The names of all pages, in memory.
+
+use crate::memory::{LOOK_EVERY, check_room};
+use crate::snapshot::Snapshot;
+use crate::{Error, Result};
+
+pub(super) struct AllNames {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl AllNames {
+    /// Refused if they do not fit into the budget.
+    pub fn of(snapshot: &Snapshot, budget: Option<u64>) -> Result<AllNames> {
+        let pages = snapshot.len();
+        let work = || format!("the names of {pages} pages");
+        let check = |text: usize| {
+            // Text that grows by doubling may have twice the room.
+            let need = pages * size_of::<usize>() as u64 + 2 * text as u64;
+            check_room(
+                budget,
+                need,
+                work,
+                "export the links as numbers, and the ranking beside them",
+            )
+        };
+        check(0)?;
+        let mut all = AllNames {
+            text: String::new(),
+            ends: Vec::with_capacity(pages as usize),
+        };
+        for (at, name) in snapshot.names().enumerate() {
+            let name = name?;
+            if let Some(bad) = name.bytes().find(|byte| b"\t\r\n".contains(byte)) {
+                return Err(Error::Unsupported(format!(
+                    "page {at}: its name, {name:?}, holds byte {bad}, which a line cannot; export the links as numbers"
+                )));
+            }
+            all.text.push_str(&name);
+            all.ends.push(all.text.len());
+            if (at as u64).is_multiple_of(LOOK_EVERY) {
+                check(all.text.len())?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// The name of a page of the snapshot.
+    pub fn get(&self, page: u32) -> &str {
+        let page = page as usize;
+        let start = page.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[start..self.ends[page]]
+    }
+}

@@ -1,0 +1,121 @@
+//! Two tables: pages, and links as pairs of their numbers.
+//!
+//! ```text
+//! source  INT64   required
+//! target  INT64   required
+//! weight  INT64   required; only where links weigh differently
+//! ```
+//!
+//! Both numbers are delta-coded: sources are sorted, and targets within a source. A row group has 1,048,576 links.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use parquet::basic::{Compression, Encoding};
+use parquet::data_type::Int64Type;
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+
+use super::{Room, write_file};
+use crate::snapshot::Snapshot;
+use crate::snapshot::export::parquet::{into_io, write_column};
+use crate::snapshot::export::{Format, Setup, export};
+use crate::{Error, Result};
+
+/// Links of a row group.
+const GROUP_LINKS: usize = 1 << 20;
+
+/// Writes both into `folder`; returns how many links there are.
+///
+/// # Errors
+/// As of [`write_tsv`](super::write_tsv), but for names, which stay on the disk.
+pub fn write_parquet(snapshot: &Snapshot, room: Room<'_>, folder: &Path) -> Result<u64> {
+    write_file(folder, "pages.parquet", |out, path| {
+        export(
+            Format::Parquet,
+            &Setup::default(),
+            out,
+            path,
+            snapshot.named(),
+        )
+    })?;
+    write_file(folder, "links.parquet", |out, path| {
+        let failed = |error| Error::io(path, "write")(into_io(error));
+        let mut table = Table::new(out, snapshot.is_weighted()).map_err(failed)?;
+        let count = snapshot.each_links(room, &mut |source, links| {
+            let mut links = links.iter();
+            links
+                .try_for_each(|&(target, weight)| table.link(source, target, weight))
+                .map_err(failed)
+        })?;
+        table.finish().map_err(failed)?;
+        Ok(count)
+    })
+}
+
+struct Table<W: Write + Send> {
+    writer: SerializedFileWriter<W>,
+    /// Sources, targets, and weights where there are any.
+    columns: Vec<Vec<i64>>,
+}
+
+impl<W: Write + Send> Table<W> {
+    fn new(out: W, weighted: bool) -> std::result::Result<Table<W>, ParquetError> {
+        let weight = if weighted {
+            "REQUIRED INT64 weight;"
+        } else {
+            ""
+        };
+        let schema =
+            format!("message links {{ REQUIRED INT64 source; REQUIRED INT64 target; {weight} }}");
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::SNAPPY)
+            .set_dictionary_enabled(false)
+            .set_encoding(Encoding::DELTA_BINARY_PACKED)
+            .set_created_by(concat!("cashrank ", env!("CARGO_PKG_VERSION")).to_owned())
+            .build();
+        let schema = Arc::new(parse_message_type(&schema)?);
+        Ok(Table {
+            writer: SerializedFileWriter::new(out, schema, Arc::new(properties))?,
+            columns: vec![Vec::new(); if weighted { 3 } else { 2 }],
+        })
+    }
+
+    fn link(
+        &mut self,
+        source: u32,
+        target: u32,
+        weight: u64,
+    ) -> std::result::Result<(), ParquetError> {
+        // Weights of a page add up to less than 2^63.
+        let numbers = [i64::from(source), i64::from(target), weight as i64];
+        for (column, number) in self.columns.iter_mut().zip(numbers) {
+            column.push(number);
+        }
+        if self.columns[0].len() < GROUP_LINKS {
+            return Ok(());
+        }
+        self.write_group()
+    }
+
+    fn write_group(&mut self) -> std::result::Result<(), ParquetError> {
+        let mut group = self.writer.next_row_group()?;
+        for column in &mut self.columns {
+            write_column::<Int64Type, _>(&mut group, column, None)?;
+            column.clear();
+        }
+        group.close()?;
+        Ok(())
+    }
+
+    fn finish(mut self) -> std::result::Result<(), ParquetError> {
+        if !self.columns[0].is_empty() {
+            self.write_group()?;
+        }
+        self.writer.close()?;
+        Ok(())
+    }
+}
