@@ -7,19 +7,12 @@
 //! must not depend on how far the engine has come. So an archive that is read with its names, as a run does that goes on
 //! inside it, is begun again at its turn only.
 
-use super::begin::OpenInput;
 use super::cursor::Cursor;
 use super::feed::Feed;
-use super::unchanged::Stamp;
+use super::opened::{Ahead, OpenInput};
+use super::stamp::Stamp;
 use crate::formats::Format;
 use crate::pipeline::{Piece, Records, Start};
-
-/// An input, and when its turn is.
-pub(super) struct Ahead {
-    pass: u32,
-    input: u64,
-    begun: OpenInput,
-}
 
 impl Feed<'_> {
     /// Begins the next input if the threads of this one, of which `piece` is, have little left to do.

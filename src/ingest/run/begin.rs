@@ -4,39 +4,15 @@
 use super::cursor::Cursor;
 use super::feed::Feed;
 use super::kept;
-use super::unchanged::Stamp;
-use crate::formats::{Format, is_decided};
+use super::opened::{InputSource, InputStart, OpenInput};
+use super::stamp::Stamp;
+use crate::formats::Format;
 use crate::ingest::input::report_format;
 use crate::ingest::{Note, Observer};
-use crate::pipeline::{Records, Start};
+use crate::pipeline::Start;
 use crate::source::{InputName, Restart, Source};
 use crate::store::Input;
 use crate::{Error, Result};
-
-/// An input that is being read and decoded; nothing of it is applied yet.
-pub(super) struct OpenInput {
-    /// The file before it was opened.
-    pub stamp: Option<Stamp>,
-    pub records: Records,
-}
-
-/// How an input began.
-pub(super) enum InputStart {
-    Ready(Box<OpenInput>),
-    /// Not: stopped from outside.
-    Stopped,
-    /// Not: all of it was read before.
-    ReadBefore,
-}
-
-/// An input that was opened.
-pub(super) enum InputSource {
-    Source(Source),
-    /// A stream that begins with all of the one before: only what follows is another.
-    Longer(Source),
-    /// A stream, and all of it was read before.
-    ReadBefore,
-}
 
 impl Feed<'_> {
     /// Begins an input at the current place. `counted`: pages are known.
@@ -107,20 +83,6 @@ impl Feed<'_> {
         }
         let records = self.reader.read(source, format, start)?;
         Ok(InputStart::Ready(Box::new(OpenInput { stamp, records })))
-    }
-
-    /// Waits for an input's first bytes if its format is to be guessed.
-    pub(super) fn to_head(
-        &self,
-        cursor: &Cursor,
-    ) -> impl FnOnce(Source) -> Result<Source> + Send + use<> {
-        let known = self.job.format.is_some() || cursor.input().is_some();
-        move |mut source| {
-            if !known {
-                source.head_until(is_decided)?;
-            }
-            Ok(source)
-        }
     }
 
     fn format(

@@ -4,15 +4,16 @@ use std::sync::atomic::Ordering;
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
 
-use super::ahead::Ahead;
-use super::stream::InputSigner;
-use super::unchanged::Stamp;
+use super::cursor::Cursor;
+use super::opened::{Ahead, InputSigner};
+use super::stamp::Stamp;
 use crate::batch::Rules;
 use crate::engine::NameMap;
+use crate::formats::is_decided;
 use crate::ingest::Job;
 use crate::ingest::spooling::Spooling;
 use crate::pipeline::{InputReader, PATIENCE};
-use crate::source::InputName;
+use crate::source::{InputName, Source};
 use crate::threads::spawn;
 use crate::{Error, Result};
 
@@ -88,6 +89,20 @@ impl<'a> Feed<'a> {
 
     pub fn stop_asked(&self) -> bool {
         self.job.stop.load(Ordering::Relaxed)
+    }
+
+    /// Waits for an input's first bytes if its format is to be guessed.
+    pub(super) fn to_head(
+        &self,
+        cursor: &Cursor,
+    ) -> impl FnOnce(Source) -> Result<Source> + Send + use<> {
+        let known = self.job.format.is_some() || cursor.input().is_some();
+        move |mut source| {
+            if !known {
+                source.head_until(is_decided)?;
+            }
+            Ok(source)
+        }
     }
 
     /// Does what may wait for an input on a thread of its own, so that a stop is heard meanwhile.

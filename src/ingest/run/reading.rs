@@ -1,7 +1,7 @@
 //! Reading one input: its pieces applied entry by entry, with the place kept after each.
 
-use super::begin::{InputStart, OpenInput};
-use super::unchanged::Stamp;
+use super::opened::{InputStart, OpenInput};
+use super::stamp::Stamp;
 use super::{InputEnd, Run, kept};
 use crate::Result;
 use crate::batch::{Batch, Entry, What};

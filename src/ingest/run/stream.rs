@@ -1,20 +1,14 @@
 //! Standard input: opened, signed while it is read, and known again if it was read before ([`stream_match`](crate::ingest::stream_match)).
 
 use super::Run;
-use super::begin::InputSource;
 use super::cursor::Cursor;
 use super::feed::Feed;
-use crate::ingest::stream_match::{SharedSigner, SignedStream, StreamMatch, look};
+use super::opened::{InputSigner, InputSource};
+use crate::ingest::stream_match::{SignedStream, StreamMatch, look};
 use crate::ingest::{Note, Observer, OldFault, Outcome, Stream};
 use crate::model::{InputSignature, Signature};
 use crate::store::{Progress, remove_spool};
 use crate::{Error, Result};
-
-/// The signer of a stream, and its number among the inputs.
-pub(super) struct InputSigner {
-    input: u64,
-    signer: SharedSigner,
-}
 
 impl Feed<'_> {
     /// Opens standard input at the current place, and finds out whether it was read before. `None`: stopped from

@@ -3,59 +3,14 @@
 //!
 //! Pass 1 leaves the hash of each whole file. A checkpoint inside a file that is read again is made
 //! only if the system says that the file was not touched since it was known to hold what pass 1
-//! read; or else once all of it was read again and gives the hash of pass 1, its front up to the
-//! checkpoint's place the hash of what was applied. Times alone are trusted only when they are older
-//! than the coarsest clock that file systems use. At its end every file is checked by its hash.
-
-use std::time::{Duration, SystemTime};
+//! read ([`Stamp`]); or else once all of it was read again and gives the hash of pass 1, its front up to the
+//! checkpoint's place the hash of what was applied. At its end every file is checked by its hash.
 
 use super::cursor::Cursor;
 use super::feed::Feed;
+use super::stamp::Stamp;
 use crate::source::InputName;
 use crate::{Error, Result};
-
-/// A change less long ago may be followed by another at the same time of the file system's clock.
-const COARSEST: Duration = Duration::from_secs(2);
-
-/// The metadata of a file: it differs after every change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp {
-    device: u64,
-    inode: u64,
-    length: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    /// `None`: not a file, or changed so recently that a further change might not show.
-    pub fn of(input: &InputName) -> Option<Stamp> {
-        use std::os::unix::fs::MetadataExt;
-        let InputName::File(path) = input else {
-            return None;
-        };
-        let now = SystemTime::now();
-        let found = std::fs::metadata(path).ok().filter(|f| f.is_file())?;
-        let changed = Duration::new(
-            found.ctime().try_into().ok()?,
-            found.ctime_nsec().try_into().ok()?,
-        );
-        let changed = SystemTime::UNIX_EPOCH.checked_add(changed)?;
-        let age = now.duration_since(changed).ok()?;
-        (age > COARSEST).then(|| Stamp {
-            device: found.dev(),
-            inode: found.ino(),
-            length: found.len(),
-            modified: (found.mtime(), found.mtime_nsec()),
-            changed: (found.ctime(), found.ctime_nsec()),
-        })
-    }
-
-    /// Returns whether the file was not touched since.
-    pub fn still_holds(&self, input: &InputName) -> bool {
-        Stamp::of(input) == Some(*self)
-    }
-}
 
 impl Feed<'_> {
     /// Returns whether what was applied of the file being read, if it is being read again, is what pass 1
@@ -106,26 +61,4 @@ fn changed(input: &InputName) -> Error {
         "{input}: has changed since pass 1, and nothing of the change was kept; put the old file back and run the same \
          command again, or use another store"
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_stamp_is_trusted_when_it_is_old_and_tells_changes() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("file");
-        let input = InputName::File(path.clone());
-        std::fs::write(&path, "one").unwrap();
-        assert_eq!(Stamp::of(&input), None, "just written");
-        assert_eq!(Stamp::of(&InputName::Stdin), None);
-        assert_eq!(Stamp::of(&InputName::File(dir.path().into())), None);
-        std::thread::sleep(COARSEST + Duration::from_millis(100));
-        let stamp = Stamp::of(&input).unwrap();
-        assert!(stamp.still_holds(&input));
-        // As long as before.
-        std::fs::write(&path, "two").unwrap();
-        assert!(!stamp.still_holds(&input));
-    }
 }
