@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use cashrank::engine::{Effort, PageId, ranks};
 use cashrank::graph::Graph;
-use cashrank::rank::{Options, Teleport, ranking};
+use cashrank::rank::{Options, Teleport, method};
 use cashrank::snapshot::Snapshot;
 use cashrank::snapshot::export::{Format as ExportFormat, Page, Setup, export};
 use cashrank::store::RealDisk;
@@ -137,7 +137,7 @@ impl Args {
             self.iteration.residual,
         )?;
         options.lazy = self.iteration.lazy;
-        let scores = ranking("exact")?.compute(graph, &options, &Teleport::default(), &mut ())?;
+        let scores = method("exact")?.compute(graph, &options, &Teleport::default(), &mut ())?;
         let scores = scores.context("nothing was ranked")?;
         let mut pairs = Vec::new();
         scores.read(0, graph.nodes(), &mut pairs);

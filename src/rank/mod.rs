@@ -1,8 +1,9 @@
-//! Rankings of pages by their links: a file and a line in [`RANKINGS`] for each way to compute them.
+//! Importance of pages by their links. A *measure* says what is computed, a *method* how PageRank is.
 //!
-//! A ranking has a name, takes [`Options`] and a [`Teleport`], and gives [`Scores`]: numbers of all pages, what is certain
-//! of them (a bound on the error, or a residual), and what they took. The command that ranks a file and the publishing of
-//! snapshots take any of them. All of these give PageRank; other measures of importance are in [`measures`].
+//! Measures (PageRank, harmonic centrality, HITS, ...) are in [`measures`], a file and a line in its table for each. Methods
+//! are a file and a line in [`METHODS`]: a method has a name, takes [`Options`] and a [`Teleport`], and gives [`Scores`]:
+//! numbers of all pages, how sure they are (a bound on the error, or a residual), and what they took. The command that
+//! ranks a file and the publishing of snapshots take any of them.
 
 pub mod chosen;
 pub mod computing;
@@ -31,7 +32,7 @@ pub struct Options {
     pub until: f64,
     /// Ends, instead, once a step moves the scores by at most this much in L1.
     pub residual: Option<f64>,
-    /// Half steps, where a ranking takes steps: the result is the same. See [`pagerank`].
+    /// Half steps, where a method takes steps: the result is the same. See [`pagerank`].
     pub lazy: bool,
 }
 
@@ -72,12 +73,12 @@ impl Options {
 type Compute =
     fn(&dyn Rows, &Options, &Teleport, &mut dyn Watch) -> Result<Option<Box<dyn Scores>>>;
 
-/// A way to rank pages.
+/// A way to compute PageRank.
 #[derive(Debug)]
-pub struct RankingSpec {
+pub struct Method {
     /// Its name.
     pub name: &'static str,
-    /// How it ranks, in a line.
+    /// How it computes it, in a line.
     pub about: &'static str,
     /// Bytes of memory that it takes for so many pages and links.
     pub bytes: fn(u64, u64) -> u64,
@@ -85,25 +86,25 @@ pub struct RankingSpec {
 }
 
 /// All of them; the first is the usual one.
-pub static RANKINGS: &[RankingSpec] = &[settle::RANKING, pagerank::RANKING, power::RANKING];
+pub static METHODS: &[Method] = &[settle::METHOD, pagerank::METHOD, power::METHOD];
 
 /// The one of this name.
 ///
 /// # Errors
 /// [`Error::Usage`]: there is none.
-pub fn ranking(name: &str) -> Result<&'static RankingSpec> {
-    let found = RANKINGS.iter().find(|ranking| ranking.name == name);
+pub fn method(name: &str) -> Result<&'static Method> {
+    let found = METHODS.iter().find(|method| method.name == name);
     found.ok_or_else(|| {
-        let names: Vec<&str> = RANKINGS.iter().map(|ranking| ranking.name).collect();
+        let names: Vec<&str> = METHODS.iter().map(|method| method.name).collect();
         Error::Usage(format!(
-            "no ranking {name:?}; there are: {}",
+            "no method {name:?}; there are: {}",
             names.join(", ")
         ))
     })
 }
 
-impl RankingSpec {
-    /// Ranks the pages of `rows`; `None`: there are none, or it was over before anything was known.
+impl Method {
+    /// Computes the PageRank of the pages of `rows`; `None`: there are none, or it was over before anything was known.
     ///
     /// # Errors
     /// Those of reading rows; [`Error::Usage`] if `teleport` has not a weight for each page.

@@ -46,7 +46,7 @@
 //! Sums over all nodes are compensated and everything runs in node order on one thread: the same graph gives
 //! the same bits. Memory: the graph and two `f64` a node.
 
-use super::{Computed, RankingSpec, Teleport};
+use super::{Computed, Method, Teleport};
 use crate::Result;
 use crate::engine::damping_units;
 use crate::graph::{Graph, Table, Weight};
@@ -97,7 +97,7 @@ pub struct PageRank {
     pub converged: bool,
 }
 
-pub(super) const RANKING: RankingSpec = RankingSpec {
+pub(super) const METHOD: Method = Method {
     name: "exact",
     about: "by power iteration on a graph in memory, with a proven bound",
     bytes: |pages, links| pages * (8 + 16 + 8) + links * 12,

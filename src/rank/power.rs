@@ -7,12 +7,12 @@
 //! The virtual page has what pages do not hand on, so that all is 1 together. Sums are plain: what rounding does is not
 //! bounded.
 
-use super::{Computed, RankingSpec};
+use super::{Computed, Method};
 use crate::Result;
 use crate::engine::Scores;
 use crate::rows::Rows;
 
-pub(super) const RANKING: RankingSpec = RankingSpec {
+pub(super) const METHOD: Method = Method {
     name: "power",
     about: "by power iteration over the rows where they are, with a residual",
     bytes: |pages, _| 16 * pages,

@@ -1,4 +1,4 @@
-//! Every ranking is PageRank, for any virtual page.
+//! Every method gives PageRank, for any virtual page.
 
 use proptest::prelude::*;
 
@@ -8,17 +8,17 @@ use crate::model::SelfLinks;
 
 /// The scores of all pages, and what is proven of them.
 fn computed(
-    ranking: &RankingSpec,
+    method: &Method,
     rows: &dyn Rows,
     options: &Options,
     teleport: &Teleport,
 ) -> (Vec<f64>, Option<f64>) {
-    let scores = ranking.compute(rows, options, teleport, &mut ()).unwrap();
+    let scores = method.compute(rows, options, teleport, &mut ()).unwrap();
     let scores = scores.unwrap();
     let mut pages = Vec::new();
     scores.read(0, rows.pages() as usize, &mut pages);
     let bound = scores.certificate().unwrap().received_l1;
-    assert!(scores.effort().reached, "{}", ranking.name);
+    assert!(scores.effort().reached, "{}", method.name);
     (pages.into_iter().map(|page| page.0).collect(), bound)
 }
 
@@ -77,11 +77,11 @@ proptest! {
         let teleport = weights.clone().map_or(Ok(Teleport::default()), Teleport::of).unwrap();
         let options = Options::until((damping * 2f64.powi(32)) as u64, 1e-9);
         let expected = expected(&rows, options.damping(), &weights.unwrap_or(vec![1; 10]));
-        for ranking in RANKINGS {
-            let (scores, bound) = computed(ranking, &graph, &options, &teleport);
+        for method in METHODS {
+            let (scores, bound) = computed(method, &graph, &options, &teleport);
             let off: f64 = scores.iter().zip(&expected).map(|(a, b)| (a - b).abs()).sum();
             let most = bound.unwrap_or(options.until);
-            prop_assert!(most <= options.until && off <= most + 1e-13, "{}: {off} {bound:?}", ranking.name);
+            prop_assert!(most <= options.until && off <= most + 1e-13, "{}: {off} {bound:?}", method.name);
         }
     }
 }
@@ -97,8 +97,8 @@ fn a_chain_from_one_page() {
     let options = Options::until(1 << 31, 1e-9);
     let teleport = Teleport::of(vec![7, 0, 0, 0, 0]).unwrap();
     let first = 1.0 / (1.0 + 0.5 + 0.25 + 0.125);
-    for ranking in RANKINGS {
-        let (scores, _) = computed(ranking, &graph, &options, &teleport);
+    for method in METHODS {
+        let (scores, _) = computed(method, &graph, &options, &teleport);
         for (page, expected) in [first, first / 2.0, first / 4.0, first / 8.0, 0.0]
             .iter()
             .enumerate()
@@ -106,10 +106,10 @@ fn a_chain_from_one_page() {
             assert!(
                 (scores[page] - expected).abs() < 1e-9,
                 "{}: {scores:?}",
-                ranking.name
+                method.name
             );
         }
         let short = Teleport::of(vec![1]).unwrap();
-        assert!(ranking.compute(&graph, &options, &short, &mut ()).is_err());
+        assert!(method.compute(&graph, &options, &short, &mut ()).is_err());
     }
 }

@@ -9,7 +9,7 @@ use crate::Result;
 use crate::engine::{Estimation, Scores};
 use crate::model::Time;
 use crate::rank::settle::{Progress, Watch};
-use crate::rank::{Options, RANKINGS, RankingSpec, Teleport};
+use crate::rank::{METHODS, Method, Options, Teleport};
 use crate::rows::{PAGES_MAX, Rows};
 use crate::store::View;
 
@@ -31,7 +31,7 @@ pub struct SnapshotOptions {
 #[derive(Debug, Clone)]
 pub struct Settle {
     /// How: by settling, unless another is chosen.
-    pub ranking: &'static RankingSpec,
+    pub method: &'static Method,
     /// Which pages the virtual page pays.
     pub teleport: Teleport,
     /// The bound on the L1 error to end at.
@@ -52,7 +52,7 @@ impl Settle {
     /// To this bound, with nobody to watch and whatever memory it takes.
     pub fn until(until: f64) -> Settle {
         Settle {
-            ranking: &RANKINGS[0],
+            method: &METHODS[0],
             teleport: Teleport::default(),
             until,
             time: None,
@@ -120,7 +120,7 @@ impl Settle {
         if pages > PAGES_MAX {
             return false;
         }
-        let bytes = (self.ranking.bytes)(pages, kept.links);
+        let bytes = (self.method.bytes)(pages, kept.links);
         let fits = self.memory.is_none_or(|memory| bytes <= memory);
         if !fits {
             let too_large = self.watcher.too_large.lock();
@@ -144,7 +144,7 @@ impl Settle {
         let options = Options::until(config.damping_units(), until);
         let mut watching = Watching::new(&self.watcher, self.time);
         let mut compute =
-            |rows: &dyn Rows| (self.ranking).compute(rows, &options, &self.teleport, &mut watching);
+            |rows: &dyn Rows| (self.method).compute(rows, &options, &self.teleport, &mut watching);
         let rows = view.rows()?;
         let (scores, expired) = match self.expire {
             None => (compute(&rows)?, None),
@@ -222,9 +222,9 @@ mod tests {
         let d = view.settings().config.damping();
         let a = 1.0 / (1.0 - d / 2.0);
         let c = 1.0 + d * a;
-        for ranking in RANKINGS {
+        for method in METHODS {
             let settle = Settle {
-                ranking,
+                method,
                 ..Settle::until(1e-9)
             };
             let making = SnapshotOptions {
@@ -234,12 +234,12 @@ mod tests {
             };
             let (_, info) = publish(&RealDisk, &view, &making).unwrap().unwrap();
             assert!(info.window.settled.is_some_and(|effort| effort.reached));
-            assert!(info.bound_l1().is_some() != (ranking.name == "power"));
+            assert!(info.bound_l1().is_some() != (method.name == "power"));
             let snapshot = Snapshot::latest(&RealDisk, &dir).unwrap();
             let pages = snapshot.pages().map(|page| page.unwrap().importance);
             for (page, expected) in pages.zip([a, a, c]) {
                 let expected = expected / (2.0 * a + c);
-                assert!((page - expected).abs() < 1e-9, "{}: {page}", ranking.name);
+                assert!((page - expected).abs() < 1e-9, "{}: {page}", method.name);
             }
         }
     }

@@ -82,7 +82,7 @@ mod ledger;
 mod tests;
 mod worth;
 
-use super::{Options, RankingSpec, Teleport};
+use super::{Method, Options, Teleport};
 use crate::engine::{Certificate, Effort, Engine, InMemory, Ranking, Scores, certify, ratio_up};
 use crate::rows::{Rows, Stop};
 use crate::{Error, Result};
@@ -130,7 +130,7 @@ impl Watch for () {
     }
 }
 
-pub(super) const RANKING: RankingSpec = RankingSpec {
+pub(super) const METHOD: Method = Method {
     name: "settled",
     about: "signed cash handed on over the rows where they are, with a proven bound",
     bytes: |pages, _| pages * BYTES,
