@@ -18,6 +18,8 @@ use super::moved::is_certainly_above;
 #[derive(Debug)]
 pub struct Positions {
     bound: f64,
+    /// The greatest importance below the bound: no page from there on stands before a gap.
+    low: Option<f64>,
     stretches: BTreeMap<u64, Stretch>,
 }
 
@@ -33,12 +35,17 @@ impl Positions {
     pub fn new(bound: f64) -> Positions {
         Positions {
             bound,
+            low: None,
             stretches: BTreeMap::new(),
         }
     }
 
     /// Takes the importance of one more page.
     pub fn add(&mut self, importance: f64) {
+        if importance < self.bound {
+            self.low = Some(self.low.unwrap_or(0.0).max(importance));
+            return;
+        }
         let at = (importance / self.bound) as u64;
         let stretch = self.stretches.entry(at).or_insert(Stretch {
             pages: 0,
@@ -53,13 +60,15 @@ impl Positions {
     /// The greatest n, less than the number of pages, so that the first n pages are the n of greatest PageRank.
     pub fn certain(&self) -> u64 {
         let (mut above, mut before, mut certain) = (None, 0, 0);
-        for stretch in self.stretches.values().rev() {
-            let gap = |above| is_certainly_above(above, stretch.greatest, Some(self.bound));
-            if above.is_some_and(gap) {
+        let low = self.low.map(|low| (low, low, 0));
+        let stretches = (self.stretches.values().rev())
+            .map(|stretch| (stretch.greatest, stretch.least, stretch.pages));
+        for (greatest, least, pages) in stretches.chain(low) {
+            if above.is_some_and(|above| is_certainly_above(above, greatest, Some(self.bound))) {
                 certain = before;
             }
-            above = Some(stretch.least);
-            before += stretch.pages;
+            above = Some(least);
+            before += pages;
         }
         certain
     }
