@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use crate::Result;
 use crate::model::Time;
 use crate::snapshot::{Info, Settle, Snapshot};
 use crate::store::{RealDisk, View};
+use crate::{Error, Result};
 
 /// How a store is settled again, and the ranking that there is already.
 #[derive(Debug)]
@@ -20,12 +20,19 @@ impl Resettling {
     /// Of a store that keeps rows. `expire`: `None` stands for that of the current ranking.
     ///
     /// # Errors
-    /// [`Error::Missing`](crate::Error::Missing): no rows are kept, which says why.
+    /// [`Error::Missing`]: no rows are kept, which says why; [`Error::Usage`]: `expire`, and no record has a time.
     pub fn of(view: &View, expire: Option<Option<Time>>) -> Result<Resettling> {
         view.rows()?;
         let latest = Snapshot::latest(&RealDisk, view.dir()).ok();
         let latest = latest.map(|latest| (latest.path().to_path_buf(), latest.info().clone()));
         let expire = expire.unwrap_or_else(|| latest.as_ref().and_then(|(_, info)| info.expire()));
+        if expire.is_some() && view.state().time.is_none() {
+            return Err(Error::Usage(
+                "`expire`: no record says when it was fetched, so no page is known to be old; leave `expire` out, or \
+                 name the records' time with `field`"
+                    .into(),
+            ));
+        }
         let is_same = |info: &Info| info.counters == *view.counters() && info.expire() == expire;
         Ok(Resettling {
             expire,

@@ -259,12 +259,15 @@ impl Args {
         }
         let published = outcome.snapshot.as_ref().map(|(_, info)| info);
         if let Some(Age(Some(_))) = self.expire
-            && published.is_some_and(|info| info.expired.is_none())
+            && let Some(info) = published.filter(|info| info.expired.is_none())
         {
-            reporter.log.warn(
-                "warning: --expire had no effect, because importance was not settled (`cashrank stat` tells whether \
-                links are kept)",
-            );
+            let why = if info.window.settled.is_some() {
+                "no record says when it was fetched, so no page is known to be old; name the records' time with --field"
+            } else {
+                "importance was not settled (`cashrank stat` tells whether links are kept)"
+            };
+            let warning = format!("warning: --expire had no effect, because {why}");
+            reporter.log.warn(&warning);
         }
         if let Some(n) = self.top {
             super::top::show(&self.store, n)?;

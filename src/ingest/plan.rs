@@ -26,15 +26,19 @@ fn refused<T>(what: impl Into<String>) -> Result<T> {
 /// Fits the job, checked before, to what the store has read, and what its spool holds.
 pub(super) fn plan(
     job: &Job,
-    mut progress: Progress,
+    progress: Progress,
     spool: Option<SpoolState>,
     observer: &mut dyn Observer,
 ) -> Result<Plan> {
+    // Of streams that held nothing, passes and their end are no longer of interest.
     if progress.inputs.is_empty() {
-        progress.repeat = job.repeat;
-        progress.complete = job.complete;
         return Ok(Plan {
-            progress,
+            progress: Progress {
+                repeat: job.repeat,
+                complete: job.complete,
+                stream: progress.stream,
+                ..Progress::default()
+            },
             inputs: job.inputs.clone(),
             finished: false,
             unless_read_before: None,

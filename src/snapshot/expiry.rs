@@ -5,11 +5,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Result;
 use crate::engine::{HistoryView, Row as HistoryRow};
 use crate::model::Time;
 use crate::rows::{Bits, Rows, Without};
 use crate::store::View;
-use crate::{Error, Result};
 
 /// Links that a ranking leaves out because their pages were not fetched for long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,19 +30,16 @@ pub(super) struct Expiry {
 }
 
 impl Expiry {
-    /// Of a commit, with pages last reached more than `after` seconds before its latest record.
+    /// Of a commit, with pages last reached more than `after` seconds before its latest record. `None`: no record has a time,
+    /// so no page is known to be old.
     ///
     /// # Errors
     ///
-    /// No record has a time; those of reading the history.
-    pub fn of(view: &View, after: Time) -> Result<Expiry> {
-        let latest = view.state().time.ok_or_else(|| {
-            Error::Usage(
-                "`expire`: no record says when it was fetched, so no page is known to be old; leave `expire` out, or \
-                 name the records' time with `field`"
-                    .into(),
-            )
-        })?;
+    /// Those of reading the history.
+    pub fn of(view: &View, after: Time) -> Result<Option<Expiry>> {
+        let Some(latest) = view.state().time else {
+            return Ok(None);
+        };
         let before = latest.saturating_sub(after);
         let mut pages = Bits::new(view.state().totals.pages);
         let mut rows = HistoryView::rows(view, 0, 0)?.peekable();
@@ -59,11 +56,11 @@ impl Expiry {
                 pages.set(row.page);
             }
         }
-        Ok(Expiry {
+        Ok(Some(Expiry {
             after,
             before,
             pages,
-        })
+        }))
     }
 
     /// The rows of the others.

@@ -146,10 +146,10 @@ impl Settle {
         let mut compute =
             |rows: &dyn Rows| (self.method).compute(rows, &options, &self.teleport, &mut watching);
         let rows = view.rows()?;
-        let (scores, expired) = match self.expire {
+        let expiry = (self.expire).and_then(|after| Expiry::of(view, after).transpose());
+        let (scores, expired) = match expiry.transpose()? {
             None => (compute(&rows)?, None),
-            Some(after) => {
-                let expiry = Expiry::of(view, after)?;
+            Some(expiry) => {
                 let rows = expiry.over(&rows)?;
                 (compute(&rows)?, Some(expiry.found(&rows)))
             }

@@ -352,6 +352,33 @@ fn an_empty_stream_is_no_input() {
     assert_eq!(lab.stat("s")["records"], 200);
 }
 
+/// Its story: the first stream of a store held nothing (a crawler that failed to start), and all later ones were passed over
+/// with "nothing to do".
+#[test]
+fn a_stream_after_an_empty_first_one_is_read() {
+    let lab = Lab::new();
+    days(&lab);
+    let first = std::fs::read(lab.path("day1")).unwrap();
+    for (store, options) in [
+        ("plain", ""),
+        ("resume", "--resume"),
+        ("new", "--new-stream"),
+        ("spool", "--spool"),
+        ("ack", "--spool --resume --ack acked"),
+    ] {
+        for _ in 0..2 {
+            lab.feed(&format!("ingest - --store {store} {options}"), b"")
+                .exits(3);
+        }
+        lab.feed(&format!("ingest - --store {store} {options}"), &first)
+            .exits(0);
+        assert_eq!(lab.stat(store)["records"], 100, "{options}");
+    }
+    lab.feed("ingest - --store file", b"").exits(3);
+    lab.run("ingest day1 --store file").exits(0);
+    assert_eq!(lab.stat("file")["records"], 100);
+}
+
 /// Its story: a file that was empty when it was first read was refused for ever, for it had grown; with `--quiet`, and when
 /// another empty file had been read before, nothing told that it was empty.
 #[test]
