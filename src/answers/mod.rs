@@ -8,7 +8,7 @@
 //! | [`Page`](crate::Page), [`Rank`], [`Top`], [`Links`], [`Movers`], [`Host`] | answers, for people and as JSON |
 //! | [`Coverage`] | how much of what readers see was read |
 //! | [`Resettling`] | a closer ranking of what a store holds |
-//! | [`pages_of`] | pages by URLs in any form |
+//! | [`pages_of`], [`ranks_of`] | pages by URLs in any form |
 
 mod coverage;
 mod movers;
@@ -22,7 +22,7 @@ mod store;
 pub use coverage::{Coverage, Covered, CoveredHost, Seeds};
 pub use movers::{Mover, Movers, movers};
 pub use next::NEXT;
-pub use page::{Rank, Top, canonical, pages_of};
+pub use page::{Rank, RankingOf, Top, canonical, pages_of, ranks_of};
 pub use parameter::{Parameter, Takes};
 pub use question::{Host, Links, Question, Target};
 pub use settle::Resettling;

@@ -2,11 +2,13 @@
 
 use serde::Serialize;
 
-use crate::model::{Page, utc};
-use crate::snapshot::SnapshotPage;
-use crate::url;
+use crate::model::{Page, PageId, utc};
+use crate::rules::Scope;
+use crate::sites::{Level, RollUpBy};
+use crate::snapshot::{ComputedInfo, LevelRanking, SnapshotPage};
+use crate::{Result, url};
 
-/// The most important pages.
+/// The most important pages or sites.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Top {
     /// Name of the snapshot.
@@ -17,8 +19,81 @@ pub struct Top {
     pub pages: u64,
     /// Bound on the error.
     pub bound_l1: Option<f64>,
-    /// The pages, best first.
+    /// How many of the first positions are certain; absent without a bound.
+    pub certain_top: Option<u64>,
+    /// What is ranked, unless it is the snapshot itself.
+    #[serde(flatten)]
+    pub of: Option<RankingOf>,
+    /// The pages or sites, best first.
     pub top: Vec<Page<'static>>,
+}
+
+/// A ranking of sites, or by a measure.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct RankingOf {
+    /// What is ranked.
+    pub level: Level,
+    /// How many of them.
+    pub count: u64,
+    /// What sites are ranked by, where the importance of their pages is put together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub roll_up: Option<RollUpBy>,
+    /// What it says of itself, if it was computed.
+    pub computed: Option<ComputedInfo>,
+}
+
+impl Top {
+    /// The `n` of best rank that are in `scope`.
+    ///
+    /// # Errors
+    /// As of [`LevelRanking::top`].
+    pub fn of(ranking: &LevelRanking, n: usize, scope: &Scope) -> Result<Top> {
+        let snapshot = ranking.snapshot();
+        let info = snapshot.info();
+        let name = snapshot.path().file_name().unwrap_or_default();
+        Ok(Top {
+            snapshot: name.to_string_lossy().into_owned(),
+            records: info.counters.records,
+            pages: info.pages,
+            bound_l1: ranking.bound_l1(),
+            certain_top: ranking.certain_top()?,
+            of: (!ranking.is_of_pages()).then(|| RankingOf {
+                level: ranking.level(),
+                count: ranking.len(),
+                roll_up: ranking.roll_up(),
+                computed: ranking.computed().cloned(),
+            }),
+            top: ranking.top(n, scope)?,
+        })
+    }
+
+    /// Adds the `n` most important pages of each site, as [`LevelRanking::best_pages`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn add_pages(
+        &mut self,
+        ranking: &LevelRanking,
+        n: usize,
+        memory: Option<u64>,
+    ) -> Result<()> {
+        let sites: Vec<PageId> = self.top.iter().map(|row| row.page).collect();
+        let best = ranking.best_pages(&sites, n, memory)?;
+        for (row, best_pages) in self.top.iter_mut().zip(best) {
+            row.site.get_or_insert_default().best_pages = best_pages;
+        }
+        Ok(())
+    }
+
+    /// The first `n` of these.
+    pub fn first(&self, n: usize) -> Top {
+        Top {
+            top: self.top.iter().take(n).cloned().collect(),
+            snapshot: self.snapshot.clone(),
+            of: self.of.clone(),
+            ..*self
+        }
+    }
 }
 
 /// The answer about one page.
@@ -88,6 +163,26 @@ impl Rank {
 /// The share of all, in percent, that do not rank higher.
 fn percentile(rank: u64, of: u64) -> f64 {
     100.0 * (1.0 - (rank - 1) as f64 / of as f64)
+}
+
+/// Rank of pages or sites, each with its number, by URLs in any form or by names.
+///
+/// # Errors
+/// The ranking is damaged or cannot be read.
+pub fn ranks_of(ranking: &LevelRanking, urls: &[String]) -> Result<Vec<(Option<PageId>, Rank)>> {
+    let found = pages_of(urls, |names| ranking.find(names))?;
+    let snapshot = ranking.snapshot();
+    let rank = |(url, number): (&String, Option<PageId>)| {
+        let rank = match number {
+            Some(page) if ranking.is_of_pages() => {
+                Rank::of(url, snapshot.page(page)?.as_ref(), snapshot.len())
+            }
+            Some(number) => Rank::of_row(url, ranking.at(&[number])?.first(), ranking.len()),
+            None => Rank::of(url, None, ranking.len()),
+        };
+        Ok((number, rank))
+    };
+    urls.iter().zip(found).map(rank).collect()
 }
 
 /// A URL's canonical form, or an opaque name as it is.

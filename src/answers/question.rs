@@ -3,6 +3,9 @@
 use serde::Serialize;
 
 use super::parameter::{Parameter, Takes, read};
+use crate::rank::measures::measure;
+use crate::rules::Scope;
+use crate::snapshot::RankingName;
 use crate::{Error, Result};
 
 /// Most pages, or hosts, of an answer.
@@ -13,16 +16,16 @@ const URLS_MAX: usize = 100;
 /// A question about a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
-    /// The most important pages, so many.
-    Top(usize),
+    /// The most important pages or sites of a ranking that are in a scope, so many.
+    Top(usize, RankingName, Scope),
     /// The largest moves since the previous snapshot.
     Movers(usize),
     /// The hosts of the largest importance.
     Hosts(usize),
     /// How much of what readers see was read, and the hosts with most that was not, so many.
     Coverage(usize),
-    /// Rank and fetches of these pages.
-    Rank(Vec<String>),
+    /// Rank and fetches of these pages or sites, in a ranking.
+    Rank(Vec<String>, RankingName),
     /// The links of a page, so many.
     Links(String, usize),
 }
@@ -32,6 +35,8 @@ pub enum Question {
 struct Asked {
     n: Option<usize>,
     urls: Vec<String>,
+    ranking: RankingName,
+    scope: Scope,
 }
 
 const N: Parameter<Asked> = Parameter {
@@ -69,6 +74,56 @@ const URL: Parameter<Asked> = Parameter {
     ..URLS
 };
 
+const MEASURE: Parameter<Asked> = Parameter {
+    name: "measure",
+    takes: Takes::Value("MEASURE"),
+    default: None,
+    help: "The ranking by this measure, which `cashrank compute` made.",
+    excludes: &[],
+    set: |asked, text| {
+        let known = measure(text).map_err(|unknown| unknown.to_string())?;
+        asked.ranking.measure = Some(known.name.into());
+        Ok(())
+    },
+};
+
+const LEVEL: Parameter<Asked> = Parameter {
+    name: "level",
+    takes: Takes::Value("LEVEL"),
+    default: Some("page"),
+    help: "Pages, or sites.",
+    excludes: &[],
+    set: |asked, text| {
+        asked.ranking.level = text.parse().map_err(|unknown: Error| unknown.to_string())?;
+        Ok(())
+    },
+};
+
+const ROLL_UP: Parameter<Asked> = Parameter {
+    name: "roll-up",
+    takes: Takes::Value("WAY"),
+    default: Some("sum"),
+    help: "Sites by the sum of the importance of their pages, the largest, or their count.",
+    excludes: &["measure"],
+    set: |asked, text| {
+        asked.ranking.roll_up = text.parse().map_err(|unknown: Error| unknown.to_string())?;
+        Ok(())
+    },
+};
+
+const SCOPE: Parameter<Asked> = Parameter {
+    name: "scope",
+    takes: Takes::Values("PAGES"),
+    default: None,
+    help: "Only these pages: host:NAME, domain:NAME or url:PATTERN; with `!` in front: all but these.",
+    excludes: &[],
+    set: |asked, text| {
+        let pages = text.parse().map_err(|wrong: Error| wrong.to_string())?;
+        asked.scope.add(pages);
+        Ok(())
+    },
+};
+
 impl Question {
     /// The names of all questions.
     pub const NAMES: [&str; 6] = ["top", "movers", "hosts", "coverage", "rank", "links"];
@@ -80,21 +135,33 @@ impl Question {
     /// [`Error::Usage`]: there is no such question, or it does not make sense.
     pub fn of(name: &str, given: &[(String, String)]) -> Result<Question> {
         let parameters: &[Parameter<Asked>] = match name {
-            "rank" => &[URLS],
+            "top" => &[N, MEASURE, LEVEL, ROLL_UP, SCOPE],
+            "rank" => &[URLS, MEASURE, LEVEL, ROLL_UP],
             "links" => &[URL, N],
             _ => &[N],
         };
-        let Asked { n, mut urls } = read(parameters, given).map_err(Error::Usage)?;
+        let Asked {
+            n,
+            mut urls,
+            ranking,
+            scope,
+        } = read(parameters, given).map_err(Error::Usage)?;
+        ranking.check()?;
+        if !(scope.is_all() || ranking.level.is_page()) {
+            return Err(Error::Usage(
+                "scope: it names pages; leave it or level out".into(),
+            ));
+        }
         let no_url =
             || Error::Usage("url: which page? Like ?url=https%3A%2F%2Fexample.org%2F".into());
         let most = n.unwrap_or(20);
         Ok(match name {
-            "top" => Question::Top(most),
+            "top" => Question::Top(most, ranking, scope),
             "movers" => Question::Movers(most),
             "hosts" => Question::Hosts(most),
             "coverage" => Question::Coverage(most),
             "rank" if urls.is_empty() => return Err(no_url()),
-            "rank" => Question::Rank(urls),
+            "rank" => Question::Rank(urls, ranking),
             "links" => Question::Links(urls.pop().ok_or_else(no_url)?, n.unwrap_or(100)),
             _ => return Err(Error::Usage(format!("{name}: unknown question"))),
         })
@@ -128,10 +195,14 @@ pub struct Target {
 pub struct Host {
     /// Its name.
     pub host: String,
-    /// Pages of it among those looked at.
+    /// 1 + hosts of strictly greater importance.
+    pub rank: u64,
+    /// Pages of it that are known.
     pub pages: u64,
     /// The sum of their importance.
     pub importance: f64,
+    /// The most important of them.
+    pub best: Option<String>,
 }
 
 #[cfg(test)]
@@ -147,7 +218,32 @@ mod tests {
 
     #[test]
     fn questions_are_read_by_name() {
-        assert_eq!(asked("top", &[]).unwrap(), Question::Top(20));
+        let usual = RankingName::default();
+        assert_eq!(
+            asked("top", &[]).unwrap(),
+            Question::Top(20, usual.clone(), Scope::default())
+        );
+        let by = RankingName {
+            level: crate::sites::Level::Domain,
+            measure: Some("harmonic".into()),
+            ..RankingName::default()
+        };
+        assert_eq!(
+            asked(
+                "rank",
+                &[("measure", "harmonic"), ("url", "a"), ("level", "domain")]
+            )
+            .unwrap(),
+            Question::Rank(vec!["a".into()], by)
+        );
+        assert_eq!(
+            asked("top", &[("scope", "host:a.org"), ("scope", "url:*x*")]).unwrap(),
+            Question::Top(20, usual.clone(), {
+                let mut scope: Scope = "host:a.org".parse().unwrap();
+                scope.add("url:*x*".parse().unwrap());
+                scope
+            })
+        );
         assert_eq!(
             asked("hosts", &[("n", "1000")]).unwrap(),
             Question::Hosts(1_000)
@@ -155,7 +251,7 @@ mod tests {
         let both = vec!["a".to_owned(), "b".to_owned()];
         assert_eq!(
             asked("rank", &[("url", "a"), ("url", "b")]).unwrap(),
-            Question::Rank(both)
+            Question::Rank(both, usual)
         );
         let links = Question::Links("a".into(), 7);
         assert_eq!(asked("links", &[("n", "7"), ("url", "a")]).unwrap(), links);
@@ -169,6 +265,16 @@ mod tests {
             ("top", &[("n", "99999999999999999999")], "1 to 1000"),
             ("top", &[("n", "1"), ("n", "1")], "more than once"),
             ("top", &[("m", "1")], "unknown parameter; use one of n"),
+            ("top", &[("measure", "fame")], "fame"),
+            ("top", &[("roll-up", "mean")], "sum, largest or count"),
+            ("top", &[("roll-up", "count")], "give a `level` of sites"),
+            ("top", &[("level", "nation")], "nation"),
+            (
+                "top",
+                &[("level", "host"), ("scope", "host:a")],
+                "leave it or level out",
+            ),
+            ("hosts", &[("level", "host")], "use one of n"),
             ("links", &[("url", "a"), ("url", "b")], "more than once"),
             ("links", &[], "which page"),
             ("rank", &[], "which page"),

@@ -12,12 +12,14 @@ use cashrank::Error;
 use cashrank::engine::{Page, PageId, ranks};
 use cashrank::load::LoadedGraph;
 use cashrank::rank::chosen::Chosen;
-use cashrank::rank::computing::{Computed, Computing};
+use cashrank::rank::computing::{Computed, Computing, Parameters};
 use cashrank::rank::measures::measure;
 use cashrank::sites::{Level, PageFacts, RollUp, SiteLinks, SiteTotal, Sites};
 use cashrank::snapshot::export::{Columns, Format, Setup, export};
-use cashrank::snapshot::{ComputedInfo, Watcher, publish_computed};
-use cashrank::store::{RealDisk, open_view_to_publish};
+use cashrank::snapshot::{
+    ComputedInfo, ComputedName, ComputedRanking, Snapshot, Watcher, publish_computed,
+};
+use cashrank::store::{RealDisk, View, open_view_to_publish};
 
 use super::common::{
     Exit, MemoryArg, lines_of, links, one_of, parsed, positive, print_json, some_bytes,
@@ -155,24 +157,12 @@ impl Args {
         let computing = self.computing(view.settings().config.damping_asked())?;
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
-        let watcher = Arc::new(Watcher::new(stop));
-        let started = Instant::now();
-        let published = beside_a_bar(&watcher, || {
-            publish_computed(&RealDisk, &view, &computing, &watcher)
-        })?;
-        let seconds = started.elapsed().as_secs_f64();
-        let Some((path, info)) = published else {
-            say!("stopped: nothing was published; run the command again to start over");
-            return Ok(Exit::Stopped);
-        };
-        if self.output.json {
-            let mut summary = serde_json::to_value(&info)?;
-            summary["ranking"] = path.display().to_string().into();
-            summary["seconds"] = seconds.into();
-            return print_json(&summary);
-        }
-        report(&info, &path, seconds);
-        Ok(Exit::Done)
+        publish_watched(
+            &view,
+            &computing,
+            &Arc::new(Watcher::new(stop)),
+            self.output.json,
+        )
     }
 
     fn of_inputs(&self) -> anyhow::Result<Exit> {
@@ -267,6 +257,48 @@ impl Args {
         report_left_out(left_out, self.to);
         Ok(())
     }
+}
+
+/// Computes a ranking and publishes it beside the current snapshot, and reports it.
+pub(super) fn publish_watched(
+    view: &View,
+    computing: &Computing,
+    watcher: &Arc<Watcher>,
+    as_json: bool,
+) -> anyhow::Result<Exit> {
+    let started = Instant::now();
+    let before = parameters_before(view, computing);
+    let published = beside_a_bar(watcher, || {
+        publish_computed(&RealDisk, view, computing, watcher)
+    })?;
+    let seconds = started.elapsed().as_secs_f64();
+    let Some((path, info)) = published else {
+        say!("stopped: nothing was published; run the command again to start over");
+        return Ok(Exit::Stopped);
+    };
+    if as_json {
+        let mut summary = serde_json::to_value(&info)?;
+        summary["ranking"] = path.display().to_string().into();
+        summary["seconds"] = seconds.into();
+        summary["replaced"] = serde_json::to_value(&before)?;
+        return print_json(&summary);
+    }
+    report(&info, &path, seconds);
+    if let Some(before) = before.filter(|before| *before != info.parameters) {
+        let before = serde_json::to_string(&before)?;
+        say!(
+            "it replaces one with other parameters, {before}: of each measure and level a snapshot has one ranking; \
+             `cashrank export` saves it to a file before"
+        );
+    }
+    Ok(Exit::Done)
+}
+
+/// The parameters of the ranking that is about to be replaced, if there is one that can be read.
+fn parameters_before(view: &View, computing: &Computing) -> Option<Parameters> {
+    let snapshot = Snapshot::latest(&RealDisk, view.dir()).ok()?;
+    let before = ComputedRanking::beside(&RealDisk, &snapshot, &ComputedName::of(computing));
+    Some(before.ok()?.info().parameters.clone())
 }
 
 /// What is known of the pages of each site.

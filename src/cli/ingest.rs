@@ -10,6 +10,7 @@ use cashrank::engine::{Estimator, SelfLinks, Span, WindowPolicy};
 use cashrank::formats::Format;
 use cashrank::ingest::{Every, Job, Outcome, Stream, ingest};
 use cashrank::memory::available;
+use cashrank::rank::computing::Computing;
 use cashrank::rules::Follow;
 use cashrank::snapshot::{KEEP, Snapshot};
 use cashrank::source::InputName;
@@ -115,6 +116,10 @@ pub struct Args {
     /// Stop settling after this long, and publish the result so far.
     #[arg(long, help_heading = "Ranking", value_name = "TIME", value_parser = time)]
     settle_time: Option<Duration>,
+    /// With every snapshot, also compute these rankings from the links that are kept, as `compute --level LEVEL --measure
+    /// MEASURE` does, like domain:pagerank,host:harmonic. Not remembered: give it each time.
+    #[arg(long, help_heading = "Ranking", value_name = "LEVEL:MEASURE,...", value_delimiter = ',', value_parser = parsed::<Computing>)]
+    also: Vec<Computing>,
     /// Leave out the links of pages that no fetch reached for so long, like 90d, before the latest record: as if they were
     /// only linked to. Not remembered: give it each time. none: keep all [default: none].
     #[arg(long, help_heading = "Ranking", value_name = "AGE|none", value_parser = age_or_none)]
@@ -292,8 +297,17 @@ impl Args {
         })
     }
 
-    /// A bound that was asked for belongs to the next snapshot, and here is none: says what reaches it now.
+    /// A bound, or a ranking, that was asked for belongs to the next snapshot, and here is none: says what makes it now.
     fn advise_settling(&self, job: &Job, log: Log) {
+        for also in &self.also {
+            log.info(&format!(
+                "--also applies to new snapshots; `cashrank compute --store {} --level {} --measure {}` makes that ranking \
+                now",
+                job.store.display(),
+                also.level,
+                also.measure.name
+            ));
+        }
         let Some(Bound(Some(until))) = self.settle else {
             return;
         };
@@ -393,6 +407,7 @@ impl Args {
             settle: self.settle.map_or(job.settle, |bound| bound.0),
             settle_time: self.settle_time,
             expire: self.expire.and_then(|age| age.0),
+            also: self.also.clone(),
             until: self.until,
             complete: self.complete,
             strict: self.strict,

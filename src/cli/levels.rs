@@ -2,8 +2,8 @@
 
 use cashrank::rank::measures::{Accuracy, MEASURES};
 use cashrank::rules::Scope;
-use cashrank::sites::Level;
-use cashrank::snapshot::{ComputedInfo, LevelRanking, Snapshot};
+use cashrank::sites::{Level, RollUpBy};
+use cashrank::snapshot::{ComputedInfo, LevelRanking, RankingName, Snapshot};
 use cashrank::store::RealDisk;
 
 use super::common::{
@@ -19,23 +19,34 @@ pub struct LevelArgs {
     /// Show pages, or sites. Without --measure, the importance of a site is that of its pages together.
     #[arg(long, value_name = "LEVEL", default_value = "page", value_parser = levels())]
     pub level: Level,
+    /// Without --measure: rank sites by this.
+    #[arg(long, value_name = "WAY", default_value = "sum", value_parser = roll_ups())]
+    pub roll_up: RollUpBy,
 }
 
 impl LevelArgs {
     /// Opens it. Sites are found in at most so much memory.
     pub fn open(&self, snapshot: Snapshot, memory: &MemoryArg) -> cashrank::Result<LevelRanking> {
-        let measure = self.measure.as_deref();
         // Of pages nothing is held.
         let memory = match self.level {
             Level::Page => None,
             _ => memory.budget(1)?,
         };
-        LevelRanking::open(&RealDisk, snapshot, self.level, measure, memory)
+        LevelRanking::open(&RealDisk, snapshot, &self.name(), memory)
+    }
+
+    /// Which it is.
+    fn name(&self) -> RankingName {
+        RankingName {
+            level: self.level,
+            measure: self.measure.clone(),
+            roll_up: self.roll_up,
+        }
     }
 
     /// Whether it is the snapshot itself.
     pub fn is_usual(&self) -> bool {
-        self.measure.is_none() && self.level.is_page()
+        self.name().is_usual()
     }
 }
 
@@ -65,6 +76,11 @@ pub fn levels() -> Forms<Level> {
     Forms::new(Level::FORMS, parsed::<Level>)
 }
 
+fn roll_ups() -> impl clap::builder::TypedValueParser<Value = RollUpBy> {
+    let words = RollUpBy::ALL.map(|(name, about, _)| word(name, about));
+    one_of(words, parsed::<RollUpBy>)
+}
+
 /// Measures by name, for clap.
 pub fn measures() -> impl clap::builder::TypedValueParser<Value = String> {
     let names = MEASURES.iter();
@@ -78,20 +94,22 @@ pub fn counted_of(level: Level, count: u64) -> String {
 }
 
 /// How many of the first positions are certain, as people read it; nothing where none is.
-pub fn certain_of(ranking: &LevelRanking) -> cashrank::Result<Option<String>> {
+pub fn certain_of(ranking: &LevelRanking, certain: Option<u64>) -> Option<String> {
     let level = ranking.level();
-    let by = match ranking.computed() {
-        None => "most important".into(),
-        Some(info) => format!("first by {}", info.measure),
+    let by = match (ranking.computed(), ranking.roll_up()) {
+        (Some(info), _) => format!("first by {}", info.measure),
+        (None, Some(RollUpBy::Largest)) => "first by their most important page".into(),
+        (None, _) => "most important".into(),
     };
-    Ok(certain_text(ranking.certain_top()?, level, &by))
+    certain_text(certain, level, &by)
 }
 
 /// How sure a ranking is.
 pub fn sureness_of(ranking: &LevelRanking) -> String {
-    match ranking.computed() {
-        Some(info) => sureness(info),
-        None => accuracy_of(ranking.snapshot().info()),
+    match (ranking.computed(), ranking.roll_up()) {
+        (Some(info), _) => sureness(info),
+        (None, Some(RollUpBy::Count)) => "pages counted: exact".into(),
+        (None, _) => accuracy_of(ranking.snapshot().info()),
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::io::Write;
 
-use cashrank::answers::{Rank, pages_of};
+use cashrank::answers::{Rank, pages_of, ranks_of};
 use cashrank::engine::PageId;
 use cashrank::schedule::Measure;
+use cashrank::sites::RollUpBy;
 use cashrank::snapshot::{LevelRanking, Snapshot};
 
 use super::certain::{Asked, certainly_above, write_certain};
@@ -65,18 +66,7 @@ impl Args {
             "--distance is for pages: leave it or --level out"
         );
         let mut answers = Vec::new();
-        let found = pages_of(&self.urls, |names| ranking.find(names))?;
-        for (url, number) in self.urls.iter().zip(found) {
-            let rank = match number {
-                Some(page) if self.level.is_usual() => {
-                    Rank::of(url, snapshot.page(page)?.as_ref(), snapshot.len())
-                }
-                Some(number) => {
-                    let row = ranking.at(&[number])?.pop();
-                    Rank::of_row(url, row.as_ref(), ranking.len())
-                }
-                None => Rank::of(url, None, ranking.len()),
-            };
+        for (number, rank) in ranks_of(&ranking, &self.urls)? {
             let number = number.map_or(usize::MAX, |page| page.0 as usize);
             answers.push(Answer {
                 rank,
@@ -153,13 +143,19 @@ fn write_plain(
         )?);
     };
     writeln!(out, "{url}")?;
-    match ranking.computed() {
+    let by = ranking.computed().map(|info| info.measure.as_str());
+    let by = match ranking.roll_up() {
+        Some(RollUpBy::Largest) => Some("its most important page"),
+        Some(RollUpBy::Count) => Some("pages"),
+        _ => by,
+    };
+    match by {
         None => writeln!(
             out,
             "  importance  {importance:.6e}, of 1 for all {}",
             ranking.level().plural()
         )?,
-        Some(info) => writeln!(out, "  score       {importance:.6e}, {}", info.measure)?,
+        Some(by) => writeln!(out, "  score       {importance:.6e}, {by}")?,
     }
     writeln!(out, "  rank        {}", thousands(rank))?;
     writeln!(out, "  percentile  {percentile:.3}")?;

@@ -8,10 +8,12 @@ use cashrank::decode::Reason;
 use cashrank::formats::Format;
 use cashrank::ingest::{Note, Observer, ProgressReport};
 use cashrank::memory::human;
+use cashrank::snapshot::ComputedName;
 use cashrank::source::InputName;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::common::{Basis, about, accuracy, accuracy_of, counted, thousands};
+use super::levels::sureness;
 use super::log::Log;
 use super::missing;
 use super::nothing;
@@ -307,6 +309,18 @@ impl Observer for Reporter {
                 thousands(info.counters.visited),
                 accuracy_of(info)
             ),
+            Note::Computed { path, info } => {
+                format!("ranking {}: {}", path.display(), sureness(info))
+            }
+            Note::NotComputed { name, error } => {
+                let why = error.map_or("stopped".into(), ToString::to_string);
+                let ComputedName { level, measure } = name;
+                format!(
+                    "warning: no ranking of {} by {measure} beside this snapshot: {why}; `cashrank compute --measure \
+                     {measure} --level {level}` makes it",
+                    level.plural()
+                )
+            }
             _ => return,
         };
         self.say(&text);

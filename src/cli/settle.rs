@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use cashrank::Error;
 use cashrank::answers::Resettling;
 use cashrank::memory::{check_room, to_settle};
+use cashrank::rank::computing::Computing;
 use cashrank::snapshot::{
     Info, KEEP, Published, RANK_BYTES, Settle, SnapshotOptions, Watcher, publish,
 };
@@ -16,9 +17,10 @@ use cashrank::store::{RealDisk, View, open_view_to_publish};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::common::{
-    Basis, Exit, MemoryArg, StoreArg, accuracy, accuracy_of, links, pages, print_json,
-    stop_on_signal, thousands,
+    Basis, Exit, MemoryArg, StoreArg, accuracy, accuracy_of, links, pages, parsed, print_json,
+    stop_on_signal, thousands, threads,
 };
+use super::compute::publish_watched;
 use super::summary::{settling, withheld};
 use super::values::{Age, age_or_none, bound, time};
 use crate::cli::common::say;
@@ -49,6 +51,9 @@ pub struct Args {
     /// only linked to. none: keep all [default: as the current ranking].
     #[arg(long, value_name = "AGE|none", value_parser = age_or_none)]
     expire: Option<Age>,
+    /// Also compute these rankings, as `compute --level LEVEL --measure MEASURE` does, like domain:pagerank,host:harmonic.
+    #[arg(long, value_name = "LEVEL:MEASURE,...", value_delimiter = ',', value_parser = parsed::<Computing>)]
+    also: Vec<Computing>,
     /// Keep the newest N snapshots, and those pinned by `cashrank snapshots --pin`; 0: keep all.
     #[arg(long, value_name = "N", default_value_t = KEEP)]
     keep_snapshots: usize,
@@ -69,7 +74,8 @@ impl Args {
         if let Some((path, info)) = &again.published
             && again.is_within(self.until)
         {
-            return self.report(path, info, None);
+            self.report(path, info, None)?;
+            return self.compute(&view, &Arc::default());
         }
         let pages = view.state().totals.pages;
         let work = || format!("settling {} pages", thousands(pages));
@@ -82,7 +88,10 @@ impl Args {
         let published = self.publish(&view, &watcher, &again)?;
         let seconds = started.elapsed().as_secs_f64();
         match published {
-            Some((path, info)) => self.report(&path, &info, Some(seconds)),
+            Some((path, info)) => {
+                self.report(&path, &info, Some(seconds))?;
+                self.compute(&view, &watcher)
+            }
             None if stop.load(Ordering::Relaxed) => {
                 say!("stopped: nothing was published; run the command again to start over");
                 Ok(Exit::Stopped)
@@ -92,9 +101,24 @@ impl Args {
                     "after {seconds:.1} s the result was no closer than the published ranking ({}), which stays",
                     accuracy(again.bound_l1(), Basis::Latest)
                 );
-                Ok(Exit::Done)
+                self.compute(&view, &watcher)
             }
         }
+    }
+
+    /// Computes the other rankings.
+    fn compute(&self, view: &View, watcher: &Arc<Watcher>) -> anyhow::Result<Exit> {
+        for also in &self.also {
+            let mut computing = also.clone();
+            let options = &mut computing.options;
+            options.damping = view.settings().config.damping_asked();
+            options.threads = threads(None);
+            options.memory = self.memory.budget(options.threads)?;
+            if publish_watched(view, &computing, watcher, false)? == Exit::Stopped {
+                return Ok(Exit::Stopped);
+            }
+        }
+        Ok(Exit::Done)
     }
 
     /// Prints what is published: after so many seconds, or already before.

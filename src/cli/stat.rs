@@ -5,8 +5,10 @@ use std::path::Path;
 
 use cashrank::engine::{Effort, Estimator};
 use cashrank::memory::{Need, human};
+use cashrank::rank::measures::Accuracy;
 use cashrank::rows::Rows;
-use cashrank::snapshot::{Expired, Snapshot};
+use cashrank::sites::Level;
+use cashrank::snapshot::{ComputedName, Expired, LevelRanking, RankingName, Snapshot, snapshots};
 use cashrank::store::rows::Retention;
 use cashrank::store::{RealDisk, SpoolState, spool_state};
 
@@ -14,6 +16,8 @@ use super::common::{
     Basis, Exit, StoreArg, accuracy, as_options, certain_pages, counted, left_out, pages, print,
     print_json, thousands, time,
 };
+use super::levels::{certain_of, sureness};
+use crate::cli::common::say;
 
 /// Show what a store holds: counts, accuracy of the ranking, disk and memory.
 #[derive(clap::Args)]
@@ -68,6 +72,8 @@ struct Stat {
     /// The multiple of 2^-32 that is used for it; `bound_l1` includes what that costs.
     damping_used: f64,
     snapshot: String,
+    /// Rankings that were computed beside it.
+    computed: Vec<RankingStat>,
     /// The links of pages that are kept; absent: none, and `no_rows` says why.
     rows: Option<RowsStat>,
     no_rows: Option<String>,
@@ -76,6 +82,52 @@ struct Stat {
     disk_bytes: Disk,
     /// Memory that an ingest which continues needs, by part.
     memory_bytes: serde_json::Value,
+}
+
+/// A ranking that was computed beside the snapshot.
+#[derive(serde::Serialize)]
+struct RankingStat {
+    level: Level,
+    measure: String,
+    accuracy: Accuracy,
+    /// How many of the first positions are certain.
+    certain_top: Option<u64>,
+    #[serde(skip)]
+    text: String,
+}
+
+/// Those beside the current snapshot. One that cannot be read is said to be so.
+fn rankings(store: &Path) -> cashrank::Result<Vec<RankingStat>> {
+    let kept = snapshots(&RealDisk, store)?;
+    let current = kept.into_iter().filter(|kept| kept.current);
+    let names = current.flat_map(|kept| kept.computed);
+    let found = names.filter_map(|name| match ranking(store, name) {
+        Ok(ranking) => ranking,
+        Err(error) => {
+            say!("cashrank: {error}");
+            None
+        }
+    });
+    Ok(found.collect())
+}
+
+fn ranking(store: &Path, name: ComputedName) -> cashrank::Result<Option<RankingStat>> {
+    let name = RankingName {
+        level: name.level,
+        measure: Some(name.measure),
+        ..RankingName::default()
+    };
+    let ranking = LevelRanking::open(&RealDisk, Snapshot::latest(&RealDisk, store)?, &name, None)?;
+    let certain_top = ranking.certain_top()?;
+    let certain = certain_of(&ranking, certain_top);
+    let certain = certain.map_or(String::new(), |certain| format!("; {certain}"));
+    Ok(ranking.computed().map(|info| RankingStat {
+        level: info.level,
+        measure: info.measure.clone(),
+        accuracy: info.accuracy,
+        certain_top,
+        text: format!("{} by {}{certain}", info.level.plural(), sureness(info)),
+    }))
 }
 
 /// The links of pages, as of the snapshot.
@@ -173,6 +225,7 @@ fn stat(
         damping: info.settings.config.damping_asked(),
         damping_used: info.settings.config.damping(),
         snapshot: snapshot.path().display().to_string(),
+        computed: rankings(snapshot.store())?,
         no_rows: match (&rows, snapshot.rows_retention()) {
             (None, Some(retention)) => Some(as_options(&retention.why_not())),
             _ => None,
@@ -272,6 +325,9 @@ fn write_plain(out: &mut dyn Write, stat: &Stat) -> anyhow::Result<()> {
         line("", certain)?;
     }
     line("snapshot", stat.snapshot.clone())?;
+    for ranking in &stat.computed {
+        line("ranking", ranking.text.clone())?;
+    }
     match (&stat.rows, &stat.no_rows) {
         (Some(rows), _) => line(
             "links kept",

@@ -2,11 +2,15 @@
 
 use std::path::Path;
 
+use cashrank::answers::Top;
 use cashrank::rules::Scope;
+use cashrank::sites::RollUpBy;
 use cashrank::snapshot::{LevelRanking, Snapshot};
 use cashrank::store::RealDisk;
 
-use super::common::{self, Exit, MemoryArg, StoreArg, print, print_json, records, thousands};
+use super::common::{
+    self, Exit, MemoryArg, StoreArg, positive, print, print_json, records, thousands,
+};
 use super::levels::{LevelArgs, ScopeArg, certain_of, counted_of, sureness_of};
 use super::log::{Paint, cut, width};
 use super::snapshots::SnapshotArg;
@@ -17,6 +21,7 @@ use super::snapshots::SnapshotArg;
 Examples:
   cashrank top -n 10 --store ranks
   cashrank top --level host --store ranks
+  cashrank top --level domain --best 3 --store ranks
   cashrank top --measure harmonic --level host --store ranks
   cashrank top --scope host:example.org --store ranks
   cashrank top --snapshot 2026-11-01 --store ranks --json
@@ -40,6 +45,9 @@ pub struct Args {
     n: usize,
     #[command(flatten)]
     scope: ScopeArg,
+    /// Of sites: also show the N most important pages of each.
+    #[arg(long, value_name = "N", value_parser = positive)]
+    best: Option<u64>,
     #[command(flatten)]
     memory: MemoryArg,
     /// Print one JSON object, for programs.
@@ -52,23 +60,14 @@ impl Args {
         let snapshot = self.snapshot.open(&self.store.store)?;
         let ranking = self.level.open(snapshot, &self.memory)?;
         let scope = self.scope.rules();
-        if !self.json {
-            return show_of(&ranking, self.n, &scope);
+        let mut top = Top::of(&ranking, self.n, &scope)?;
+        if let Some(best) = self.best {
+            top.add_pages(&ranking, best as usize, self.memory.budget(1)?)?;
         }
-        let info = ranking.snapshot().info();
-        let mut answer = serde_json::json!({
-            "records": info.counters.records,
-            "pages": info.pages,
-            "bound_l1": ranking.bound_l1(),
-            "certain_top": ranking.certain_top()?,
-            "top": ranking.top(self.n, &scope)?,
-        });
-        if !self.level.is_usual() {
-            answer["level"] = ranking.level().to_string().into();
-            answer["count"] = ranking.len().into();
-            answer["computed"] = serde_json::to_value(ranking.computed())?;
+        if self.json {
+            return print_json(&top);
         }
-        print_json(&answer)
+        show_of(&ranking, &top)
     }
 }
 
@@ -76,18 +75,19 @@ impl Args {
 pub fn show(store: &Path, n: usize) -> anyhow::Result<Exit> {
     let snapshot = Snapshot::latest(&RealDisk, store)?;
     let ranking = LevelRanking::of_pages(snapshot);
-    show_of(&ranking, n, &Scope::default())
+    show_of(&ranking, &Top::of(&ranking, n, &Scope::default())?)
 }
 
-fn show_of(ranking: &LevelRanking, n: usize, scope: &Scope) -> anyhow::Result<Exit> {
-    let rows = ranking.top(n, scope)?;
-    let certain = certain_of(ranking)?;
+fn show_of(ranking: &LevelRanking, top: &Top) -> anyhow::Result<Exit> {
+    let rows = &top.top;
+    let certain = certain_of(ranking, top.certain_top);
     let info = ranking.snapshot().info();
     let last = rows.last().map_or(0, |row| row.rank);
     let ranks = thousands(last).len().max("rank".len());
     let level = ranking.level();
+    let is_importance = ranking.computed().is_none() && ranking.roll_up() != Some(RollUpBy::Count);
     let (score, count, name) = (
-        ranking.computed().map_or("importance", |_| "score"),
+        if is_importance { "importance" } else { "score" },
         if level.is_page() { "crawled" } else { "pages" },
         if level.is_page() {
             "url"
@@ -105,7 +105,7 @@ fn show_of(ranking: &LevelRanking, n: usize, scope: &Scope) -> anyhow::Result<Ex
     print(|out| {
         let head = format!("{:>ranks$}  {score:>11}  {count:>9}  {name}", "rank");
         writeln!(out, "{}", Paint::stdout().bold(&head))?;
-        for row in &rows {
+        for row in rows {
             let counted = match &row.site {
                 None => times(row.visits),
                 Some(site) => thousands(site.pages),
@@ -116,8 +116,9 @@ fn show_of(ranking: &LevelRanking, n: usize, scope: &Scope) -> anyhow::Result<Ex
                 thousands(row.rank),
                 row.importance,
             )?;
-            let best = row.site.as_ref().and_then(|site| site.best.as_deref());
-            match best {
+            let best_pages = row.site.iter().flat_map(|site| &site.best_pages);
+            let best = row.site.as_ref().filter(|site| site.best_pages.is_empty());
+            match best.and_then(|site| site.best.as_deref()) {
                 None => writeln!(out, "{}", shown(&row.url, left))?,
                 Some(best) => {
                     let site = shown(&row.url, left);
@@ -127,6 +128,16 @@ fn show_of(ranking: &LevelRanking, n: usize, scope: &Scope) -> anyhow::Result<Ex
                     );
                     writeln!(out, "{site:<sites$}  best: {best}")?
                 }
+            }
+            for page in best_pages {
+                writeln!(
+                    out,
+                    "{:>ranks$}  {:>11.4e}  {:>9}    {}",
+                    "",
+                    page.importance,
+                    "",
+                    shown(&page.url, left)
+                )?;
             }
         }
         if !level.is_page() {

@@ -29,7 +29,8 @@ use crate::engine::{Config, Counters};
 use crate::formats::Format;
 use crate::memory::Need;
 use crate::model::{Limits, Time};
-use crate::snapshot::Info;
+use crate::rank::computing::Computing;
+use crate::snapshot::{ComputedInfo, ComputedName, Info};
 use crate::source::{InputName, SourceOptions};
 use crate::store::rows::{KeepRows, Reason as GivenUp};
 use crate::store::{RealDisk, Settings, SpoolOptions, settings_of};
@@ -73,6 +74,9 @@ pub struct Job {
     /// When settling, leave out the links of pages that were last reached more than so many seconds before the latest record;
     /// `None`: none.
     pub expire: Option<Time>,
+    /// Compute these rankings, too, with every snapshot, and publish them beside it. Damping is the store's, threads and memory
+    /// those of the job.
+    pub also: Vec<Computing>,
     /// Leave out passes once the certified bound on the L1 error is so low.
     pub until: Option<f64>,
     /// Visit the nodes known as targets only at the end of each pass.
@@ -136,6 +140,7 @@ impl Job {
             settle: Some(crate::snapshot::SETTLE_UNTIL),
             settle_time: None,
             expire: None,
+            also: Vec::new(),
             until: None,
             complete: false,
             leave_unfinished: false,
@@ -470,6 +475,20 @@ pub enum Note<'a> {
         path: &'a std::path::Path,
         /// Counters and settings of the run.
         info: &'a Info,
+    },
+    /// A ranking was computed beside it.
+    Computed {
+        /// Its file.
+        path: &'a std::path::Path,
+        /// What it says of itself.
+        info: &'a ComputedInfo,
+    },
+    /// A ranking was not computed; the snapshot is there without it.
+    NotComputed {
+        /// Which.
+        name: &'a ComputedName,
+        /// Why; `None`: it was stopped from outside.
+        error: Option<&'a crate::Error>,
     },
 }
 

@@ -2,6 +2,7 @@
 
 mod ahead;
 mod begin;
+mod beside;
 mod budget;
 mod cadence;
 mod complete;

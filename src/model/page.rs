@@ -55,6 +55,20 @@ pub struct SiteFacts {
     /// The name of the page that has it, where it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best: Option<String>,
+    /// The most important pages, best first, as many as were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub best_pages: Vec<SitePage>,
+}
+
+/// A page of a site.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct SitePage {
+    /// Among all pages: 1 + pages of strictly greater importance.
+    pub rank: u64,
+    /// Its importance.
+    pub importance: f64,
+    /// Its URL.
+    pub url: String,
 }
 
 fn rfc_3339<S: Serializer>(time: &Option<Time>, to: S) -> Result<S::Ok, S::Error> {

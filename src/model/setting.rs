@@ -5,7 +5,9 @@
 //! there with [`name_settings`].
 
 /// All settings that messages name.
-pub const SETTINGS: [&str; 49] = [
+pub const SETTINGS: [&str; 52] = [
+    "also",
+    "best",
     "budget",
     "complete",
     "damping",
@@ -43,6 +45,7 @@ pub const SETTINGS: [&str; 49] = [
     "registers",
     "repeat",
     "resume",
+    "roll_up",
     "scope",
     "self_links",
     "settle",

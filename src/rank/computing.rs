@@ -4,11 +4,12 @@
 //! 2. [`Named::compute`] takes their links, makes those between sites of them, and computes the measure.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use super::chosen::{Chosen, ChosenPages};
-use super::measures::{MeasureOptions, MeasureSpec, Measured, Uses, check_registers};
+use super::measures::{MeasureOptions, MeasureSpec, Measured, Uses, check_registers, measure};
 use super::settle::Watch;
 use crate::disk::Disk;
 use crate::rows::Rows;
@@ -32,6 +33,22 @@ pub struct Computing {
     pub pair_bytes: u64,
     /// The pages that the virtual page pays, or that are trusted.
     pub chosen: Option<Chosen>,
+}
+
+/// `LEVEL:MEASURE`, all else as usual. Measures that need a list of pages are refused.
+impl FromStr for Computing {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Computing> {
+        let (level, name) = text.rsplit_once(':').ok_or_else(|| {
+            Error::Usage(format!(
+                "{text:?}: a level and a measure, like host:harmonic"
+            ))
+        })?;
+        let computing = Computing::new(measure(name)?, level.parse()?);
+        computing.check()?;
+        Ok(computing)
+    }
 }
 
 /// What a measure was computed with, as far as it uses it.

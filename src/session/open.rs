@@ -151,12 +151,17 @@ impl Session {
         self.engine.storage().view()
     }
 
+    /// Bytes of memory that are left.
+    pub fn memory_left(&self) -> Option<u64> {
+        self.budget.left(&self.engine)
+    }
+
     /// How importance is settled before a snapshot to the bound `until`, in the memory that is left; `None`: it is read
     /// from a window.
     pub fn settling(&self, until: Option<f64>, watcher: Watcher) -> Option<Settle> {
         let until = until.filter(|_| self.engine.config().is_settled())?;
         Some(Settle {
-            memory: self.budget.left(&self.engine),
+            memory: self.memory_left(),
             watcher: Arc::new(watcher),
             ..Settle::until(until)
         })

@@ -18,4 +18,4 @@ mod roll;
 pub use graph::{PAIR_BYTES, Pairing, SiteGraph, SiteLinks};
 pub use level::Level;
 pub use map::{NO_SITE, Sites, SitesBuilder};
-pub use roll::{PageFacts, RollUp, SiteTotal};
+pub use roll::{PageFacts, RollUp, RollUpBy, SiteTotal};

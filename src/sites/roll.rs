@@ -2,13 +2,18 @@
 //!
 //! Importance of a site is the sum of that of its pages: the share of their time that surfers spend there. If the ranking of
 //! pages is within a bound of PageRank in L1, then so are the sums: |sum x_i - sum p_i| over a site is at most the sum of
-//! |x_i - p_i|. Sums are compensated, in the order of page numbers.
+//! |x_i - p_i|. Sums are compensated, in the order of page numbers. So are the greatest of each site: no two of them differ by
+//! more than the greatest |x_i - p_i| of its pages.
 
 use std::borrow::Cow;
+use std::str::FromStr;
+
+use serde::Serialize;
 
 use super::Sites;
 use crate::metrics::sum::Sum;
 use crate::model::{Page, PageId, SiteFacts, Time};
+use crate::{Error, Result};
 
 /// Adds up pages by site.
 #[derive(Debug)]
@@ -33,7 +38,55 @@ pub struct SiteTotal {
     pub last_fetch: Option<Time>,
 }
 
+/// What sites are ranked by where the importance of their pages is put together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RollUpBy {
+    /// The sum of the importance of its pages.
+    #[default]
+    Sum,
+    /// The greatest of them.
+    Largest,
+    /// How many pages it has.
+    Count,
+}
+
+impl RollUpBy {
+    /// All, with their names and what they are.
+    pub const ALL: [(&'static str, &'static str, RollUpBy); 3] = [
+        ("sum", "the importance of its pages together", RollUpBy::Sum),
+        (
+            "largest",
+            "the importance of its most important page",
+            RollUpBy::Largest,
+        ),
+        ("count", "how many pages it has", RollUpBy::Count),
+    ];
+}
+
+impl FromStr for RollUpBy {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<RollUpBy> {
+        let known = RollUpBy::ALL.iter().find(|(name, ..)| *name == text);
+        known.map(|known| known.2).ok_or_else(|| {
+            Error::Usage(format!(
+                "no way {text:?} to rank sites by their pages: sum, largest or count"
+            ))
+        })
+    }
+}
+
 impl SiteTotal {
+    /// What the site is ranked by.
+    pub fn score(&self, by: RollUpBy) -> f64 {
+        match by {
+            RollUpBy::Sum => self.importance(),
+            RollUpBy::Largest => self.largest,
+            RollUpBy::Count => self.pages as f64,
+        }
+    }
+
     /// A row of a ranking of sites, with the name of the site and what is known of its pages.
     pub fn of<'n>(&self, row: Page<'_>, name: impl Into<Cow<'n, str>>) -> Page<'n> {
         Page {

@@ -3,11 +3,11 @@
 //! | level | measure | is |
 //! |---|---|---|
 //! | page | none | the snapshot |
-//! | sites | none | a roll-up of the snapshot: sites by the importance of their pages together |
+//! | sites | none | a roll-up of the snapshot: sites by the sum of the importance of their pages, the greatest, or their number |
 //! | any | given | the ranking that was computed beside the snapshot |
 
 use std::collections::BinaryHeap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::computed::{ComputedInfo, ComputedName, ComputedRanking};
 use super::{Column, Snapshot};
@@ -17,13 +17,58 @@ use crate::metrics::Positions;
 use crate::model::SiteFacts;
 use crate::rows::Bits;
 use crate::rules::Scope;
-use crate::sites::{Level, PageFacts, RollUp, SiteTotal, Sites, SitesBuilder};
+use crate::sites::{Level, PageFacts, RollUp, RollUpBy, SiteTotal, Sites, SitesBuilder};
 use crate::{Error, Result};
 
 /// A ranking of pages or sites.
 pub struct LevelRanking {
     snapshot: Snapshot,
     of: Of,
+}
+
+/// Which ranking of a snapshot.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RankingName {
+    /// Of pages or sites.
+    pub level: Level,
+    /// By this measure, which was computed; `None`: by importance.
+    pub measure: Option<String>,
+    /// Of sites by importance: how that of their pages is put together.
+    pub roll_up: RollUpBy,
+}
+
+impl RankingName {
+    /// Refuses a roll-up of what is not put together.
+    ///
+    /// # Errors
+    /// [`Error::Usage`].
+    pub fn check(&self) -> Result<()> {
+        let is_roll_up = self.measure.is_none() && !self.level.is_page();
+        if is_roll_up || self.roll_up == RollUpBy::default() {
+            return Ok(());
+        }
+        Err(Error::Usage(
+            "`roll_up` puts the importance of the pages of sites together: give a `level` of sites, and no `measure`"
+                .into(),
+        ))
+    }
+
+    /// Whether it is the snapshot's own.
+    pub fn is_usual(&self) -> bool {
+        self.measure.is_none() && self.level.is_page()
+    }
+
+    /// The file of its own that it has beside the snapshot at `path`, if it was computed.
+    pub fn file(&self, path: &Path) -> Option<PathBuf> {
+        self.computed().map(|name| name.beside(path))
+    }
+
+    fn computed(&self) -> Option<ComputedName> {
+        Some(ComputedName {
+            level: self.level,
+            measure: self.measure.clone()?,
+        })
+    }
 }
 
 enum Of {
@@ -33,6 +78,7 @@ enum Of {
 }
 
 struct RolledUp {
+    by: RollUpBy,
     sites: Sites,
     totals: Vec<SiteTotal>,
     ranks: Vec<u64>,
@@ -89,26 +135,22 @@ impl LevelRanking {
     pub fn open(
         disk: &dyn Disk,
         snapshot: Snapshot,
-        level: Level,
-        measure: Option<&str>,
+        name: &RankingName,
         memory: Option<u64>,
     ) -> Result<LevelRanking> {
-        let of = match measure {
-            Some(measure) => {
-                let name = ComputedName {
-                    level,
-                    measure: measure.into(),
-                };
-                Of::Computed(ComputedRanking::beside(disk, &snapshot, &name)?.into())
-            }
-            None if level.is_page() => Of::Pages,
+        name.check()?;
+        let of = match name.computed() {
+            Some(name) => Of::Computed(ComputedRanking::beside(disk, &snapshot, &name)?.into()),
+            None if name.level.is_page() => Of::Pages,
             None => {
-                let sites = snapshot.sites(level, memory)?;
+                let sites = snapshot.sites(name.level, memory)?;
                 let totals = snapshot.roll_up(&sites)?;
-                let sums: Vec<f64> = totals.iter().map(SiteTotal::importance).collect();
-                let ranks = ranks(&sums);
+                let by = name.roll_up;
+                let scores: Vec<f64> = totals.iter().map(|total| total.score(by)).collect();
+                let ranks = ranks(&scores);
                 Of::Sites(
                     RolledUp {
+                        by,
                         sites,
                         totals,
                         ranks,
@@ -134,6 +176,22 @@ impl LevelRanking {
     pub fn computed(&self) -> Option<&ComputedInfo> {
         match &self.of {
             Of::Computed(ranking) => Some(ranking.info()),
+            _ => None,
+        }
+    }
+
+    /// How the importance of pages was put together, if it was.
+    pub fn roll_up(&self) -> Option<RollUpBy> {
+        match &self.of {
+            Of::Sites(rolled) => Some(rolled.by),
+            _ => None,
+        }
+    }
+
+    /// The sites of pages, if they were needed for it.
+    pub(super) fn sites(&self) -> Option<&Sites> {
+        match &self.of {
+            Of::Sites(rolled) => Some(&rolled.sites),
             _ => None,
         }
     }
@@ -171,9 +229,11 @@ impl LevelRanking {
 
     /// The certified bound on the L1 error.
     pub fn bound_l1(&self) -> Option<f64> {
-        match self.computed() {
-            Some(info) => info.bound_l1(),
-            None => self.snapshot.bound_l1(),
+        match (self.computed(), self.roll_up()) {
+            (Some(info), _) => info.bound_l1(),
+            // What is counted is no importance.
+            (None, Some(RollUpBy::Count)) => None,
+            (None, _) => self.snapshot.bound_l1(),
         }
     }
 
@@ -189,8 +249,8 @@ impl LevelRanking {
         match &self.of {
             Of::Pages => return self.snapshot.certain_top(),
             Of::Sites(rolled) => {
-                let sums = rolled.totals.iter().map(SiteTotal::importance);
-                sums.for_each(|sum| positions.add(sum));
+                let scores = rolled.totals.iter().map(|total| total.score(rolled.by));
+                scores.for_each(|score| positions.add(score));
             }
             Of::Computed(ranking) => ranking.scores(&mut |score| positions.add(score))?,
         }
@@ -317,7 +377,7 @@ impl RolledUp {
         Page {
             page: PageId(site as u64),
             rank: self.ranks[site],
-            importance: total.importance(),
+            importance: total.score(self.by),
             visits: total.visits,
             last_fetch: total.last_fetch,
             url: self.sites.name(site).to_owned().into(),
@@ -326,6 +386,7 @@ impl RolledUp {
                 pages: total.pages,
                 largest: Some(total.largest),
                 best,
+                ..SiteFacts::default()
             }),
         }
     }
@@ -350,26 +411,37 @@ fn of_blocks(ranking: &ComputedRanking, numbers: &[PageId]) -> Result<Vec<Page<'
     Ok(rows)
 }
 
+/// Ranks and numbers, the worst on top.
+pub(super) type Best = BinaryHeap<(u64, PageId)>;
+
+/// Whether one belongs to the `n` best.
+pub(super) fn is_better(best: &Best, n: usize, candidate: (u64, PageId)) -> bool {
+    best.len() < n || best.peek().is_some_and(|worst| candidate < *worst)
+}
+
+/// Puts one in that does.
+pub(super) fn keep(best: &mut Best, n: usize, candidate: (u64, PageId)) {
+    if best.len() == n {
+        best.pop();
+    }
+    best.push(candidate);
+}
+
 /// The numbers of the `n` of best rank, of those that may be; ties in number order.
 pub(super) fn best(
     n: usize,
     blocks: impl Iterator<Item = Result<Vec<u64>>>,
     may_be: impl Fn(u64) -> bool,
 ) -> Result<Vec<PageId>> {
-    let mut best: BinaryHeap<(u64, PageId)> = BinaryHeap::new();
+    let mut best = Best::new();
     let mut number = 0;
     for ranks in blocks {
         for rank in ranks? {
             let candidate = (rank, PageId(number));
             number += 1;
-            let is_better = best.len() < n || best.peek().is_some_and(|worst| candidate < *worst);
-            if !is_better || !may_be(candidate.1.0) {
-                continue;
+            if is_better(&best, n, candidate) && may_be(candidate.1.0) {
+                keep(&mut best, n, candidate);
             }
-            if best.len() == n {
-                best.pop();
-            }
-            best.push(candidate);
         }
     }
     let best = best.into_sorted_vec();

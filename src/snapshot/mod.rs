@@ -20,6 +20,7 @@ mod pieces;
 mod ranks;
 mod read;
 mod settling;
+mod site_pages;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -42,7 +43,7 @@ pub use expiry::Expired;
 pub(crate) use file::Columns;
 pub(crate) use kept::thin;
 pub use kept::{KEEP, SnapshotEntry, Which, pin, snapshots};
-pub use levels::LevelRanking;
+pub use levels::{LevelRanking, RankingName};
 pub use lookup::Lookup;
 pub use moved::{Elapsed, elapsed, moved, same_numbers};
 pub use read::{Snapshot, SnapshotPage};

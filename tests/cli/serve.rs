@@ -143,14 +143,97 @@ fn a_store_at_rest_is_told_as_the_commands_tell_it() {
         covered["at_most"]
     );
 
+    let ranked = lab
+        .run("top --level host -n 1000 --json --store s")
+        .exits(0)
+        .json();
+    assert_eq!(ask(address, "/top?level=host&n=1000"), ranked);
     let hosts = ask(address, "/hosts?n=1000");
     let sum = hosts["hosts"].as_array().unwrap().iter();
+    for (host, site) in sum.clone().zip(ranked["top"].as_array().unwrap()) {
+        assert_eq!(
+            (&host["host"], &host["pages"], &host["importance"]),
+            (&site["url"], &site["pages"], &site["importance"])
+        );
+    }
     let sum: f64 = sum.map(|host| host["importance"].as_f64().unwrap()).sum();
     assert!(
         (sum - 1.0).abs() < 1e-9,
         "all pages are on some host: {sum}"
     );
 
+    serving.signal("TERM");
+    await_that("it ends", || serving.child.try_wait().unwrap().is_some());
+}
+
+/// Rankings of sites, by measures and of a scope are those of the commands, also of one that is computed meanwhile, and again
+/// with other parameters.
+#[test]
+fn rankings_are_told_as_the_commands_tell_them() {
+    let lab = Lab::new();
+    lab.file("a.jsonl", crawl(3, 300).concat());
+    lab.run("ingest a.jsonl --store s");
+    let mut serving = lab.start("serve --store s --listen 127.0.0.1:0");
+    let address = address(&mut serving);
+    let (status, body) = get(address, "/top?level=domain&measure=out-degree");
+    assert_eq!(status, 404);
+    assert!(String::from_utf8_lossy(&body).contains("none was computed beside it"));
+    for round in ["", " --inside"] {
+        lab.run(&format!(
+            "compute --store s --level domain --measure out-degree{round}"
+        ))
+        .exits(0);
+        for (path, line) in [
+            (
+                "level=domain&measure=out-degree",
+                "--level domain --measure out-degree",
+            ),
+            ("level=prefix%3A1", "--level prefix:1"),
+            ("level=host&roll-up=count", "--level host --roll-up count"),
+            ("scope=url:*1*", "--scope url:*1*"),
+        ] {
+            let top = lab.run(&format!("top {line} -n 7 --json --store s"));
+            assert_eq!(
+                ask(address, &format!("/top?n=7&{path}")),
+                top.exits(0).json(),
+                "{path}"
+            );
+        }
+    }
+    let top = ask(address, "/top?level=host&n=1")["top"][0].clone();
+    let host = top["url"].as_str().unwrap();
+    let line = format!("rank {host} --level host --store s --json");
+    let mut rank = lab.run(&line).exits(0).json();
+    rank.as_object_mut().unwrap().remove("certainly_above");
+    let path = format!("/rank?level=host&url={host}");
+    assert_eq!(ask(address, &path)["pages"][0], rank);
+    for wrong in [
+        "/top?level=nation",
+        "/top?measure=fame",
+        "/top?level=host&scope=host%3Aa",
+        "/top?roll-up=count",
+        "/hosts?level=domain",
+    ] {
+        assert_eq!(get(address, wrong).0, 400, "{wrong}");
+    }
+    serving.signal("TERM");
+    await_that("it ends", || serving.child.try_wait().unwrap().is_some());
+}
+
+/// Nodes have no hosts: there are none, and pages are ranked.
+#[test]
+fn names_of_nodes_have_no_hosts() {
+    let lab = Lab::new();
+    lab.file("nodes.tsv", "a\tb\nb\ta\n");
+    lab.run("ingest nodes.tsv --format edges --store s")
+        .exits(0);
+    let mut serving = lab.start("serve --store s --listen 127.0.0.1:0");
+    let address = address(&mut serving);
+    assert_eq!(ask(address, "/hosts")["hosts"], json!([]));
+    assert_eq!(ask(address, "/top")["top"].as_array().unwrap().len(), 2);
+    let (status, body) = get(address, "/top?level=host");
+    assert_eq!(status, 400);
+    assert!(String::from_utf8_lossy(&body).contains("has a host in its name"));
     serving.signal("TERM");
     await_that("it ends", || serving.child.try_wait().unwrap().is_some());
 }

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use cashrank::answers::{self, Host, Links, Movers, Question, Rank, Target, Top};
 use cashrank::decode::Reason;
 use cashrank::engine::{Counters, PageId};
-use cashrank::snapshot::{self, Info};
+use cashrank::rules::Scope;
+use cashrank::snapshot::{self, Info, RankingName};
 use cashrank::store::RealDisk;
-use cashrank::url;
 use cashrank_serve::{
     Backend, Counts, CoverageSummary, NextList, NextQuery, Problem, Result, SnapshotSummary, Status,
 };
@@ -93,19 +93,18 @@ fn skipped(counters: &Counters) -> BTreeMap<String, u64> {
 
 /// Answers.
 impl StoreBackend {
-    fn top(&self, n: usize) -> Result<Top> {
-        let held = self.cache.with(Part::Best)?;
-        let info = held.info();
-        Ok(Top {
-            snapshot: held.name().into(),
-            records: info.counters.records,
-            pages: info.pages,
-            bound_l1: info.bound_l1(),
-            top: held.best()?.iter().take(n).cloned().collect(),
-        })
+    fn top(&self, n: usize, ranking: &RankingName, scope: &Scope) -> Result<Top> {
+        if ranking.is_usual() && scope.is_all() {
+            let held = self.cache.with(Part::Best)?;
+            return Ok(held.best()?.first(n));
+        }
+        self.current()?.top(n, ranking, scope)
     }
 
-    fn rank(&self, urls: &[String]) -> Result<Vec<Rank>> {
+    fn rank(&self, urls: &[String], ranking: &RankingName) -> Result<Vec<Rank>> {
+        if !ranking.is_usual() {
+            return self.current()?.ranks(urls, ranking);
+        }
         let held = self.cache.with(Part::Places)?;
         let pages = held.info().pages;
         let mut answers = Vec::new();
@@ -169,26 +168,8 @@ impl StoreBackend {
     }
 
     fn hosts(&self, n: usize) -> Result<Vec<Host>> {
-        let held = self.cache.with(Part::Best)?;
-        let mut hosts: HashMap<&[u8], (u64, f64)> = HashMap::new();
-        for page in held.best()? {
-            let host = url::host(page.url.as_bytes());
-            let sums = hosts.entry(host).or_default();
-            sums.0 += 1;
-            sums.1 += page.importance;
-        }
-        let host = |(host, (pages, importance)): (&[u8], (u64, f64))| Host {
-            host: String::from_utf8_lossy(host).into_owned(),
-            pages,
-            importance,
-        };
-        let mut hosts: Vec<Host> = hosts.into_iter().map(host).collect();
-        hosts.sort_by(|a, b| {
-            let by_importance = b.importance.total_cmp(&a.importance);
-            by_importance.then_with(|| a.host.cmp(&b.host))
-        });
-        hosts.truncate(n);
-        Ok(hosts)
+        let held = self.cache.with(Part::Hosts)?;
+        Ok(held.hosts()?.iter().take(n).cloned().collect())
     }
 }
 
@@ -251,11 +232,13 @@ impl Backend for StoreBackend {
 
     fn answer(&self, question: &str, parameters: &[(String, String)]) -> Result<Vec<u8>> {
         let answer = match Question::of(question, parameters).map_err(problem)? {
-            Question::Top(n) => serde_json::to_vec(&self.top(n)?),
+            Question::Top(n, ranking, scope) => serde_json::to_vec(&self.top(n, &ranking, &scope)?),
             Question::Movers(n) => serde_json::to_vec(&self.movers(n)?),
             Question::Hosts(n) => serde_json::to_vec(&json!({ "hosts": self.hosts(n)? })),
             Question::Coverage(n) => serde_json::to_vec(&self.coverage(n)?),
-            Question::Rank(urls) => serde_json::to_vec(&json!({ "pages": self.rank(&urls)? })),
+            Question::Rank(urls, ranking) => {
+                serde_json::to_vec(&json!({ "pages": self.rank(&urls, &ranking)? }))
+            }
             Question::Links(url, n) => serde_json::to_vec(&self.links(&url, n)?),
         };
         answer.map_err(|error| Problem::Failed(error.to_string()))

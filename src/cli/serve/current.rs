@@ -1,24 +1,27 @@
 //! The current snapshot of a store, and what is read of it for answers.
 //!
-//! Each [`Part`] is read once, when it is first asked for, and kept with its snapshot: the best pages, what moved, and, of up to
-//! [`LOOKUP_PAGES`] pages, where each name is. Beyond that, a page is found by a sweep over the store's fingerprints.
+//! Each [`Part`] is read once, when it is first asked for, and kept with its snapshot: the best pages and hosts, what moved, and,
+//! of up to [`LOOKUP_PAGES`] pages, where each name is. Beyond that, a page is found by a sweep over the store's fingerprints.
+//! So are a few rankings of sites or by measures, and the best of them (`rankings.rs`).
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use cashrank::Page;
-use cashrank::answers::{Coverage, Covered, CoveredHost, Movers, movers, pages_of};
+use cashrank::answers::{
+    Coverage, Covered, CoveredHost, Host, Movers, Rank, Top, movers, pages_of,
+};
 use cashrank::engine::PageId;
-use cashrank::snapshot::{self, Info, Lookup, Snapshot, SnapshotPage};
+use cashrank::rules::Scope;
+use cashrank::snapshot::{self, Info, Lookup, RankingName, Snapshot, SnapshotPage};
 use cashrank::store::RealDisk;
 use cashrank::{Error, name_settings};
 use cashrank_serve::{Problem, Result};
 
+use super::rankings::{BEST, Rankings};
+
 /// Snapshots of at most so many pages have the places of their names in memory: 12 bytes a page.
 const LOOKUP_PAGES: u64 = 8_000_000;
-/// Best pages of a snapshot that are kept in memory; hosts are counted among them.
-const BEST: usize = 10_000;
 /// Hosts of which is kept how much of them was read.
 const HOSTS: usize = 1_000;
 /// Snapshots of which is kept how much was covered, at most.
@@ -31,6 +34,8 @@ const MOVERS: usize = 1_000;
 pub enum Part {
     /// Its best pages.
     Best,
+    /// Its best hosts.
+    Hosts,
     /// Moves since the previous snapshot.
     Movers,
     /// Where each name is.
@@ -58,7 +63,9 @@ pub struct OpenSnapshot {
     name: String,
     written: Option<SystemTime>,
     snapshot: Snapshot,
-    best: Once<Vec<Page<'static>>>,
+    best: Once<Top>,
+    hosts: Once<Vec<Host>>,
+    rankings: Rankings,
     movers: Once<Movers>,
     lookup: Once<Lookup>,
     covered: Once<(Covered, Vec<CoveredHost>)>,
@@ -66,7 +73,7 @@ pub struct OpenSnapshot {
 }
 
 /// A value that the first caller computes, while others wait for it.
-struct Once<T> {
+pub struct Once<T> {
     made: OnceLock<T>,
     making: Mutex<()>,
 }
@@ -81,7 +88,7 @@ impl<T> Default for Once<T> {
 }
 
 impl<T> Once<T> {
-    fn get(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+    pub fn get(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
         if let Some(made) = self.made.get() {
             return Ok(made);
         }
@@ -130,6 +137,8 @@ impl Current {
             written: written_of(&snapshot),
             snapshot,
             best: Once::default(),
+            hosts: Once::default(),
+            rankings: Rankings::default(),
             movers: Once::default(),
             lookup: Once::default(),
             covered: Once::default(),
@@ -150,7 +159,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn written(path: &Path) -> Option<SystemTime> {
+pub fn written(path: &Path) -> Option<SystemTime> {
     std::fs::metadata(path).ok()?.modified().ok()
 }
 
@@ -221,6 +230,7 @@ impl OpenSnapshot {
     pub fn read(&self, part: Part) -> Result<()> {
         match part {
             Part::Best => self.best().map(drop),
+            Part::Hosts => self.hosts().map(drop),
             Part::Movers => self.movers().map(drop),
             Part::Places if self.has_places() => self.places().map(drop),
             Part::Places => Ok(()),
@@ -229,9 +239,26 @@ impl OpenSnapshot {
     }
 
     /// The best pages, best first.
-    pub fn best(&self) -> Result<&[Page<'static>]> {
-        let best = || self.snapshot.top(BEST).map_err(problem);
-        Ok(self.best.get(best)?)
+    pub fn best(&self) -> Result<&Top> {
+        let usual = RankingName::default();
+        self.best
+            .get(|| Rankings::first(&self.snapshot, &usual, &Scope::default()))
+    }
+
+    /// The hosts of most importance, best first, of all.
+    pub fn hosts(&self) -> Result<&[Host]> {
+        Ok(self.hosts.get(|| Rankings::hosts(&self.snapshot))?)
+    }
+
+    /// The best of a ranking that are in a scope.
+    pub fn top(&self, n: usize, ranking: &RankingName, scope: &Scope) -> Result<Top> {
+        debug_assert!(n <= BEST);
+        self.rankings.top(&self.snapshot, n, ranking, scope)
+    }
+
+    /// Ranks in a ranking.
+    pub fn ranks(&self, urls: &[String], ranking: &RankingName) -> Result<Vec<Rank>> {
+        self.rankings.ranks(&self.snapshot, urls, ranking)
     }
 
     fn has_places(&self) -> bool {

@@ -4,6 +4,7 @@ mod backend;
 mod cache;
 mod current;
 mod live;
+mod rankings;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;

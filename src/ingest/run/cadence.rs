@@ -1,7 +1,8 @@
 //! When checkpoints and snapshots are made, by number of records or by time, and the snapshot that
-//! is made in the background meanwhile.
+//! is made in the background meanwhile, with the rankings that are computed beside it (`beside.rs`).
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -9,11 +10,12 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 
 use super::Run;
+use super::beside::{Beside, Made};
 use super::cursor::RunPosition;
 use crate::engine::Counters;
 use crate::ingest::{Checkpoints, Every, Job, Note, Observer};
 use crate::rank::settle::Progress;
-use crate::snapshot::{self, Info, Published, Settle, SnapshotOptions, Watcher};
+use crate::snapshot::{self, Info, Settle, SnapshotOptions, Watcher};
 use crate::store::{Disk, View};
 use crate::threads::spawn;
 use crate::{Error, Result};
@@ -32,7 +34,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) struct SnapshotJob {
     generation: u64,
     /// Absent once it was waited for.
-    thread: Option<JoinHandle<Result<Published>>>,
+    thread: Option<JoinHandle<Result<Made>>>,
     /// Disconnected when the thread ends.
     ended: Receiver<()>,
     /// Disconnected when checkpoints do not disturb it any more.
@@ -48,7 +50,7 @@ impl SnapshotJob {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    fn wait(&mut self) -> Option<std::thread::Result<Result<Published>>> {
+    fn wait(&mut self) -> Option<std::thread::Result<Result<Made>>> {
         self.thread.take().map(JoinHandle::join)
     }
 }
@@ -147,7 +149,7 @@ impl<'a> Cadence<'a> {
         disk: Arc<dyn Disk>,
         mut view: View,
         counters: Counters,
-        settle: Option<Settle>,
+        (settle, beside): (Option<Settle>, Beside),
         is_last: bool,
         started: Instant,
     ) -> Result<()> {
@@ -170,8 +172,9 @@ impl<'a> Cadence<'a> {
                 let _parts = parts;
                 snapshot::publish(&*disk, &view, &making)
             };
+            let made = published.map(|published| beside.make(&*disk, &view, published));
             *lock(&next) = Some(Instant::now() + started.elapsed() * SNAPSHOT_RESTS);
-            published
+            made
         };
         self.publishing = Some(SnapshotJob {
             generation,
@@ -214,7 +217,8 @@ impl<'a> Cadence<'a> {
             return Ok(false);
         };
         let done = done.map_err(|_| Error::internal("the snapshot thread failed"));
-        let Some((path, info)) = done?? else {
+        let Made { published, beside } = done??;
+        let Some((path, info)) = published else {
             // It was stopped: it is still owed.
             self.published_at = publishing.before.take();
             return Ok(false);
@@ -231,6 +235,9 @@ impl<'a> Cadence<'a> {
             path: &path,
             info: &info,
         });
+        beside
+            .iter()
+            .for_each(|ranking| observer.note(ranking.note()));
         self.published = Some((path, info));
         Ok(true)
     }
@@ -326,21 +333,22 @@ impl Run<'_> {
             return Ok(());
         }
         let view = self.session.view()?;
-        let settle = self.settling();
         let is_last = self.cursor.progress.finished;
-        let disk = self.session.disk().clone();
-        let counters = self.session.counters().clone();
-        self.cadence
-            .publish(disk, view, counters, settle, is_last, started)
-    }
-
-    /// How importance is settled before a snapshot, if it is: in the memory that is left.
-    fn settling(&self) -> Option<Settle> {
-        let stop = if self.cursor.progress.finished {
+        let stop = if is_last {
             self.job.stop.clone()
         } else {
             Arc::default()
         };
+        let settle = self.settling(stop.clone());
+        let beside = Beside::new(self.job, &self.session, Watcher::new(stop));
+        let disk = self.session.disk().clone();
+        let counters = self.session.counters().clone();
+        self.cadence
+            .publish(disk, view, counters, (settle, beside), is_last, started)
+    }
+
+    /// How importance is settled before a snapshot, if it is: in the memory that is left.
+    fn settling(&self, stop: Arc<AtomicBool>) -> Option<Settle> {
         // Who asks for a lower bound wants it.
         let until = self
             .job

@@ -22,7 +22,7 @@ pub use write::publish_computed;
 use super::SNAPSHOTS;
 use super::blocks::{Kind, Magic};
 use crate::disk::Disk;
-use crate::rank::computing::Parameters;
+use crate::rank::computing::{Computing, Parameters};
 use crate::rank::measures::Accuracy;
 use crate::sites::Level;
 use crate::store::Settings;
@@ -110,8 +110,16 @@ pub struct ComputedName {
 }
 
 impl ComputedName {
+    /// That of what is computed.
+    pub fn of(computing: &Computing) -> ComputedName {
+        ComputedName {
+            level: computing.level,
+            measure: computing.measure.name.into(),
+        }
+    }
+
     /// Its file beside that of the snapshot at `path`.
-    fn beside(&self, path: &Path) -> PathBuf {
+    pub(super) fn beside(&self, path: &Path) -> PathBuf {
         let level = self.level.to_string().replace(':', "-");
         path.with_extension(format!("{level}.{}{RANKING}", self.measure))
     }

@@ -7,7 +7,7 @@ use super::*;
 use crate::disk::RealDisk;
 use crate::rank::computing::Computing;
 use crate::rank::measures::measure;
-use crate::snapshot::{LevelRanking, Snapshot, Watcher, pin, snapshots, thin};
+use crate::snapshot::{LevelRanking, RankingName, Snapshot, Watcher, pin, snapshots, thin};
 use crate::store::{open_view, open_view_to_publish};
 use crate::{Options, Record, Scope, Writer};
 
@@ -58,7 +58,12 @@ impl Crawl {
 
     fn open(&self, level: Level, measure: Option<&str>) -> Result<LevelRanking> {
         let snapshot = Snapshot::latest(&RealDisk, &self.dir())?;
-        LevelRanking::open(&RealDisk, snapshot, level, measure, None)
+        let name = RankingName {
+            level,
+            measure: measure.map(str::to_owned),
+            ..RankingName::default()
+        };
+        LevelRanking::open(&RealDisk, snapshot, &name, None)
     }
 
     fn names(&self) -> Vec<String> {

@@ -52,10 +52,7 @@ fn make(
         add_names(&snapshot, &mut naming)?;
     }
     let named = naming.finish()?;
-    let name = ComputedName {
-        level: computing.level,
-        measure: computing.measure.name.into(),
-    };
+    let name = ComputedName::of(computing);
     let path = name.beside(snapshot.path());
     let aside = path.with_extension("tmp");
     let links = path.with_extension("links");

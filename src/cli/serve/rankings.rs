@@ -1,0 +1,169 @@
+//! Rankings of sites and by measures, of the snapshot that a service answers from.
+//!
+//! A ranking is opened when it is first asked for. Roll-ups hold 4 bytes for each page and about 100 for each site, so [`OPENED`]
+//! are kept, each of at most [`SITES_BYTES`]; of [`TOPS`] lists the best [`BEST`] are. Those that nobody asked for longest are
+//! forgotten, and all of them with the snapshot. A ranking that is computed again has a new file, and is opened again.
+
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use cashrank::Error;
+use cashrank::answers::{Host, Rank, Top, ranks_of};
+use cashrank::rules::Scope;
+use cashrank::sites::Level;
+use cashrank::snapshot::{LevelRanking, RankingName, Snapshot};
+use cashrank::store::RealDisk;
+use cashrank_serve::{Problem, Result};
+
+use super::current::{Once, as_parameters, lock, problem, written};
+
+/// The best of a ranking that are kept in memory: the most that is asked for.
+pub const BEST: usize = 1_000;
+/// Rankings that are kept open.
+const OPENED: usize = 2;
+/// Lists of the best that are kept.
+const TOPS: usize = 16;
+/// Bytes of memory that the sites of a ranking may take.
+const SITES_BYTES: u64 = 1 << 30;
+
+/// A ranking, and when its file was written, if it has one of its own.
+type Named = (RankingName, Option<SystemTime>);
+
+/// Rankings that were asked for.
+#[derive(Default)]
+pub struct Rankings {
+    opened: Few<Named, LevelRanking, OPENED>,
+    tops: Few<(Named, Scope), Top, TOPS>,
+}
+
+impl Rankings {
+    /// The best of a ranking that are in a scope.
+    pub fn top(
+        &self,
+        snapshot: &Snapshot,
+        n: usize,
+        name: &RankingName,
+        scope: &Scope,
+    ) -> Result<Top> {
+        let list = self.tops.of((named(snapshot, name), scope.clone()));
+        let top = list.get(|| {
+            let opened = self.opened(snapshot, name);
+            let ranking = opened.get(|| open(snapshot, name))?;
+            Top::of(ranking, BEST, scope).map_err(problem)
+        })?;
+        Ok(top.first(n))
+    }
+
+    /// Ranks of pages or sites.
+    pub fn ranks(
+        &self,
+        snapshot: &Snapshot,
+        urls: &[String],
+        name: &RankingName,
+    ) -> Result<Vec<Rank>> {
+        let opened = self.opened(snapshot, name);
+        let ranking = opened.get(|| open(snapshot, name))?;
+        let ranks = ranks_of(ranking, urls).map_err(problem)?;
+        Ok(ranks.into_iter().map(|(_, rank)| rank).collect())
+    }
+
+    fn opened(&self, snapshot: &Snapshot, name: &RankingName) -> Arc<Once<LevelRanking>> {
+        self.opened.of(named(snapshot, name))
+    }
+
+    /// The best of a ranking, which is not kept open.
+    pub fn first(snapshot: &Snapshot, name: &RankingName, scope: &Scope) -> Result<Top> {
+        Top::of(&open(snapshot, name)?, BEST, scope).map_err(problem)
+    }
+
+    /// The hosts of most importance. Names of nodes have none.
+    pub fn hosts(snapshot: &Snapshot) -> Result<Vec<Host>> {
+        let name = RankingName {
+            level: Level::Host,
+            ..RankingName::default()
+        };
+        let ranking = match opened(snapshot, &name) {
+            Err(Error::Unsupported(_)) => return Ok(Vec::new()),
+            opened => opened.map_err(problem)?,
+        };
+        let best = ranking.top(BEST, &Scope::default()).map_err(problem)?;
+        let hosts = best.into_iter().map(|row| {
+            let site = row.site.unwrap_or_default();
+            Host {
+                host: row.url.into_owned(),
+                rank: row.rank,
+                pages: site.pages,
+                importance: row.importance,
+                best: site.best,
+            }
+        });
+        Ok(hosts.collect())
+    }
+}
+
+fn named(snapshot: &Snapshot, name: &RankingName) -> Named {
+    let file = name.file(snapshot.path());
+    (name.clone(), file.and_then(|file| written(&file)))
+}
+
+fn open(snapshot: &Snapshot, name: &RankingName) -> Result<LevelRanking> {
+    opened(snapshot, name).map_err(|error| match error {
+        Error::Missing(_) => Problem::Unknown(as_parameters(&error)),
+        error => problem(error),
+    })
+}
+
+fn opened(snapshot: &Snapshot, name: &RankingName) -> cashrank::Result<LevelRanking> {
+    let snapshot = Snapshot::open(&RealDisk, snapshot.path())?;
+    LevelRanking::open(&RealDisk, snapshot, name, Some(SITES_BYTES))
+}
+
+/// A few values by name; of more, those that nobody asked for longest are forgotten.
+struct Few<K, V, const MOST: usize>(Mutex<Vec<(K, Arc<Once<V>>)>>);
+
+impl<K, V, const MOST: usize> Default for Few<K, V, MOST> {
+    fn default() -> Few<K, V, MOST> {
+        Few(Mutex::default())
+    }
+}
+
+impl<K: PartialEq, V, const MOST: usize> Few<K, V, MOST> {
+    /// The value of this name, which may still have to be made.
+    fn of(&self, name: K) -> Arc<Once<V>> {
+        let mut kept = lock(&self.0);
+        let known = kept.iter().position(|(known, _)| *known == name);
+        let found = match known {
+            Some(at) => kept.remove(at),
+            None => (name, Arc::default()),
+        };
+        if kept.len() == MOST {
+            kept.remove(0);
+        }
+        let value = found.1.clone();
+        kept.push(found);
+        value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_asked_for_longest_is_forgotten() {
+        let few: Few<u8, u8, 2> = Few::default();
+        let get = |name| few.of(name).get(|| Ok(name)).copied();
+        assert_eq!(
+            (get(1), get(2), get(1), get(3)),
+            (Ok(1), Ok(2), Ok(1), Ok(3))
+        );
+        let held: Vec<u8> = lock(&few.0).iter().map(|(name, _)| *name).collect();
+        assert_eq!(held, [1, 3]);
+        // What could not be made is tried again.
+        let failing = few.of(1);
+        assert_eq!(failing.get(|| Ok(7)), Ok(&1));
+        let new = few.of(4);
+        let failed = new.get(|| Err(Problem::Later("soon".into())));
+        assert!(failed.is_err() && few.of(4).get(|| Ok(4)) == Ok(&4));
+    }
+}

@@ -1,0 +1,77 @@
+//! The most important pages of each of some sites: one sweep over the ranks of all pages.
+
+use std::collections::HashMap;
+
+use super::levels::{Best, is_better, keep};
+use super::{Column, LevelRanking};
+use crate::engine::PageId;
+use crate::model::SitePage;
+use crate::sites::Sites;
+use crate::{Error, Result};
+
+impl LevelRanking {
+    /// The `n` most important pages of each of these sites, best first. The sites of pages, where they are not known yet, are
+    /// found in at most so many bytes of memory.
+    ///
+    /// # Errors
+    /// [`Error::Usage`]: pages are ranked; those of [`Snapshot::sites`](super::Snapshot::sites), and of reading the snapshot.
+    pub fn best_pages(
+        &self,
+        sites: &[PageId],
+        n: usize,
+        memory: Option<u64>,
+    ) -> Result<Vec<Vec<SitePage>>> {
+        if self.level().is_page() {
+            return Err(Error::Usage(
+                "`best` lists pages of sites: give a `level` of sites".into(),
+            ));
+        }
+        let found;
+        let column = match self.sites() {
+            Some(sites) => sites,
+            None => {
+                found = self.snapshot().sites(self.level(), memory)?;
+                &found
+            }
+        };
+        let best = self.best_of(column, sites, n)?;
+        let of_site = |best: Best| {
+            let numbers: Vec<PageId> = best.into_sorted_vec().iter().map(|page| page.1).collect();
+            let pages = self.snapshot().pages_of(&numbers)?;
+            let named = pages.iter().zip(self.snapshot().names_of(&numbers)?);
+            let pages = named.map(|(page, url)| SitePage {
+                rank: page.rank,
+                importance: page.importance,
+                url,
+            });
+            Ok(pages.collect())
+        };
+        best.into_iter().map(of_site).collect()
+    }
+
+    fn best_of(&self, column: &Sites, sites: &[PageId], n: usize) -> Result<Vec<Best>> {
+        let places = sites.iter().enumerate();
+        let places: HashMap<usize, usize> =
+            places.map(|(at, site)| (site.0 as usize, at)).collect();
+        let mut best = vec![Best::new(); sites.len()];
+        let columns = &self.snapshot().columns;
+        let mut page = 0;
+        for block in 0..columns.blocks() {
+            for rank in columns.column(block, Column::Rank)? {
+                let candidate = (rank, PageId(page));
+                let site = column.site(page as usize);
+                page += 1;
+                let Some(best) = site
+                    .and_then(|site| places.get(&site))
+                    .map(|&at| &mut best[at])
+                else {
+                    continue;
+                };
+                if is_better(best, n, candidate) {
+                    keep(best, n, candidate);
+                }
+            }
+        }
+        Ok(best)
+    }
+}
