@@ -1,27 +1,50 @@
 //! `ingest --ack FILE`: tells the sender of a stream how much of it is durable.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::sleep;
+use std::time::Duration;
 
 use cashrank::Error;
 use cashrank::store::OnDurable;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
 
-use super::output::{Keep, Output, open_stream};
+use super::output::{Keep, Output};
+
+/// Bytes of the longest position with its line feed.
+const POSITION_MAX: u64 = 21;
+/// How often a FIFO without a reader is tried.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Writes each position, a decimal number and a line feed: to a regular file, which always holds one
-/// whole; as lines to standard output (`-`) and to what is no regular file, such as a FIFO.
-pub fn on_durable(path: &Path) -> anyhow::Result<OnDurable> {
+/// whole; as lines to standard output (`-`) and to what is no regular file, such as a FIFO. `stop`: no longer waits for
+/// a FIFO's reader.
+///
+/// # Errors
+/// The file holds something else.
+pub fn on_durable(path: &Path, stop: Arc<AtomicBool>) -> anyhow::Result<OnDurable> {
     let path = path.to_owned();
     let output = Output::of(Some(&path))?;
-    let stream: Mutex<Option<File>> = Mutex::new(None);
+    if let Output::File(file, _) = &output
+        && !is_position(file)
+    {
+        anyhow::bail!(
+            "--ack {}: holds something else than a position, which would be lost; name another file",
+            path.display()
+        );
+    }
+    let opened: Mutex<Option<File>> = Mutex::new(None);
     Ok(OnDurable::new(move |position| {
         let line = format!("{position}\n");
         match &output {
             Output::Standard => to_stdout(&line).map_err(failed(&path)),
-            Output::Stream(to) => to_stream(&stream, to, &line).map_err(failed(&path)),
-            Output::File(_) => {
+            Output::Stream(to) => to_stream(&opened, to, &line, &stop).map_err(failed(&path)),
+            Output::File(..) => {
                 let written =
                     output.write(|out| Ok((out.write_all(line.as_bytes())?, Keep::Durably)));
                 written.map_err(|error| match error.downcast::<Error>() {
@@ -31,6 +54,20 @@ pub fn on_durable(path: &Path) -> anyhow::Result<OnDurable> {
             }
         }
     }))
+}
+
+/// Whether there is no file, or one that holds nothing or a position.
+fn is_position(path: &Path) -> bool {
+    let mut text = Vec::new();
+    match File::open(path) {
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+        Ok(file) => {
+            let read = file.take(POSITION_MAX + 1).read_to_end(&mut text);
+            let digits = text.strip_suffix(b"\n").unwrap_or(&text);
+            read.is_ok_and(|read| read as u64 <= POSITION_MAX)
+                && digits.iter().all(u8::is_ascii_digit)
+        }
+    }
 }
 
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> Error {
@@ -50,16 +87,46 @@ fn to_stdout(line: &str) -> io::Result<()> {
 }
 
 /// Opened once: a FIFO's reader sees its end when it is closed.
-fn to_stream(stream: &Mutex<Option<File>>, path: &Path, line: &str) -> io::Result<()> {
+fn to_stream(
+    stream: &Mutex<Option<File>>,
+    path: &Path,
+    line: &str,
+    stop: &AtomicBool,
+) -> io::Result<()> {
     let mut stream = stream
         .lock()
         .map_err(|error| io::Error::other(error.to_string()))?;
     if stream.is_none() {
-        *stream = Some(open_stream(path)?);
+        *stream = Some(open_patiently(path, stop)?);
     }
     let file = stream
         .as_mut()
         .ok_or_else(|| io::Error::other("it is not open"))?;
     let written = file.write_all(line.as_bytes());
     written.map_err(|error| io::Error::other(error.to_string()))
+}
+
+/// Waits for a FIFO's reader until a stop is asked for, which the system's own waiting would not hear.
+fn open_patiently(path: &Path, stop: &AtomicBool) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    // A descriptor may be of a regular file: what is there stays.
+    options
+        .append(true)
+        .custom_flags(OFlags::NONBLOCK.bits() as i32);
+    loop {
+        match options.open(path) {
+            Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+                if stop.load(Ordering::Relaxed) {
+                    return Err(io::Error::other("nobody reads it"));
+                }
+                sleep(PATIENCE);
+            }
+            opened => {
+                let file = opened?;
+                let flags = fcntl_getfl(&file)?;
+                fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
+                return Ok(file);
+            }
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use cashrank::Limits;
@@ -417,7 +418,10 @@ impl Args {
                 (_, true) => Stream::Again,
                 _ => Stream::Auto,
             },
-            spool: self.spool.then(|| self.spool_options()).transpose()?,
+            spool: self
+                .spool
+                .then(|| self.spool_options(&job.stop))
+                .transpose()?,
             checkpoint_every: self.checkpoint_every,
             snapshot_every: self.snapshot_every.unwrap_or(job.snapshot_every),
             keep_snapshots: self.keep_snapshots,
@@ -428,14 +432,14 @@ impl Args {
         })
     }
 
-    fn spool_options(&self) -> anyhow::Result<SpoolOptions> {
+    fn spool_options(&self, stop: &Arc<AtomicBool>) -> anyhow::Result<SpoolOptions> {
         let default = SpoolOptions::default();
         Ok(SpoolOptions {
             sync_every: self.ack_every.or(default.sync_every),
             on_durable: self
                 .ack
                 .as_deref()
-                .map(super::ack::on_durable)
+                .map(|path| super::ack::on_durable(path, stop.clone()))
                 .transpose()?,
             ..default
         })

@@ -7,14 +7,16 @@
 //! | anything else: a device, a FIFO, a descriptor (`/dev/fd/3`) | it is written into, straight |
 //!
 //! `-` and `/dev/stdout` are standard output. A regular file that holds something is replaced only with `--force`: it may be
-//! the crawl itself. What no command names but for its own use (`ingest --ack`, the pages of `man`) is replaced without.
+//! the crawl itself. So is one that appears while the result is written, which then stays aside. The files of a store are not
+//! replaced at all. What no command names but for its own use (`ingest --ack`, the pages of `man`) is replaced without.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use cashrank::Error;
-use cashrank::store::unfinished;
+use cashrank::store::{part_of, unfinished};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 /// Links followed from one to the next: as many as the system follows.
 const LINKS: usize = 40;
@@ -25,9 +27,18 @@ pub enum Output {
     /// Standard output.
     Standard,
     /// A regular file, links resolved; it need not exist.
-    File(PathBuf),
+    File(PathBuf, Existing),
     /// Something that is no regular file, and takes what is written.
     Stream(PathBuf),
+}
+
+/// What becomes of a file that holds something and has the name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// It is replaced.
+    Replaced,
+    /// It stays.
+    Stays,
 }
 
 /// Whether a file is kept once it is written.
@@ -94,12 +105,18 @@ impl SummedOutputArgs {
 impl Output {
     /// As [`Output::of`]; refused if there is a file already, and not all of `force` or nothing to lose.
     pub fn open(path: Option<&Path>, force: bool) -> anyhow::Result<Output> {
-        let output = Output::of(path)?;
-        if let (Output::File(file), false) = (&output, force)
-            && fs::metadata(file).is_ok_and(|found| found.len() > 0)
-        {
+        let mut output = Output::of(path)?;
+        if let Output::File(file, existing) = &mut output {
             let path = path.unwrap_or(file).display();
-            anyhow::bail!("{path}: already exists; --force replaces it");
+            if force && is_of_a_store(file) {
+                anyhow::bail!("{path}: is a file of a store; name another");
+            }
+            if !force {
+                if holds_something(file) {
+                    anyhow::bail!("{path}: already exists; --force replaces it");
+                }
+                *existing = Existing::Stays;
+            }
         }
         Ok(output)
     }
@@ -122,14 +139,16 @@ impl Output {
                         return Ok(Output::Stream(at));
                     }
                 }
-                Ok(found) if found.is_file() => return Ok(Output::File(at)),
+                Ok(found) if found.is_file() => {
+                    return Ok(Output::File(at, Existing::Replaced));
+                }
                 Ok(found) if found.is_dir() => {
                     let source = io::Error::from(io::ErrorKind::IsADirectory);
                     return Err(failed(&at, "write")(source));
                 }
                 Ok(_) => return Ok(Output::Stream(at)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    return Ok(Output::File(at));
+                    return Ok(Output::File(at, Existing::Replaced));
                 }
                 Err(error) => return Err(failed(&at, "look at")(error)),
             }
@@ -142,7 +161,7 @@ impl Output {
     pub fn is_terminal(&self) -> bool {
         match self {
             Output::Standard => io::stdout().is_terminal(),
-            Output::File(_) => false,
+            Output::File(..) => false,
             Output::Stream(path) => {
                 // To open a FIFO would be to wait for its writer.
                 let is_device = fs::metadata(path).is_ok_and(|found| is_character_device(&found));
@@ -204,15 +223,25 @@ impl Output {
                 out.flush().map_err(failed(path, "write"))?;
                 Ok(value)
             }
-            Output::File(path) => aside(path, write),
+            Output::File(path, existing) => aside(path, *existing, write),
         }
     }
 }
 
 /// Opens what is no regular file for writing into it; a FIFO waits for its reader.
-pub fn open_stream(path: &Path) -> io::Result<File> {
+fn open_stream(path: &Path) -> io::Result<File> {
     // A descriptor may be of a regular file: what is there stays.
     OpenOptions::new().append(true).open(path)
+}
+
+fn holds_something(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.len() > 0)
+}
+
+/// Returns whether a store is damaged without this file.
+fn is_of_a_store(path: &Path) -> bool {
+    let mut folders = path.ancestors().skip(1).take(2);
+    part_of(path).is_some() && folders.any(|folder| folder.join("identity.json").is_file())
 }
 
 fn is_standard(path: &Path) -> bool {
@@ -243,15 +272,56 @@ fn failed(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Error 
 /// Writes a regular file beside its name, with the permissions of the one that it replaces.
 fn aside<T>(
     path: &Path,
+    existing: Existing,
     write: impl FnOnce(&mut (dyn Write + Send)) -> anyhow::Result<(T, Keep)>,
 ) -> anyhow::Result<T> {
     let create = |aside: &Path| File::create_new(aside);
     let (aside, file) = unfinished(path, create)?;
-    let written = fill(&aside, file, path, write);
-    if written.is_err() {
+    let (value, keep) = fill(&aside, file, path, write).inspect_err(|_| {
         let _ = fs::remove_file(&aside);
+    })?;
+    if keep == Keep::No {
+        fs::remove_file(&aside).map_err(failed(&aside, "remove"))?;
+        return Ok(value);
     }
-    written
+    match give_name(&aside, path, existing) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => anyhow::bail!(
+            "{}: appeared while the result was written, and stays; the result is in {}",
+            path.display(),
+            aside.display()
+        ),
+        Err(error) => {
+            let _ = fs::remove_file(&aside);
+            return Err(failed(path, "rename")(error).into());
+        }
+        Ok(()) => {}
+    }
+    if keep == Keep::Durably {
+        sync_dir_of(path).map_err(failed(path, "sync the directory of"))?;
+    }
+    Ok(value)
+}
+
+/// Renames a whole file. One that holds something, has the name already and is to stay is the error
+/// [`io::ErrorKind::AlreadyExists`].
+fn give_name(aside: &Path, path: &Path, existing: Existing) -> io::Result<()> {
+    if existing == Existing::Replaced {
+        return fs::rename(aside, path);
+    }
+    let renamed = renameat_with(CWD, aside, CWD, path, RenameFlags::NOREPLACE);
+    let named = match renamed.map_err(io::Error::from) {
+        // Not all file systems can do that.
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            fs::hard_link(aside, path).and_then(|()| fs::remove_file(aside))
+        }
+        named => named,
+    };
+    match named {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !holds_something(path) => {
+            fs::rename(aside, path)
+        }
+        named => named,
+    }
 }
 
 fn fill<T>(
@@ -259,7 +329,7 @@ fn fill<T>(
     file: File,
     path: &Path,
     write: impl FnOnce(&mut (dyn Write + Send)) -> anyhow::Result<(T, Keep)>,
-) -> anyhow::Result<T> {
+) -> anyhow::Result<(T, Keep)> {
     if let Ok(found) = fs::metadata(path) {
         let set = file.set_permissions(found.permissions());
         set.map_err(failed(aside, "set the permissions of"))?;
@@ -267,8 +337,7 @@ fn fill<T>(
     let mut out = BufWriter::new(file);
     let (value, keep) = write(&mut out)?;
     if keep == Keep::No {
-        fs::remove_file(aside).map_err(failed(aside, "remove"))?;
-        return Ok(value);
+        return Ok((value, keep));
     }
     out.flush().map_err(failed(path, "write"))?;
     if keep == Keep::Durably {
@@ -276,11 +345,7 @@ fn fill<T>(
         let synced = out.get_ref().sync_all();
         synced.map_err(failed(path, "sync"))?;
     }
-    fs::rename(aside, path).map_err(failed(path, "rename"))?;
-    if keep == Keep::Durably {
-        sync_dir_of(path).map_err(failed(path, "sync the directory of"))?;
-    }
-    Ok(value)
+    Ok((value, keep))
 }
 
 /// Makes a new name durable.

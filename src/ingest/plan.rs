@@ -214,14 +214,18 @@ fn repeated_stream(job: &Job, mut progress: Progress) -> Result<Plan> {
         && of_stream
         && job.repeat >= progress.repeat
     {
-        // Further passes need no stream.
+        // Further passes need no stream, but one that goes on is not passed over.
         progress.finished = job.repeat == progress.repeat;
         progress.repeat = job.repeat;
+        let known = progress.stream.is_some();
         return Ok(Plan {
             finished: progress.finished,
             progress,
             inputs: job.inputs.clone(),
-            unless_read_before: None,
+            unless_read_before: known.then(|| {
+                "standard input is not what was read: `resume` it without `repeat` first, and add passes then"
+                    .into()
+            }),
         });
     }
     if progress.finished || !of_stream {

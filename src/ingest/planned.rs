@@ -12,7 +12,7 @@ pub(super) struct Plan {
     pub inputs: Vec<InputName>,
     /// All was read before.
     pub finished: bool,
-    /// All was read before if standard input is what was read; else this is to be said.
+    /// Nothing more is read, and standard input must be what was read, or be empty; else this is to be said.
     pub unless_read_before: Option<String>,
 }
 

@@ -111,7 +111,10 @@ fn run(
         run.final_snapshot()?;
     }
     if let Some(refusal) = unless_read_before {
-        return run.expect_read_before(refusal);
+        let stopped = !run.expect_read_before(refusal)?;
+        if stopped || finished {
+            return Ok(run.outcome(true, stopped));
+        }
     }
     run.cursor.progress.finished |= run.cursor.is_between_passes() && run.is_near_enough()?;
     if (finished || run.cursor.progress.finished)

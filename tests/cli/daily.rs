@@ -379,6 +379,30 @@ fn a_stream_after_an_empty_first_one_is_read() {
     assert_eq!(lab.stat("file")["records"], 100);
 }
 
+/// Its story: passes were added without a look at standard input, which went on or was another stream.
+#[test]
+fn passes_over_a_stream_do_not_hide_what_follows_it() {
+    let lab = Lab::new();
+    days(&lab);
+    let first = std::fs::read(lab.path("day1")).unwrap();
+    let other = std::fs::read(lab.path("day2")).unwrap();
+    let longer = [first.clone(), other.clone()].concat();
+    lab.feed("ingest - --store s", &first).exits(0);
+    for stream in [&longer, &other] {
+        lab.feed("ingest - --store s --resume --repeat 2", stream)
+            .exits(2)
+            .says(&["standard input is not what was read"]);
+    }
+    assert_eq!(lab.stat("s")["records"], 100);
+    lab.feed("ingest - --store s --resume --repeat 2", &first)
+        .exits(0);
+    let records = lab.stat("s")["records"].as_u64();
+    assert!(records > Some(100));
+    lab.feed("ingest - --store s --resume --repeat 3", b"")
+        .exits(0);
+    assert!(lab.stat("s")["records"].as_u64() > records);
+}
+
 /// Its story: a file that was empty when it was first read was refused for ever, for it had grown; with `--quiet`, and when
 /// another empty file had been read before, nothing told that it was empty.
 #[test]

@@ -225,3 +225,94 @@ fn standard_output_by_its_name() {
         .exits(0);
     assert_eq!(fs::read_to_string(lab.path("into")).unwrap(), straight);
 }
+
+/// Its story: whether the file was there was asked at the start only, and one that came meanwhile was replaced.
+#[test]
+fn a_file_that_appears_meanwhile_stays() {
+    let lab = crawled();
+    for command in [
+        "pagerank - -o o",
+        "convert - -o o",
+        "compute - --measure in-degree -o o",
+    ] {
+        let mut running = lab.start(command);
+        // More than a pipe holds: some of it was read, and the name was looked at before that.
+        let records = crawl(81, 400).concat();
+        for _ in 0..=(1 << 17) / records.len() {
+            running.write(records.as_bytes());
+        }
+        lab.file("o", "mine");
+        running
+            .end()
+            .exits(2)
+            .says(&["o: appeared", "o.unfinished"]);
+        assert_eq!(fs::read(lab.path("o")).unwrap(), b"mine", "{command}");
+        let aside = fs::read(lab.path("o.unfinished")).unwrap();
+        assert!(!aside.is_empty(), "{command}");
+        fs::remove_file(lab.path("o.unfinished")).unwrap();
+        fs::remove_file(lab.path("o")).unwrap();
+    }
+}
+
+/// Its story: `--force` replaced the database of the store that was exported.
+#[test]
+fn a_store_s_own_files_are_no_output() {
+    let lab = crawled();
+    for name in ["store.redb", "cash", "snapshots/latest.json"] {
+        let line = format!("export --to tsv --store s -o s/{name} --force");
+        lab.run(&line).exits(2).says(&["is a file of a store"]);
+    }
+    lab.run("export --to tsv --store s -o s/mine").exits(0);
+    lab.run("export --to tsv --store s -o s/mine --force")
+        .exits(0);
+    fs::remove_file(lab.path("s/mine")).unwrap();
+    lab.run("verify --deep --store s").exits(0);
+}
+
+/// Its story: the first position took the place of a text, of an input, and of a store's identity.
+#[test]
+fn an_ack_replaces_nothing_but_a_position() {
+    let lab = crawled();
+    let stream = crawl(9, 50).concat();
+    lab.file("text", "precious");
+    for (store, name) in [("t", "text"), ("u", "a"), ("s", "s/identity.json")] {
+        let before = fs::read(lab.path(name)).unwrap();
+        lab.feed(
+            &format!("ingest - --store {store} --spool --ack {name}"),
+            stream.as_bytes(),
+        )
+        .exits(2)
+        .says(&["--ack", name, "holds something else"]);
+        assert!(fs::read(lab.path(name)).unwrap() == before, "{name}");
+    }
+    for before in ["", "12", "12\n"] {
+        lab.file("acked", before);
+        lab.feed("ingest - --store v --spool --ack acked", stream.as_bytes())
+            .exits(0);
+        assert_eq!(
+            fs::read_to_string(lab.path("acked")).unwrap(),
+            format!("{}\n", stream.len())
+        );
+        fs::remove_dir_all(lab.path("v")).unwrap();
+    }
+}
+
+/// Its story: a FIFO that nobody read was opened without an end, and no signal was heard.
+#[test]
+fn a_fifo_without_a_reader_does_not_hold_a_stop() {
+    let lab = crawled();
+    assert!(
+        Command::new("mkfifo")
+            .arg(lab.path("fifo"))
+            .status()
+            .unwrap()
+            .success()
+    );
+    let mut running = lab.start("ingest - --store t --spool --ack fifo");
+    running.write(crawl(9, 50).concat().as_bytes());
+    running.await_handler();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    running.signal("TERM");
+    running.end().exits(7).says(&["fifo", "nobody reads it"]);
+    lab.run("verify --store t").exits(0);
+}

@@ -52,7 +52,7 @@ impl Args {
                     "--numbers: {} has numbers anyway, and a file of names",
                     self.to
                 );
-                let Output::File(_) = output else {
+                let Output::File(..) = output else {
                     anyhow::bail!(
                         "{} is two files: name a directory for them with -o",
                         self.to

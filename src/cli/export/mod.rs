@@ -274,7 +274,7 @@ impl Args {
 /// Where temporary files go: beside the output, or else where the system has them.
 pub(super) fn scratch(output: &Output) -> PathBuf {
     match output {
-        Output::File(path) => {
+        Output::File(path, _) => {
             let folder = path
                 .parent()
                 .filter(|folder| !folder.as_os_str().is_empty());

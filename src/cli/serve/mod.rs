@@ -6,7 +6,8 @@ mod current;
 mod live;
 mod rankings;
 
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,6 +28,9 @@ pub use live::{Live, WatchedObserver};
 
 /// Threads of a service, about: those that answer, and those that make lists.
 const THREADS: usize = 6;
+
+/// Bytes of a file with a token, at most.
+const TOKEN_BYTES: u64 = 4096;
 
 /// How soon a signal is heeded.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -86,11 +90,19 @@ impl ServiceArgs {
         let Some(path) = &self.token_file else {
             return Ok(None);
         };
-        let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
+        let mut text = String::new();
+        let file = File::open(path).map(|file| file.take(TOKEN_BYTES + 1));
+        let read = file.and_then(|mut file| file.read_to_string(&mut text));
+        let read = read.map_err(|source| Error::Io {
             path: path.clone(),
             action: "read",
             source,
         })?;
+        anyhow::ensure!(
+            read as u64 <= TOKEN_BYTES,
+            "{}: holds more than {TOKEN_BYTES} bytes, so it is no token",
+            path.display()
+        );
         let token =
             Token::new(&text).map_err(|why| Error::Usage(format!("{}: {why}", path.display())))?;
         Ok(Some(token))

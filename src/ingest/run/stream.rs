@@ -120,17 +120,17 @@ impl Run<'_> {
         Ok(self.outcome(true, false))
     }
 
-    /// All is done, and no stream can follow: standard input must be that which was read, or be empty.
+    /// No stream can follow: standard input must be that which was read, or be empty. `false`: stopped from outside.
     ///
     /// # Errors
     /// The error of `refusal`, if it is not.
-    pub(super) fn expect_read_before(self, refusal: String) -> Result<Outcome> {
+    pub(super) fn expect_read_before(&mut self, refusal: String) -> Result<bool> {
         let stream = self.cursor.progress.stream.clone();
         let known = stream.map(|stream| stream.signature).unwrap_or_default();
         let mut signed = SignedStream::new(self.job.stdin.open());
         let signer = signed.signer();
         let Some(found) = self.feed.patiently(move || signed.compare(&known))? else {
-            return Ok(self.outcome(true, true));
+            return Ok(false);
         };
         match look(&signer).signature().whole {
             Some((0, _)) => {}
@@ -139,6 +139,6 @@ impl Run<'_> {
             }
             _ => return Err(Error::Conflict(refusal)),
         }
-        Ok(self.outcome(true, false))
+        Ok(true)
     }
 }

@@ -257,7 +257,7 @@ fn listed(
         .made
         .and_then(|made| SystemTime::now().duration_since(made).ok());
     let mut found = match format {
-        _ if known == Some(&mark) => Found {
+        _ if known.is_some_and(|known| names(known, &mark)) => Found {
             unchanged: true,
             ..Found::new(JSON, Vec::new())
         },
@@ -278,6 +278,15 @@ fn listed(
     };
     found.list = Some((mark, since.map(|since| since.as_secs())));
     Ok(found)
+}
+
+/// Returns whether `If-None-Match` names this mark (RFC 9110, section 13.1.2): a list, compared weakly, or `*`.
+fn names(known: &HeaderValue, mark: &HeaderValue) -> bool {
+    let mut known = known.as_bytes().split(|&byte| byte == b',');
+    known.any(|one| {
+        let one = one.trim_ascii();
+        one == b"*" || one.strip_prefix(b"W/").unwrap_or(one) == mark.as_bytes()
+    })
 }
 
 fn json(value: &impl Serialize, most: usize) -> Result<Found> {
