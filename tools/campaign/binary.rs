@@ -1,5 +1,6 @@
 //! The real program, run as users run it.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -7,9 +8,15 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The program, and where it runs.
+/// The program, and variables of its environment.
 #[derive(Clone)]
-pub struct Binary(PathBuf);
+pub struct Binary {
+    path: PathBuf,
+    variables: Vec<(&'static str, OsString)>,
+}
+
+/// What writes its standard input.
+pub type Feed = Box<dyn FnOnce(&mut dyn Write) -> std::io::Result<()> + Send>;
 
 /// How a run ended.
 #[derive(Debug)]
@@ -27,7 +34,7 @@ impl Binary {
     pub fn find(given: Option<&Path>) -> Result<Binary, String> {
         if let Some(given) = given {
             return std::path::absolute(given)
-                .map(Binary)
+                .map(Binary::at)
                 .map_err(|error| error.to_string());
         }
         let beside = Binary::beside()?;
@@ -54,16 +61,37 @@ impl Binary {
         let here = std::env::current_exe().map_err(|error| error.to_string())?;
         let folder = here.parent().and_then(Path::parent);
         let folder = folder.ok_or("this program is in no folder")?;
-        Ok(Binary(folder.join("cashrank")))
+        Ok(Binary::at(folder.join("cashrank")))
+    }
+
+    /// The one at this path.
+    pub fn at(path: PathBuf) -> Binary {
+        Binary {
+            path,
+            variables: Vec::new(),
+        }
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The same, with these variables.
+    pub fn with(&self, variables: Vec<(&'static str, OsString)>) -> Binary {
+        Binary {
+            path: self.path.clone(),
+            variables,
+        }
     }
 
     pub fn existing(self) -> Result<Binary, String> {
-        if self.0.exists() {
+        if self.path.exists() {
             Ok(self)
         } else {
             Err(format!(
                 "{}: not there; name it by --binary",
-                self.0.display()
+                self.path.display()
             ))
         }
     }
@@ -75,19 +103,25 @@ impl Binary {
         line: &str,
         stdin: Option<Arc<Vec<u8>>>,
     ) -> Result<Running, String> {
-        let mut child = Command::new(&self.0)
+        let feed = stdin.map(|bytes| -> Feed { Box::new(move |pipe| pipe.write_all(&bytes)) });
+        self.feed(dir, line, feed)
+    }
+
+    /// Starts it in `dir`, its standard input whatever `feed` writes.
+    pub fn feed(&self, dir: &Path, line: &str, feed: Option<Feed>) -> Result<Running, String> {
+        let mut child = Command::new(&self.path)
             .args(line.split_whitespace())
             .current_dir(dir)
-            .stdin(stdin.as_ref().map_or_else(Stdio::null, |_| Stdio::piped()))
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .stdin(feed.as_ref().map_or_else(Stdio::null, |_| Stdio::piped()))
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(|error| format!("{}: {error}", self.0.display()))?;
+            .map_err(|error| format!("{}: {error}", self.path.display()))?;
         let started = Instant::now();
-        let feed = child.stdin.take().zip(stdin);
+        let feed = child.stdin.take().zip(feed);
         // Ends with the process: then the pipe is closed.
-        let feeder =
-            feed.map(|(mut pipe, bytes)| thread::spawn(move || drop(pipe.write_all(&bytes))));
+        let feeder = feed.map(|(mut pipe, feed)| thread::spawn(move || drop(feed(&mut pipe))));
         let told = child.stderr.take().ok_or("no standard error")?;
         let listener = thread::spawn(move || listen(BufReader::new(told), started));
         Ok(Running {

@@ -14,17 +14,22 @@
 //! | `ends` | the same while the last snapshot of a stream is made, which is then sent again |
 //! | `wide` | the same with more pages than a chunk of the cash file holds |
 //! | `errors` | every operation fails in every way, once and from then on |
+//! | `reading` | every operation of commands that only read fails |
+//! | `together` | several commands at once on one store |
 //! | `flips` | rot: flipped bits, cut, lost, old and foreign files, in all files of a store |
 //! | `mutants` | programs that leave out a sync, or sync too late: the cuts must find them out |
+//! | `outputs` | names that are taken, and results that several commands write at once, with the real program |
+//! | `clocks` | clocks that are set while the real program reads a stream |
 //! | `kills` | kill -9 of the real program at random moments, up to eight times in a row |
 //! | `full-disk` | the real program on a small file system without room (as root) |
 //!
-//! All but the last two run the production code on a disk in memory (see `disk/`), and the same seed draws
-//! the same faults. The last two run the program itself, which they build, on real disks; when it is
+//! All but the last four run the production code on a disk in memory (see `disk/`), and the same seed draws
+//! the same faults. The last four run the program itself, which they build, on real disks; when it is
 //! killed is a matter of the clock too.
 //! Prints one line a part; the exit code is 1 if anything failed.
 
 mod binary;
+mod clocks;
 #[path = "../../tests/common/crawl.rs"]
 mod crawl;
 mod cuts;
@@ -34,14 +39,17 @@ mod flips;
 mod full_disk;
 mod kills;
 mod mutants;
+mod outputs;
 #[path = "../../tests/common/pack.rs"]
 mod pack;
 mod producer;
 mod readers;
+mod reading;
 mod scenario;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod together;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -80,8 +88,12 @@ enum Part {
     Ends,
     Wide,
     Errors,
+    Reading,
+    Together,
     Flips,
     Mutants,
+    Outputs,
+    Clocks,
     Kills,
     FullDisk,
 }
@@ -158,11 +170,31 @@ fn run(part: Part, options: &Options, lab: &Path) -> Result<Tally, String> {
             tally += errors::sweep(&Scenario::piped(&mut crawl::Dice(seed))?, seed);
             tally
         }
+        Part::Reading => {
+            let scenario = Scenario::published_twice(lab, seed)?;
+            reading::sweep(&scenario, seed, &reading::FAILING)?
+        }
+        Part::Together => {
+            let runs = if options.full { 10_000 } else { 600 };
+            together::campaign(lab, seed, runs, false)
+        }
         Part::Flips => {
             let flips = if options.full { 10_000 } else { 1_000 };
             flips::rot(lab, seed, flips, |table| eprintln!("{table}"))
         }
-        Part::Mutants => mutants::catch(lab, seed),
+        Part::Mutants => {
+            let binary = Binary::find(options.binary.as_deref())?;
+            mutants::catch(&binary, lab, seed)
+        }
+        Part::Outputs => {
+            let binary = Binary::find(options.binary.as_deref())?;
+            outputs::campaign(&binary, lab, seed, if options.full { 2_000 } else { 200 })?
+        }
+        Part::Clocks => {
+            let binary = Binary::find(options.binary.as_deref())?;
+            let runs = if options.full { 200 } else { 12 };
+            clocks::campaign(&binary, lab, seed, runs, clocks::Set::Wall)?
+        }
         Part::Kills => {
             let binary = Binary::find(options.binary.as_deref())?;
             kills::campaign(&binary, lab, seed, if options.full { 1_000 } else { 200 })?

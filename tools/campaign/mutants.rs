@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 
 use cashrank::ingest::OldFault;
 
+use crate::binary::Binary;
 use crate::cuts::{self, Broken};
 use crate::disk::{Mutant, Mutation, Operation};
-use crate::scenario::{Kind, STORE};
+use crate::scenario::{Kind, STORE, Scenario};
 use crate::tally::Tally;
+use crate::{clocks, outputs, reading, together};
 
 /// Each must be caught within this time.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -126,46 +128,87 @@ pub const FAULTS: &[(&str, Kind, OldFault)] = &[
     ),
 ];
 
-/// Lets random cuts find each mutant; notes those that they do not. Prints when each was caught.
-pub fn catch(dir: &Path, seed: u64) -> Tally {
+/// A program that is at fault, under a part of the campaign for other faults than cuts: with a seed.
+type Tried = fn(&Binary, &Path, u64) -> Result<Tally, String>;
+
+/// The one that is caught only where clocks can be set.
+pub const CLOCK: &str = "time is measured on the clock of the wall";
+
+/// By name, with the part that must find them out.
+pub const OTHERS: &[(&str, Tried)] = &[
+    (
+        "a read that fails is the end of its file",
+        |_, dir, seed| {
+            let scenario = Scenario::published_twice(dir, seed)?;
+            reading::sweep(&scenario, seed, &reading::CUT_SHORT)
+        },
+    ),
+    ("nobody looks at the store's lock", |_, dir, seed| {
+        Ok(together::campaign(dir, seed, 20, true))
+    }),
+    (
+        "results are written into NAME.unfinished, whoever has it",
+        |binary, dir, seed| outputs::campaign(&outputs::careless(binary, dir)?, dir, seed, 20),
+    ),
+    (CLOCK, |binary, dir, seed| {
+        clocks::campaign(binary, dir, seed, 4, clocks::Set::All)
+    }),
+];
+
+/// Lets the campaign find each mutant; notes those that it does not. Prints when each was caught.
+pub fn catch(binary: &Binary, dir: &Path, seed: u64) -> Tally {
     let mut tally = Tally::default();
-    let syncs = MUTANTS.iter().map(|&(name, mutant)| {
-        let broken = Broken {
-            mutant: Some(mutant),
-            fault: None,
-        };
-        (name, Kind::Any, broken)
-    });
-    let faults = FAULTS.iter().map(|&(name, kind, fault)| {
+    let cut = |name, kind, broken, tally: &mut Tally| {
+        let tried = |seed| cuts::random(kind, dir, seed, 100, broken);
+        until_caught(name, seed, tried, tally);
+    };
+    for &(name, kind, fault) in FAULTS {
         let broken = Broken {
             mutant: None,
             fault: Some(fault),
         };
-        (name, kind, broken)
-    });
-    for (name, kind, broken) in faults.chain(syncs) {
-        let started = Instant::now();
-        let mut cuts = 0;
-        let mut caught = None;
-        for round in 0.. {
-            let found = cuts::random(kind, dir, seed.wrapping_add(round), 100, broken);
-            cuts += found.cuts;
-            caught = found.failures.into_iter().next();
-            if caught.is_some() || started.elapsed() > PATIENCE {
-                break;
-            }
+        cut(name, kind, broken, &mut tally);
+    }
+    for &(name, mutant) in MUTANTS {
+        let broken = Broken {
+            mutant: Some(mutant),
+            fault: None,
+        };
+        cut(name, Kind::Any, broken, &mut tally);
+    }
+    for &(name, tried) in OTHERS {
+        if name == CLOCK && !clocks::is_possible() {
+            eprintln!("SKIPPED: {name}: libfaketime is not installed");
+            continue;
         }
-        tally.faults += 1;
-        let seconds = started.elapsed().as_secs_f64();
-        match caught {
-            Some(how) => {
-                tally.survivors += 1;
-                eprintln!("mutant caught after {seconds:.2} s, {cuts} cuts: {name}\n    {how}");
-            }
-            None => tally.failures.push(format!(
-                "mutant not caught in {seconds:.0} s, {cuts} cuts: {name}"
-            )),
-        }
+        let tried = |seed| tried(binary, dir, seed).unwrap_or_else(Tally::of_failure);
+        until_caught(name, seed, tried, &mut tally);
     }
     tally
+}
+
+/// Tries a mutant with one seed after the other.
+fn until_caught(name: &str, seed: u64, tried: impl Fn(u64) -> Tally, tally: &mut Tally) {
+    let started = Instant::now();
+    let mut tries = 0;
+    let mut caught = None;
+    for round in 0.. {
+        let found = tried(seed.wrapping_add(round));
+        tries += found.cuts + found.faults;
+        caught = found.failures.into_iter().next();
+        if caught.is_some() || started.elapsed() > PATIENCE {
+            break;
+        }
+    }
+    tally.faults += 1;
+    let seconds = started.elapsed().as_secs_f64();
+    match caught {
+        Some(how) => {
+            tally.survivors += 1;
+            eprintln!("mutant caught after {seconds:.2} s, {tries} faults: {name}\n    {how}");
+        }
+        None => tally.failures.push(format!(
+            "mutant not caught in {seconds:.0} s, {tries} faults: {name}"
+        )),
+    }
 }

@@ -36,13 +36,13 @@ fn text(error: Error) -> String {
     error.to_string()
 }
 
-fn top(snapshot: &Snapshot) -> Result<Vec<(String, SnapshotPage)>, Error> {
+pub fn top(snapshot: &Snapshot) -> Result<Vec<(String, SnapshotPage)>, Error> {
     let top = snapshot.best(10)?;
     let ids: Vec<PageId> = top.iter().map(|page| page.page).collect();
     Ok(snapshot.names_of(&ids)?.into_iter().zip(top).collect())
 }
 
-fn export(snapshot: &Snapshot) -> Result<Vec<(String, SnapshotPage)>, Error> {
+pub fn export(snapshot: &Snapshot) -> Result<Vec<(String, SnapshotPage)>, Error> {
     snapshot
         .names()
         .zip(snapshot.pages())

@@ -255,6 +255,15 @@ impl Scenario {
         Scenario::new(job, None)
     }
 
+    /// One that publishes several snapshots and keeps them.
+    pub fn published_twice(dir: &Path, seed: u64) -> Result<Scenario, String> {
+        let mut job = job(vec![write_crawl(dir, seed, 40)?], Config::default());
+        job.checkpoint_every = Every::Records(9);
+        job.snapshot_every = Every::Records(15);
+        job.keep_snapshots = 0;
+        Scenario::new(job, None)
+    }
+
     /// One of more pages than a chunk of the cash file holds, whose logs are flushed on the way.
     pub fn wide(dir: &Path) -> Result<Scenario, String> {
         let path = dir.join("wide.jsonl");
@@ -471,7 +480,7 @@ fn limits() -> Limits {
     }
 }
 
-fn job(files: Vec<PathBuf>, config: Config) -> Job {
+pub fn job(files: Vec<PathBuf>, config: Config) -> Job {
     let limits = limits();
     Job {
         settings: Settings::new(config, &limits),
@@ -509,7 +518,7 @@ fn archived(file: &Path, block_records: usize, level: i32) -> Result<PathBuf, St
     }
 }
 
-struct Silent;
+pub struct Silent;
 
 impl Observer for Silent {
     fn note(&mut self, _: Note<'_>) {}
@@ -527,7 +536,7 @@ fn sent(dice: &mut Dice, text: Vec<u8>) -> Vec<u8> {
     }
 }
 
-fn write_crawl(dir: &Path, seed: u64, records: u64) -> Result<PathBuf, String> {
+pub fn write_crawl(dir: &Path, seed: u64, records: u64) -> Result<PathBuf, String> {
     let path = dir.join(format!("{seed:x}-{records}.jsonl"));
     write(&path, &crawl(seed, records).concat())?;
     Ok(path)
@@ -538,7 +547,7 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
 }
 
 /// The name of the store's current snapshot, if it has one.
-fn current(disk: &SimDisk) -> Result<Option<String>, String> {
+pub fn current(disk: &SimDisk) -> Result<Option<String>, String> {
     let path = Path::new(STORE).join("snapshots/latest.json");
     match disk.read(&path) {
         Err(_) => Ok(None),
@@ -551,7 +560,7 @@ fn current(disk: &SimDisk) -> Result<Option<String>, String> {
     }
 }
 
-fn bytes(disk: &SimDisk, path: &Path) -> Result<Vec<u8>, String> {
+pub fn bytes(disk: &SimDisk, path: &Path) -> Result<Vec<u8>, String> {
     let read = || {
         let file = disk.read(path)?;
         let mut bytes = vec![0; file.size()? as usize];

@@ -23,6 +23,14 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Of a part that could not even begin.
+    pub fn of_failure(what: String) -> Tally {
+        Tally {
+            failures: vec![what],
+            ..Tally::default()
+        }
+    }
+
     pub fn survived(&mut self, recovery: Duration) {
         self.survivors += 1;
         self.slowest = self.slowest.max(recovery);

@@ -65,6 +65,23 @@ fn a_failed_operation_is_reported_and_loses_nothing() {
     assert!(tally.faults > 200, "{tally:?}");
 }
 
+#[test]
+fn readers_say_what_they_cannot_read() {
+    let lab = tempfile::tempdir().unwrap();
+    let scenario = Scenario::published_twice(lab.path(), 7).unwrap();
+    let tally = reading::sweep(&scenario, 7, &reading::FAILING).unwrap();
+    sound(&tally);
+    assert!(tally.faults > 1_000, "{tally:?}");
+}
+
+#[test]
+fn commands_at_once_leave_what_one_after_the_other_does() {
+    let lab = tempfile::tempdir().unwrap();
+    let tally = together::campaign(lab.path(), 7, 40, false);
+    sound(&tally);
+    assert_eq!(tally.survivors, 40);
+}
+
 /// The program, if `cargo test` built it.
 fn binary() -> Option<Binary> {
     let found = Binary::beside().and_then(Binary::existing);
@@ -86,6 +103,40 @@ fn a_full_disk_loses_nothing() {
     let lab = tempfile::tempdir().unwrap();
     let tally = full_disk::campaign(&binary, lab.path(), 7, 2).unwrap();
     sound(&tally);
+}
+
+#[test]
+fn names_that_are_taken_stay_their_owners() {
+    let Some(binary) = binary() else { return };
+    let lab = tempfile::tempdir().unwrap();
+    let tally = outputs::campaign(&binary, lab.path(), 7, 20).unwrap();
+    sound(&tally);
+    assert_eq!(tally.survivors, 20);
+}
+
+#[test]
+fn clocks_that_are_set_change_nothing() {
+    let Some(binary) = binary() else { return };
+    let lab = tempfile::tempdir().unwrap();
+    let tally = clocks::campaign(&binary, lab.path(), 7, 3, clocks::Set::Wall).unwrap();
+    sound(&tally);
+}
+
+/// The parts for other faults than cuts find out what is wrong with programs that have them.
+#[test]
+fn other_mutants_are_caught() {
+    let Some(binary) = binary() else { return };
+    let lab = tempfile::tempdir().unwrap();
+    for &(name, tried) in mutants::OTHERS {
+        if name == mutants::CLOCK && !clocks::is_possible() {
+            continue;
+        }
+        let caught = |seed| {
+            let found = tried(&binary, lab.path(), seed).unwrap();
+            !found.failures.is_empty()
+        };
+        assert!((0..10).any(caught), "{name}");
+    }
 }
 
 #[test]

@@ -7,6 +7,8 @@
 //! sync drops part of what it should have written, and the next one succeeds.
 
 mod content;
+mod pace;
+mod survival;
 mod tree;
 
 use std::collections::BTreeMap;
@@ -19,70 +21,10 @@ use cashrank::store::{Disk, DiskFile};
 use crate::crawl::Dice;
 use content::{Change, File};
 pub use content::{Content, SECTOR};
+use pace::Pace;
+use survival::Fate;
+pub use survival::Survival;
 use tree::Tree;
-
-/// What survives of changes that were not synced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Survival {
-    /// Nothing.
-    Nothing,
-    /// Everything: the process died, not the machine.
-    Everything,
-    /// All up to some moment.
-    Earlier,
-    /// All from some moment on.
-    Later,
-    /// All of some files, nothing of others.
-    Files,
-    /// Each sector and each name on its own.
-    Sectors,
-}
-
-impl Survival {
-    pub const ALL: [Survival; 6] = [
-        Survival::Nothing,
-        Survival::Everything,
-        Survival::Earlier,
-        Survival::Later,
-        Survival::Files,
-        Survival::Sectors,
-    ];
-}
-
-/// Decides what survives a cut.
-pub struct Fate {
-    survival: Survival,
-    dice: Dice,
-    moment: u64,
-    file: bool,
-}
-
-impl Fate {
-    fn new(survival: Survival, mut dice: Dice, operations: u64) -> Fate {
-        Fate {
-            survival,
-            // Most of what is not synced is recent.
-            moment: operations.saturating_sub(dice.roll(40)),
-            file: dice.coin(),
-            dice,
-        }
-    }
-
-    fn next_file(&mut self) {
-        self.file = self.dice.coin();
-    }
-
-    fn survives(&mut self, operation: u64) -> bool {
-        match self.survival {
-            Survival::Nothing => false,
-            Survival::Everything => true,
-            Survival::Earlier => operation <= self.moment,
-            Survival::Later => operation > self.moment,
-            Survival::Files => self.file,
-            Survival::Sectors => self.dice.coin(),
-        }
-    }
-}
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,6 +94,10 @@ struct State {
     handles: u64,
     /// Files that are locked, and through which handle.
     locks: BTreeMap<usize, u64>,
+    /// What each operation waits for before it happens.
+    pace: Option<Pace>,
+    /// Every lock is granted.
+    unlocked: bool,
     dice: Dice,
 }
 
@@ -176,6 +122,8 @@ impl SimDisk {
             delayed: Vec::new(),
             handles: 0,
             locks: BTreeMap::new(),
+            pace: None,
+            unlocked: false,
             dice: Dice(seed),
         })))
     }
@@ -206,6 +154,16 @@ impl SimDisk {
     /// Makes it lie about some syncs.
     pub fn mutate(&self, mutant: Mutant) {
         self.state().mutant = Some(mutant);
+    }
+
+    /// Makes each operation take a random time, so that commands at once meet in another order each time; `None`: none.
+    pub fn pace(&self, dice: Option<Dice>) {
+        self.state().pace = dice.map(Pace);
+    }
+
+    /// Makes it grant every lock, as to a program that never asks for one.
+    pub fn unlock(&self, unlocked: bool) {
+        self.state().unlocked = unlocked;
     }
 
     /// Operations so far.
@@ -256,6 +214,8 @@ impl SimDisk {
 
     /// One operation: counts it, and fails it if that is planned. The number it got.
     fn operate(&self, operation: Operation) -> Result<(MutexGuard<'_, State>, u64), Refused<'_>> {
+        let waits = self.state().pace.as_mut().map(Pace::next);
+        waits.into_iter().for_each(Pace::wait);
         let mut state = self.state();
         let number = state.operations;
         if state.off {
@@ -499,6 +459,9 @@ impl DiskFile for SimFile {
 
     fn try_lock(&self) -> io::Result<bool> {
         let (mut state, _) = self.disk.operate(Operation::Lock)?;
+        if state.unlocked {
+            return Ok(true);
+        }
         let holder = state.locks.entry(self.id).or_insert(self.handle);
         Ok(*holder == self.handle)
     }

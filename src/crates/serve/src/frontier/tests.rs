@@ -501,6 +501,50 @@ fn random_calls_do_what_a_simple_model_does() {
     }
 }
 
+/// The clock of the wall is set to another time before every call. Leases are times that pass: nothing is handed out while
+/// it is leased, and all else is, at once.
+#[test]
+fn no_clock_that_is_set_ends_or_extends_a_lease() {
+    let mut seed = 7u64;
+    let mut roll = |sides: u64| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed % sides
+    };
+    let folder = Folder::new();
+    let mut state = open(&folder.file());
+    state.set_usual_delay(0).unwrap();
+    let puts: Vec<Put> = (0..20)
+        .map(|queue| found(&format!("q{queue}"), &format!("u{queue}")))
+        .collect();
+    state.put(&puts, at(0)).unwrap();
+    let mut until = vec![0; puts.len()];
+    let mut passed = 0;
+    for _ in 0..2_000 {
+        passed += roll(5) * SECOND;
+        let now = Now {
+            unix_s: 1_000_000_000 + roll(200_000),
+            passed_ms: passed,
+        };
+        let lease = 1 + roll(30);
+        let some = Wanted {
+            urls: 3,
+            lease,
+            ..all()
+        };
+        let given = state.get(&some, now).unwrap();
+        let free = until.iter().filter(|&&until| until <= passed).count();
+        assert_eq!(given.len(), free.min(3));
+        for given in given {
+            let url = Key::parse(&given.key).unwrap().url().to_owned();
+            let number: usize = url[1..].parse().unwrap();
+            assert!(until[number] <= passed, "{url} at {passed}");
+            until[number] = passed + lease * SECOND;
+        }
+    }
+}
+
 #[test]
 fn the_best_of_a_list_come_first_and_all_others_in_turn() {
     let turn = |parts, left| in_turn(parts, left).collect::<Vec<_>>();
