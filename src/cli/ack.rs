@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::sleep;
@@ -26,16 +26,19 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// a FIFO's reader.
 ///
 /// # Errors
-/// The file holds something else.
-pub fn on_durable(path: &Path, stop: Arc<AtomicBool>) -> anyhow::Result<OnDurable> {
+/// The file holds something else, or is to be in `store`.
+pub fn on_durable(path: &Path, store: &Path, stop: Arc<AtomicBool>) -> anyhow::Result<OnDurable> {
     let path = path.to_owned();
     let output = Output::of(Some(&path))?;
-    if let Output::File(file, _) = &output
-        && !is_position(file)
-    {
-        anyhow::bail!(
-            "--ack {}: holds something else than a position, which would be lost; name another file",
-            path.display()
+    if let Output::File(file, _) = &output {
+        let name = path.display();
+        anyhow::ensure!(
+            !absolute(file)?.starts_with(absolute(store)?),
+            "--ack {name}: is inside the store; name a file outside"
+        );
+        anyhow::ensure!(
+            is_position(file),
+            "--ack {name}: holds something else than a position, which would be lost; name another file"
         );
     }
     let opened: Mutex<Option<File>> = Mutex::new(None);

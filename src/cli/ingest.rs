@@ -439,7 +439,7 @@ impl Args {
             on_durable: self
                 .ack
                 .as_deref()
-                .map(|path| super::ack::on_durable(path, stop.clone()))
+                .map(|path| super::ack::on_durable(path, &self.store, stop.clone()))
                 .transpose()?,
             ..default
         })

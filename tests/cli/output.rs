@@ -275,7 +275,11 @@ fn an_ack_replaces_nothing_but_a_position() {
     let lab = crawled();
     let stream = crawl(9, 50).concat();
     lab.file("text", "precious");
-    for (store, name) in [("t", "text"), ("u", "a"), ("s", "s/identity.json")] {
+    lab.feed("ingest - --store w --spool --ack w/identity.json", b"")
+        .exits(2)
+        .says(&["--ack", "inside the store"]);
+    assert!(!lab.path("w").exists());
+    for (store, name) in [("t", "text"), ("u", "a"), ("t", "s/identity.json")] {
         let before = fs::read(lab.path(name)).unwrap();
         lab.feed(
             &format!("ingest - --store {store} --spool --ack {name}"),
