@@ -1,5 +1,6 @@
 //! Settling what a store holds again: a closer ranking of the same records.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use crate::model::Time;
@@ -20,11 +21,27 @@ impl Resettling {
     /// Of a store that keeps rows. `expire`: `None` stands for that of the current ranking.
     ///
     /// # Errors
-    /// [`Error::Missing`]: no rows are kept, which says why; [`Error::Usage`]: `expire`, and no record has a time.
+    /// [`Error::Missing`]: no rows are kept, which says why; [`Error::Usage`]: `expire`, and no record has a time;
+    /// [`Error::Io`]: the current ranking cannot be read.
     pub fn of(view: &View, expire: Option<Option<Time>>) -> Result<Resettling> {
         view.rows()?;
-        let latest = Snapshot::latest(&RealDisk, view.dir()).ok();
-        let latest = latest.map(|latest| (latest.path().to_path_buf(), latest.info().clone()));
+        let latest = match Snapshot::latest(&RealDisk, view.dir()) {
+            Ok(latest) => Some((latest.path().to_path_buf(), latest.info().clone())),
+            // Not read just now: it may be closer than what is settled, and leave out more.
+            Err(Error::Io {
+                path,
+                action,
+                source,
+            }) if source.kind() != ErrorKind::NotFound => {
+                return Err(Error::Io {
+                    path,
+                    action,
+                    source,
+                });
+            }
+            // There is none, or it is damaged, and is replaced.
+            Err(_) => None,
+        };
         let expire = expire.unwrap_or_else(|| latest.as_ref().and_then(|(_, info)| info.expire()));
         if expire.is_some() && view.state().time.is_none() {
             return Err(Error::Usage(
@@ -57,6 +74,7 @@ impl Resettling {
         Settle {
             expire: self.expire,
             below: self.bound_l1(),
+            or_nothing: true,
             ..Settle::until(until)
         }
     }

@@ -167,6 +167,8 @@ impl Args {
 
     fn of_inputs(&self) -> anyhow::Result<Exit> {
         let output = self.output.open()?;
+        output.must_spare(&self.inputs)?;
+        output.must_spare(&self.teleport)?;
         output.must_show(self.to.name(), self.to.is_text())?;
         self.scoring.check(self.to)?;
         let computing = self.computing(0.85)?;

@@ -93,6 +93,7 @@ impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let job = self.job()?;
         let output = Output::open(Some(&self.archive.output), self.archive.force)?;
+        output.must_spare(&self.inputs)?;
         self.check(&job, &output)?;
         stop_on_signal(&job.stop)?;
         note_keyboard(&job.inputs, "convert -");

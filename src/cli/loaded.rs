@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use cashrank::Limits;
+use cashrank::decode::Missing;
 use cashrank::engine::{Config, SelfLinks};
 use cashrank::load::{LoadedGraph, load};
 use cashrank::rules::Follow;
@@ -55,14 +56,26 @@ impl LoadArgs {
     }
 }
 
-/// Reports what should be known of the inputs, once the result is written.
-pub fn report_loaded(loaded: &LoadedGraph) -> Exit {
-    for (input, missing) in &loaded.missing {
+/// Reports inputs that lack fields, and a caveat of their formats.
+pub fn report_remarks<'a>(
+    lacking: impl IntoIterator<Item = (&'a InputName, &'a Missing)>,
+    caveat: Option<&str>,
+) {
+    for (input, missing) in lacking {
         say!("warning: {input}: {}", missing::message(missing));
     }
-    if let Some(caveat) = loaded.caveat {
+    if let Some(caveat) = caveat {
         say!("{}", as_options(caveat));
     }
+}
+
+/// Reports what should be known of the inputs, once the result is written.
+pub fn report_loaded(loaded: &LoadedGraph) -> Exit {
+    let missing = loaded.missing.iter();
+    report_remarks(
+        missing.map(|(input, missing)| (input, missing)),
+        loaded.caveat,
+    );
     if loaded.ungrouped > 0 {
         say!(
             "{} of edges replaced an earlier group of the same source. If the file is not \

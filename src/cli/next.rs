@@ -100,6 +100,7 @@ impl Args {
             return Err(Error::Usage(text.into()).into());
         };
         let output = self.output.open()?;
+        output.must_spare(self.exclude.iter().chain(&self.seeds))?;
         let to = if self.json { Taker::Jsonl } else { self.to };
         output.must_show(to.name(), to.is_text())?;
         let mut options = NextOptions::of(&self.asked.0)?;
@@ -110,7 +111,12 @@ impl Args {
         // Where there is none, the seeds are the list.
         let known = Snapshot::latest(&RealDisk, store).map_or(0, |snapshot| snapshot.info().pages);
         check_list(known, threads(None).min(READERS) + 2)?;
-        let pages = next(&RealDisk, store, &options)?;
+        let pages = next(&RealDisk, store, &options).map_err(|error| match error {
+            Error::Missing(text) if known == 0 && seeds.is_empty() => Error::Missing(format!(
+                "{text}. Before the first ingest, --seeds FILE gives the URLs to begin with"
+            )),
+            error => error,
+        })?;
         output.put(|out| {
             to.write(&pages, out)
                 .map_err(|error| self.named(error).into())

@@ -35,6 +35,7 @@ pub struct Args {
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let output = self.output.open()?;
+        output.must_spare([&self.index].into_iter().chain(&self.files))?;
         let limits = Limits {
             memory: self.memory.budget(1)?,
             ..Limits::default()

@@ -7,11 +7,13 @@
 //! | anything else: a device, a FIFO, a descriptor (`/dev/fd/3`) | it is written into, straight |
 //!
 //! `-` and `/dev/stdout` are standard output. A regular file that holds something is replaced only with `--force`: it may be
-//! the crawl itself. So is one that appears while the result is written, which then stays aside. The files of a store are not
-//! replaced at all. What no command names but for its own use (`ingest --ack`, the pages of `man`) is replaced without.
+//! the crawl itself. So is one that appears while the result is written, which then stays aside. The files of a store, and
+//! those that the command reads, are not replaced at all. What no command names but for its own use (`ingest --ack`, the
+//! pages of `man`) is replaced without.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use cashrank::Error;
@@ -58,7 +60,7 @@ pub struct OutputArgs {
     /// The file; `-` or none: standard output. It appears under this name once it is complete.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace the file if it exists.
+    /// Replace the file if it exists, unless the command reads it.
     #[arg(long, requires = "output")]
     force: bool,
 }
@@ -119,6 +121,31 @@ impl Output {
             }
         }
         Ok(output)
+    }
+
+    /// Refused if it is the same file as one of these, under whatever name: what is read would be gone.
+    pub fn must_spare(
+        &self,
+        inputs: impl IntoIterator<Item = impl AsRef<Path>>,
+    ) -> anyhow::Result<()> {
+        let Output::File(file, _) = self else {
+            return Ok(());
+        };
+        let Ok(found) = fs::metadata(file) else {
+            return Ok(());
+        };
+        for input in inputs {
+            let input = input.as_ref();
+            let is_same =
+                |read: fs::Metadata| (read.dev(), read.ino()) == (found.dev(), found.ino());
+            anyhow::ensure!(
+                is_standard(input) || !fs::metadata(input).is_ok_and(is_same),
+                "{}: the command reads it (from {}), and the result would replace it: write to another file",
+                file.display(),
+                input.display()
+            );
+        }
+        Ok(())
     }
 
     /// The file at `path`; `None`: standard output.
@@ -424,6 +451,27 @@ mod tests {
         let found = Output::of(Some(null)).unwrap();
         assert_eq!(found, Output::Stream(null.into()));
         assert!(!found.is_terminal());
+    }
+
+    /// `convert a.jsonl -o a.jsonl --force` left an archive under the name of the crawl, and no crawl.
+    #[test]
+    fn what_is_read_is_not_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::write(path("crawl"), "a record").unwrap();
+        fs::write(path("other"), "a record").unwrap();
+        symlink("crawl", path("link")).unwrap();
+        fs::hard_link(path("crawl"), path("hard")).unwrap();
+        for name in ["crawl", "link", "hard"] {
+            let output = Output::open(Some(&path(name)), true).unwrap();
+            for input in ["crawl", "link", "hard"] {
+                let refused = output.must_spare([path("none"), path(input)]);
+                assert!(refused.unwrap_err().to_string().contains("another file"));
+            }
+            output.must_spare([path("other"), "-".into()]).unwrap();
+        }
+        let new = Output::open(Some(&path("new")), true).unwrap();
+        new.must_spare([path("new")]).unwrap();
     }
 
     #[test]

@@ -71,6 +71,7 @@ struct IterationArgs {
 impl Args {
     pub fn run(self) -> anyhow::Result<Exit> {
         let output = self.output.open()?;
+        output.must_spare(&self.inputs)?;
         output.must_show(self.to.name(), self.to.is_text())?;
         self.scoring.check(self.to)?;
         match store_unless(&self.inputs, self.store.as_deref())? {

@@ -44,7 +44,7 @@ pub struct Args {
     /// Stop when importance is certified to be within EPS of PageRank (L1).
     #[arg(long, value_name = "EPS", default_value = "1e-6", value_parser = bound)]
     until: f64,
-    /// Stop after this long, and publish the result so far.
+    /// Stop after this long, and publish the result so far, unless not all links were followed once.
     #[arg(long, value_name = "TIME", value_parser = time)]
     settle_time: Option<Duration>,
     /// Leave out the links of pages that no fetch reached for so long, like 90d, before the latest record: as if they were
@@ -95,6 +95,13 @@ impl Args {
             None if stop.load(Ordering::Relaxed) => {
                 say!("stopped: nothing was published; run the command again to start over");
                 Ok(Exit::Stopped)
+            }
+            None if again.published.is_none() => {
+                say!(
+                    "after {seconds:.1} s not all links were followed once: nothing was published; give it more time \
+                     (--settle-time)"
+                );
+                Ok(Exit::Done)
             }
             None => {
                 say!(

@@ -67,7 +67,7 @@ struct Listed<'a> {
     last_fetch: Option<String>,
     published: Option<String>,
     bound_l1: Option<f64>,
-    bytes: u64,
+    bytes: Option<u64>,
     file: String,
     damage: Option<&'a str>,
     /// Rankings that were computed beside it.
@@ -169,7 +169,7 @@ fn write_plain(out: &mut dyn Write, kept: &[SnapshotEntry]) -> anyhow::Result<()
                 .map_or("unknown".into(), |at| time(Some(at))),
             published(kept).unwrap_or("unknown".into()),
             bound.map_or("-".into(), rounded_up),
-            human(kept.bytes)
+            kept.bytes.map_or("unknown".into(), human)
         )?;
         for of in &kept.computed {
             writeln!(out, "{:>15}  {} by {}", "", of.level, of.measure)?;

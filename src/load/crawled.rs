@@ -2,11 +2,13 @@
 
 use super::{Named, batches, open};
 use crate::batch::{Batch, Entry, HashKey, Rules, What};
+use crate::decode::Missing;
 use crate::engine::{Resolver, SelfLinks};
 use crate::formats::Format;
 use crate::graph::{GraphBuilder, LatestRows, Links};
 use crate::memory::{ALLOCATION, check_room};
 use crate::model::Limits;
+use crate::pipeline::Remark;
 use crate::rows::{Row, RowVisitor, Rows, Stop};
 use crate::rules::{Follow, InputRules};
 use crate::session::Writer;
@@ -41,6 +43,8 @@ pub struct Crawled {
     /// It began with the pages of a store.
     of_store: bool,
     skipped: u64,
+    /// What the first records of inputs show.
+    remarks: Vec<(InputName, Remark)>,
 }
 
 /// The most memory that a page takes beside its name and its place in the index: its places in arrays that just grew,
@@ -72,6 +76,7 @@ impl Crawled {
             rows: LatestRows::default(),
             of_store: false,
             skipped: 0,
+            remarks: Vec::new(),
         })
     }
 
@@ -127,6 +132,25 @@ impl Crawled {
         self.skipped
     }
 
+    /// Inputs whose records lack fields that ranking needs.
+    pub fn missing(&self) -> impl Iterator<Item = (&InputName, &Missing)> {
+        self.remarks
+            .iter()
+            .filter_map(|(input, remark)| match remark {
+                Remark::Missing(missing) => Some((input, missing)),
+                Remark::Caveat(_) => None,
+            })
+    }
+
+    /// The first caveat of an input.
+    pub fn caveat(&self) -> Option<&'static str> {
+        let caveats = self.remarks.iter().map(|(_, remark)| match remark {
+            Remark::Missing(_) => None,
+            Remark::Caveat(caveat) => Some(*caveat),
+        });
+        caveats.flatten().next()
+    }
+
     /// Reads an input to its end.
     ///
     /// # Errors
@@ -175,9 +199,11 @@ impl Crawled {
         }
         self.resolver = Resolver::default();
         let rules = self.rules.clone();
-        batches(source, format, &rules, 1, &mut |batch| {
+        let remarks = batches(source, format, &rules, 1, &mut |batch| {
             self.batch(batch, store.as_deref_mut(), each)
         })?;
+        let remarks = remarks.into_iter().map(|remark| (input.clone(), remark));
+        self.remarks.extend(remarks);
         Ok(())
     }
 

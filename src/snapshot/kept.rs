@@ -25,8 +25,8 @@ pub struct SnapshotEntry {
     pub number: u64,
     /// Its file.
     pub path: PathBuf,
-    /// Its length in bytes.
-    pub bytes: u64,
+    /// Its length in bytes; `None`: the system does not tell it.
+    pub bytes: Option<u64>,
     /// It stays, however many newer ones there are.
     pub pinned: bool,
     /// Commands read it by default.
@@ -114,7 +114,7 @@ pub fn snapshots(disk: &dyn Disk, store: &Path) -> Result<Vec<SnapshotEntry>> {
         let name = path.file_name().and_then(|name| name.to_str());
         kept.push(SnapshotEntry {
             number,
-            bytes: disk.read(&path).and_then(|file| file.size()).unwrap_or(0),
+            bytes: disk.read(&path).and_then(|file| file.size()).ok(),
             pinned: pinned.contains(&number),
             current: name.is_some() && name == latest.as_deref(),
             info: opened.map(|columns| columns.info().clone()),

@@ -44,6 +44,8 @@ pub struct Settle {
     pub expire: Option<Time>,
     /// Publish only what has a lower bound on the L1 error than this.
     pub below: Option<f64>,
+    /// Publish nothing if there was no time to follow all links once; else importance is the window's then.
+    pub or_nothing: bool,
     /// Who watches.
     pub watcher: Arc<Watcher>,
 }
@@ -59,6 +61,7 @@ impl Settle {
             memory: None,
             expire: None,
             below: None,
+            or_nothing: false,
             watcher: Arc::default(),
         }
     }

@@ -52,6 +52,17 @@ pub(super) fn put_in_place(disk: &dyn Disk, aside: &Path, path: &Path) -> Result
         .map_err(Error::io(path, "publish"))
 }
 
+/// Writes a file aside; one that is not complete is removed, for it may have filled the disk.
+pub(super) fn or_remove<T>(
+    disk: &dyn Disk,
+    aside: &Path,
+    write: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    write().inspect_err(|_| {
+        let _ = disk.remove(aside);
+    })
+}
+
 /// Makes a snapshot, and publishes it.
 fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Published> {
     check_not_newer(disk, view.dir(), view.counters())?;
@@ -60,10 +71,10 @@ fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Publis
     let outcome = settle.map_or(Ok(Outcome::NotDone), |settle| settle.run(view))?;
     let (estimation, expired) = match &outcome {
         Outcome::Stopped => return Ok(None),
+        Outcome::NotDone if settle.is_some_and(|settle| settle.or_nothing) => return Ok(None),
         Outcome::NotDone => (Estimation::begin(view, config)?, None),
         Outcome::Done(scores, expired) => (Estimation::settled(view, config, &**scores), *expired),
     };
-    // Also of a window, which is what there is if time was up before all links were followed once.
     if let Some(below) = settle.and_then(|settle| settle.below) {
         let bound = estimation.window().bound_l1().unwrap_or(f64::INFINITY);
         // As Info::bound_l1 has it.
@@ -76,18 +87,21 @@ fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Publis
     let path = dir.join(&name);
     let aside = path.with_extension("tmp");
     let seen = Seen::new(view.totals().pages, making.rank_bytes);
-    let mut writer = Writer::create(disk, &aside, seen)?;
-    let measures = writer.blocks(&estimation)?;
-    writer.ranks(disk, &path.with_extension("ranks"))?;
-    let info = Info::new(
-        view.state(),
-        measures,
-        estimation.window(),
-        expired,
-        view.settings(),
-    )?;
-    writer.finish(&info)?;
-    put_in_place(disk, &aside, &path)?;
+    let info = or_remove(disk, &aside, || {
+        let mut writer = Writer::create(disk, &aside, seen)?;
+        let measures = writer.blocks(&estimation)?;
+        writer.ranks(disk, &path.with_extension("ranks"))?;
+        let info = Info::new(
+            view.state(),
+            measures,
+            estimation.window(),
+            expired,
+            view.settings(),
+        )?;
+        writer.finish(&info)?;
+        put_in_place(disk, &aside, &path)?;
+        Ok(info)
+    })?;
     let latest = Latest {
         snapshot: name,
         names: view.name_lengths(),

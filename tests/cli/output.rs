@@ -35,6 +35,30 @@ const COMMANDS: [&str; 8] = [
     "local a --domain url:* --ranks FILE",
 ];
 
+/// `convert a -o a --force` left an archive, and no crawl: what a command reads, under whatever name, is not
+/// replaced.
+#[test]
+fn what_is_read_is_not_replaced() {
+    let lab = crawled();
+    let names = ["a", "index", "a.warc"];
+    let read = |name| fs::read(lab.path(name)).unwrap();
+    let before = names.map(read);
+    fs::hard_link(lab.path("a"), lab.path("b")).unwrap();
+    for line in [
+        "pagerank a -o b --force",
+        "compute a --measure pagerank -o a --force",
+        "convert a -o b --force",
+        "order index a.warc -o a.warc --force",
+        "order index a.warc -o index --force",
+        "next --store s -n 5 --exclude a -o a --force",
+        "local a --domain url:* --ranks b --force",
+        "local a --domain url:* -n 5 -o a --force",
+    ] {
+        lab.run(line).exits(2).says(&["write to another file"]);
+        assert!(names.map(read) == before, "{line}");
+    }
+}
+
 /// One manner for all: a file that is there goes only with `--force`, and before any work is done for it.
 #[test]
 fn a_file_that_is_there_is_replaced_only_with_force() {

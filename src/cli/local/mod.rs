@@ -22,6 +22,7 @@ use cashrank::store::RealDisk;
 use super::common::{
     self, Exit, MemoryArg, one_of, parsed, positive, print_json, say, store_unless, threads,
 };
+use super::loaded::report_remarks;
 use super::output::Output;
 use super::rules::RulesArgs;
 use super::values::{FormatArg, formats};
@@ -152,10 +153,14 @@ impl Args {
         let ranks = self.ranks.as_deref();
         let ranks = ranks.map(|path| Output::open(Some(path), self.list.force));
         let ranks = ranks.transpose()?;
+        if let Some(ranks) = &ranks {
+            ranks.must_spare(&self.crawl.inputs)?;
+        }
         if self.live.live {
             return self.live(&domain, ranks.as_ref());
         }
         let list = self.list.open()?;
+        list.must_spare(&self.crawl.inputs)?;
         let crawl = match &self.crawl.store {
             Some(store) => Crawl::Store(Box::new(Snapshot::latest(&RealDisk, store)?)),
             None => Crawl::Files(Box::new(self.crawled()?)),
@@ -244,6 +249,7 @@ impl Args {
         for input in &self.crawl.inputs {
             crawled.read(&InputName::parse(input), self.crawl.format.0)?;
         }
+        report_remarks(crawled.missing(), crawled.caveat());
         Ok(crawled)
     }
 

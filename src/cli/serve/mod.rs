@@ -16,11 +16,11 @@ use std::time::Duration;
 
 use cashrank::Error;
 use cashrank::NextOptions;
-use cashrank::memory::check_address_space;
+use cashrank::snapshot::Snapshot;
 use cashrank::store::{RealDisk, settings_of};
 use cashrank_serve::{FrontierLimits, FrontierOptions, Options, Service, Token};
 
-use super::common::{Exit, StoreArg, stop_on_signal};
+use super::common::{Exit, StoreArg, check_list, stop_on_signal};
 use crate::cli::common::say;
 use backend::StoreBackend;
 use current::as_parameters;
@@ -134,7 +134,9 @@ impl Args {
             );
             return Err(Error::Usage(text).into());
         }
-        check_address_space(THREADS, 0)?;
+        // What lists and answers hold of each page, while they are made.
+        let pages = Snapshot::latest(&RealDisk, &store).map_or(0, |snapshot| snapshot.info().pages);
+        check_list(pages, THREADS)?;
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
         let service = start(&store, self.listen, &self.service, None)?;

@@ -12,7 +12,7 @@ use crate::rank::computing::{Computed, Computing, Naming};
 use crate::sites::{SiteTotal, Sites};
 use crate::snapshot::blocks::{BlockWriter, Packed};
 use crate::snapshot::settling::Watching;
-use crate::snapshot::write::{check_lock, put_in_place};
+use crate::snapshot::write::{check_lock, or_remove, put_in_place};
 use crate::snapshot::{Snapshot, Watcher, column};
 use crate::store::View;
 use crate::{Error, Result};
@@ -64,8 +64,10 @@ fn make(
     let totals = named.sites.as_ref().map(|sites| snapshot.roll_up(sites));
     let sites = named.sites.as_ref().zip(totals.transpose()?);
     let info = info(&snapshot, &name, &computed, named.sites.as_ref());
-    write(disk, &aside, &computed.measured.scores, sites, &info)?;
-    put_in_place(disk, &aside, &path)?;
+    or_remove(disk, &aside, || {
+        write(disk, &aside, &computed.measured.scores, sites, &info)?;
+        put_in_place(disk, &aside, &path)
+    })?;
     Ok(Some((path, info)))
 }
 

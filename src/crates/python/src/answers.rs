@@ -307,8 +307,8 @@ pub struct SnapshotInfo {
     number: u64,
     /// Its file.
     path: std::path::PathBuf,
-    /// Its length in bytes.
-    bytes: u64,
+    /// Its length in bytes; None: the system does not tell it.
+    bytes: Option<u64>,
     /// It stays, however many newer ones there are.
     pinned: bool,
     /// It is the one that is read unless another is asked for.
