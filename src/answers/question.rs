@@ -115,7 +115,7 @@ const SCOPE: Parameter<Asked> = Parameter {
     name: "scope",
     takes: Takes::Values("PAGES"),
     default: None,
-    help: "Only these pages: host:NAME, domain:NAME or url:PATTERN; with `!` in front: all but these.",
+    help: "Only these pages: host:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN; with `!` in front: all but these.",
     excludes: &[],
     set: |asked, text| {
         let pages = text.parse().map_err(|wrong: Error| wrong.to_string())?;

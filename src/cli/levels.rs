@@ -27,12 +27,22 @@ pub struct LevelArgs {
 impl LevelArgs {
     /// Opens it. Sites are found in at most so much memory.
     pub fn open(&self, snapshot: Snapshot, memory: &MemoryArg) -> cashrank::Result<LevelRanking> {
+        self.open_named(snapshot, &self.name(), memory)
+    }
+
+    /// Opens another of this level.
+    pub fn open_named(
+        &self,
+        snapshot: Snapshot,
+        name: &RankingName,
+        memory: &MemoryArg,
+    ) -> cashrank::Result<LevelRanking> {
         // Of pages nothing is held.
         let memory = match self.level {
             Level::Page => None,
             _ => memory.budget(1)?,
         };
-        LevelRanking::open(&RealDisk, snapshot, &self.name(), memory)
+        LevelRanking::open(&RealDisk, snapshot, name, memory)
     }
 
     /// Which it is.
@@ -53,7 +63,7 @@ impl LevelArgs {
 /// Which pages are shown.
 #[derive(clap::Args)]
 pub struct ScopeArg {
-    /// Only these pages: host:NAME, domain:NAME or url:PATTERN, where * matches anything. With `!` in front: all but
+    /// Only these pages: host:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN, where * matches anything. With `!` in front: all but
     /// these. Ranks stay those among all pages. May be repeated [default: all].
     #[arg(long, value_name = "PAGES", value_parser = parsed::<Scope>)]
     scope: Vec<Scope>,

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::url::{Form, canonical, host};
+use crate::url::{Form, canonical, host, path_and_query};
 use crate::{Error, Result};
 
 /// Which pages count. Records of other pages are left out, and links to them. With rules that name pages, a
@@ -26,6 +26,8 @@ enum Pages {
     Host(String),
     /// On this host or those below it.
     Domain(String),
+    /// On a host, in these folders of it.
+    Prefix(String),
     /// Whose URL is this, `*` standing for anything.
     Url(String),
 }
@@ -67,6 +69,14 @@ impl Pages {
                 let above = host(url).strip_suffix(name.as_bytes());
                 above.is_some_and(|above| above.is_empty() || above.ends_with(b"."))
             }
+            Pages::Prefix(name) => {
+                let (of, folders) = name.split_once('/').unwrap_or((name, ""));
+                let path = path_and_query(url).strip_prefix(b"/").unwrap_or_default();
+                let below = path.strip_prefix(folders.as_bytes());
+                // A folder ends at a `/`; what stands in a query is none.
+                host(url) == of.as_bytes()
+                    && below.is_some_and(|below| folders.is_empty() || below.starts_with(b"/"))
+            }
             Pages::Url(pattern) => fits(pattern.as_bytes(), url),
         }
     }
@@ -102,19 +112,29 @@ impl FromStr for Rule {
         };
         let wrong = || {
             Error::Usage(format!(
-                "{text:?}: host:NAME, domain:NAME or url:PATTERN with * for anything, optionally with ! in \
-                front; names as in canonical URLs"
+                "{text:?}: host:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN with * for anything, optionally \
+                with ! in front; names as in canonical URLs"
             ))
         };
         let (kind, name) = rule.split_once(':').ok_or_else(wrong)?;
-        let is_host = || {
-            let url = format!("http://{name}/");
+        let is_as_is = |url: &str| {
             let form = canonical(url.as_bytes(), None, url.len(), &mut Vec::new());
-            form == Ok(Form::AsIs) && host(url.as_bytes()) == name.as_bytes()
+            form == Ok(Form::AsIs)
+        };
+        let is_host_of = |of: &str| {
+            let url = format!("http://{of}/");
+            is_as_is(&url) && host(url.as_bytes()) == of.as_bytes()
+        };
+        let is_host = || is_host_of(name);
+        let is_prefix = || {
+            let of = name.split('/').next().unwrap_or_default();
+            let is_path = !name.ends_with('/') && !name.contains(['?', '#']);
+            is_path && is_host_of(of) && is_as_is(&format!("http://{name}/"))
         };
         let pages = match kind {
             "host" if is_host() => Pages::Host(name.into()),
             "domain" if is_host() => Pages::Domain(name.into()),
+            "prefix" if is_prefix() => Pages::Prefix(name.into()),
             "url" if !name.is_empty() => Pages::Url(name.into()),
             _ => return Err(wrong()),
         };
@@ -127,6 +147,7 @@ impl fmt::Display for Rule {
         let (kind, name) = match &self.pages {
             Pages::Host(name) => ("host", name),
             Pages::Domain(name) => ("domain", name),
+            Pages::Prefix(name) => ("prefix", name),
             Pages::Url(pattern) => ("url", pattern),
         };
         let mark = if self.excludes { "!" } else { "" };
@@ -154,8 +175,10 @@ impl FromStr for Scope {
 impl Rule {
     /// Refuses a `*` in the name of a host, which none has; stores of earlier versions may have such a rule.
     fn check_stars(&self) -> Result<()> {
-        let (Pages::Host(name) | Pages::Domain(name)) = &self.pages else {
-            return Ok(());
+        let name = match &self.pages {
+            Pages::Host(name) | Pages::Domain(name) => name.as_str(),
+            Pages::Prefix(name) => name.split('/').next().unwrap_or_default(),
+            Pages::Url(_) => return Ok(()),
         };
         if !name.contains('*') {
             return Ok(());
@@ -221,6 +244,18 @@ mod tests {
         assert!(!inside(&["url:http://a.org/a*a"], "http://a.org/a"));
         assert!(inside(&["url:http://a.org/"], "http://a.org/"));
         assert!(!inside(&["host:a.org"], "opaque"));
+        for (url, is_in) in [
+            ("https://a.org:8080/x/y/", true),
+            ("http://a.org/x/y/z.html?q", true),
+            ("http://a.org/x/y", false),
+            ("http://a.org/x/yy/", false),
+            ("http://a.org/x?/y/", false),
+            ("http://www.a.org/x/y/", false),
+            ("opaque", false),
+        ] {
+            assert_eq!(inside(&["prefix:a.org/x/y"], url), is_in, "{url}");
+        }
+        assert!(inside(&["prefix:a.org"], "http://a.org/x"));
     }
 
     /// Its story: `host:*.org` was taken, and no page fits it.
@@ -231,6 +266,7 @@ mod tests {
             ("!domain:*.a.org", "!domain:a.org is"),
             ("host:www.*", "url:*://www.*/*"),
             ("host:*.a.*", "url:*://*.a.*/*"),
+            ("prefix:*.a.org/x", "domain:a.org is"),
         ] {
             let error = rule.parse::<Scope>().unwrap_err().to_string();
             assert!(error.contains(message), "{error}");
@@ -244,7 +280,12 @@ mod tests {
 
     #[test]
     fn rules_come_back_and_wrong_ones_do_not() {
-        let rules = ["domain:a.org", "!url:*/x?y=*", "host:xn--mnchen-3ya.de"];
+        let rules = [
+            "domain:a.org",
+            "prefix:a.org/x%20y/z",
+            "!url:*/x?y=*",
+            "host:xn--mnchen-3ya.de",
+        ];
         assert_eq!(Vec::<String>::from(scope(&rules)), rules);
         for wrong in [
             "a.org",
@@ -252,6 +293,11 @@ mod tests {
             "host:A.org",
             "host:a.org/x",
             "site:a",
+            "prefix:",
+            "prefix:A.org/x",
+            "prefix:a.org/x/",
+            "prefix:a.org/../x",
+            "prefix:a.org/x?y",
             "url:",
             "!",
         ] {

@@ -20,6 +20,8 @@ pub enum Level {
     Page,
     /// Hosts, whatever the scheme and port.
     Host,
+    /// Hosts without a leading `www.`, as in Common Crawl's graphs.
+    BareHost,
     /// Registered domains, by the public suffix list; a host without one is a site by itself.
     Domain,
     /// Hosts with so many folders of the path, 1 to 255, or as many as there are.
@@ -28,9 +30,13 @@ pub enum Level {
 
 impl Level {
     /// The forms in which levels are written, and what they are.
-    pub const FORMS: [(&'static str, &'static str); 4] = [
+    pub const FORMS: [(&'static str, &'static str); 5] = [
         ("page", "pages"),
         ("host", "hosts"),
+        (
+            "barehost",
+            "hosts without a leading www., as in Common Crawl's graphs",
+        ),
         ("domain", "registered domains, by the public suffix list"),
         ("prefix:N", "hosts with the first N folders of the path"),
     ];
@@ -42,6 +48,7 @@ impl Level {
     ///
     /// let site = |level: Level| level.site(b"https://www.example.org:8080/a/b/c.html").unwrap().into_owned();
     /// assert_eq!(site(Level::Host), b"www.example.org");
+    /// assert_eq!(site(Level::BareHost), b"example.org");
     /// assert_eq!(site(Level::Domain), b"example.org");
     /// assert_eq!(site(Level::Prefix(1)), b"www.example.org/a");
     /// assert_eq!(site(Level::Prefix(9)), b"www.example.org/a/b");
@@ -51,6 +58,7 @@ impl Level {
         match self {
             Level::Page => None,
             Level::Host => Some(host.into()),
+            Level::BareHost => Some(without_www(host).into()),
             Level::Domain => Some(domain(host).into()),
             Level::Prefix(folders) => Some(
                 [host, folders_of(path_and_query(name), folders)]
@@ -64,7 +72,7 @@ impl Level {
     pub fn plural(self) -> &'static str {
         match self {
             Level::Page => "pages",
-            Level::Host => "hosts",
+            Level::Host | Level::BareHost => "hosts",
             Level::Domain => "domains",
             Level::Prefix(_) => "sites",
         }
@@ -80,6 +88,12 @@ impl Level {
     pub fn is_page(self) -> bool {
         self == Level::Page
     }
+}
+
+/// A host without a leading `www.`, unless nothing but a single label follows.
+pub(crate) fn without_www(host: &[u8]) -> &[u8] {
+    let rest = host.strip_prefix(b"www.");
+    rest.filter(|rest| rest.contains(&b'.')).unwrap_or(host)
 }
 
 /// The first folders of a path, which a query may follow, without the `/` behind them. The part behind the last `/` is no
@@ -100,12 +114,13 @@ impl FromStr for Level {
         match text.split_once(':') {
             None if text == "page" => Ok(Level::Page),
             None if text == "host" => Ok(Level::Host),
+            None if text == "barehost" => Ok(Level::BareHost),
             None if text == "domain" => Ok(Level::Domain),
             Some(("prefix", number)) if folders(number).is_some() => {
                 Ok(Level::Prefix(folders(number).unwrap_or(1)))
             }
             _ => Err(Error::Usage(format!(
-                "no level {text:?}; there are: page, host, domain, and prefix:N with N from 1 to 255"
+                "no level {text:?}; there are: page, host, barehost, domain, and prefix:N with N from 1 to 255"
             ))),
         }
     }
@@ -116,6 +131,7 @@ impl fmt::Display for Level {
         match self {
             Level::Page => f.write_str("page"),
             Level::Host => f.write_str("host"),
+            Level::BareHost => f.write_str("barehost"),
             Level::Domain => f.write_str("domain"),
             Level::Prefix(folders) => write!(f, "prefix:{folders}"),
         }

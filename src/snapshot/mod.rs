@@ -5,6 +5,7 @@
 
 mod blocks;
 mod column;
+mod common_crawl;
 mod computed;
 mod expiry;
 pub mod export;
@@ -35,6 +36,7 @@ use crate::store::{
 };
 use crate::{Error, Result};
 
+pub use common_crawl::write_ranks;
 #[cfg(any(test, fuzzing))]
 pub(crate) use computed::fuzz::ranking as ranking_fuzz;
 pub use computed::{ComputedInfo, ComputedName, ComputedRanking, publish_computed};

@@ -337,6 +337,77 @@ fn what_is_replaced_is_said() {
     );
 }
 
+/// Hosts without www.: a links to x and b, x to b. Harmonic centrality 0, 1, 2. PageRank is as 1 to 1.425 to 2.63625: b has no
+/// links, so that all are paid alike.
+#[test]
+fn ranks_are_written_as_common_crawl_does() {
+    let lab = Lab::new();
+    lab.file(
+        "crawl",
+        "{\"url\":\"http://www.a.example/\",\"links\":[\"http://b.example/\"]}\n\
+         {\"url\":\"http://x.a.example/\",\"links\":[\"http://b.example/\",\"/y\"]}\n\
+         {\"url\":\"http://a.example/\",\"links\":[\"http://x.a.example/\",\"http://www.a.example/\"]}\n",
+    );
+    lab.run("ingest crawl --store s").exits(0);
+    lab.run("export --to common-crawl --level barehost --store s")
+        .exits(2)
+        .says(&["no ranking of hosts by harmonic", "--level barehost"]);
+    for level in ["barehost", "domain"] {
+        for measure in ["harmonic", "pagerank --until 1e-9"] {
+            lab.run(&format!(
+                "compute --measure {measure} --level {level} --site-links once --store s"
+            ))
+            .exits(0);
+        }
+    }
+    let sum = 1.0 + 1.425 + 2.63625;
+    let expected = [
+        (1, 2.0, 1, 2.63625 / sum, "example.b"),
+        (2, 1.0, 2, 1.425 / sum, "example.a.x"),
+        (3, 0.0, 3, 1.0 / sum, "example.a"),
+    ];
+    let out = lab
+        .run("export --to common-crawl --level barehost --store s")
+        .exits(0)
+        .out;
+    let mut lines = out.lines();
+    assert_eq!(
+        lines.next(),
+        Some("#harmonicc_pos\t#harmonicc_val\t#pr_pos\t#pr_val\t#host_rev")
+    );
+    for (line, (place, value, pr_place, pr, name)) in lines.zip(expected) {
+        let columns: Vec<&str> = line.split('\t').collect();
+        assert_eq!(columns.len(), 5, "{line}");
+        assert_eq!(columns[0], place.to_string());
+        assert_eq!(columns[1].parse::<f64>().unwrap(), value);
+        assert_eq!(columns[2], pr_place.to_string());
+        assert!(
+            (columns[3].parse::<f64>().unwrap() - pr).abs() < 1e-9,
+            "{line}"
+        );
+        assert_eq!(columns[4], name);
+    }
+    assert_eq!(out.lines().count(), 4);
+    let out = lab
+        .run("export --to common-crawl --level domain --store s -o ranks")
+        .exits(0);
+    out.says(&["ranks: 2 domains"]);
+    let ranks = std::fs::read_to_string(lab.path("ranks")).unwrap();
+    let lines: Vec<&str> = ranks.lines().collect();
+    assert!(lines[0].ends_with("#host_rev\t#n_hosts"));
+    assert!(lines[1].ends_with("\texample.b\t1"), "{ranks}");
+    assert!(lines[2].ends_with("\texample.a\t2"), "{ranks}");
+    for (wrong, says) in [
+        ("", "add --level barehost"),
+        ("--level prefix:1", "no ranking of sites by harmonic"),
+        ("--level domain --measure harmonic", "leave --measure"),
+    ] {
+        lab.run(&format!("export --to common-crawl {wrong} --store s"))
+            .exits(2)
+            .says(&[says]);
+    }
+}
+
 /// Of 4 links between hosts, two lead to www.a.example; one more to b.example makes shares of 2/5, 2/5, 1/5, and 0 of the
 /// new one's.
 #[test]

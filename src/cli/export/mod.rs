@@ -1,6 +1,7 @@
 //! `cashrank export`: the whole ranking as a file, or the links.
 
 mod links;
+mod ranks;
 
 use std::path::{Path, PathBuf};
 
@@ -28,6 +29,7 @@ Examples:
   cashrank export --to tsv --measure harmonic --level host --store ranks
   cashrank export --to tsv --distance fica:k=10000 --store ranks
   cashrank export --links --to parquet -o graph --store ranks
+  cashrank export --to common-crawl --level domain --store ranks | gzip > domain-ranks.txt.gz
   cashrank export --to solr --score log -o external_importance --store ranks
   cashrank export --to elasticsearch --into pages --score log --store ranks | split -l 20000 - bulk.
 
@@ -148,7 +150,8 @@ fn all_formats() -> impl clap::builder::TypedValueParser<Value = String> {
     let formats = Format::ALL.map(|format| word(format.name(), format.about()));
     let links = word(
         COMMON_CRAWL,
-        "with --links: vertices and edges, as Common Crawl publishes graphs",
+        "as Common Crawl publishes them: with --links vertices and edges; with --level barehost, host or domain ranks by \
+         harmonic centrality and PageRank, which `compute` made",
     );
     one_of(formats.into_iter().chain([links]), |name| {
         Ok(name.to_owned())
@@ -175,10 +178,14 @@ impl Args {
         if self.links {
             return self.export_links(&output);
         }
-        anyhow::ensure!(
-            self.to != COMMON_CRAWL,
-            "{COMMON_CRAWL} holds links, no ranking: add --links"
-        );
+        if self.to == COMMON_CRAWL {
+            anyhow::ensure!(
+                !self.level.level.is_page(),
+                "{COMMON_CRAWL} holds the links of pages (--links), or the ranks of hosts or domains: add --level barehost, \
+                 host or domain"
+            );
+            return self.export_ranks(&output);
+        }
         self.export(self.to.parse()?, &output)
     }
 

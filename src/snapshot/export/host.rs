@@ -16,7 +16,7 @@ pub(super) fn host_and_domain(name: &str) -> (Option<&str>, Option<&str>) {
 }
 
 /// The labels of a host, the last first: `org.example.www`. Addresses stay as they are.
-pub(super) fn reversed(host: &str) -> Cow<'_, str> {
+pub(in crate::snapshot) fn reversed(host: &str) -> Cow<'_, str> {
     if is_address(host) {
         return host.into();
     }

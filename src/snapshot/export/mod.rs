@@ -48,6 +48,7 @@ use absent::parquet;
 #[cfg(not(feature = "sqlite"))]
 use absent::sqlite;
 
+pub(super) use self::host::reversed;
 pub use self::order::{LEAST_SORTING, MOST_SORTING, Order, ordered};
 pub use self::score::{Score, Scoring};
 pub use crate::engine::Page;

@@ -1,0 +1,61 @@
+//! `cashrank export --to common-crawl` of a level: ranks of hosts or domains by two measures in one file.
+
+use cashrank::sites::RollUpBy;
+use cashrank::snapshot::{RankingName, write_ranks};
+
+use super::super::common::{Exit, print_json};
+use super::super::levels::counted_of;
+use super::super::output::Output;
+use super::Args;
+use crate::cli::common::say;
+
+impl Args {
+    /// Writes the ranks of hosts or domains, which were computed.
+    pub(super) fn export_ranks(&self, output: &Output) -> anyhow::Result<Exit> {
+        anyhow::ensure!(
+            self.level.measure.is_none() && self.sort.is_none() && self.scope.rules().is_all(),
+            "common-crawl has both measures and an order of its own: leave --measure, --sort and --scope out"
+        );
+        let scoring = &self.scoring;
+        let score = scoring.score.is_some() || scoring.score_field.is_some();
+        anyhow::ensure!(
+            !score
+                && scoring.into.is_none()
+                && self.distance.is_none()
+                && self.level.roll_up == RollUpBy::Sum,
+            "common-crawl has columns of its own: leave --score, --score-field, --into, --distance and --roll-up out"
+        );
+        let open = |measure: &str| {
+            let snapshot = self.snapshot.open(&self.store.store)?;
+            let name = RankingName {
+                level: self.level.level,
+                measure: Some(measure.into()),
+                ..RankingName::default()
+            };
+            self.level.open_named(snapshot, &name, &self.memory)
+        };
+        let (harmonic, pagerank) = (open("harmonic")?, open("pagerank")?);
+        let memory = self.memory.budget(1)?;
+        let path = self.output.file.name();
+        let mut count = 0;
+        output.put(|out| {
+            count = write_ranks(&harmonic, &pagerank, memory, out, path)?;
+            Ok(())
+        })?;
+        if self.output.json {
+            let snapshot = harmonic.snapshot().path().display().to_string();
+            let level = harmonic.level().to_string();
+            return print_json(
+                &serde_json::json!({"count": count, "level": level, "snapshot": snapshot}),
+            );
+        }
+        if *output != Output::Standard {
+            say!(
+                "{}: {}",
+                path.display(),
+                counted_of(harmonic.level(), count)
+            );
+        }
+        Ok(Exit::Done)
+    }
+}

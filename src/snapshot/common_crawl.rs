@@ -1,0 +1,124 @@
+//! Ranks of hosts or domains in the layout that Common Crawl publishes.
+//!
+//! One line a host or domain, in the order of harmonic centrality, after a line of names:
+//!
+//! | column | |
+//! |---|---|
+//! | `#harmonicc_pos` | position by harmonic centrality, from 1 |
+//! | `#harmonicc_val` | harmonic centrality |
+//! | `#pr_pos` | position by PageRank, from 1 |
+//! | `#pr_val` | PageRank |
+//! | `#host_rev` | the labels of the host or domain, the last first |
+//! | `#n_hosts` | of domains only: hosts of it, without a leading `www.` |
+//!
+//! Positions have no ties: of equal scores the site whose first page appeared earlier comes first.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{BufWriter, Write};
+
+use super::export::reversed;
+use super::{LevelRanking, Snapshot};
+use crate::model::check_room;
+use crate::sites::{Level, without_www};
+use crate::url::domain;
+use crate::{Error, Result};
+
+/// Bytes of memory for a site, beside its name.
+const SITE_BYTES: u64 = 64;
+
+/// Writes the ranks of one level by both measures, which were computed beside one snapshot. Names are held in memory, and
+/// beside them 64 bytes a site and 4 a page, of at most so many. Returns the number of lines behind the first.
+///
+/// # Errors
+/// [`Error::Usage`]: pages, or folders, are ranked; [`Error::TooLarge`]; [`Error::Io`], with the name of `path`; those of
+/// reading.
+pub fn write_ranks(
+    harmonic: &LevelRanking,
+    pagerank: &LevelRanking,
+    memory: Option<u64>,
+    out: impl Write,
+    path: &std::path::Path,
+) -> Result<u64> {
+    let level = harmonic.level();
+    if !matches!(level, Level::Host | Level::BareHost | Level::Domain) {
+        return Err(Error::Usage(format!(
+            "common-crawl ranks hosts or domains: the `level` is {level}; give barehost, host or domain"
+        )));
+    }
+    let need = harmonic.len() * SITE_BYTES + harmonic.snapshot().len() * 4;
+    check_room(
+        memory,
+        need,
+        || format!("the ranks of {} {}", harmonic.len(), level.plural()),
+        "export domains",
+    )?;
+    let hosts = (level == Level::Domain)
+        .then(|| hosts_of(harmonic.snapshot(), memory))
+        .transpose()?;
+    let all: Vec<_> = harmonic.rows().collect::<Result<_>>()?;
+    let scores = |ranking: &LevelRanking| {
+        let rows = ranking.rows();
+        let scores = rows.map(|row| row.map(|row| row.importance));
+        scores.collect::<Result<Vec<f64>>>()
+    };
+    let beside = scores(pagerank)?;
+    let own: Vec<f64> = all.iter().map(|row| row.importance).collect();
+    let positions = positions(&beside);
+    let mut out = BufWriter::new(out);
+    let mut write = || -> std::io::Result<()> {
+        write!(
+            out,
+            "#harmonicc_pos\t#harmonicc_val\t#pr_pos\t#pr_val\t#host_rev"
+        )?;
+        writeln!(out, "{}", if hosts.is_some() { "\t#n_hosts" } else { "" })?;
+        for (at, site) in order(&own).into_iter().enumerate() {
+            let (name, value) = (&*all[site].url, all[site].importance);
+            let (place, pr) = (positions[site], beside[site]);
+            write!(
+                out,
+                "{}\t{value:?}\t{place}\t{pr:?}\t{}",
+                at + 1,
+                reversed(name)
+            )?;
+            if let Some(hosts) = &hosts {
+                write!(out, "\t{}", hosts.get(name).copied().unwrap_or(0))?;
+            }
+            writeln!(out)?;
+        }
+        out.flush()
+    };
+    write().map_err(Error::io(path, "write"))?;
+    Ok(all.len() as u64)
+}
+
+/// The numbers of sites, greatest score first.
+fn order(scores: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..scores.len()).collect();
+    // Stable: equal scores stay in the order of numbers.
+    order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
+    order
+}
+
+/// The place of each in that order, from 1.
+fn positions(scores: &[f64]) -> Vec<u64> {
+    let mut positions = vec![0; scores.len()];
+    for (place, site) in (1..).zip(order(scores)) {
+        positions[site] = place;
+    }
+    positions
+}
+
+/// How many hosts each domain has, those with and without `www.` being one.
+fn hosts_of(snapshot: &Snapshot, memory: Option<u64>) -> Result<HashMap<String, u64>> {
+    let sites = snapshot.sites(Level::Host, memory)?;
+    let mut seen = HashSet::new();
+    let mut hosts: HashMap<String, u64> = HashMap::new();
+    for host in sites.names() {
+        let of = String::from_utf8_lossy(domain(host.as_bytes())).into_owned();
+        let bare = without_www(host.as_bytes()).to_vec();
+        if seen.insert((of.clone(), bare)) {
+            *hosts.entry(of).or_default() += 1;
+        }
+    }
+    Ok(hosts)
+}
