@@ -2,7 +2,7 @@
 
 use cashrank::engine::SelfLinks;
 use cashrank::graph::{Graph, GraphBuilder};
-use cashrank::rank::{Options, Teleport, ranking};
+use cashrank::rank::{Options, Teleport, method};
 use cashrank::rows::{Rows, Stop as Ended};
 use cashrank::snapshot::Snapshot;
 use cashrank::{Config, Error};
@@ -156,7 +156,7 @@ fn way(graph: &Graph, options: &Options) -> &'static str {
 fn ranked(graph: &Graph, options: &Options, stop: &Stop) -> cashrank::Result<Vec<f64>> {
     let mut stop = stop.clone();
     let Some(scores) =
-        ranking(way(graph, options))?.compute(graph, options, &Teleport::default(), &mut stop)?
+        method(way(graph, options))?.compute(graph, options, &Teleport::default(), &mut stop)?
     else {
         return Ok(Vec::new());
     };
