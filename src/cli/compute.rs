@@ -62,6 +62,29 @@ pub struct Args {
     /// Rank pages, or sites.
     #[arg(long, value_name = "LEVEL", default_value = "page", value_parser = levels())]
     level: Level,
+    #[command(flatten)]
+    parameters: ParameterArgs,
+    #[command(flatten)]
+    sites: SiteGraphArgs,
+    /// Threads [default: the number of processors].
+    #[arg(long, value_name = "N", value_parser = positive)]
+    threads: Option<u64>,
+    /// Of inputs: the format to write.
+    #[arg(long, value_name = "FORMAT", default_value = "tsv", value_parser = export_formats())]
+    to: Format,
+    #[command(flatten)]
+    scoring: ScoringArgs,
+    #[command(flatten)]
+    output: SummedOutputArgs,
+    #[command(flatten)]
+    memory: MemoryArg,
+    #[command(flatten)]
+    load: LoadArgs,
+}
+
+/// Parameters of measures.
+#[derive(clap::Args)]
+struct ParameterArgs {
     /// personalised: the pages at which surfers begin; spam-mass: the pages that are trusted. Each line of FILE is a URL,
     /// host:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN with * for anything; a weight, a whole number, may follow behind a tab. The
     /// first line that names a page counts; a site has the largest weight of its pages.
@@ -81,6 +104,11 @@ pub struct Args {
     /// 1.04 / sqrt(N) [default: exact for small graphs, else 256].
     #[arg(long, value_name = "N")]
     registers: Option<u32>,
+}
+
+/// How the links between sites come from those between pages.
+#[derive(clap::Args)]
+struct SiteGraphArgs {
     /// What a link from one site to another weighs.
     #[arg(long, value_name = "WHAT", default_value = "count", value_parser = site_links())]
     site_links: SiteLinks,
@@ -91,20 +119,6 @@ pub struct Args {
     /// files in it.
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = some_bytes)]
     pair_memory: u64,
-    /// Threads [default: the number of processors].
-    #[arg(long, value_name = "N", value_parser = positive)]
-    threads: Option<u64>,
-    /// Of inputs: the format to write.
-    #[arg(long, value_name = "FORMAT", default_value = "tsv", value_parser = export_formats())]
-    to: Format,
-    #[command(flatten)]
-    scoring: ScoringArgs,
-    #[command(flatten)]
-    output: SummedOutputArgs,
-    #[command(flatten)]
-    memory: MemoryArg,
-    #[command(flatten)]
-    load: LoadArgs,
 }
 
 fn site_links() -> impl clap::builder::TypedValueParser<Value = SiteLinks> {
@@ -123,17 +137,17 @@ impl Args {
     /// What is asked for, with this damping unless another is given.
     fn computing(&self, damping: f64) -> anyhow::Result<Computing> {
         let mut computing = Computing::new(measure(&self.measure)?, self.level);
-        computing.site_links = self.site_links;
-        computing.inside = self.inside;
-        computing.pair_bytes = self.pair_memory;
+        computing.site_links = self.sites.site_links;
+        computing.inside = self.sites.inside;
+        computing.pair_bytes = self.sites.pair_memory;
         let options = &mut computing.options;
-        options.damping = self.damping.unwrap_or(damping);
-        options.until = self.until;
-        options.gamma = self.gamma;
-        options.registers = self.registers;
+        options.damping = self.parameters.damping.unwrap_or(damping);
+        options.until = self.parameters.until;
+        options.gamma = self.parameters.gamma;
+        options.registers = self.parameters.registers;
         options.threads = threads(self.threads);
         options.memory = self.memory.budget(options.threads)?;
-        if let Some(file) = &self.teleport {
+        if let Some(file) = &self.parameters.teleport {
             let lines = lines_of(file)?;
             let chosen = Chosen::of(lines.iter().map(String::as_str));
             let chosen = chosen.map_err(|why| Error::Usage(format!("{}: {why}", file.display())));
@@ -168,7 +182,7 @@ impl Args {
     fn of_inputs(&self) -> anyhow::Result<Exit> {
         let output = self.output.open()?;
         output.must_spare(&self.inputs)?;
-        output.must_spare(&self.teleport)?;
+        output.must_spare(&self.parameters.teleport)?;
         output.must_show(self.to.name(), self.to.is_text())?;
         self.scoring.check(self.to)?;
         let computing = self.computing(0.85)?;
@@ -202,7 +216,7 @@ impl Args {
                 self.measure,
                 accuracy_said(measured.accuracy)
             );
-            report_unreached(measured.reached, self.until);
+            report_unreached(measured.reached, self.parameters.until);
         }
         Ok(report_loaded(&loaded))
     }
@@ -324,7 +338,7 @@ fn report(info: &ComputedInfo, path: &Path, seconds: f64) {
         links(info.links)
     );
     if let Some(until) = info.parameters.until {
-        report_unreached(info.reached, until);
+        report_unreached(info.attained.reached, until);
     }
     if info.without_site > 0 {
         say!(

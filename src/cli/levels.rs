@@ -125,7 +125,11 @@ pub fn sureness_of(ranking: &LevelRanking) -> String {
 
 /// How sure a computed ranking is.
 pub fn sureness(info: &ComputedInfo) -> String {
-    format!("{}: {}", info.measure, accuracy_said(info.accuracy))
+    format!(
+        "{}: {}",
+        info.measure,
+        accuracy_said(info.attained.accuracy)
+    )
 }
 
 /// How sure scores are, as people read it.

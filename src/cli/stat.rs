@@ -124,7 +124,7 @@ fn ranking(store: &Path, name: ComputedName) -> cashrank::Result<Option<RankingS
     Ok(ranking.computed().map(|info| RankingStat {
         level: info.level,
         measure: info.measure.clone(),
-        accuracy: info.accuracy,
+        accuracy: info.attained.accuracy,
         certain_top,
         text: format!("{} by {}{certain}", info.level.plural(), sureness(info)),
     }))

@@ -83,20 +83,28 @@ pub struct ComputedInfo {
     pub records: u64,
     /// What it was computed with.
     pub parameters: Parameters,
+    /// How far the computation came.
+    #[serde(flatten)]
+    pub attained: Attained,
+    /// The settings of the store.
+    pub settings: Settings,
+}
+
+/// How far a computation came.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Attained {
     /// How sure the scores are.
     pub accuracy: Accuracy,
     /// Whether the bound, residual or change that was asked for was reached.
     pub reached: bool,
     /// Sweeps over all links.
     pub sweeps: u64,
-    /// The settings of the store.
-    pub settings: Settings,
 }
 
 impl ComputedInfo {
     /// The certified bound on the L1 distance of the scores, which sum to 1, from exact ones.
     pub fn bound_l1(&self) -> Option<f64> {
-        self.accuracy.bound_l1()
+        self.attained.accuracy.bound_l1()
     }
 }
 

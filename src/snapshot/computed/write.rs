@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    Column, ComputedInfo, ComputedName, MAGIC, PAGE_COLUMNS, RANKING_VERSION, SITE_COLUMNS,
+    Attained, Column, ComputedInfo, ComputedName, MAGIC, PAGE_COLUMNS, RANKING_VERSION,
+    SITE_COLUMNS,
 };
 use crate::codec::varint;
 use crate::disk::Disk;
@@ -99,9 +100,11 @@ fn info(
         without_site: sites.map_or(0, Sites::without),
         records: of.counters.records,
         parameters: computed.parameters.clone(),
-        accuracy: measured.accuracy,
-        reached: measured.reached,
-        sweeps: measured.sweeps,
+        attained: Attained {
+            accuracy: measured.accuracy,
+            reached: measured.reached,
+            sweeps: measured.sweeps,
+        },
         settings: of.settings.clone(),
     }
 }

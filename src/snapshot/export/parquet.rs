@@ -79,19 +79,28 @@ struct Group {
     importance: Vec<f64>,
     rank: Vec<i64>,
     visits: Vec<i64>,
-    /// Milliseconds since 1970, where known; and for every row whether it is (1) or not (0).
-    last_fetch: Vec<i64>,
-    last_fetch_known: Vec<i16>,
-    /// Hosts and domains, which names have both or none of.
-    host: Vec<ByteArray>,
-    domain: Vec<ByteArray>,
-    host_known: Vec<i16>,
+    /// Milliseconds since 1970.
+    last_fetch: Optional<i64>,
+    host: Optional<ByteArray>,
+    domain: Optional<ByteArray>,
     page: Vec<i64>,
-    /// Distances, in the same way.
-    distance: Vec<f64>,
-    distance_known: Vec<i16>,
+    distance: Optional<f64>,
     pages: Vec<i64>,
     url_bytes: usize,
+}
+
+/// A column with gaps: its values, and for every row whether it has one (1) or not (0).
+#[derive(Default)]
+struct Optional<T> {
+    values: Vec<T>,
+    known: Vec<i16>,
+}
+
+impl<T> Optional<T> {
+    fn push(&mut self, value: Option<T>) {
+        self.known.push(value.is_some().into());
+        self.values.extend(value);
+    }
 }
 
 struct Parquet<'w> {
@@ -152,17 +161,15 @@ impl Exporter for Parquet<'_> {
         columns.importance.push(importance);
         columns.rank.push(rank);
         columns.visits.push(visits);
-        columns.last_fetch_known.push(fetched.is_some().into());
+        let milliseconds = page.last_fetch.filter(|_| fetched.is_some());
         columns
             .last_fetch
-            .extend(page.last_fetch.map(|seconds| seconds * 1000));
+            .push(milliseconds.map(|seconds| seconds * 1000));
         let (host, domain) = host_and_domain(&page.url);
-        columns.host_known.push(host.is_some().into());
-        columns.host.extend(host.map(ByteArray::from));
-        columns.domain.extend(domain.map(ByteArray::from));
+        columns.host.push(host.map(ByteArray::from));
+        columns.domain.push(domain.map(ByteArray::from));
         columns.page.push(number);
-        columns.distance_known.push(page.distance.is_some().into());
-        columns.distance.extend(page.distance);
+        columns.distance.push(page.distance);
         columns.pages.push(pages);
         if columns.url.len() >= GROUP_ROWS || columns.url_bytes >= GROUP_URL_BYTES {
             self.write_group()?;
@@ -188,21 +195,25 @@ fn write_group<W: Write + Send>(
     write_column::<DoubleType, _>(&mut group, &columns.importance, None)?;
     write_column::<Int64Type, _>(&mut group, &columns.rank, None)?;
     write_column::<Int64Type, _>(&mut group, &columns.visits, None)?;
-    let known = Some(columns.last_fetch_known.as_slice());
-    write_column::<Int64Type, _>(&mut group, &columns.last_fetch, known)?;
-    let known = Some(columns.host_known.as_slice());
-    write_column::<ByteArrayType, _>(&mut group, &columns.host, known)?;
-    write_column::<ByteArrayType, _>(&mut group, &columns.domain, known)?;
+    write_optional::<Int64Type, _>(&mut group, &columns.last_fetch)?;
+    write_optional::<ByteArrayType, _>(&mut group, &columns.host)?;
+    write_optional::<ByteArrayType, _>(&mut group, &columns.domain)?;
     write_column::<Int64Type, _>(&mut group, &columns.page, None)?;
     if more.distance {
-        let known = Some(columns.distance_known.as_slice());
-        write_column::<DoubleType, _>(&mut group, &columns.distance, known)?;
+        write_optional::<DoubleType, _>(&mut group, &columns.distance)?;
     }
     if more.pages {
         write_column::<Int64Type, _>(&mut group, &columns.pages, None)?;
     }
     group.close()?;
     Ok(())
+}
+
+fn write_optional<T: DataType, W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    column: &Optional<T::T>,
+) -> Result<(), ParquetError> {
+    write_column::<T, W>(group, &column.values, Some(&column.known))
 }
 
 /// Writes the next column; `known` holds 1 for a value and 0 for a null.
