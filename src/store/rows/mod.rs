@@ -16,6 +16,7 @@
 
 pub(crate) mod block;
 mod compact;
+mod directory;
 pub(crate) mod places;
 mod read;
 mod write;
@@ -195,7 +196,7 @@ pub(super) fn renew_places(
     pages: u64,
 ) -> Result<Option<Error>> {
     let file = read::RowFile::open(disk, dir, *kept)?;
-    match places::renew(disk, &file, pages).map_err(AppendError::from) {
+    match directory::renew(disk, &file, pages).map_err(AppendError::from) {
         Ok(damage) => Ok(damage),
         Err(AppendError::Failed(error)) if !matches!(error, Error::Damaged { .. }) => Err(error),
         Err(_) => Ok(None),

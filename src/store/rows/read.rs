@@ -103,7 +103,10 @@ impl RowFile {
     pub(super) fn places(&self) -> Result<Option<&Places>> {
         let places = self.places.as_ref().as_ref().map_err(Error::again)?;
         let places = places.as_ref();
-        places.map(|places| places.check(self)).transpose()
+        let sum_before = |row| self.sum_before(row);
+        places
+            .map(|places| places.check(self.kept.rows, sum_before))
+            .transpose()
     }
 
     /// The number of a page's last row: from the directory, but for the rows behind it.
@@ -267,7 +270,7 @@ impl RowsOf {
 /// The rows of a store: [`Rows`], as of a commit. Sweeps read the file from its start to its end, with a thread
 /// that reads, checks and unpacks ahead, and may go on while a writer appends or compacts.
 pub struct KeptRows {
-    file: RowFile,
+    pub(super) file: RowFile,
     pages: u64,
     links: u64,
     rows: u64,
@@ -333,14 +336,6 @@ impl KeptRows {
             return Err(self.file.damaged(what));
         }
         self.file.log.verify_index()
-    }
-
-    /// Compares the directory, if there is one, with the rows.
-    pub(crate) fn verify_places(&self) -> Result<()> {
-        match self.file.places()? {
-            Some(places) => places.verify(&self.file),
-            None => Ok(()),
-        }
     }
 
     /// Calls `visit` with each block from the one with row `from` on, and the number of its first row.
