@@ -21,6 +21,7 @@ use cashrank::snapshot::{
 };
 use cashrank::store::{RealDisk, View, open_view_to_publish};
 
+use super::bar::beside_a_bar;
 use super::common::{
     Exit, MemoryArg, lines_of, links, one_of, parsed, positive, print_json, some_bytes,
     stop_on_signal, store_unless, threads, word,
@@ -29,7 +30,6 @@ use super::export::{ScoringArgs, export_formats, report_left_out, scratch};
 use super::levels::{accuracy_said, counted_of, levels, measures, sureness};
 use super::loaded::{LoadArgs, report_loaded};
 use super::output::{Output, SummedOutputArgs};
-use super::settle::beside_a_bar;
 use super::summary::withheld;
 use super::values::bound;
 use crate::cli::common::say;

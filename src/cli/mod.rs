@@ -1,6 +1,7 @@
 //! The command line: one file a subcommand. Data goes to standard output, talk to standard error.
 
 mod ack;
+mod bar;
 mod certain;
 mod common;
 mod compare;

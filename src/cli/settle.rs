@@ -1,12 +1,10 @@
 //! `cashrank settle`: a closer ranking of what a store holds.
 
-use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use cashrank::Error;
 use cashrank::answers::Resettling;
 use cashrank::memory::{check_room, to_settle};
 use cashrank::rank::computing::Computing;
@@ -14,14 +12,14 @@ use cashrank::snapshot::{
     Info, KEEP, Published, RANK_BYTES, Settle, SnapshotOptions, Watcher, publish,
 };
 use cashrank::store::{RealDisk, View, open_view_to_publish};
-use indicatif::{ProgressBar, ProgressStyle};
 
+use super::bar::beside_a_bar;
 use super::common::{
     Basis, Exit, MemoryArg, StoreArg, accuracy, accuracy_of, links, pages, parsed, print_json,
     stop_on_signal, thousands, threads,
 };
 use super::compute::publish_watched;
-use super::summary::{settling, withheld};
+use super::summary::withheld;
 use super::values::{Age, age_or_none, bound, time};
 use crate::cli::common::say;
 
@@ -176,41 +174,6 @@ impl Args {
         };
         Ok(beside_a_bar(watcher, || publish(&RealDisk, view, &making))?)
     }
-}
-
-/// Does work on another thread, while this one shows on a terminal how far it is.
-pub(super) fn beside_a_bar<T: Send>(
-    watcher: &Watcher,
-    work: impl FnOnce() -> cashrank::Result<T> + Send,
-) -> cashrank::Result<T> {
-    let bar = std::io::stderr().is_terminal().then(|| {
-        let style = ProgressStyle::with_template("{spinner} {msg}");
-        let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
-        ProgressBar::new_spinner().with_style(style)
-    });
-    let done = std::thread::scope(|scope| {
-        let working = std::thread::Builder::new()
-            .spawn_scoped(scope, work)
-            .map_err(|source| Error::Io {
-                path: "thread".into(),
-                action: "start",
-                source,
-            })?;
-        while let Some(bar) = &bar
-            && !working.is_finished()
-        {
-            bar.set_message(settling(&watcher.progress()));
-            bar.tick();
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        working
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    });
-    if let Some(bar) = bar {
-        bar.finish_and_clear();
-    }
-    done
 }
 
 fn report_settled(info: &Info, path: &Path, seconds: f64, reached: bool) {

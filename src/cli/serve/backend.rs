@@ -16,8 +16,10 @@ use cashrank_serve::{
 use serde_json::{Value, json};
 
 use super::cache::AnswerCache;
-use super::current::{Current, OpenSnapshot, Part, lock, problem};
+use super::current::{Current, OpenSnapshot, Part};
 use super::live::Live;
+use super::once::lock;
+use super::problem::problem;
 use crate::cli::common::{say, time};
 
 /// Newest snapshots whose counts `/status` lists.

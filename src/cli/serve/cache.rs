@@ -17,7 +17,9 @@ use cashrank::schedule::{Candidate, Follower, NextOptions, Which};
 use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, cpu_time};
 
 use super::super::common::check_list;
-use super::current::{Current, OpenSnapshot, Part, lock, problem};
+use super::current::{Current, OpenSnapshot, Part};
+use super::once::lock;
+use super::problem::problem;
 
 /// Lists that are kept; of more questions, those that nobody asked for longest are forgotten.
 const LISTS: usize = 4;

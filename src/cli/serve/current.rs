@@ -4,8 +4,8 @@
 //! of up to [`LOOKUP_PAGES`] pages, where each name is. Beyond that, a page is found by a sweep over the store's fingerprints.
 //! So are a few rankings of sites or by measures, and the best of them (`rankings.rs`).
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cashrank::answers::{
@@ -15,10 +15,11 @@ use cashrank::engine::PageId;
 use cashrank::rules::Scope;
 use cashrank::snapshot::{self, Info, Lookup, RankingName, Snapshot, SnapshotPage};
 use cashrank::store::RealDisk;
-use cashrank::{Error, name_settings};
 use cashrank_serve::{Problem, Result};
 
-use super::rankings::{BEST, Rankings};
+use super::once::{Once, lock};
+use super::problem::problem;
+use super::rankings::{BEST, Rankings, written};
 
 /// Snapshots of at most so many pages have the places of their names in memory: 12 bytes a page.
 const LOOKUP_PAGES: u64 = 8_000_000;
@@ -70,35 +71,6 @@ pub struct OpenSnapshot {
     lookup: Once<Lookup>,
     covered: Once<(Covered, Vec<CoveredHost>)>,
     coverage: Arc<Followed>,
-}
-
-/// A value that the first caller computes, while others wait for it.
-pub struct Once<T> {
-    made: OnceLock<T>,
-    making: Mutex<()>,
-}
-
-impl<T> Default for Once<T> {
-    fn default() -> Once<T> {
-        Once {
-            made: OnceLock::new(),
-            making: Mutex::default(),
-        }
-    }
-}
-
-impl<T> Once<T> {
-    pub fn get(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
-        if let Some(made) = self.made.get() {
-            return Ok(made);
-        }
-        let _making = lock(&self.making);
-        if let Some(made) = self.made.get() {
-            return Ok(made);
-        }
-        let new = make()?;
-        Ok(self.made.get_or_init(|| new))
-    }
 }
 
 impl Current {
@@ -154,29 +126,8 @@ impl Current {
     }
 }
 
-/// Takes a lock, also one whose holder panicked: what these hold is whole at any time.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub fn written(path: &Path) -> Option<SystemTime> {
-    std::fs::metadata(path).ok()?.modified().ok()
-}
-
 fn written_of(snapshot: &Snapshot) -> Option<SystemTime> {
     written(snapshot.path())
-}
-
-/// An error of the library, with settings named as parameters.
-pub fn as_parameters(error: &Error) -> String {
-    name_settings(&error.to_string(), |name| name.replace('_', "-"))
-}
-
-pub fn problem(error: Error) -> Problem {
-    match error {
-        refused if refused.is_refusal() => Problem::Asked(as_parameters(&refused)),
-        other => Problem::Failed(other.to_string()),
-    }
 }
 
 impl OpenSnapshot {

@@ -4,6 +4,8 @@ mod backend;
 mod cache;
 mod current;
 mod live;
+mod once;
+mod problem;
 mod rankings;
 
 use std::fs::File;
@@ -23,8 +25,8 @@ use cashrank_serve::{FrontierLimits, FrontierOptions, Options, Service, Token};
 use super::common::{Exit, StoreArg, check_list, stop_on_signal};
 use crate::cli::common::say;
 use backend::StoreBackend;
-use current::as_parameters;
 pub use live::{Live, WatchedObserver};
+use problem::as_parameters;
 
 /// Threads of a service, about: those that answer, and those that make lists.
 const THREADS: usize = 6;

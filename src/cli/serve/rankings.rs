@@ -4,6 +4,7 @@
 //! are kept, each of at most [`SITES_BYTES`]; of [`TOPS`] lists the best [`BEST`] are. Those that nobody asked for longest are
 //! forgotten, and all of them with the snapshot. A ranking that is computed again has a new file, and is opened again.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
@@ -15,7 +16,8 @@ use cashrank::snapshot::{LevelRanking, RankingName, Snapshot};
 use cashrank::store::RealDisk;
 use cashrank_serve::{Problem, Result};
 
-use super::current::{Once, as_parameters, lock, problem, written};
+use super::once::{Once, lock};
+use super::problem::{as_parameters, problem};
 
 /// The best of a ranking that are kept in memory: the most that is asked for.
 pub const BEST: usize = 1_000;
@@ -143,6 +145,11 @@ impl<K: PartialEq, V, const MOST: usize> Few<K, V, MOST> {
         kept.push(found);
         value
     }
+}
+
+/// When a file was written, if that is known.
+pub fn written(path: &Path) -> Option<SystemTime> {
+    std::fs::metadata(path).ok()?.modified().ok()
 }
 
 #[cfg(test)]

@@ -1,0 +1,16 @@
+//! Errors of the library as the service answers them.
+
+use cashrank::{Error, name_settings};
+use cashrank_serve::Problem;
+
+/// An error of the library, with settings named as parameters.
+pub fn as_parameters(error: &Error) -> String {
+    name_settings(&error.to_string(), |name| name.replace('_', "-"))
+}
+
+pub fn problem(error: Error) -> Problem {
+    match error {
+        refused if refused.is_refusal() => Problem::Asked(as_parameters(&refused)),
+        other => Problem::Failed(other.to_string()),
+    }
+}
