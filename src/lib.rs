@@ -134,7 +134,7 @@ pub mod store;
 #[doc(hidden)]
 pub mod url;
 
-pub use answers::{Mover, Rank, Store, movers};
+pub use answers::{History, Moment, Mover, Rank, Store, movers};
 pub use decode::{Link, Names, Reason, Record, Time};
 pub use engine::{
     Certificate, Config, Counters, Effort, Engine, Estimator, InMemory, Page, PageId, Ranking,

@@ -30,6 +30,8 @@ mod fields;
 mod first_hour;
 #[path = "cli/graph.rs"]
 mod graph;
+#[path = "cli/history.rs"]
+mod history;
 #[path = "cli/hostile.rs"]
 mod hostile;
 #[path = "cli/inspect.rs"]

@@ -5,12 +5,13 @@
 //! | [`Question`] | what may be asked of a snapshot, by name |
 //! | [`NEXT`] | what may be asked of a list of pages to crawl, by name |
 //! | [`Store`] | a store to be asked |
-//! | [`Page`](crate::Page), [`Rank`], [`Top`], [`Links`], [`Movers`], [`Host`] | answers, for people and as JSON |
+//! | [`Page`](crate::Page), [`Rank`], [`History`], [`Top`], [`Links`], [`Movers`], [`Host`] | answers, for people and as JSON |
 //! | [`Coverage`] | how much of what readers see was read |
 //! | [`Resettling`] | a closer ranking of what a store holds |
 //! | [`pages_of`], [`ranks_of`] | pages by URLs in any form |
 
 mod coverage;
+mod history;
 mod movers;
 mod next;
 mod page;
@@ -20,6 +21,7 @@ mod settle;
 mod store;
 
 pub use coverage::{Coverage, Covered, CoveredHost, Seeds};
+pub use history::{History, HistoryOptions, Moment, history};
 pub use movers::{Mover, Movers, movers};
 pub use next::NEXT;
 pub use page::{Rank, RankingOf, Top, canonical, pages_of, ranks_of};

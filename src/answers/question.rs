@@ -12,6 +12,8 @@ use crate::{Error, Result};
 const PAGES_MAX: usize = 1_000;
 /// Most URLs of a question.
 const URLS_MAX: usize = 100;
+/// Most snapshots of a question, each of which is opened.
+const SNAPSHOTS_MAX: usize = 1_000;
 
 /// A question about a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,8 +26,8 @@ pub enum Question {
     Hosts(usize),
     /// How much of what readers see was read, and the hosts with most that was not, so many.
     Coverage(usize),
-    /// Rank and fetches of these pages or sites, in a ranking.
-    Rank(Vec<String>, RankingName),
+    /// Rank and fetches of these pages or sites, in a ranking, and their ranks in so many of the newest snapshots.
+    Rank(Vec<String>, RankingName, Option<usize>),
     /// The links of a page, so many.
     Links(String, usize),
 }
@@ -34,6 +36,7 @@ pub enum Question {
 #[derive(Default)]
 struct Asked {
     n: Option<usize>,
+    history: Option<usize>,
     urls: Vec<String>,
     ranking: RankingName,
     scope: Scope,
@@ -45,14 +48,28 @@ const N: Parameter<Asked> = Parameter {
     default: None,
     help: "At most so many.",
     excludes: &[],
-    set: |asked, text| match text.parse() {
-        Ok(n) if (1..=PAGES_MAX).contains(&n) => {
-            asked.n = Some(n);
-            Ok(())
-        }
-        _ => Err(format!("{text:?}: a whole number from 1 to {PAGES_MAX}")),
+    set: |asked, text| {
+        asked.n = Some(count(text, PAGES_MAX)?);
+        Ok(())
     },
 };
+
+const HISTORY: Parameter<Asked> = Parameter {
+    name: "history",
+    takes: Takes::Value("N"),
+    default: None,
+    help: "Also the ranks in so many of the newest snapshots.",
+    excludes: &[],
+    set: |asked, text| {
+        asked.history = Some(count(text, SNAPSHOTS_MAX)?);
+        Ok(())
+    },
+};
+
+fn count(text: &str, most: usize) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|n| (1..=most).contains(n));
+    count.ok_or_else(|| format!("{text:?}: a whole number from 1 to {most}"))
+}
 
 const URLS: Parameter<Asked> = Parameter {
     name: "url",
@@ -136,12 +153,13 @@ impl Question {
     pub fn of(name: &str, given: &[(String, String)]) -> Result<Question> {
         let parameters: &[Parameter<Asked>] = match name {
             "top" => &[N, MEASURE, LEVEL, ROLL_UP, SCOPE],
-            "rank" => &[URLS, MEASURE, LEVEL, ROLL_UP],
+            "rank" => &[URLS, MEASURE, LEVEL, ROLL_UP, HISTORY],
             "links" => &[URL, N],
             _ => &[N],
         };
         let Asked {
             n,
+            history,
             mut urls,
             ranking,
             scope,
@@ -150,6 +168,11 @@ impl Question {
         if !(scope.is_all() || ranking.level.is_page()) {
             return Err(Error::Usage(
                 "scope: it names pages; leave it or level out".into(),
+            ));
+        }
+        if history.is_some() && !ranking.level.is_page() {
+            return Err(Error::Usage(
+                "history: it is for pages; leave it or level out".into(),
             ));
         }
         let no_url =
@@ -161,7 +184,7 @@ impl Question {
             "hosts" => Question::Hosts(most),
             "coverage" => Question::Coverage(most),
             "rank" if urls.is_empty() => return Err(no_url()),
-            "rank" => Question::Rank(urls, ranking),
+            "rank" => Question::Rank(urls, ranking, history),
             "links" => Question::Links(urls.pop().ok_or_else(no_url)?, n.unwrap_or(100)),
             _ => return Err(Error::Usage(format!("{name}: unknown question"))),
         })
@@ -251,7 +274,11 @@ mod tests {
         let both = vec!["a".to_owned(), "b".to_owned()];
         assert_eq!(
             asked("rank", &[("url", "a"), ("url", "b")]).unwrap(),
-            Question::Rank(both, usual)
+            Question::Rank(both, usual.clone(), None)
+        );
+        assert_eq!(
+            asked("rank", &[("url", "a"), ("history", "7")]).unwrap(),
+            Question::Rank(vec!["a".into()], usual, Some(7))
         );
         let links = Question::Links("a".into(), 7);
         assert_eq!(asked("links", &[("n", "7"), ("url", "a")]).unwrap(), links);
@@ -278,6 +305,12 @@ mod tests {
             ("links", &[("url", "a"), ("url", "b")], "more than once"),
             ("links", &[], "which page"),
             ("rank", &[], "which page"),
+            ("rank", &[("url", "a"), ("history", "1001")], "1 to 1000"),
+            (
+                "rank",
+                &[("url", "a"), ("history", "1"), ("level", "host")],
+                "history: it is for pages",
+            ),
             ("rank", &many, "more than 100 URLs"),
             ("nothing", &[], "unknown question"),
         ] {

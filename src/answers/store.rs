@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::page::pages_of;
-use super::{Rank, Resettling};
+use super::{History, HistoryOptions, Rank, Resettling, history};
 use crate::Result;
 use crate::disk::RealDisk;
 use crate::schedule::{Candidate, NextOptions, next};
@@ -30,6 +30,7 @@ use crate::store::{identity_of, open_view_to_publish};
 /// let urls = ["HTTP://A.example/d#part".into(), "http://e.example/".into()];
 /// assert_eq!(ranking.ranks(&urls)?[0].visits, Some(0));
 /// assert_eq!(store.snapshots()?.len(), 1);
+/// assert_eq!(store.history(&urls)?[0].history[0].rank, ranking.ranks(&urls)?[0].rank);
 /// // What to crawl next, by the parameters that the guide describes.
 /// let asked = NextOptions::of(&[("strategy", "settled"), ("per-host", "1")])?;
 /// assert_eq!(store.next(&asked)?[0].url, "http://a.example/c");
@@ -77,6 +78,15 @@ impl Store {
     /// The store cannot be read. A snapshot that cannot be read is in the list.
     pub fn snapshots(&self) -> Result<Vec<SnapshotEntry>> {
         snapshot::snapshots(&RealDisk, &self.dir)
+    }
+
+    /// The ranks of pages over all snapshots, by URLs in any form or opaque names.
+    ///
+    /// # Errors
+    /// [`Error::Missing`](crate::Error::Missing) if none was published yet; a snapshot cannot be read.
+    pub fn history(&self, urls: &[String]) -> Result<Vec<History>> {
+        let options = HistoryOptions::default();
+        history(&RealDisk, &self.dir, urls, &options, &mut Err)
     }
 
     /// The pages to crawl next, best first.

@@ -46,7 +46,7 @@ impl LevelArgs {
     }
 
     /// Which it is.
-    fn name(&self) -> RankingName {
+    pub fn name(&self) -> RankingName {
         RankingName {
             level: self.level,
             measure: self.measure.clone(),

@@ -9,6 +9,7 @@ mod compute;
 mod convert;
 mod coverage;
 mod export;
+mod history;
 mod ingest;
 mod inspect;
 mod levels;
@@ -57,7 +58,7 @@ Examples:
 
 Exit codes:
   0    done
-  1    rank, links, compare --page: a URL is not known
+  1    rank, history, links, compare --page: a URL is not known
   2    wrong usage, or a request that does not fit the store; the message says what to do
   3    done, but records were skipped (counted by reason), or nothing at all was read
   4    an input is corrupt, or --strict met a bad record; what came before it was applied
@@ -88,6 +89,7 @@ enum Command {
     Compute(Box<compute::Args>),
     Top(top::Args),
     Rank(rank::Args),
+    History(history::Args),
     Links(links::Args),
     Coverage(coverage::Args),
     #[cfg(feature = "serve")]
@@ -151,6 +153,7 @@ impl Command {
             Command::Compute(args) => args.run(),
             Command::Top(args) => args.run(),
             Command::Rank(args) => args.run(),
+            Command::History(args) => args.run(),
             Command::Links(args) => args.run(),
             Command::Coverage(args) => args.run(),
             #[cfg(feature = "serve")]

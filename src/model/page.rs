@@ -71,6 +71,7 @@ pub struct SitePage {
     pub url: String,
 }
 
-fn rfc_3339<S: Serializer>(time: &Option<Time>, to: S) -> Result<S::Ok, S::Error> {
+/// A time in RFC 3339, in UTC.
+pub(crate) fn rfc_3339<S: Serializer>(time: &Option<Time>, to: S) -> Result<S::Ok, S::Error> {
     time.and_then(utc).serialize(to)
 }

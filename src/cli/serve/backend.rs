@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use cashrank::answers::{self, Host, Links, Movers, Question, Rank, Target, Top};
+use cashrank::answers::{
+    self, History, HistoryOptions, Host, Links, Moment, Movers, Question, Rank, Target, Top,
+};
 use cashrank::decode::Reason;
 use cashrank::engine::{Counters, PageId};
 use cashrank::rules::Scope;
@@ -93,6 +95,14 @@ fn skipped(counters: &Counters) -> BTreeMap<String, u64> {
         .collect()
 }
 
+#[derive(serde::Serialize)]
+struct RankAnswer {
+    #[serde(flatten)]
+    rank: Rank,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<Vec<Moment>>,
+}
+
 /// Answers.
 impl StoreBackend {
     fn top(&self, n: usize, ranking: &RankingName, scope: &Scope) -> Result<Top> {
@@ -103,10 +113,28 @@ impl StoreBackend {
         self.current()?.top(n, ranking, scope)
     }
 
-    fn rank(&self, urls: &[String], ranking: &RankingName) -> Result<Vec<Rank>> {
-        if !ranking.is_usual() {
-            return self.current()?.ranks(urls, ranking);
-        }
+    /// With their ranks in so many of the newest snapshots.
+    fn rank(
+        &self,
+        urls: &[String],
+        ranking: &RankingName,
+        snapshots: Option<usize>,
+    ) -> Result<Vec<RankAnswer>> {
+        let ranks = if ranking.is_usual() {
+            self.ranks(urls)?
+        } else {
+            self.current()?.ranks(urls, ranking)?
+        };
+        let past = snapshots.map(|most| self.past(urls, ranking, most));
+        let mut past = past.transpose()?.unwrap_or_default().into_iter();
+        let answers = ranks.into_iter().map(|rank| RankAnswer {
+            rank,
+            history: past.next().map(|history| history.history),
+        });
+        Ok(answers.collect())
+    }
+
+    fn ranks(&self, urls: &[String]) -> Result<Vec<Rank>> {
         let held = self.cache.with(Part::Places)?;
         let pages = held.info().pages;
         let mut answers = Vec::new();
@@ -118,6 +146,20 @@ impl StoreBackend {
             answers.push(Rank::of(url, page.as_ref(), pages));
         }
         Ok(answers)
+    }
+
+    /// Snapshots that cannot be read are left out, and reported.
+    fn past(&self, urls: &[String], ranking: &RankingName, most: usize) -> Result<Vec<History>> {
+        let options = HistoryOptions {
+            ranking: ranking.clone(),
+            most: Some(most),
+            ..HistoryOptions::default()
+        };
+        let mut failed = |error: cashrank::Error| {
+            say!("cashrank: {error}");
+            Ok(())
+        };
+        answers::history(&RealDisk, &self.store, urls, &options, &mut failed).map_err(problem)
     }
 
     fn links(&self, url: &str, n: usize) -> Result<Links> {
@@ -238,8 +280,9 @@ impl Backend for StoreBackend {
             Question::Movers(n) => serde_json::to_vec(&self.movers(n)?),
             Question::Hosts(n) => serde_json::to_vec(&json!({ "hosts": self.hosts(n)? })),
             Question::Coverage(n) => serde_json::to_vec(&self.coverage(n)?),
-            Question::Rank(urls, ranking) => {
-                serde_json::to_vec(&json!({ "pages": self.rank(&urls, &ranking)? }))
+            Question::Rank(urls, ranking, history) => {
+                let pages = self.rank(&urls, &ranking, history)?;
+                serde_json::to_vec(&json!({ "pages": pages }))
             }
             Question::Links(url, n) => serde_json::to_vec(&self.links(&url, n)?),
         };

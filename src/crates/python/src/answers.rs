@@ -1,5 +1,6 @@
 //! Answers as objects: pages, candidates, what moved, snapshots.
 
+use cashrank::Moment;
 use cashrank::PageId;
 use cashrank::metrics::moved::{Move, Moves, Standing};
 use cashrank::schedule::Candidate;
@@ -176,6 +177,53 @@ impl PyMove {
             rank(self.rank),
             self.change()
         )
+    }
+}
+
+/// A page in one of the rankings that a store keeps.
+#[pyclass(frozen, get_all, module = "cashrank", name = "Moment")]
+pub struct PyMoment {
+    /// The ranking's number, as of ranking(): records read until then.
+    snapshot: u64,
+    /// Pages ranked.
+    count: u64,
+    /// 1 + pages of strictly greater importance; None: it was not known yet.
+    rank: Option<u64>,
+    /// Its share of all importance; None: it was not known yet.
+    importance: Option<f64>,
+    /// Its importance in units of the mean of all pages, which does not fall just because pages are added.
+    ratio: Option<f64>,
+    /// The certified bound on the L1 distance of the ranking from exact PageRank, 0 to 2; None: there is none.
+    bound: Option<f64>,
+    /// Latest fetch until then, in seconds since 1970; None: no record has a time.
+    time_s: Option<i64>,
+}
+
+impl From<&Moment> for PyMoment {
+    fn from(moment: &Moment) -> PyMoment {
+        PyMoment {
+            snapshot: moment.snapshot,
+            count: moment.count,
+            rank: moment.rank,
+            importance: moment.importance,
+            ratio: moment.ratio(),
+            bound: moment.bound_l1,
+            time_s: moment.time,
+        }
+    }
+}
+
+#[pymethods]
+impl PyMoment {
+    /// Latest fetch until then as a datetime in UTC; None: no record has a time.
+    #[getter]
+    fn time<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        datetime(py, self.time_s)
+    }
+
+    fn __repr__(&self) -> String {
+        let rank = self.rank.map_or("None".into(), |rank| rank.to_string());
+        format!("Moment(snapshot={}, rank={rank})", self.snapshot)
     }
 }
 

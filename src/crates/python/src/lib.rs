@@ -30,6 +30,7 @@ fn _cashrank(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<answers::Page>()?;
     module.add_class::<answers::PyCandidate>()?;
     module.add_class::<answers::PyMove>()?;
+    module.add_class::<answers::PyMoment>()?;
     module.add_class::<answers::Comparison>()?;
     module.add_class::<answers::SnapshotInfo>()?;
     Ok(())

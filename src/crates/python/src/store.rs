@@ -13,7 +13,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use crate::answers::{Comparison, Named, Page, PyCandidate, SnapshotInfo, as_dict};
+use crate::answers::{Comparison, Named, Page, PyCandidate, PyMoment, SnapshotInfo, as_dict};
 use crate::batch::{Columns, add_all};
 use crate::errors::{Raise, closed, invalid};
 use crate::graph::{edges_of, needs_numpy};
@@ -365,6 +365,18 @@ impl Store {
     /// The pages with these URLs in the current ranking, in the order given; None where a page is not known.
     fn ranks(&self, py: Python<'_>, urls: Vec<String>) -> PyResult<Vec<Option<Page>>> {
         Ranking::ranks_of(&self.snapshot(py, None)?, py, urls)
+    }
+
+    /// The ranks of the page with this URL in all rankings that the store keeps, oldest first: a list of Moment. Empty: none
+    /// of them has it.
+    fn history(&self, py: Python<'_>, url: String) -> PyResult<Vec<PyMoment>> {
+        self.check_open()?;
+        let store = self.store.clone();
+        let found = run(py, OnSignal::Leave, move |_| store.history(&[url]))?;
+        let known = found.iter().filter(|history| history.known);
+        Ok(known
+            .flat_map(|history| history.history.iter().map(PyMoment::from))
+            .collect())
     }
 
     /// The kept links as of the current ranking: two NumPy arrays of uint32, of shape (links,), with the numbers of the

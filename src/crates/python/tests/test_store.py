@@ -228,6 +228,23 @@ def test_links_are_kept_unless_told_otherwise(path):
             store.edges()
 
 
+def test_the_history_of_a_page_is_its_rank_in_each_ranking(path):
+    with cashrank.open(path) as store:
+        for url, links in CRAWL:
+            store.add(url, links, fetched_at=86_400)
+            store.publish()
+        entries = store.snapshots()
+        url = store.top(1)[0].url
+        history = store.history(url)
+        assert [moment.snapshot for moment in history] == [entry.number for entry in entries]
+        for moment in history:
+            page = store.ranking(moment.snapshot).rank(url)
+            assert (moment.rank, moment.importance) == (page and (page.rank, page.importance) or (None, None))
+            assert moment.time_s == 86_400 and moment.time.year == 1970
+            assert page is None or moment.ratio == pytest.approx(moment.importance * moment.count)
+        assert store.history("http://nowhere.example/") == []
+
+
 def test_only_so_many_rankings_stay(path):
     with cashrank.open(path, keep_snapshots=2) as store:
         for url, links in CRAWL:

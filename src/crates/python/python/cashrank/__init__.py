@@ -16,6 +16,7 @@ cashrank.Error.
 from ._cashrank import (
     Candidate,
     Comparison,
+    Moment,
     Move,
     Page,
     Ranking,
@@ -51,6 +52,7 @@ __all__ = [
     "InUse",
     "InternalError",
     "InvalidInput",
+    "Moment",
     "Move",
     "NotFound",
     "OutOfRoom",

@@ -1,0 +1,149 @@
+//! The ranks of pages or sites over the snapshots that a store keeps.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::pages_of;
+use crate::disk::Disk;
+use crate::engine::PageId;
+use crate::model::{Time, rfc_3339};
+use crate::snapshot::{LevelRanking, RankingName, Snapshot, snapshots};
+use crate::{Error, Result};
+
+/// The ranks of one page or site over time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct History {
+    /// The URL or name, as it was asked for.
+    pub url: String,
+    /// Whether any of the rankings has it.
+    pub known: bool,
+    /// Its rank in each kept ranking, the oldest first.
+    pub history: Vec<Moment>,
+}
+
+/// A page or site in one ranking.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Moment {
+    /// The snapshot's number: records read until then.
+    pub snapshot: u64,
+    /// The latest fetch among these records, in seconds since 1970; as text in RFC 3339. Absent where no record has a time.
+    #[serde(serialize_with = "rfc_3339")]
+    pub time: Option<Time>,
+    /// How many pages or sites are ranked.
+    pub count: u64,
+    /// 1 + those of strictly greater importance; absent where it was not known yet.
+    pub rank: Option<u64>,
+    /// Its importance, of 1 for all; of a measure its score. Absent where it was not known yet.
+    pub importance: Option<f64>,
+    /// The certified bound on the L1 error of all importances.
+    pub bound_l1: Option<f64>,
+}
+
+impl Moment {
+    /// Its importance in units of the mean of all, which does not fall just because pages were added.
+    pub fn ratio(&self) -> Option<f64> {
+        self.importance
+            .map(|importance| importance * self.count as f64)
+    }
+}
+
+/// Which rankings are looked at.
+#[derive(Debug, Clone, Default)]
+pub struct HistoryOptions {
+    /// Of what, by what: a measure that was computed beside some snapshots, or importance.
+    pub ranking: RankingName,
+    /// At most so many, the newest; `None`: all.
+    pub most: Option<usize>,
+    /// Bytes of memory for finding the sites of a snapshot; `None`: any.
+    pub memory: Option<u64>,
+}
+
+/// The ranks of pages or sites, by URLs in any form or names, over the snapshots of a store. Works while a writer runs.
+///
+/// Snapshots without the measure are left out. One that cannot be read is passed to `failed`, which may go on without it.
+///
+/// # Errors
+/// [`Error::Missing`]: there is no store, no snapshot, or none with the measure; those of `failed`.
+pub fn history(
+    disk: &dyn Disk,
+    store: &Path,
+    urls: &[String],
+    options: &HistoryOptions,
+    failed: &mut dyn FnMut(Error) -> Result<()>,
+) -> Result<Vec<History>> {
+    let kept = snapshots(disk, store)?;
+    let newest = &kept[kept.len() - options.most.unwrap_or(kept.len()).min(kept.len())..];
+    let mut histories: Vec<History> = urls
+        .iter()
+        .map(|url| History {
+            url: url.clone(),
+            ..History::default()
+        })
+        .collect();
+    let mut found = None;
+    let mut without = None;
+    let mut looked_at = 0;
+    // The newest first, since it knows all pages.
+    for kept in newest.iter().rev() {
+        match moments(disk, &kept.path, urls, options, &mut found) {
+            Ok(moments) => {
+                looked_at += 1;
+                for (history, mut moment) in histories.iter_mut().zip(moments) {
+                    moment.snapshot = kept.number;
+                    history.history.push(moment);
+                }
+            }
+            // A writer removed it since it was listed.
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+            Err(Error::Missing(why)) => without = without.or(Some(why)),
+            Err(error) => failed(error)?,
+        }
+    }
+    if looked_at == 0 {
+        if let Some(why) = without {
+            return Err(Error::Missing(why));
+        }
+        // Says what is missing: the store, or its snapshots.
+        Snapshot::latest(disk, store)?;
+    }
+    for history in &mut histories {
+        history.history.reverse();
+        history.known = history.history.iter().any(|moment| moment.rank.is_some());
+    }
+    Ok(histories)
+}
+
+/// What one snapshot has of each; `found` are the numbers of pages, which are the same in all snapshots of a store.
+fn moments(
+    disk: &dyn Disk,
+    path: &Path,
+    urls: &[String],
+    options: &HistoryOptions,
+    found: &mut Option<Vec<Option<PageId>>>,
+) -> Result<Vec<Moment>> {
+    let snapshot = Snapshot::open(disk, path)?;
+    let ranking = LevelRanking::open(disk, snapshot, &options.ranking, options.memory)?;
+    let numbers = match found.take() {
+        Some(numbers) if options.ranking.level.is_page() => numbers,
+        _ => pages_of(urls, |names| ranking.find(names))?,
+    };
+    let count = ranking.len();
+    let is_ranked = |number: &Option<PageId>| number.filter(|number| number.0 < count);
+    let ranked: Vec<PageId> = numbers.iter().filter_map(is_ranked).collect();
+    let mut rows = ranking.at(&ranked)?.into_iter();
+    let moments = numbers.iter().map(|number| {
+        let row = is_ranked(number).and_then(|_| rows.next());
+        Moment {
+            snapshot: 0,
+            time: ranking.snapshot().info().time,
+            count,
+            rank: row.as_ref().map(|row| row.rank),
+            importance: row.as_ref().map(|row| row.importance),
+            bound_l1: ranking.bound_l1(),
+        }
+    });
+    let moments = moments.collect();
+    *found = Some(numbers);
+    Ok(moments)
+}

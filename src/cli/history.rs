@@ -1,0 +1,180 @@
+//! `cashrank history`: the ranks of pages over the snapshots that a store keeps.
+
+use std::io::Write;
+
+use cashrank::answers::{History, HistoryOptions, Moment, history};
+use cashrank::sites::Level;
+use cashrank::store::RealDisk;
+
+use super::common::{
+    Exit, MemoryArg, StoreArg, exit_of_error, positive, print, rounded_up, shown, thousands, time,
+};
+use super::levels::LevelArgs;
+use super::log::Paint;
+use crate::cli::common::say;
+
+/// Most bars of a line of them; each then stands for several snapshots, and shows the last of these.
+const BARS: usize = 60;
+
+/// Show how the ranks of pages or sites changed over the snapshots that a store keeps.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  cashrank history https://example.org/ --store ranks
+  cashrank history https://example.org/ -n 10 --json --store ranks
+  cashrank history example.org --level domain --store ranks
+
+The bars show ranks on a logarithmic scale: the highest is the best. Importance falls when pages are added; its ratio to \
+the mean of all pages does not. `ingest --keep-snapshots` says which snapshots stay.")]
+pub struct Args {
+    /// URLs in any form, or names of nodes or sites.
+    #[arg(value_name = "URL", required = true)]
+    urls: Vec<String>,
+    #[command(flatten)]
+    store: StoreArg,
+    /// At most so many snapshots, the newest [default: all].
+    #[arg(short, value_name = "N", value_parser = positive)]
+    n: Option<u64>,
+    #[command(flatten)]
+    level: LevelArgs,
+    #[command(flatten)]
+    memory: MemoryArg,
+    /// Print one JSON object per URL, for programs.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    pub fn run(self) -> anyhow::Result<Exit> {
+        let options = HistoryOptions {
+            ranking: self.level.name(),
+            most: self.n.map(|n| n.try_into().unwrap_or(usize::MAX)),
+            memory: match self.level.level {
+                Level::Page => None,
+                _ => self.memory.budget(1)?,
+            },
+        };
+        let mut failed = None;
+        let histories = history(
+            &RealDisk,
+            &self.store.store,
+            &self.urls,
+            &options,
+            &mut |error| {
+                say!("cashrank: {error}");
+                failed = failed.or(Some(exit_of_error(&error)));
+                Ok(())
+            },
+        )?;
+        print(|out| {
+            for history in &histories {
+                if self.json {
+                    serde_json::to_writer(&mut *out, history)?;
+                    out.write_all(b"\n")?;
+                } else {
+                    write_plain(out, history, self.level.measure.as_deref())?;
+                }
+            }
+            Ok(())
+        })?;
+        let unknown = histories.iter().any(|history| !history.known);
+        let usual = if unknown { Exit::Unknown } else { Exit::Done };
+        Ok(failed.unwrap_or(usual))
+    }
+}
+
+fn write_plain(
+    out: &mut dyn Write,
+    history: &History,
+    measure: Option<&str>,
+) -> anyhow::Result<()> {
+    writeln!(out, "{}", shown(&history.url))?;
+    if !history.known {
+        return Ok(writeln!(out, "  not known in any snapshot")?);
+    }
+    writeln!(out, "  {}", bars(&history.history))?;
+    // Scores of measures have scales of their own.
+    let score = measure.unwrap_or("importance");
+    let width = score.len().max(11);
+    let head = format!(
+        "{:>15}  {:20}  {:>15}  {score:>width$}  {:>9}  {:>11}",
+        "snapshot", "crawled until", "rank", "to mean", "error up to"
+    );
+    writeln!(out, "{}", Paint::stdout().bold(&head))?;
+    for moment in &history.history {
+        let time = moment.time.map_or("unknown".into(), |at| time(Some(at)));
+        write!(out, "{:>15}  {time:20}  ", moment.snapshot)?;
+        let (Some(rank), Some(importance)) = (moment.rank, moment.importance) else {
+            writeln!(out, "{:>15}", "not known yet")?;
+            continue;
+        };
+        let ratio = moment.ratio().filter(|_| measure.is_none());
+        let ratio = ratio.map_or("-".into(), |ratio| format!("{ratio:.2}"));
+        let bound = moment.bound_l1.filter(|bound| *bound < 2.0);
+        writeln!(
+            out,
+            "{:>15}  {importance:>width$.4e}  {ratio:>9}  {:>11}",
+            thousands(rank),
+            bound.map_or("-".into(), rounded_up),
+        )?;
+    }
+    Ok(())
+}
+
+/// Ranks as bars: the best is highest, on a logarithmic scale; a space where it was not known yet.
+fn bars(history: &[Moment]) -> String {
+    const SHAPES: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let count = history.len().min(BARS);
+    // The last of each share.
+    let shares = (1..=count).map(|share| &history[share * history.len() / count - 1]);
+    let heights: Vec<Option<f64>> = shares
+        .map(|moment| moment.rank.map(|rank| -(rank as f64).ln()))
+        .collect();
+    let known = || heights.iter().flatten().copied();
+    let (low, high) = (
+        known().fold(f64::INFINITY, f64::min),
+        known().fold(f64::NEG_INFINITY, f64::max),
+    );
+    let bar = |height: &Option<f64>| match height {
+        None => ' ',
+        // All the same: neither best nor worst.
+        Some(_) if low == high => SHAPES[3],
+        Some(height) => {
+            let share = (height - low) / (high - low);
+            SHAPES[(share * 7.0).round() as usize]
+        }
+    };
+    heights.iter().map(bar).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranks(ranks: &[Option<u64>]) -> String {
+        let moment = |&rank| Moment {
+            rank,
+            ..Moment::default()
+        };
+        bars(&ranks.iter().map(moment).collect::<Vec<_>>())
+    }
+
+    /// Ranks 1, 2, 4, ... 128 are at equal distances.
+    #[test]
+    fn bars_are_logarithms_of_ranks() {
+        let doubled: Vec<Option<u64>> = (0..8).map(|power| Some(1 << power)).collect();
+        assert_eq!(ranks(&doubled), "█▇▆▅▄▃▂▁");
+        assert_eq!(ranks(&[None, Some(9), Some(3)]), " ▁█");
+        assert_eq!(ranks(&[Some(5), Some(5)]), "▄▄");
+        assert_eq!(ranks(&[]), "");
+    }
+
+    #[test]
+    fn many_snapshots_share_bars() {
+        let mut many: Vec<Option<u64>> = vec![Some(2); 10 * BARS];
+        many[10 * BARS - 1] = Some(1);
+        let bars = ranks(&many);
+        assert_eq!(bars.chars().count(), BARS);
+        assert!(bars.ends_with("▁█"), "{bars}");
+    }
+}
