@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use cashrank::Limits;
 use cashrank::ingest::{Job, Note, Observer, ProgressReport, ingest};
-use cashrank::snapshot::{RANK_BYTES, SnapshotOptions, publish};
+use cashrank::snapshot::{KeepSnapshots, RANK_BYTES, SnapshotOptions, publish};
 use cashrank::source::InputName;
 use cashrank::store::rows::KeepRows;
 use cashrank::store::{OpenStore, RealDisk, Settings, Store, checkpoint, open_view};
@@ -70,7 +70,7 @@ fn store(c: &mut Criterion) {
         b.iter(|| {
             let view = open_view(&RealDisk, &folder.join("store")).expect("opens");
             let making = SnapshotOptions {
-                keep: 1,
+                keep: KeepSnapshots::newest(1),
                 rank_bytes: RANK_BYTES,
                 settle: None,
             };

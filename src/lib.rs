@@ -145,7 +145,7 @@ pub use rules::{Follow, InputRules, Scope};
 pub use schedule::{Candidate, NextOptions};
 pub use session::{Options, Reader, Writer};
 pub use snapshot::export::Format as ExportFormat;
-pub use snapshot::{Info, Snapshot, SnapshotEntry, SnapshotPage};
+pub use snapshot::{Info, KeepSnapshots, Snapshot, SnapshotEntry, SnapshotPage};
 pub use store::rows::KeepRows;
 
 #[doc(hidden)]

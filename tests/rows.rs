@@ -524,7 +524,7 @@ fn a_settling_holds_up_no_checkpoint() {
     let job = |store: &str| Job {
         checkpoint_every: Every::Records(20),
         snapshot_every: Every::Records(100),
-        keep_snapshots: 0,
+        keep_snapshots: cashrank::KeepSnapshots::ALL,
         ..lab.job(store, std::slice::from_ref(&input))
     };
     // At 100 records five were made.

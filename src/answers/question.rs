@@ -257,7 +257,7 @@ mod tests {
                 &[("measure", "harmonic"), ("url", "a"), ("level", "domain")]
             )
             .unwrap(),
-            Question::Rank(vec!["a".into()], by)
+            Question::Rank(vec!["a".into()], by, None)
         );
         assert_eq!(
             asked("top", &[("scope", "host:a.org"), ("scope", "url:*x*")]).unwrap(),

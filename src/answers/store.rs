@@ -7,7 +7,7 @@ use super::{History, HistoryOptions, Rank, Resettling, history};
 use crate::Result;
 use crate::disk::RealDisk;
 use crate::schedule::{Candidate, NextOptions, next};
-use crate::snapshot::{self, RANK_BYTES, Snapshot, SnapshotEntry, SnapshotOptions};
+use crate::snapshot::{self, KeepSnapshots, RANK_BYTES, Snapshot, SnapshotEntry, SnapshotOptions};
 use crate::store::{identity_of, open_view_to_publish};
 
 /// A store, to be asked while it is written or not.
@@ -110,7 +110,7 @@ impl Store {
         let again = Resettling::of(&view, None)?;
         if !again.is_within(until) {
             let making = SnapshotOptions {
-                keep: 0,
+                keep: KeepSnapshots::ALL,
                 rank_bytes: RANK_BYTES,
                 settle: Some(again.settle(until)),
             };

@@ -13,7 +13,7 @@ use cashrank::ingest::{Every, Job, Outcome, Stream, ingest};
 use cashrank::memory::available;
 use cashrank::rank::computing::Computing;
 use cashrank::rules::Follow;
-use cashrank::snapshot::{KEEP, Snapshot};
+use cashrank::snapshot::Snapshot;
 use cashrank::source::InputName;
 use cashrank::store::rows::KeepRows;
 use cashrank::store::{RealDisk, Settings, SpoolOptions};
@@ -29,6 +29,7 @@ use super::output::Output;
 use super::reporter::Reporter;
 use super::rules::RulesArgs;
 use super::say;
+use super::snapshots::KeepArg;
 use super::summary::{summary, summary_json};
 use super::values::{
     Age, Bound, FormatArg, age_or_none, eps_or_none, every, formats, size_or_none, time, windows,
@@ -144,9 +145,8 @@ pub struct Args {
     /// time like 60s. Timed snapshots start no sooner after the last one than three times as long as that took.
     #[arg(long, value_name = "EVERY", value_parser = every)]
     snapshot_every: Option<Every>,
-    /// Keep the newest N snapshots, and those pinned by `cashrank snapshots --pin`; 0: keep all.
-    #[arg(long, value_name = "N", default_value_t = KEEP)]
-    keep_snapshots: usize,
+    #[command(flatten)]
+    keep: KeepArg,
     /// Threads for decoding [default: the number of processors].
     #[arg(long, value_name = "N", value_parser = positive)]
     threads: Option<u64>,
@@ -424,7 +424,7 @@ impl Args {
                 .transpose()?,
             checkpoint_every: self.checkpoint_every,
             snapshot_every: self.snapshot_every.unwrap_or(job.snapshot_every),
-            keep_snapshots: self.keep_snapshots,
+            keep_snapshots: self.keep.keep_snapshots,
             threads: threads(self.threads),
             limits,
             source: self.verify.options(),

@@ -202,8 +202,7 @@ impl Observer for Reporter {
             Note::Looking { input } => format!("{input}: checking whether it was read before"),
             Note::Known { input } => format!("{input}: was read before; skipped"),
             Note::Removed { snapshots } => format!(
-                "{} removed; the newest {} are kept (--keep-snapshots), and those pinned by `cashrank snapshots \
-                --pin`",
+                "{} removed (--keep-snapshots {}); those pinned by `cashrank snapshots --pin` stay",
                 counted(snapshots.0, "older snapshot", "older snapshots"),
                 snapshots.1
             ),

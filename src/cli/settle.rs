@@ -8,9 +8,7 @@ use std::time::{Duration, Instant};
 use cashrank::answers::Resettling;
 use cashrank::memory::{check_room, to_settle};
 use cashrank::rank::computing::Computing;
-use cashrank::snapshot::{
-    Info, KEEP, Published, RANK_BYTES, Settle, SnapshotOptions, Watcher, publish,
-};
+use cashrank::snapshot::{Info, Published, RANK_BYTES, Settle, SnapshotOptions, Watcher, publish};
 use cashrank::store::{RealDisk, View, open_view_to_publish};
 
 use super::bar::beside_a_bar;
@@ -19,6 +17,7 @@ use super::common::{
     stop_on_signal, thousands, threads,
 };
 use super::compute::publish_watched;
+use super::snapshots::KeepArg;
 use super::summary::withheld;
 use super::values::{Age, age_or_none, bound, time};
 use crate::cli::common::say;
@@ -52,9 +51,8 @@ pub struct Args {
     /// Also compute these rankings, as `compute --level LEVEL --measure MEASURE` does, like domain:pagerank,host:harmonic.
     #[arg(long, value_name = "LEVEL:MEASURE,...", value_delimiter = ',', value_parser = parsed::<Computing>)]
     also: Vec<Computing>,
-    /// Keep the newest N snapshots, and those pinned by `cashrank snapshots --pin`; 0: keep all.
-    #[arg(long, value_name = "N", default_value_t = KEEP)]
-    keep_snapshots: usize,
+    #[command(flatten)]
+    keep: KeepArg,
     #[command(flatten)]
     memory: MemoryArg,
     /// Print the result as one line of JSON on standard output.
@@ -164,7 +162,7 @@ impl Args {
         again: &Resettling,
     ) -> anyhow::Result<Published> {
         let making = SnapshotOptions {
-            keep: self.keep_snapshots,
+            keep: self.keep.keep_snapshots,
             rank_bytes: RANK_BYTES,
             settle: Some(Settle {
                 time: self.settle_time,

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use cashrank::Error;
 use cashrank::memory::human;
-use cashrank::snapshot::{Info, Snapshot, SnapshotEntry, Which, pin, snapshots};
+use cashrank::snapshot::{Info, KeepSnapshots, Snapshot, SnapshotEntry, Which, pin, snapshots};
 use cashrank::store::RealDisk;
 
 use super::common::{
@@ -21,9 +21,8 @@ Examples:
   cashrank top --snapshot 50000 --store ranks
   cashrank top --snapshot 2026-11-01 --store ranks
 
-A snapshot's number is the number of records read until then. `ingest` keeps the newest 10 (--keep-snapshots), the \
-current \
-one, and all that are pinned. Below a snapshot stand the rankings that `cashrank compute` made of it.";
+A snapshot's number is the number of records read until then. `ingest` keeps the newest 10, one of each of \
+the last 30 days, one of each month (--keep-snapshots), and all that are pinned. Below a snapshot stand the rankings that `cashrank compute` made of it.";
 
 /// List the rankings that a store keeps, oldest first, or pin one.
 #[derive(clap::Args)]
@@ -56,6 +55,16 @@ impl SnapshotArg {
     pub fn open(&self, store: &std::path::Path) -> cashrank::Result<Snapshot> {
         Snapshot::of(&RealDisk, store, self.snapshot)
     }
+}
+
+/// The option of commands that publish one.
+#[derive(clap::Args)]
+pub struct KeepArg {
+    /// Keep the newest N snapshots (0: all). Or by a rule like recent=10,hourly=24,daily=30,monthly=all: the newest 10, and of
+    /// each of the last 24 hours, 30 days and all months that have one the newest, by their latest fetch. Those pinned by
+    /// `cashrank snapshots --pin` stay too.
+    #[arg(long, value_name = "N|RULE", default_value_t = KeepSnapshots::USUAL)]
+    pub keep_snapshots: KeepSnapshots,
 }
 
 #[derive(serde::Serialize)]

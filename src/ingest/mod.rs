@@ -30,7 +30,7 @@ use crate::formats::Format;
 use crate::memory::Need;
 use crate::model::{Limits, Time};
 use crate::rank::computing::Computing;
-use crate::snapshot::Info;
+use crate::snapshot::{Info, KeepSnapshots};
 use crate::source::{InputName, SourceOptions};
 use crate::store::rows::KeepRows;
 use crate::store::{RealDisk, Settings, SpoolOptions, settings_of};
@@ -96,8 +96,8 @@ pub struct Job {
     pub checkpoint_every: Every,
     /// When a snapshot is published, besides the one at the end.
     pub snapshot_every: Every,
-    /// Snapshots to keep, the newest, beside those that are pinned; 0: all.
-    pub keep_snapshots: usize,
+    /// Snapshots to keep, beside those that are pinned.
+    pub keep_snapshots: KeepSnapshots,
     /// Memory for the ranks of a snapshot, in bytes; more pages take a temporary file.
     pub rank_bytes: u64,
     /// Threads that decode, besides the one that reads and the one that applies. At least 1.
@@ -151,7 +151,7 @@ impl Job {
             stdin: StandardInput::default(),
             checkpoint_every: Every::Time(Duration::from_secs(30)),
             snapshot_every: Every::Never,
-            keep_snapshots: 0,
+            keep_snapshots: KeepSnapshots::ALL,
             rank_bytes: crate::snapshot::RANK_BYTES,
             threads: 1,
             limits,

@@ -4,7 +4,7 @@ use crate::decode::{Missing, Reason};
 use crate::engine::Counters;
 use crate::formats::Format;
 use crate::memory::Need;
-use crate::snapshot::{ComputedInfo, ComputedName, Info};
+use crate::snapshot::{ComputedInfo, ComputedName, Info, KeepSnapshots};
 use crate::source::InputName;
 use crate::store::rows::Reason as GivenUp;
 
@@ -89,10 +89,10 @@ pub enum Note<'a> {
         /// The input.
         input: &'a InputName,
     },
-    /// Older snapshots were removed: how many, and how many are kept.
+    /// Older snapshots were removed: how many, and which are kept.
     Removed {
         /// Both.
-        snapshots: (u64, u64),
+        snapshots: (u64, KeepSnapshots),
     },
     /// A caveat about rankings from an input's format; given for each such input.
     Caveat {

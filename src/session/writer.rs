@@ -13,7 +13,9 @@ use crate::disk::{Disk, RealDisk};
 use crate::engine::{Config, Counters, Resolver};
 use crate::model::{Limits, Names, Parsed, Record, What};
 use crate::rules::InputRules;
-use crate::snapshot::{self, RANK_BYTES, SETTLE_UNTIL, Snapshot, SnapshotOptions, Watcher};
+use crate::snapshot::{
+    self, KeepSnapshots, RANK_BYTES, SETTLE_UNTIL, Snapshot, SnapshotOptions, Watcher,
+};
 use crate::store::rows::{KeepRows, ROWS_BYTES, Retention};
 use crate::store::{Progress, Settings, settings_of};
 use crate::{Error, Result};
@@ -35,8 +37,8 @@ pub struct Options {
     /// Settle importance to this bound on the L1 error before a snapshot, where rows are kept and no window is asked
     /// for; `None`: never.
     pub settle: Option<f64>,
-    /// Snapshots to keep, the newest; 0: all.
-    pub keep_snapshots: usize,
+    /// Snapshots to keep, beside those that are pinned.
+    pub keep_snapshots: KeepSnapshots,
     /// Memory for the ranks of a snapshot, in bytes; more pages take a temporary file.
     pub rank_bytes: u64,
 }
@@ -51,7 +53,7 @@ impl Default for Options {
             keep_rows: KeepRows::Usual(ROWS_BYTES),
             names: Names::Url,
             settle: Some(SETTLE_UNTIL),
-            keep_snapshots: 0,
+            keep_snapshots: KeepSnapshots::ALL,
             rank_bytes: RANK_BYTES,
         }
     }

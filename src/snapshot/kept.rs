@@ -1,20 +1,18 @@
 //! The snapshots that a store keeps: a list of them, one of them by number or time, and which stay.
 //!
 //! A snapshot's number is how many records had been read at it; its file is named so. Its time is the latest
-//! fetch time among these records. The newest [`KEEP`] stay by default, and those that are pinned
-//! (an empty file `NUMBER.pinned` beside the snapshot), which are not counted. The current one always stays.
+//! fetch time among these records. [`KeepSnapshots`] says which stay, beside those that are pinned (an empty file
+//! `NUMBER.pinned` beside the snapshot), which are not counted. The current one always stays.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::{Columns, ComputedName, Info, Latest, SNAPSHOTS, Snapshot, computed};
+use super::{Columns, ComputedName, Info, KeepSnapshots, Latest, SNAPSHOTS, Snapshot, computed};
 use crate::decode::Time;
 use crate::disk::{Disk, DiskFile};
 use crate::store::{IDENTITY, identity_of, lock_soon};
 use crate::{Error, Result};
 
-/// Snapshots kept, by default.
-pub const KEEP: usize = 10;
 const SNAPSHOT: &str = ".snapshot";
 const PINNED: &str = ".pinned";
 
@@ -211,10 +209,11 @@ pub fn pin(disk: &dyn Disk, store: &Path, number: u64, pinned: bool) -> Result<b
     Ok(true)
 }
 
-/// Removes all snapshots but the newest `keep` and those that are pinned, with what was computed beside them; how many. A reader that has one open may
-/// go on reading it. `keep` 0: all stay. So they do while one is being pinned, until the next time.
-pub(crate) fn thin(disk: &dyn Disk, store: &Path, keep: usize) -> Result<u64> {
-    if keep == 0 {
+/// Removes all snapshots but those to keep and those that are pinned, with what was computed beside them; how many. A reader
+/// that has one open may go on reading it. All stay while one is being pinned, until the next time. So does one that cannot be
+/// read just now; one that is damaged counts as one without a time.
+pub(crate) fn thin(disk: &dyn Disk, store: &Path, keep: KeepSnapshots) -> Result<u64> {
+    if keep.is_all() {
         return Ok(0);
     }
     let Some(_choosing) = choose(disk, store)? else {
@@ -226,15 +225,31 @@ pub(crate) fn thin(disk: &dyn Disk, store: &Path, keep: usize) -> Result<u64> {
         let name = path.file_name().and_then(|name| name.to_str());
         name.is_some() && name == latest.as_deref()
     };
-    let unpinned: Vec<u64> = numbers
+    let mut unpinned: Vec<u64> = numbers
         .into_iter()
         .filter(|number| !pinned.contains(number))
         .collect();
+    if keep.keeps_any(unpinned.len()) {
+        return Ok(0);
+    }
+    let mut times = vec![None; unpinned.len()];
+    if keep.needs_times() {
+        times.clear();
+        unpinned.retain(
+            |number| match Columns::open(disk, &path_of(store, *number, SNAPSHOT)) {
+                Err(Error::Io { .. }) => false,
+                opened => {
+                    times.push(opened.ok().and_then(|columns| columns.info().time));
+                    true
+                }
+            },
+        );
+    }
     let computed = computed(disk, store)?;
     let mut removed = 0;
-    for number in &unpinned[..unpinned.len().saturating_sub(keep)] {
+    for (number, stays) in unpinned.iter().zip(keep.stay(&times)) {
         let path = path_of(store, *number, SNAPSHOT);
-        if !is_current(&path) {
+        if !stays && !is_current(&path) {
             // First what was computed beside it, which without it is of no use.
             for (_, _, beside) in computed.iter().filter(|(of, ..)| of == number) {
                 disk.remove(beside).map_err(Error::io(beside, "remove"))?;

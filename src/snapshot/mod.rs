@@ -12,6 +12,7 @@ pub mod export;
 mod file;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+mod keep;
 mod kept;
 mod levels;
 pub mod links;
@@ -43,8 +44,9 @@ pub use computed::{ComputedInfo, ComputedName, ComputedRanking, publish_computed
 pub(crate) use computed::{RANKING, computed};
 pub use expiry::Expired;
 pub(crate) use file::Columns;
+pub use keep::KeepSnapshots;
 pub(crate) use kept::thin;
-pub use kept::{KEEP, SnapshotEntry, Which, pin, snapshots};
+pub use kept::{SnapshotEntry, Which, pin, snapshots};
 pub use levels::{LevelRanking, RankingName};
 pub use lookup::Lookup;
 pub use moved::{Elapsed, elapsed, moved, same_numbers};

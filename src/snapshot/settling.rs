@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::KeepSnapshots;
 use super::expiry::{Expired, Expiry};
 use crate::Result;
 use crate::engine::{Estimation, Scores};
@@ -19,8 +20,8 @@ pub const SETTLE_UNTIL: f64 = 0.01;
 /// How a snapshot is made.
 #[derive(Debug, Clone)]
 pub struct SnapshotOptions {
-    /// Of the older snapshots only the newest `keep - 1` stay; 0: all.
-    pub keep: usize,
+    /// Which snapshots stay.
+    pub keep: KeepSnapshots,
     /// Memory for the ranks, in bytes; pages that do not fit are ranked through temporary files.
     pub rank_bytes: u64,
     /// `None`: importance is that of the store's window; so it is where links are not kept.
@@ -231,7 +232,7 @@ mod tests {
                 ..Settle::until(1e-9)
             };
             let making = SnapshotOptions {
-                keep: 0,
+                keep: KeepSnapshots::ALL,
                 rank_bytes: RANK_BYTES,
                 settle: Some(settle),
             };

@@ -104,6 +104,44 @@ fn sites_and_measures_have_histories() {
     );
 }
 
+/// Four a day, each with a fetch six hours after the last: of the default the newest ten, and the last of each day.
+#[test]
+fn snapshots_are_thinned_by_their_times() {
+    let lab = Lab::new();
+    let record = |at: u64| {
+        let seconds = at * 6 * 3_600;
+        format!("{{\"url\":\"http://a.example/{at}\",\"fetched_at\":{seconds},\"links\":[]}}\n")
+    };
+    let numbers = |store: &str| -> Vec<u64> {
+        let list = lab
+            .run(&format!("snapshots --json --store {store}"))
+            .exits(0)
+            .out;
+        let number = |line: &str| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["number"].as_u64()
+        };
+        list.lines().filter_map(number).collect()
+    };
+    lab.file("a", (0..40).map(record).collect::<String>());
+    lab.run("ingest a --store s --snapshot-every 1").exits(0);
+    // Snapshot 4 is that of the first day's last fetch.
+    let expected: Vec<u64> = (1..=7).map(|day| 4 * day).chain(31..=40).collect();
+    assert_eq!(numbers("s"), expected);
+    lab.run("ingest a --store t --snapshot-every 1 --keep-snapshots hourly=2,daily=3")
+        .exits(0)
+        .says(&["removed", "recent=0,hourly=2,daily=3"]);
+    assert_eq!(numbers("t"), [32, 36, 39, 40]);
+    // A damaged one counts as one without a time.
+    lab.file("s/snapshots/000000000008.snapshot", "damaged");
+    lab.file("b", record(40));
+    lab.run("ingest b --store s").exits(0);
+    let expected: Vec<u64> = [4, 12, 16, 20, 24, 28].into_iter().chain(32..=41).collect();
+    assert_eq!(numbers("s"), expected);
+    lab.run("ingest b --store s --keep-snapshots weekly=1")
+        .exits(2)
+        .says(&["recent=10,hourly=24"]);
+}
+
 #[test]
 fn what_is_not_known_or_damaged_is_reported() {
     let lab = Lab::new();

@@ -58,14 +58,14 @@ fn pages_without_links_may_come_first() {
 /// the store's lock now, from before the state is read until its ranking is there.
 #[test]
 fn nobody_writes_to_a_store_that_is_settled() {
-    use cashrank::snapshot::{Settle, SnapshotOptions, publish};
+    use cashrank::snapshot::{KeepSnapshots, Settle, SnapshotOptions, publish};
     use cashrank::store::{RealDisk, open_view, open_view_to_publish};
     let lab = Lab::new();
     lab.file("a", sample(400).concat());
     lab.file("b", "{\"url\":\"http://new.example/\"}\n");
     lab.run("ingest a --store s").exits(0);
     let making = SnapshotOptions {
-        keep: 0,
+        keep: KeepSnapshots::ALL,
         rank_bytes: 1 << 20,
         settle: Some(Settle::until(1e-9)),
     };

@@ -17,7 +17,7 @@ use cashrank::rows::Rows;
 use cashrank::source::{InputName, SourceOptions};
 use cashrank::store::rows::KeepRows;
 use cashrank::store::{Disk, Settings, View, open_view};
-use cashrank::{Error, Limits};
+use cashrank::{Error, KeepSnapshots, Limits};
 
 use crate::crawl::{Dice, crawl};
 use crate::disk::SimDisk;
@@ -123,6 +123,14 @@ impl Observer for Witness {
     fn progress(&mut self, _: &Progress<'_>) {}
 }
 
+/// The newest so many snapshots; 0: all.
+pub fn keep(newest: u64) -> KeepSnapshots {
+    match newest {
+        0 => KeepSnapshots::ALL,
+        newest => KeepSnapshots::newest(newest as usize),
+    }
+}
+
 impl Scenario {
     /// A scenario over files in `dir`, or over a stream, drawn from the dice; of a program with this fault, if any,
     /// which an undisturbed run does not show.
@@ -222,7 +230,7 @@ impl Scenario {
         job.format = None;
         job.checkpoint_every = Every::Records(every);
         job.snapshot_every = snapshots[dice.roll(3) as usize];
-        job.keep_snapshots = dice.roll(3) as usize;
+        job.keep_snapshots = keep(dice.roll(3));
         job.repeat = 1 + dice.roll(3) as u32;
         job.complete = dice.roll(4) == 0;
         if dice.roll(2) == 0 {
@@ -260,7 +268,7 @@ impl Scenario {
         let mut job = job(vec![write_crawl(dir, seed, 40)?], Config::default());
         job.checkpoint_every = Every::Records(9);
         job.snapshot_every = Every::Records(15);
-        job.keep_snapshots = 0;
+        job.keep_snapshots = KeepSnapshots::ALL;
         Scenario::new(job, None)
     }
 
@@ -302,7 +310,7 @@ impl Scenario {
             operations: 0,
         };
         let disk = SimDisk::new(0);
-        let keep = std::mem::replace(&mut scenario.job.keep_snapshots, 0);
+        let keep = std::mem::replace(&mut scenario.job.keep_snapshots, KeepSnapshots::ALL);
         let ran = scenario.run(&disk, 0)?;
         ran.result
             .map_err(|error| format!("without faults: {error}"))?;

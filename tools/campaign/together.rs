@@ -119,7 +119,7 @@ impl Crawl {
             Command::Ingest.run(&begins, &with(vec![first.clone()]))?;
         }
         let mut job = with(vec![first, second]);
-        job.keep_snapshots = dice.roll(3) as usize;
+        job.keep_snapshots = crate::scenario::keep(dice.roll(3));
         let alone = begins.cut(Survival::Everything, 0);
         Command::Ingest.run(&alone, &job)?;
         let newest = current(&alone)?.ok_or("no snapshot without others")?;

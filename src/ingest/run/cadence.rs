@@ -15,7 +15,7 @@ use super::cursor::RunPosition;
 use crate::engine::Counters;
 use crate::ingest::{Checkpoints, Every, Job, Note, Observer};
 use crate::rank::settle::Progress;
-use crate::snapshot::{self, Info, Settle, SnapshotOptions, Watcher};
+use crate::snapshot::{self, Info, KeepSnapshots, Settle, SnapshotOptions, Watcher};
 use crate::store::{Disk, View};
 use crate::threads::spawn;
 use crate::{Error, Result};
@@ -154,7 +154,7 @@ impl<'a> Cadence<'a> {
         started: Instant,
     ) -> Result<()> {
         let making = SnapshotOptions {
-            keep: 0,
+            keep: KeepSnapshots::ALL,
             rank_bytes: self.job.rank_bytes,
             settle: settle.clone(),
         };
@@ -376,7 +376,7 @@ impl Run<'_> {
         let removed = snapshot::thin(&**self.session.disk(), &self.job.store, keep)?;
         if removed > 0 {
             self.observer.note(Note::Removed {
-                snapshots: (removed, keep as u64),
+                snapshots: (removed, keep),
             });
         }
         Ok(())

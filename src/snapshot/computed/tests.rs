@@ -7,7 +7,9 @@ use super::*;
 use crate::disk::RealDisk;
 use crate::rank::computing::Computing;
 use crate::rank::measures::measure;
-use crate::snapshot::{LevelRanking, RankingName, Snapshot, Watcher, pin, snapshots, thin};
+use crate::snapshot::{
+    KeepSnapshots, LevelRanking, RankingName, Snapshot, Watcher, pin, snapshots, thin,
+};
 use crate::store::{open_view, open_view_to_publish};
 use crate::{Options, Record, Scope, Writer};
 
@@ -215,14 +217,14 @@ fn rankings_stay_as_long_as_their_snapshot() {
     assert_eq!(names(0), ["host in-degree"]);
     assert_eq!(names(1), ["page out-degree", "domain in-degree"]);
     pin(&RealDisk, &crawl.dir(), 4, true).unwrap();
-    thin(&RealDisk, &crawl.dir(), 1).unwrap();
+    thin(&RealDisk, &crawl.dir(), KeepSnapshots::newest(1)).unwrap();
     assert!(
         crawl
             .names()
             .contains(&"000000000004.host.in-degree.ranking".into())
     );
     pin(&RealDisk, &crawl.dir(), 4, false).unwrap();
-    thin(&RealDisk, &crawl.dir(), 1).unwrap();
+    thin(&RealDisk, &crawl.dir(), KeepSnapshots::newest(1)).unwrap();
     let left = [
         "000000000008.domain.in-degree.ranking",
         "000000000008.page.out-degree.ranking",

@@ -9,7 +9,9 @@ use crate::formats::Format;
 use crate::fuzz::dice::Bytes;
 use crate::fuzz::memory::Memory;
 use crate::model::Limits;
-use crate::snapshot::{RANK_BYTES, Settle, Snapshot, SnapshotOptions, SnapshotPage, publish};
+use crate::snapshot::{
+    KeepSnapshots, RANK_BYTES, Settle, Snapshot, SnapshotOptions, SnapshotPage, publish,
+};
 use crate::store::folder::fill;
 use crate::store::rows::KeepRows;
 use crate::store::{Disk, Progress, Report, Settings, Store, checkpoint, open_view, settings_of};
@@ -92,7 +94,7 @@ fn sample() -> Result<Sample> {
         }
     }
     let making = SnapshotOptions {
-        keep: 0,
+        keep: KeepSnapshots::ALL,
         rank_bytes: RANK_BYTES,
         settle: Some(Settle::until(1e-3)),
     };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cashrank::snapshot::KEEP;
+use cashrank::KeepSnapshots;
 use cashrank::store::rows::KeepRows;
 use cashrank::{Names, Options};
 use pyo3::exceptions::PyTypeError;
@@ -34,7 +34,8 @@ use crate::store::Store;
 /// - names: "url", or "opaque" for names that are taken byte for byte ("url").
 /// - keep_links: whether the links of pages are kept, which settled rankings, next() and edges() need; None: as far as
 ///   the disk has room (None).
-/// - keep_snapshots: rankings to keep, the newest; 0: all (10).
+/// - keep_snapshots: rankings to keep: the newest so many, 0: all; or a text like
+///   "recent=10,hourly=24,daily=30,monthly=all" ("recent=10,daily=30,monthly=all").
 /// - memory: most bytes of memory that the store may need; None: no limit (None).
 /// - limit_pages, limit_links, limit_url: most pages of the store (2**34 - 1), links of a record (1,000,000) and bytes of a
 ///   URL (8192).
@@ -42,7 +43,7 @@ use crate::store::Store;
 /// Raises InUse if the store is open for adding already, NotFound if there is none to read, Damaged, Conflict.
 #[pyfunction]
 #[pyo3(signature = (path, mode="a", **settings), text_signature = "(path, mode='a', *, damping=None, self_links=None, follow=None, \
-    scope=None, drop_params=None, names='url', keep_links=None, keep_snapshots=10, memory=None, limit_pages=None, \
+    scope=None, drop_params=None, names='url', keep_links=None, keep_snapshots='recent=10,daily=30,monthly=all', memory=None, limit_pages=None, \
     limit_links=None, limit_url=None)")]
 pub fn open(
     py: Python<'_>,
@@ -67,7 +68,7 @@ pub fn open(
 
 fn options(path: &Path, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
     let mut options = Options::of(path).raise()?;
-    options.keep_snapshots = KEEP;
+    options.keep_snapshots = KeepSnapshots::USUAL;
     for (name, value) in settings.into_iter().flatten() {
         let name: String = name.extract()?;
         // None is as if it were not given.
@@ -116,7 +117,7 @@ fn set(options: &mut Options, name: &str, value: &Bound<'_, PyAny>) -> PyResult<
         "names" => options.names = names_of(value.extract()?)?,
         "keep_links" if value.extract()? => options.keep_rows = KeepRows::AtMost(u64::MAX),
         "keep_links" => options.keep_rows = KeepRows::None,
-        "keep_snapshots" => options.keep_snapshots = value.extract()?,
+        "keep_snapshots" => options.keep_snapshots = keep_of(value)?,
         "memory" => limits.memory = Some(value.extract()?),
         "limit_pages" => limits.pages = value.extract()?,
         "limit_links" => limits.links = value.extract()?,
@@ -124,6 +125,16 @@ fn set(options: &mut Options, name: &str, value: &Bound<'_, PyAny>) -> PyResult<
         _ => return Ok(None),
     }
     Ok(Some(()))
+}
+
+/// A number, or a rule as text.
+fn keep_of(value: &Bound<'_, PyAny>) -> PyResult<KeepSnapshots> {
+    let text = match value.extract::<String>() {
+        Ok(text) => text,
+        Err(_) => value.extract::<usize>()?.to_string(),
+    };
+    text.parse()
+        .map_err(|why: String| invalid(format!("keep_snapshots={why}")))
 }
 
 fn names_of(text: &str) -> PyResult<Names> {

@@ -48,7 +48,7 @@ class _Settings(TypedDict, total=False):
     drop_params: _Scope
     names: Literal["url", "opaque"] | None
     keep_links: bool | None
-    keep_snapshots: int | None
+    keep_snapshots: int | str | None
     memory: int | None
     limit_pages: int | None
     limit_links: int | None
