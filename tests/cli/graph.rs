@@ -154,7 +154,7 @@ fn what_cannot_be_written_is_refused_and_leaves_nothing() {
     let before = lab.names();
     for (line, code, says) in [
         ("--links --to csv -o out --store s", 2, "csv holds no links"),
-        ("--to common-crawl -o out --store s", 2, "add --links"),
+        ("--to common-crawl -o out --store s", 2, "(--links)"),
         ("--links --to parquet --store s", 2, "name a directory"),
         (
             "--links --to parquet --numbers -o out --store s",
