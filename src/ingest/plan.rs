@@ -9,6 +9,7 @@
 use super::known::plan_files;
 use super::planned::{Plan, check_read};
 use super::{Job, Note, Observer, Stream};
+use crate::model::InputSignature;
 use crate::pipeline::checked_format_of;
 use crate::source::{InputName, Source};
 use crate::store::rows::KeepRows;
@@ -214,10 +215,11 @@ fn repeated_stream(job: &Job, mut progress: Progress) -> Result<Plan> {
         && of_stream
         && job.repeat >= progress.repeat
     {
-        // Further passes need no stream, but one that goes on is not passed over.
+        // Further passes need no stream, but one that goes on is not passed over, where all of the last is known.
         progress.finished = job.repeat == progress.repeat;
         progress.repeat = job.repeat;
-        let known = progress.stream.is_some();
+        let whole = |stream: &InputSignature| stream.signature.whole.is_some();
+        let known = progress.stream.as_ref().is_some_and(whole);
         return Ok(Plan {
             finished: progress.finished,
             progress,
