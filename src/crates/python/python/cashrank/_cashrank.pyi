@@ -12,6 +12,7 @@ from typing_extensions import Self, Unpack
 __all__ = [
     "Candidate",
     "Comparison",
+    "Moment",
     "Move",
     "Page",
     "Ranking",
