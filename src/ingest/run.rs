@@ -110,11 +110,10 @@ fn run(
     if was_finished && run.owes_snapshot() {
         run.final_snapshot()?;
     }
-    if let Some(refusal) = unless_read_before {
-        let stopped = !run.expect_read_before(refusal)?;
-        if stopped || finished {
-            return Ok(run.outcome(true, stopped));
-        }
+    if let Some(refusal) = unless_read_before
+        && !run.expect_read_before(refusal)?
+    {
+        return Ok(run.outcome(true, true));
     }
     run.cursor.progress.finished |= run.cursor.is_between_passes() && run.is_near_enough()?;
     if (finished || run.cursor.progress.finished)
