@@ -2,14 +2,13 @@
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::str::FromStr;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Error as TimeError, Timestamp};
 
 use super::page::{canonical, pages_of};
-use super::parameter::{Parameter, Takes, read};
+use super::parameter::{Parameter, Takes, parsed, read};
 use crate::decode::Time;
 use crate::disk::RealDisk;
 use crate::model::split_time;
@@ -181,13 +180,6 @@ type Read<T> = std::result::Result<T, String>;
 fn put<T>(place: &mut T, value: Read<T>) -> Read<()> {
     *place = value?;
     Ok(())
-}
-
-fn parsed<T: FromStr>(text: &str) -> Read<T>
-where
-    T::Err: ToString,
-{
-    text.parse().map_err(|why: T::Err| why.to_string())
 }
 
 fn positive(text: &str) -> Read<u64> {

@@ -1,5 +1,7 @@
 //! Parameters of questions, by name: the options of the command and the parameters of the service are made of one table.
 
+use std::str::FromStr;
+
 /// A parameter of questions of which `T` holds what was asked.
 pub struct Parameter<T> {
     /// Its name: words with `-` between them.
@@ -68,4 +70,12 @@ pub(super) fn read<T: Default>(
             .map_err(|why| format!("{name}: {why}"))?;
     }
     Ok(asked)
+}
+
+/// A value that is read from text; the error is text as well.
+pub(super) fn parsed<T: FromStr>(text: &str) -> Result<T, String>
+where
+    T::Err: ToString,
+{
+    text.parse().map_err(|why: T::Err| why.to_string())
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::parameter::{Parameter, Takes, read};
+use super::parameter::{Parameter, Takes, parsed, read};
 use crate::rank::measures::measure;
 use crate::rules::Scope;
 use crate::snapshot::RankingName;
@@ -111,7 +111,7 @@ const LEVEL: Parameter<Asked> = Parameter {
     help: "Pages, or sites.",
     excludes: &[],
     set: |asked, text| {
-        asked.ranking.level = text.parse().map_err(|unknown: Error| unknown.to_string())?;
+        asked.ranking.level = parsed(text)?;
         Ok(())
     },
 };
@@ -123,7 +123,7 @@ const ROLL_UP: Parameter<Asked> = Parameter {
     help: "Sites by the sum of the importance of their pages, the largest, or their count.",
     excludes: &["measure"],
     set: |asked, text| {
-        asked.ranking.roll_up = text.parse().map_err(|unknown: Error| unknown.to_string())?;
+        asked.ranking.roll_up = parsed(text)?;
         Ok(())
     },
 };
@@ -135,8 +135,7 @@ const SCOPE: Parameter<Asked> = Parameter {
     help: "Only these pages: host:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN; with `!` in front: all but these.",
     excludes: &[],
     set: |asked, text| {
-        let pages = text.parse().map_err(|wrong: Error| wrong.to_string())?;
-        asked.scope.add(pages);
+        asked.scope.add(parsed(text)?);
         Ok(())
     },
 };

@@ -27,20 +27,10 @@ impl Resettling {
         view.rows()?;
         let latest = match Snapshot::latest(&RealDisk, view.dir()) {
             Ok(latest) => Some((latest.path().to_path_buf(), latest.info().clone())),
-            // Not read just now: it may be closer than what is settled, and leave out more.
-            Err(Error::Io {
-                path,
-                action,
-                source,
-            }) if source.kind() != ErrorKind::NotFound => {
-                return Err(Error::Io {
-                    path,
-                    action,
-                    source,
-                });
-            }
             // There is none, or it is damaged, and is replaced.
-            Err(_) => None,
+            Err(error) if !is_unreadable(&error) => None,
+            // It may be closer than what is settled, and leave out more.
+            Err(error) => return Err(error),
         };
         let expire = expire.unwrap_or_else(|| latest.as_ref().and_then(|(_, info)| info.expire()));
         if expire.is_some() && view.state().time.is_none() {
@@ -78,4 +68,9 @@ impl Resettling {
             ..Settle::until(until)
         }
     }
+}
+
+/// Whether a file is there that cannot be read just now.
+fn is_unreadable(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if source.kind() != ErrorKind::NotFound)
 }

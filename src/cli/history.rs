@@ -3,7 +3,6 @@
 use std::io::Write;
 
 use cashrank::answers::{History, HistoryOptions, Moment, history};
-use cashrank::sites::Level;
 use cashrank::store::RealDisk;
 
 use super::common::{
@@ -49,10 +48,7 @@ impl Args {
         let options = HistoryOptions {
             ranking: self.level.name(),
             most: self.n.map(|n| n.try_into().unwrap_or(usize::MAX)),
-            memory: match self.level.level {
-                Level::Page => None,
-                _ => self.memory.budget(1)?,
-            },
+            memory: self.level.budget(&self.memory)?,
         };
         let mut failed = None;
         let histories = history(

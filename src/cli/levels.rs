@@ -37,12 +37,15 @@ impl LevelArgs {
         name: &RankingName,
         memory: &MemoryArg,
     ) -> cashrank::Result<LevelRanking> {
-        // Of pages nothing is held.
-        let memory = match self.level {
-            Level::Page => None,
-            _ => memory.budget(1)?,
-        };
-        LevelRanking::open(&RealDisk, snapshot, name, memory)
+        LevelRanking::open(&RealDisk, snapshot, name, self.budget(memory)?)
+    }
+
+    /// Bytes of memory that sites may take; of pages nothing is held.
+    pub fn budget(&self, memory: &MemoryArg) -> cashrank::Result<Option<u64>> {
+        match self.level {
+            Level::Page => Ok(None),
+            _ => memory.budget(1),
+        }
     }
 
     /// Which it is.
