@@ -8,7 +8,7 @@ use crate::snapshot::{ComputedInfo, ComputedName, Info, KeepSnapshots};
 use crate::source::InputName;
 use crate::store::rows::Reason as GivenUp;
 
-/// Told what happens, as it happens.
+/// Hears what happens, as it happens.
 pub trait Observer {
     /// Something to tell people.
     fn note(&mut self, note: Note<'_>);
@@ -135,7 +135,7 @@ pub enum Note<'a> {
         /// What is wrong.
         detail: &'a str,
     },
-    /// A record is used without its time, which cannot be read. Told of each record, in the first pass.
+    /// A record is used without its time, which cannot be read. Reported of each record, in the first pass.
     BadTime {
         /// The input.
         input: &'a InputName,
@@ -153,7 +153,7 @@ pub enum Note<'a> {
         /// How often.
         sources: u64,
     },
-    /// The links of pages are kept no more, and those kept before are dropped. Told once.
+    /// The links of pages are kept no more, and those kept before are dropped. Reported once.
     RowsGivenUp {
         /// Why.
         reason: GivenUp,
@@ -163,7 +163,7 @@ pub enum Note<'a> {
         /// What was wrong.
         damage: &'a crate::Error,
     },
-    /// There are passes after the first. Told at the start, and when `kept` changes.
+    /// There are passes after the first. Reported at the start, and when `kept` changes.
     Repeating {
         /// Passes in all.
         repeat: u32,

@@ -12,7 +12,8 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
 
 use super::host::host_and_domain;
 use super::{
-    Columns, Content, ExportSpec, Exporter, Output, Page, importance, last_fetch, pages_of, signed,
+    Columns, Content, ExportSpec, Exporter, Output, Page, importance, milliseconds, pages_of,
+    signed,
 };
 use crate::{Error, Result};
 
@@ -114,8 +115,7 @@ impl<'w> Arrow<'w> {
 
 impl Exporter for Arrow<'_> {
     fn row(&mut self, page: &Page<'_>) -> Result<()> {
-        // Within the years to 9999: milliseconds do not overflow.
-        let (importance, _) = (importance(page)?, last_fetch(page)?);
+        let (importance, fetched) = (importance(page)?, milliseconds(page)?);
         let (rank, visits) = (signed(page, page.rank)?, signed(page, page.visits)?);
         let number = signed(page, page.page.0)?;
         let pages = pages_of(page)?;
@@ -127,7 +127,6 @@ impl Exporter for Arrow<'_> {
         batch.importance.push(importance);
         batch.rank.push(rank);
         batch.visits.push(visits);
-        let fetched = page.last_fetch.map(|seconds| seconds * 1000);
         batch.last_fetch.push(fetched);
         batch.distance.push(page.distance);
         if batch.url.len() >= BATCH_ROWS || batch.url_bytes >= BATCH_URL_BYTES {

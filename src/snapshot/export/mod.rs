@@ -319,6 +319,14 @@ fn signed(page: &Page<'_>, number: u64) -> Result<i64> {
     })
 }
 
+/// The last fetch in milliseconds since 1970.
+#[cfg(any(feature = "arrow", feature = "parquet"))]
+fn milliseconds(page: &Page<'_>) -> Result<Option<i64>> {
+    // Within the years to 9999: they do not overflow.
+    last_fetch(page)?;
+    Ok(page.last_fetch.map(|seconds| seconds * 1000))
+}
+
 /// The pages of a site, 0 of a page.
 #[cfg(any(feature = "arrow", feature = "parquet", feature = "sqlite"))]
 fn pages_of(page: &Page<'_>) -> Result<i64> {

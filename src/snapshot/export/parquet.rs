@@ -30,7 +30,8 @@ use parquet::schema::types::ColumnPath;
 
 use super::host::host_and_domain;
 use super::{
-    Columns, Content, ExportSpec, Exporter, Output, Page, importance, last_fetch, pages_of, signed,
+    Columns, Content, ExportSpec, Exporter, Output, Page, importance, milliseconds, pages_of,
+    signed,
 };
 use crate::{Error, Result};
 
@@ -150,8 +151,7 @@ impl Exporter for Parquet<'_> {
         let (rank, visits) = (signed(page, page.rank)?, signed(page, page.visits)?);
         let number = signed(page, page.page.0)?;
         let pages = pages_of(page)?;
-        // Within the years to 9999: milliseconds do not overflow.
-        let fetched = last_fetch(page)?;
+        let fetched = milliseconds(page)?;
 
         let columns = &mut self.group;
         columns
@@ -161,10 +161,7 @@ impl Exporter for Parquet<'_> {
         columns.importance.push(importance);
         columns.rank.push(rank);
         columns.visits.push(visits);
-        let milliseconds = page.last_fetch.filter(|_| fetched.is_some());
-        columns
-            .last_fetch
-            .push(milliseconds.map(|seconds| seconds * 1000));
+        columns.last_fetch.push(fetched);
         let (host, domain) = host_and_domain(&page.url);
         columns.host.push(host.map(ByteArray::from));
         columns.domain.push(domain.map(ByteArray::from));

@@ -228,7 +228,7 @@ mod tests {
         check(false);
         // The next checkpoint makes it again.
         let renewed = || renew_places(&disk, dir, states.last().unwrap(), 9_001).unwrap();
-        let damage = renewed().expect("told").to_string();
+        let damage = renewed().expect("reported").to_string();
         assert!(damage.contains("1.places: damaged: the checksum of its head"));
         assert!(renewed().is_none());
         check(true);
