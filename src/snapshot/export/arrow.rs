@@ -12,8 +12,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
 
 use super::host::host_and_domain;
 use super::{
-    Columns, Content, ExportSpec, Exporter, Output, Page, importance, milliseconds, pages_of,
-    signed,
+    Columns, Content, ExportSpec, Exporter, Output, Page, importance, integers, milliseconds,
 };
 use crate::{Error, Result};
 
@@ -116,9 +115,7 @@ impl<'w> Arrow<'w> {
 impl Exporter for Arrow<'_> {
     fn row(&mut self, page: &Page<'_>) -> Result<()> {
         let (importance, fetched) = (importance(page)?, milliseconds(page)?);
-        let (rank, visits) = (signed(page, page.rank)?, signed(page, page.visits)?);
-        let number = signed(page, page.page.0)?;
-        let pages = pages_of(page)?;
+        let [rank, visits, number, pages] = integers(page)?;
         let batch = &mut self.batch;
         batch.page.push(number);
         batch.pages.push(pages);

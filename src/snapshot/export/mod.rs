@@ -288,10 +288,21 @@ fn put_json(line: &mut Vec<u8>, path: &Path, value: &impl serde::Serialize) -> R
 
 /// Refuses a name with one of these bytes, which `format` cannot hold.
 fn without(page: &Page<'_>, bytes: &[u8], format: &str) -> Result<()> {
-    if page.url.bytes().any(|byte| bytes.contains(&byte)) {
+    let instead = "csv, jsonl or parquet";
+    name_without(&page.url, page.page.0, bytes, format, instead)
+}
+
+/// The same of the name of this page. `instead`: what to export.
+pub(super) fn name_without(
+    name: &str,
+    page: u64,
+    bytes: &[u8],
+    format: &str,
+    instead: &str,
+) -> Result<()> {
+    if name.bytes().any(|byte| bytes.contains(&byte)) {
         return Err(Error::Unsupported(format!(
-            "page {}: its name, {:?}, holds a tab or a line end, which {format} cannot; export csv, jsonl or parquet",
-            page.page.0, page.url
+            "page {page}: its name, {name:?}, holds a tab or a line end, which {format} cannot; export {instead}"
         )));
     }
     Ok(())
@@ -327,10 +338,16 @@ fn milliseconds(page: &Page<'_>) -> Result<Option<i64>> {
     Ok(page.last_fetch.map(|seconds| seconds * 1000))
 }
 
-/// The pages of a site, 0 of a page.
+/// Its integers, for such tables: rank, visits, number, and the pages of a site, 0 of a page.
 #[cfg(any(feature = "arrow", feature = "parquet", feature = "sqlite"))]
-fn pages_of(page: &Page<'_>) -> Result<i64> {
-    signed(page, page.site.as_ref().map_or(0, |site| site.pages))
+fn integers(page: &Page<'_>) -> Result<[i64; 4]> {
+    let pages = page.site.as_ref().map_or(0, |site| site.pages);
+    let numbers = [page.rank, page.visits, page.page.0, pages];
+    let mut integers = [0; 4];
+    for (integer, number) in integers.iter_mut().zip(numbers) {
+        *integer = signed(page, number)?;
+    }
+    Ok(integers)
 }
 
 /// The last fetch as RFC 3339 in UTC.

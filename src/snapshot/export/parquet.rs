@@ -30,8 +30,7 @@ use parquet::schema::types::ColumnPath;
 
 use super::host::host_and_domain;
 use super::{
-    Columns, Content, ExportSpec, Exporter, Output, Page, importance, milliseconds, pages_of,
-    signed,
+    Columns, Content, ExportSpec, Exporter, Output, Page, importance, integers, milliseconds,
 };
 use crate::{Error, Result};
 
@@ -148,9 +147,7 @@ impl<'w> Parquet<'w> {
 impl Exporter for Parquet<'_> {
     fn row(&mut self, page: &Page<'_>) -> Result<()> {
         let importance = importance(page)?;
-        let (rank, visits) = (signed(page, page.rank)?, signed(page, page.visits)?);
-        let number = signed(page, page.page.0)?;
-        let pages = pages_of(page)?;
+        let [rank, visits, number, pages] = integers(page)?;
         let fetched = milliseconds(page)?;
 
         let columns = &mut self.group;

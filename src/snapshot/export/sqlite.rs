@@ -17,8 +17,7 @@ use rusqlite::{Connection, ToSql};
 
 use super::host::host_and_domain;
 use super::{
-    Columns, Content, ExportSpec, Exporter, Output, Page, Setup, importance, last_fetch, pages_of,
-    signed,
+    Columns, Content, ExportSpec, Exporter, Output, Page, Setup, importance, integers, last_fetch,
 };
 use crate::disk::unfinished;
 use crate::{Error, Result};
@@ -111,11 +110,9 @@ fn failed(path: &Path) -> impl FnOnce(rusqlite::Error) -> Error {
 impl Exporter for Sqlite<'_> {
     fn row(&mut self, page: &Page<'_>) -> Result<()> {
         let (importance, fetched) = (importance(page)?, last_fetch(page)?);
-        let (rank, visits) = (signed(page, page.rank)?, signed(page, page.visits)?);
-        let number = signed(page, page.page.0)?;
+        let [rank, visits, number, pages] = integers(page)?;
         let (host, domain) = host_and_domain(&page.url);
         let url = &*page.url;
-        let pages = pages_of(page)?;
         let (distance, more) = (&page.distance as &dyn ToSql, &pages as &dyn ToSql);
         let mut row: Vec<&dyn ToSql> = vec![
             &url,

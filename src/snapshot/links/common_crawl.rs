@@ -6,8 +6,9 @@ use std::path::Path;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::{Room, write_file};
+use super::{LINE_ENDS, Room, write_file};
 use crate::snapshot::Snapshot;
+use crate::snapshot::export::name_without;
 use crate::{Error, Result};
 
 /// Writes both into `folder`; returns how many links there are.
@@ -19,11 +20,7 @@ pub fn write_common_crawl(snapshot: &Snapshot, room: Room<'_>, folder: &Path) ->
         let mut out = GzEncoder::new(out, Compression::default());
         for (at, name) in snapshot.names().enumerate() {
             let name = name?;
-            if name.bytes().any(|byte| b"\t\r\n".contains(&byte)) {
-                return Err(Error::Unsupported(format!(
-                    "page {at}: its name, {name:?}, holds a tab or a line end; export parquet"
-                )));
-            }
+            name_without(&name, at as u64, LINE_ENDS, "vertices", "parquet")?;
             writeln!(out, "{at}\t{name}").map_err(Error::io(path, "write"))?;
         }
         out.finish().map_err(Error::io(path, "write"))?;

@@ -36,6 +36,9 @@ pub use self::{common_crawl::write_common_crawl, tsv::write_tsv};
 /// A page's links: targets in the order of their numbers, each with its weight.
 type PageLinks<'l> = dyn FnMut(u32, &[(u32, u64)]) -> Result<()> + 'l;
 
+/// Bytes that end a name in files of lines.
+const LINE_ENDS: &[u8] = b"\t\r\n";
+
 /// What writing them may take.
 #[derive(Debug, Clone, Copy)]
 pub struct Room<'r> {

@@ -1,8 +1,10 @@
 //! The names of all pages, in memory.
 
+use super::LINE_ENDS;
+use crate::Result;
 use crate::memory::{LOOK_EVERY, check_room};
 use crate::snapshot::Snapshot;
-use crate::{Error, Result};
+use crate::snapshot::export::name_without;
 
 pub(super) struct AllNames {
     text: String,
@@ -31,11 +33,13 @@ impl AllNames {
         };
         for (at, name) in snapshot.names().enumerate() {
             let name = name?;
-            if let Some(bad) = name.bytes().find(|byte| b"\t\r\n".contains(byte)) {
-                return Err(Error::Unsupported(format!(
-                    "page {at}: its name, {name:?}, holds byte {bad}, which a line cannot; export the links as numbers"
-                )));
-            }
+            name_without(
+                &name,
+                at as u64,
+                LINE_ENDS,
+                "a line",
+                "the links as numbers",
+            )?;
             all.text.push_str(&name);
             all.ends.push(all.text.len());
             if (at as u64).is_multiple_of(LOOK_EVERY) {
