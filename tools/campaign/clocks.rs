@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::binary::{Binary, Feed, snapshot};
 use crate::crawl::{Dice, crawl};
-use crate::tally::{Tally, spread};
+use crate::tally::{Tally, as_text, spread};
 
 /// Records of a stream, and how long each takes to come.
 const RECORDS: u64 = 300;
@@ -51,7 +51,7 @@ pub fn campaign(
         eprintln!("SKIPPED: clocks: libfaketime is not installed");
         return Ok(Tally::default());
     };
-    let lab = tempfile::tempdir_in(lab).map_err(|error| error.to_string())?;
+    let lab = tempfile::tempdir_in(lab).map_err(as_text)?;
     Ok(spread(runs, |run| {
         let mut tally = Tally::default();
         let mut dice = Dice::numbered(seed, run);
@@ -85,8 +85,7 @@ fn one(
     dice: &mut Dice,
     set: Set,
 ) -> Result<(), String> {
-    let told = |error: std::io::Error| error.to_string();
-    fs::create_dir(dir).map_err(told)?;
+    fs::create_dir(dir).map_err(as_text)?;
     let records = crawl(dice.roll(1 << 40), RECORDS);
     let seconds = [-3_600, 3_600, -90_000][dice.roll(3) as usize];
     let expire = ["", " --expire 20s"][dice.roll(2) as usize];
@@ -96,7 +95,7 @@ fn one(
     let sound = snapshot(&dir.join("sound"))?;
 
     let clock = dir.join("clock");
-    set_clock(&clock, 0).map_err(told)?;
+    set_clock(&clock, 0).map_err(as_text)?;
     let there = binary.with(variables(library, &clock, set));
     let feed = Sending {
         store: dir.join("store"),
@@ -119,7 +118,7 @@ fn one(
         return Err("the last snapshot differs".into());
     }
     for command in ["verify", "top", "snapshots", "next -n 3", "settle"] {
-        set_clock(&clock, dice.roll(200_000) as i64 - 100_000).map_err(told)?;
+        set_clock(&clock, dice.roll(200_000) as i64 - 100_000).map_err(as_text)?;
         there.succeed(dir, &format!("{command} --store store"), None)?;
     }
     Ok(())

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use crate::binary::{Binary, snapshot};
 use crate::crawl::{Dice, crawl};
 use crate::kills::wide;
-use crate::tally::Tally;
+use crate::tally::{Tally, as_text};
 
 /// What is mounted now, for a campaign that is interrupted.
 static MOUNTED: Mutex<Option<PathBuf>> = Mutex::new(None);
@@ -42,13 +42,12 @@ struct Small {
 impl Small {
     /// ext4 in a file, if the system lets us; else in memory. `None`: neither.
     fn mount(lab: &Path, mebibytes: u64) -> Result<Option<Small>, String> {
-        let told = |error: std::io::Error| error.to_string();
         let at = lab.join("mounted");
-        std::fs::create_dir_all(&at).map_err(told)?;
+        std::fs::create_dir_all(&at).map_err(as_text)?;
         // In memory, if there is such a place: a thousand syncs take no time there.
         let folder = Some(Path::new("/dev/shm")).filter(|shm| shm.is_dir());
-        let image = tempfile::NamedTempFile::new_in(folder.unwrap_or(lab)).map_err(told)?;
-        image.as_file().set_len(mebibytes << 20).map_err(told)?;
+        let image = tempfile::NamedTempFile::new_in(folder.unwrap_or(lab)).map_err(as_text)?;
+        image.as_file().set_len(mebibytes << 20).map_err(as_text)?;
         let image = image.path();
         let mut mounted = MOUNTED.lock().unwrap_or_else(|held| held.into_inner());
         let arg = Path::new;
@@ -105,13 +104,13 @@ impl Small {
 
     /// Removes all but the file system's own.
     fn clear(&self) -> Result<(), String> {
-        let told = |error: std::io::Error| format!("clearing: {error}");
-        for entry in std::fs::read_dir(&self.at).map_err(told)? {
-            let path = entry.map_err(told)?.path();
+        let failed = |error: std::io::Error| format!("clearing: {error}");
+        for entry in std::fs::read_dir(&self.at).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
             match path.is_dir() {
                 _ if path.ends_with("lost+found") => {}
-                true => std::fs::remove_dir_all(path).map_err(told)?,
-                false => std::fs::remove_file(path).map_err(told)?,
+                true => std::fs::remove_dir_all(path).map_err(failed)?,
+                false => std::fs::remove_file(path).map_err(failed)?,
             }
         }
         Ok(())
@@ -135,9 +134,9 @@ struct Case {
 /// Runs into a full disk at `levels` random levels of room, for each of two crawls.
 pub fn campaign(binary: &Binary, lab: &Path, seed: u64, levels: u64) -> Result<Tally, String> {
     let lab = lab.join("full-disk");
-    std::fs::create_dir(&lab).map_err(|error| error.to_string())?;
-    std::fs::write(lab.join("small"), crawl(seed, 600).concat()).map_err(|e| e.to_string())?;
-    std::fs::write(lab.join("wide"), wide(seed, 5_000)).map_err(|e| e.to_string())?;
+    std::fs::create_dir(&lab).map_err(as_text)?;
+    std::fs::write(lab.join("small"), crawl(seed, 600).concat()).map_err(as_text)?;
+    std::fs::write(lab.join("wide"), wide(seed, 5_000)).map_err(as_text)?;
     let mut tally = Tally::default();
     for (size, input, every) in [(24, "small", 20), (48, "wide", 500)] {
         let Some(small) = Small::mount(&lab, size)? else {
@@ -189,7 +188,7 @@ fn one(
         tally.faults += 1;
         check_full(binary, small)?;
     }
-    std::fs::remove_file(small.filler()).map_err(|error| error.to_string())?;
+    std::fs::remove_file(small.filler()).map_err(as_text)?;
     let done = binary.succeed(&small.at, &case.line, None)?;
     if snapshot(&small.at.join("store"))?.as_ref() != Some(&case.snapshot) {
         return Err("the snapshot differs".into());

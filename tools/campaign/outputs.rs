@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::binary::{Binary, snapshot};
 use crate::crawl::{Dice, crawl};
-use crate::tally::{Tally, spread};
+use crate::tally::{Tally, as_text, spread};
 
 /// Commands that write `result`, in a folder beside the crawl and the store.
 const LINES: [&str; 4] = [
@@ -95,14 +95,14 @@ fn result_of(dir: &Path) -> Result<Vec<u8>, String> {
 
 /// So many runs.
 pub fn campaign(binary: &Binary, lab: &Path, seed: u64, runs: u64) -> Result<Tally, String> {
-    let lab = tempfile::tempdir_in(lab).map_err(told)?;
+    let lab = tempfile::tempdir_in(lab).map_err(as_text)?;
     let lab = lab.path();
-    fs::write(lab.join("crawl"), crawl(seed, 300).concat()).map_err(told)?;
+    fs::write(lab.join("crawl"), crawl(seed, 300).concat()).map_err(as_text)?;
     binary.succeed(lab, "ingest crawl --store store", None)?;
     let mut sound = Vec::new();
     for (at, line) in LINES.iter().enumerate() {
         let dir = lab.join(format!("sound-{at}"));
-        fs::create_dir(&dir).map_err(told)?;
+        fs::create_dir(&dir).map_err(as_text)?;
         binary.succeed(&dir, line, None)?;
         sound.push(result_of(&dir)?);
     }
@@ -120,10 +120,6 @@ pub fn campaign(binary: &Binary, lab: &Path, seed: u64, runs: u64) -> Result<Tal
     }))
 }
 
-fn told(error: io::Error) -> String {
-    error.to_string()
-}
-
 fn one(
     binary: &Binary,
     line: &str,
@@ -131,9 +127,9 @@ fn one(
     dice: &mut Dice,
     sound: &[u8],
 ) -> Result<(), String> {
-    fs::create_dir(dir).map_err(told)?;
-    take_names(dir, dice).map_err(told)?;
-    let before = others(dir).map_err(told)?;
+    fs::create_dir(dir).map_err(as_text)?;
+    take_names(dir, dice).map_err(as_text)?;
+    let before = others(dir).map_err(as_text)?;
     let running: Vec<_> = (0..1 + dice.roll(3))
         .map(|_| binary.start(dir, line, None))
         .collect::<Result<_, _>>()?;
@@ -152,7 +148,7 @@ fn one(
     if result_of(dir)? != sound {
         return Err("the result differs".into());
     }
-    let after = others(dir).map_err(told)?;
+    let after = others(dir).map_err(as_text)?;
     if after == before {
         return Ok(());
     }
@@ -186,7 +182,7 @@ fi
 "#,
         program = binary.path().display()
     );
-    fs::write(&path, text).map_err(told)?;
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).map_err(told)?;
+    fs::write(&path, text).map_err(as_text)?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).map_err(as_text)?;
     Ok(Binary::at(path))
 }

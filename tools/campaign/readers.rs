@@ -9,6 +9,7 @@ use cashrank::snapshot::{Snapshot, SnapshotPage};
 
 use crate::disk::SimDisk;
 use crate::scenario::STORE;
+use crate::tally::as_text;
 
 /// What each reader says by itself: one that fails does not hide another's wrong answer.
 #[derive(Clone, Debug)]
@@ -23,17 +24,15 @@ pub fn read(disk: &SimDisk, names: &[String]) -> Result<Answers, String> {
     let open = || Snapshot::latest(disk, Path::new(STORE));
     let names: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
     let answers = || Answers {
-        top: open().and_then(|snapshot| top(&snapshot)).map_err(text),
+        top: open().and_then(|snapshot| top(&snapshot)).map_err(as_text),
         found: open()
             .and_then(|snapshot| snapshot.find(&names))
-            .map_err(text),
-        export: open().and_then(|snapshot| export(&snapshot)).map_err(text),
+            .map_err(as_text),
+        export: open()
+            .and_then(|snapshot| export(&snapshot))
+            .map_err(as_text),
     };
     catch_unwind(AssertUnwindSafe(answers)).map_err(|_| "a reader panicked".into())
-}
-
-fn text(error: Error) -> String {
-    error.to_string()
 }
 
 pub fn top(snapshot: &Snapshot) -> Result<Vec<(String, SnapshotPage)>, Error> {

@@ -87,3 +87,8 @@ pub fn spread(n: u64, work: impl Fn(u64) -> Tally + Sync) -> Tally {
         sum
     })
 }
+
+/// An error as text.
+pub fn as_text(error: impl ToString) -> String {
+    error.to_string()
+}

@@ -144,13 +144,13 @@ impl Crawl {
         }
         disk.unlock(unlocked);
         disk.pace(Some(dice.fork()));
-        let told = |what| format!("{commands:?}: {what}");
+        let of_these = |what| format!("{commands:?}: {what}");
         let failed = self.at_once(&disk, &commands);
         disk.pace(None);
         disk.unlock(false);
         tally.faults += commands.len() as u64;
-        failed.map_err(told)?;
-        self.check(&disk, &commands).map_err(told)?;
+        failed.map_err(of_these)?;
+        self.check(&disk, &commands).map_err(of_these)?;
         tally.survivors += 1;
         Ok(())
     }
