@@ -8,7 +8,11 @@ use std::path::{Path, PathBuf};
 
 use crate::answers::Store;
 use crate::memory::check_room;
-use crate::snapshot::{Columns, ComputedRanking, Info, Latest, RANKING, Snapshot, computed};
+use crate::rank::settle::CHECKING as CHECKING_BASE;
+use crate::snapshot::{
+    Columns, ComputedRanking, Info, Latest, RANKING, Snapshot, computed, verify_base,
+};
+use crate::store::base::{BASE, BESIDE};
 use crate::store::rows::{ROWS, number_of};
 use crate::store::{
     Disk, NEXT_IDENTITY, REPLAY, RealDisk, SNAPSHOTS, View, identity_of, open_view_to, verify_spool,
@@ -86,12 +90,18 @@ impl CheckReport {
         match open_view_to(disk, dir, depth) {
             Ok(view) => {
                 if depth == Depth::Deep {
-                    let (pages, need) = (view.state().totals.pages, view.deep_bytes());
+                    let pages = view.state().totals.pages;
+                    let need = view.deep_bytes().max(pages * CHECKING_BASE);
                     let work = || format!("a deep check of {pages} pages");
                     check_room(memory, need, work, "leave `deep` out")?;
                 }
                 let mut damage = Vec::new();
                 let report = view.inspect(depth, &mut damage);
+                // Where rows are damaged, the base made of them cannot be checked.
+                let base = verify_base(&view, depth).err();
+                damage.extend(
+                    base.filter(|found| damage.iter().all(|known| !is_of_one_file(known, found))),
+                );
                 match verify_spool(disk, dir, view.progress()) {
                     Ok(bytes) => self.spool_bytes = bytes,
                     Err(error) => damage.push(error),
@@ -239,7 +249,8 @@ impl CheckReport {
 
     fn list(&mut self, disk: &dyn Disk, dir: &Path) {
         let own = |name: &str| {
-            const OTHERS: [&str; 7] = [
+            const OTHERS: [&str; 8] = [
+                BASE,
                 "lock",
                 "marks",
                 NEXT_IDENTITY,
@@ -265,6 +276,10 @@ impl CheckReport {
             let own = |name: &str| number_of(name).is_some() || name.ends_with(".tmp");
             self.list_one(disk, &dir.join(ROWS), own);
         }
+        if disk.list(&dir.join(BASE)).is_ok() {
+            let own = |name: &str| number(name) || name == BESIDE;
+            self.list_one(disk, &dir.join(BASE), own);
+        }
         self.list_one(disk, &dir.join(SNAPSHOTS), published);
     }
 
@@ -277,6 +292,10 @@ impl CheckReport {
             Err(error) => self.add(Error::opening(dir)(error)),
         }
     }
+}
+
+fn is_of_one_file(one: &Error, other: &Error) -> bool {
+    matches!((one, other), (Error::Damaged { path: a, .. }, Error::Damaged { path: b, .. }) if a == b)
 }
 
 fn is_snapshot(name: &str) -> bool {

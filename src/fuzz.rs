@@ -75,6 +75,7 @@ pub const TARGETS: &[Target] = &[
     target("names_written", crate::store::fuzz::names_written),
     target("cash", crate::store::fuzz::cash),
     target("marks", crate::store::fuzz::marks),
+    target("base", crate::store::fuzz::base),
     target("store", crate::store::fuzz::store),
     target("column", crate::snapshot::fuzz::column),
     target("latest", crate::snapshot::fuzz::latest),

@@ -108,6 +108,22 @@ pub trait Rows: Sync {
         Stop::is_whole(self.walk(visit))
     }
 
+    /// Calls `visit` with the rows of the pages that are marked, in the order of a sweep. For the few pages for which it is
+    /// worth it: unless the rows know a quicker way, this is a sweep.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Rows::walk`].
+    fn walk_some(&self, marked: &Bits, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        self.walk(&mut |row| {
+            if marked.get(row.page.into()) {
+                visit(row)
+            } else {
+                Ok(())
+            }
+        })
+    }
+
     /// These rows as what they are, if that is a table in memory.
     fn in_memory(&self) -> Option<&dyn Any> {
         None
@@ -183,6 +199,15 @@ impl Rows for Without<'_> {
         })
     }
 
+    fn walk_some(&self, marked: &Bits, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        self.rows.walk_some(marked, &mut |row| {
+            if self.left_out.get(row.page.into()) {
+                return Ok(());
+            }
+            visit(row)
+        })
+    }
+
     fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
         Ok(!self.left_out.get(page.into()) && self.rows.row(page, read)?)
     }
@@ -190,7 +215,7 @@ impl Rows for Without<'_> {
 
 /// A bit for each page.
 #[derive(Debug, Default)]
-pub(crate) struct Bits(Vec<u64>);
+pub struct Bits(Vec<u64>);
 
 impl Bits {
     pub fn new(len: u64) -> Bits {
@@ -211,6 +236,18 @@ impl Bits {
         let new = *word & bit == 0;
         *word |= bit;
         new
+    }
+
+    /// The first bit from `from` on that is set.
+    pub fn next(&self, from: u64) -> Option<u64> {
+        let first = from as usize / 64;
+        let rest = self.0.get(first)? & u64::MAX << (from % 64);
+        let later = self.0[first + 1..].iter().copied();
+        let (at, word) = std::iter::once(rest)
+            .chain(later)
+            .enumerate()
+            .find(|(_, word)| *word != 0)?;
+        Some((first + at) as u64 * 64 + u64::from(word.trailing_zeros()))
     }
 
     pub fn get(&self, at: u64) -> bool {

@@ -2,6 +2,8 @@
 
 #[path = "cli/bad_input.rs"]
 mod bad_input;
+#[path = "cli/base.rs"]
+mod base;
 #[path = "cli/commands.rs"]
 mod commands;
 #[path = "cli/compute.rs"]

@@ -49,6 +49,8 @@ mod snapshot;
 mod source;
 #[path = "spool.rs"]
 mod spool;
+#[path = "streams.rs"]
+mod streams;
 #[path = "truncation.rs"]
 mod truncation;
 #[path = "url.rs"]

@@ -29,10 +29,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// A page's row by names: the page, whether it is gone, its targets.
-type Named = (String, bool, BTreeSet<String>);
+pub type Named = (String, bool, BTreeSet<String>);
 
 /// The last row of each page, in the order of the last visits, from the records as they are written.
-fn expected(records: &[String]) -> Vec<Named> {
+pub fn expected(records: &[String]) -> Vec<Named> {
     let mut rows: Vec<Named> = Vec::new();
     for record in records {
         let record: Value = serde_json::from_str(record).unwrap();
@@ -172,7 +172,7 @@ proptest! {
         let mut job = lab.job("s", &[input]);
         job.checkpoint_every = Every::Records(every);
         job.repeat = repeat;
-        let failing = Failing { writes: AtomicU64::new(fails), kind: io::ErrorKind::Other, rows_only: false };
+        let failing = Failing::after(fails);
         let (_, told) = run_on(&job, Arc::new(Meddled(Arc::new(failing))));
         prop_assert!(told.is_empty());
         let (result, told) = run(&job);
@@ -186,12 +186,23 @@ proptest! {
 }
 
 /// A disk of which a write fails, and all after it.
-struct Failing {
+pub struct Failing {
     /// Writes that succeed.
     writes: AtomicU64,
     kind: io::ErrorKind,
     /// Only files of rows fail.
     rows_only: bool,
+}
+
+impl Failing {
+    /// After so many writes of any file.
+    pub fn after(writes: u64) -> Failing {
+        Failing {
+            writes: AtomicU64::new(writes),
+            kind: io::ErrorKind::Other,
+            rows_only: false,
+        }
+    }
 }
 
 impl Over for Arc<Failing> {

@@ -114,7 +114,7 @@ impl Store {
                 rank_bytes: RANK_BYTES,
                 settle: Some(again.settle(until)),
             };
-            snapshot::publish(&RealDisk, &view, &making)?;
+            snapshot::publish_at_rest(&RealDisk, &view, making)?;
         }
         self.snapshot()
     }

@@ -11,6 +11,7 @@ use cashrank::engine::{Estimator, SelfLinks, Span, WindowPolicy};
 use cashrank::formats::Format;
 use cashrank::ingest::{Every, Job, Outcome, Stream, ingest};
 use cashrank::memory::available;
+use cashrank::rank::Goal;
 use cashrank::rank::computing::Computing;
 use cashrank::rules::Follow;
 use cashrank::snapshot::Snapshot;
@@ -112,7 +113,7 @@ pub struct Args {
     replay_disk: Option<String>,
     /// Before each snapshot, settle importance: iterate over the kept links until it is certified to be within EPS of
     /// PageRank (L1). none: take importance as one reading of the crawl gives it. With --window or --max-age,
-    /// importance comes from that window [default: 0.01].
+    /// importance comes from that window [default: 0.01, or as far below, down to 1e-6, as takes about half a second].
     #[arg(long, help_heading = "Ranking", value_name = "EPS|none", value_parser = eps_or_none)]
     settle: Option<Bound>,
     /// Stop settling after this long, and publish the result so far.
@@ -405,7 +406,9 @@ impl Args {
                 Some(most) => KeepRows::AtMost(most),
                 None => job.keep_rows,
             },
-            settle: self.settle.map_or(job.settle, |bound| bound.0),
+            settle: self
+                .settle
+                .map_or(job.settle, |bound| bound.0.map(Goal::from)),
             settle_time: self.settle_time,
             expire: self.expire.and_then(|age| age.0),
             also: self.also.clone(),

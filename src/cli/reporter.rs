@@ -283,6 +283,7 @@ impl Observer for Reporter {
                 };
                 format!("{what}; it was rebuilt")
             }
+            Note::Base { warning } => format!("warning: {warning}"),
             Note::Settling { progress } => {
                 if let Some(bar) = &self.bar {
                     bar.set_message(settling(progress));
@@ -367,6 +368,7 @@ fn is_warning(note: &Note<'_>) -> bool {
         note,
         Note::RowsGivenUp { .. }
             | Note::PlacesRenewed { .. }
+            | Note::Base { .. }
             | Note::SpooledDamage
             | Note::Skipped { .. }
             | Note::BadTime { .. }

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use cashrank::answers::Resettling;
 use cashrank::memory::{check_room, to_settle};
 use cashrank::rank::computing::Computing;
-use cashrank::snapshot::{Info, Published, RANK_BYTES, Settle, SnapshotOptions, Watcher, publish};
+use cashrank::snapshot::{
+    Info, Made, RANK_BYTES, Settle, SnapshotOptions, Watcher, publish_at_rest,
+};
 use cashrank::store::{RealDisk, View, open_view_to_publish};
 
 use super::bar::beside_a_bar;
@@ -84,8 +86,11 @@ impl Args {
         let published = self.publish(&view, &watcher, &again)?;
         let seconds = started.elapsed().as_secs_f64();
         match published {
-            Some((path, info)) => {
-                self.report(&path, &info, Some(seconds))?;
+            Some(made) => {
+                for warning in &made.warnings {
+                    say!("warning: {warning}");
+                }
+                self.report(&made.path, &made.info, Some(seconds))?;
                 self.compute(&view, &watcher)
             }
             None if stop.load(Ordering::Relaxed) => {
@@ -160,7 +165,7 @@ impl Args {
         view: &View,
         watcher: &Arc<Watcher>,
         again: &Resettling,
-    ) -> anyhow::Result<Published> {
+    ) -> anyhow::Result<Option<Made>> {
         let making = SnapshotOptions {
             keep: self.keep.keep_snapshots,
             rank_bytes: RANK_BYTES,
@@ -170,7 +175,9 @@ impl Args {
                 ..again.settle(self.until)
             }),
         };
-        Ok(beside_a_bar(watcher, || publish(&RealDisk, view, &making))?)
+        Ok(beside_a_bar(watcher, || {
+            publish_at_rest(&RealDisk, view, making)
+        })?)
     }
 }
 

@@ -26,6 +26,7 @@ mod row;
 mod runs;
 mod scale;
 mod scores;
+mod settled;
 mod state;
 mod window;
 
@@ -64,6 +65,7 @@ pub use row::Row;
 pub use runs::Rows;
 pub(crate) use runs::{Blocks, fold, merge, mergeable, rows_of_run};
 pub use scores::{Effort, Scores};
+pub(crate) use settled::{SettledPages, SettledPagesMut, SettledTotals};
 pub use state::EngineState;
 pub(crate) use window::Policy;
 use window::Shape;

@@ -29,6 +29,7 @@ use crate::engine::{Config, Counters};
 use crate::formats::Format;
 use crate::memory::Need;
 use crate::model::{Limits, Time};
+use crate::rank::Goal;
 use crate::rank::computing::Computing;
 use crate::snapshot::{Info, KeepSnapshots};
 use crate::source::{InputName, SourceOptions};
@@ -69,7 +70,7 @@ pub struct Job {
     pub keep_rows: KeepRows,
     /// Settle importance to this bound on the L1 error before a snapshot, where the links are kept and no window is
     /// asked for; `None`: never.
-    pub settle: Option<f64>,
+    pub settle: Option<Goal>,
     /// Settle for so long at most.
     pub settle_time: Option<Duration>,
     /// When settling, leave out the links of pages that were last reached more than so many seconds before the latest record;
@@ -124,6 +125,12 @@ pub enum OldFault {
     PassFromStart,
     /// A stream that is sent again after its end is taken for another.
     StreamForgotten,
+    /// A settled base that a run which was killed owed is not made.
+    BaseForgotten,
+    /// A store that is opened takes one more row for a part of its settled base than was settled.
+    BaseTooNew,
+    /// A store that is opened drops the rows of before a compaction that its settled base was settled over.
+    BaseRowsDropped,
 }
 
 impl Job {
@@ -138,7 +145,7 @@ impl Job {
             format: None,
             repeat: 1,
             keep_rows: KeepRows::Usual(ROWS_BYTES),
-            settle: Some(crate::snapshot::SETTLE_UNTIL),
+            settle: Some(Goal::default()),
             settle_time: None,
             expire: None,
             also: Vec::new(),

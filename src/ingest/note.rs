@@ -163,6 +163,11 @@ pub enum Note<'a> {
         /// What was wrong.
         damage: &'a crate::Error,
     },
+    /// Something is wrong with the settled base. The ranking is as it should be.
+    Base {
+        /// What.
+        warning: &'a crate::snapshot::BaseWarning,
+    },
     /// There are passes after the first. Reported at the start, and when `kept` changes.
     Repeating {
         /// Passes in all.

@@ -17,6 +17,7 @@ mod unchanged;
 mod until;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::input::is_unsound;
 use super::pipe::with_stream;
@@ -26,8 +27,9 @@ use super::spooling::{self, Spooling};
 use super::{Job, Note, Observer, Outcome, ProgressReport, Stream};
 use crate::decode::Reason;
 use crate::engine::Counters;
+use crate::ingest::OldFault;
 use crate::session::{Opened, Session};
-use crate::snapshot;
+use crate::snapshot::{self, Keep};
 use crate::source::{DamageKind, InputName, Restart};
 use crate::store::rows::Reason as GivenUp;
 use crate::store::{Disk, Progress, Spooled, Unverified, settings_of};
@@ -104,11 +106,16 @@ fn run(
     };
     run.report_passes();
     run.report_memory();
+    run.spoil_base();
     run.session.release_rows()?;
     let dropped = run.report_rows();
-    // The snapshot at the end of what was read before, if a kill came before it.
-    if was_finished && run.owes_snapshot() {
-        run.final_snapshot()?;
+    // What a kill came before: the base that is owed, and the snapshot at the end of what was read.
+    let owes_base = run.owes_base()?;
+    if was_finished && (run.owes_snapshot() || owes_base) {
+        let keep = if owes_base { Keep::InStore } else { Keep::No };
+        run.final_snapshot(keep)?;
+    } else if owes_base {
+        run.begin_snapshot(Instant::now(), Keep::InStore)?;
     }
     if let Some(refusal) = unless_read_before
         && !run.expect_read_before(refusal)?
@@ -191,6 +198,44 @@ impl Run<'_> {
         Ok(self.outcome(false, stopped))
     }
 
+    /// Makes the base that a run which was killed owes: of the rows that there were then. Whether one is owed of the very
+    /// state that there is: it comes with its snapshot. One that this job cannot make is forgotten.
+    fn owes_base(&mut self) -> Result<bool> {
+        let Some(owed) = self.session.owed_base() else {
+            return Ok(false);
+        };
+        if !self.may_have_base() || self.job.fault == Some(OldFault::BaseForgotten) {
+            self.session.owe_base(false);
+            return Ok(false);
+        }
+        if owed.number == self.session.generation() {
+            return Ok(true);
+        }
+        let Some(settle) = self.settling(Arc::default()) else {
+            return Ok(false);
+        };
+        let view = self.session.view()?;
+        let made = snapshot::make_owed_base(&**self.session.disk(), &view, &owed, &settle)?;
+        let (base, warnings) = made;
+        for warning in &warnings {
+            self.observer.note(Note::Base { warning });
+        }
+        self.session.name_base(base, true)?;
+        Ok(false)
+    }
+
+    /// Does what the campaign of faults must find out.
+    fn spoil_base(&mut self) {
+        let Some(base) = self.session.base_mut() else {
+            return;
+        };
+        match self.job.fault {
+            Some(OldFault::BaseTooNew) => base.place.1 += 1,
+            Some(OldFault::BaseRowsDropped) => base.rows.number = base.place.0,
+            _ => {}
+        }
+    }
+
     /// Reads the input that comes, or all that was kept.
     fn read(&mut self) -> Result<InputEnd> {
         if self.is_over_rows() {
@@ -203,9 +248,11 @@ impl Run<'_> {
     /// The last checkpoint and snapshot.
     fn finish(&mut self) -> Result<()> {
         self.cursor.progress.finished = true;
+        self.finish_publishing()?;
+        self.session.owe_base(self.may_have_base());
         self.checkpoint()?;
         self.rest()?;
-        self.final_snapshot()
+        self.final_snapshot(Keep::InStore)
     }
 
     /// Before another pass all before it is made durable where that decides: after the first pass whether links were
@@ -240,7 +287,7 @@ impl Run<'_> {
         let input = self.feed.inputs.get(self.cursor.progress.input as usize);
         if self.cursor.begun && !self.cursor.is_repeating() && input == Some(&InputName::Stdin) {
             self.observer.note(Note::Stopping);
-            self.final_snapshot()?;
+            self.final_snapshot(Keep::No)?;
         }
         self.finish_publishing()?;
         Ok(self.outcome(false, true))
@@ -266,7 +313,9 @@ impl Run<'_> {
         if !keep || !matches!(self.feed.is_as_in_pass_1(&self.cursor), Ok(true)) {
             return error;
         }
-        let kept = self.checkpoint().and_then(|()| self.final_snapshot());
+        let kept = self
+            .checkpoint()
+            .and_then(|()| self.final_snapshot(Keep::No));
         self.end_spooling();
         if self.cursor.is_spooled() && is_final_damage(&error) {
             self.observer.note(Note::SpooledDamage);

@@ -165,6 +165,12 @@ impl Error {
         )
     }
 
+    /// Whether a disk has no room.
+    pub(crate) fn is_full(&self) -> bool {
+        let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded];
+        matches!(self, Error::Io { source, .. } if full.contains(&source.kind()))
+    }
+
     /// The same error once more, where several are to hear of it.
     pub(crate) fn again(&self) -> Error {
         match self {

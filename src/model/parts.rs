@@ -16,7 +16,7 @@ pub struct Part {
 const RESTORE: &str = "restore the whole store from a copy, or ingest the inputs into a new store";
 
 /// All parts that may be damaged.
-pub const PARTS: [Part; 14] = [
+pub const PARTS: [Part; 15] = [
     Part {
         name: "identity.json",
         meaning: "nothing can be read",
@@ -49,6 +49,11 @@ pub const PARTS: [Part; 14] = [
         name: "rows/*.places",
         meaning: "nothing stops; looking up the links of one page takes longer",
         remedy: "remove it: an ingest rebuilds it",
+    },
+    Part {
+        name: "base/*",
+        meaning: "nothing stops; the next ranking is computed from the start, which takes longer",
+        remedy: "nothing needs to be done: the next ranking that is computed writes another",
     },
     Part {
         name: "urls",
@@ -104,6 +109,7 @@ pub fn part_of(path: &Path) -> Option<&'static Part> {
         name if name.ends_with(".snapshot") => "snapshots/*.snapshot",
         name if name.ends_with(".ranking") => "snapshots/*.ranking",
         _ if within("marks") => "marks/*",
+        _ if within("base") => "base/*",
         name if within("rows") && name.ends_with(".places") => "rows/*.places",
         _ if within("rows") => "rows/*",
         _ if within("spool") => "spool/*",
@@ -144,6 +150,7 @@ mod tests {
         for (path, name) in [
             ("s/cash", "cash"),
             ("s/marks/12", "marks/*"),
+            ("s/base/12", "base/*"),
             ("s/rows/3.index", "rows/*"),
             ("s/rows/3.places", "rows/*.places"),
             ("s/snapshots/000000000012.snapshot", "snapshots/*.snapshot"),

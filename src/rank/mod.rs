@@ -23,6 +23,39 @@ use crate::{Error, Result};
 use settle::Watch;
 pub use teleport::Teleport;
 
+/// How near to PageRank importance is to be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Goal {
+    /// The bound on the L1 distance to end at.
+    pub until: f64,
+    /// Go on below `until`, down to [`FINEST`], while another sweep over all links takes it to no more than so many links
+    /// in all: as near as is cheap. 0: end at `until`. A number of links and not a time, so that the same records give
+    /// the same bytes on any machine.
+    pub spare: u64,
+}
+
+/// Who spares no links ends at the bound.
+impl From<f64> for Goal {
+    fn from(until: f64) -> Goal {
+        Goal { until, spare: 0 }
+    }
+}
+
+/// To 0.01, and below while that takes about half a second.
+impl Default for Goal {
+    fn default() -> Goal {
+        Goal {
+            until: 0.01,
+            spare: SPARE,
+        }
+    }
+}
+
+/// The bound below which nobody goes who was not asked to.
+pub const FINEST: f64 = 1e-6;
+/// Links that take about half a second.
+const SPARE: u64 = 16_000_000;
+
 /// Parameters of the computation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
@@ -30,6 +63,9 @@ pub struct Options {
     pub damping: u64,
     /// Ends at this bound on the L1 distance to PageRank.
     pub until: f64,
+    /// Where a method goes over links as far as it must: goes on below `until` while another sweep over all of them takes
+    /// it to no more than so many links in all. See [`Goal::spare`].
+    pub spare: u64,
     /// Ends, instead, once a step moves the scores by at most this much in L1.
     pub residual: Option<f64>,
     /// Half steps, where a method takes steps: the result is the same. See [`pagerank`].
@@ -42,6 +78,7 @@ impl Options {
         Options {
             damping,
             until,
+            spare: 0,
             residual: None,
             lazy: false,
         }

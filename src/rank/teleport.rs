@@ -43,7 +43,7 @@ impl Teleport {
         )))
     }
 
-    pub(super) fn is_uniform(&self) -> bool {
+    pub(crate) fn is_uniform(&self) -> bool {
         self.weights.is_empty()
     }
 

@@ -9,7 +9,9 @@ use crate::batch::Rules;
 use crate::disk::Disk;
 use crate::engine::{Counters, Engine, Resolving};
 use crate::model::{Entry, Limits};
+use crate::rank::Goal;
 use crate::snapshot::{self, Settle, Watcher};
+use crate::store::base::{CommittedBase, OwedBase};
 use crate::store::rows::{KeepRows, Reason};
 use crate::store::{Home, OpenStore, Progress, Settings, Store, View, checkpoint};
 use crate::{Error, Result};
@@ -133,6 +135,32 @@ impl Session {
         self.engine.storage_mut().renewed_places()
     }
 
+    /// A base is to be made of the checkpoint that comes, or of none.
+    pub fn owe_base(&mut self, owed: bool) {
+        self.engine.storage_mut().owe_base(owed);
+    }
+
+    /// The base that the last checkpoint owes.
+    pub fn owed_base(&self) -> Option<OwedBase> {
+        self.engine.storage().owed_base()
+    }
+
+    /// What the next commit says of the base: for the campaign of faults.
+    pub fn base_mut(&mut self) -> Option<&mut CommittedBase> {
+        self.engine.storage_mut().base_mut()
+    }
+
+    /// The base that was owed is this, or there is none. The next checkpoint says so, or, where none comes, one that is made
+    /// `now`.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io), after which the store takes no more.
+    pub fn name_base(&mut self, base: Option<CommittedBase>, now: bool) -> Result<()> {
+        let store = self.engine.storage_mut();
+        store.name_base(base);
+        if now { store.commit_base() } else { Ok(()) }
+    }
+
     /// Drops row files that were compacted, but for the one that readers of the current snapshot use.
     ///
     /// # Errors
@@ -156,14 +184,14 @@ impl Session {
         self.budget.left(&self.engine)
     }
 
-    /// How importance is settled before a snapshot to the bound `until`, in the memory that is left; `None`: it is read
+    /// How importance is settled before a snapshot, in the memory that is left; `None`: it is read
     /// from a window.
-    pub fn settling(&self, until: Option<f64>, watcher: Watcher) -> Option<Settle> {
-        let until = until.filter(|_| self.engine.config().is_settled())?;
+    pub fn settling(&self, goal: Option<Goal>, watcher: Watcher) -> Option<Settle> {
+        let goal = goal.filter(|_| self.engine.config().is_settled())?;
         Some(Settle {
             memory: self.memory_left(),
             watcher: Arc::new(watcher),
-            ..Settle::until(until)
+            ..Settle::until(goal)
         })
     }
 }

@@ -12,10 +12,9 @@ use crate::batch::{Batch, Builder, Rules};
 use crate::disk::{Disk, RealDisk};
 use crate::engine::{Config, Counters, Resolver};
 use crate::model::{Limits, Names, Parsed, Record, What};
+use crate::rank::Goal;
 use crate::rules::InputRules;
-use crate::snapshot::{
-    self, KeepSnapshots, RANK_BYTES, SETTLE_UNTIL, Snapshot, SnapshotOptions, Watcher,
-};
+use crate::snapshot::{self, KeepSnapshots, RANK_BYTES, Snapshot, SnapshotOptions, Watcher};
 use crate::store::rows::{KeepRows, ROWS_BYTES, Retention};
 use crate::store::{Progress, Settings, settings_of};
 use crate::{Error, Result};
@@ -36,7 +35,7 @@ pub struct Options {
     pub names: Names,
     /// Settle importance to this bound on the L1 error before a snapshot, where rows are kept and no window is asked
     /// for; `None`: never.
-    pub settle: Option<f64>,
+    pub settle: Option<Goal>,
     /// Snapshots to keep, beside those that are pinned.
     pub keep_snapshots: KeepSnapshots,
     /// Memory for the ranks of a snapshot, in bytes; more pages take a temporary file.
@@ -52,7 +51,7 @@ impl Default for Options {
             limits: Limits::default(),
             keep_rows: KeepRows::Usual(ROWS_BYTES),
             names: Names::Url,
-            settle: Some(SETTLE_UNTIL),
+            settle: Some(Goal::default()),
             keep_snapshots: KeepSnapshots::ALL,
             rank_bytes: RANK_BYTES,
         }
@@ -175,6 +174,8 @@ impl Writer {
             )));
         }
         snapshot::check_not_newer(&**session.disk(), dir, session.counters())?;
+        // An ingest that owed one was killed: its command is over.
+        session.owe_base(false);
         Ok(Writer {
             builder: Builder::new(session.rules.clone(), options.names),
             options: options.clone(),
@@ -292,7 +293,7 @@ impl Writer {
     #[doc(hidden)]
     pub fn publish_watched(
         &mut self,
-        settle: Option<f64>,
+        settle: Option<Goal>,
         watcher: Watcher,
     ) -> Result<Option<Snapshot>> {
         self.checkpoint()?;

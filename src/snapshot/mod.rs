@@ -3,6 +3,7 @@
 //! Nothing in a snapshot depends on the hash key, on checkpoints, threads or wall time: the same
 //! records give the same bytes. Names are not in it; they are in the store's logs, which only grow.
 
+mod base;
 mod blocks;
 mod column;
 mod common_crawl;
@@ -37,6 +38,8 @@ use crate::store::{
 };
 use crate::{Error, Result};
 
+pub use base::{BasePlan, BaseWarning};
+pub(crate) use base::{Keep, make_owed as make_owed_base, verify as verify_base};
 pub use common_crawl::write_ranks;
 #[cfg(any(test, fuzzing))]
 pub(crate) use computed::fuzz::ranking as ranking_fuzz;
@@ -51,9 +54,9 @@ pub use levels::{LevelRanking, RankingName};
 pub use lookup::Lookup;
 pub use moved::{Elapsed, elapsed, moved, same_numbers};
 pub use read::{Snapshot, SnapshotPage};
-pub use settling::{SETTLE_UNTIL, Settle, SnapshotOptions, Watcher};
-pub(crate) use write::publish_apart;
-pub use write::{Published, publish};
+pub use settling::{Settle, SnapshotOptions, Watcher};
+pub use write::{Made, Published, publish, publish_at_rest};
+pub(crate) use write::{publish_apart, publish_keeping};
 
 /// Memory for the ranks of a snapshot, in bytes, by default: enough for 11 M pages.
 pub const RANK_BYTES: u64 = 256 << 20;

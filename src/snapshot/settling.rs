@@ -5,17 +5,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::KeepSnapshots;
+use super::base::{self, BasePlan, BaseWarning};
 use super::expiry::{Expired, Expiry};
 use crate::Result;
+use crate::disk::Disk;
 use crate::engine::{Estimation, Scores};
 use crate::model::Time;
-use crate::rank::settle::{Progress, Watch};
-use crate::rank::{METHODS, Method, Options, Teleport};
+use crate::rank::settle::{Progress, Settled, Watch};
+use crate::rank::{Goal, METHODS, Method, Options, Teleport};
 use crate::rows::{PAGES_MAX, Rows};
-use crate::store::View;
-
-/// The usual bound to settle to.
-pub const SETTLE_UNTIL: f64 = 0.01;
+use crate::store::{Settings, View};
 
 /// How a snapshot is made.
 #[derive(Debug, Clone)]
@@ -35,8 +34,8 @@ pub struct Settle {
     pub method: &'static Method,
     /// Which pages the virtual page pays.
     pub teleport: Teleport,
-    /// The bound on the L1 error to end at.
-    pub until: f64,
+    /// How near to come.
+    pub goal: Goal,
     /// End after so long with the bound that there is then.
     pub time: Option<Duration>,
     /// Bytes of memory that it may take; `None`: any.
@@ -47,22 +46,25 @@ pub struct Settle {
     pub below: Option<f64>,
     /// Publish nothing if there was no time to follow all links once; else importance is the window's then.
     pub or_nothing: bool,
+    /// Which settled state it starts from, and what becomes of its own.
+    pub base: BasePlan,
     /// Who watches.
     pub watcher: Arc<Watcher>,
 }
 
 impl Settle {
-    /// To this bound, with nobody to watch and whatever memory it takes.
-    pub fn until(until: f64) -> Settle {
+    /// To this bound, or [`Goal`], with nobody to watch and whatever memory it takes.
+    pub fn until(goal: impl Into<Goal>) -> Settle {
         Settle {
             method: &METHODS[0],
             teleport: Teleport::default(),
-            until,
+            goal: goal.into(),
             time: None,
             memory: None,
             expire: None,
             below: None,
             or_nothing: false,
+            base: BasePlan::default(),
             watcher: Arc::default(),
         }
     }
@@ -111,7 +113,36 @@ pub(super) enum Outcome {
     Stopped,
     /// There are no rows, or there was no memory or time: importance is the window's.
     NotDone,
-    Done(Box<dyn Scores>, Option<Expired>),
+    Done(Ranked),
+}
+
+/// A ranking that was computed.
+pub(super) struct Ranked {
+    scores: Computed,
+    pub expired: Option<Expired>,
+}
+
+enum Computed {
+    /// By settling over all rows, so that it may be the next base.
+    Settled(Box<Settled>),
+    Other(Box<dyn Scores>),
+}
+
+impl Ranked {
+    pub fn scores(&self) -> &dyn Scores {
+        match &self.scores {
+            Computed::Settled(settled) => &**settled,
+            Computed::Other(scores) => &**scores,
+        }
+    }
+
+    /// What may be the next base.
+    pub fn settled(&self) -> Option<&Settled> {
+        match &self.scores {
+            Computed::Settled(settled) => Some(settled),
+            Computed::Other(_) => None,
+        }
+    }
 }
 
 impl Settle {
@@ -135,34 +166,62 @@ impl Settle {
 
     /// Ranks the rows of a commit, to the bound asked for. Where inputs were read several times, to that of the window if
     /// it is lower: so what was gained by that is not given away.
-    pub(super) fn run(&self, view: &View) -> Result<Outcome> {
+    pub(super) fn run(
+        &self,
+        disk: &dyn Disk,
+        view: &View,
+        warnings: &mut Vec<BaseWarning>,
+    ) -> Result<Outcome> {
         if !self.is_possible(view) {
             return Ok(Outcome::NotDone);
         }
-        let config = &view.settings().config;
-        let mut until = self.until;
+        let settings = view.settings();
+        let mut options = self.options(settings);
         if view.progress().is_past_first() {
-            let window = Estimation::begin(view, config)?;
-            until = until.min(window.window().bound_l1().unwrap_or(until));
+            let window = Estimation::begin(view, &settings.config)?
+                .window()
+                .bound_l1();
+            options.until = options.until.min(window.unwrap_or(options.until));
         }
-        let options = Options::until(config.damping_units(), until);
         let mut watching = Watching::new(&self.watcher, self.time);
         let mut compute =
             |rows: &dyn Rows| (self.method).compute(rows, &options, &self.teleport, &mut watching);
         let rows = view.rows()?;
         let expiry = (self.expire).and_then(|after| Expiry::of(view, after).transpose());
-        let (scores, expired) = match expiry.transpose()? {
-            None => (compute(&rows)?, None),
+        let mut expired = None;
+        let scores = match expiry.transpose()? {
+            None if self.may_have_base() => {
+                let (settled, warning) =
+                    base::settle(disk, view, &rows, &self.base, &options, &mut watching)?;
+                warnings.extend(warning);
+                settled.map(|settled| Computed::Settled(Box::new(settled)))
+            }
+            None => compute(&rows)?.map(Computed::Other),
             Some(expiry) => {
                 let rows = expiry.over(&rows)?;
-                (compute(&rows)?, Some(expiry.found(&rows)))
+                expired = Some(expiry.found(&rows));
+                compute(&rows)?.map(Computed::Other)
             }
         };
         Ok(match scores {
             _ if self.watcher.is_stopped() => Outcome::Stopped,
             None => Outcome::NotDone,
-            Some(scores) => Outcome::Done(scores, expired),
+            Some(scores) => Outcome::Done(Ranked { scores, expired }),
         })
+    }
+
+    /// How it is computed in a store of these settings.
+    pub(super) fn options(&self, settings: &Settings) -> Options {
+        Options {
+            spare: self.goal.spare,
+            ..Options::until(settings.config.damping_units(), self.goal.until)
+        }
+    }
+
+    /// Whether settled states may be its start, and it theirs: it is of all links, and pays all pages the same.
+    pub(crate) fn may_have_base(&self) -> bool {
+        let is_settling = self.method.name == METHODS[0].name;
+        is_settling && self.teleport.is_uniform() && self.expire.is_none()
     }
 }
 

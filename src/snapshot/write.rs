@@ -7,19 +7,34 @@ use std::path::{Path, PathBuf};
 use crossbeam_channel::bounded;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::base::{self, BaseWarning, Keep};
 use super::blocks::{BlockWriter, Packed};
 use super::kept::thin;
 use super::ranks::{Seen, order};
-use super::settling::{Outcome, SnapshotOptions};
+use super::settling::{Outcome, Settle, SnapshotOptions};
 use super::{COLUMNS, Column, Info, Latest, MAGIC, check_not_newer, column};
 use crate::engine::{CHUNK_PAGES, Estimation, HistoryView, NO_TIME, PageEstimate};
 use crate::model::Time;
+use crate::store::base::CommittedBase;
 use crate::store::{Disk, SNAPSHOTS, View};
 use crate::threads::{in_two, spawn_in};
 use crate::{Error, Result};
 
 /// A snapshot's path, and what it says of the run.
 pub type Published = Option<(PathBuf, Info)>;
+
+/// A snapshot that was published, and what its settling left.
+#[derive(Debug)]
+pub struct Made {
+    /// Its path.
+    pub path: PathBuf,
+    /// What it says of the run.
+    pub info: Info,
+    /// What was wrong with settled bases, the one before and its own.
+    pub warnings: Vec<BaseWarning>,
+    /// The base that the next commit is to name.
+    pub(crate) base: Option<CommittedBase>,
+}
 
 /// Computes the estimates of a committed state and publishes them as the store's current snapshot:
 /// written aside, synced, renamed; `latest.json` moves last. Of the older ones only those that [`SnapshotOptions::keep`] says stay, and
@@ -30,6 +45,16 @@ pub type Published = Option<(PathBuf, Info)>;
 /// Nothing is published of a view without the store's lock, for two publishers would overwrite each other's files and
 /// order, nor of a state older than the current snapshot.
 pub fn publish(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Published> {
+    let made = publish_keeping(disk, view, making)?;
+    Ok(made.map(|made| (made.path, made.info)))
+}
+
+/// The same, and what was settled is kept as the plan says ([`Settle::base`](super::Settle::base)).
+pub(crate) fn publish_keeping(
+    disk: &dyn Disk,
+    view: &View,
+    making: &SnapshotOptions,
+) -> Result<Option<Made>> {
     view.check_in_place(disk)?;
     check_lock(view)?;
     make(disk, view, making).map_err(|error| view.check_in_place(disk).err().unwrap_or(error))
@@ -63,17 +88,39 @@ pub(super) fn or_remove<T>(
     })
 }
 
+/// Publishes a ranking of a store at rest, as [`publish`] does; what it was settled to is the store's base from then on.
+///
+/// # Errors
+/// Those of [`publish`], and of the commit that names the base.
+pub fn publish_at_rest(
+    disk: &dyn Disk,
+    view: &View,
+    mut making: SnapshotOptions,
+) -> Result<Option<Made>> {
+    if let Some(settle) = &mut making.settle {
+        settle.base.keep = Keep::AtRest;
+    }
+    publish_keeping(disk, view, &making)
+}
+
 /// Makes a snapshot, and publishes it.
-fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Published> {
+fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Option<Made>> {
     check_not_newer(disk, view.dir(), view.counters())?;
     let config = &view.settings().config;
     let settle = making.settle.as_ref();
-    let outcome = settle.map_or(Ok(Outcome::NotDone), |settle| settle.run(view))?;
+    let mut warnings = Vec::new();
+    let outcome = match settle {
+        None => Outcome::NotDone,
+        Some(settle) => settle.run(disk, view, &mut warnings)?,
+    };
     let (estimation, expired) = match &outcome {
         Outcome::Stopped => return Ok(None),
         Outcome::NotDone if settle.is_some_and(|settle| settle.or_nothing) => return Ok(None),
         Outcome::NotDone => (Estimation::begin(view, config)?, None),
-        Outcome::Done(scores, expired) => (Estimation::settled(view, config, &**scores), *expired),
+        Outcome::Done(ranked) => (
+            Estimation::settled(view, config, ranked.scores()),
+            ranked.expired,
+        ),
     };
     if let Some(below) = settle.and_then(|settle| settle.below) {
         let bound = estimation.window().bound_l1().unwrap_or(f64::INFINITY);
@@ -81,6 +128,11 @@ fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Publis
         if bound + config.damping_bound() >= below {
             return Ok(None);
         }
+    }
+    let keeps = settle.map_or(Keep::No, |settle| settle.base.keep);
+    let mut base = None;
+    if keeps == Keep::AtRest {
+        base = keep_base(disk, view, settle, &outcome, &mut warnings)?;
     }
     let dir = view.dir().join(SNAPSHOTS);
     let name = format!("{:012}.snapshot", view.counters().records);
@@ -109,7 +161,35 @@ fn make(disk: &dyn Disk, view: &View, making: &SnapshotOptions) -> Result<Publis
     };
     latest.write(disk, view.dir())?;
     thin(disk, view.dir(), making.keep)?;
-    Ok(Some((path, info)))
+    if keeps != Keep::AtRest {
+        // The ranking comes first where a disk has little room.
+        base = keep_base(disk, view, settle, &outcome, &mut warnings)?;
+    }
+    Ok(Some(Made {
+        path,
+        info,
+        warnings,
+        base,
+    }))
+}
+
+/// Keeps what was settled, and takes note of what is wrong with bases.
+fn keep_base(
+    disk: &dyn Disk,
+    view: &View,
+    settle: Option<&Settle>,
+    outcome: &Outcome,
+    warnings: &mut Vec<BaseWarning>,
+) -> Result<Option<CommittedBase>> {
+    let (Outcome::Done(ranked), Some(settle)) = (outcome, settle) else {
+        return Ok(None);
+    };
+    let Some(settled) = ranked.settled() else {
+        return Ok(None);
+    };
+    let (base, warning) = base::keep(disk, view, &settle.base, settled)?;
+    warnings.extend(warning);
+    Ok(base)
 }
 
 /// The same, beside an ingest that goes on meanwhile: cash is copied first, and `apart` dropped when it is.
@@ -118,12 +198,12 @@ pub(crate) fn publish_apart<T>(
     view: &mut View,
     making: &SnapshotOptions,
     apart: T,
-) -> Result<Published> {
+) -> Result<Option<Made>> {
     let name = format!("{:012}.cash.tmp", view.counters().records);
     let path = view.dir().join(SNAPSHOTS).join(name);
     view.set_cash_aside(disk, &path)?;
     drop(apart);
-    let published = publish(disk, view, making)?;
+    let published = publish_keeping(disk, view, making)?;
     disk.remove(&path).map_err(Error::io(&path, "remove"))?;
     Ok(published)
 }

@@ -6,7 +6,7 @@
 mod files;
 mod whole;
 
-pub(crate) use files::{cash, identity, log, log_written, marks, name_block, names_written};
+pub(crate) use files::{base, cash, identity, log, log_written, marks, name_block, names_written};
 pub(crate) use whole::store;
 
 use super::blocks::{Entry, Packer, unpack};

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::base::BaseState;
 use super::identity::Identity;
 use super::names::NameLengths;
 use super::progress::Progress;
@@ -52,6 +53,9 @@ pub(crate) struct Manifest {
     /// 1 have none.
     #[serde(skip)]
     pub rows: RowsState,
+    /// What there is of a settled base. A value of its own: programs that know of none pass it over.
+    #[serde(skip)]
+    pub base: BaseState,
 }
 
 /// The totals of version 0.1's ledger of corrections: a phase, and sums.

@@ -7,6 +7,7 @@
 //! | `store.redb` | manifest, chunk slots, history: **the only commit point** | `tables`, `manifest`, `blocks` |
 //! | `cash` | cells and ages, two slots a chunk | `chunks` |
 //! | `urls`, `fingerprints` (and `.index`) | names in page order, append-only | `names`, `log` |
+//! | `base/` | the settled base: what the next settling starts from | `base` |
 //! | `rows/` | rows of links that visits applied, append-only | `rows`, `log` |
 //! | `marks/` | retained copies of the cells | `marks` |
 //! | `snapshots/` | published rankings, immutable; `latest.json` | [`crate::snapshot`] |
@@ -26,6 +27,7 @@
 //! Any failure of an operation is final for the process: a store that failed once refuses all
 //! further writes, because after a failed sync nobody knows what the disk holds.
 
+pub(crate) mod base;
 mod blocks;
 mod checkpoint;
 mod chunks;
@@ -92,6 +94,7 @@ use settings::check_settings;
 pub use spool::{OnDurable, SpoolOptions, SpoolState, spool_state, verify_spool};
 pub(crate) use spool::{Spool, SpoolReader, remove_spool};
 pub use verify::{Depth, Report};
+pub(crate) use view::SettledBase;
 pub use view::View;
 
 /// Names of the parts of a store directory.
@@ -131,6 +134,12 @@ struct OpenRows {
     renewed_places: Option<Error>,
     /// A row file that no commit names any more once the next is made.
     doomed: Option<u64>,
+    /// The same of a settled base.
+    doomed_base: Option<u64>,
+    /// A base is to be made of the next commit.
+    owes_base: bool,
+    /// Row files that the bases of the last commit are of.
+    base_rows: Vec<u64>,
 }
 
 /// The part of the history that is still to be written.
@@ -196,6 +205,7 @@ impl Store {
         remove_unpublished(&*disk, dir)?;
         remove_replay(&*disk, dir)?;
         rows::remove_others(&*disk, dir, &manifest.rows)?;
+        base::remove_others(&*disk, dir, &manifest.base)?;
         // The file is the last commit's until there is another.
         if manifest.corrected.take().is_none() && !identity.has_rows() {
             remove_corrected(&*disk, dir)?;
@@ -203,7 +213,10 @@ impl Store {
         let mut store = Store {
             cash,
             names: NameLogs::open(&*disk, dir, manifest.names, pages)?,
-            rows: OpenRows::default(),
+            rows: OpenRows {
+                base_rows: manifest.base.row_files().collect(),
+                ..OpenRows::default()
+            },
             db: OpenDatabase {
                 tables: Arc::new(tables),
                 writing: None,

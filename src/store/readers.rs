@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::base::{self, CommittedBase};
 use super::folder::{is_busy, is_store, remove_unpublished, take_lock};
 use super::identity::{self, Identity, Settings};
 use super::tables::{Access, Tables};
@@ -61,6 +62,27 @@ fn committed(disk: &dyn Disk, dir: &Path, identity: Identity, depth: Depth) -> R
 }
 
 impl View {
+    /// Makes what was settled of this state the store's base, by a commit of its own. The store is locked by whoever reads
+    /// this ([`open_view_to_publish`]).
+    ///
+    /// # Errors
+    ///
+    /// Those of writing.
+    pub(crate) fn name_base(&self, disk: &dyn Disk, base: CommittedBase) -> Result<()> {
+        let mut manifest = self.manifest.clone();
+        let before = manifest.base.base.replace(base);
+        manifest.base.owed = None;
+        manifest.generation += 1;
+        // Pages of the commit that this reads are not written over by the next one.
+        Tables::open(disk, &self.dir, Access::Write)?
+            .begin()?
+            .commit(&manifest)?;
+        match before.filter(|before| before.number != base.number) {
+            Some(before) => base::remove(disk, &self.dir, before.number),
+            None => Ok(()),
+        }
+    }
+
     /// Returns whether a writer came since this was opened, so that what was read may be of two commits.
     pub fn is_overtaken(&self, disk: &dyn Disk) -> bool {
         let now = || {

@@ -85,12 +85,19 @@ impl Store {
         self.rows.renewed_places.take()
     }
 
-    /// Removes row files of before compactions, but for the one that the current snapshot names.
+    /// Removes row files of before compactions, but for the one that the current snapshot names, and those that
+    /// settled bases are of.
     pub(crate) fn release_rows(&mut self, named: Option<u64>) -> Result<()> {
+        let needed: Vec<u64> = {
+            let base = self.manifest.base.row_files();
+            base.chain(self.rows.base_rows.iter().copied())
+                .chain(named)
+                .collect()
+        };
         let retired = &mut self.manifest.rows.retired;
         let (stay, go) = std::mem::take(retired)
             .into_iter()
-            .partition(|number| named == Some(*number));
+            .partition(|number| needed.contains(number));
         *retired = stay;
         let go: Vec<u64> = go;
         let removed = go
@@ -110,7 +117,7 @@ impl Store {
             Err(stop) => return self.stop_rows(stop),
         }
         let pages = self.manifest.engine.totals.pages;
-        match rows::compact(disk, dir, rows, pages) {
+        match rows::compact(disk, dir, rows, pages, self.manifest.base.places()) {
             Ok(None) => {}
             Ok(Some(new)) => {
                 self.manifest.rows.retired.push(rows.kept().number);
@@ -135,6 +142,8 @@ impl Store {
     /// Keeps no more rows. The next commit says so; then their file goes.
     fn give_up_rows(&mut self, reason: Reason) -> Result<()> {
         self.rows.gave_up = Some(reason);
+        let base = std::mem::take(&mut self.manifest.base).base;
+        self.rows.doomed_base = self.rows.doomed_base.or(base.map(|base| base.number));
         let committed = self.manifest.rows.retention.kept().copied();
         self.rows.doomed = committed.map(|kept| kept.number);
         let retention = Retention::GivenUp(reason);

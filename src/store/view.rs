@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::base::{BaseFile, CommittedBase, OwedBase};
 use super::chunks::{ChunkFile, Chunks};
 use super::folder::check_in_place;
 use super::identity::{Identity, Settings};
@@ -10,15 +11,54 @@ use super::manifest::Manifest;
 use super::marks::MarkFiles;
 use super::names::{NameLengths, NameReader};
 use super::progress::Progress;
-use super::rows::{KeptRows, Retention, RowsOf};
+use super::rows::{KeptRows, Retention, RowFile, RowsOf, Since};
 use super::tables::{Reading, Tables};
-use crate::Result;
 use crate::batch::HashKey;
 use crate::disk::{Disk, DiskFile};
 use crate::engine::{
     Admissions, Blocks, CHUNK_PAGES, Counters, EngineState, HistoryView, Mark, Policy, Row, Rows,
     TimeTable, Totals, fold,
 };
+use crate::{Error, Result};
+
+/// A settled base with the rows that it was settled over, open.
+pub(crate) struct SettledBase {
+    pub file: BaseFile,
+    rows: RowFile,
+    place: (u64, u64),
+}
+
+impl SettledBase {
+    /// See [`BaseFile::open`].
+    fn open(
+        disk: &dyn Disk,
+        dir: &Path,
+        store: u64,
+        named: &CommittedBase,
+        beside: bool,
+    ) -> Result<SettledBase> {
+        Ok(SettledBase {
+            file: BaseFile::open(disk, dir, store, named, beside)?,
+            rows: RowFile::open(disk, dir, named.rows)?,
+            place: named.place,
+        })
+    }
+
+    /// What changed in the rows since. `place`: where the base's end in their file; `None`: in that there is now.
+    ///
+    /// # Errors
+    ///
+    /// The rows are not those that go on where the base's ended; those of reading.
+    pub fn since(&self, rows: &KeptRows, place: Option<(u64, u64)>) -> Result<Since> {
+        let pages = self.file.head.totals.pages;
+        rows.since(self.rows.clone(), pages, place.unwrap_or(self.place))
+    }
+
+    /// The rows that it was settled over.
+    pub fn rows(&self) -> Result<KeptRows> {
+        KeptRows::of(self.rows.clone(), self.file.head.totals.pages)
+    }
+}
 
 /// The last committed state of a store. It stays readable until two commits later; but see `set_cash_aside`.
 pub struct View {
@@ -32,6 +72,7 @@ pub struct View {
     pub(super) marks: MarkFiles,
     pub(super) names: NameReader,
     pub(super) rows: RowsOf,
+    pub(super) base: Option<Result<SettledBase>>,
     /// Keeps the database open.
     pub(super) tables: Arc<Tables>,
     /// The store's lock, where this is a writer's. The last field, so that it is given up last.
@@ -62,6 +103,8 @@ impl View {
                 manifest.rows.retention,
                 manifest.engine.totals.pages,
             ),
+            base: (manifest.base.base.as_ref())
+                .map(|named| SettledBase::open(disk, dir, manifest.identity, named, false)),
             key: identity.key,
             policy: identity.settings.config.policy(),
             settings: identity.settings.clone(),
@@ -136,6 +179,40 @@ impl View {
     /// [`Error::Missing`](crate::Error::Missing) if there are none, which says why; [`Error::Damaged`](crate::Error::Damaged).
     pub fn rows(&self) -> Result<KeptRows> {
         self.rows.rows()
+    }
+
+    /// The settled base, if the commit has one.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be used, and why.
+    pub(crate) fn base(&self) -> Result<Option<&SettledBase>> {
+        let base = self.base.as_ref();
+        base.map(|base| base.as_ref().map_err(Error::again))
+            .transpose()
+    }
+
+    /// The rows that there were when a base was owed.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading them.
+    pub(crate) fn rows_of(&self, disk: &dyn Disk, owed: &OwedBase) -> Result<KeptRows> {
+        KeptRows::of(RowFile::open(disk, &self.dir, owed.rows)?, owed.pages)
+    }
+
+    /// A base that was written beside the run.
+    pub(crate) fn base_beside(
+        &self,
+        disk: &dyn Disk,
+        named: &CommittedBase,
+    ) -> Result<SettledBase> {
+        SettledBase::open(disk, &self.dir, self.manifest.identity, named, true)
+    }
+
+    /// The store's identity.
+    pub(crate) fn identity(&self) -> u64 {
+        self.manifest.identity
     }
 
     /// Returns whether there are rows.

@@ -243,7 +243,8 @@ fn snapshots_are_listed_kept_and_read() {
     // An older snapshot is what the store was then.
     let then: String = crawl(95, 300)[..80].concat();
     lab.file("then", then);
-    lab.run("ingest then --store then.store").exits(0);
+    lab.run("ingest then --store then.store --snapshot-every 10")
+        .exits(0);
     let old = lab
         .run("export --to tsv --snapshot 80 --store s")
         .exits(0)

@@ -65,8 +65,11 @@ fn killed_while_reading_a_stream() {
     let lab = Lab::new();
     let records = crawl(22, 300);
     let whole = records.concat();
-    lab.feed("ingest - --store whole", whole.as_bytes())
-        .exits(0);
+    lab.feed(
+        "ingest - --store whole --snapshot-every 50",
+        whole.as_bytes(),
+    )
+    .exits(0);
     let line = "ingest - --store cut --snapshot-every 50";
     for upto in [60, 120, 230] {
         let mut running = lab.start(line);
@@ -140,8 +143,8 @@ fn signals_are_heard_while_a_stream_is_silent() {
 fn pauses_of_a_stream_change_nothing() {
     let lab = Lab::new();
     let records = crawl(27, 60);
-    lab.feed("ingest - --store once", records.concat().as_bytes())
-        .exits(0);
+    let line = "ingest - --store once --snapshot-every 10";
+    lab.feed(line, records.concat().as_bytes()).exits(0);
     for (store, option) in [("guessed", ""), ("named", "--format records")] {
         let mut running = lab.start(&format!(
             "ingest - --store {store} --snapshot-every 10 {option}"

@@ -316,7 +316,7 @@ fn an_ingest_answers_while_it_reads_and_gives_the_same_snapshot() {
     let lines = crawl(3, 400);
     let all = lab.file("all.jsonl", lines.concat());
     assert!(all.exists());
-    lab.run("ingest all.jsonl --store plain");
+    lab.run("ingest all.jsonl --store plain --snapshot-every 100");
 
     let mut ingest =
         lab.start("ingest - --format records --store s --serve 127.0.0.1:0 --snapshot-every 100");

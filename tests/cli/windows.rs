@@ -125,7 +125,7 @@ fn a_window_s_certificate_says_what_it_is_of() {
     assert!(told.contains(sentence), "{told}");
     lab.run("ingest changed --store settled")
         .exits(0)
-        .says(&["total error at most 0.", "(L1, certified)"]);
+        .says(&["total error at most ", "(L1, certified)"]);
     let told = rank("settled");
     assert!(
         told.contains("/B is certainly more important than http://a.example/A\n"),

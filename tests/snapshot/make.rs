@@ -66,7 +66,7 @@ pub fn job(store: &Path) -> Job {
 pub fn make_settled(store: &Path) {
     let job = Job {
         repeat: 1,
-        settle: Some(1e-9),
+        settle: Some(1e-9.into()),
         ..job(store)
     };
     let outcome = ingest(&job, Arc::new(RealDisk), &mut Quiet).unwrap();

@@ -25,8 +25,10 @@ struct Life {
     stdin: Option<Arc<Vec<u8>>>,
     /// Of so many drawn, how many are this one.
     share: u64,
-    /// After how many records checkpoints and snapshots are made, at random.
+    /// After how many records checkpoints are made, at random.
     every: &'static [u64],
+    /// After how many records snapshots are made: they are starts of the last one. `None`: by time, at random.
+    places: Option<u64>,
     snapshot: Vec<u8>,
     /// How long an undisturbed run takes.
     lasts: Duration,
@@ -126,8 +128,11 @@ fn read(binary: &Binary, dir: &Path, published: bool) -> Result<(), String> {
 }
 
 fn options(life: &Life, dice: &mut Dice) -> String {
-    let mut every = || life.every[dice.roll(life.every.len() as u64) as usize];
-    let (checkpoints, snapshots) = (every(), 5 * every());
+    let checkpoints = life.every[dice.roll(life.every.len() as u64) as usize];
+    let snapshots = match life.places {
+        Some(records) => records.to_string(),
+        None => ["1ms", "20ms", "1h"][dice.roll(3) as usize].into(),
+    };
     format!(
         "{} --store store --checkpoint-every {checkpoints} --snapshot-every {snapshots} \
          --keep-snapshots {} --threads {}",
@@ -189,9 +194,19 @@ fn lives(binary: &Binary, lab: &Path, seed: u64) -> Result<Vec<Life>, String> {
     // said or not.
     let resumed = "ingest - --resume --format records";
     let stream = "ingest - --format records";
-    let life = |line, stdin: Option<&[u8]>, share, every| {
-        let stdin = stdin.map(|bytes| Arc::new(bytes.to_vec()));
-        undisturbed(binary, lab, line, stdin, share, every)
+    let mut number = 0;
+    let mut life = |line, stdin: Option<&[u8]>, share, every: &'static [u64]| {
+        number += 1;
+        let life = Life {
+            line,
+            stdin: stdin.map(|bytes| Arc::new(bytes.to_vec())),
+            share,
+            every,
+            places: (number % 2 == 0).then_some(10 * every[1]),
+            snapshot: Vec::new(),
+            lasts: Duration::ZERO,
+        };
+        undisturbed(binary, lab, life)
     };
     Ok(vec![
         life("ingest ../a ../b", None, 3, OFTEN)?,
@@ -226,32 +241,21 @@ fn lives(binary: &Binary, lab: &Path, seed: u64) -> Result<Vec<Life>, String> {
     ])
 }
 
-fn undisturbed(
-    binary: &Binary,
-    lab: &Path,
-    line: &'static str,
-    stdin: Option<Arc<Vec<u8>>>,
-    share: u64,
-    every: &'static [u64],
-) -> Result<Life, String> {
+/// Runs it undisturbed: what it must end with, and how long it takes.
+fn undisturbed(binary: &Binary, lab: &Path, mut life: Life) -> Result<Life, String> {
     let dir: PathBuf = lab.join("undisturbed");
     std::fs::create_dir(&dir).map_err(|error| error.to_string())?;
-    let mut life = Life {
-        line,
-        stdin: stdin.clone(),
-        share,
-        every,
-        snapshot: Vec::new(),
-        lasts: Duration::ZERO,
-    };
-    let command = format!("{line} --store store");
-    binary.succeed(&dir, &command, stdin.clone())?;
+    let mut command = format!("{} --store store", life.line);
+    if let Some(records) = life.places {
+        command += &format!(" --snapshot-every {records}");
+    }
+    binary.succeed(&dir, &command, life.stdin.clone())?;
     let store = dir.join("store");
     life.snapshot = snapshot(&store)?.ok_or("no snapshot")?;
     std::fs::remove_dir_all(&store).map_err(|error| error.to_string())?;
     let started = Instant::now();
     let command = options(&life, &mut Dice(7));
-    binary.succeed(&dir, &command, stdin)?;
+    binary.succeed(&dir, &command, life.stdin.clone())?;
     life.lasts = started.elapsed();
     std::fs::remove_dir_all(&dir).map_err(|error| error.to_string())?;
     Ok(life)

@@ -86,6 +86,7 @@ enum Part {
     Cuts,
     Threads,
     Ends,
+    Changes,
     Wide,
     Errors,
     Reading,
@@ -164,6 +165,7 @@ fn run(part: Part, options: &Options, lab: &Path) -> Result<Tally, String> {
         Part::Cuts => random(Kind::Any, if options.full { 200_000 } else { 40_000 }),
         Part::Threads => random(Kind::Threads, if options.full { 5_000 } else { 300 }),
         Part::Ends => random(Kind::Ends, if options.full { 20_000 } else { 2_000 }),
+        Part::Changes => random(Kind::Changes, if options.full { 5_000 } else { 500 }),
         Part::Wide => cuts::wide(lab, seed, if options.full { 2_000 } else { 100 }),
         Part::Errors => {
             let mut tally = errors::sweep(&small()?, seed);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use cashrank::check::{Depth, check};
 use cashrank::engine::{Config, WindowPolicy};
 use cashrank::ingest::{
     Conversion, Every, Job, Note, Observer, OldFault, Outcome, ProgressReport as Progress, Stream,
@@ -78,6 +79,8 @@ pub enum Kind {
     Threads,
     /// Streams without a spool, cut off while their last snapshot is made, and sent again.
     Ends,
+    /// Files whose pages change, with several rankings on the way, and compactions of kept links.
+    Changes,
 }
 
 /// How a run ended.
@@ -88,6 +91,8 @@ pub struct Ran {
     pub began_with: Option<u64>,
     /// Time until it went on with its work.
     pub recovery: Duration,
+    /// What was wrong with a settled base.
+    pub warned: Option<String>,
 }
 
 struct Witness {
@@ -97,6 +102,8 @@ struct Witness {
     recovery: Option<Duration>,
     began_with: Option<u64>,
     promise: Promise,
+    /// What was wrong with a settled base.
+    warned: Option<String>,
 }
 
 impl Observer for Witness {
@@ -116,6 +123,7 @@ impl Observer for Witness {
             Note::Resuming { .. } | Note::GoingOver { .. } => {
                 self.recovery.get_or_insert(self.started.elapsed());
             }
+            Note::Base { warning } => self.warned = Some(warning.to_string()),
             _ => {}
         }
     }
@@ -143,6 +151,7 @@ impl Scenario {
         let mut scenario = match kind {
             Kind::Threads => Scenario::threaded(dice, dir),
             Kind::Ends => Scenario::sent_again(dice),
+            Kind::Changes => Scenario::changing(dice, dir),
             Kind::Any => Scenario::any(dice, dir),
         }?;
         scenario.job.fault = fault;
@@ -203,6 +212,17 @@ impl Scenario {
         let mut scenario = Scenario::of(job, Some(stream.into()), false)?;
         scenario.ends = true;
         Ok(scenario)
+    }
+
+    /// Crawls that fetch pages several times, in two files: each ranking starts from the one before.
+    fn changing(dice: &mut Dice, dir: &Path) -> Result<Scenario, String> {
+        let files: Vec<PathBuf> = (0..2)
+            .map(|_| write_crawl(dir, dice.roll(1 << 40), 100 + dice.roll(150)))
+            .collect::<Result<_, String>>()?;
+        let mut job = job(files, Config::default());
+        job.checkpoint_every = Every::Records([7, 20, 45][dice.roll(3) as usize]);
+        job.snapshot_every = Every::Records(20 + dice.roll(40));
+        Scenario::new(job, None)
     }
 
     /// A scenario over files in `dir`, drawn from the dice.
@@ -356,6 +376,7 @@ impl Scenario {
             recovery: None,
             began_with: None,
             promise: Promise::default(),
+            warned: None,
         };
         let run = || ingest(&job, Arc::new(disk.clone()), &mut witness);
         let result = catch_unwind(AssertUnwindSafe(run)).map_err(|_| "it panicked")?;
@@ -372,6 +393,7 @@ impl Scenario {
             recovery: witness
                 .recovery
                 .unwrap_or_else(|| witness.started.elapsed()),
+            warned: witness.warned,
         })
     }
 
@@ -389,9 +411,10 @@ impl Scenario {
     /// Runs the job on a sound disk to its end: all must be as if nothing had happened.
     pub fn finish(&self, disk: &SimDisk, acked: u64) -> Result<Ran, String> {
         let ran = self.run(disk, acked)?;
-        match &ran.result {
-            Ok(_) => self.check_end(disk, &ran)?,
-            Err(error) => return Err(format!("it did not go on: {error}")),
+        match (&ran.result, &ran.warned) {
+            (Ok(_), None) => self.check_end(disk, &ran)?,
+            (Ok(_), Some(warning)) => return Err(format!("it warned: {warning}")),
+            (Err(error), _) => return Err(format!("it did not go on: {error}")),
         }
         Ok(ran)
     }
@@ -412,7 +435,11 @@ impl Scenario {
     /// Checks a store that [`Scenario::finish`] finished, as `verify` does.
     pub fn verify(&self, disk: &SimDisk) -> Result<(), String> {
         let view = open_view(disk, Path::new(STORE)).map_err(|error| error.to_string())?;
-        view.verify().map_err(|error| error.to_string())?;
+        let checked = check(disk, Path::new(STORE), Depth::Deep, None);
+        let damage = checked.map_err(|error| error.to_string())?.damage;
+        if let Some(error) = damage.first() {
+            return Err(error.to_string());
+        }
         match rows_of(&view) {
             Ok(rows) if rows == self.rows => Ok(()),
             Ok(_) => Err("the rows differ".into()),

@@ -39,6 +39,14 @@ fn a_stream_sent_again_after_any_cut_is_counted_once() {
     assert!(tally.cuts >= 100, "{tally:?}");
 }
 
+#[test]
+fn rankings_from_the_last_one_are_the_same_after_any_cut() {
+    let lab = tempfile::tempdir().unwrap();
+    let tally = cuts::random(Kind::Changes, lab.path(), 7, 30, Broken::default());
+    sound(&tally);
+    assert!(tally.cuts >= 30, "{tally:?}");
+}
+
 /// The cuts find out what is wrong with a program that has a fault.
 #[test]
 fn old_faults_are_caught() {

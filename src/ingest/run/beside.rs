@@ -9,7 +9,7 @@ use crate::Result;
 use crate::ingest::{Job, Note};
 use crate::rank::computing::Computing;
 use crate::session::Session;
-use crate::snapshot::{ComputedInfo, ComputedName, Published, Watcher, publish_computed};
+use crate::snapshot::{self, ComputedInfo, ComputedName, Watcher, publish_computed};
 use crate::store::{Disk, View};
 
 /// What is to be computed beside a snapshot.
@@ -20,7 +20,7 @@ pub(super) struct Beside {
 
 /// A snapshot, unless it was stopped, and what was computed beside it.
 pub(super) struct Made {
-    pub published: Published,
+    pub published: Option<snapshot::Made>,
     pub beside: Vec<RankingBeside>,
 }
 
@@ -44,7 +44,7 @@ impl Beside {
     }
 
     /// Computes them, if there is a snapshot.
-    pub fn make(&self, disk: &dyn Disk, view: &View, published: Published) -> Made {
+    pub fn make(&self, disk: &dyn Disk, view: &View, published: Option<snapshot::Made>) -> Made {
         let also = self.also.iter().filter(|_| published.is_some());
         let beside = also.map(|computing| RankingBeside {
             name: ComputedName::of(computing),

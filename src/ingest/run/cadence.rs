@@ -14,8 +14,10 @@ use super::beside::{Beside, Made};
 use super::cursor::RunPosition;
 use crate::engine::Counters;
 use crate::ingest::{Checkpoints, Every, Job, Note, Observer};
+use crate::rank::Goal;
 use crate::rank::settle::Progress;
-use crate::snapshot::{self, Info, KeepSnapshots, Settle, SnapshotOptions, Watcher};
+use crate::snapshot::{self, Info, Keep, KeepSnapshots, Settle, SnapshotOptions, Watcher};
+use crate::store::base::CommittedBase;
 use crate::store::{Disk, View};
 use crate::threads::spawn;
 use crate::{Error, Result};
@@ -50,6 +52,13 @@ impl SnapshotJob {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
+    /// Whether what it settles is to be the store's base.
+    fn makes_base(&self) -> bool {
+        self.settle
+            .as_ref()
+            .is_some_and(|settle| settle.base.keep == Keep::InStore)
+    }
+
     fn wait(&mut self) -> Option<std::thread::Result<Result<Made>>> {
         self.thread.take().map(JoinHandle::join)
     }
@@ -59,6 +68,14 @@ impl Drop for SnapshotJob {
     fn drop(&mut self) {
         self.wait();
     }
+}
+
+/// What a snapshot that was made left.
+enum OwedBase {
+    /// None was owed.
+    None,
+    /// The base that was owed, if one could be made.
+    Made(Option<CommittedBase>),
 }
 
 /// When checkpoints and snapshots were made, and what was published.
@@ -74,6 +91,8 @@ pub(super) struct Cadence<'a> {
     next_snapshot: Arc<Mutex<Option<Instant>>>,
     publishing: Option<SnapshotJob>,
     pub published: Option<(PathBuf, Info)>,
+    /// What the last snapshot by time was settled to.
+    beside: Option<CommittedBase>,
     /// Counters at the last snapshot.
     published_at: Option<Counters>,
     /// Records when a checkpoint or snapshot was last due by their number.
@@ -91,6 +110,7 @@ impl<'a> Cadence<'a> {
             next_snapshot: Arc::new(Mutex::new(Some(Instant::now()))),
             publishing: None,
             published: None,
+            beside: None,
             published_at,
             due_at: records,
         }
@@ -170,7 +190,7 @@ impl<'a> Cadence<'a> {
                 snapshot::publish_apart(&*disk, &mut view, &making, parts)
             } else {
                 let _parts = parts;
-                snapshot::publish(&*disk, &view, &making)
+                snapshot::publish_keeping(&*disk, &view, &making)
             };
             let made = published.map(|published| beside.make(&*disk, &view, published));
             *lock(&next) = Some(Instant::now() + started.elapsed() * SNAPSHOT_RESTS);
@@ -207,22 +227,31 @@ impl<'a> Cadence<'a> {
         }
     }
 
-    /// Waits for the snapshot in the making, if there is one. Whether one was made.
-    fn finish(&mut self, observer: &mut dyn Observer) -> Result<bool> {
+    /// Waits for the snapshot in the making, if there is one. Whether one was made, and the base that it was to leave.
+    fn finish(&mut self, observer: &mut dyn Observer) -> Result<Option<OwedBase>> {
         self.watch(observer);
         let Some(mut publishing) = self.publishing.take() else {
-            return Ok(false);
+            return Ok(None);
         };
         let Some(done) = publishing.wait() else {
-            return Ok(false);
+            return Ok(None);
         };
         let done = done.map_err(|_| Error::internal("the snapshot thread failed"));
         let Made { published, beside } = done??;
-        let Some((path, info)) = published else {
+        let Some(snapshot::Made {
+            path,
+            info,
+            warnings,
+            base,
+        }) = published
+        else {
             // It was stopped: it is still owed.
             self.published_at = publishing.before.take();
-            return Ok(false);
+            return Ok(None);
         };
+        for warning in &warnings {
+            observer.note(Note::Base { warning });
+        }
         if let Some(settle) = &publishing.settle
             && let Some(need) = settle.watcher.too_large()
         {
@@ -239,7 +268,11 @@ impl<'a> Cadence<'a> {
             .iter()
             .for_each(|ranking| observer.note(ranking.note()));
         self.published = Some((path, info));
-        Ok(true)
+        if publishing.makes_base() {
+            return Ok(Some(OwedBase::Made(base)));
+        }
+        self.beside = base.or(self.beside.take());
+        Ok(Some(OwedBase::None))
     }
 }
 
@@ -263,11 +296,15 @@ impl Run<'_> {
     pub(super) fn on_records(&mut self) -> Result<()> {
         let records = self.session.counters().records;
         self.cadence.due_at = records;
-        self.checkpoint()?;
         if is_multiple(self.job.snapshot_every, records) {
-            self.begin_snapshot(Instant::now())?;
+            self.finish_publishing()?;
+            // Later passes change no rows.
+            let may = self.may_have_base() && !self.cursor.progress.is_past_first();
+            self.session.owe_base(may);
+            self.checkpoint()?;
+            return self.begin_snapshot(Instant::now(), Keep::InStore);
         }
-        Ok(())
+        self.checkpoint()
     }
 
     /// Does what is due by time.
@@ -281,7 +318,7 @@ impl Run<'_> {
             self.checkpoint()?;
         }
         if snapshot {
-            self.begin_snapshot(started)?;
+            self.begin_snapshot(started, Keep::Beside)?;
         }
         Ok(())
     }
@@ -325,11 +362,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Starts making a snapshot of the last commit, for which something was done since `started`.
-    fn begin_snapshot(&mut self, started: Instant) -> Result<()> {
+    /// Starts making a snapshot of the last commit, for which something was done since `started`. What is settled for it is
+    /// kept like this.
+    pub(super) fn begin_snapshot(&mut self, started: Instant, keep: Keep) -> Result<()> {
         self.finish_publishing()?;
         self.cadence.snapshotted = Instant::now();
-        if !self.owes_snapshot() {
+        let owes_base = keep == Keep::InStore && self.session.owed_base().is_some();
+        if !self.owes_snapshot() && !owes_base {
             return Ok(());
         }
         let view = self.session.view()?;
@@ -339,7 +378,16 @@ impl Run<'_> {
         } else {
             Arc::default()
         };
-        let settle = self.settling(stop.clone());
+        let mut settle = self.settling(stop.clone());
+        if let Some(settle) = &mut settle {
+            match keep {
+                Keep::InStore if !owes_base => {}
+                keep => settle.base.keep = keep,
+            }
+            if keep == Keep::Beside {
+                settle.base.beside = self.cadence.beside;
+            }
+        }
         let beside = Beside::new(self.job, &self.session, Watcher::new(stop));
         let disk = self.session.disk().clone();
         let counters = self.session.counters().clone();
@@ -348,26 +396,34 @@ impl Run<'_> {
     }
 
     /// How importance is settled before a snapshot, if it is: in the memory that is left.
-    fn settling(&self, stop: Arc<AtomicBool>) -> Option<Settle> {
+    pub(super) fn settling(&self, stop: Arc<AtomicBool>) -> Option<Settle> {
         // Who asks for a lower bound wants it.
-        let until = self
-            .job
-            .settle
-            .map(|until| self.job.until.map_or(until, |least| least.min(until)));
+        let goal = self.job.settle.map(|goal| Goal {
+            until: self
+                .job
+                .until
+                .map_or(goal.until, |least| least.min(goal.until)),
+            ..goal
+        });
         Some(Settle {
             time: self.job.settle_time,
             expire: self.job.expire,
-            ..self.session.settling(until, Watcher::new(stop))?
+            ..self.session.settling(goal, Watcher::new(stop))?
         })
     }
 
     /// Waits for the snapshot in the making, if there is one.
     pub(super) fn finish_publishing(&mut self) -> Result<()> {
-        if self.cadence.finish(self.observer)? {
-            self.thin_snapshots()?;
-            self.session.release_rows()?;
+        let Some(left) = self.cadence.finish(self.observer)? else {
+            return Ok(());
+        };
+        if let OwedBase::Made(base) = left {
+            // Where nothing was applied since the last checkpoint, none may come.
+            let now = !self.cursor.begun || self.cadence.is_durable(self.cursor.reached());
+            self.session.name_base(base, now)?;
         }
-        Ok(())
+        self.thin_snapshots()?;
+        self.session.release_rows()
     }
 
     /// Removes the older snapshots that are not to be kept.
@@ -382,8 +438,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The snapshot at the end, unless something unverified forbids it.
-    pub(super) fn final_snapshot(&mut self) -> Result<()> {
+    /// The snapshot at the end, unless something unverified forbids it. What is settled for it is kept like this.
+    pub(super) fn final_snapshot(&mut self, keep: Keep) -> Result<()> {
         if self.cursor.progress.unverified.is_none() {
             // The one that an earlier run published may have been damaged since.
             if self.cadence.published.is_none()
@@ -391,9 +447,17 @@ impl Run<'_> {
             {
                 self.cadence.published_at = None;
             }
-            self.begin_snapshot(Instant::now())?;
+            self.begin_snapshot(Instant::now(), keep)?;
         }
         self.finish_publishing()
+    }
+
+    /// Returns whether a settled state may be the base of the next snapshot.
+    pub(super) fn may_have_base(&self) -> bool {
+        let settles = self
+            .settling(Arc::default())
+            .is_some_and(|settle| settle.may_have_base());
+        settles && self.session.keeps_rows() && self.cursor.progress.unverified.is_none()
     }
 
     /// Returns whether something was read since the last snapshot.

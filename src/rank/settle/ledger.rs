@@ -1,9 +1,9 @@
 //! The ledger of a settling: X, D and T, and what a visit does to them. See [`super`] for what they mean.
 
 use super::worth::{Cost, NO_LINKS, NO_ROW, Worth, cost, level};
-use crate::engine::{Cells, Shares};
+use crate::engine::{Cells, SettledPages, SettledPagesMut, SettledTotals, Shares};
 use crate::rank::Teleport;
-use crate::rows::Row;
+use crate::rows::{Bits, Row, Rows};
 use crate::{Error, Result};
 
 /// What all pages have together at first.
@@ -69,8 +69,93 @@ impl Ledger {
         Ok(ledger)
     }
 
+    /// The state with these totals, of the first of so many pages; what pages have is to be filled in
+    /// ([`Ledger::first_pages`]). The others have nothing.
+    pub fn resume(totals: &SettledTotals, pages: u64) -> Result<Ledger> {
+        let mut ledger = Ledger::new(pages, totals.damping, Teleport::default())?;
+        ledger.sum = totals.sum;
+        ledger.virtual_page = totals.virtual_page;
+        ledger.strayed = totals.strayed;
+        ledger.is_first_sweep = false;
+        ledger.look();
+        Ok(ledger)
+    }
+
+    /// What the first `len` pages have.
+    pub fn first_pages(&mut self, len: usize) -> SettledPagesMut<'_> {
+        SettledPagesMut {
+            own: &mut self.own[..len],
+            accounts: &mut self.accounts[..len],
+            costs: &mut self.costs[..len],
+        }
+    }
+
+    /// What all pages have, if the virtual page pays all the same.
+    pub fn settled_pages(&self) -> Option<SettledPages<'_>> {
+        self.teleport.is_uniform().then_some(SettledPages {
+            own: &self.own,
+            accounts: &self.accounts,
+            costs: &self.costs,
+        })
+    }
+
+    /// F: see the module's head.
+    pub fn strayed(&self) -> u128 {
+        self.strayed
+    }
+
+    /// T.
+    pub fn virtual_page(&self) -> i128 {
+        self.virtual_page
+    }
+
+    /// A page's row counts no more: what was handed on over it is given back. How many links that were.
+    pub fn take_back(&mut self, row: &Row<'_>) -> Result<u64> {
+        match self.costs.get(row.page as usize) {
+            Some(&known) if known == cost_of(row) => {}
+            _ => return Err(not_of_these(row.page)),
+        }
+        let links = self.change(row, false)?;
+        self.costs[row.page as usize] = NO_ROW;
+        Ok(links)
+    }
+
+    /// A page has this row now, and hands what it owns on over it. Over how many links.
+    pub fn hand_out(&mut self, row: &Row<'_>) -> Result<u64> {
+        match self.costs.get_mut(row.page as usize) {
+            Some(known) if *known == NO_ROW => *known = cost_of(row),
+            _ => return Err(not_of_these(row.page)),
+        }
+        self.change(row, true)
+    }
+
+    /// Hands out what the row's page owns, or takes it back. X stays as it is, and D the function of X that it is.
+    fn change(&mut self, row: &Row<'_>, out: bool) -> Result<u64> {
+        let own = self.own[row.page as usize];
+        if own == 0 || cost_of(row) <= NO_LINKS {
+            return Ok(0);
+        }
+        let (before, after) = if out { (0, own) } else { (own, 0) };
+        self.virtual_page -= self.hand_on(row, before, after)?;
+        self.look();
+        Ok(row.targets.len() as u64)
+    }
+
+    /// Checks that a row is the one that the state was made with.
+    pub fn check_known(&self, row: &Row<'_>) -> Result<()> {
+        match self.costs.get(row.page as usize) {
+            Some(&known) if known == cost_of(row) => Ok(()),
+            _ => Err(not_of_these(row.page)),
+        }
+    }
+
     pub fn pages(&self) -> u64 {
         self.pages
+    }
+
+    /// In 1/2^32.
+    pub fn damping(&self) -> u64 {
+        self.damping
     }
 
     pub fn sum(&self) -> i128 {
@@ -127,6 +212,17 @@ impl Ledger {
     pub fn is_worth(&self, page: u32, from: i32) -> bool {
         let page = page as usize;
         level(self.units(page).unsigned_abs(), self.costs[page]) >= from
+    }
+
+    /// The pages with links of which a visit is worth it.
+    pub fn all_worth(&self, from: i32) -> Bits {
+        let mut worth = Bits::new(self.pages);
+        for page in 0..self.pages as u32 {
+            if self.has_links(page) && self.is_worth(page, from) {
+                worth.set(page.into());
+            }
+        }
+        worth
     }
 
     /// In the sweep that begins pages hand on so much in advance, at most, all together.
@@ -268,16 +364,20 @@ impl Ledger {
 
     /// Makes units twice as large where numbers might get too large: see the module's head.
     pub fn keep_in_bounds(&mut self, links: u64) {
-        if self.own.iter().all(|own| own.unsigned_abs() <= OWN_MAX) {
-            return;
+        if self.own.iter().any(|own| own.unsigned_abs() > OWN_MAX) {
+            self.halve(links);
         }
+    }
+
+    /// Makes units twice as large, where rows have so many links.
+    pub fn halve(&mut self, links: u64) {
         let halve = |units: &mut i64| {
             *units >>= 1;
             i128::from(*units)
         };
         self.sum = self.own.iter_mut().map(halve).sum();
         self.virtual_page = -self.accounts.iter_mut().map(halve).sum::<i128>();
-        self.strayed = self.rounding(links).div_ceil(2) + 2 * u128::from(self.pages);
+        self.strayed = self.strayed.div_ceil(2) + 3 * (u128::from(self.pages) + u128::from(links));
         self.look();
     }
 
@@ -320,6 +420,13 @@ fn cost_of(row: &Row<'_>) -> Cost {
     }
 }
 
+/// A settled state and rows do not belong together.
+fn not_of_these(page: u32) -> Error {
+    Error::internal(format!(
+        "the settled base was made with another row of page {page}"
+    ))
+}
+
 fn unknown(page: u32, pages: u64) -> Error {
     Error::internal(format!(
         "a row names page {page}, but only {pages} are known"
@@ -327,19 +434,24 @@ fn unknown(page: u32, pages: u64) -> Error {
 }
 
 impl Ledger {
-    /// D as the module's head defines it, from X alone.
-    #[cfg(test)]
-    pub fn is_function_of_own(&self, rows: &dyn crate::rows::Rows) -> Result<bool> {
+    /// Whether D is what the module's head defines, from X alone, over these rows; where units were made larger, as
+    /// nearly as it says.
+    pub fn is_function_of_own(&self, rows: &dyn Rows) -> Result<bool> {
         let mut other = Ledger::new(self.pages, self.damping, self.teleport.clone())?;
         for (account, own) in other.accounts.iter_mut().zip(self.own.iter()) {
-            *account = -own;
+            *account = own.wrapping_neg();
         }
         rows.sweep(&mut |row| {
+            let own = self.own.get(row.page as usize);
+            let own = *own.ok_or_else(|| unknown(row.page, self.pages))?;
+            self.check_known(&row)?;
             if cost_of(&row) > NO_LINKS {
-                other.hand_on(&row, 0, self.own[row.page as usize])?;
+                other.hand_on(&row, 0, own)?;
             }
             Ok(())
         })?;
-        Ok(*other.accounts == *self.accounts)
+        let off = |(one, other): (&i64, &i64)| u128::from(one.abs_diff(*other));
+        let accounts = self.accounts.iter().zip(other.accounts.iter());
+        Ok(2 * accounts.map(off).sum::<u128>() <= self.strayed)
     }
 }

@@ -44,6 +44,11 @@
 //! **Start.** X = 0 and K = 2^58/n everywhere, as if the virtual page had just paid everybody. So the first sweep is the
 //! first useful one: nothing is read to begin with.
 //!
+//! **From a base** (`base`). A settled state of earlier rows may be the start as well: pages that came since have X = 0,
+//! and where a page's row is another now, what X handed on over the old one is given back, and handed on over the new
+//! one. D is then the function of X and the latest rows that it is above, exactly, and all of this holds as from
+//! nothing. Where little changed, little waits anywhere.
+//!
 //! **In advance.** What a page receives has most often the sign of what it received last. So a page whose K had one
 //! sign at j visits in a row hands on 1 + j/10 times what it has, j <= 4; the next K of the other sign ends that. It is
 //! over-relaxation, but page by page, and takes a third off the links; with one factor for all
@@ -51,12 +56,15 @@
 //! half of ||K||_1 at its beginning, so that the norm at most doubles; a sweep that gained little is followed by one without, which
 //! never takes the norm up.
 //!
-//! **No number overflows.** The first sweep adds at most 2^58 to a page, and ||K||_1 <= 2^59 after it. It at most doubles in a sweep,
+//! **No number overflows.** From nothing the first sweep adds at most 2^58 to a page, and ||K||_1 <= 2^59 after it; from a base it is at
+//! most 2^59 at first, or the base is not used. It at most doubles in a sweep,
 //! and with twice the least so far no advances are made: so it is below 2^61. Where an X passes 2^61, as it may near
 //! d = 1, where pages with nearly all importance begin with as little as the others, X and D are halved, rounded down, and
-//! T = -sum D. Let E = Y - L'X in L1; halving takes X and D off by half a unit a page at most, T with them, and L' makes nothing
-//! longer: E/2 + 2n afterwards. From then on links round as before, by less than 2 units each in all. So with
-//! F = 0 at first, and (F + 2 links)/2 + 2n after each halving, e = (F + 2 links)/s.
+//! T = -sum D; so they are where a base's X sum to more than 2^60. D is from then on the function of X above and a vector c,
+//! which no visit and no change of a row touches, and T is off by -sum c. Halving makes of c at most c/2, half a unit a page for D,
+//! (1 + d)/2 a page for X and what it hands on, and for the rounding of each link half a unit before and one after: ||c||_1/2 + 1.5 (n + links).
+//! It takes Y off by ||c||_1 + |sum c| at most, however many pages there come to be. So with
+//! F = 0 at first, and F/2 + 3 (n + links) after each halving, 2 ||c||_1 <= F and e = (F + 2 links)/s.
 //!
 //! **Which pages to visit** (`worth`). A sweep reads all rows and visits those pages whose |K_i| is large for what
 //! a visit costs: |K_i|/(m_i + 1)^0.8 at least theta. The pages above theta hold a share q of ||K||_1; when the end is near,
@@ -77,15 +85,17 @@
 //!
 //! **Memory**: 18 bytes a page ([`BYTES`]), and what reading rows takes.
 
+mod base;
 mod ledger;
 #[cfg(test)]
 mod tests;
 mod worth;
 
-use super::{Method, Options, Teleport};
+use super::{FINEST, Method, Options, Teleport};
 use crate::engine::{Certificate, Effort, Engine, InMemory, Ranking, Scores, certify, ratio_up};
-use crate::rows::{Rows, Stop};
+use crate::rows::{Row, Rows, Stop};
 use crate::{Error, Result};
+pub(crate) use base::{Base, BaseUse, CHECKING, Changed, settle_from, verify};
 use ledger::Ledger;
 use worth::{Level, Worth};
 
@@ -153,6 +163,8 @@ pub struct Settled {
     pub until: f64,
     /// Whether it was reached.
     pub reached: bool,
+    /// It ended because that was reached, or more sweeps would be of no use: nobody stopped it.
+    by_itself: bool,
 }
 
 impl Scores for Settled {
@@ -229,48 +241,17 @@ pub fn settle_for(
     if rows.pages() == 0 {
         return Ok(None);
     }
-    let mut settling = Settling {
-        ledger: Ledger::new(rows.pages(), options.damping, teleport.clone())?,
-        progress: Progress {
-            links: rows.links(),
-            ..Progress::default()
-        },
-        best: (f64::INFINITY, 0),
-        first: None,
-        planned: None,
-        advance: 0,
-    };
-    let mut level = if teleport.is_uniform() {
+    let ledger = Ledger::new(rows.pages(), options.damping, teleport.clone())?;
+    let level = if teleport.is_uniform() {
         Level::Beginning
     } else {
         // Few may have anything at first: all are looked at.
-        Level::From(i32::MIN)
+        Level::From {
+            level: i32::MIN,
+            pages: rows.pages(),
+        }
     };
-    loop {
-        let whole = settling.sweep(rows, level, watch)?;
-        if !whole && settling.first.is_none() {
-            return Ok(None);
-        }
-        let worth = settling.weigh()?;
-        let certificate = settling.certificate(options, &worth);
-        settling.progress.sweeps += 1;
-        settling.progress.bound = certificate.received_l1;
-        watch.swept(&settling.progress);
-        let bound = certificate.received_l1.unwrap_or(2.0);
-        let reached = bound <= options.until;
-        if reached || !whole || settling.is_stuck(options, &worth, &certificate) || watch.is_over()
-        {
-            return Ok(Some(Settled {
-                below: settling.ledger.below(),
-                ledger: settling.ledger,
-                progress: settling.progress,
-                certificate,
-                until: options.until,
-                reached,
-            }));
-        }
-        level = settling.next(options, &worth, &certificate);
-    }
+    Settling::new(ledger, rows).run(rows, options, Next::Sweep(level), watch)
 }
 
 impl Engine<InMemory> {
@@ -290,6 +271,10 @@ impl Engine<InMemory> {
     }
 }
 
+fn is_reached(options: &Options, certificate: &Certificate) -> bool {
+    certificate.received_l1.unwrap_or(2.0) <= options.until
+}
+
 /// Rows and links that a sweep read.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Seen {
@@ -299,9 +284,22 @@ struct Seen {
     links: u64,
 }
 
+/// What comes next.
+enum Next {
+    /// A sweep over pages of this level.
+    Sweep(Level),
+    /// Nothing: it is near enough, or no sweep would be of use (`by_itself`), or it is over.
+    End {
+        certificate: Certificate,
+        by_itself: bool,
+    },
+}
+
 struct Settling {
     ledger: Ledger,
     progress: Progress,
+    /// The state that it began with, if it did not begin with nothing, has the rows' costs.
+    is_resumed: bool,
     /// The least residual so far, and sweeps since it was last bettered by a thousandth.
     best: (f64, u32),
     /// What the first sweep read.
@@ -316,20 +314,105 @@ struct Settling {
 const ASK_EVERY: u64 = 1 << 16;
 
 impl Settling {
-    /// Visits the pages that are worth it. Whether all rows were read.
+    /// With a ledger of so many pages as the rows have.
+    fn new(ledger: Ledger, rows: &dyn Rows) -> Settling {
+        Settling {
+            ledger,
+            progress: Progress {
+                links: rows.links(),
+                ..Progress::default()
+            },
+            is_resumed: false,
+            best: (f64::INFINITY, 0),
+            first: None,
+            planned: None,
+            advance: 0,
+        }
+    }
+
+    /// Goes on to the end. `None`: it was over before anything was known, or a base led nowhere.
+    fn run(
+        mut self,
+        rows: &dyn Rows,
+        options: &Options,
+        mut next: Next,
+        watch: &mut dyn Watch,
+    ) -> Result<Option<Settled>> {
+        loop {
+            let level = match next {
+                Next::Sweep(level) => level,
+                Next::End {
+                    certificate,
+                    by_itself,
+                } => return Ok(Some(self.end(options, certificate, by_itself))),
+            };
+            let whole = self.sweep(rows, level, watch)?;
+            if !whole && self.first.is_none() && !self.is_resumed {
+                return Ok(None);
+            }
+            let Some(worth) = self.weigh()? else {
+                return Ok(None);
+            };
+            self.progress.sweeps += 1;
+            next = self.look(options, &worth, whole, watch);
+        }
+    }
+
+    /// What comes after this state was reached, after a sweep that was `whole`.
+    fn look(
+        &mut self,
+        options: &Options,
+        worth: &Worth,
+        whole: bool,
+        watch: &mut dyn Watch,
+    ) -> Next {
+        let certificate = self.certificate(options, worth);
+        self.progress.bound = certificate.received_l1;
+        watch.swept(&self.progress);
+        let by_itself = whole
+            && (self.is_enough(options, &certificate)
+                || self.is_stuck(options, worth, &certificate));
+        if by_itself || !whole || watch.is_over() {
+            return Next::End {
+                certificate,
+                by_itself,
+            };
+        }
+        Next::Sweep(self.level(options, worth, &certificate))
+    }
+
+    fn end(self, options: &Options, certificate: Certificate, by_itself: bool) -> Settled {
+        Settled {
+            below: self.ledger.below(),
+            ledger: self.ledger,
+            progress: self.progress,
+            reached: is_reached(options, &certificate),
+            certificate,
+            until: options.until,
+            by_itself,
+        }
+    }
+
+    /// Visits the pages that are worth it; where these are few, only their rows are read. Whether nobody stopped it.
     fn sweep(&mut self, rows: &dyn Rows, level: Level, watch: &mut dyn Watch) -> Result<bool> {
         let mut seen = Seen::default();
         let is_first = self.first.is_none();
+        let is_resumed = is_first && self.is_resumed;
         let (ledger, progress) = (&mut self.ledger, &mut self.progress);
         ledger.begin_sweep(self.advance);
-        let whole = rows.sweep(&mut |row| {
+        let few = level
+            .is_of_few(ledger.pages())
+            .map(|level| ledger.all_worth(level));
+        let mut visit = |row: Row<'_>| {
             if seen.rows.is_multiple_of(ASK_EVERY) && watch.is_over() {
                 return Err(Stop::Enough);
             }
             let links = row.targets.len() as u64;
             seen.rows += 1;
             seen.links += links;
-            if is_first {
+            if is_resumed {
+                ledger.check_known(&row)?;
+            } else if is_first {
                 ledger.know(&row)?;
             }
             if ledger.has_links(row.page) {
@@ -342,8 +425,11 @@ impl Settling {
                 }
             }
             Ok(())
-        })?;
-        if !whole {
+        };
+        if let Some(marked) = few {
+            return Stop::is_whole(rows.walk_some(&marked, &mut visit));
+        }
+        if !rows.sweep(&mut visit)? {
             return Ok(false);
         }
         match self.first {
@@ -359,15 +445,19 @@ impl Settling {
         Ok(true)
     }
 
-    /// Visits pages without links, checks the books, keeps numbers small, and weighs what is left.
-    fn weigh(&mut self) -> Result<Worth> {
+    /// Visits pages without links, checks the books, keeps numbers small, and weighs what is left. `None`: a base led to a
+    /// state without importance, as it may where most of what it had is taken back.
+    fn weigh(&mut self) -> Result<Option<Worth>> {
         self.ledger.visit_dangling();
         self.ledger.check_law().map_err(Error::internal)?;
         if self.ledger.sum() <= 0 {
+            if self.is_resumed {
+                return Ok(None);
+            }
             return Err(Error::internal("settling: no importance is left"));
         }
         self.ledger.keep_in_bounds(self.links());
-        Ok(self.ledger.weigh())
+        Ok(Some(self.ledger.weigh()))
     }
 
     fn certificate(&self, options: &Options, worth: &Worth) -> Certificate {
@@ -376,9 +466,16 @@ impl Settling {
         certify(options.damping(), of_all(worth.norm()), of_all(rounding))
     }
 
+    /// Returns whether it is as near as it should be, or as is cheap.
+    fn is_enough(&self, options: &Options, certificate: &Certificate) -> bool {
+        let is_fine = || certificate.received_l1.is_some_and(|bound| bound <= FINEST);
+        let next = self.progress.links_touched + self.links();
+        is_reached(options, certificate) && (next >= options.spare || is_fine())
+    }
+
     /// Links that a sweep reads.
     fn links(&self) -> u64 {
-        self.first.map_or(0, |seen| seen.links)
+        self.first.map_or(self.progress.links, |seen| seen.links)
     }
 
     /// Returns whether more sweeps would be of no use.
@@ -397,7 +494,7 @@ impl Settling {
     }
 
     /// How the next sweep begins. What the last one gained for what it visited, this one will gain, too.
-    fn next(&mut self, options: &Options, worth: &Worth, certificate: &Certificate) -> Level {
+    fn level(&mut self, options: &Options, worth: &Worth, certificate: &Certificate) -> Level {
         let residual = certificate.residual_l1;
         let gain = self
             .planned
@@ -406,7 +503,12 @@ impl Settling {
         let helps = gain.is_none_or(|gain| gain >= GAIN_MIN) && residual <= 2.0 * self.best.0;
         self.advance = if helps { worth.norm() / 2 } else { 0 };
         let damping = options.damping();
-        let enough = (options.until * (1.0 - damping) - certificate.rounding_l1) / damping;
+        let until = if is_reached(options, certificate) {
+            FINEST
+        } else {
+            options.until
+        };
+        let enough = (until * (1.0 - damping) - certificate.rounding_l1) / damping;
         let (level, share) = worth.level(enough / residual, gain);
         self.planned = Some((residual, share));
         level

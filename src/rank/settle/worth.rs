@@ -17,6 +17,8 @@ const LINKED: i32 = 2;
 
 /// The share of the norm that the pages visited in a sweep have at its beginning.
 const SHARE: f64 = 0.65;
+/// One in so many pages are few.
+const FEW: u64 = 64;
 /// Steps an octave.
 const STEPS: u32 = 8;
 /// Levels that there are: those of |K|, and costs below 0.
@@ -54,16 +56,24 @@ pub(super) enum Level {
     /// links of the rows with links so far, had better wait until it has received more. The first of these is always
     /// visited, for it is the mean: a sweep that visits nobody would leave X at 0.
     Beginning,
-    /// A level found in a histogram.
-    From(i32),
+    /// A level found in a histogram, with so many pages from it on.
+    From { level: i32, pages: u64 },
 }
 
 impl Level {
+    /// The level, if so few of `pages` are of it that only their rows should be read.
+    pub fn is_of_few(self, pages: u64) -> Option<i32> {
+        match self {
+            Level::From { level, pages: few } if few <= pages / FEW => Some(level),
+            _ => None,
+        }
+    }
+
     /// The level, after so many rows with links and so many links in all, of a sweep in which every page had `each` at
     /// first.
     pub fn of(self, linked: u64, links: u64, each: i64) -> i32 {
         match self {
-            Level::From(level) => level,
+            Level::From { level, .. } => level,
             Level::Beginning => level(each.unsigned_abs() / 10 * 3, cost(links / linked.max(1))),
         }
     }
@@ -74,7 +84,8 @@ pub(super) struct Worth {
     /// At most so much is left out by rounding T/n.
     rest: u64,
     dangling: u128,
-    levels: Vec<u128>,
+    /// Units, and pages.
+    levels: Vec<(u128, u64)>,
 }
 
 impl Worth {
@@ -83,7 +94,7 @@ impl Worth {
         Worth {
             rest,
             dangling: 0,
-            levels: vec![0; LEVELS],
+            levels: vec![(0, 0); LEVELS],
         }
     }
 
@@ -92,12 +103,14 @@ impl Worth {
         if cost <= NO_LINKS {
             self.dangling += u128::from(units);
         } else if units > 0 {
-            self.levels[level(units, cost) as usize] += u128::from(units);
+            let (sum, pages) = &mut self.levels[level(units, cost) as usize];
+            *sum += u128::from(units);
+            *pages += 1;
         }
     }
 
     fn visitable(&self) -> u128 {
-        self.levels.iter().sum()
+        self.levels.iter().map(|(units, _)| units).sum()
     }
 
     /// ||K||_1, rounded up.
@@ -122,8 +135,10 @@ impl Worth {
         let wanted = (all as f64 * share) as u128;
         let mut above = 0;
         let mut from = 0;
-        for (level, units) in self.levels.iter().enumerate().rev() {
+        let mut pages = 0;
+        for (level, (units, count)) in self.levels.iter().enumerate().rev() {
             above += units;
+            pages += count;
             if *units > 0 {
                 from = level as i32;
             }
@@ -131,7 +146,8 @@ impl Worth {
                 break;
             }
         }
-        (Level::From(from), ratio_up(above, self.norm()))
+        let level = Level::From { level: from, pages };
+        (level, ratio_up(above, self.norm()))
     }
 }
 
@@ -167,7 +183,7 @@ mod tests {
             worth.add(units, cost(3));
         }
         worth.add(100_000, NO_LINKS);
-        let (Level::From(from), _) = worth.level(0.0, None) else {
+        let (Level::From { level: from, .. }, _) = worth.level(0.0, None) else {
             panic!("no level");
         };
         let above: u64 = (1..=1000u64)

@@ -4,16 +4,20 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::super::base::{self, BaseFile, BaseHead, FIXED as BASE_HEAD};
 use super::super::chunks::{ChunkFile, Slot};
 use super::super::identity::Identity;
 use super::super::marks::{self, MarkFiles};
 use super::super::names::{NameLengths, NameLogs, NameReader, kept};
 use crate::codec::sealed;
 use crate::disk::log::{Block, BlockLog, LogLengths};
-use crate::engine::{Fingerprint, Mark, Totals};
+use crate::engine::{
+    Effort, Fingerprint, Mark, SettledPages, SettledPagesMut, SettledTotals, Totals,
+};
 use crate::fuzz::dice::{Bytes, Dice};
 use crate::fuzz::memory::Memory;
 use crate::store::Disk;
+use crate::store::rows::CommittedRows;
 use crate::{Error, Result};
 
 const DIR: &str = "store";
@@ -304,4 +308,84 @@ pub(crate) fn marks(data: &[u8]) {
         judge(files.cells(4, 0, &mut found)).is_none(),
         "there is no mark 4"
     );
+}
+
+/// A settled base: what is written comes back; one that was flipped, cut, or given another head is damaged. Input: what to do
+/// to the file, where, X of its pages, or the head.
+pub(crate) fn base(data: &[u8]) {
+    let mut bytes = Bytes(data);
+    let [what, low, high] = bytes.array();
+    let place = u64::from(u16::from_le_bytes([low, high]));
+    let (numbers, _) = bytes.0.as_chunks::<8>();
+    let own: Vec<i64> = numbers.iter().map(|n| i64::from_le_bytes(*n)).collect();
+    let accounts: Vec<i64> = own.iter().map(|own| !own).collect();
+    let costs: Vec<u8> = own.iter().map(|own| *own as u8).collect();
+    let pages = SettledPages {
+        own: &own,
+        accounts: &accounts,
+        costs: &costs,
+    };
+    let head = BaseHead {
+        number: 7,
+        records: 9,
+        totals: SettledTotals {
+            pages: own.len() as u64,
+            damping: 1 << 31,
+            sum: own.iter().map(|own| i128::from(*own)).sum(),
+            virtual_page: -1,
+            strayed: 1,
+            effort: Effort {
+                until: 0.01,
+                reached: true,
+                sweeps: 2,
+                links_touched: 3,
+                links: 4,
+            },
+        },
+    };
+    let disk = Memory::default();
+    let rows = CommittedRows::default();
+    let named = expect(base::write(&disk, dir(), 5, head, pages, rows, false));
+    let file = disk.open(&dir().join("base/7"), false);
+    let file = file.expect("it was written");
+    let at = place % named.length;
+    let damaged = match what % 4 {
+        1 => {
+            let mut byte = [0];
+            let flipped = file.read_at(&mut byte, at);
+            flipped
+                .and_then(|()| file.write_at(&[byte[0] ^ 1], at))
+                .is_ok()
+        }
+        2 => file.set_len(at).is_ok(),
+        3 => {
+            let mut other = Vec::with_capacity(BASE_HEAD);
+            other.extend(
+                bytes
+                    .0
+                    .iter()
+                    .copied()
+                    .chain(std::iter::repeat(0))
+                    .take(BASE_HEAD - 8),
+            );
+            other.extend(xxh3_64(&other).to_le_bytes());
+            let mut before = vec![0; BASE_HEAD];
+            let put = file
+                .read_at(&mut before, 0)
+                .and_then(|()| file.write_at(&other, 0));
+            put.is_ok() && before != other
+        }
+        _ => false,
+    };
+    let opened = BaseFile::open(&disk, dir(), 5, &named, false);
+    let mut found = (own.clone(), own.clone(), costs.clone());
+    let read = judge(opened.and_then(|base| {
+        base.load(SettledPagesMut {
+            own: &mut found.0,
+            accounts: &mut found.1,
+            costs: &mut found.2,
+        })
+    }));
+    assert_eq!(read.is_some(), !damaged);
+    assert!(read.is_none() || found == (own, accounts, costs));
 }

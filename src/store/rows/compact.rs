@@ -19,16 +19,18 @@ fn is_due(kept: &CommittedRows) -> bool {
 
 /// If half of the rows and links of a synced file or more are superseded: the writer of a new file with the
 /// others, synced, which the next commit may name. Else notes in the old one when to look again: once it has
-/// doubled what counts in it, but not before it has grown by a quarter, so that looking costs little in all.
+/// doubled what counts in it, but not before it has grown by a quarter, so that looking costs little in all. `places` in
+/// the file, its number and rows before them, become places in the new file.
 ///
 /// # Errors
 ///
 /// [`AppendError::GiveUp`] and [`AppendError::Full`] say that there is no room for the new file; the old one stays as it is.
-pub(crate) fn compact(
+pub(crate) fn compact<'p>(
     disk: &dyn Disk,
     dir: &Path,
     old: &mut RowWriter,
     pages: u64,
+    places: impl Iterator<Item = &'p mut (u64, u64)>,
 ) -> Result<Option<RowWriter>, AppendError> {
     let kept = *old.kept();
     if !is_due(&kept) {
@@ -46,7 +48,13 @@ pub(crate) fn compact(
         remove(disk, dir, number)?;
         old.look_at(all + all / 4);
     }
-    written.map(Some)
+    let new = written?;
+    // What ended with a row of the old file ends with as many rows as are left of those before it.
+    for (at, rows_before) in places.filter(|(at, _)| *at == kept.number) {
+        *at = number;
+        *rows_before = rows.live_before(*rows_before);
+    }
+    Ok(Some(new))
 }
 
 fn write(
@@ -57,7 +65,7 @@ fn write(
     most: u64,
 ) -> Result<RowWriter, AppendError> {
     let mut new = RowWriter::create(disk, dir, number, most)?;
-    rows.each(|head, targets, weights| new.copy(head, targets, weights))?;
+    rows.each_from(0, |head, targets, weights| new.copy(head, targets, weights))?;
     new.look_at(2 * (rows.rows() + rows.links()));
     new.sync(disk, dir)?;
     Ok(new)

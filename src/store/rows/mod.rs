@@ -19,6 +19,7 @@ mod compact;
 mod directory;
 pub(crate) mod places;
 mod read;
+mod since;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -32,7 +33,8 @@ use crate::{Error, Result};
 
 pub(super) use compact::compact;
 pub use read::KeptRows;
-pub(crate) use read::RowsOf;
+pub(crate) use read::{RowFile, RowsOf};
+pub(crate) use since::Since;
 pub(super) use write::{AppendError, RowWriter};
 
 /// The folder of a store's row files.

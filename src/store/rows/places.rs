@@ -18,6 +18,7 @@ use std::sync::OnceLock;
 
 use crate::codec::frame::{self, Fields, Head};
 use crate::disk::{Disk, DiskFile};
+use crate::rows::Bits;
 use crate::{Error, Result};
 
 pub(super) const VERSION: u64 = 1;
@@ -130,6 +131,23 @@ impl Places {
         }
         let chunk = self.chunk(page / CHUNK as u64)?;
         Ok(chunk[page as usize % CHUNK].checked_sub(1))
+    }
+
+    /// Calls `visit` with each of the `wanted` pages that it has, and the page's last row.
+    pub fn each_of(&self, wanted: &Bits, mut visit: impl FnMut(u64, u64)) -> Result<()> {
+        let mut page = 0;
+        let mut chunk = (u64::MAX, Entries::new());
+        while let Some(next) = wanted.next(page).filter(|&next| next < self.pages) {
+            let at = next / CHUNK as u64;
+            if chunk.0 != at {
+                chunk = (at, self.chunk(at)?);
+            }
+            if let Some(row) = chunk.1[next as usize % CHUNK].checked_sub(1) {
+                visit(next, row);
+            }
+            page = next + 1;
+        }
+        Ok(())
     }
 
     pub fn chunk(&self, at: u64) -> Result<Entries> {

@@ -47,13 +47,23 @@ impl RowFile {
         })
     }
 
-    fn damaged(&self, what: impl Into<String>) -> Error {
+    pub(super) fn damaged(&self, what: impl Into<String>) -> Error {
         Error::damaged(&self.path, what)
     }
 
     /// Marks in `live`, a bit a row, the last row of each page. How many those are, and their links. From the
     /// last row to the first, as a later one of the same page then was seen before; only heads are read.
     fn mark_live(&self, pages: u64, live: &mut Bits) -> Result<(u64, u64)> {
+        self.mark_last(pages, |_| true, live)
+    }
+
+    /// The same of the pages that are `wanted`.
+    pub(super) fn mark_last(
+        &self,
+        pages: u64,
+        wanted: impl Fn(u64) -> bool,
+        live: &mut Bits,
+    ) -> Result<(u64, u64)> {
         let mut seen = Bits::new(pages);
         let (mut rows, mut links) = (0, 0);
         self.back_over(0..self.kept.rows, |row, head| {
@@ -61,7 +71,7 @@ impl RowFile {
                 let what = format!("row {row} is of page {}", head.page);
                 return Err(self.damaged(what).into());
             }
-            if seen.set(head.page.into()) {
+            if wanted(head.page.into()) && seen.set(head.page.into()) {
                 live.set(row);
                 rows += 1;
                 links += u64::from(head.links);
@@ -161,6 +171,56 @@ impl RowFile {
             Some(last) => Ok(xxh3_64(&self.log.find(last)?.payload)),
             None => Ok(0),
         }
+    }
+
+    /// Marks the last rows of these pages: from the directory, but for the rows behind it.
+    fn mark_of(&self, wanted: &Bits, pages: u64, marked: &mut Bits) -> Result<()> {
+        // A directory that is newer than these rows leads to newer ones.
+        let places = self.places().ok().flatten();
+        let Some(places) = places.filter(|places| places.rows <= self.kept.rows) else {
+            return self
+                .mark_last(pages, |page| wanted.get(page), marked)
+                .map(drop);
+        };
+        let mut seen = Bits::new(pages);
+        self.back_over(places.rows..self.kept.rows, |row, head| {
+            let page = u64::from(head.page);
+            if wanted.get(page) && seen.set(page) {
+                marked.set(row);
+            }
+            Ok(())
+        })?;
+        places.each_of(wanted, |page, row| {
+            if !seen.get(page) {
+                marked.set(row);
+            }
+        })
+    }
+
+    /// Calls `visit` with each row that is marked. Blocks without one are not read.
+    pub(super) fn each_marked(
+        &self,
+        marked: &Bits,
+        pages: u64,
+        visit: &mut RowVisitor<'_>,
+    ) -> Result<(), Stop> {
+        let mut from = 0;
+        while let Some(row) = marked.next(from).filter(|&row| row < self.kept.rows) {
+            let block = self.log.find(row)?;
+            let mut rows = Block::default();
+            if unpack(&block.payload, block.pages as usize, pages, &mut rows).is_none() {
+                return Err(self.holds_nonsense(block.first).into());
+            }
+            rows.each(|at, head, targets, weights| {
+                if marked.get(block.first + at as u64) {
+                    visit(row_of(*head, targets, weights))
+                } else {
+                    Ok(())
+                }
+            })?;
+            from = block.pages().end;
+        }
+        Ok(())
     }
 
     fn holds_nonsense(&self, first: u64) -> Error {
@@ -279,7 +339,7 @@ pub struct KeptRows {
 }
 
 impl KeptRows {
-    pub(super) fn of(file: RowFile, pages: u64) -> Result<KeptRows> {
+    pub(in crate::store) fn of(file: RowFile, pages: u64) -> Result<KeptRows> {
         let kept = file.kept;
         let mut found = (kept.rows, kept.links);
         let mut live = None;
@@ -368,20 +428,30 @@ impl KeptRows {
         })
     }
 
-    /// Calls `visit` with the head, targets and weights of each row that is the last of its page.
-    pub(super) fn each<E: From<Error>>(
+    /// Calls `visit` with the head, targets and weights of each row that is the last of its page, from row `from` on.
+    pub(super) fn each_from<E: From<Error>>(
         &self,
+        from: u64,
         mut visit: impl FnMut(Head, &[u32], &[u64]) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.each_block(0, &mut |first, rows| {
+        self.each_block(from, &mut |first, rows| {
             rows.each(|at, head, targets, weights| {
-                if self.counts(first + at as u64) {
+                let row = first + at as u64;
+                if row >= from && self.counts(row) {
                     visit(*head, targets, weights)
                 } else {
                     Ok(())
                 }
             })
         })
+    }
+
+    /// How many of the rows before row `end` are the last of their page.
+    pub(super) fn live_before(&self, end: u64) -> u64 {
+        match &self.live {
+            None => end,
+            Some(live) => (0..end).filter(|&row| live.get(row)).count() as u64,
+        }
     }
 
     /// Returns whether a row is the last of its page.
@@ -440,6 +510,12 @@ impl KeptRows {
 }
 
 impl Rows for KeptRows {
+    fn walk_some(&self, wanted: &Bits, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
+        let mut marked = Bits::new(self.file.kept.rows);
+        self.file.mark_of(wanted, self.pages, &mut marked)?;
+        self.file.each_marked(&marked, self.pages, visit)
+    }
+
     fn pages(&self) -> u64 {
         self.pages
     }
@@ -449,7 +525,9 @@ impl Rows for KeptRows {
     }
 
     fn walk(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
-        self.each(|head, targets, weights| visit(row_of(head, targets, weights)))
+        self.each_from(0, |head, targets, weights| {
+            visit(row_of(head, targets, weights))
+        })
     }
 
     fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
@@ -457,7 +535,7 @@ impl Rows for KeptRows {
     }
 }
 
-fn row_of<'a>(head: Head, targets: &'a [u32], weights: &'a [u64]) -> Row<'a> {
+pub(super) fn row_of<'a>(head: Head, targets: &'a [u32], weights: &'a [u64]) -> Row<'a> {
     Row {
         page: head.page,
         gone: head.gone,

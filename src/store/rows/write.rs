@@ -1,6 +1,5 @@
 //! Appending rows.
 
-use std::io::ErrorKind;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -29,10 +28,10 @@ pub(crate) enum AppendError {
 
 impl From<Error> for AppendError {
     fn from(error: Error) -> AppendError {
-        let full = |kind| matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
-        match &error {
-            Error::Io { source, .. } if full(source.kind()) => AppendError::Full(error),
-            _ => AppendError::Failed(error),
+        if error.is_full() {
+            AppendError::Full(error)
+        } else {
+            AppendError::Failed(error)
         }
     }
 }

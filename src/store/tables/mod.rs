@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | `manifest` | `"manifest"` | see `manifest.rs`, sealed |
 //! | `manifest` | `"stream"` | what the last stream is known by, sealed; absent where none was read |
+//! | `manifest` | `"base"` | the settled base, sealed; absent where there is none |
 //! | `chunks` | chunk u64 | slot u8, hash u64, sealed |
 //! | `history` | (run u64, block u64) | rows, sealed |
 //! | `admissions` | block u64 | admissions, sealed |
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use cashrank_fence::{self as fence, Overlay};
 use redb::{Database, Key, ReadableDatabase, ReadableTable, TableDefinition};
 
+use super::base::BaseState;
 use super::blocks::{seal, unseal};
 use super::chunks::{CASH, Slot, slots_sum};
 use super::manifest::{self, Manifest, Run};
@@ -34,7 +36,9 @@ use crate::memory::DATABASE;
 use crate::{Error, Result};
 use backend::{Backend, failed};
 pub(super) use values::pack_run;
-use values::{MANIFEST_SEAL, STREAM_SEAL, admissions_of, admissions_seal, chunk_seal, rows_of};
+use values::{
+    BASE_SEAL, MANIFEST_SEAL, STREAM_SEAL, admissions_of, admissions_seal, chunk_seal, rows_of,
+};
 
 const MANIFEST: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("manifest");
 const CHUNKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("chunks");
@@ -225,6 +229,18 @@ impl Writing {
             let value = seal(STREAM_SEAL, value);
             insert(&self.fence, &mut table, "stream", &value)?;
         }
+        if manifest.base == BaseState::default() {
+            table.with_mut(|table| {
+                let removed = table.remove("base");
+                removed
+                    .map(drop)
+                    .map_err(failed(self.fence.path(), "write"))
+            })?;
+        } else {
+            let value = manifest::to_bytes(&manifest.base).map_err(Error::internal)?;
+            let value = seal(BASE_SEAL, value);
+            insert(&self.fence, &mut table, "base", &value)?;
+        }
         drop(table);
         let path = self.fence.path();
         self.txn
@@ -288,6 +304,14 @@ impl Reading {
             let stream = manifest::from_bytes(content)
                 .map_err(|what| self.damaged(format!("a stream's signature {what}")))?;
             manifest.progress.stream = Some(stream);
+        }
+        let base = table.with(|table| get(&self.fence, table, "base"))?;
+        if let Some(value) = base {
+            let content = unseal(BASE_SEAL, &value).ok_or_else(|| {
+                self.damaged("the entry of the settled base does not match its checksum")
+            })?;
+            manifest.base = manifest::from_bytes(content)
+                .map_err(|what| self.damaged(format!("the entry of the settled base {what}")))?;
         }
         Ok(manifest)
     }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cashrank::metrics::moved::{MoveOptions, margin};
+use cashrank::rank::Goal;
 use cashrank::snapshot::{Snapshot, Watcher, Which, current_name, moved};
 use cashrank::store::RealDisk;
 use cashrank::{Digest, Options, What, Writer};
@@ -23,8 +24,22 @@ use crate::record::{Taken, time};
 use crate::work::{OnSignal, run};
 use crate::writer::Shared;
 
-/// The bound that a ranking is settled to, unless another is asked for.
-pub const SETTLE: f64 = cashrank::snapshot::SETTLE_UNTIL;
+/// What a ranking is settled to: a bound.
+struct Settled(Goal);
+
+impl FromPyObject<'_, '_> for Settled {
+    type Error = PyErr;
+
+    fn extract(bound: Borrowed<'_, '_, PyAny>) -> PyResult<Settled> {
+        let until: f64 = bound.extract()?;
+        if until > 0.0 && until.is_finite() {
+            return Ok(Settled(until.into()));
+        }
+        Err(invalid(format!(
+            "settle={until}: a number greater than 0, or None"
+        )))
+    }
+}
 
 /// An array of page numbers.
 type Numbers<'py> = Bound<'py, PyArray1<u32>>;
@@ -242,14 +257,11 @@ impl Store {
     /// Make all that was added durable, rank all pages, and make this the store's current ranking, which is returned.
     ///
     /// settle: the certified bound on the L1 distance to exact PageRank to compute to, where links are kept; None: read
-    /// importance from what the crawl handed on, with the bound that has. Ctrl-C ends it without a new ranking.
-    #[pyo3(signature = (settle=Some(SETTLE)), text_signature = "($self, settle=0.01)")]
-    fn publish(&self, py: Python<'_>, settle: Option<f64>) -> PyResult<Ranking> {
-        if let Some(until) = settle.filter(|until| !(*until > 0.0 && until.is_finite())) {
-            return Err(invalid(format!(
-                "settle={until}: a number greater than 0, or None"
-            )));
-        }
+    /// importance from what the crawl handed on, with the bound that has. If it is not given: 0.01, or as far below, down to
+    /// 1e-6, as takes about half a second. Ctrl-C ends it without a new ranking.
+    #[pyo3(signature = (settle=Some(Settled(Goal::default()))), text_signature = "($self, settle=0.01)")]
+    fn publish(&self, py: Python<'_>, settle: Option<Settled>) -> PyResult<Ranking> {
+        let settle = settle.map(|settled| settled.0);
         let turn = self.writer()?.take(py)?;
         let published = turn.long(py, move |writer, stop| {
             writer.publish_watched(settle, Watcher::new(Arc::clone(&stop.0)))
