@@ -17,6 +17,7 @@ use cashrank::store::rows::KeepRows;
 
 use crate::crawl::{Dice, crawl};
 use crate::disk::Meddled;
+use crate::pack::zstandard;
 use crate::rows::{Failing, expected};
 
 struct Silent;
@@ -113,7 +114,10 @@ fn stream(seed: u64) {
     for step in 0..1 + dice.roll(5) {
         let records = crawl(dice.roll(1 << 40), 1 + dice.roll(120));
         let file = path(&format!("{step}.jsonl"));
-        fs::write(&file, records.concat()).unwrap();
+        // Nothing of a compressed one is verified before its end.
+        let text = records.concat().into_bytes();
+        let bytes = if dice.coin() { zstandard(&text) } else { text };
+        fs::write(&file, bytes).unwrap();
         all.extend(records);
         ingest(
             &asked.job(&path("plain"), &file),

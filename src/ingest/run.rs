@@ -249,7 +249,9 @@ impl Run<'_> {
     fn finish(&mut self) -> Result<()> {
         self.cursor.progress.finished = true;
         self.finish_publishing()?;
-        self.session.owe_base(self.may_have_base());
+        // The ranking at the end is not published either then.
+        let is_verified = self.cursor.progress.unverified.is_none();
+        self.session.owe_base(is_verified && self.may_have_base());
         self.checkpoint()?;
         self.rest()?;
         self.final_snapshot(Keep::InStore)

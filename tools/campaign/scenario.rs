@@ -217,7 +217,13 @@ impl Scenario {
     /// Crawls that fetch pages several times, in two files: each ranking starts from the one before.
     fn changing(dice: &mut Dice, dir: &Path) -> Result<Scenario, String> {
         let files: Vec<PathBuf> = (0..2)
-            .map(|_| write_crawl(dir, dice.roll(1 << 40), 100 + dice.roll(150)))
+            .map(|_| {
+                let file = write_crawl(dir, dice.roll(1 << 40), 100 + dice.roll(150))?;
+                match dice.roll(2) {
+                    0 => Ok(file),
+                    _ => compressed(&file),
+                }
+            })
             .collect::<Result<_, String>>()?;
         let mut job = job(files, Config::default());
         job.checkpoint_every = Every::Records([7, 20, 45][dice.roll(3) as usize]);
@@ -574,6 +580,15 @@ fn sent(dice: &mut Dice, text: Vec<u8>) -> Vec<u8> {
 pub fn write_crawl(dir: &Path, seed: u64, records: u64) -> Result<PathBuf, String> {
     let path = dir.join(format!("{seed:x}-{records}.jsonl"));
     write(&path, &crawl(seed, records).concat())?;
+    Ok(path)
+}
+
+/// A file in one frame, of which nothing is verified before its end.
+fn compressed(file: &Path) -> Result<PathBuf, String> {
+    let path = file.with_extension("zst");
+    let text = std::fs::read(file).map_err(|error| error.to_string())?;
+    let packed = zstandard(&text);
+    std::fs::write(&path, packed).map_err(|error| error.to_string())?;
     Ok(path)
 }
 

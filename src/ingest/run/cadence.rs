@@ -457,7 +457,7 @@ impl Run<'_> {
         let settles = self
             .settling(Arc::default())
             .is_some_and(|settle| settle.may_have_base());
-        settles && self.session.keeps_rows() && self.cursor.progress.unverified.is_none()
+        settles && self.session.keeps_rows()
     }
 
     /// Returns whether something was read since the last snapshot.
