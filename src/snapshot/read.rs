@@ -19,6 +19,9 @@ use crate::store::rows::{KeptRows, Retention, RowsOf};
 use crate::store::{self, Disk, NameReader};
 use crate::{Error, Result};
 
+/// Slots of a filter for each name that is looked for, and at least.
+const FILTER: usize = 1 << 10;
+
 /// A published snapshot, with the names of its pages.
 pub struct Snapshot {
     pub(super) columns: Columns,
@@ -403,9 +406,17 @@ impl Snapshot {
             wanted.entry(print).or_default().push(at);
         }
         let mut found = vec![None; names.len()];
+        // Nearly all pages are none of these, as their lowest bits say.
+        let slots = (names.len() * FILTER).next_power_of_two().max(FILTER);
+        let slot = |print: Fingerprint| print as usize & (slots - 1);
+        let mut filter = vec![false; slots];
+        wanted.keys().for_each(|&print| filter[slot(print)] = true);
         let fingerprints = self.all_pages("fingerprints", self.names.fingerprints());
         for (page, fingerprint) in fingerprints.enumerate() {
             let fingerprint = fingerprint?;
+            if !filter[slot(fingerprint)] {
+                continue;
+            }
             for &at in wanted.get(&fingerprint).into_iter().flatten() {
                 found[at] = Some(PageId(page as u64));
             }

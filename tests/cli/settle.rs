@@ -356,10 +356,16 @@ fn time_that_is_up_in_the_first_sweep_publishes_nothing_worse() {
     let lab = Lab::new();
     lab.file("a", crawl(97, 20_000).concat());
     lab.run("ingest a --store s --settle 1e-9").exits(0);
-    let before = lab.snapshot("s");
+    let bound = || lab.stat("s")["bound_l1"].as_f64().unwrap();
+    let (before, old_bound) = (lab.snapshot("s"), bound());
     let done = lab.run("settle --store s --until 1e-15 --settle-time 1ms");
-    done.exits(0).says(&["which stays"]);
-    assert!(lab.snapshot("s") == before);
+    // It starts from the ranking that there is: in that time it may come closer.
+    if done.exits(0).err.contains("which stays") {
+        assert!(lab.snapshot("s") == before);
+    } else {
+        assert!(bound() < old_bound);
+    }
+    let before = lab.snapshot("s");
     // With another --expire there is no ranking to be closer than; a window's is none all the same.
     let done = lab.run("settle --store s --expire 1h --until 1e-15 --settle-time 1ms");
     done.exits(0).says(&["nothing was published"]);
