@@ -66,6 +66,7 @@ pub fn movers(older: &Snapshot, newer: &Snapshot, n: usize) -> Result<Vec<Mover>
         by: By::Change,
         top: u64::MAX,
         margin: None,
+        certain_only: false,
     };
     let found = moved(older, newer, wanted)?;
     let both = found.rose.into_iter().chain(found.fell);

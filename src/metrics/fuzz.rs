@@ -29,6 +29,7 @@ pub(crate) fn scores(data: &[u8]) {
         by: dice.one_of([By::Change, By::Relative, By::Rank]),
         top: dice.one_of([1, u64::MAX]),
         margin: None,
+        certain_only: dice.below(2) == 1,
     };
     if let Ok(found) = moved_by_name(all.clone(), part.clone(), wanted) {
         assert_eq!(found.summary.common_pages, part.len() as u64);

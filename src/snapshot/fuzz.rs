@@ -111,6 +111,7 @@ fn read_all(disk: &dyn Disk) -> Result<Found> {
         by: By::Relative,
         top: 2,
         margin: snapshot.info().bound_l1(),
+        certain_only: false,
     };
     if let Ok(found) = moved(&snapshot, &snapshot, wanted) {
         let sums = &found.summary;

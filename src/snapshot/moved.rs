@@ -35,7 +35,7 @@ pub fn same_numbers(left: &Snapshot, right: &Snapshot) -> Result<bool> {
 /// # Errors
 /// A snapshot is damaged or cannot be read.
 pub fn moved(left: &Snapshot, right: &Snapshot, wanted: MoveOptions) -> Result<Moves<PageId>> {
-    let mut movers = Movers::new(wanted);
+    let mut movers = Movers::new(wanted, [left.len(), right.len()]);
     let blocks = left.columns.blocks().max(right.columns.blocks());
     for block in 0..blocks {
         let (l, r) = (left.standings(block)?, right.standings(block)?);

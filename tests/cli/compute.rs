@@ -426,10 +426,10 @@ fn two_rankings_by_a_measure_are_compared() {
         .says(&["no ranking of hosts by in-degree beside snapshot 5"]);
     lab.run("compute --measure in-degree --level host --site-links once --store s")
         .exits(0);
-    let done = lab.run(&format!("compare s {of} --moved 9 --json"));
+    let done = lab.run(&format!("compare s {of} --moved 9 --by change --json"));
     done.exits(0).says(&["different parameters"]);
     let moved = lab
-        .run(&format!("compare s {of} --moved 9 --json"))
+        .run(&format!("compare s {of} --moved 9 --by change --json"))
         .exits(0)
         .json();
     assert!((moved["l1"].as_f64().unwrap() - 0.3).abs() < 1e-12);

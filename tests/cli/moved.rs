@@ -57,7 +57,7 @@ fn list<'v>(report: &'v Value, name: &str) -> &'v Vec<Value> {
 #[test]
 fn a_certain_rise_is_that_of_the_closed_form() {
     let lab = ring_to_star(4);
-    let found = lab.run(&format!("compare {FIRST} s --moved 10 --json"));
+    let found = lab.run(&format!("compare {FIRST} s --moved 10 --by change --json"));
     let found = found.exits(0).json();
     let hub = (1.0 + 0.85 * 3.0) / (4.0 * 1.85);
     let margin = float(&found["margin"]);
@@ -101,15 +101,15 @@ fn a_certain_rise_is_that_of_the_closed_form() {
         ("gone_pages", 0),
         ("rose_pages", 1),
         ("fell_pages", 3),
-        ("certain_rose_pages", 1),
-        ("certain_fell_pages", 3),
+        ("unchanged_pages", 0),
+        ("diluted_pages", 0),
     ] {
         assert_eq!(found[key], expected, "{key}");
     }
     assert!((float(&found["l1"]) - 2.0 * (hub - 0.25)).abs() <= 2.0 * margin + 1e-9);
 
     // The other way round, all that rose falls, at the same rate.
-    let back = lab.run(&format!("compare s {FIRST} --moved 10 --json"));
+    let back = lab.run(&format!("compare s {FIRST} --moved 10 --by change --json"));
     let back = back.exits(0).json();
     assert_eq!(back["days"], -10.0);
     let row = &list(&back, "fell")[0];
@@ -133,7 +133,7 @@ fn rates_are_told_in_no_longer_unit_than_what_was_seen() {
         lab.file("b", records(&[vec![1], vec![0, 2], vec![0]], 1, second));
         lab.run("ingest a --store s").exits(0);
         lab.run("ingest b --store s").exits(0);
-        let line = "compare s/snapshots/000000000002.snapshot s --moved 1";
+        let line = "compare s/snapshots/000000000002.snapshot s --moved 1 --by change";
         let found = lab.run(&format!("{line} --json")).exits(0).json();
         let row = &list(&found, "fell")[0];
         let table = lab.run(line).exits(0).out;
@@ -155,15 +155,9 @@ fn files_are_certain_of_nothing() {
     let lab = ring_to_star(4);
     let sides = ["x y", &format!("{FIRST} y"), "x s"].map(String::from);
     for sides in sides {
-        let found = lab.run(&format!("compare {sides} --moved 3 --json"));
+        let found = lab.run(&format!("compare {sides} --moved 3 --by change --json"));
         let found = found.exits(0).json();
-        for key in [
-            "margin",
-            "certain_rose_pages",
-            "certain_fell_pages",
-            "days",
-            "turnovers",
-        ] {
+        for key in ["margin", "days", "turnovers"] {
             assert!(found[key].is_null(), "{sides}: {key}");
         }
         let row = &list(&found, "rose")[0];
@@ -171,10 +165,79 @@ fn files_are_certain_of_nothing() {
         for key in ["certain", "per_day", "per_turnover"] {
             assert!(row[key].is_null(), "{sides}: {key}");
         }
-        let plain = lab.run(&format!("compare {sides} --moved 3")).exits(0).out;
+        let plain = lab
+            .run(&format!("compare {sides} --moved 3 --by change"))
+            .exits(0)
+            .out;
         assert!(plain.contains("unknown  http://example.org/p0"), "{plain}");
         assert!(!plain.contains("per day"), "{plain}");
     }
+}
+
+/// A ring of four becomes one of eight: each page keeps its ratio to the mean, and has half its importance.
+#[test]
+fn what_new_pages_take_is_dilution() {
+    for (settle, is_certain) in [("1e-9", true), ("none", false)] {
+        let lab = Lab::new();
+        let ring = |n: usize| {
+            let rows: Vec<Vec<usize>> = (0..n).map(|page| vec![(page + 1) % n]).collect();
+            records(&rows, 3, "2026-01-01T00:00:00Z")
+        };
+        let ingest = format!("ingest - --format records --store s --settle {settle}");
+        lab.feed(&ingest, ring(4).as_bytes()).exits(0);
+        lab.feed(&ingest, ring(8).as_bytes()).exits(0);
+        let line =
+            "compare s/snapshots/000000000012.snapshot s --moved 9 --by change --certain-only";
+        let found = lab.run(&format!("{line} --json")).exits(0).json();
+        let fell = if is_certain { 4 } else { 0 };
+        for (key, expected) in [
+            ("common_pages", 4),
+            ("new_pages", 4),
+            ("rose_pages", 0),
+            ("fell_pages", fell),
+            ("diluted_pages", fell),
+            ("unchanged_pages", 4 - fell),
+        ] {
+            assert_eq!(found[key], expected, "{key}: {found}");
+        }
+        assert_eq!(list(&found, "fell").len() as u64, fell, "{found}");
+        assert_eq!(list(&found, "new").len(), 4);
+        if is_certain {
+            assert!((float(&found["l1"]) - 1.0).abs() < 1e-6, "{found}");
+            assert!((float(&found["dilution_l1"]) - 0.5).abs() < 1e-6, "{found}");
+        }
+    }
+}
+
+/// Ranks of a thousand pages and one; unless it is told otherwise, `compare` lists those that are among the first thousand.
+#[test]
+fn important_pages_are_listed_by_rank() {
+    let lab = Lab::new();
+    let table = |first: usize| -> String {
+        let rows = (1..=1003).map(|page| format!("p{page}\t{}\n", 2000 - page));
+        let rows = rows.map(|row| row.replace("p1003\t997", &format!("p1003\t{first}")));
+        rows.collect()
+    };
+    lab.file("x", table(997));
+    // From rank 1003 to 1002, and the other way.
+    lab.file("y", table(998).replace("p1002\t998", "p1002\t997"));
+    lab.file("z", table(3000));
+    let urls = |line: &str| -> Vec<Vec<String>> {
+        let found = lab.run(&format!("compare {line} --json")).exits(0).json();
+        let url = |row: &Value| row["url"].as_str().unwrap().to_owned();
+        ["rose", "fell"]
+            .map(|name| list(&found, name).iter().map(url).collect())
+            .into()
+    };
+    let none: [&[&str]; 2] = [&[], &[]];
+    assert_eq!(urls("x y --moved 9"), none);
+    assert_eq!(urls("x y --moved 9 --top 1003"), [["p1003"], ["p1002"]]);
+    assert_eq!(urls("x z --moved 1"), [["p1003"], ["p1"]]);
+    // Of files nothing is certain.
+    let done = lab.run("compare x z --moved 9 --certain-only");
+    done.exits(0).says(&["no bound", "--certain-only"]);
+    assert_eq!(urls("x z --moved 9 --certain-only"), none);
+    lab.run("compare x z --certain-only").exits(2);
 }
 
 /// Rank and importance of an export, by URL.
@@ -216,7 +279,8 @@ fn check(found: &Value, before: &HashMap<String, (u64, f64)>, after: &HashMap<St
             near(&row["right_importance"], r.1);
             near(&row["change"], r.1 - l.1);
             assert!(sign * float(&row["change"]) > 0.0);
-            seen += 1;
+            // What is within the margin counts as unchanged.
+            seen += u64::from(row["certain"] != false);
         }
     }
     for (name, of, other) in [("new", after, before), ("gone", before, after)] {
@@ -236,7 +300,7 @@ fn check(found: &Value, before: &HashMap<String, (u64, f64)>, after: &HashMap<St
         .count()
         + after.len();
     assert_eq!(
-        seen as u64 + found["unchanged_pages"].as_u64().unwrap(),
+        seen + found["unchanged_pages"].as_u64().unwrap(),
         union as u64
     );
 }
@@ -257,7 +321,7 @@ fn snapshots_of_one_store_say_what_their_exports_say() {
     assert!(after.len() > before.len());
     let first = "s/snapshots/000000001000.snapshot";
     for by in ["change", "relative", "rank"] {
-        let all = format!("--moved 100000 --by {by} --json");
+        let all = format!("--moved 100000 --by {by} --top 100000 --json");
         for sides in [format!("{first} s"), "x y".into(), "x s".into()] {
             let found = lab.run(&format!("compare {sides} {all}")).exits(0).json();
             match by {
@@ -280,11 +344,13 @@ fn snapshots_of_one_store_say_what_their_exports_say() {
             }
         }
     }
-    let back = lab.run(&format!("compare s {first} --moved 100000 --json"));
+    let back = lab.run(&format!(
+        "compare s {first} --moved 100000 --by change --top 100000 --json"
+    ));
     check(&back.exits(0).json(), &after, &before);
 
     // Only the first 20 of a side.
-    let line = format!("compare {first} s --moved 100000 --top 20 --json");
+    let line = format!("compare {first} s --moved 100000 --by change --top 20 --json");
     let found = lab.run(&line).exits(0).json();
     let union = |url: &str| {
         before.get(url).is_some_and(|page| page.0 <= 20)
@@ -336,13 +402,13 @@ fn copies_of_a_store() {
     let after = export_of(&lab, "s");
     let other = export_of(&lab, "other");
     let found = lab
-        .run("compare copy s --moved 100000 --json")
+        .run("compare copy s --moved 100000 --by change --top 100000 --json")
         .exits(0)
         .json();
     check(&found, &before, &after);
     assert!(!found["turnovers"].is_null());
     let found = lab
-        .run("compare other s --moved 100000 --json")
+        .run("compare other s --moved 100000 --by change --top 100000 --json")
         .exits(0)
         .json();
     check(&found, &other, &after);

@@ -7,7 +7,7 @@ mod side;
 use std::path::PathBuf;
 
 use cashrank::metrics::compare;
-use cashrank::metrics::moved::By;
+use cashrank::metrics::moved::{By, MoveOptions};
 
 use super::common::{Exit, MemoryArg, one_of, parsed, positive, print, print_json};
 use super::levels::LevelArgs;
@@ -20,7 +20,7 @@ use side::{Side, scores};
 Examples:
   cashrank compare ranks exact.tsv.gz
   cashrank compare ranks --snapshot 50000 --json
-  cashrank compare ranks --snapshot 2026-11-01 --moved 20 --top 1000
+  cashrank compare ranks --snapshot 2026-11-01 --moved 20 --certain-only
   cashrank compare ranks --snapshot 2026-11-01 --page https://a.org/x --page https://a.org/y
   cashrank compare ranks --snapshot 2026-11-01 --level host --moved 20
 
@@ -29,12 +29,17 @@ With --snapshot, LEFT is a store, and its older snapshot is compared with RIGHT,
 With --level and --measure, the rankings of sites or by a measure beside both snapshots are compared, scores as shares of \
 their sum; what is said of pages is then of sites.
 
-With --moved, pages that rose come with the largest gain first, pages that fell with the largest loss first. Ties \
-go to the larger change of importance, then to the better rank now, then to the page that appeared first (for files \
+With --moved, pages that rose come with the largest gain first, pages that fell with the largest loss first, in ranks \
+unless --by says otherwise, and only pages among the first --top: below them ranks change by many where importance \
+hardly does. Ties go to the larger change of importance, then to the better rank now, then to the page that appeared first (for files \
 and two stores: by a hash of the name). New and gone pages are ordered by rank.
 
 A change is certain if it is more than half the sum of both bounds: then PageRank itself changed, for the links \
-that each snapshot knows. Files have no bounds, so their changes are unknown. Rates are per day of fetch time, and \
+that each snapshot knows. Every other page of both sides counts as unchanged. Files have no bounds, so it is unknown \
+whether their changes are certain, and any change counts.
+
+Where pages were added, the importance of the others falls, for all sums to 1. diluted_pages counts those of the \
+pages that rose or fell whose change is that of the mean page, and dilution_l1 says how much of l1 is such change. Rates are per day of fetch time, and \
 per turnover (all cash passed on once).
 
 With --page, the output is each page's importance, rank and change, and for each side which of the pages is certainly \
@@ -58,11 +63,14 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     moved: Option<usize>,
     /// How to compare moves: by change of importance, by change relative to the importance before, or by rank.
-    #[arg(long, value_name = "KEY", default_value = "change", value_parser = one_of(["change", "relative", "rank"], parsed::<By>), requires = "moved")]
+    #[arg(long, value_name = "KEY", default_value = "rank", value_parser = one_of(["change", "relative", "rank"], parsed::<By>), requires = "moved")]
     by: By,
     /// List only pages that are among the first K on either side.
-    #[arg(long, value_name = "K", value_parser = positive, requires = "moved")]
-    top: Option<u64>,
+    #[arg(long, value_name = "K", value_parser = positive, default_value_t = MoveOptions::TOP, requires = "moved")]
+    top: u64,
+    /// Of the pages that rose and fell, list only those whose change is certain.
+    #[arg(long, requires = "moved")]
+    certain_only: bool,
     /// Show this page's importance and rank on both sides instead. If repeated, also show which page is certainly more
     /// important.
     #[arg(long, value_name = "URL", conflicts_with = "moved")]
@@ -83,8 +91,14 @@ impl Args {
         };
         let right = Side::open(self.right.as_ref().unwrap_or(&self.left), which, memory)?;
         if let Some(count) = self.moved {
-            let top = self.top.unwrap_or(u64::MAX);
-            let report = moved::report(&left, &right, count, self.by, top, &self.memory)?;
+            let wanted = MoveOptions {
+                count,
+                by: self.by,
+                top: self.top,
+                margin: None,
+                certain_only: self.certain_only,
+            };
+            let report = moved::report(&left, &right, wanted, &self.memory)?;
             if self.json {
                 return print_json(&report);
             }

@@ -7,7 +7,7 @@ use cashrank::Error;
 use cashrank::engine::{Estimator, PageId};
 use cashrank::metrics::NameHash;
 use cashrank::metrics::moved::{
-    By, Move, MoveOptions, Moves, Standing, Summary, margin, moved_by_name,
+    Move, MoveOptions, Moves, Standing, Summary, margin, moved_by_name,
 };
 use cashrank::sites::Level;
 use cashrank::snapshot::{Elapsed, LevelRanking, Snapshot, elapsed, moved, same_numbers};
@@ -78,22 +78,23 @@ struct Single {
     url: String,
 }
 
-/// Compares, by page numbers where both sides have the same, else by names.
+/// Compares, by page numbers where both sides have the same, else by names. The margin is found here.
 pub fn report(
     left: &Side,
     right: &Side,
-    count: usize,
-    by: By,
-    top: u64,
+    wanted: MoveOptions,
     memory: &MemoryArg,
 ) -> anyhow::Result<Report> {
     let wanted = MoveOptions {
-        count,
-        by,
-        top,
         margin: margin(left.bound_l1(), right.bound_l1()),
+        ..wanted
     };
     note_settings(left, right);
+    if wanted.certain_only && wanted.margin.is_none() {
+        say!(
+            "note: a ranking has no bound, so no change is certain, and none is listed with --certain-only"
+        );
+    }
     if let Some((l, r)) = left.snapshot().zip(right.snapshot())
         && one_store(l, r)?
     {
@@ -311,15 +312,14 @@ impl Report {
         line("rose_pages", sums.rose_pages.to_string())?;
         line("fell_pages", sums.fell_pages.to_string())?;
         line("unchanged_pages", sums.unchanged_pages.to_string())?;
+        line("diluted_pages", sums.diluted_pages.to_string())?;
         line("same_rank_pages", sums.same_rank_pages.to_string())?;
         line(
             "margin",
             some(sums.margin.map(|margin| format!("{margin:.4e}"))),
         )?;
-        let count = |pages: Option<u64>| some(pages.map(|pages| pages.to_string()));
-        line("certain_rose_pages", count(sums.certain_rose_pages))?;
-        line("certain_fell_pages", count(sums.certain_fell_pages))?;
         line("l1", format!("{:?}", sums.l1))?;
+        line("dilution_l1", format!("{:?}", sums.dilution_l1))?;
         line("linf", format!("{:?}", sums.linf))?;
         for top in &sums.top {
             let (k, stayed, entered, left) = (top.k, top.stayed, top.entered, top.left);

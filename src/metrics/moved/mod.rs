@@ -17,7 +17,18 @@
 //! they cover that of one subtraction, too. pi is the PageRank of the snapshot's own window: the links as
 //! they were read in it, each page's weighed by the cash they carried. So a certain change is one
 //! of those two graphs; what was not read again by the second is not in it. Without both bounds nothing
-//! is said of certainty.
+//! is said of certainty. Pages whose change is within the margin count as unchanged.
+//!
+//! **Dilution.** The importances of all pages sum to 1, so where pages are added those of most others fall, though
+//! nothing else happened. A page that keeps its ratio to the mean page, x_j n where there are n pages, changes by
+//!
+//! ```text
+//! x_j (n / n' - 1)
+//! ```
+//!
+//! That is its dilution. A page that changed is *diluted* if its change is its dilution within the margin; without a
+//! margin, if they differ by no more than half of the change. Of a change, as much is dilution as lies between 0 and
+//! the dilution.
 //!
 //! **The rate** is the change over the time, or the turnovers, between the two. Each side is a mean over its
 //! window, so a rate is one between the middles of two windows, and where they overlap changes are
@@ -86,6 +97,11 @@ impl<P> Move<P> {
         margin.map(|margin| self.change().abs() > margin)
     }
 
+    /// The change that would keep the page's ratio to the mean page. `growth`: pages on the left over pages on the right.
+    pub fn dilution(&self, growth: f64) -> f64 {
+        self.left.importance * (growth - 1.0)
+    }
+
     /// The order of lists.
     fn key(&self, by: By) -> f64 {
         match by {
@@ -102,11 +118,11 @@ impl<P> Move<P> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum By {
     /// The change of importance.
-    #[default]
     Change,
     /// The change over the importance before.
     Relative,
     /// The number of ranks.
+    #[default]
     Rank,
 }
 
@@ -134,6 +150,13 @@ pub struct MoveOptions {
     pub top: u64,
     /// See [`margin`].
     pub margin: Option<f64>,
+    /// Of the pages on both sides, only those whose change is certain: without a margin none. Sums are over all pages.
+    pub certain_only: bool,
+}
+
+impl MoveOptions {
+    /// The usual [`top`](MoveOptions::top): among less important pages ranks change by many where importance hardly does.
+    pub const TOP: u64 = 1_000;
 }
 
 /// Returns whether the PageRank of a page is certainly above that of another of the same ranking: the two errors
@@ -176,22 +199,22 @@ pub struct Summary {
     pub new_pages: u64,
     /// Pages of the left side only.
     pub gone_pages: u64,
-    /// Common pages of greater importance on the right.
+    /// Common pages of greater importance on the right, by more than the margin where there is one.
     pub rose_pages: u64,
-    /// Common pages of less.
+    /// Common pages of less, in the same way.
     pub fell_pages: u64,
-    /// Common pages of the same importance, to the bit.
+    /// The other common pages: of the same importance within the margin, or without one to the bit.
     pub unchanged_pages: u64,
+    /// Of those that rose or fell, the ones whose change is that of the mean page. See "Dilution" in the module's head.
+    pub diluted_pages: u64,
     /// Common pages of the same rank.
     pub same_rank_pages: u64,
     /// See [`margin`].
     pub margin: Option<f64>,
-    /// Pages that rose by more than the margin; `None` without one.
-    pub certain_rose_pages: Option<u64>,
-    /// Pages that fell by more than the margin; `None` without one.
-    pub certain_fell_pages: Option<u64>,
     /// Sum of the absolute changes over all pages of either side, 0 to 2; an absent page has 0.
     pub l1: f64,
+    /// How much of it is dilution of common pages, 0 to `l1`.
+    pub dilution_l1: f64,
     /// The largest of them.
     pub linf: f64,
     /// How many of the first k stayed, for k = 10, 100, ... up to the shorter side.
@@ -202,9 +225,11 @@ pub struct Summary {
 #[derive(Debug)]
 pub struct Movers<P> {
     wanted: MoveOptions,
+    /// Pages of the left side over those of the right.
+    growth: f64,
     summary: Summary,
-    certain: [u64; 2],
     sum: Sum,
+    dilution: Sum,
     stays: Stays,
     rose: Best<Move<P>>,
     fell: Best<Move<P>>,
@@ -213,13 +238,16 @@ pub struct Movers<P> {
 }
 
 impl<P: Copy + Ord> Movers<P> {
-    /// No pages yet.
-    pub fn new(wanted: MoveOptions) -> Movers<P> {
+    /// No pages yet. `left` and `right`: how many each side will have.
+    pub fn new(wanted: MoveOptions, [left, right]: [u64; 2]) -> Movers<P> {
+        let growth = left as f64 / right as f64;
         Movers {
             wanted,
+            // Without pages on a side none is on both.
+            growth: if growth.is_finite() { growth } else { 1.0 },
             summary: Summary::default(),
-            certain: [0; 2],
             sum: Sum::default(),
+            dilution: Sum::default(),
             stays: Stays::default(),
             rose: Best::new(wanted.count),
             fell: Best::new(wanted.count),
@@ -259,20 +287,28 @@ impl<P: Copy + Ord> Movers<P> {
     fn common(&mut self, page: Move<P>, listed: bool) {
         let summary = &mut self.summary;
         let change = page.change();
-        let certain = page.is_certain(self.wanted.margin) == Some(true);
+        let margin = self.wanted.margin;
+        let certain = page.is_certain(margin);
+        let dilution = page.dilution(self.growth);
+        let part = (dilution * change.signum()).clamp(0.0, change.abs());
+        self.dilution.add(part);
         summary.common_pages += 1;
         summary.same_rank_pages += u64::from(page.left.rank == page.right.rank);
-        if change > 0.0 {
-            summary.rose_pages += 1;
-            self.certain[0] += u64::from(certain);
-        } else if change < 0.0 {
-            summary.fell_pages += 1;
-            self.certain[1] += u64::from(certain);
-        } else {
+        if change == 0.0 || certain == Some(false) {
             summary.unchanged_pages += 1;
+        } else {
+            let moved = if change > 0.0 {
+                &mut summary.rose_pages
+            } else {
+                &mut summary.fell_pages
+            };
+            *moved += 1;
+            let rest = margin.unwrap_or(change.abs() / 2.0);
+            summary.diluted_pages += u64::from((change - dilution).abs() <= rest);
         }
         let by = self.wanted.by;
         let key = page.key(by);
+        let listed = listed && (certain == Some(true) || !self.wanted.certain_only);
         if listed && key > 0.0 {
             self.rose.add(page, |a, b| order(by, 1.0, a, b));
         } else if listed && key < 0.0 {
@@ -294,9 +330,8 @@ impl<P: Copy + Ord> Movers<P> {
                 left_pages,
                 right_pages,
                 margin,
-                certain_rose_pages: margin.map(|_| self.certain[0]),
-                certain_fell_pages: margin.map(|_| self.certain[1]),
                 l1: self.sum.value(),
+                dilution_l1: self.dilution.value(),
                 top: self.stays.finish(left_pages.min(right_pages)),
                 ..found
             },

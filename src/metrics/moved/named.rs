@@ -22,7 +22,8 @@ pub fn moved_by_name(
     left.sort()?;
     right.sort()?;
     let ranks = [Ranks::of(&left), Ranks::of(&right)];
-    let mut movers = Movers::new(wanted);
+    let pages = [&left, &right].map(|side| side.rows.len() as u64);
+    let mut movers = Movers::new(wanted, pages);
     join(&left.rows, &right.rows, |l, r| {
         let standing = |side: &Side, ranks: &Ranks, row: &Row| Standing {
             importance: side.share(Some(row)),

@@ -8,6 +8,7 @@ fn wanted(count: usize, by: By) -> MoveOptions {
         by,
         top: u64::MAX,
         margin: None,
+        certain_only: false,
     }
 }
 
@@ -26,7 +27,8 @@ fn standings(importances: &[Option<f64>]) -> Vec<Option<Standing>> {
 type Sides = (Vec<Option<Standing>>, Vec<Option<Standing>>);
 
 fn run((left, right): &Sides, wanted: MoveOptions) -> Moves<usize> {
-    let mut movers = Movers::new(wanted);
+    let pages = [left, right].map(|side| side.iter().flatten().count() as u64);
+    let mut movers = Movers::new(wanted, pages);
     for (page, (left, right)) in left.iter().zip(right).enumerate() {
         movers.add(page, *left, *right);
     }
@@ -89,9 +91,9 @@ fn what_moved_by_hand() {
         unchanged_pages: 0,
         same_rank_pages: 1,
         margin: None,
-        certain_rose_pages: None,
-        certain_fell_pages: None,
+        diluted_pages: 0,
         l1: (2 + 1 + 2 + 2 + 2 + 1) as f64 / 16.0,
+        dilution_l1: 0.0,
         linf: 0.125,
         top: vec![],
     };
@@ -117,17 +119,47 @@ fn certain_is_more_than_half_of_both_bounds() {
     };
     let sure = |margin| {
         let found = run(&by_hand(), with(margin)).summary;
-        (found.certain_rose_pages, found.certain_fell_pages)
+        (found.rose_pages, found.fell_pages, found.unchanged_pages)
     };
-    assert_eq!(sure(0.0), (Some(2), Some(2)));
-    assert_eq!(sure(0.1), (Some(2), Some(1)));
-    assert_eq!(sure(0.125), (Some(0), Some(0)));
+    assert_eq!(sure(0.0), (2, 2, 0));
+    assert_eq!(sure(0.1), (2, 1, 1));
+    assert_eq!(sure(0.125), (0, 0, 4));
+    let certain = MoveOptions {
+        count: 9,
+        certain_only: true,
+        ..with(0.1)
+    };
+    assert_eq!(run(&by_hand(), certain).fell.len(), 1);
+}
+
+/// Two pages become four. The first keeps its ratio to the mean of 1.5, the second has 0.5 before and 1.5 after.
+#[test]
+fn what_new_pages_take_is_dilution() {
+    let standing = |importance, rank| Some(Standing { importance, rank });
+    let left = vec![standing(0.75, 1), standing(0.25, 2), None, None];
+    let right = vec![
+        standing(0.375, 1),
+        standing(0.375, 1),
+        standing(0.125, 3),
+        standing(0.125, 3),
+    ];
+    for margin in [None, Some(0.01)] {
+        let wanted = MoveOptions {
+            margin,
+            ..wanted(9, By::Change)
+        };
+        let found = run(&(left.clone(), right.clone()), wanted).summary;
+        assert_eq!((found.rose_pages, found.fell_pages), (1, 1));
+        assert_eq!(found.diluted_pages, 1);
+        // All that the first lost; the second gained in spite of it.
+        assert_eq!((found.l1, found.dilution_l1), (0.75, 0.375));
+    }
 }
 
 /// A thousand pages, ranked 1 to 1000; on the right the first five are last.
 #[test]
 fn what_stays_of_the_first() {
-    let mut movers = Movers::new(wanted(3, By::Rank));
+    let mut movers = Movers::new(wanted(3, By::Rank), [1000; 2]);
     for page in 0..1000u64 {
         let standing = |rank: u64| Standing {
             importance: (1001 - rank) as f64 / 500_500.0,
@@ -270,7 +302,7 @@ proptest! {
         count in 0usize..20,
         top in prop_oneof![Just(u64::MAX), 1u64..60],
     ) {
-        let wanted = MoveOptions { count, by, top, margin: None };
+        let wanted = MoveOptions { count, by, top, margin: None, certain_only: false };
         prop_assert_eq!(listed(&run(&sides, wanted)), naive(&sides, wanted));
     }
 
@@ -286,15 +318,15 @@ proptest! {
         // Multiples of 1/64: sums are exact.
         let l1: f64 = left.iter().zip(right).map(|(l, r)| (share(*l) - share(*r)).abs()).sum();
         prop_assert_eq!(found.l1, l1);
+        prop_assert!((0.0..=l1 + 1e-12).contains(&found.dilution_l1));
+        prop_assert!(found.diluted_pages <= found.rose_pages + found.fell_pages);
         prop_assert_eq!(found.common_pages, count(&|_, _| true));
         prop_assert_eq!(found.left_pages, left.iter().flatten().count() as u64);
         prop_assert_eq!(found.right_pages, right.iter().flatten().count() as u64);
-        prop_assert_eq!(found.rose_pages, count(&|l, r| r.importance > l.importance));
-        prop_assert_eq!(found.fell_pages, count(&|l, r| r.importance < l.importance));
+        prop_assert_eq!(found.rose_pages, count(&|l, r| r.importance - l.importance > margin));
+        prop_assert_eq!(found.fell_pages, count(&|l, r| l.importance - r.importance > margin));
         prop_assert_eq!(found.rose_pages + found.fell_pages + found.unchanged_pages, found.common_pages);
         prop_assert_eq!(found.same_rank_pages, count(&|l, r| l.rank == r.rank));
-        prop_assert_eq!(found.certain_rose_pages, Some(count(&|l, r| r.importance - l.importance > margin)));
-        prop_assert_eq!(found.certain_fell_pages, Some(count(&|l, r| l.importance - r.importance > margin)));
         for top in &found.top {
             let on = |side: &Option<Standing>| side.is_some_and(|s| s.rank <= top.k);
             let (mut stayed, mut entered, mut gone) = (0, 0, 0);
@@ -350,7 +382,10 @@ proptest! {
         let by_number = run(&(shares(&sides.0), shares(&sides.1)), wanted(200, by));
         let (mut named, mut numbered) = (by_name.summary.clone(), by_number.summary.clone());
         prop_assert!((named.l1 - numbered.l1).abs() < 1e-14);
-        (named.l1, numbered.l1) = (0.0, 0.0);
+        prop_assert!((named.dilution_l1 - numbered.dilution_l1).abs() < 1e-14);
+        for found in [&mut named, &mut numbered] {
+            (found.l1, found.dilution_l1) = (0.0, 0.0);
+        }
         prop_assert_eq!(named, numbered);
         let of = |moves: &[Move<usize>]| -> Vec<(NameHash, Standing, Standing)> {
             let mut rows: Vec<_> = moves

@@ -442,8 +442,10 @@ impl Store {
     ///
     /// since: the earlier ranking, as of ranking(). until: the later one; None: the current one.
     /// count: pages in each list. by: what makes a change large: "change" (of importance), "relative" or "rank".
-    /// top: only pages that are among the first so many on either side.
-    #[pyo3(signature = (since, until=None, *, count=20, by="change", top=None))]
+    /// top: only pages that are among the first so many on either side; None: all. certain_only: of the pages that rose
+    /// and fell, only those whose change is more than the bounds; none if a ranking has no bound.
+    #[pyo3(signature = (since, until=None, *, count=20, by="rank", top=1_000, certain_only=false))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword")]
     fn compare(
         &self,
         py: Python<'_>,
@@ -452,6 +454,7 @@ impl Store {
         count: usize,
         by: &str,
         top: Option<u64>,
+        certain_only: bool,
     ) -> PyResult<Comparison> {
         let (left, right) = (self.snapshot(py, Some(since))?, self.snapshot(py, until)?);
         let wanted = MoveOptions {
@@ -461,6 +464,7 @@ impl Store {
                 .map_err(|why: String| invalid(format!("by={why}")))?,
             top: top.unwrap_or(u64::MAX),
             margin: margin(left.bound_l1(), right.bound_l1()),
+            certain_only,
         };
         let found = run(py, OnSignal::Leave, move |_| {
             Named::new(moved(&left, &right, wanted)?, &left, &right)

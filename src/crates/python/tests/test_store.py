@@ -187,7 +187,7 @@ def test_what_moved(path):
         store.add("http://b/", ["http://c/", "http://d/"], fetched_at=day[1])
         last = store.publish(settle=1e-9)
         before, after = first.importance(), last.importance()
-        found = store.compare("2026-11-01")
+        found = store.compare("2026-11-01", by="change")
         assert [page.url for page in found.new] == ["http://d/"]
         assert found.gone == []
         moves = {page.url: page for page in found.rose + found.fell}
@@ -200,6 +200,11 @@ def test_what_moved(path):
         assert found.summary["l1"] == pytest.approx(abs(change).sum() + after[3])
         for since in [first.number, date(2026, 11, 1), day[0]]:
             assert store.compare(since).summary == found.summary
+        # Settled to 1e-9, so all changes are certain. By rank, only what changed its rank is listed.
+        certain = store.compare(1, by="change", certain_only=True)
+        assert {page.url for page in certain.rose + certain.fell} == set(moves)
+        assert all(page.rank != page.rank_before for page in store.compare(1).rose + store.compare(1).fell)
+        assert store.compare(1, by="change", top=None).summary["unchanged_pages"] == 3 - len(moves)
         assert [entry.number for entry in store.snapshots()] == [1, 2]
         assert [entry.current for entry in store.snapshots()] == [False, True]
         assert store.snapshots()[0].time == day[0]

@@ -142,8 +142,9 @@ class Store:
         until: _Snapshot = None,
         *,
         count: int = 20,
-        by: Literal["change", "relative", "rank"] = "change",
-        top: int | None = None,
+        by: Literal["change", "relative", "rank"] = "rank",
+        top: int | None = 1000,
+        certain_only: bool = False,
     ) -> Comparison: ...
     def verify(self) -> None: ...
     def __enter__(self) -> Self: ...
