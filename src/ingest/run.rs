@@ -29,7 +29,7 @@ use crate::decode::Reason;
 use crate::engine::Counters;
 use crate::ingest::OldFault;
 use crate::session::{Opened, Session};
-use crate::snapshot::{self, Keep};
+use crate::snapshot::{self, BaseWarning, Keep};
 use crate::source::{DamageKind, InputName, Restart};
 use crate::store::rows::Reason as GivenUp;
 use crate::store::{Disk, Progress, Spooled, Unverified, settings_of};
@@ -211,17 +211,28 @@ impl Run<'_> {
         if owed.number == self.session.generation() {
             return Ok(true);
         }
-        let Some(settle) = self.settling(Arc::default()) else {
-            return Ok(false);
+        self.make_owed_base(true)?;
+        Ok(false)
+    }
+
+    /// Makes the base that is still owed, because of a kill or for lack of room, if one is. Lack of room is an error now:
+    /// what comes after would start from another state, and have other bytes, than in a run with room. The next checkpoint names it, or, where nothing was applied since the last one, a commit that is made
+    /// `now`.
+    pub(super) fn make_owed_base(&mut self, now: bool) -> Result<()> {
+        let owed = self.session.owed_base();
+        let Some((owed, settle)) = owed.zip(self.settling(Arc::default())) else {
+            return Ok(());
         };
         let view = self.session.view()?;
         let made = snapshot::make_owed_base(&**self.session.disk(), &view, &owed, &settle)?;
         let (base, warnings) = made;
-        for warning in &warnings {
-            self.observer.note(Note::Base { warning });
+        for warning in warnings {
+            match warning {
+                BaseWarning::NotWritten(error) => return Err(error),
+                warning => self.observer.note(Note::Base { warning: &warning }),
+            }
         }
-        self.session.name_base(base, true)?;
-        Ok(false)
+        self.session.name_base(base, now)
     }
 
     /// Does what the campaign of faults must find out.
@@ -249,6 +260,7 @@ impl Run<'_> {
     fn finish(&mut self) -> Result<()> {
         self.cursor.progress.finished = true;
         self.finish_publishing()?;
+        self.make_owed_base(false)?;
         // The ranking at the end is not published either then.
         let is_verified = self.cursor.progress.unverified.is_none();
         self.session.owe_base(is_verified && self.may_have_base());

@@ -50,6 +50,13 @@ pub enum BaseWarning {
     NotWritten(Error),
 }
 
+impl BaseWarning {
+    /// Whether the disk had no room for it.
+    pub(crate) fn is_of_room(&self) -> bool {
+        matches!(self, BaseWarning::NotWritten(_))
+    }
+}
+
 impl fmt::Display for BaseWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -65,7 +72,7 @@ impl fmt::Display for BaseWarning {
             }
             BaseWarning::NotWritten(error) => write!(
                 f,
-                "{error}; the ranking is published, but the next one will take longer to compute"
+                "{error}; the ranking is published, but what the next one starts from is not written yet"
             ),
         }
     }

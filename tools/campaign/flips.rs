@@ -145,6 +145,7 @@ impl Damage {
         let text = name.to_string_lossy();
         let row = match text.split_once('/') {
             Some(("marks", _)) => "marks/*".into(),
+            Some(("base", _)) => "base/*".into(),
             Some(("spool", number)) if number != "acked" => "spool/*".into(),
             Some((_, file)) if file.ends_with(".snapshot") => "snapshots/*.snapshot".into(),
             Some((_, file)) if file.ends_with(".tmp") => "snapshots/*.tmp".into(),
@@ -324,7 +325,10 @@ impl Sound {
             .or_else(|_| answers.check(other, is_told))?;
 
         let ran = scenario.run(&disk, 0)?;
+        let is_warned = ran.warned.as_ref().is_some_and(|warning| is_told(warning));
         let end = match &ran.result {
+            // Without the settled base it is another ranking, and that was said.
+            Ok(_) if is_warned => true,
             Ok(_) => {
                 scenario.check_end(&disk, &ran)?;
                 let answers = read(&disk, &self.names)?;

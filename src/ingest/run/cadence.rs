@@ -16,7 +16,9 @@ use crate::engine::Counters;
 use crate::ingest::{Checkpoints, Every, Job, Note, Observer};
 use crate::rank::Goal;
 use crate::rank::settle::Progress;
-use crate::snapshot::{self, Info, Keep, KeepSnapshots, Settle, SnapshotOptions, Watcher};
+use crate::snapshot::{
+    self, BaseWarning, Info, Keep, KeepSnapshots, Settle, SnapshotOptions, Watcher,
+};
 use crate::store::base::CommittedBase;
 use crate::store::{Disk, View};
 use crate::threads::spawn;
@@ -268,10 +270,13 @@ impl<'a> Cadence<'a> {
             .iter()
             .for_each(|ranking| observer.note(ranking.note()));
         self.published = Some((path, info));
-        if publishing.makes_base() {
+        // What there was no room for is made later.
+        if publishing.makes_base() && !warnings.iter().any(BaseWarning::is_of_room) {
             return Ok(Some(OwedBase::Made(base)));
         }
-        self.beside = base.or(self.beside.take());
+        if !publishing.makes_base() {
+            self.beside = base.or(self.beside.take());
+        }
         Ok(Some(OwedBase::None))
     }
 }
@@ -298,6 +303,7 @@ impl Run<'_> {
         self.cadence.due_at = records;
         if is_multiple(self.job.snapshot_every, records) {
             self.finish_publishing()?;
+            self.make_owed_base(false)?;
             // Later passes change no rows.
             let may = self.may_have_base() && !self.cursor.progress.is_past_first();
             self.session.owe_base(may);
