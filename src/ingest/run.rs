@@ -261,9 +261,9 @@ impl Run<'_> {
         self.cursor.progress.finished = true;
         self.finish_publishing()?;
         self.make_owed_base(false)?;
-        // The ranking at the end is not published either then.
-        let is_verified = self.cursor.progress.unverified.is_none();
-        self.session.owe_base(is_verified && self.may_have_base());
+        // The ranking of what is not verified is not published either; a stream that was cut in a record has not ended.
+        let is_end = self.cursor.progress.unverified.is_none() && self.feed.torn == 0;
+        self.session.owe_base(is_end && self.may_have_base());
         self.checkpoint()?;
         self.rest()?;
         self.final_snapshot(Keep::InStore)
