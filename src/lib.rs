@@ -59,7 +59,7 @@
 //! |---|---|
 //! | [`Writer`], [`Options`], [`Record`], [`Link`] | records of a crawl into a store |
 //! | [`Config`], [`InputRules`], [`Limits`] | what changes results, what is read, and how much |
-//! | [`Store`], [`Snapshot`], [`Page`], [`Info`] | rankings of a store, and exports |
+//! | [`Store`], [`Snapshot`], [`Page`], [`Change`], [`Info`] | rankings of a store, and exports |
 //! | [`Window`], [`Certificate`], [`Effort`] | what a ranking was read from, how sure it is, and what it took |
 //! | [`NextOptions`], [`Candidate`] | what to crawl next |
 //! | [`Rank`], [`Mover`], [`movers`] | what is known of a page by its URL, and what moved between two rankings |
@@ -140,7 +140,7 @@ pub use engine::{
     Certificate, Config, Counters, Effort, Engine, Estimator, InMemory, Page, PageId, Ranking,
     SelfLinks, Span, Window, WindowPolicy,
 };
-pub use model::{Digest, Error, Fetches, Limits, Rel, Result, What};
+pub use model::{Change, Digest, Error, Fetches, Limits, Rel, Result, What};
 pub use rules::{Follow, InputRules, Scope};
 pub use schedule::{Candidate, NextOptions};
 pub use session::{Options, Reader, Writer};

@@ -78,6 +78,8 @@ mod serve;
 mod serve_hostile;
 #[path = "cli/settle.rs"]
 mod settle;
+#[path = "cli/since.rs"]
+mod since;
 #[path = "cli/spool.rs"]
 mod spool;
 #[path = "cli/store.rs"]

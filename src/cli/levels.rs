@@ -7,7 +7,7 @@ use cashrank::snapshot::{ComputedInfo, LevelRanking, RankingName, Snapshot};
 use cashrank::store::RealDisk;
 
 use super::common::{
-    Forms, MemoryArg, accuracy_of, certain_text, counted, one_of, parsed, rounded_up, word,
+    Forms, MemoryArg, accuracy_of, certain_text, counted, one_of, parsed, rounded_up, say, word,
 };
 
 /// Which ranking of a snapshot.
@@ -115,6 +115,16 @@ pub fn certain_of(ranking: &LevelRanking, certain: Option<u64>) -> Option<String
         (None, _) => "most important".into(),
     };
     certain_text(certain, level, &by)
+}
+
+/// Says that scores differ though no link does, where that is so.
+pub fn note_parameters(left: &LevelRanking, right: &LevelRanking) {
+    let parameters = |side: &LevelRanking| side.computed().map(|info| info.parameters.clone());
+    if parameters(left) != parameters(right) {
+        say!(
+            "note: the two rankings were computed with different parameters, so their scores are not comparable"
+        );
+    }
 }
 
 /// How sure a ranking is.

@@ -146,6 +146,7 @@ impl Engine<InMemory> {
                     visits: page.fetches.visits,
                     last_fetch: page.fetches.last,
                     distance: None,
+                    change: None,
                     site: None,
                 });
             }

@@ -34,7 +34,7 @@ pub(crate) use human::{TIME_UNITS, split_time};
 pub(crate) use limits::{LINE_BYTES, LINKS_MAX};
 pub use limits::{Limits, check_room};
 pub(crate) use page::rfc_3339;
-pub use page::{Page, PageId, SiteFacts, SitePage};
+pub use page::{Change, Page, PageId, SiteFacts, SitePage};
 pub use part::Part;
 pub(crate) use part::PartKind;
 pub(crate) use parts::remedy;

@@ -39,9 +39,36 @@ pub struct Page<'a> {
     /// FICA's or the logarithmic distance, where it was asked for.
     #[serde(skip)]
     pub distance: Option<f64>,
+    /// How it differs from an older ranking, where that was asked for.
+    #[serde(skip)]
+    pub change: Option<Change>,
     /// Where sites are ranked: what is known of its pages.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub site: Option<SiteFacts>,
+}
+
+/// How a page or site differs from an older ranking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It was not in the older ranking.
+    New,
+    /// Its score changed.
+    Changed,
+    /// It has been found gone (404, 410) since. It stays in the ranking.
+    Gone,
+}
+
+impl Change {
+    pub(crate) const ALL: [Change; 3] = [Change::New, Change::Changed, Change::Gone];
+
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Change::New => "new",
+            Change::Changed => "changed",
+            Change::Gone => "gone",
+        }
+    }
 }
 
 /// What is known of the pages of a site.

@@ -97,6 +97,7 @@ impl SiteTotal {
             last_fetch: self.last_fetch,
             url: name.into(),
             distance: None,
+            change: None,
             site: Some(SiteFacts {
                 pages: self.pages,
                 ..SiteFacts::default()

@@ -237,6 +237,22 @@ impl LevelRanking {
         }
     }
 
+    /// All scores, in number order.
+    pub(super) fn scores(&self) -> Box<dyn Iterator<Item = Result<f64>> + '_> {
+        match &self.of {
+            Of::Pages => {
+                let columns = &self.snapshot.columns;
+                let blocks = 0..columns.blocks();
+                flat(blocks.map(|block| columns.column(block, Column::Importance)))
+            }
+            Of::Sites(rolled) => {
+                let scores = rolled.totals.iter().map(|total| total.score(rolled.by));
+                Box::new(scores.map(Ok))
+            }
+            Of::Computed(ranking) => flat(ranking.score_blocks()),
+        }
+    }
+
     /// How many of the first positions are certain ([`Snapshot::certain_top`]).
     ///
     /// # Errors
@@ -246,13 +262,12 @@ impl LevelRanking {
             return Ok(None);
         };
         let mut positions = Positions::new(bound);
-        match &self.of {
-            Of::Pages => return self.snapshot.certain_top(),
-            Of::Sites(rolled) => {
-                let scores = rolled.totals.iter().map(|total| total.score(rolled.by));
-                scores.for_each(|score| positions.add(score));
-            }
-            Of::Computed(ranking) => ranking.scores(&mut |score| positions.add(score))?,
+        if self.is_of_pages() {
+            // Two blocks at a time.
+            return self.snapshot.certain_top();
+        }
+        for score in self.scores() {
+            positions.add(score?);
         }
         Ok(Some(positions.certain()))
     }
@@ -382,6 +397,7 @@ impl RolledUp {
             last_fetch: total.last_fetch,
             url: self.sites.name(site).to_owned().into(),
             distance: None,
+            change: None,
             site: Some(SiteFacts {
                 pages: total.pages,
                 largest: Some(total.largest),
@@ -390,6 +406,20 @@ impl RolledUp {
             }),
         }
     }
+}
+
+/// The bits of scores in blocks, one by one.
+fn flat<'a>(
+    blocks: impl Iterator<Item = Result<Vec<u64>>> + 'a,
+) -> Box<dyn Iterator<Item = Result<f64>> + 'a> {
+    Box::new(blocks.flat_map(|block| {
+        let (scores, error) = match block {
+            Ok(scores) => (scores, None),
+            Err(error) => (Vec::new(), Some(Err(error))),
+        };
+        let scores = scores.into_iter().map(f64::from_bits);
+        scores.map(Ok).chain(error)
+    }))
 }
 
 /// Some rows of a ranking, in the order given; blocks that are asked for one after the other are read once.

@@ -23,6 +23,7 @@ mod pieces;
 mod ranks;
 mod read;
 mod settling;
+mod since;
 mod site_pages;
 mod write;
 
@@ -55,6 +56,7 @@ pub use lookup::Lookup;
 pub use moved::{Elapsed, elapsed, moved, same_numbers};
 pub use read::{Snapshot, SnapshotPage};
 pub use settling::{Settle, SnapshotOptions, Watcher};
+pub use since::ChangeRule;
 pub use write::{Made, Published, publish, publish_at_rest};
 pub(crate) use write::{publish_apart, publish_keeping};
 

@@ -61,6 +61,7 @@ impl SnapshotPage {
             last_fetch: self.fetches.last,
             url: url.into(),
             distance: None,
+            change: None,
             site: None,
         }
     }

@@ -14,7 +14,7 @@ use cashrank::snapshot::{Elapsed, LevelRanking, Snapshot, elapsed, moved, same_n
 
 use super::side::{Side, scores};
 use crate::cli::common::{self, Basis, MemoryArg, say, shown, time};
-use crate::cli::levels::{counted_of, sureness_of};
+use crate::cli::levels::{counted_of, note_parameters, sureness_of};
 
 /// All that is shown.
 #[derive(serde::Serialize)]
@@ -122,12 +122,7 @@ pub(super) fn note_settings(left: &Side, right: &Side) {
     let Some((left, right)) = left.ranking().zip(right.ranking()) else {
         return;
     };
-    let parameters = |side: &LevelRanking| side.computed().map(|info| info.parameters.clone());
-    if parameters(left) != parameters(right) {
-        say!(
-            "note: the two rankings were computed with different parameters, so their scores are not comparable"
-        );
-    }
+    note_parameters(left, right);
     let [l, r] = [left, right].map(|side| &side.snapshot().info().settings.config);
     if (l.damping(), l.self_links) != (r.damping(), r.self_links) {
         say!(

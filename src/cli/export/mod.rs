@@ -2,6 +2,7 @@
 
 mod links;
 mod ranks;
+mod since;
 
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,7 @@ use cashrank::snapshot::export::{
 };
 
 use self::links::COMMON_CRAWL;
+use self::since::SinceArgs;
 use super::common::{Exit, MemoryArg, StoreArg, counted, one_of, parsed, print_json, word};
 use super::levels::{LevelArgs, ScopeArg, counted_of};
 use super::output::{Output, SummedOutputArgs};
@@ -31,6 +33,7 @@ Examples:
   cashrank export --links --to parquet -o graph --store ranks
   cashrank export --to common-crawl --level domain --store ranks | gzip > domain-ranks.txt.gz
   cashrank export --to solr --score log -o external_importance --store ranks
+  cashrank export --to jsonl --since 2026-11-01 --store ranks
   cashrank export --to elasticsearch --into pages --score log --store ranks | split -l 20000 - bulk.
 
 Of sites, url is the name of the site. Of a measure, importance is its score.")]
@@ -48,7 +51,7 @@ pub struct Args {
     to: String,
     /// Write the links that the store keeps, sorted by source: `tsv` is a link per line, `parquet` and `common-crawl` make
     /// a directory of two files, the pages and the links as pairs of their numbers.
-    #[arg(long, conflicts_with_all = ["sort", "distance", "score", "score_field", "into"])]
+    #[arg(long, conflicts_with_all = ["sort", "distance", "score", "score_field", "into", "since"])]
     links: bool,
     /// In `tsv`, write pages as their numbers, from 0 in the order of their first appearance. URLs are held in memory,
     /// numbers are not.
@@ -66,6 +69,8 @@ pub struct Args {
     distance: Option<Measure>,
     #[command(flatten)]
     scoring: ScoringArgs,
+    #[command(flatten)]
+    since: SinceArgs,
     #[command(flatten)]
     memory: MemoryArg,
 }
@@ -196,6 +201,9 @@ impl Args {
         let order = self.sort.unwrap_or(format.order());
         let path = self.output.file.name();
         let ranking = self.level.open(snapshot, &self.memory)?;
+        let since = self
+            .since
+            .open(&self.store.store, &self.level, &self.memory)?;
         let level = ranking.level();
         let room = self.room(order, ranking.len())?;
         let scope = self.scope.rules();
@@ -210,6 +218,7 @@ impl Args {
             columns: Columns {
                 distance: self.distance.is_some(),
                 pages: !level.is_page(),
+                change: since.is_some(),
             },
             scoring: self.scoring.scoring(),
             pages: ranking.len(),
@@ -219,8 +228,15 @@ impl Args {
             let url = page.as_ref().map(|page| page.url.as_bytes());
             scope.is_all() || url.is_ok_and(|url| scope.has(url)) || page.is_err()
         };
-        let rows = ranking.rows().filter(in_scope).map(|page| {
+        let rows: Box<dyn Iterator<Item = _>> = match &since {
+            None => Box::new(ranking.rows()),
+            Some(since) => Box::new(since.rows(&ranking, format, setup.scoring.score)?),
+        };
+        let rows = rows.filter(in_scope).map(|page| {
             let page = page?;
+            if let Some(since) = &since {
+                since.count(&page);
+            }
             Ok(Page {
                 distance: distances.get(page.page.0 as usize).copied().flatten(),
                 ..page
@@ -242,10 +258,14 @@ impl Args {
                 summary["level"] = level.to_string().into();
                 summary["computed"] = serde_json::to_value(ranking.computed())?;
             }
+            if let Some(since) = &since {
+                summary["since"] = since.summary();
+            }
             return print_json(&summary);
         }
         if *output != Output::Standard {
-            say!("{}: {}", path.display(), counted_of(level, pages));
+            let changes = since.map_or(String::new(), |since| format!(", {}", since.said()));
+            say!("{}: {}{changes}", path.display(), counted_of(level, pages));
         }
         Ok(Exit::Done)
     }
@@ -253,6 +273,7 @@ impl Args {
     /// Refuses choices that do not go together.
     fn check(&self, format: Format) -> anyhow::Result<()> {
         self.scoring.check(format)?;
+        self.since.check(format)?;
         anyhow::ensure!(
             self.distance.is_none() || format.content() == Content::Table,
             "--distance: {} has no columns; choose --to tsv, csv, jsonl or parquet",

@@ -22,8 +22,9 @@ impl Args {
             !score
                 && scoring.into.is_none()
                 && self.distance.is_none()
+                && self.since.since.is_none()
                 && self.level.roll_up == RollUpBy::Sum,
-            "common-crawl has columns of its own: leave --score, --score-field, --into, --distance and --roll-up out"
+            "common-crawl has columns of its own: leave --score, --score-field, --into, --distance, --since and --roll-up out"
         );
         let open = |measure: &str| {
             let snapshot = self.snapshot.open(&self.store.store)?;

@@ -94,7 +94,7 @@ impl<P> Move<P> {
 
     /// Returns whether PageRank itself changed in that direction; `None` without a margin.
     pub fn is_certain(&self, margin: Option<f64>) -> Option<bool> {
-        margin.map(|margin| self.change().abs() > margin)
+        margin.map(|_| is_moved(self.change(), margin))
     }
 
     /// The change that would keep the page's ratio to the mean page. `growth`: pages on the left over pages on the right.
@@ -169,6 +169,11 @@ pub fn is_certainly_above(importance: f64, other: f64, bound: Option<f64>) -> bo
 /// `None`: a bound is not known.
 pub fn margin(left_l1: Option<f64>, right_l1: Option<f64>) -> Option<f64> {
     Some((left_l1? + right_l1?) / 2.0)
+}
+
+/// Returns whether a page whose importance changed so counts as moved: by more than the margin, or without one at all.
+pub fn is_moved(change: f64, margin: Option<f64>) -> bool {
+    change != 0.0 && margin.is_none_or(|margin| change.abs() > margin)
 }
 
 /// What moved.
@@ -294,7 +299,7 @@ impl<P: Copy + Ord> Movers<P> {
         self.dilution.add(part);
         summary.common_pages += 1;
         summary.same_rank_pages += u64::from(page.left.rank == page.right.rank);
-        if change == 0.0 || certain == Some(false) {
+        if !is_moved(change, margin) {
             summary.unchanged_pages += 1;
         } else {
             let moved = if change > 0.0 {

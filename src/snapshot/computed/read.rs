@@ -99,13 +99,9 @@ impl ComputedRanking {
         (0..self.file.blocks()).map(|block| self.numbers(block, Column::Rank))
     }
 
-    /// Calls `each` with every score.
-    pub(in crate::snapshot) fn scores(&self, each: &mut dyn FnMut(f64)) -> Result<()> {
-        for block in 0..self.file.blocks() {
-            let scores = self.numbers(block, Column::Score)?;
-            scores.into_iter().map(f64::from_bits).for_each(&mut *each);
-        }
-        Ok(())
+    /// The scores' bits, block by block.
+    pub(in crate::snapshot) fn score_blocks(&self) -> impl Iterator<Item = Result<Vec<u64>>> + '_ {
+        (0..self.file.blocks()).map(|block| self.numbers(block, Column::Score))
     }
 
     /// What is ranked in a block, in number order, sites with their names.

@@ -14,6 +14,7 @@ use super::host::host_and_domain;
 use super::{
     Columns, Content, ExportSpec, Exporter, Output, Page, importance, integers, milliseconds,
 };
+use crate::model::Change;
 use crate::{Error, Result};
 
 pub(super) const FORMAT: ExportSpec = ExportSpec {
@@ -40,6 +41,7 @@ struct Batch {
     page: Vec<i64>,
     distance: Vec<Option<f64>>,
     pages: Vec<i64>,
+    change: Vec<Option<&'static str>>,
 }
 
 struct Arrow<'w> {
@@ -68,6 +70,9 @@ impl<'w> Arrow<'w> {
         }
         if columns.pages {
             fields.push(Field::new("pages", DataType::Int64, false));
+        }
+        if columns.change {
+            fields.push(Field::new("change", DataType::Utf8, false));
         }
         let schema = Arc::new(Schema::new(fields));
         let writer = FileWriter::try_new(out, &schema);
@@ -102,6 +107,9 @@ impl<'w> Arrow<'w> {
         if self.columns.pages {
             columns.push(Arc::new(Int64Array::from(batch.pages)));
         }
+        if self.columns.change {
+            columns.push(Arc::new(StringArray::from(batch.change)));
+        }
         let written = RecordBatch::try_new(self.schema.clone(), columns)
             .and_then(|batch| self.writer.write(&batch));
         written.map_err(|e| self.failed(e))
@@ -119,6 +127,7 @@ impl Exporter for Arrow<'_> {
         let batch = &mut self.batch;
         batch.page.push(number);
         batch.pages.push(pages);
+        batch.change.push(page.change.map(Change::name));
         batch.url.push(page.url.to_string());
         batch.url_bytes += page.url.len();
         batch.importance.push(importance);

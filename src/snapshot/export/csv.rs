@@ -28,6 +28,9 @@ impl<'w> Csv<'w> {
         if columns.pages {
             lines.buffer.extend_from_slice(b",pages");
         }
+        if columns.change {
+            lines.buffer.extend_from_slice(b",change");
+        }
         lines.buffer.extend_from_slice(b"\r\n");
         Csv(lines, columns)
     }
@@ -46,9 +49,11 @@ impl Exporter for Csv<'_> {
         };
         let pages = page.site.as_ref().filter(|_| self.1.pages);
         let pages = pages.map_or(String::new(), |site| format!(",{}", site.pages));
+        let change = page.change.filter(|_| self.1.change);
+        let change = change.map_or(String::new(), |change| format!(",{}", change.name()));
         write!(
             self.0.buffer,
-            ",{importance:?},{rank},{visits},{fetched}{distance}{pages}\r\n"
+            ",{importance:?},{rank},{visits},{fetched}{distance}{pages}{change}\r\n"
         )
         .map_err(|e| Error::io(&self.0.out.path, "write")(e))?;
         self.0.line_done()

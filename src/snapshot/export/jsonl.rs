@@ -6,6 +6,7 @@ use super::{
     Columns, Content, ExportSpec, Exporter, Lines, Page, importance, last_fetch, put_json,
 };
 use crate::Result;
+use crate::model::Change;
 
 pub(super) const FORMAT: ExportSpec = ExportSpec {
     name: "jsonl",
@@ -28,6 +29,9 @@ struct Row<'a> {
     /// Of sites only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pages: Option<u64>,
+    /// Since an older ranking only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    change: Option<&'static str>,
 }
 
 struct Jsonl<'w>(Lines<'w>, Columns);
@@ -46,6 +50,7 @@ impl Exporter for Jsonl<'_> {
                 .as_ref()
                 .filter(|_| self.1.pages)
                 .map(|site| site.pages),
+            change: page.change.filter(|_| self.1.change).map(Change::name),
         };
         put_json(&mut self.0.buffer, &self.0.out.path, &row)?;
         self.0.buffer.push(b'\n');

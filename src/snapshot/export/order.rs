@@ -8,7 +8,7 @@ use super::host::{host_and_domain, reversed};
 use crate::codec::varint::number;
 use crate::disk::Sorter;
 use crate::engine::PageId;
-use crate::model::{SiteFacts, registry};
+use crate::model::{Change, SiteFacts, registry};
 use crate::{Error, Result};
 
 registry! {
@@ -113,6 +113,7 @@ fn put(row: &Page<'_>, at: usize, into: &mut Vec<u8>) {
         row.distance.unwrap_or_default().to_bits(),
         row.site.is_some().into(),
         row.site.as_ref().map_or(0, |site| site.pages),
+        row.change.map_or(0, |change| change as u64 + 1),
     ];
     for number in numbers {
         into.extend_from_slice(&number.to_le_bytes());
@@ -129,6 +130,8 @@ fn take(mut key: Vec<u8>, value: &[u8]) -> Option<Page<'static>> {
     let last_fetch = (next()? == 1, next()? as i64);
     let distance = (next()? == 1, f64::from_bits(next()?));
     let (is_site, pages) = (next()? == 1, next()?);
+    let change = next()?.checked_sub(1);
+    let change = change.and_then(|at| Change::ALL.get(at as usize).copied());
     key.drain(..at.min(key.len()));
     Some(Page {
         page,
@@ -138,6 +141,7 @@ fn take(mut key: Vec<u8>, value: &[u8]) -> Option<Page<'static>> {
         last_fetch: last_fetch.0.then_some(last_fetch.1),
         url: Cow::Owned(String::from_utf8(key).ok()?),
         distance: distance.0.then_some(distance.1),
+        change,
         site: is_site.then(|| SiteFacts {
             pages,
             ..SiteFacts::default()
@@ -159,6 +163,7 @@ mod tests {
                 last_fetch: (at == 0).then_some(-5),
                 url: url.into(),
                 distance: (at == 0).then_some(0.25),
+                change: Change::ALL.get(at).copied(),
                 site: (at == 0).then(|| SiteFacts {
                     pages: 9,
                     ..SiteFacts::default()
@@ -171,6 +176,7 @@ mod tests {
             let first = row.page == PageId(0);
             assert_eq!(row.last_fetch, first.then_some(-5));
             assert_eq!(row.distance, first.then_some(0.25));
+            assert_eq!(row.change, Change::ALL.get(row.page.index()).copied());
             let pages = row.site.as_ref().map(|site| site.pages);
             assert_eq!(pages, first.then_some(9));
             assert_eq!((row.importance, row.visits), (0.5, 7));

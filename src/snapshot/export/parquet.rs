@@ -64,7 +64,12 @@ fn schema(columns: Columns) -> String {
     } else {
         ""
     };
-    format!("{SCHEMA}{distance}{pages}}}")
+    let change = if columns.change {
+        "REQUIRED BYTE_ARRAY change (STRING);"
+    } else {
+        ""
+    };
+    format!("{SCHEMA}{distance}{pages}{change}}}")
 }
 
 /// Most rows of a row group.
@@ -86,6 +91,7 @@ struct Group {
     page: Vec<i64>,
     distance: Optional<f64>,
     pages: Vec<i64>,
+    change: Vec<ByteArray>,
     url_bytes: usize,
 }
 
@@ -165,6 +171,9 @@ impl Exporter for Parquet<'_> {
         columns.page.push(number);
         columns.distance.push(page.distance);
         columns.pages.push(pages);
+        if let Some(change) = page.change.filter(|_| self.columns.change) {
+            columns.change.push(ByteArray::from(change.name()));
+        }
         if columns.url.len() >= GROUP_ROWS || columns.url_bytes >= GROUP_URL_BYTES {
             self.write_group()?;
         }
@@ -198,6 +207,9 @@ fn write_group<W: Write + Send>(
     }
     if more.pages {
         write_column::<Int64Type, _>(&mut group, &columns.pages, None)?;
+    }
+    if more.change {
+        write_column::<ByteArrayType, _>(&mut group, &columns.change, None)?;
     }
     group.close()?;
     Ok(())

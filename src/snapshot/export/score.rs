@@ -52,6 +52,16 @@ const LOG: ExportSpec = ExportSpec {
     of: |importance, pages| libm::log1p(importance * pages) / LN_2,
 };
 
+impl Score {
+    /// What importance is multiplied by before anything else is done, among so many pages.
+    pub fn scale(self, pages: u64) -> f64 {
+        match self {
+            Score::Importance => 1.0,
+            Score::Ratio | Score::Log => pages as f64,
+        }
+    }
+}
+
 /// A score for each page, and where search engines put it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scoring {

@@ -8,7 +8,9 @@
 //!
 //! An `_id` has 1 to 512 bytes: Elasticsearch refuses others, so these pages are left out, and counted. Its
 //! `rank_feature` refuses what is no normal 32-bit number above 0, so that is what it gets. Updates change
-//! documents that exist and create none.
+//! documents that exist and create none. A page that was found gone since an older ranking is
+//! `{"delete":{"_id":URL}}` in `elasticsearch-index`, whose documents are the ranking's own; the other two only change a
+//! field of somebody's documents, and delete none.
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -16,6 +18,7 @@ use serde::{Serialize, Serializer};
 use super::host::host_and_domain;
 use super::score::Scorer;
 use super::{Content, ExportSpec, Exporter, Lines, Output, Page, Scoring, Setup, put_json};
+use crate::model::Change;
 use crate::{Error, Result};
 
 pub(super) const ELASTICSEARCH: ExportSpec = ExportSpec {
@@ -162,6 +165,8 @@ impl Exporter for Documents<'_> {
         if self.kind == Kind::Update {
             self.line(&Member("update", target))?;
             self.line(&Member("doc", score))?;
+        } else if page.change == Some(Change::Gone) {
+            self.line(&Member("delete", target))?;
         } else {
             let (host, domain) = host_and_domain(url);
             self.line(&Member("index", target))?;

@@ -4,7 +4,7 @@
 //! url TEXT, importance REAL, rank INTEGER, visits INTEGER, last_fetch TEXT, host TEXT, domain TEXT, page INTEGER
 //! ```
 //!
-//! and `distance REAL` where it is asked for, `pages INTEGER` of sites. `last_fetch` is as in TSV, which SQLite's functions of dates take. Indexes:
+//! and `distance REAL` where it is asked for, `pages INTEGER` of sites, `change TEXT` since an older ranking. `last_fetch` is as in TSV, which SQLite's functions of dates take. Indexes:
 //! `url`, `rank`, `(host, rank)` and `(domain, rank)`.
 //!
 //! SQLite writes where it likes, so the database is made in a temporary file, and copied when it is whole.
@@ -20,6 +20,7 @@ use super::{
     Columns, Content, ExportSpec, Exporter, Output, Page, Setup, importance, integers, last_fetch,
 };
 use crate::disk::unfinished;
+use crate::model::Change;
 use crate::{Error, Result};
 
 pub(super) const FORMAT: ExportSpec = ExportSpec {
@@ -83,8 +84,10 @@ impl<'w> Sqlite<'w> {
         let columns = setup.columns;
         let distance = columns.distance.then_some(", distance REAL");
         let pages = columns.pages.then_some(", pages INTEGER NOT NULL");
-        let more: String = distance.into_iter().chain(pages).collect();
-        let places = vec!["?"; 8 + usize::from(columns.distance) + usize::from(columns.pages)];
+        let change = columns.change.then_some(", change TEXT NOT NULL");
+        let more = [distance, pages, change].map(Option::unwrap_or_default);
+        let places = vec!["?"; 8 + more.iter().filter(|column| !column.is_empty()).count()];
+        let more = more.concat();
         let insert = format!("INSERT INTO ranking VALUES ({})", places.join(", "));
         let begin = || {
             let database = Connection::open(&file.0)?;
@@ -126,6 +129,8 @@ impl Exporter for Sqlite<'_> {
         ];
         row.extend(self.columns.distance.then_some(distance));
         row.extend(self.columns.pages.then_some(more));
+        let change = page.change.map(Change::name);
+        row.extend(self.columns.change.then_some(&change as &dyn ToSql));
         let insert = || self.database.prepare_cached(&self.insert)?.execute(&*row);
         insert().map_err(failed(&self.file.0))?;
         Ok(())

@@ -20,6 +20,7 @@ fn page(url: &str, importance: f64, last_fetch: Option<Time>) -> Page<'_> {
         visits: 2,
         last_fetch,
         distance: None,
+        change: None,
         site: None,
     }
 }
@@ -325,6 +326,7 @@ fn parquet_groups_are_bounded_packed_and_counted() {
             visits: 1,
             last_fetch: (i % 2 == 0).then_some(i as i64),
             distance: None,
+            change: None,
             site: None,
         })
     });

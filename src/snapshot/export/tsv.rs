@@ -33,6 +33,9 @@ impl<'w> Tsv<'w> {
         if columns.pages {
             lines.buffer.extend_from_slice(b"\tpages");
         }
+        if columns.change {
+            lines.buffer.extend_from_slice(b"\tchange");
+        }
         lines.buffer.push(b'\n');
         Tsv(lines, columns)
     }
@@ -51,9 +54,11 @@ impl Exporter for Tsv<'_> {
         };
         let pages = page.site.as_ref().filter(|_| self.1.pages);
         let pages = pages.map_or(String::new(), |site| format!("\t{}", site.pages));
+        let change = page.change.filter(|_| self.1.change);
+        let change = change.map_or(String::new(), |change| format!("\t{}", change.name()));
         writeln!(
             self.0.buffer,
-            "{url}\t{importance:?}\t{rank}\t{visits}\t{fetched}{distance}{pages}"
+            "{url}\t{importance:?}\t{rank}\t{visits}\t{fetched}{distance}{pages}{change}"
         )
         .map_err(|e| Error::io(&self.0.out.path, "write")(e))?;
         self.0.line_done()

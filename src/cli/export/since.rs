@@ -1,0 +1,121 @@
+//! `cashrank export --since`: only what changed since an older snapshot.
+
+use std::cell::Cell;
+use std::path::Path;
+
+use cashrank::snapshot::export::{Content, Format, Page, Score};
+use cashrank::snapshot::{ChangeRule, LevelRanking, Snapshot, Which};
+use cashrank::store::RealDisk;
+use cashrank::{Change, Result};
+
+use crate::cli::common::{MemoryArg, parsed, say};
+use crate::cli::levels::{LevelArgs, note_parameters};
+
+/// What counts as changed.
+#[derive(clap::Args)]
+pub(super) struct SinceArgs {
+    /// Write only what is new or has changed since this snapshot, by its number or by a time, as --snapshot takes them:
+    /// scores that moved by more than the bounds of both rankings (compare --moved), and pages found gone since. Tables
+    /// have a column `change`: new, changed or gone.
+    #[arg(long, value_name = "N|TIME", value_parser = parsed::<Which>)]
+    pub since: Option<Which>,
+    /// Instead of the bounds: count a score as changed if it moved by at least this share of what it was, like 0.1.
+    #[arg(long, value_name = "RATIO", value_parser = ratio, requires = "since")]
+    least: Option<f64>,
+}
+
+fn ratio(text: &str) -> std::result::Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(ratio) if ratio > 0.0 && ratio.is_finite() => Ok(ratio),
+        _ => Err(format!("{text:?}: a number above 0, like 0.1 for a tenth")),
+    }
+}
+
+/// An older ranking, and what counts as changed since.
+pub(super) struct Since {
+    older: LevelRanking,
+    least: Option<f64>,
+    /// Rows that are new, changed and gone, of those that were asked for.
+    counts: [Cell<u64>; 3],
+}
+
+impl SinceArgs {
+    /// Refuses formats of which a part is of no use.
+    pub fn check(&self, format: Format) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            self.since.is_none() || format != Format::Solr,
+            "--since: Solr takes all scores from one file, and pages that are not in it would have none; export all, or \
+             --to scores"
+        );
+        Ok(())
+    }
+
+    /// Opens the older ranking, if one is asked for.
+    pub fn open(
+        &self,
+        store: &Path,
+        level: &LevelArgs,
+        memory: &MemoryArg,
+    ) -> Result<Option<Since>> {
+        if self.since.is_none() {
+            return Ok(None);
+        }
+        let snapshot = Snapshot::of(&RealDisk, store, self.since)?;
+        Ok(Some(Since {
+            older: level.open(snapshot, memory)?,
+            least: self.least,
+            counts: Default::default(),
+        }))
+    }
+}
+
+impl Since {
+    /// The rows of `newer` that changed. What is exported is this score, or where the format has a table the importance.
+    pub fn rows<'r>(
+        &'r self,
+        newer: &'r LevelRanking,
+        format: Format,
+        score: Score,
+    ) -> Result<impl Iterator<Item = Result<Page<'static>>> + 'r> {
+        let scales = [&self.older, newer].map(|ranking| match format.content() {
+            Content::Table => 1.0,
+            _ => score.scale(ranking.len()),
+        });
+        note_parameters(&self.older, newer);
+        let rule = ChangeRule::of(&self.older, newer, scales, self.least);
+        let mut gone = None;
+        if newer.level().is_page() {
+            let found = newer.snapshot().gone_since(self.older.snapshot());
+            gone = found
+                .inspect_err(|error| say!("note: gone pages are not marked: {error}"))
+                .ok();
+        }
+        newer.changed_since(&self.older, rule, gone)
+    }
+
+    /// Counts a row that is written.
+    pub fn count(&self, page: &Page<'_>) {
+        if let Some(change) = page.change {
+            let count = &self.counts[change as usize];
+            count.set(count.get() + 1);
+        }
+    }
+
+    /// What was written, for programs.
+    pub fn summary(&self) -> serde_json::Value {
+        let of = |change: Change| self.counts[change as usize].get();
+        serde_json::json!({
+            "snapshot": self.older.snapshot().path().display().to_string(),
+            "new": of(Change::New),
+            "changed": of(Change::Changed),
+            "gone": of(Change::Gone),
+        })
+    }
+
+    /// The same, for people.
+    pub fn said(&self) -> String {
+        let [new, changed, gone] = self.counts.each_ref().map(Cell::get);
+        let older = self.older.snapshot().info().counters.records;
+        format!("{new} new, {changed} changed and {gone} gone since snapshot {older}")
+    }
+}

@@ -1,0 +1,131 @@
+//! What of a ranking changed since an older one of the same store, page by page, or site by site.
+//!
+//! Both rankings number what they rank in the order of first appearance, and nothing ever leaves one: so the two are read
+//! side by side by number, in bounded memory, and what the older one does not have is new. A score changed if it moved by
+//! more than the bounds of both rankings let it move by themselves (`metrics/moved`), or by a ratio that was asked for.
+//!
+//! A page that was found gone (404, 410) stays in the ranking. It is told from the rows of the current snapshot.
+
+use super::{Column, LevelRanking, Snapshot};
+use crate::engine::CHUNK_PAGES;
+use crate::metrics::moved::{is_moved, margin};
+use crate::model::{Change, Page};
+use crate::rows::{Bits, Rows, Stop};
+use crate::{Error, Result};
+
+/// Which scores count as changed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ChangeRule {
+    /// By what scores of the older and of the newer ranking are multiplied first.
+    pub scales: [f64; 2],
+    /// Those that moved by more than this; `None`: all that moved.
+    pub margin: Option<f64>,
+    /// Instead: those that moved by at least so much of what they were.
+    pub least: Option<f64>,
+}
+
+impl ChangeRule {
+    /// Of these two rankings, whose scores are multiplied by `scales` first.
+    pub fn of(
+        older: &LevelRanking,
+        newer: &LevelRanking,
+        scales: [f64; 2],
+        least: Option<f64>,
+    ) -> ChangeRule {
+        let bound = |ranking: &LevelRanking, scale: f64| ranking.bound_l1().map(|b| b * scale);
+        ChangeRule {
+            scales,
+            margin: margin(bound(older, scales[0]), bound(newer, scales[1])),
+            least,
+        }
+    }
+
+    fn is_change(&self, older: f64, newer: f64) -> bool {
+        let (older, newer) = (older * self.scales[0], newer * self.scales[1]);
+        let change = newer - older;
+        match self.least {
+            Some(least) => is_moved(change, None) && change.abs() >= least * older.abs(),
+            None => is_moved(change, self.margin),
+        }
+    }
+}
+
+impl LevelRanking {
+    /// The rows that changed since `older`, in number order, each with its [`Page::change`]. `gone` marks pages that were
+    /// found gone since then ([`Snapshot::gone_since`]).
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if `older` is not of the same store, level and measure, or is the newer one.
+    pub fn changed_since<'r>(
+        &'r self,
+        older: &'r LevelRanking,
+        rule: ChangeRule,
+        gone: Option<Bits>,
+    ) -> Result<impl Iterator<Item = Result<Page<'static>>> + 'r> {
+        let measure = |ranking: &LevelRanking| ranking.computed().map(|info| info.measure.clone());
+        let [new, old] = [self, older].map(|ranking| &ranking.snapshot().info().counters);
+        if self.snapshot().store() != older.snapshot().store()
+            || (self.level(), measure(self)) != (older.level(), measure(older))
+            || old.records > new.records
+        {
+            return Err(Error::Usage(format!(
+                "{}: not an older ranking than {} of the same store",
+                older.path().display(),
+                self.path().display()
+            )));
+        }
+        let mut scores = older.scores();
+        Ok(self.rows().filter_map(move |row| {
+            let known = scores.next().transpose();
+            let marked = || {
+                let (row, known) = (row?, known?);
+                let is_gone = || gone.as_ref().is_some_and(|gone| gone.get(row.page.0));
+                let change = match known {
+                    _ if is_gone() => Some(Change::Gone),
+                    None => Some(Change::New),
+                    Some(score) if rule.is_change(score, row.importance) => Some(Change::Changed),
+                    Some(_) => None,
+                };
+                Ok(change.is_some().then_some(Page { change, ..row }))
+            };
+            marked().transpose()
+        }))
+    }
+}
+
+impl Snapshot {
+    /// The pages that are gone, and were visited since `older`: of the others the rows are not read. This must be the
+    /// store's current snapshot.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if there are no rows, which says why; those of reading.
+    pub fn gone_since(&self, older: &Snapshot) -> Result<Bits> {
+        let mut gone = Bits::new(self.len());
+        if self.info().counters.gone == older.info().counters.gone {
+            return Ok(gone);
+        }
+        let mut visited = Bits::new(self.len());
+        for block in 0..self.columns.blocks() {
+            let before = if block < older.columns.blocks() {
+                older.columns.column(block, Column::Visits)?
+            } else {
+                Vec::new()
+            };
+            let now = self.columns.column(block, Column::Visits)?;
+            let first = block * CHUNK_PAGES;
+            for (at, &visits) in now.iter().enumerate() {
+                if visits != before.get(at).copied().unwrap_or_default() {
+                    visited.set(first + at as u64);
+                }
+            }
+        }
+        let ended = self.rows()?.walk_some(&visited, &mut |row| {
+            if row.gone {
+                gone.set(row.page.into());
+            }
+            Ok(())
+        });
+        Stop::is_whole(ended)?;
+        Ok(gone)
+    }
+}
