@@ -14,7 +14,7 @@ use cashrank::load::LoadedGraph;
 use cashrank::rank::chosen::Chosen;
 use cashrank::rank::computing::{Computed, Computing, Parameters};
 use cashrank::rank::measures::measure;
-use cashrank::sites::{Level, PageFacts, RollUp, SiteLinks, SiteTotal, Sites};
+use cashrank::sites::{Level, PageFacts, RollUp, SiteTotal, Sites};
 use cashrank::snapshot::export::{Columns, Format, Setup, export};
 use cashrank::snapshot::{
     ComputedInfo, ComputedName, ComputedRanking, Snapshot, Watcher, publish_computed,
@@ -23,11 +23,10 @@ use cashrank::store::{RealDisk, View, open_view_to_publish};
 
 use super::bar::beside_a_bar;
 use super::common::{
-    Exit, MemoryArg, lines_of, links, one_of, parsed, positive, print_json, some_bytes,
-    stop_on_signal, store_unless, threads, word,
+    Exit, MemoryArg, lines_of, links, positive, print_json, stop_on_signal, store_unless, threads,
 };
 use super::export::{ScoringArgs, export_formats, report_left_out, scratch};
-use super::levels::{accuracy_said, counted_of, levels, measures, sureness};
+use super::levels::{SiteGraphArgs, accuracy_said, counted_of, levels, measures, sureness};
 use super::loaded::{LoadArgs, report_loaded};
 use super::output::{Output, SummedOutputArgs};
 use super::summary::withheld;
@@ -104,26 +103,6 @@ struct ParameterArgs {
     /// 1.04 / sqrt(N) [default: exact for small graphs, else 256].
     #[arg(long, value_name = "N")]
     registers: Option<u32>,
-}
-
-/// How the links between sites come from those between pages.
-#[derive(clap::Args)]
-struct SiteGraphArgs {
-    /// What a link from one site to another weighs.
-    #[arg(long, value_name = "WHAT", default_value = "count", value_parser = site_links())]
-    site_links: SiteLinks,
-    /// Count links inside a site, too.
-    #[arg(long)]
-    inside: bool,
-    /// Sort pairs of linked sites in at most this much memory; with a store, those that do not fit go through temporary
-    /// files in it.
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = some_bytes)]
-    pair_memory: u64,
-}
-
-fn site_links() -> impl clap::builder::TypedValueParser<Value = SiteLinks> {
-    let words = SiteLinks::ALL.map(|(name, about, _)| word(name, about));
-    one_of(words, parsed::<SiteLinks>)
 }
 
 impl Args {

@@ -1,13 +1,16 @@
 //! Options of commands that read rankings of pages or sites, and how sure a ranking is, in words.
 
+use std::path::PathBuf;
+
 use cashrank::rank::measures::{Accuracy, MEASURES};
 use cashrank::rules::Scope;
-use cashrank::sites::{Level, RollUpBy};
+use cashrank::sites::{Level, PAIR_BYTES, Pairing, RollUpBy, SiteLinks};
 use cashrank::snapshot::{ComputedInfo, LevelRanking, RankingName, Snapshot};
 use cashrank::store::RealDisk;
 
 use super::common::{
-    Forms, MemoryArg, accuracy_of, certain_text, counted, one_of, parsed, rounded_up, say, word,
+    Forms, MemoryArg, accuracy_of, certain_text, counted, one_of, parsed, rounded_up, say,
+    some_bytes, word,
 };
 
 /// Which ranking of a snapshot.
@@ -55,6 +58,11 @@ impl LevelArgs {
             measure: self.measure.clone(),
             roll_up: self.roll_up,
         }
+    }
+
+    /// Whether it is the snapshot itself, or that of its sites.
+    pub fn is_roll_up(&self) -> bool {
+        self.measure.is_none() && self.roll_up == RollUpBy::default()
     }
 
     /// Whether it is the snapshot itself.
@@ -125,6 +133,43 @@ pub fn note_parameters(left: &LevelRanking, right: &LevelRanking) {
             "note: the two rankings were computed with different parameters, so their scores are not comparable"
         );
     }
+}
+
+/// How the links between sites come from those between pages.
+#[derive(clap::Args)]
+pub struct SiteGraphArgs {
+    /// What a link from one site to another weighs.
+    #[arg(long, value_name = "WHAT", default_value = "count", value_parser = site_links())]
+    pub site_links: SiteLinks,
+    /// Count links inside a site, too.
+    #[arg(long)]
+    pub inside: bool,
+    /// Sort pairs of linked sites in at most this much memory; with a store, those that do not fit go through temporary
+    /// files in it, or beside what is exported.
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = some_bytes)]
+    pub pair_memory: u64,
+}
+
+impl SiteGraphArgs {
+    /// Whether nothing was asked for.
+    pub fn is_usual(&self) -> bool {
+        self.site_links == SiteLinks::default() && !self.inside && self.pair_memory == PAIR_BYTES
+    }
+
+    /// How links become those of sites; pairs that do not fit go into files whose names begin so.
+    pub fn pairing(&self, aside: PathBuf) -> Pairing<'static> {
+        Pairing {
+            links: self.site_links,
+            inside: self.inside,
+            bytes: self.pair_memory,
+            aside: Some((&RealDisk, aside)),
+        }
+    }
+}
+
+fn site_links() -> impl clap::builder::TypedValueParser<Value = SiteLinks> {
+    let words = SiteLinks::ALL.map(|(name, about, _)| word(name, about));
+    one_of(words, parsed::<SiteLinks>)
 }
 
 /// How sure a ranking is.

@@ -109,7 +109,7 @@ fn positions(scores: &[f64]) -> Vec<u64> {
 }
 
 /// How many hosts each domain has, those with and without `www.` being one.
-fn hosts_of(snapshot: &Snapshot, memory: Option<u64>) -> Result<HashMap<String, u64>> {
+pub(super) fn hosts_of(snapshot: &Snapshot, memory: Option<u64>) -> Result<HashMap<String, u64>> {
     let sites = snapshot.sites(Level::Host, memory)?;
     let mut seen = HashSet::new();
     let mut hosts: HashMap<String, u64> = HashMap::new();

@@ -1,10 +1,11 @@
 //! The graph of a store, as files.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 use crate::crawl::crawl;
 use crate::support::Lab;
+use crate::takers::must_run;
 
 /// Distinct links of the latest record of each page, from the records themselves.
 fn expected(lines: &[String]) -> BTreeSet<(String, String)> {
@@ -167,9 +168,19 @@ fn what_cannot_be_written_is_refused_and_leaves_nothing() {
             "cannot be used",
         ),
         (
-            "--links --to tsv --level host -o out --store s",
+            "--links --to tsv --level host --measure harmonic -o out --store s",
             2,
-            "leave --level",
+            "leave --measure",
+        ),
+        (
+            "--links --to tsv --inside -o out --store s",
+            2,
+            "add --level",
+        ),
+        (
+            "--to tsv --level host --site-links once -o out --store s",
+            2,
+            "add --links",
         ),
         (
             "--links --to tsv --scope host:a.example -o out --store s",
@@ -191,6 +202,113 @@ fn what_cannot_be_written_is_refused_and_leaves_nothing() {
     assert_eq!(std::fs::read(lab.path("taken/file")).unwrap(), b"mine");
 }
 
+/// The host of a URL of these tests.
+fn host(url: &str) -> &str {
+    url.split('/').nth(2).unwrap()
+}
+
+/// Lines of a gzip file.
+fn unpacked(path: std::path::PathBuf) -> Vec<String> {
+    let file = std::fs::File::open(path).unwrap();
+    let text = std::io::read_to_string(flate2::read::GzDecoder::new(file)).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Links between hosts are those of their pages, counted one by one.
+#[test]
+fn links_between_hosts_are_those_of_their_pages() {
+    let lab = Lab::new();
+    lab.file("a", crawl(29, 300).concat());
+    lab.run("ingest a --store s").exits(0);
+    let pages = lab.run("export --links --to tsv --store s").exits(0).out;
+    let mut sources: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for line in pages.lines() {
+        let (source, target) = line.split_once('\t').unwrap();
+        let pair = (host(source), host(target));
+        sources.entry(pair).or_default().push(source);
+    }
+    let expected = |inside: bool, weight: &dyn Fn(&[&str]) -> usize| -> BTreeSet<String> {
+        let pairs = sources
+            .iter()
+            .filter(|(pair, _)| inside || pair.0 != pair.1);
+        let line = |((from, to), pages): (&(&str, &str), &Vec<&str>)| {
+            let weight = match weight(pages) {
+                0 => String::new(),
+                weight => format!("\t{weight}"),
+            };
+            format!("{from}\t{to}{weight}")
+        };
+        pairs.map(line).collect()
+    };
+    let distinct = |pages: &[&str]| pages.iter().collect::<BTreeSet<_>>().len();
+    let export = "export --links --level host --store s --to tsv";
+    let of = |options: &str| {
+        let found = lab.run(&format!("{export} {options}")).exits(0).out;
+        found
+            .lines()
+            .map(str::to_owned)
+            .collect::<BTreeSet<String>>()
+    };
+    let counted = expected(false, &|pages| pages.len());
+    assert!(counted.len() > 20);
+    assert_eq!(of(""), counted);
+    // Two pairs at a time.
+    assert_eq!(of("--pair-memory 32"), counted);
+    assert_eq!(of("--inside"), expected(true, &|pages| pages.len()));
+    assert_eq!(of("--site-links pages"), expected(false, &distinct));
+    assert_eq!(of("--site-links once"), expected(false, &|_| 0));
+    assert!(lab.names().iter().all(|name| name == "a" || name == "s"));
+
+    let found = lab.run("export --links --level host --to common-crawl -o g --store s --json");
+    assert_eq!(found.exits(0).json()["links"], counted.len());
+    let vertices = unpacked(lab.path("g/vertices.txt.gz"));
+    let names: Vec<String> = vertices
+        .iter()
+        .enumerate()
+        .map(|(at, line)| {
+            let (number, name) = line.split_once('\t').unwrap();
+            assert_eq!(number, at.to_string());
+            let labels: Vec<&str> = name.rsplit('.').collect();
+            labels.join(".")
+        })
+        .collect();
+    let named = |line: &String| {
+        let (from, to) = line.split_once('\t').unwrap();
+        let name = |number: &str| &names[number.parse::<usize>().unwrap()];
+        format!("{}\t{}", name(from), name(to))
+    };
+    let edges = unpacked(lab.path("g/edges.txt.gz"));
+    let edges: BTreeSet<String> = edges.iter().map(named).collect();
+    assert_eq!(edges, expected(false, &|_| 0));
+
+    // One domain a host, h0.example to h6.example, as the public suffix list has no `example`: each has one host.
+    lab.run("export --links --level domain --to common-crawl -o d --store s")
+        .exits(0);
+    let domains = unpacked(lab.path("d/vertices.txt.gz"));
+    assert!(domains.contains(&format!(
+        "0\t{}\t1",
+        names[0].rsplit('.').collect::<Vec<_>>().join(".")
+    )));
+
+    lab.run("export --links --level host --to parquet -o p --store s")
+        .exits(0);
+    let lines: Vec<&str> = counted.iter().map(String::as_str).collect();
+    must_run(
+        &lab,
+        "pyarrow",
+        &format!(
+            r#"
+import pyarrow.parquet as pq
+sites, links = pq.read_table("p/sites.parquet"), pq.read_table("p/links.parquet")
+names = sites["url"].to_pylist()
+rows = zip(*(links[column].to_pylist() for column in ("source", "target", "weight")))
+assert sorted(f"{{names[a]}}\t{{names[b]}}\t{{weight}}" for a, b, weight in rows) == {lines:?}
+assert sites["page"].to_pylist() == list(range(len(names))) and sum(sites["pages"].to_pylist()) > 100
+"#
+        ),
+    );
+}
+
 /// networkx and pyarrow read the tables, and networkx's PageRank of them is what the snapshot says within its bound.
 #[test]
 fn networkx_ranks_the_tables() {
@@ -199,7 +317,7 @@ fn networkx_ranks_the_tables() {
     lab.run("ingest a --store s --settle 1e-9").exits(0);
     lab.run("export --links --to parquet -o g --store s")
         .exits(0);
-    crate::takers::must_run(
+    must_run(
         &lab,
         "networkx, pyarrow, scipy",
         r#"

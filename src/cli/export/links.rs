@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use cashrank::snapshot::Snapshot;
-use cashrank::snapshot::links::{Room, write_common_crawl, write_tsv};
+use cashrank::snapshot::LevelRanking;
+use cashrank::snapshot::links::{LinkGraph, Room, write_common_crawl, write_tsv};
 
 use super::super::common::{Exit, counted, print_json};
 use super::super::output::Output;
@@ -40,12 +40,17 @@ impl Args {
     pub(super) fn export_links(&self, output: &Output) -> anyhow::Result<Exit> {
         let format = LinkFormat::of(&self.to)?;
         anyhow::ensure!(
-            self.level.is_usual() && self.scope.rules().is_all(),
-            "--links writes the links of all pages: leave --level, --measure and --scope out"
+            self.level.is_roll_up() && self.scope.rules().is_all(),
+            "--links writes the links of all pages or sites: leave --measure, --roll-up and --scope out"
+        );
+        anyhow::ensure!(
+            !self.level.level.is_page() || self.sites.is_usual(),
+            "--site-links, --inside and --pair-memory are for the links of sites: add --level"
         );
         let snapshot = self.snapshot.open(&self.store.store)?;
+        let ranking = self.level.open(snapshot, &self.memory)?;
         let count = match format {
-            LinkFormat::Tsv => self.links_as_lines(&snapshot, output)?,
+            LinkFormat::Tsv => self.links_as_lines(&ranking, output)?,
             _ => {
                 anyhow::ensure!(
                     !self.numbers,
@@ -59,13 +64,16 @@ impl Args {
                     );
                 };
                 let folder = self.output.file.name();
-                self.links_as_files(&snapshot, format, folder)?
+                self.links_as_files(&ranking, format, folder)?
             }
         };
         let path = self.output.file.name().display();
         if self.output.json {
-            let snapshot = snapshot.path().display().to_string();
-            return print_json(&serde_json::json!({"links": count, "snapshot": snapshot}));
+            let snapshot = ranking.snapshot().path().display().to_string();
+            let level = ranking.level().to_string();
+            return print_json(
+                &serde_json::json!({"links": count, "level": level, "snapshot": snapshot}),
+            );
         }
         if *output != Output::Standard {
             say!("{path}: {}", counted(count, "link", "links"));
@@ -73,15 +81,17 @@ impl Args {
         Ok(Exit::Done)
     }
 
-    fn links_as_lines(&self, snapshot: &Snapshot, output: &Output) -> anyhow::Result<u64> {
+    fn links_as_lines(&self, ranking: &LevelRanking, output: &Output) -> anyhow::Result<u64> {
         let folder = scratch(output);
+        let pairs = folder.join(format!(".cashrank-{}-links", std::process::id()));
+        let graph = LinkGraph::of(ranking, self.sites.pairing(pairs))?;
         let room = Room {
             memory: self.memory.budget(2)?,
             folder: &folder,
         };
         let mut count = 0;
         output.put(|out| {
-            count = write_tsv(snapshot, self.numbers, room, out, self.output.file.name())?;
+            count = write_tsv(&graph, self.numbers, room, out, self.output.file.name())?;
             Ok(())
         })?;
         Ok(count)
@@ -89,18 +99,19 @@ impl Args {
 
     fn links_as_files(
         &self,
-        snapshot: &Snapshot,
+        ranking: &LevelRanking,
         format: LinkFormat,
         folder: &Path,
     ) -> anyhow::Result<u64> {
         Output::put_folder(folder, |aside| {
+            let graph = LinkGraph::of(ranking, self.sites.pairing(aside.join("pairs")))?;
             let room = Room {
                 memory: self.memory.budget(2)?,
                 folder: aside,
             };
             Ok(match format {
-                LinkFormat::CommonCrawl => write_common_crawl(snapshot, room, aside)?,
-                _ => write_parquet(snapshot, room, aside)?,
+                LinkFormat::CommonCrawl => write_common_crawl(&graph, room, aside)?,
+                _ => write_parquet(&graph, room, aside)?,
             })
         })
     }
@@ -110,6 +121,6 @@ impl Args {
 use cashrank::snapshot::links::write_parquet;
 
 #[cfg(not(feature = "parquet"))]
-fn write_parquet(_: &Snapshot, _: Room<'_>, _: &Path) -> anyhow::Result<u64> {
+fn write_parquet(_: &LinkGraph<'_>, _: Room<'_>, _: &Path) -> anyhow::Result<u64> {
     anyhow::bail!("this cashrank was built without its feature `parquet`")
 }

@@ -17,7 +17,7 @@ use cashrank::snapshot::export::{
 use self::links::COMMON_CRAWL;
 use self::since::SinceArgs;
 use super::common::{Exit, MemoryArg, StoreArg, counted, one_of, parsed, print_json, word};
-use super::levels::{LevelArgs, ScopeArg, counted_of};
+use super::levels::{LevelArgs, ScopeArg, SiteGraphArgs, counted_of};
 use super::output::{Output, SummedOutputArgs};
 use super::snapshots::SnapshotArg;
 use crate::cli::common::say;
@@ -31,6 +31,7 @@ Examples:
   cashrank export --to tsv --measure harmonic --level host --store ranks
   cashrank export --to tsv --distance fica:k=10000 --store ranks
   cashrank export --links --to parquet -o graph --store ranks
+  cashrank export --links --level host --site-links pages --to tsv --store ranks
   cashrank export --to common-crawl --level domain --store ranks | gzip > domain-ranks.txt.gz
   cashrank export --to solr --score log -o external_importance --store ranks
   cashrank export --to jsonl --since 2026-11-01 --store ranks
@@ -50,13 +51,16 @@ pub struct Args {
     #[arg(long, value_name = "FORMAT", value_parser = all_formats())]
     to: String,
     /// Write the links that the store keeps, sorted by source: `tsv` is a link per line, `parquet` and `common-crawl` make
-    /// a directory of two files, the pages and the links as pairs of their numbers.
+    /// a directory of two files, the pages and the links as pairs of their numbers. With --level, write those between sites,
+    /// with their weights.
     #[arg(long, conflicts_with_all = ["sort", "distance", "score", "score_field", "into", "since"])]
     links: bool,
-    /// In `tsv`, write pages as their numbers, from 0 in the order of their first appearance. URLs are held in memory,
+    /// In `tsv`, write pages or sites as their numbers, from 0 in the order of their first appearance. URLs are held in memory,
     /// numbers are not.
     #[arg(long, requires = "links")]
     numbers: bool,
+    #[command(flatten)]
+    sites: SiteGraphArgs,
     #[command(flatten)]
     output: SummedOutputArgs,
     /// The order of the pages [default: id; for solr: url]. All but id are sorted, in at most 256 MiB of memory; what
@@ -183,6 +187,10 @@ impl Args {
         if self.links {
             return self.export_links(&output);
         }
+        anyhow::ensure!(
+            self.sites.is_usual(),
+            "--site-links, --inside and --pair-memory are for the links of sites: add --links"
+        );
         if self.to == COMMON_CRAWL {
             anyhow::ensure!(
                 !self.level.level.is_page(),

@@ -1,17 +1,17 @@
-//! The links that a store keeps, as files for other programs.
+//! The links that a store keeps, between pages or between sites, as files for other programs.
 //!
-//! Links are those of a snapshot's rows: of each page the distinct targets that its last visit found, without those of
+//! Links of pages are those of a snapshot's rows: of each page the distinct targets that its last visit found, without those of
 //! weight 0. They come sorted by source, then by target, so that the same records give the same bytes.
 //! Where links weigh differently (`follow`), each has its weight; those of a page relate to each other, not
-//! to those of others.
+//! to those of others. Links of sites are those of the site graph (`sites/`), with its weights, unless all weigh 1.
 //!
 //! | format | files | content |
 //! |---|---|---|
 //! | `tsv` | one | `source TAB target`, and `TAB weight` where links weigh differently; names, or numbers if asked |
-//! | `parquet` | `pages.parquet`, `links.parquet` | the export of the ranking, sorted by page; `source`, `target` and `weight` as numbers |
-//! | `common-crawl` | `vertices.txt.gz`, `edges.txt.gz` | `number TAB name`; `number TAB number`, as Common Crawl publishes its graphs |
+//! | `parquet` | `pages.parquet` or `sites.parquet`, `links.parquet` | the export of the ranking, by number; `source`, `target` and `weight` as numbers |
+//! | `common-crawl` | `vertices.txt.gz`, `edges.txt.gz` | `number TAB name`; `number TAB number`, as Common Crawl publishes its graphs: names of hosts and domains begin with their last label, and behind a domain stands how many hosts it has |
 //!
-//! Numbers are those of the pages, from 0 in the order of their first appearance.
+//! Numbers are those of the pages or sites, from 0 in the order of their first appearance.
 
 mod common_crawl;
 mod names;
@@ -23,17 +23,18 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use super::Snapshot;
+use super::LevelRanking;
 use crate::codec::varint::number;
 use crate::disk::Sorter;
 use crate::rows::{Row, Rows, Stop};
+use crate::sites::{Level, Pairing, SiteGraph, SiteLinks};
 use crate::{Error, Result};
 
 #[cfg(feature = "parquet")]
 pub use self::parquet::write_parquet;
 pub use self::{common_crawl::write_common_crawl, tsv::write_tsv};
 
-/// A page's links: targets in the order of their numbers, each with its weight.
+/// The links of a page or site: targets in the order of their numbers, each with its weight.
 type PageLinks<'l> = dyn FnMut(u32, &[(u32, u64)]) -> Result<()> + 'l;
 
 /// Bytes that end a name in files of lines.
@@ -48,18 +49,67 @@ pub struct Room<'r> {
     pub folder: &'r Path,
 }
 
-impl Snapshot {
-    /// Whether links have weights of their own.
-    fn is_weighted(&self) -> bool {
-        !self.info().settings.config.follow.is_default()
+/// The graph that is written.
+pub struct LinkGraph<'g> {
+    ranking: &'g LevelRanking,
+    /// The links between sites, and whether they have weights of their own.
+    sites: Option<(SiteGraph<'g>, bool)>,
+}
+
+impl<'g> LinkGraph<'g> {
+    /// Of the pages or sites of this ranking, which for sites is a roll-up: their links come from those of pages so.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if the store keeps no rows or this is not its current snapshot; those of [`SiteGraph::of_rows`].
+    pub fn of(ranking: &'g LevelRanking, pairing: Pairing<'g>) -> Result<LinkGraph<'g>> {
+        let mut sites = None;
+        if let Some(of) = ranking.sites() {
+            let weighted = pairing.links != SiteLinks::Once;
+            let graph = SiteGraph::of_rows(&ranking.snapshot().rows()?, of, pairing)?;
+            sites = Some((graph, weighted));
+        }
+        Ok(LinkGraph { ranking, sites })
     }
 
-    /// Calls `visit` with the links of each page that has any, by page. Returns how many links there are.
+    /// What is linked.
+    fn level(&self) -> Level {
+        self.ranking.level()
+    }
+
+    /// Whether links have weights of their own.
+    fn is_weighted(&self) -> bool {
+        let follow = &self.ranking.snapshot().info().settings.config.follow;
+        let of_pages = || !follow.is_default();
+        self.sites.as_ref().map_or_else(of_pages, |sites| sites.1)
+    }
+
+    /// All names, in number order.
+    fn names(&self) -> Box<dyn Iterator<Item = Result<String>> + '_> {
+        match self.ranking.sites() {
+            Some(sites) => Box::new(sites.names().map(|name| Ok(name.to_owned()))),
+            None => Box::new(self.ranking.snapshot().names()),
+        }
+    }
+
+    /// Calls `visit` with the links of each page or site that has any, by number. Returns how many links there are.
     fn each_links(&self, room: Room<'_>, visit: &mut PageLinks<'_>) -> Result<u64> {
+        let Some((graph, _)) = &self.sites else {
+            return self.each_of_pages(room, visit);
+        };
+        let mut links = Vec::new();
+        graph.sweep(&mut |row| {
+            links.clear();
+            links.extend(weighed(row));
+            visit(row.page, &links).map_err(Stop::Failed)
+        })?;
+        Ok(graph.links())
+    }
+
+    fn each_of_pages(&self, room: Room<'_>, visit: &mut PageLinks<'_>) -> Result<u64> {
         let memory = super::export::MOST_SORTING.min(room.memory.unwrap_or(u64::MAX));
         let mut sorter = Sorter::new(memory as usize, room.folder);
         let mut value = Vec::new();
-        self.rows()?.sweep(&mut |row| {
+        self.ranking.snapshot().rows()?.sweep(&mut |row| {
             value.clear();
             put(row, &mut value);
             sorter
@@ -87,14 +137,19 @@ impl Snapshot {
     }
 }
 
-/// A row's links, 12 bytes each.
+/// A row's links with their weights, but for those of weight 0.
+fn weighed(row: Row<'_>) -> impl Iterator<Item = (u32, u64)> + '_ {
+    let weight = move |at: usize| row.weights.get(at).copied().unwrap_or(1);
+    let targets = row.targets.iter().enumerate();
+    let links = targets.map(move |(at, &target)| (target, weight(at)));
+    links.filter(|(_, weight)| *weight > 0)
+}
+
+/// The same, 12 bytes each.
 fn put(row: Row<'_>, into: &mut Vec<u8>) {
-    for (at, target) in row.targets.iter().enumerate() {
-        let weight = row.weights.get(at).copied().unwrap_or(1);
-        if weight > 0 {
-            into.extend_from_slice(&target.to_le_bytes());
-            into.extend_from_slice(&weight.to_le_bytes());
-        }
+    for (target, weight) in weighed(row) {
+        into.extend_from_slice(&target.to_le_bytes());
+        into.extend_from_slice(&weight.to_le_bytes());
     }
 }
 

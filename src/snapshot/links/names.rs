@@ -1,9 +1,8 @@
-//! The names of all pages, in memory.
+//! The names of all pages or sites, in memory.
 
-use super::LINE_ENDS;
+use super::{LINE_ENDS, LinkGraph};
 use crate::Result;
 use crate::memory::{LOOK_EVERY, check_room};
-use crate::snapshot::Snapshot;
 use crate::snapshot::export::name_without;
 
 pub(super) struct AllNames {
@@ -13,9 +12,9 @@ pub(super) struct AllNames {
 
 impl AllNames {
     /// Refused if they do not fit into the budget.
-    pub fn of(snapshot: &Snapshot, budget: Option<u64>) -> Result<AllNames> {
-        let pages = snapshot.len();
-        let work = || format!("the names of {pages} pages");
+    pub fn of(graph: &LinkGraph<'_>, budget: Option<u64>) -> Result<AllNames> {
+        let (pages, kind) = (graph.ranking.len(), graph.level().plural());
+        let work = || format!("the names of {pages} {kind}");
         let check = |text: usize| {
             // Text that grows by doubling may have twice the room.
             let need = pages * size_of::<usize>() as u64 + 2 * text as u64;
@@ -31,7 +30,7 @@ impl AllNames {
             text: String::new(),
             ends: Vec::with_capacity(pages as usize),
         };
-        for (at, name) in snapshot.names().enumerate() {
+        for (at, name) in graph.names().enumerate() {
             let name = name?;
             name_without(
                 &name,
@@ -49,7 +48,7 @@ impl AllNames {
         Ok(all)
     }
 
-    /// The name of a page of the snapshot.
+    /// The name of one of them.
     pub fn get(&self, page: u32) -> &str {
         let page = page as usize;
         let start = page.checked_sub(1).map_or(0, |before| self.ends[before]);

@@ -1,4 +1,4 @@
-//! Two tables: pages, and links as pairs of their numbers.
+//! Two tables: pages or sites, and links as pairs of their numbers.
 //!
 //! ```text
 //! source  INT64   required
@@ -19,10 +19,9 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
-use super::{Room, write_file};
-use crate::snapshot::Snapshot;
+use super::{LinkGraph, Room, write_file};
 use crate::snapshot::export::parquet::{into_io, write_column};
-use crate::snapshot::export::{Format, Setup, export};
+use crate::snapshot::export::{Columns, Format, Setup, export};
 use crate::{Error, Result};
 
 /// Links of a row group.
@@ -32,20 +31,22 @@ const GROUP_LINKS: usize = 1 << 20;
 ///
 /// # Errors
 /// As of [`write_tsv`](super::write_tsv), but for names, which stay on the disk.
-pub fn write_parquet(snapshot: &Snapshot, room: Room<'_>, folder: &Path) -> Result<u64> {
-    write_file(folder, "pages.parquet", |out, path| {
-        export(
-            Format::Parquet,
-            &Setup::default(),
-            out,
-            path,
-            snapshot.named(),
-        )
+pub fn write_parquet(graph: &LinkGraph<'_>, room: Room<'_>, folder: &Path) -> Result<u64> {
+    let setup = Setup {
+        columns: Columns {
+            pages: graph.sites.is_some(),
+            ..Columns::default()
+        },
+        ..Setup::default()
+    };
+    let name = graph.sites.as_ref().map_or("pages", |_| "sites");
+    write_file(folder, &format!("{name}.parquet"), |out, path| {
+        export(Format::Parquet, &setup, out, path, graph.ranking.rows())
     })?;
     write_file(folder, "links.parquet", |out, path| {
         let failed = |error| Error::io(path, "write")(into_io(error));
-        let mut table = Table::new(out, snapshot.is_weighted()).map_err(failed)?;
-        let count = snapshot.each_links(room, &mut |source, links| {
+        let mut table = Table::new(out, graph.is_weighted()).map_err(failed)?;
+        let count = graph.each_links(room, &mut |source, links| {
             let mut links = links.iter();
             links
                 .try_for_each(|&(target, weight)| table.link(source, target, weight))

@@ -3,10 +3,9 @@
 use std::io::Write;
 use std::path::Path;
 
-use super::Room;
 use super::names::AllNames;
+use super::{LinkGraph, Room};
 use crate::memory::to_read;
-use crate::snapshot::Snapshot;
 use crate::{Error, Result};
 
 /// Writes all links, by numbers or by names; returns how many there are. `path` names `out` in errors.
@@ -15,7 +14,7 @@ use crate::{Error, Result};
 /// [`Error::Missing`] if the store keeps no rows or this is not its current snapshot; names that do not fit into the
 /// memory, or into a line; [`Error::Io`].
 pub fn write_tsv(
-    snapshot: &Snapshot,
+    graph: &LinkGraph<'_>,
     numbers: bool,
     room: Room<'_>,
     out: &mut (dyn Write + Send),
@@ -25,11 +24,12 @@ pub fn write_tsv(
         None
     } else {
         let budget = room.memory;
-        let left = budget.map(|budget| budget.saturating_sub(to_read(snapshot.len())));
-        Some(AllNames::of(snapshot, left)?)
+        let left =
+            budget.map(|budget| budget.saturating_sub(to_read(graph.ranking.snapshot().len())));
+        Some(AllNames::of(graph, left)?)
     };
-    let weighted = snapshot.is_weighted();
-    snapshot.each_links(room, &mut |source, links| {
+    let weighted = graph.is_weighted();
+    graph.each_links(room, &mut |source, links| {
         let mut write = || -> std::io::Result<()> {
             for &(target, weight) in links {
                 match &names {
