@@ -49,6 +49,17 @@ impl<'a> Row<'a> {
     }
 }
 
+/// A number that a partition of pages has for a page of another partition, to which its rows link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ghost {
+    /// The number.
+    pub page: u32,
+    /// The partition whose page it is.
+    pub owner: u32,
+    /// The page's number there.
+    pub at: u32,
+}
+
 /// Why a sweep ends before its last row.
 #[derive(Debug)]
 pub enum Stop {

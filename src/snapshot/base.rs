@@ -9,8 +9,10 @@ use std::fmt;
 use super::settling::Settle;
 use crate::disk::Disk;
 use crate::engine::{Effort, SettledPagesMut, SettledTotals};
-use crate::rank::Options;
-use crate::rank::settle::{Base, BaseUse, Changed, Settled, Watch, settle_from, verify as holds};
+use crate::rank::settle::{
+    Base, BaseUse, Changed, Part, Settled, Watch, settle_from, verify as holds,
+};
+use crate::rank::{Options, Teleport};
 use crate::rows::{RowVisitor, Stop};
 use crate::store::base::{self, BaseFile, BaseHead, CommittedBase, OwedBase};
 use crate::store::rows::{KeptRows, Since};
@@ -179,8 +181,10 @@ fn settle_at(
         Ok(start) => (start, None),
         Err(error) => (None, Some(error)),
     };
-    let base = start.as_ref().map(|start| start as &dyn Base);
-    let (settled, used) = settle_from(rows, options, base, watch)?;
+    let base = start.as_ref().map(|start| [start as &dyn Base]);
+    let base = base.as_ref().map(|base| &base[..]);
+    let parts = [Part::whole(rows, &Teleport::default())];
+    let (settled, used) = settle_from(&parts, options, base, 1, watch)?;
     if let (BaseUse::Unusable(error), Some(start)) = (used, &start) {
         wrong = Some(match error {
             Error::Internal { what } => start.file.damaged(what),
@@ -203,7 +207,8 @@ pub(crate) fn verify(view: &View, depth: Depth) -> Result<()> {
     let latest = view.rows()?;
     let start = Start::of(base, &latest, None, view.counters().records)?;
     let rows = base.rows()?;
-    let checked = holds(&rows, &start, depth == Depth::Deep);
+    let parts = [Part::whole(&rows, &Teleport::default())];
+    let checked = holds(&parts, &[&start], depth == Depth::Deep);
     checked.map_err(|error| match error {
         Error::Internal { what } => base.file.damaged(what),
         other => other,
@@ -270,7 +275,7 @@ fn write(
     settled: &Settled,
     beside: bool,
 ) -> Result<(Option<CommittedBase>, Option<BaseWarning>)> {
-    let Some((totals, pages)) = settled.as_base() else {
+    let Some((totals, pages)) = settled.as_base(0) else {
         return Ok((None, None));
     };
     let head = BaseHead {

@@ -6,11 +6,11 @@
 //! links changed than there are, or if afterwards more than [`WAITING_MAX`] of all importance waits: from nothing it
 //! takes as little then.
 
-use super::{Next, Settled, Settling, Watch};
+use super::{Next, Part, Settled, Settling, Watch};
 use crate::engine::{Effort, Scores, SettledPages, SettledPagesMut, SettledTotals, ratio_up};
 use crate::rank::Options;
 use crate::rank::settle::ledger::Ledger;
-use crate::rows::{RowVisitor, Rows, Stop};
+use crate::rows::{RowVisitor, Stop};
 use crate::{Error, Result};
 
 /// X of all pages together is not less than this, so that there are enough units to tell bounds.
@@ -23,10 +23,15 @@ const UNITS_MAX: u128 = 1 << 59;
 /// ||K||_1 / s from which on a base is left aside.
 const WAITING_MAX: f64 = 0.5;
 
-/// A settled state of earlier rows, and how the rows changed since.
-pub(crate) trait Base {
-    /// Its totals.
+/// What a settled state of earlier rows says of a block of pages, and how the rows of these changed since.
+pub(crate) trait Base: Sync {
+    /// The totals of all blocks: the same for each.
     fn totals(&self) -> &SettledTotals;
+
+    /// Pages of the block then, ghosts among them.
+    fn pages(&self) -> u64 {
+        self.totals().pages
+    }
 
     /// What it took, if it is a state of all that was read until now: settling that has nothing to do then says the same.
     fn own_effort(&self) -> Option<Effort>;
@@ -65,9 +70,12 @@ pub(crate) enum BaseUse {
 }
 
 impl Settled {
-    /// The state to start from another time, if it ended by itself and can be one.
-    pub(crate) fn as_base(&self) -> Option<(SettledTotals, SettledPages<'_>)> {
-        let pages = self.ledger.settled_pages().filter(|_| self.by_itself)?;
+    /// The state of a block to start from another time, if it ended by itself and can be one.
+    pub(crate) fn as_base(&self, block: usize) -> Option<(SettledTotals, SettledPages<'_>)> {
+        let pages = self
+            .ledger
+            .settled_pages(block)
+            .filter(|_| self.by_itself)?;
         let totals = SettledTotals {
             pages: self.ledger.pages(),
             damping: self.ledger.damping(),
@@ -80,26 +88,27 @@ impl Settled {
     }
 }
 
-/// Settles, beginning with a base if there is one and it is worth it. Also returns what became of it.
+/// Settles, beginning with a base if there is one and it is worth it: one for each block. Also returns what became of it.
 ///
 /// # Errors
 ///
-/// Those of [`super::settle`]. A base that is of no use, or damaged, is no error: all begins with nothing then.
+/// Those of [`super::settle_parts`]. A base that is of no use, or damaged, is no error: all begins with nothing then.
 pub(crate) fn settle_from(
-    rows: &dyn Rows,
+    parts: &[Part<'_>],
     options: &Options,
-    base: Option<&dyn Base>,
+    bases: Option<&[&dyn Base]>,
+    threads: usize,
     watch: &mut dyn Watch,
 ) -> Result<(Option<Settled>, BaseUse)> {
-    let from = match base {
+    let from = match bases {
         None => BaseUse::None,
-        Some(base) => match resume(rows, options, base, watch) {
+        Some(bases) => match resume(parts, options, bases, threads, watch) {
             Ok(Some(settled)) => return Ok((Some(settled), BaseUse::Used)),
             Ok(None) => BaseUse::LeftAside,
             Err(error) => BaseUse::Unusable(error),
         },
     };
-    Ok((super::settle(rows, options, watch)?, from))
+    Ok((super::settle_parts(parts, options, threads, watch)?, from))
 }
 
 /// Bytes of memory a page that [`verify`] takes.
@@ -107,12 +116,10 @@ pub(crate) const CHECKING: u64 = super::BYTES + 8;
 
 /// Checks that a base can be read and that its books balance; if `deep`, that its D is the function of X that it is for the
 /// rows that it was settled over.
-pub(crate) fn verify(rows: &dyn Rows, base: &dyn Base, deep: bool) -> Result<()> {
-    let totals = base.totals();
-    let mut ledger = Ledger::resume(totals, totals.pages)?;
-    base.load(ledger.first_pages(totals.pages as usize))?;
+pub(crate) fn verify(parts: &[Part<'_>], bases: &[&dyn Base], deep: bool) -> Result<()> {
+    let mut ledger = load(parts, bases, 1)?;
     ledger.check_law().map_err(Error::internal)?;
-    if deep && !ledger.is_function_of_own(rows)? {
+    if deep && !ledger.is_function_of_own(parts)? {
         return Err(Error::internal(
             "it is not of the rows that it was settled over",
         ));
@@ -120,45 +127,75 @@ pub(crate) fn verify(rows: &dyn Rows, base: &dyn Base, deep: bool) -> Result<()>
     Ok(())
 }
 
+/// The state of the bases, for blocks that may have more pages now.
+fn load(parts: &[Part<'_>], bases: &[&dyn Base], threads: usize) -> Result<Ledger> {
+    let first = bases.first().filter(|_| bases.len() == parts.len());
+    let first = first.ok_or_else(|| Error::internal("there is not a base for each partition"))?;
+    let mut ledger = Ledger::resume(first.totals(), parts, threads)?;
+    for (at, base) in bases.iter().enumerate() {
+        if base.totals() != first.totals() || base.pages() > parts[at].rows.pages() {
+            return Err(Error::internal(
+                "the bases of partitions do not fit together",
+            ));
+        }
+        base.load(ledger.first_pages(at, base.pages() as usize))?;
+    }
+    Ok(ledger)
+}
+
 /// Settles from a base. `None`: it is of no use.
 fn resume(
-    rows: &dyn Rows,
+    parts: &[Part<'_>],
     options: &Options,
-    base: &dyn Base,
+    bases: &[&dyn Base],
+    threads: usize,
     watch: &mut dyn Watch,
 ) -> Result<Option<Settled>> {
-    let (totals, changed) = (base.totals(), base.changed());
-    let pages = rows.pages();
+    let Some(base) = bases.first() else {
+        return Ok(None);
+    };
+    let totals = base.totals();
+    let changed = bases.iter().map(|base| base.changed());
+    let changed = changed.fold(Changed::default(), |all, block| Changed {
+        rows: all.rows + block.rows,
+        links: all.links + block.links,
+    });
+    let pages: u64 = parts.iter().map(Part::pages).sum();
+    let links: u64 = parts.iter().map(|part| part.rows.links()).sum();
     if totals.damping != options.damping
         || totals.pages == 0
         || totals.pages > pages
         || totals.pages < pages.div_ceil(2)
-        || changed.links > rows.links()
+        || changed.links > links
         || totals.sum < SUM_MIN
     {
         return Ok(None);
     }
-    let mut ledger = Ledger::resume(totals, pages)?;
-    base.load(ledger.first_pages(totals.pages as usize))?;
+    let mut ledger = load(parts, bases, threads)?;
     let is_same = changed.rows == 0 && pages == totals.pages;
     while !is_same && ledger.sum() > SUM_MAX {
         ledger.halve(totals.effort.links);
     }
-    let mut touched = 0;
-    Stop::is_whole(base.old_rows(&mut |row| {
-        touched += ledger.take_back(&row)?;
-        Ok(())
-    }))?;
-    Stop::is_whole(base.new_rows(&mut |row| {
-        touched += ledger.hand_out(&row)?;
-        Ok(())
-    }))?;
+    let touched = ledger.each_block(|at, block| {
+        let mut touched = 0;
+        Stop::is_whole(bases[at].old_rows(&mut |row| {
+            touched += block.take_back(&row)?;
+            Ok(())
+        }))?;
+        Stop::is_whole(bases[at].new_rows(&mut |row| {
+            touched += block.hand_out(&row)?;
+            Ok(())
+        }))?;
+        Ok(touched)
+    });
+    let touched = touched.into_iter().sum::<Result<u64>>()?;
+    ledger.exchange();
     ledger.check_law().map_err(Error::internal)?;
-    let mut settling = Settling::new(ledger, rows);
+    let mut settling = Settling::new(ledger, parts);
     settling.is_resumed = true;
     settling.progress.links_touched = touched;
     let worth = if is_same {
-        Some(settling.ledger.weigh())
+        Some(settling.weigh_all())
     } else {
         settling.weigh()?
     };
@@ -174,7 +211,7 @@ fn resume(
     let options = &Options { spare, ..*options };
     let next = settling.look(options, &worth, true, watch);
     let is_unmoved = changed.rows == 0 && matches!(next, Next::End { .. });
-    let settled = settling.run(rows, options, next, watch)?;
+    let settled = settling.run(options, next, watch)?;
     let Some(mut settled) = settled else {
         return Ok(None);
     };

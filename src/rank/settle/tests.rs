@@ -8,17 +8,17 @@ use crate::engine::{SettledPagesMut, SettledTotals};
 use crate::graph::{Graph, GraphBuilder};
 use crate::model::SelfLinks;
 use crate::rank::pagerank::{self, pagerank};
-use crate::rows::{Row, RowVisitor};
+use crate::rows::{Row, RowVisitor, Stop};
 
 /// Latest rows in memory, in the order of their last visits.
 #[derive(Default, Clone)]
-struct Kept {
-    pages: u64,
-    rows: Vec<(u32, Vec<u32>, Vec<u64>)>,
+pub(super) struct Kept {
+    pub pages: u64,
+    pub rows: Vec<(u32, Vec<u32>, Vec<u64>)>,
 }
 
 impl Kept {
-    fn visit(&mut self, page: u32, targets: &[u32], weights: &[u64]) {
+    pub fn visit(&mut self, page: u32, targets: &[u32], weights: &[u64]) {
         self.rows.retain(|row| row.0 != page);
         self.rows.push((page, targets.to_vec(), weights.to_vec()));
     }
@@ -47,7 +47,7 @@ impl Rows for Kept {
 }
 
 /// A settled state of rows, and the latest rows.
-struct Held<'r> {
+pub(super) struct Held<'r> {
     totals: SettledTotals,
     own: Vec<i64>,
     accounts: Vec<i64>,
@@ -58,7 +58,17 @@ struct Held<'r> {
 
 impl Held<'_> {
     fn of<'r>(settled: &Settled, before: &Kept, latest: &'r Kept) -> Option<Held<'r>> {
-        let (totals, pages) = settled.as_base()?;
+        Held::of_block(settled, 0, before, latest)
+    }
+
+    /// The same of one of several blocks.
+    pub fn of_block<'r>(
+        settled: &Settled,
+        block: usize,
+        before: &Kept,
+        latest: &'r Kept,
+    ) -> Option<Held<'r>> {
+        let (totals, pages) = settled.as_base(block)?;
         Some(Held {
             totals,
             own: pages.own.into(),
@@ -83,6 +93,10 @@ impl Held<'_> {
 impl Base for Held<'_> {
     fn totals(&self) -> &SettledTotals {
         &self.totals
+    }
+
+    fn pages(&self) -> u64 {
+        self.own.len() as u64
     }
 
     fn own_effort(&self) -> Option<Effort> {
@@ -117,7 +131,7 @@ impl Base for Held<'_> {
 }
 
 /// PageRank by elimination: (I - d L') x = (1 - d)/n, L' with rows of pages without links uniform.
-fn dense(kept: &Kept, d: f64) -> Vec<f64> {
+pub(super) fn dense(kept: &Kept, d: f64) -> Vec<f64> {
     let n = kept.pages as usize;
     let mut step = vec![vec![1.0 / n as f64; n]; n];
     for (page, targets, weights) in &kept.rows {
@@ -162,14 +176,14 @@ fn dense(kept: &Kept, d: f64) -> Vec<f64> {
     solution
 }
 
-fn distance(left: &[f64], right: &[f64]) -> f64 {
+pub(super) fn distance(left: &[f64], right: &[f64]) -> f64 {
     left.iter().zip(right).map(|(x, y)| (x - y).abs()).sum()
 }
 
-const DAMPINGS: [f64; 5] = [0.0, 0.5, 0.85, 0.99, 0.9999];
+pub(super) const DAMPINGS: [f64; 5] = [0.0, 0.5, 0.85, 0.99, 0.9999];
 
 /// Numbers below what is asked for.
-fn numbers(seed: u64) -> impl FnMut(u64) -> u64 {
+pub(super) fn numbers(seed: u64) -> impl FnMut(u64) -> u64 {
     let mut random = Pcg64::new(u128::from(seed), 1);
     move |below| ((u128::from(random.next_u64()) * u128::from(below)) >> 64) as u64
 }
@@ -245,8 +259,10 @@ fn stream_from_bases(seed: u64) -> (u32, u32) {
         let options = Options::until((damping * 2f64.powi(32)) as u64, until);
         let held = base.as_ref();
         let held = held.and_then(|(settled, before)| Held::of(settled, before, &kept));
-        let start = held.as_ref().map(|held| held as &dyn Base);
-        let (settled, came) = settle_from(&kept, &options, start, &mut ()).unwrap();
+        let start = held.as_ref().map(|held| [held as &dyn Base]);
+        let start = start.as_ref().map(|start| &start[..]);
+        let parts = [Part::whole(&kept, &Teleport::default())];
+        let (settled, came) = settle_from(&parts, &options, start, 1, &mut ()).unwrap();
         assert!(
             !matches!(came, BaseUse::Unusable(_)),
             "seed {seed}: {came:?}"
@@ -291,7 +307,8 @@ fn where_nothing_changed_nothing_moves() {
         let options = Options::until((0.85 * 2f64.powi(32)) as u64, 0.01);
         let first = settle(&kept, &options, &mut ()).unwrap().unwrap();
         let held = Held::of(&first, &kept, &kept).unwrap();
-        let (again, came) = settle_from(&kept, &options, Some(&held), &mut ()).unwrap();
+        let parts = [Part::whole(&kept, &Teleport::default())];
+        let (again, came) = settle_from(&parts, &options, Some(&[&held]), 1, &mut ()).unwrap();
         let again = again.unwrap();
         assert!(matches!(came, BaseUse::Used));
         assert_eq!(again.progress.links_touched, 0);
@@ -314,7 +331,8 @@ fn hold_settled_to_dense(settled: &Settled, kept: &Kept, damping: f64, until: f6
     let options = Options::until((damping * 2f64.powi(32)) as u64, until);
     let exact = dense(kept, options.damping());
     let what = format!("seed {seed}, damping {damping}, until {until}");
-    assert!(settled.ledger.is_function_of_own(kept).unwrap(), "{what}");
+    let parts = [Part::whole(kept, &Teleport::default())];
+    assert!(settled.ledger.is_function_of_own(&parts).unwrap(), "{what}");
     let (received, distributed): (Vec<f64>, Vec<f64>) =
         settled.estimates(0, kept.pages as usize).unzip();
     // What the elimination may be off by.

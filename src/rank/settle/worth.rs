@@ -14,6 +14,8 @@ pub(super) const NO_ROW: Cost = 0;
 pub(super) const NO_LINKS: Cost = 1;
 /// Least cost of a page with links.
 const LINKED: i32 = 2;
+/// That of a page of another block, which is visited there.
+pub(super) const GHOST: Cost = Cost::MAX;
 
 /// The share of the norm that the pages visited in a sweep have at its beginning.
 const SHARE: f64 = 0.65;
@@ -40,7 +42,9 @@ pub(super) fn cost(links: u64) -> Cost {
     match links {
         0 => NO_LINKS,
         // 32 octaves of links at most: 2 + 0.8 x 256.
-        _ => (LINKED + logarithm(links.saturating_add(1)) * 4 / 5).min(255) as Cost,
+        _ => {
+            (LINKED + logarithm(links.saturating_add(1)) * 4 / 5).min(i32::from(GHOST) - 1) as Cost
+        }
     }
 }
 
@@ -88,14 +92,21 @@ pub(super) struct Worth {
     levels: Vec<(u128, u64)>,
 }
 
-impl Worth {
-    /// Nothing yet; the virtual page's rest is `rest`.
-    pub fn new(rest: u64) -> Worth {
+/// Nothing yet.
+impl Default for Worth {
+    fn default() -> Worth {
         Worth {
-            rest,
+            rest: 0,
             dangling: 0,
             levels: vec![(0, 0); LEVELS],
         }
+    }
+}
+
+impl Worth {
+    /// The virtual page's rest is this.
+    pub fn with_rest(self, rest: u64) -> Worth {
+        Worth { rest, ..self }
     }
 
     /// Adds a page with |K| of `units`.
@@ -109,13 +120,28 @@ impl Worth {
         }
     }
 
+    /// With what pages of another block have.
+    pub fn and(mut self, other: Worth) -> Worth {
+        self.dangling += other.dangling;
+        for ((sum, pages), (units, count)) in self.levels.iter_mut().zip(&other.levels) {
+            *sum += units;
+            *pages += count;
+        }
+        self
+    }
+
+    /// What waits at pages.
+    pub fn waiting(&self) -> u128 {
+        self.visitable() + self.dangling
+    }
+
     fn visitable(&self) -> u128 {
         self.levels.iter().map(|(units, _)| units).sum()
     }
 
     /// ||K||_1, rounded up.
     pub fn norm(&self) -> u128 {
-        self.visitable() + self.dangling + u128::from(self.rest)
+        self.waiting() + u128::from(self.rest)
     }
 
     /// Returns whether nobody has anything to hand on.
@@ -170,7 +196,7 @@ mod tests {
     fn every_page_has_a_level() {
         for units in [1, u64::MAX] {
             for links in [1, 2, 1000, u64::from(u32::MAX), u64::MAX] {
-                assert!(cost(links) > NO_LINKS);
+                assert!((NO_LINKS + 1..GHOST).contains(&cost(links)));
                 assert!((0..LEVELS as i32).contains(&level(units, cost(links))));
             }
         }
@@ -178,7 +204,7 @@ mod tests {
 
     #[test]
     fn pages_above_the_level_hold_the_share() {
-        let mut worth = Worth::new(0);
+        let mut worth = Worth::default();
         for units in 1..=1000 {
             worth.add(units, cost(3));
         }

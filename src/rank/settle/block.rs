@@ -1,0 +1,493 @@
+//! A block of pages in a settling: its part of X and D, and what a visit does to them. See [`super`] for what they mean.
+//!
+//! In a sweep a block knows of the others only what the whole was at the sweep's beginning. What its rows hand on to pages
+//! of other blocks adds up in the accounts of *ghosts*, the numbers that it has for them, and is delivered after the sweep
+//! ([`Block::drain`]).
+
+use std::sync::Arc;
+
+use super::worth::{Cost, GHOST, NO_LINKS, NO_ROW, Worth, cost, level};
+use crate::engine::{Cells, SettledPages, SettledPagesMut, Shares};
+use crate::rank::Teleport;
+use crate::rows::{Bits, Ghost, Row, Rows};
+use crate::{Error, Result};
+
+/// What all pages have together at first.
+pub(super) const SUPPLY: i64 = 1 << 58;
+/// Units are made twice as large where a page's X has passed this: the next sweep may double it.
+const OWN_MAX: u64 = 1 << 61;
+/// A page is in advance by at most so many tenths.
+const STREAK_MAX: i8 = 4;
+/// Visits between two looks at what the virtual page has for each page.
+const LOOK_EVERY: u32 = 256;
+
+/// What is handed on to pages of one block: their numbers there, and units.
+pub(super) type Mail = Vec<(u32, i64)>;
+
+/// The whole as all blocks see it until they are told of it anew.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Whole {
+    /// T.
+    pub virtual_page: i128,
+    /// W: n where the virtual page pays all pages the same.
+    pub weights: u64,
+    /// What a page has besides its account, for each unit of its weight: in the first sweep of the supply, then T/W.
+    pub each: i64,
+    pub is_first_sweep: bool,
+}
+
+/// What happened to sums over all pages.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Moved {
+    /// X together.
+    pub sum: i128,
+    /// T.
+    pub virtual_page: i128,
+}
+
+pub(super) struct Block {
+    /// X.
+    own: Cells<i64>,
+    /// D; of a ghost, what is to be delivered.
+    accounts: Cells<i64>,
+    costs: Cells<Cost>,
+    /// How many visits in a row found something of the same sign, with that sign.
+    streaks: Cells<i8>,
+    ghosts: Arc<[Ghost]>,
+    damping: u64,
+    teleport: Teleport,
+    whole: Whole,
+    /// Not part of `whole` yet.
+    moved: Moved,
+    visits: u32,
+    /// How much more than they have pages may yet hand on in this sweep.
+    advance: u64,
+}
+
+impl Block {
+    /// Of so many pages, ghosts among them.
+    pub fn new(
+        pages: u64,
+        damping: u64,
+        teleport: Teleport,
+        ghosts: Arc<[Ghost]>,
+    ) -> Result<Block> {
+        let len = pages as usize;
+        let mut block = Block {
+            own: Cells::reserve(len)?,
+            accounts: Cells::reserve(len)?,
+            costs: Cells::reserve(len)?,
+            streaks: Cells::reserve(len)?,
+            ghosts,
+            damping,
+            teleport,
+            whole: Whole::default(),
+            moved: Moved::default(),
+            visits: 0,
+            advance: 0,
+        };
+        for ghost in &*block.ghosts {
+            let known = block.costs.get_mut(ghost.page as usize);
+            *known.ok_or_else(|| unknown(ghost.page, pages))? = GHOST;
+        }
+        block.own.advise_huge();
+        block.accounts.advise_huge();
+        Ok(block)
+    }
+
+    /// Pages, ghosts among them.
+    pub fn len(&self) -> u64 {
+        self.own.len() as u64
+    }
+
+    /// Pages of its own.
+    pub fn pages(&self) -> u64 {
+        self.len() - self.ghosts.len() as u64
+    }
+
+    /// Returns whether a page is known, and the block's own.
+    pub fn owns(&self, page: u32) -> bool {
+        let cost = self.costs.get(page as usize);
+        cost.is_some_and(|cost| *cost != GHOST)
+    }
+
+    pub fn ghosts(&self) -> &[Ghost] {
+        &self.ghosts
+    }
+
+    /// What the first `len` pages have.
+    pub fn first_pages(&mut self, len: usize) -> SettledPagesMut<'_> {
+        SettledPagesMut {
+            own: &mut self.own[..len],
+            accounts: &mut self.accounts[..len],
+            costs: &mut self.costs[..len],
+        }
+    }
+
+    /// What all pages have, if the virtual page pays all the same.
+    pub fn settled_pages(&self) -> Option<SettledPages<'_>> {
+        self.teleport.is_uniform().then_some(SettledPages {
+            own: &self.own,
+            accounts: &self.accounts,
+            costs: &self.costs,
+        })
+    }
+
+    /// Tells it what the whole is now.
+    pub fn tell(&mut self, whole: Whole) {
+        self.whole = whole;
+        self.visits = 0;
+    }
+
+    /// What it moved since this was last asked.
+    pub fn take_moved(&mut self) -> Moved {
+        std::mem::take(&mut self.moved)
+    }
+
+    /// A page's row counts no more: what was handed on over it is given back. How many links that were.
+    pub fn take_back(&mut self, row: &Row<'_>) -> Result<u64> {
+        match self.costs.get(row.page as usize) {
+            Some(&known) if known == cost_of(row) => {}
+            _ => return Err(not_of_these(row.page)),
+        }
+        let links = self.change(row, false)?;
+        self.costs[row.page as usize] = NO_ROW;
+        Ok(links)
+    }
+
+    /// A page has this row now, and hands what it owns on over it. Over how many links.
+    pub fn hand_out(&mut self, row: &Row<'_>) -> Result<u64> {
+        match self.costs.get_mut(row.page as usize) {
+            Some(known) if *known == NO_ROW => *known = cost_of(row),
+            _ => return Err(not_of_these(row.page)),
+        }
+        self.change(row, true)
+    }
+
+    /// Hands out what the row's page owns, or takes it back. X stays as it is, and D the function of X that it is.
+    fn change(&mut self, row: &Row<'_>, out: bool) -> Result<u64> {
+        let own = self.own[row.page as usize];
+        if own == 0 || cost_of(row) <= NO_LINKS {
+            return Ok(0);
+        }
+        let (before, after) = if out { (0, own) } else { (own, 0) };
+        self.moved.virtual_page -= self.hand_on(row, before, after)?;
+        Ok(row.targets.len() as u64)
+    }
+
+    /// Checks that a row is the one that the state was made with.
+    pub fn check_known(&self, row: &Row<'_>) -> Result<()> {
+        match self.costs.get(row.page as usize) {
+            Some(&known) if known == cost_of(row) => Ok(()),
+            _ => Err(not_of_these(row.page)),
+        }
+    }
+
+    /// The weight of a page as the virtual page pays it.
+    pub fn weight(&self, page: usize) -> u32 {
+        self.teleport.weight(page)
+    }
+
+    /// (X, D) of `len` pages from `first` on.
+    pub fn cells(&self, first: usize, len: usize) -> impl Iterator<Item = (i64, i64)> + '_ {
+        let pages = self.own[first..][..len]
+            .iter()
+            .zip(&self.accounts[first..][..len]);
+        pages.map(|(own, account)| (*own, *account))
+    }
+
+    /// Takes note of a row, in the first sweep.
+    pub fn know(&mut self, row: &Row<'_>) -> Result<()> {
+        let cost = cost_of(row);
+        let page = row.page;
+        match self.costs.get_mut(page as usize) {
+            Some(known) if *known == NO_ROW => *known = cost,
+            Some(known) if *known == GHOST => {
+                return Err(Error::internal(format!(
+                    "page {page} is another partition's, and has a row"
+                )));
+            }
+            Some(_) => return Err(Error::internal(format!("page {page} has two rows"))),
+            None => return Err(unknown(page, self.len())),
+        }
+        Ok(())
+    }
+
+    /// What a page has to hand on, as far as known.
+    fn units(&self, page: usize) -> i64 {
+        self.accounts[page].wrapping_add(self.paid_of_late(page))
+    }
+
+    /// What a page has besides its account.
+    fn paid_of_late(&self, page: usize) -> i64 {
+        paid(self.whole.each, self.teleport.weight(page))
+    }
+
+    /// Returns whether a page that is known hands anything on over links.
+    pub fn has_links(&self, page: u32) -> bool {
+        let cost = self.costs.get(page as usize);
+        cost.is_some_and(|cost| (NO_LINKS + 1..GHOST).contains(cost))
+    }
+
+    /// Returns whether a visit of a page that has links is worth it.
+    pub fn is_worth(&self, page: u32, from: i32) -> bool {
+        let page = page as usize;
+        level(self.units(page).unsigned_abs(), self.costs[page]) >= from
+    }
+
+    /// The pages with links of which a visit is worth it.
+    pub fn all_worth(&self, from: i32) -> Bits {
+        let mut worth = Bits::new(self.len());
+        for page in 0..self.len() as u32 {
+            if self.has_links(page) && self.is_worth(page, from) {
+                worth.set(page.into());
+            }
+        }
+        worth
+    }
+
+    /// In the sweep that begins pages hand on so much in advance, at most, all together.
+    pub fn begin_sweep(&mut self, advance: u128) {
+        self.advance = advance.try_into().unwrap_or(u64::MAX);
+    }
+
+    /// Takes note of the sign of what a page has to hand on. What is to be added to it.
+    fn advance(&mut self, page: usize, units: i64) -> i64 {
+        let sign = units.signum() as i8;
+        let streak = &mut self.streaks[page];
+        let before = if streak.signum() == sign {
+            streak.abs()
+        } else {
+            0
+        };
+        *streak = sign * (before + 1).min(STREAK_MAX);
+        let advance = units / 10 * i64::from(before);
+        match self.advance.checked_sub(advance.unsigned_abs()) {
+            Some(left) => {
+                self.advance = left;
+                advance
+            }
+            None => 0,
+        }
+    }
+
+    /// Visits the page of a row with links.
+    pub fn visit(&mut self, row: &Row<'_>) -> Result<()> {
+        let page = row.page as usize;
+        let units = self.units(page);
+        let units = units + self.advance(page, units);
+        let before = self.own[page];
+        let after = before.wrapping_add(units);
+        self.own[page] = after;
+        self.accounts[page] = self.accounts[page].wrapping_sub(units);
+        let handed_on = self.hand_on(row, before, after)?;
+        self.moved.sum += i128::from(units);
+        self.moved.virtual_page += i128::from(units) - handed_on;
+        self.visits += 1;
+        if self.visits >= LOOK_EVERY && !self.whole.is_first_sweep {
+            self.look();
+        }
+        Ok(())
+    }
+
+    /// Hands on the difference between the shares of X after a visit and before it. All of it.
+    fn hand_on(&mut self, row: &Row<'_>, before: i64, after: i64) -> Result<i128> {
+        let all = match row.weights {
+            [] => row.targets.len() as u64,
+            weights => weights.iter().sum(),
+        };
+        let [before, after] = [before, after].map(|own| {
+            let shares = Shares::over(own.unsigned_abs(), self.damping, all);
+            move |weight| {
+                let share = shares.at(weight) as i64;
+                if own < 0 { -share } else { share }
+            }
+        });
+        let accounts: &mut [i64] = &mut self.accounts;
+        let pages = accounts.len() as u64;
+        if row.weights.is_empty() {
+            let share = after(1).wrapping_sub(before(1));
+            for &target in row.targets {
+                let account = accounts.get_mut(target as usize);
+                let account = account.ok_or_else(|| unknown(target, pages))?;
+                *account = account.wrapping_add(share);
+            }
+            return Ok(i128::from(share) * row.targets.len() as i128);
+        }
+        let mut handed_on = 0;
+        for (&target, &weight) in row.targets.iter().zip(row.weights) {
+            let share = after(weight).wrapping_sub(before(weight));
+            let account = accounts.get_mut(target as usize);
+            let account = account.ok_or_else(|| unknown(target, pages))?;
+            *account = account.wrapping_add(share);
+            handed_on += i128::from(share);
+        }
+        Ok(handed_on)
+    }
+
+    /// Looks at what the virtual page has for each unit of weight, rounded down, as far as this block knows.
+    fn look(&mut self) {
+        self.visits = 0;
+        self.whole.each = each(
+            self.whole.virtual_page + self.moved.virtual_page,
+            self.whole.weights,
+        );
+    }
+
+    /// Takes what its rows handed on to pages of others, by block.
+    pub fn drain(&mut self, blocks: usize) -> Vec<Mail> {
+        let mut mail = vec![Mail::new(); blocks];
+        for ghost in &*self.ghosts {
+            let units = std::mem::take(&mut self.accounts[ghost.page as usize]);
+            if units != 0 {
+                mail[ghost.owner as usize].push((ghost.at, units));
+            }
+        }
+        mail
+    }
+
+    /// Takes what others handed on to its pages.
+    pub fn deliver(&mut self, mail: &[(u32, i64)]) {
+        for &(page, units) in mail {
+            let account = &mut self.accounts[page as usize];
+            *account = account.wrapping_add(units);
+        }
+    }
+
+    /// The weights of pages without links, and what waits at these.
+    pub fn dangling(&self) -> (u64, i128) {
+        let (mut weights, mut waiting) = (0u64, 0i128);
+        let pages = self.accounts.iter().zip(self.costs.iter()).enumerate();
+        for (page, (account, cost)) in pages {
+            if *cost <= NO_LINKS {
+                weights += u64::from(self.teleport.weight(page));
+                waiting += i128::from(*account);
+            }
+        }
+        (weights, waiting)
+    }
+
+    /// Visits all pages without links, where a unit of weight is paid `each` in the end.
+    pub fn visit_dangling(&mut self, each: i64) {
+        let mut moved = 0i128;
+        let pages = self.accounts.iter_mut().zip(self.own.iter_mut());
+        for (page, ((account, own), cost)) in pages.zip(self.costs.iter()).enumerate() {
+            if *cost <= NO_LINKS {
+                let paid = paid(each, self.teleport.weight(page));
+                let units = account.wrapping_add(paid);
+                *own = own.wrapping_add(units);
+                *account = paid.wrapping_neg();
+                moved += i128::from(units);
+            }
+        }
+        self.moved.sum += moved;
+        self.moved.virtual_page += moved;
+    }
+
+    /// What waits at its pages.
+    pub fn weigh(&self) -> Worth {
+        let mut worth = Worth::default();
+        for (page, cost) in self.costs.iter().enumerate() {
+            if *cost != GHOST {
+                worth.add(self.units(page).unsigned_abs(), *cost);
+            }
+        }
+        worth
+    }
+
+    /// Returns whether a page's X is so large that the next sweep might overflow it.
+    pub fn is_near_limit(&self) -> bool {
+        self.own.iter().any(|own| own.unsigned_abs() > OWN_MAX)
+    }
+
+    /// Makes units twice as large. The sums of X and D then.
+    pub fn halve(&mut self) -> (i128, i128) {
+        let halve = |units: &mut i64| {
+            *units >>= 1;
+            i128::from(*units)
+        };
+        let own = self.own.iter_mut().map(halve).sum();
+        (own, self.accounts.iter_mut().map(halve).sum())
+    }
+
+    /// The sums of X and D.
+    pub fn sums(&self) -> (i128, i128) {
+        let sum = |cells: &[i64]| cells.iter().map(|&units| i128::from(units)).sum::<i128>();
+        (sum(&self.own), sum(&self.accounts))
+    }
+
+    /// What pages below 0 are short of, of the sum of Y and of X.
+    pub fn below(&self) -> (u128, u128) {
+        let below = |units: i128| units.min(0).unsigned_abs();
+        let (mut received, mut distributed) = (0, 0);
+        let cells = self.own.iter().zip(self.accounts.iter());
+        for (page, ((own, account), cost)) in cells.zip(self.costs.iter()).enumerate() {
+            if *cost == GHOST {
+                continue;
+            }
+            let own = i128::from(*own);
+            received += below(own + i128::from(*account) + i128::from(self.paid_of_late(page)));
+            distributed += below(own);
+        }
+        (received, distributed)
+    }
+
+    /// Makes D what it is before anything is handed on, for the same X as `other` has.
+    pub fn own_as(&mut self, other: &Block) {
+        for (account, own) in self.accounts.iter_mut().zip(other.own.iter()) {
+            *account = own.wrapping_neg();
+        }
+    }
+
+    /// Hands on over these rows what the pages of `other` own.
+    pub fn hand_on_all(&mut self, other: &Block, rows: &dyn Rows) -> Result<()> {
+        let all = rows.sweep(&mut |row| {
+            let own = other.own.get(row.page as usize);
+            let own = *own.ok_or_else(|| unknown(row.page, other.len()))?;
+            other.check_known(&row)?;
+            if cost_of(&row) > NO_LINKS {
+                self.hand_on(&row, 0, own)?;
+            }
+            Ok(())
+        });
+        all.map(drop)
+    }
+
+    /// By how many units all accounts differ from those of `other`.
+    pub fn differs(&self, other: &Block) -> u128 {
+        let accounts = self.accounts.iter().zip(other.accounts.iter());
+        accounts
+            .map(|(one, other)| u128::from(one.abs_diff(*other)))
+            .sum()
+    }
+}
+
+/// What a unit of weight is paid of these units, rounded down.
+pub(super) fn each(units: i128, weights: u64) -> i64 {
+    units.div_euclid(i128::from(weights.max(1))) as i64
+}
+
+/// What a page of this weight is paid, where a unit of weight is paid `each`.
+fn paid(each: i64, weight: u32) -> i64 {
+    each.wrapping_mul(i64::from(weight))
+}
+
+fn cost_of(row: &Row<'_>) -> Cost {
+    match row.weights {
+        [] => cost(row.targets.len() as u64),
+        weights => cost(weights.iter().filter(|&&weight| weight > 0).count() as u64),
+    }
+}
+
+/// A settled state and rows do not belong together.
+fn not_of_these(page: u32) -> Error {
+    Error::internal(format!(
+        "the settled base was made with another row of page {page}"
+    ))
+}
+
+fn unknown(page: u32, pages: u64) -> Error {
+    Error::internal(format!(
+        "a row names page {page}, but only {pages} are known"
+    ))
+}

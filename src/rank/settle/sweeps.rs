@@ -1,0 +1,343 @@
+//! The sweeps of a settling, one after the other, until it is near enough. See [`super`] for what they do.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::block::Block;
+use super::ledger::{Ledger, Part};
+use super::worth::{Level, Worth};
+use super::{Progress, Settled, Watch};
+use crate::engine::{Certificate, certify, ratio_up};
+use crate::rank::{FINEST, Options};
+use crate::rows::{Bits, Row, Rows, Stop};
+use crate::{Error, Result};
+
+/// A sweep that takes less than this off the norm, for each unit that it was to visit, is followed by one without
+/// advances.
+const GAIN_MIN: f64 = 0.1;
+/// So many sweeps without a thousandth gained are the end: numbers of 64 bits resolve no more,
+const PATIENCE: u32 = 64;
+/// unless more waits than rounding explains: near d = 1 a sweep may gain no more than 1 - d. Then it is this over 1 - d.
+const PATIENCE_UNDAMPED: f64 = 4.0;
+
+fn is_reached(options: &Options, certificate: &Certificate) -> bool {
+    certificate.received_l1.unwrap_or(2.0) <= options.until
+}
+
+/// Rows and links that a sweep read.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Seen {
+    rows: u64,
+    /// Rows with links that count, and their links.
+    linked: (u64, u64),
+    links: u64,
+}
+
+/// What comes next.
+pub(super) enum Next {
+    /// A sweep over pages of this level.
+    Sweep(Level),
+    /// Nothing: it is near enough, or no sweep would be of use (`by_itself`), or it is over.
+    End {
+        certificate: Certificate,
+        by_itself: bool,
+    },
+}
+
+pub(super) struct Settling<'p> {
+    pub ledger: Ledger,
+    /// The pages of each of its blocks.
+    parts: &'p [Part<'p>],
+    pub progress: Progress,
+    /// The state that it began with, if it did not begin with nothing, has the rows' costs.
+    pub is_resumed: bool,
+    /// The least residual so far, and sweeps since it was last bettered by a thousandth.
+    best: (f64, u32),
+    /// What the first sweep read, by block.
+    first: Option<Vec<Seen>>,
+    /// The residual before this sweep, and what share of it was to be visited.
+    planned: Option<(f64, f64)>,
+    /// What pages may hand on in advance in the next sweep,
+    advance: u128,
+    /// and what waits at the pages of each block.
+    waiting: Vec<u128>,
+}
+
+/// What a sweep does with every block.
+struct Sweep {
+    level: Level,
+    /// The level, if pages of it are few.
+    few: Option<i32>,
+    /// What every page had at first, on average.
+    at_first: i64,
+    rows: Known,
+}
+
+/// What is known of the rows of a sweep.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    Nothing,
+    /// The state is one of these rows.
+    Costs,
+    /// They were read before.
+    All,
+}
+
+/// A sweep over the rows of a block.
+#[derive(Default)]
+struct Swept {
+    seen: Seen,
+    links_touched: u64,
+    /// Nobody stopped it.
+    whole: bool,
+}
+
+/// Rows between two questions whether it is over.
+const ASK_EVERY: u64 = 1 << 16;
+
+impl Sweep {
+    /// Visits the pages of a block that are worth it; where these are few, only their rows are read.
+    fn over(
+        &self,
+        block: &mut Block,
+        rows: &dyn Rows,
+        watch: &Mutex<&mut dyn Watch>,
+    ) -> Result<Swept> {
+        let few: Option<Bits> = self.few.map(|level| block.all_worth(level));
+        let mut seen = Seen::default();
+        let mut links_touched = 0;
+        let is_over = || {
+            let mut watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
+            watch.is_over()
+        };
+        let mut visit = |row: Row<'_>| {
+            if seen.rows.is_multiple_of(ASK_EVERY) && is_over() {
+                return Err(Stop::Enough);
+            }
+            let links = row.targets.len() as u64;
+            seen.rows += 1;
+            seen.links += links;
+            match self.rows {
+                Known::Nothing => block.know(&row)?,
+                Known::Costs => block.check_known(&row)?,
+                Known::All => {}
+            }
+            if block.has_links(row.page) {
+                seen.linked.0 += 1;
+                seen.linked.1 += links;
+                let level = self.level.of(seen.linked.0, seen.linked.1, self.at_first);
+                if block.is_worth(row.page, level) {
+                    block.visit(&row)?;
+                    links_touched += links;
+                }
+            }
+            Ok(())
+        };
+        let ended = match few {
+            Some(marked) => rows.walk_some(&marked, &mut visit),
+            None => rows.walk(&mut visit),
+        };
+        let whole = Stop::is_whole(ended)?;
+        Ok(Swept {
+            seen,
+            links_touched,
+            whole,
+        })
+    }
+}
+
+impl<'p> Settling<'p> {
+    /// With a ledger of these blocks.
+    pub fn new(ledger: Ledger, parts: &'p [Part<'p>]) -> Settling<'p> {
+        Settling {
+            ledger,
+            progress: Progress {
+                links: parts.iter().map(|part| part.rows.links()).sum(),
+                ..Progress::default()
+            },
+            waiting: vec![0; parts.len()],
+            parts,
+            is_resumed: false,
+            best: (f64::INFINITY, 0),
+            first: None,
+            planned: None,
+            advance: 0,
+        }
+    }
+
+    /// Goes on to the end. `None`: it was over before anything was known, or a base led nowhere.
+    pub fn run(
+        mut self,
+        options: &Options,
+        mut next: Next,
+        watch: &mut dyn Watch,
+    ) -> Result<Option<Settled>> {
+        loop {
+            let level = match next {
+                Next::Sweep(level) => level,
+                Next::End {
+                    certificate,
+                    by_itself,
+                } => return Ok(Some(self.end(options, certificate, by_itself))),
+            };
+            let whole = self.sweep(level, watch)?;
+            if !whole && self.first.is_none() && !self.is_resumed {
+                return Ok(None);
+            }
+            let Some(worth) = self.weigh()? else {
+                return Ok(None);
+            };
+            self.progress.sweeps += 1;
+            next = self.look(options, &worth, whole, watch);
+        }
+    }
+
+    /// What comes after this state was reached, after a sweep that was `whole`.
+    pub fn look(
+        &mut self,
+        options: &Options,
+        worth: &Worth,
+        whole: bool,
+        watch: &mut dyn Watch,
+    ) -> Next {
+        let certificate = self.certificate(options, worth);
+        self.progress.bound = certificate.received_l1;
+        watch.swept(&self.progress);
+        let by_itself = whole
+            && (self.is_enough(options, &certificate)
+                || self.is_stuck(options, worth, &certificate));
+        if by_itself || !whole || watch.is_over() {
+            return Next::End {
+                certificate,
+                by_itself,
+            };
+        }
+        Next::Sweep(self.level(options, worth, &certificate))
+    }
+
+    fn end(self, options: &Options, certificate: Certificate, by_itself: bool) -> Settled {
+        Settled {
+            below: self.ledger.below(),
+            ledger: self.ledger,
+            progress: self.progress,
+            reached: is_reached(options, &certificate),
+            certificate,
+            until: options.until,
+            by_itself,
+        }
+    }
+
+    /// Visits the pages that are worth it in all blocks. Whether nobody stopped it.
+    fn sweep(&mut self, level: Level, watch: &mut dyn Watch) -> Result<bool> {
+        let is_first = self.first.is_none();
+        let sweep = Sweep {
+            level,
+            few: level.is_of_few(self.ledger.pages()),
+            at_first: self.ledger.at_first(),
+            rows: match (is_first, self.is_resumed) {
+                (true, true) => Known::Costs,
+                (true, false) => Known::Nothing,
+                (false, _) => Known::All,
+            },
+        };
+        self.ledger.begin_sweep(self.advance, &self.waiting);
+        let (parts, watch) = (self.parts, Mutex::new(watch));
+        let swept = self
+            .ledger
+            .each_block(|at, block| sweep.over(block, parts[at].rows, &watch));
+        self.ledger.exchange();
+        let swept = swept.into_iter().collect::<Result<Vec<Swept>>>()?;
+        self.progress.links_touched += swept.iter().map(|swept| swept.links_touched).sum::<u64>();
+        let whole = swept.iter().all(|swept| swept.whole);
+        if sweep.few.is_some() || !whole {
+            return Ok(whole);
+        }
+        let seen: Vec<Seen> = swept.iter().map(|swept| swept.seen).collect();
+        let first = self.first.get_or_insert_with(|| seen.clone());
+        let pairs = first.iter().zip(&seen);
+        if let Some((first, seen)) = pairs.clone().find(|(first, seen)| first != seen) {
+            return Err(Error::internal(format!(
+                "the rows are not the same in every sweep: {} with {} links at first, then {} with {}",
+                first.rows, first.links, seen.rows, seen.links
+            )));
+        }
+        Ok(true)
+    }
+
+    /// Visits pages without links, checks the books, keeps numbers small, and weighs what is left. `None`: a base led to a
+    /// state without importance, as it may where most of what it had is taken back.
+    pub fn weigh(&mut self) -> Result<Option<Worth>> {
+        self.ledger.visit_dangling();
+        self.ledger.check_law().map_err(Error::internal)?;
+        if self.ledger.sum() <= 0 {
+            if self.is_resumed {
+                return Ok(None);
+            }
+            return Err(Error::internal("settling: no importance is left"));
+        }
+        self.ledger.keep_in_bounds(self.links());
+        Ok(Some(self.weigh_all()))
+    }
+
+    pub fn weigh_all(&mut self) -> Worth {
+        let worth;
+        (worth, self.waiting) = self.ledger.weigh();
+        worth
+    }
+
+    fn certificate(&self, options: &Options, worth: &Worth) -> Certificate {
+        let of_all = |units: u128| ratio_up(units, self.ledger.sum().unsigned_abs());
+        let rounding = self.ledger.rounding(self.links());
+        certify(options.damping(), of_all(worth.norm()), of_all(rounding))
+    }
+
+    /// Returns whether it is as near as it should be, or as is cheap.
+    fn is_enough(&self, options: &Options, certificate: &Certificate) -> bool {
+        let is_fine = || certificate.received_l1.is_some_and(|bound| bound <= FINEST);
+        let next = self.progress.links_touched + self.links();
+        is_reached(options, certificate) && (next >= options.spare || is_fine())
+    }
+
+    /// Links that a sweep reads.
+    fn links(&self) -> u64 {
+        let seen = self.first.as_ref();
+        seen.map_or(self.progress.links, |seen| {
+            seen.iter().map(|seen| seen.links).sum()
+        })
+    }
+
+    /// Returns whether more sweeps would be of no use.
+    fn is_stuck(&mut self, options: &Options, worth: &Worth, certificate: &Certificate) -> bool {
+        let residual = certificate.residual_l1;
+        self.best = match self.best {
+            (best, _) if residual < 0.999 * best => (residual, 0),
+            (best, since) => (best, since + 1),
+        };
+        let patience = if residual > certificate.rounding_l1 {
+            PATIENCE.max((PATIENCE_UNDAMPED / (1.0 - options.damping())) as u32)
+        } else {
+            PATIENCE
+        };
+        self.best.1 > patience || worth.is_none()
+    }
+
+    /// How the next sweep begins. What the last one gained for what it visited, this one will gain, too.
+    fn level(&mut self, options: &Options, worth: &Worth, certificate: &Certificate) -> Level {
+        let residual = certificate.residual_l1;
+        let gain = self
+            .planned
+            .map(|(before, share)| (before - residual) / (before * share));
+        // Where advances do harm, a sweep without them is never worse than none.
+        let helps = gain.is_none_or(|gain| gain >= GAIN_MIN) && residual <= 2.0 * self.best.0;
+        self.advance = if helps { worth.norm() / 2 } else { 0 };
+        let damping = options.damping();
+        let until = if is_reached(options, certificate) {
+            FINEST
+        } else {
+            options.until
+        };
+        let enough = (until * (1.0 - damping) - certificate.rounding_l1) / damping;
+        let (level, share) = worth.level(enough / residual, gain);
+        self.planned = Some((residual, share));
+        level
+    }
+}
