@@ -7,6 +7,7 @@
 //! | any | given | the ranking that was computed beside the snapshot |
 
 use std::collections::BinaryHeap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::computed::{ComputedInfo, ComputedName, ComputedRanking};
@@ -238,7 +239,7 @@ impl LevelRanking {
     }
 
     /// All scores, in number order.
-    pub(super) fn scores(&self) -> Box<dyn Iterator<Item = Result<f64>> + '_> {
+    pub fn scores(&self) -> Box<dyn Iterator<Item = Result<f64>> + '_> {
         match &self.of {
             Of::Pages => {
                 let columns = &self.snapshot.columns;
@@ -363,6 +364,20 @@ impl LevelRanking {
             }
             Of::Computed(ranking) => Box::new(ranking.rows()),
         }
+    }
+
+    /// Those of these numbers, as [`LevelRanking::rows`] has them.
+    ///
+    /// # Errors
+    /// It is damaged or cannot be read.
+    pub fn rows_of(&self, numbers: Range<u64>) -> Result<Vec<Page<'static>>> {
+        if let Of::Sites(rolled) = &self.of {
+            return Ok(numbers
+                .map(|site| rolled.site(site as usize, None))
+                .collect());
+        }
+        let numbers: Vec<PageId> = numbers.map(PageId).collect();
+        self.at(&numbers)
     }
 
     /// The numbers of pages or sites with these names.

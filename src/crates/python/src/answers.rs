@@ -4,7 +4,7 @@ use cashrank::Moment;
 use cashrank::PageId;
 use cashrank::metrics::moved::{Move, Moves, Standing};
 use cashrank::schedule::Candidate;
-use cashrank::snapshot::{Snapshot, SnapshotEntry, SnapshotPage};
+use cashrank::snapshot::{LevelRanking, Snapshot, SnapshotEntry};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -35,7 +35,7 @@ pub fn as_dict<'py>(py: Python<'py>, value: &impl serde::Serialize) -> PyResult<
     py.import("json")?.call_method1("loads", (text,))
 }
 
-/// A page of a ranking.
+/// A page of a ranking, or a site: then url is its name, and visits and fetches are those of its pages together.
 #[pyclass(frozen, get_all, module = "cashrank")]
 pub struct Page {
     /// 1 + pages of strictly greater importance.
@@ -48,25 +48,12 @@ pub struct Page {
     page: u64,
     /// Visits.
     visits: u64,
-    /// Fetches that failed since it was last reached.
+    /// Fetches that failed since it was last reached; of a site always 0.
     failed: u64,
+    /// Of a site: how many pages it has; None: this is a page.
+    pages: Option<u64>,
     /// Last fetch, in seconds since 1970.
     last_fetch_s: Option<i64>,
-}
-
-impl Page {
-    /// A page of a snapshot with its name.
-    pub fn new(page: &SnapshotPage, url: String) -> Page {
-        Page {
-            rank: page.rank,
-            importance: page.importance,
-            url,
-            page: page.page.0,
-            visits: page.fetches.visits,
-            failed: page.fetches.failed,
-            last_fetch_s: page.fetches.last,
-        }
-    }
 }
 
 #[pymethods]
@@ -402,19 +389,38 @@ impl SnapshotInfo {
     }
 }
 
-/// Pages with these numbers, with their names.
+/// Rows of a ranking as objects, with the failures of pages.
 ///
 /// # Errors
 /// The snapshot is damaged or cannot be read.
-pub fn pages(snapshot: &Snapshot, numbers: &[PageId]) -> cashrank::Result<Vec<Page>> {
-    let named = snapshot
-        .pages_of(numbers)?
-        .into_iter()
-        .zip(snapshot.names_of(numbers)?);
-    Ok(named.map(|(page, url)| Page::new(&page, url)).collect())
+pub fn pages(
+    ranking: &LevelRanking,
+    rows: Vec<cashrank::Page<'static>>,
+) -> cashrank::Result<Vec<Page>> {
+    let mut failed = vec![0; rows.len()];
+    if ranking.level().is_page() {
+        let numbers: Vec<PageId> = rows.iter().map(|row| row.page).collect();
+        let found = ranking.snapshot().pages_of(&numbers)?;
+        failed = found.iter().map(|page| page.fetches.failed).collect();
+    }
+    let object = |(row, failed): (cashrank::Page<'static>, u64)| Page {
+        rank: row.rank,
+        importance: row.importance,
+        url: row.url.into_owned(),
+        page: row.page.0,
+        visits: row.visits,
+        failed,
+        pages: row.site.map(|site| site.pages),
+        last_fetch_s: row.last_fetch,
+    };
+    Ok(rows.into_iter().zip(failed).map(object).collect())
 }
 
-/// The settings and counts of a snapshot's run.
-pub fn info<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<Bound<'py, PyDict>> {
-    Ok(as_dict(py, snapshot.info())?.cast_into()?)
+/// The settings and counts of a ranking's run, and what is said of it if it was computed.
+pub fn info<'py>(py: Python<'py>, ranking: &LevelRanking) -> PyResult<Bound<'py, PyDict>> {
+    let dict: Bound<'py, PyDict> = as_dict(py, ranking.snapshot().info())?.cast_into()?;
+    if let Some(computed) = ranking.computed() {
+        dict.set_item("computed", as_dict(py, computed)?)?;
+    }
+    Ok(dict)
 }

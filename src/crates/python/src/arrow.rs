@@ -3,17 +3,16 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::StringBuilder;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::TimestampMillisecondType;
 use arrow_array::{
     ArrayRef, Float64Array, Int64Array, PrimitiveArray, RecordBatch, RecordBatchIterator,
-    RecordBatchReader,
+    RecordBatchReader, StringArray,
 };
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
-use cashrank::PageId;
-use cashrank::snapshot::{Snapshot, SnapshotPage};
+use cashrank::Page;
+use cashrank::snapshot::LevelRanking;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -23,59 +22,67 @@ use crate::work::Stop;
 /// Rows of a batch: one block of a snapshot's columns.
 const ROWS: u64 = 1 << 17;
 
-/// The columns of a ranking: those of the Parquet export, and the page's number.
-pub fn schema() -> SchemaRef {
+/// The columns of a ranking: those of the Parquet export but for hosts and domains. Sites have how many pages they are.
+pub fn schema(ranking: &LevelRanking) -> SchemaRef {
     let time = DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into()));
-    Arc::new(Schema::new(vec![
+    let mut fields = vec![
         Field::new("url", DataType::Utf8, false),
         Field::new("importance", DataType::Float64, false),
         Field::new("rank", DataType::Int64, false),
         Field::new("visits", DataType::Int64, false),
         Field::new("last_fetch", time, true),
         Field::new("page", DataType::Int64, false),
-    ]))
+    ];
+    if !ranking.level().is_page() {
+        fields.push(Field::new("pages", DataType::Int64, false));
+    }
+    Arc::new(Schema::new(fields))
 }
 
-/// A snapshot's pages in number order, batch after batch, read as they are asked for.
+/// What is ranked in number order, batch after batch, read as they are asked for.
 pub struct Batches {
-    snapshot: Arc<Snapshot>,
+    ranking: Arc<LevelRanking>,
+    schema: SchemaRef,
     next: u64,
 }
 
 impl Batches {
-    pub fn new(snapshot: Arc<Snapshot>) -> Batches {
-        Batches { snapshot, next: 0 }
+    pub fn new(ranking: Arc<LevelRanking>) -> Batches {
+        Batches {
+            schema: schema(&ranking),
+            ranking,
+            next: 0,
+        }
     }
 
     fn read(&self, first: u64, end: u64) -> cashrank::Result<RecordBatch> {
-        let mut urls = StringBuilder::new();
-        self.snapshot.each_name(first..end, &mut |name| {
-            urls.append_value(String::from_utf8_lossy(name));
-        })?;
-        let numbers: Vec<PageId> = (first..end).map(PageId).collect();
-        let pages = self.snapshot.pages_of(&numbers)?;
-        let whole = |of: &dyn Fn(&SnapshotPage) -> u64| -> ArrayRef {
+        let rows = self.ranking.rows_of(first..end)?;
+        let whole = |of: &dyn Fn(&Page<'_>) -> u64| -> ArrayRef {
             Arc::new(
-                pages
-                    .iter()
-                    .map(|page| of(page) as i64)
+                rows.iter()
+                    .map(|row| of(row) as i64)
                     .collect::<Int64Array>(),
             )
         };
-        let importance: Float64Array = pages.iter().map(|page| page.importance).collect();
-        let times = pages
+        let importance: Float64Array = rows.iter().map(|row| row.importance).collect();
+        let times = rows
             .iter()
-            .map(|page| Some(page.fetches.last?.saturating_mul(1000)));
+            .map(|row| Some(row.last_fetch?.saturating_mul(1000)));
         let times: PrimitiveArray<TimestampMillisecondType> = times.collect();
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(urls.finish()),
+        let mut columns: Vec<ArrayRef> = vec![
+            Arc::new(StringArray::from_iter_values(
+                rows.iter().map(|row| &row.url),
+            )),
             Arc::new(importance),
-            whole(&|page| page.rank),
-            whole(&|page| page.fetches.visits),
+            whole(&|row| row.rank),
+            whole(&|row| row.visits),
             Arc::new(times.with_timezone("UTC")),
-            whole(&|page| page.page.0),
+            whole(&|row| row.page.0),
         ];
-        RecordBatch::try_new(schema(), columns)
+        if !self.ranking.level().is_page() {
+            columns.push(whole(&|row| row.site.as_ref().map_or(0, |site| site.pages)));
+        }
+        RecordBatch::try_new(self.schema.clone(), columns)
             .map_err(|error| cashrank::Error::Unsupported(error.to_string()))
     }
 
@@ -94,7 +101,7 @@ impl Batches {
     }
 
     fn step(&mut self) -> Option<cashrank::Result<RecordBatch>> {
-        let pages = self.snapshot.len();
+        let pages = self.ranking.len();
         if self.next >= pages {
             return None;
         }
@@ -116,7 +123,7 @@ impl Iterator for Batches {
 
 impl RecordBatchReader for Batches {
     fn schema(&self) -> SchemaRef {
-        schema()
+        self.schema.clone()
     }
 }
 
@@ -130,8 +137,8 @@ pub fn stream<'py>(
 }
 
 /// What consumers of `__arrow_c_schema__` take.
-pub fn schema_capsule(py: Python<'_>) -> PyResult<Bound<'_, PyCapsule>> {
-    let schema = FFI_ArrowSchema::try_from(&*schema());
+pub fn schema_capsule<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = FFI_ArrowSchema::try_from(&**schema);
     let schema = schema.map_err(|error| internal(error.to_string()))?;
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
@@ -142,12 +149,13 @@ pub fn schema_capsule(py: Python<'_>) -> PyResult<Bound<'_, PyCapsule>> {
 /// ``pandas.DataFrame.from_arrow(table)``, ``ranks = table; duckdb.sql("select url, rank from ranks")``.
 #[pyclass(frozen, module = "cashrank")]
 pub struct Table {
+    schema: SchemaRef,
     batches: Vec<RecordBatch>,
 }
 
 impl Table {
-    pub fn new(batches: Vec<RecordBatch>) -> Table {
-        Table { batches }
+    pub fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Table {
+        Table { schema, batches }
     }
 }
 
@@ -156,8 +164,11 @@ impl Table {
     /// Names of the columns.
     #[getter]
     fn column_names(&self) -> Vec<String> {
-        let schema = schema();
-        let names = schema.fields().iter().map(|field| field.name().clone());
+        let names = self
+            .schema
+            .fields()
+            .iter()
+            .map(|field| field.name().clone());
         names.collect()
     }
 
@@ -191,10 +202,10 @@ impl Table {
         // The interface lets a producer keep to its own schema.
         let _ = requested_schema;
         let batches: Vec<_> = self.batches.iter().cloned().map(Ok).collect();
-        stream(py, RecordBatchIterator::new(batches, schema()))
+        stream(py, RecordBatchIterator::new(batches, self.schema.clone()))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_capsule(py)
+        schema_capsule(py, &self.schema)
     }
 }

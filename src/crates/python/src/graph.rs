@@ -4,6 +4,7 @@ use cashrank::engine::SelfLinks;
 use cashrank::graph::{Graph, GraphBuilder};
 use cashrank::rank::{Options, Teleport, method};
 use cashrank::rows::{Rows, Stop as Ended};
+use cashrank::sites::{Level, Pairing, SiteGraph, SiteLinks};
 use cashrank::snapshot::Snapshot;
 use cashrank::{Config, Error};
 use numpy::{Element, PyArray1, PyReadonlyArray1};
@@ -23,24 +24,64 @@ pub fn needs_numpy(py: Python<'_>) -> PyResult<()> {
     })
 }
 
-/// The links of the current snapshot as two lists of page numbers; what weighs nothing is no link.
-pub fn edges_of(snapshot: &Snapshot, stop: &Stop) -> cashrank::Result<(Vec<u32>, Vec<u32>)> {
+/// Which links.
+pub struct Wanted {
+    pub level: Level,
+    pub site_links: SiteLinks,
+    pub inside: bool,
+    pub weights: bool,
+}
+
+/// Links by the numbers of what they come from and go to, and what each weighs, if that was asked for.
+#[derive(Default)]
+pub struct Edges {
+    pub sources: Vec<u32>,
+    pub targets: Vec<u32>,
+    pub weights: Vec<u64>,
+}
+
+/// The links of the current snapshot; what weighs nothing is no link.
+pub fn edges_of(snapshot: &Snapshot, wanted: &Wanted, stop: &Stop) -> cashrank::Result<Edges> {
     let rows = snapshot.rows()?;
+    if wanted.level.is_page() {
+        return edges(&rows, wanted.weights, stop);
+    }
+    let sites = snapshot.sites(wanted.level, None)?;
+    let pairing = Pairing {
+        links: wanted.site_links,
+        inside: wanted.inside,
+        bytes: u64::MAX,
+        aside: None,
+    };
+    let graph = SiteGraph::of_rows(&rows, &sites, pairing)?;
+    edges(&graph, wanted.weights, stop)
+}
+
+fn edges(rows: &dyn Rows, weights: bool, stop: &Stop) -> cashrank::Result<Edges> {
     let links = rows.links() as usize;
-    let (mut sources, mut targets) = (Vec::with_capacity(links), Vec::with_capacity(links));
+    let mut edges = Edges {
+        sources: Vec::with_capacity(links),
+        targets: Vec::with_capacity(links),
+        weights: Vec::with_capacity(if weights { links } else { 0 }),
+    };
     rows.sweep(&mut |row| {
         if stop.is_set() {
             return Err(Ended::Enough);
         }
         if row.weights.is_empty() {
-            targets.extend_from_slice(row.targets);
+            edges.targets.extend_from_slice(row.targets);
         } else {
-            targets.extend(row.parts().map(|(target, _)| target));
+            edges.targets.extend(row.parts().map(|(target, _)| target));
         }
-        sources.resize(targets.len(), row.page);
+        edges.sources.resize(edges.targets.len(), row.page);
+        if weights {
+            let given = row.weights.iter().copied().filter(|&weight| weight > 0);
+            edges.weights.extend(given);
+            edges.weights.resize(edges.targets.len(), 1);
+        }
         Ok(())
     })?;
-    Ok((sources, targets))
+    Ok(edges)
 }
 
 /// Page numbers out of an array, or a sequence, of integers.

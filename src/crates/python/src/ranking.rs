@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use cashrank::PageId;
 use cashrank::answers::pages_of;
+use cashrank::rank::measures::measure;
 use cashrank::rules::Scope;
-use cashrank::snapshot::Snapshot;
+use cashrank::snapshot::{LevelRanking, RankingName};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyString};
 
 use crate::answers::{Page, datetime, info, pages};
-use crate::arrow::{Batches, Table, schema_capsule, stream};
+use crate::arrow::{Batches, Table, schema, schema_capsule, stream};
 use crate::errors::Raise;
 use crate::graph::needs_numpy;
 use crate::work::{OnSignal, run};
@@ -23,9 +24,27 @@ use crate::work::{OnSignal, run};
 /// memory: ``pyarrow.table(ranking)``, ``polars.DataFrame(ranking)``, ``pandas.DataFrame.from_arrow(ranking)``. Columns: url
 /// (string), importance (float64, all sum to 1), rank (int64), visits (int64), last_fetch (timestamp[ms, UTC], null: unknown),
 /// page (int64). Rows are in the order of page numbers.
+///
+/// Of sites (``store.ranking(level="host")``) rows are in the order in which sites appeared: url is the name of the site, visits
+/// and last_fetch are those of its pages together, page is its number, and another column, pages (int64), is how many pages it
+/// has. Of a measure, importance is its score.
 #[pyclass(frozen, module = "cashrank")]
 pub struct Ranking {
-    pub snapshot: Arc<Snapshot>,
+    pub ranking: Arc<LevelRanking>,
+}
+
+/// Which ranking of a snapshot, by the words that the command takes.
+pub fn name_of(level: &str, by: Option<&str>, roll_up: &str) -> PyResult<RankingName> {
+    let name = RankingName {
+        level: level.parse().raise()?,
+        measure: by
+            .map(|by| measure(by).map(|by| by.name.to_owned()))
+            .transpose()
+            .raise()?,
+        roll_up: roll_up.parse().raise()?,
+    };
+    name.check().raise()?;
+    Ok(name)
 }
 
 /// Which pages: a rule, or several, as the command's `--scope` takes them.
@@ -51,31 +70,30 @@ pub fn texts(given: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
 impl Ranking {
     /// The first pages by rank.
     pub fn top_of(
-        snapshot: &Arc<Snapshot>,
+        ranking: &Arc<LevelRanking>,
         py: Python<'_>,
         n: usize,
         scope: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<Page>> {
         let scope = scope_of(scope)?;
-        let snapshot = Arc::clone(snapshot);
+        let ranking = Arc::clone(ranking);
         run(py, OnSignal::Leave, move |_| {
-            let best = snapshot.top_in(n, &scope)?;
-            let numbers: Vec<PageId> = best.iter().map(|page| page.page).collect();
-            pages(&snapshot, &numbers)
+            let best = ranking.top(n, &scope)?;
+            pages(&ranking, best)
         })
     }
 
     /// Pages by their URLs.
     pub fn ranks_of(
-        snapshot: &Arc<Snapshot>,
+        ranking: &Arc<LevelRanking>,
         py: Python<'_>,
         urls: Vec<String>,
     ) -> PyResult<Vec<Option<Page>>> {
-        let snapshot = Arc::clone(snapshot);
+        let ranking = Arc::clone(ranking);
         run(py, OnSignal::Leave, move |_| {
-            let found = pages_of(&urls, |names| snapshot.find(names))?;
+            let found = pages_of(&urls, |names| ranking.find(names))?;
             let numbers: Vec<PageId> = found.iter().copied().flatten().collect();
-            let mut known = pages(&snapshot, &numbers)?.into_iter();
+            let mut known = pages(&ranking, ranking.at(&numbers)?)?.into_iter();
             Ok(found
                 .iter()
                 .map(|page| page.and_then(|_| known.next()))
@@ -89,38 +107,51 @@ impl Ranking {
     /// The certified bound on the L1 distance between this ranking and exact PageRank, 0 to 2; None: there is none.
     #[getter]
     fn bound(&self) -> Option<f64> {
-        self.snapshot.bound_l1()
+        self.ranking.bound_l1()
+    }
+
+    /// What is ranked: "page", or the level of sites.
+    #[getter]
+    fn level(&self) -> String {
+        self.ranking.level().to_string()
+    }
+
+    /// The measure that it was computed by; None: importance.
+    #[getter]
+    fn measure(&self) -> Option<&str> {
+        self.ranking.computed().map(|info| &*info.measure)
     }
 
     /// Its number: how many records had been read.
     #[getter]
     fn number(&self) -> u64 {
-        self.snapshot.info().counters.records
+        self.ranking.snapshot().info().counters.records
     }
 
     /// Latest fetch time of a record, as a datetime in UTC; None: no record has a time.
     #[getter]
     fn time<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        datetime(py, self.snapshot.info().time)
+        datetime(py, self.ranking.snapshot().info().time)
     }
 
-    /// All that is known of it: settings, counts, how it was computed. The specification of snapshots describes it.
+    /// All that is known of it: settings, counts, how it was computed. The specification of snapshots describes it. Of a measure
+    /// that was computed, "computed" has its parameters and how sure it is.
     #[getter]
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        info(py, &self.snapshot)
+        info(py, &self.ranking)
     }
 
     /// How many of the first positions are certain: the greatest n so that the first n pages are certainly the n of greatest
     /// PageRank, in some order. None: there is no bound.
     fn certain_top(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        let snapshot = Arc::clone(&self.snapshot);
-        run(py, OnSignal::Leave, move |_| snapshot.certain_top())
+        let ranking = Arc::clone(&self.ranking);
+        run(py, OnSignal::Leave, move |_| ranking.certain_top())
     }
 
     /// The n most important pages, best first: a list of Page.
     ///
     /// scope: only these pages: "host:NAME", "domain:NAME" or "url:PATTERN" with * for anything, "!" in front for all but
-    /// these; or a list of such rules.
+    /// these; or a list of such rules. It is for pages, not for sites.
     #[pyo3(signature = (n=20, scope=None))]
     fn top(
         &self,
@@ -128,32 +159,29 @@ impl Ranking {
         n: usize,
         scope: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<Page>> {
-        Ranking::top_of(&self.snapshot, py, n, scope)
+        Ranking::top_of(&self.ranking, py, n, scope)
     }
 
-    /// The page with this URL, in any form, or this opaque name; None: it is not known.
+    /// The page with this URL, in any form, or this opaque name; of sites, the one of this name. None: it is not known.
     ///
     /// Each call reads 10 bytes a page of the ranking: ask for many pages with ranks().
     fn rank(&self, py: Python<'_>, url: String) -> PyResult<Option<Page>> {
-        Ok(Ranking::ranks_of(&self.snapshot, py, vec![url])?
+        Ok(Ranking::ranks_of(&self.ranking, py, vec![url])?
             .pop()
             .flatten())
     }
 
     /// The pages with these URLs, in the order given; None where a page is not known.
     fn ranks(&self, py: Python<'_>, urls: Vec<String>) -> PyResult<Vec<Option<Page>>> {
-        Ranking::ranks_of(&self.snapshot, py, urls)
+        Ranking::ranks_of(&self.ranking, py, urls)
     }
 
     /// The importance of all pages: a NumPy array of float64, of shape (len(ranking),), by page number. They sum to 1.
     fn importance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         needs_numpy(py)?;
-        let snapshot = Arc::clone(&self.snapshot);
+        let ranking = Arc::clone(&self.ranking);
         let all = run(py, OnSignal::Leave, move |_| {
-            snapshot
-                .pages()
-                .map(|page| Ok(page?.importance))
-                .collect::<cashrank::Result<Vec<f64>>>()
+            ranking.scores().collect::<cashrank::Result<Vec<f64>>>()
         })?;
         Ok(PyArray1::from_vec(py, all))
     }
@@ -161,13 +189,13 @@ impl Ranking {
     /// The ranking as a table in memory, which all libraries that know Arrow take without a copy. For more pages than
     /// memory holds give them the ranking itself, which they read batch by batch.
     fn to_arrow(&self, py: Python<'_>) -> PyResult<Table> {
-        let batches = Batches::new(Arc::clone(&self.snapshot));
+        let batches = Batches::new(Arc::clone(&self.ranking));
         let batches = run(py, OnSignal::Leave, move |stop| batches.collect(stop))?;
-        Ok(Table::new(batches))
+        Ok(Table::new(schema(&self.ranking), batches))
     }
 
     fn __len__(&self) -> usize {
-        self.snapshot.len() as usize
+        self.ranking.len() as usize
     }
 
     fn __bool__(&self) -> bool {
@@ -178,10 +206,12 @@ impl Ranking {
         let bound = self
             .bound()
             .map_or("None".into(), |bound| format!("{bound:.2e}"));
+        let level = self.ranking.level();
         format!(
-            "Ranking(number={}, pages={}, bound={bound})",
+            "Ranking(number={}, {}={}, bound={bound})",
             self.number(),
-            self.snapshot.len()
+            level.plural(),
+            self.ranking.len()
         )
     }
 
@@ -193,10 +223,10 @@ impl Ranking {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The interface lets a producer keep to its own schema.
         let _ = requested_schema;
-        stream(py, Batches::new(Arc::clone(&self.snapshot)))
+        stream(py, Batches::new(Arc::clone(&self.ranking)))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_capsule(py)
+        schema_capsule(py, &schema(&self.ranking))
     }
 }

@@ -4,22 +4,25 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cashrank::answers::{HistoryOptions, history};
 use cashrank::metrics::moved::{MoveOptions, margin};
 use cashrank::rank::Goal;
-use cashrank::snapshot::{Snapshot, Watcher, Which, current_name, moved};
+use cashrank::snapshot::{
+    LevelRanking, RankingName, Snapshot, Watcher, Which, current_name, moved,
+};
 use cashrank::store::RealDisk;
 use cashrank::{Digest, Options, What, Writer};
 use numpy::PyArray1;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::answers::{Comparison, Named, Page, PyCandidate, PyMoment, SnapshotInfo, as_dict};
 use crate::batch::{Columns, add_all};
 use crate::errors::{Raise, closed, invalid};
-use crate::graph::{edges_of, needs_numpy};
+use crate::graph::{Wanted, edges_of, needs_numpy};
 use crate::next;
-use crate::ranking::Ranking;
+use crate::ranking::{Ranking, name_of};
 use crate::record::{Taken, time};
 use crate::work::{OnSignal, run};
 use crate::writer::Shared;
@@ -41,9 +44,6 @@ impl FromPyObject<'_, '_> for Settled {
     }
 }
 
-/// An array of page numbers.
-type Numbers<'py> = Bound<'py, PyArray1<u32>>;
-
 /// A store: records of a crawl, and rankings of its pages. Made by open(); with a with statement it is closed at its end.
 ///
 /// len(store) and store.bound are those of the current ranking, the one that was published last; so are the answers of
@@ -53,7 +53,7 @@ pub struct Store {
     store: cashrank::Store,
     writer: Option<Arc<Shared>>,
     closed: AtomicBool,
-    current: Mutex<Option<Arc<Snapshot>>>,
+    current: Mutex<Option<Arc<LevelRanking>>>,
 }
 
 impl Store {
@@ -107,7 +107,7 @@ impl Store {
         &self,
         py: Python<'_>,
         which: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Arc<Snapshot>> {
+    ) -> PyResult<Arc<LevelRanking>> {
         self.check_open()?;
         let store = self.store.clone();
         if let Some(which) = which {
@@ -117,19 +117,19 @@ impl Store {
             let opened = run(py, OnSignal::Leave, move |_| {
                 Snapshot::of(&RealDisk, store.dir(), Some(which))
             })?;
-            return Ok(Arc::new(opened));
+            return Ok(Arc::new(LevelRanking::of_pages(opened)));
         }
         let known = self.known();
         let current = py.detach(move || {
             let name = current_name(&RealDisk, store.dir())?;
-            let is_current = |known: &Arc<Snapshot>| {
+            let is_current = |known: &Arc<LevelRanking>| {
                 let file = known.path().file_name();
                 name.as_ref()
                     .is_some_and(|name| file == Some(name.as_ref()))
             };
             match known.filter(is_current) {
                 Some(known) => Ok(known),
-                None => store.snapshot().map(Arc::new),
+                None => Ok(Arc::new(LevelRanking::of_pages(store.snapshot()?))),
             }
         });
         let current = current.raise()?;
@@ -137,13 +137,31 @@ impl Store {
         Ok(current)
     }
 
-    fn known(&self) -> Option<Arc<Snapshot>> {
+    /// The ranking of this name of a snapshot.
+    fn level(
+        &self,
+        py: Python<'_>,
+        which: Option<&Bound<'_, PyAny>>,
+        name: RankingName,
+    ) -> PyResult<Arc<LevelRanking>> {
+        let usual = self.snapshot(py, which)?;
+        if name.is_usual() {
+            return Ok(usual);
+        }
+        let opened = run(py, OnSignal::Leave, move |_| {
+            let snapshot = Snapshot::open(&RealDisk, usual.snapshot().path())?;
+            LevelRanking::open(&RealDisk, snapshot, &name, None)
+        })?;
+        Ok(Arc::new(opened))
+    }
+
+    fn known(&self) -> Option<Arc<LevelRanking>> {
         let known = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         known.clone()
     }
 
     /// As [`Store::snapshot`]; `None`: none was published yet.
-    fn published(&self, py: Python<'_>) -> PyResult<Option<Arc<Snapshot>>> {
+    fn published(&self, py: Python<'_>) -> PyResult<Option<Arc<LevelRanking>>> {
         self.check_open()?;
         let store = self.store.clone();
         let name = py.detach(move || current_name(&RealDisk, store.dir()));
@@ -268,7 +286,7 @@ impl Store {
         })?;
         match published {
             Some(snapshot) => Ok(Ranking {
-                snapshot: Arc::new(snapshot),
+                ranking: Arc::new(LevelRanking::of_pages(snapshot)),
             }),
             // It was stopped by a signal, which was raised before.
             None => Err(invalid("the ranking was stopped")),
@@ -322,7 +340,7 @@ impl Store {
             let turn = self.writer()?.take(py)?;
             turn.brief(py, |writer| Ok(writer.counters().clone()))?
         } else {
-            self.snapshot(py, None)?.info().counters.clone()
+            self.snapshot(py, None)?.snapshot().info().counters.clone()
         };
         let dict = as_dict(py, &counters)?;
         let skipped = PyDict::new(py);
@@ -342,10 +360,23 @@ impl Store {
 
     /// The current ranking; or an older one that the store keeps, by its number, or the last one before a time: a text like
     /// "2026-11-01", a date or a datetime. It stays as it is when others are published.
-    #[pyo3(signature = (snapshot=None))]
-    fn ranking(&self, py: Python<'_>, snapshot: Option<&Bound<'_, PyAny>>) -> PyResult<Ranking> {
-        let snapshot = self.snapshot(py, snapshot)?;
-        Ok(Ranking { snapshot })
+    ///
+    /// level: "page", or sites: "host", "barehost" (without www.), "domain" or "prefix:N". measure: the ranking by a measure that
+    /// ``cashrank compute`` made, like "harmonic"; None: by importance, that of a site being that of its pages together:
+    /// roll_up "sum", "largest" or "count" of pages. Raises NotFound where the measure was not computed.
+    ///
+    /// A ranking of sites by importance is made here, from all pages, and held in memory.
+    #[pyo3(signature = (snapshot=None, *, level="page", measure=None, roll_up="sum"))]
+    fn ranking(
+        &self,
+        py: Python<'_>,
+        snapshot: Option<&Bound<'_, PyAny>>,
+        level: &str,
+        measure: Option<&str>,
+        roll_up: &str,
+    ) -> PyResult<Ranking> {
+        let ranking = self.level(py, snapshot, name_of(level, measure, roll_up)?)?;
+        Ok(Ranking { ranking })
     }
 
     /// The rankings that the store keeps, oldest first: a list of SnapshotInfo.
@@ -356,35 +387,68 @@ impl Store {
         Ok(kept.iter().map(SnapshotInfo::from).collect())
     }
 
-    /// The n most important pages of the current ranking, best first: see Ranking.top().
-    #[pyo3(signature = (n=20, scope=None))]
+    /// The n most important pages of the current ranking, best first: see Ranking.top(). level, measure: those of another
+    /// ranking, as of ranking(), which is opened each time: for several questions keep what ranking() returns.
+    #[pyo3(signature = (n=20, scope=None, *, level="page", measure=None))]
     fn top(
         &self,
         py: Python<'_>,
         n: usize,
         scope: Option<&Bound<'_, PyAny>>,
+        level: &str,
+        measure: Option<&str>,
     ) -> PyResult<Vec<Page>> {
-        Ranking::top_of(&self.snapshot(py, None)?, py, n, scope)
+        let name = name_of(level, measure, "sum")?;
+        Ranking::top_of(&self.level(py, None, name)?, py, n, scope)
     }
 
-    /// The page with this URL in the current ranking; None: it is not known. See Ranking.rank().
-    fn rank(&self, py: Python<'_>, url: String) -> PyResult<Option<Page>> {
-        Ok(Ranking::ranks_of(&self.snapshot(py, None)?, py, vec![url])?
-            .pop()
-            .flatten())
+    /// The page with this URL in the current ranking; None: it is not known. See Ranking.rank(). level, measure: as of top();
+    /// of sites it is the name.
+    #[pyo3(signature = (url, *, level="page", measure=None))]
+    fn rank(
+        &self,
+        py: Python<'_>,
+        url: String,
+        level: &str,
+        measure: Option<&str>,
+    ) -> PyResult<Option<Page>> {
+        let mut found = self.ranks(py, vec![url], level, measure)?;
+        Ok(found.pop().flatten())
     }
 
-    /// The pages with these URLs in the current ranking, in the order given; None where a page is not known.
-    fn ranks(&self, py: Python<'_>, urls: Vec<String>) -> PyResult<Vec<Option<Page>>> {
-        Ranking::ranks_of(&self.snapshot(py, None)?, py, urls)
+    /// The pages with these URLs in the current ranking, in the order given; None where a page is not known. level,
+    /// measure: as of top().
+    #[pyo3(signature = (urls, *, level="page", measure=None))]
+    fn ranks(
+        &self,
+        py: Python<'_>,
+        urls: Vec<String>,
+        level: &str,
+        measure: Option<&str>,
+    ) -> PyResult<Vec<Option<Page>>> {
+        let name = name_of(level, measure, "sum")?;
+        Ranking::ranks_of(&self.level(py, None, name)?, py, urls)
     }
 
-    /// The ranks of the page with this URL in all rankings that the store keeps, oldest first: a list of Moment. Empty: none
-    /// of them has it.
-    fn history(&self, py: Python<'_>, url: String) -> PyResult<Vec<PyMoment>> {
+    /// The ranks of the page with this URL, or of the site of this name, in all rankings that the store keeps, oldest first: a
+    /// list of Moment. Empty: none of them has it. level, measure: as of ranking(); rankings without the measure are left out.
+    #[pyo3(signature = (url, *, level="page", measure=None))]
+    fn history(
+        &self,
+        py: Python<'_>,
+        url: String,
+        level: &str,
+        measure: Option<&str>,
+    ) -> PyResult<Vec<PyMoment>> {
         self.check_open()?;
+        let options = HistoryOptions {
+            ranking: name_of(level, measure, "sum")?,
+            ..HistoryOptions::default()
+        };
         let store = self.store.clone();
-        let found = run(py, OnSignal::Leave, move |_| store.history(&[url]))?;
+        let found = run(py, OnSignal::Leave, move |_| {
+            history(&RealDisk, store.dir(), &[url], &options, &mut Err)
+        })?;
         let known = found.iter().filter(|history| history.known);
         Ok(known
             .flat_map(|history| history.history.iter().map(PyMoment::from))
@@ -394,19 +458,42 @@ impl Store {
     /// The kept links as of the current ranking: two NumPy arrays of uint32, of shape (links,), with the numbers of the
     /// pages that link and of those they link to. Page i is row i of ranking(). Each link is there once.
     ///
-    /// Takes 8 bytes of memory a link. Raises NotFound if the store keeps no links.
-    fn edges<'py>(&self, py: Python<'py>) -> PyResult<(Numbers<'py>, Numbers<'py>)> {
+    /// level: "page", or the links between sites, of which site i is row i of ranking(level=level): "host", "barehost", "domain"
+    /// or "prefix:N". weights: a third array, of uint64, has the weight of each link. That of a link between sites is the
+    /// number of links between their pages, or with site_links="pages" the number of pages that link, or with "once" 1. inside:
+    /// links inside a site count as well.
+    ///
+    /// Takes 8 bytes of memory a link, with weights 16; of sites, 16 more for each pair of them that is linked, and 4 a page.
+    /// Raises NotFound if the store keeps no links.
+    #[pyo3(signature = (level="page", *, weights=false, site_links="count", inside=false))]
+    fn edges<'py>(
+        &self,
+        py: Python<'py>,
+        level: &str,
+        weights: bool,
+        site_links: &str,
+        inside: bool,
+    ) -> PyResult<Bound<'py, PyTuple>> {
         self.check_open()?;
         needs_numpy(py)?;
+        let wanted = Wanted {
+            level: level.parse().raise()?,
+            site_links: site_links.parse().raise()?,
+            inside,
+            weights,
+        };
         let store = self.store.clone();
-        let (sources, targets) = run(py, OnSignal::Leave, move |stop| {
+        let found = run(py, OnSignal::Leave, move |stop| {
             // Opened each time: rows that were compacted since are at another place.
-            edges_of(&store.snapshot()?, stop)
+            edges_of(&store.snapshot()?, &wanted, stop)
         })?;
-        Ok((
-            PyArray1::from_vec(py, sources),
-            PyArray1::from_vec(py, targets),
-        ))
+        let sources = PyArray1::from_vec(py, found.sources);
+        let targets = PyArray1::from_vec(py, found.targets);
+        if weights {
+            let weights = PyArray1::from_vec(py, found.weights);
+            return (sources, targets, weights).into_pyobject(py);
+        }
+        (sources, targets).into_pyobject(py)
     }
 
     /// The pages to crawl next, best first: a list of at most n Candidate.
@@ -467,7 +554,8 @@ impl Store {
             certain_only,
         };
         let found = run(py, OnSignal::Leave, move |_| {
-            Named::new(moved(&left, &right, wanted)?, &left, &right)
+            let (left, right) = (left.snapshot(), right.snapshot());
+            Named::new(moved(left, right, wanted)?, left, right)
         })?;
         Comparison::of(py, &found)
     }

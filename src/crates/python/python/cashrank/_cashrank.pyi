@@ -3,7 +3,7 @@ from datetime import date, datetime, timedelta
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Protocol, TypedDict, final
+from typing import Any, Literal, Protocol, TypedDict, final, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +40,7 @@ _Url = str | bytes
 _Link = _Url | tuple[_Url, str | None]
 _Scope = str | Iterable[str] | None
 _Snapshot = int | str | date | datetime | None
+_SiteLinks = Literal["count", "pages", "once"]
 
 class _Settings(TypedDict, total=False):
     damping: float | None
@@ -121,13 +122,43 @@ class Store:
     def checkpoint(self) -> int: ...
     def publish(self, settle: float | None = 0.01) -> Ranking: ...
     def close(self) -> None: ...
-    def ranking(self, snapshot: _Snapshot = None) -> Ranking: ...
+    def ranking(
+        self,
+        snapshot: _Snapshot = None,
+        *,
+        level: str = "page",
+        measure: str | None = None,
+        roll_up: Literal["sum", "largest", "count"] = "sum",
+    ) -> Ranking: ...
     def snapshots(self) -> list[SnapshotInfo]: ...
-    def top(self, n: int = 20, scope: _Scope = None) -> list[Page]: ...
-    def rank(self, url: str) -> Page | None: ...
-    def ranks(self, urls: Sequence[str]) -> list[Page | None]: ...
-    def history(self, url: str) -> list[Moment]: ...
-    def edges(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]: ...
+    def top(
+        self, n: int = 20, scope: _Scope = None, *, level: str = "page", measure: str | None = None
+    ) -> list[Page]: ...
+    def rank(self, url: str, *, level: str = "page", measure: str | None = None) -> Page | None: ...
+    def ranks(
+        self, urls: Sequence[str], *, level: str = "page", measure: str | None = None
+    ) -> list[Page | None]: ...
+    def history(
+        self, url: str, *, level: str = "page", measure: str | None = None
+    ) -> list[Moment]: ...
+    @overload
+    def edges(
+        self,
+        level: str = "page",
+        *,
+        weights: Literal[False] = False,
+        site_links: _SiteLinks = "count",
+        inside: bool = False,
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]: ...
+    @overload
+    def edges(
+        self,
+        level: str = "page",
+        *,
+        weights: Literal[True],
+        site_links: _SiteLinks = "count",
+        inside: bool = False,
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint64]]: ...
     def next(
         self,
         n: int = 100,
@@ -161,6 +192,10 @@ class Store:
 class Ranking:
     @property
     def bound(self) -> float | None: ...
+    @property
+    def level(self) -> str: ...
+    @property
+    def measure(self) -> str | None: ...
     @property
     def number(self) -> int: ...
     @property
@@ -202,6 +237,8 @@ class Page:
     def visits(self) -> int: ...
     @property
     def failed(self) -> int: ...
+    @property
+    def pages(self) -> int | None: ...
     @property
     def last_fetch(self) -> datetime | None: ...
     @property
