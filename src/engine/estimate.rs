@@ -29,6 +29,7 @@ use super::ledger::{age_at, is_recycled};
 use super::mark::Mark;
 use super::pages::{Ground, Now, Pages};
 use super::row::Row;
+use super::runs::rows_of_run;
 use super::scale::{Scale, Value, WithCash};
 use super::scores::{Effort, Scores};
 use super::window::{Measures, RowContent, Span, WindowPolicy};
@@ -257,7 +258,7 @@ impl<'p> Estimation<'p> {
                 let default = units / u128::from(totals.pages.max(1));
                 let mut sum = 0u128;
                 let mut known = 0u64;
-                for row in self.view.rows(0, 0)? {
+                for row in rows_of_run(self.view.rows(0, 0)?) {
                     let row = row?;
                     known += u64::from(row.span > 0);
                     sum += row.cash;

@@ -4,7 +4,7 @@ use super::accounts::CHUNK_PAGES;
 use super::history::{Admission, AdmissionCursor, Admissions};
 use super::ledger::{ENDOWMENT, Totals};
 use super::mark::Mark;
-use super::runs::Rows;
+use super::runs::Blocks;
 use super::window::TimeTable;
 use crate::Result;
 
@@ -21,10 +21,10 @@ pub trait HistoryView {
     fn mark_cells(&self, mark: u64, first: u64, out: &mut [u64]) -> Result<()>;
     /// All admissions, in page order.
     fn admissions(&self) -> Result<Admissions<'_>>;
-    /// Rows in page order, one a page unless the window keeps measures. Cash distributed before mark
+    /// Rows in page order, one a page unless the window keeps measures; all of a page in one block. Cash distributed before mark
     /// `since` is left out, and measures that a window since G = `start` does not want; visits and last
     /// fetches are not.
-    fn rows(&self, since: u64, start: u128) -> Result<Rows<'_>>;
+    fn rows(&self, since: u64, start: u128) -> Result<Blocks<'_>>;
     /// Which time was at which G.
     fn times(&self) -> &TimeTable;
     /// G where a window of measures began at the last round's end.
@@ -69,7 +69,7 @@ impl<'p> Sweep<'p> {
 }
 
 /// A page's cash at the window's beginning, and A then.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Base {
     pub(super) cash: u64,
     pub(super) paid: u64,

@@ -8,7 +8,7 @@ use super::history_view::HistoryView;
 use super::ledger::Totals;
 use super::mark::Mark;
 use super::row::Row;
-use super::runs::{Blocks, Rows, fold, merge, mergeable};
+use super::runs::{Blocks, fold, fold_pages, merge, mergeable};
 use super::{Config, Engine, Fingerprint, Links, PageId, Scores, Storage, TimeTable};
 use crate::graph::{self, GraphBuilder, LatestRows};
 use crate::model::{Limits, Page};
@@ -249,10 +249,10 @@ impl HistoryView for Engine<InMemory> {
         Ok(Box::new(self.storage().admissions.iter().copied().map(Ok)))
     }
 
-    fn rows(&self, since: u64, start: u128) -> Result<Rows<'_>> {
+    fn rows(&self, since: u64, start: u128) -> Result<Blocks<'_>> {
         let runs = self.storage().runs.iter();
         let runs = runs.map(|(interval, rows)| blocks(rows, *interval >= since));
-        Ok(fold(
+        Ok(fold_pages(
             self.log.policy(),
             runs.collect(),
             self.admissions()?,

@@ -5,7 +5,7 @@ use super::history_view::{Base, Bases, HistoryView, Sweep};
 use super::ledger::{Totals, age_at, is_recycled};
 use super::mark::Mark;
 use super::row::Row;
-use super::runs::Rows;
+use super::runs::Source;
 use super::scores::Scores;
 use crate::Result;
 use crate::model::Fetches;
@@ -65,15 +65,15 @@ impl Page<'_> {
 /// Walks over all pages, a chunk at a time.
 pub(super) struct Pages<'p> {
     pub(super) ground: Ground<'p>,
-    pub(super) rows: std::iter::Peekable<Rows<'p>>,
-    pub(super) bases: Bases<'p>,
+    pub(super) rows: Source<'p>,
+    /// Absent if importance was settled.
+    pub(super) bases: Option<Bases<'p>>,
     pub(super) sweep: Sweep<'p>,
     /// The chunk: its first page, and cash and base of each.
     pub(super) first: u64,
     pub(super) cash: Vec<(u64, bool)>,
     pub(super) base: Vec<Base>,
     pub(super) at: usize,
-    pub(super) page: Vec<Row>,
     /// Of the chunk, if importance was settled.
     pub(super) settled: Vec<(f64, f64)>,
 }
@@ -81,17 +81,19 @@ pub(super) struct Pages<'p> {
 impl<'p> Pages<'p> {
     pub(super) fn begin(ground: Ground<'p>) -> Result<Pages<'p>> {
         let view = ground.view;
-        let rows = view.rows(ground.mark, ground.start)?;
+        let bases = match ground.settled {
+            None => Some(Bases::new(view, &[&ground.base])?),
+            Some(_) => None,
+        };
         Ok(Pages {
-            rows: rows.peekable(),
-            bases: Bases::new(view, &[&ground.base])?,
+            rows: Source::new(view.rows(ground.mark, ground.start)?),
+            bases,
             ground,
             sweep: Sweep::new(view),
             first: 0,
             cash: Vec::new(),
             base: Vec::new(),
             at: 0,
-            page: Vec::new(),
             settled: Vec::new(),
         })
     }
@@ -102,9 +104,11 @@ impl<'p> Pages<'p> {
             return Ok(None);
         };
         let (paid, after) = (self.ground.totals.paid, self.ground.recycle_after);
-        self.bases.read(first, cells.len())?;
         self.base.clear();
-        self.base.extend(self.bases.since(0));
+        if let Some(bases) = &mut self.bases {
+            bases.read(first, cells.len())?;
+            self.base.extend(bases.since(0));
+        }
         if let Some(settled) = self.ground.settled {
             settled.read(first, cells.len(), &mut self.settled);
         }
@@ -124,18 +128,14 @@ impl<'p> Pages<'p> {
             return Ok(None);
         };
         let number = self.first + self.at as u64;
-        self.page.clear();
-        while let Some(row) = self
-            .rows
-            .next_if(|row| row.as_ref().map_or(true, |row| row.page == number))
-        {
-            self.page.push(row?);
-        }
-        let base = self.base[self.at];
+        let rows = self.rows.ahead()?;
+        let of_page = rows.iter().take_while(|row| row.page == number).count();
+        let rows = self.rows.take(of_page);
+        let base = self.base.get(self.at).copied().unwrap_or_default();
         let settled = self.settled.get(self.at).copied();
         self.at += 1;
         Ok(Some(Page {
-            rows: &self.page,
+            rows,
             cash,
             waiting: if recycled { cash } else { 0 },
             change: base.change(cash, &self.ground.totals),
@@ -146,10 +146,9 @@ impl<'p> Pages<'p> {
 
     /// After the last page: there must be no rows left.
     pub(super) fn end(mut self) -> Result<()> {
-        match self.rows.next() {
+        match self.rows.ahead()?.first() {
             None => Ok(()),
-            Some(Err(error)) => Err(error),
-            Some(Ok(row)) => Err(crate::Error::internal(format!(
+            Some(row) => Err(crate::Error::internal(format!(
                 "the history has a row for page {}, which the ledger does not know",
                 row.page
             ))),

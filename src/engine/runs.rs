@@ -13,16 +13,16 @@ use super::window::Policy;
 use crate::{Error, Result};
 
 /// Rows in page order, from anywhere.
-pub type Rows<'a> = Box<dyn Iterator<Item = Result<Row>> + 'a>;
+pub(crate) type Rows<'a> = Box<dyn Iterator<Item = Result<Row>> + 'a>;
 
 /// A run's rows, in page order: each call adds the next ones to the empty vector; none at the end.
-pub(crate) type Blocks<'a> = Box<dyn FnMut(&mut Vec<Row>) -> Result<()> + 'a>;
+pub type Blocks<'a> = Box<dyn FnMut(&mut Vec<Row>) -> Result<()> + 'a>;
 
 /// Merges runs, oldest first, into one stream of rows in page order; joins what the policy joins and
 /// forgets what it forgets. `start`: G where the window begins.
 pub(crate) fn merge<'a>(policy: &Arc<dyn Policy>, runs: Vec<Blocks<'a>>, start: u128) -> Rows<'a> {
     if !policy.is_timed() {
-        Box::new(Sum::new(policy, runs))
+        rows_of_run(sum(policy, runs))
     } else {
         kept(policy, Box::new(Merge::start(runs)), start)
     }
@@ -55,6 +55,32 @@ pub(crate) fn fold<'a>(
     kept(policy, Box::new(opened), start)
 }
 
+/// As [`fold`], a block at a time, all rows of a page in one block.
+pub(crate) fn fold_pages<'a>(
+    policy: &Arc<dyn Policy>,
+    runs: Vec<Blocks<'a>>,
+    admissions: Admissions<'a>,
+    start: u128,
+) -> Blocks<'a> {
+    if !policy.is_timed() {
+        return sum(policy, runs);
+    }
+    let mut rows = fold(policy, runs, admissions, start).peekable();
+    Box::new(move |block| {
+        loop {
+            let last = block.last().map(|row| row.page);
+            let goes_in = |row: &Result<Row>| match row {
+                Ok(row) => block.len() < STRETCH || Some(row.page) == last,
+                Err(_) => true,
+            };
+            match rows.next_if(goes_in) {
+                Some(row) => block.push(row?),
+                None => return Ok(()),
+            }
+        }
+    })
+}
+
 fn kept<'a>(policy: &Arc<dyn Policy>, rows: Rows<'a>, start: u128) -> Rows<'a> {
     Box::new(Forget {
         rows: Join {
@@ -70,7 +96,7 @@ fn kept<'a>(policy: &Arc<dyn Policy>, rows: Rows<'a>, start: u128) -> Rows<'a> {
 }
 
 /// A run being read.
-struct Source<'a> {
+pub(super) struct Source<'a> {
     blocks: Blocks<'a>,
     block: Vec<Row>,
     /// Rows of the block that were taken.
@@ -78,7 +104,7 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    fn new(blocks: Blocks<'_>) -> Source<'_> {
+    pub(super) fn new(blocks: Blocks<'_>) -> Source<'_> {
         Source {
             blocks,
             block: Vec::new(),
@@ -87,13 +113,19 @@ impl Source<'_> {
     }
 
     /// Those of the next rows that are at hand; none at the end.
-    fn ahead(&mut self) -> Result<&[Row]> {
+    pub(super) fn ahead(&mut self) -> Result<&[Row]> {
         if self.taken == self.block.len() {
             self.block.clear();
             self.taken = 0;
             (self.blocks)(&mut self.block)?;
         }
         Ok(&self.block[self.taken..])
+    }
+
+    /// Takes that many of them.
+    pub(super) fn take(&mut self, rows: usize) -> &[Row] {
+        self.taken += rows;
+        &self.block[self.taken - rows..self.taken]
     }
 
     fn next(&mut self) -> Result<Option<Row>> {
@@ -112,35 +144,43 @@ pub(crate) fn rows_of_run(run: Blocks<'_>) -> Rows<'_> {
 /// Pages whose rows are joined at a time.
 const STRETCH: usize = 1024;
 
-/// All runs' rows where any two of a page are joined: a stretch of pages after the other, the runs' rows
+/// All runs' rows where any two of a page are joined: a block for each stretch of pages, in which the runs' rows
 /// are added up in place.
+fn sum<'a>(policy: &Arc<dyn Policy>, runs: Vec<Blocks<'a>>) -> Blocks<'a> {
+    let mut sum = Sum {
+        sources: runs.into_iter().map(Source::new).collect(),
+        policy: policy.clone(),
+        rows: vec![Row::default(); STRETCH],
+        there: [0; STRETCH / 64],
+    };
+    Box::new(move |block| {
+        let added = sum.next_stretch();
+        if added.is_err() {
+            sum.sources.clear();
+            sum.there = [0; STRETCH / 64];
+        }
+        added.map(|()| sum.give_out(block))
+    })
+}
+
 struct Sum<'a> {
     sources: Vec<Source<'a>>,
     policy: Arc<dyn Policy>,
-    /// The stretch: a row for each page, and which of them are there still to be given out.
+    /// The stretch: a row for each page, and which of them are there.
     rows: Vec<Row>,
     there: [u64; STRETCH / 64],
 }
 
-impl<'a> Sum<'a> {
-    fn new(policy: &Arc<dyn Policy>, runs: Vec<Blocks<'a>>) -> Sum<'a> {
-        Sum {
-            sources: runs.into_iter().map(Source::new).collect(),
-            policy: policy.clone(),
-            rows: vec![Row::default(); STRETCH],
-            there: [0; STRETCH / 64],
-        }
-    }
-
-    /// Goes on to the next stretch that has rows, if there is one.
-    fn next_stretch(&mut self) -> Result<bool> {
+impl Sum<'_> {
+    /// Adds up the next stretch that has rows, if there is one.
+    fn next_stretch(&mut self) -> Result<()> {
         let mut first = None;
         for source in &mut self.sources {
             let page = source.ahead()?.first().map(|row| row.page);
             first = first.into_iter().chain(page).min();
         }
         let Some(first) = first else {
-            return Ok(false);
+            return Ok(());
         };
         for source in &mut self.sources {
             loop {
@@ -172,29 +212,15 @@ impl<'a> Sum<'a> {
                 }
             }
         }
-        Ok(true)
+        Ok(())
     }
-}
 
-impl Iterator for Sum<'_> {
-    type Item = Result<Row>;
-
-    fn next(&mut self) -> Option<Result<Row>> {
-        loop {
-            let mut words = self.there.iter_mut().enumerate();
-            if let Some((at, word)) = words.find(|(_, word)| **word != 0) {
-                let bit = word.trailing_zeros();
+    /// Adds the stretch's rows to the block.
+    fn give_out(&mut self, block: &mut Vec<Row>) {
+        for (at, word) in self.there.iter_mut().enumerate() {
+            while *word != 0 {
+                block.push(self.rows[64 * at + word.trailing_zeros() as usize]);
                 *word &= *word - 1;
-                return Some(Ok(self.rows[64 * at + bit as usize]));
-            }
-            match self.next_stretch() {
-                Ok(true) => {}
-                Ok(false) => return None,
-                Err(error) => {
-                    self.sources.clear();
-                    self.there = [0; STRETCH / 64];
-                    return Some(Err(error));
-                }
             }
         }
     }

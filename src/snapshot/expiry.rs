@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
-use crate::engine::{HistoryView, Row as HistoryRow};
+use crate::engine::{HistoryView, Row as HistoryRow, rows_of_run};
 use crate::model::Time;
 use crate::rows::{Bits, Rows, Without};
 use crate::store::View;
@@ -42,7 +42,7 @@ impl Expiry {
         };
         let before = latest.saturating_sub(after);
         let mut pages = Bits::new(view.state().totals.pages);
-        let mut rows = HistoryView::rows(view, 0, 0)?.peekable();
+        let mut rows = rows_of_run(HistoryView::rows(view, 0, 0)?).peekable();
         while let Some(row) = rows.next() {
             let row = row?;
             let mut reached = row.last_fetch;

@@ -16,8 +16,8 @@ use super::tables::{Reading, Tables};
 use crate::batch::HashKey;
 use crate::disk::{Disk, DiskFile};
 use crate::engine::{
-    Admissions, Blocks, CHUNK_PAGES, Counters, EngineState, HistoryView, Mark, Policy, Row, Rows,
-    TimeTable, Totals, fold,
+    Admissions, Blocks, CHUNK_PAGES, Counters, EngineState, HistoryView, Mark, Policy, Row,
+    TimeTable, Totals, fold_pages,
 };
 use crate::{Error, Result};
 
@@ -256,7 +256,7 @@ impl HistoryView for View {
         self.reading.admissions(self.manifest.admission_blocks)
     }
 
-    fn rows(&self, since: u64, start: u128) -> Result<Rows<'_>> {
+    fn rows(&self, since: u64, start: u128) -> Result<Blocks<'_>> {
         let runs = self
             .manifest
             .runs
@@ -266,12 +266,14 @@ impl HistoryView for View {
                 let mut blocks = self.reading.rows(*run)?;
                 Ok(Box::new(move |rows: &mut Vec<Row>| {
                     blocks(rows)?;
-                    rows.iter_mut().for_each(|row| *row = row.counted(inside));
+                    if !inside {
+                        rows.iter_mut().for_each(|row| row.cash = 0);
+                    }
                     Ok(())
                 }) as Blocks<'_>)
             })
             .collect::<Result<Vec<_>>>()?;
-        Ok(fold(&self.policy, runs, self.admissions()?, start))
+        Ok(fold_pages(&self.policy, runs, self.admissions()?, start))
     }
 
     fn times(&self) -> &TimeTable {
