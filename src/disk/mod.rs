@@ -10,6 +10,7 @@ mod sorter;
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 pub(crate) use aside::recreate;
@@ -85,6 +86,10 @@ impl Disk for RealDisk {
     }
 
     fn read(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        // Opening a pipe would wait for whoever writes into it.
+        if std::fs::metadata(path)?.file_type().is_fifo() {
+            return Err(io::Error::other("it is a pipe, not a file"));
+        }
         Ok(Box::new(RealFile(File::open(path)?)))
     }
 

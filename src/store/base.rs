@@ -13,6 +13,7 @@
 //!
 //! It is an addition: without it, or if it is damaged, settling begins with nothing.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -255,27 +256,30 @@ fn sum_of(number: u64, own: &[i64], accounts: &[i64], costs: &[u8]) -> u64 {
     hash.digest()
 }
 
-/// Removes a base that no commit names.
+/// Removes a base that no commit names. A folder of that name is none.
 pub(super) fn remove(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {
     remove_file(disk, &path_of(dir, &number.to_string()))
 }
 
 fn remove_file(disk: &dyn Disk, path: &Path) -> Result<()> {
     match disk.remove(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory) => {
+            Ok(())
+        }
         removed => removed.map_err(Error::io(path, "remove")),
     }
 }
 
-/// Removes all of the folder but the base that a commit names.
+/// Removes all bases but the one that a commit names. What has another name than ours stays.
 pub(super) fn remove_others(disk: &dyn Disk, dir: &Path, state: &BaseState) -> Result<()> {
     let folder = dir.join(BASE);
     let names = match disk.list(&folder) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         names => names.map_err(Error::opening(&folder))?,
     };
     let named = state.base.map(|base| base.number.to_string());
-    for name in names {
+    let is_base = |name: &String| name == BESIDE || name.parse::<u64>().is_ok();
+    for name in names.into_iter().filter(is_base) {
         if named.as_ref() != Some(&name) {
             remove_file(disk, &folder.join(name))?;
         }

@@ -153,6 +153,40 @@ fn a_base_that_is_damaged_is_named_and_not_used() {
     assert!(lab.snapshot("s-cut") == kept && lab.snapshot("s-pages") == kept);
 }
 
+/// Something else in a base's place is a base that is damaged, and other people's files beside it stay.
+#[test]
+fn what_is_no_file_in_the_place_of_a_base_is_not_used() {
+    let lab = Lab::new();
+    let files = parts(&lab, &sample(200), 4);
+    type Put = fn(&std::path::Path);
+    let things: [(&str, Put); 3] = [
+        ("folder", |at| fs::create_dir_all(at.join("with")).unwrap()),
+        ("pipe", |at| {
+            let made = std::process::Command::new("mkfifo").arg(at).status();
+            assert!(made.unwrap().success());
+        }),
+        ("link", |at| {
+            std::os::unix::fs::symlink("/nowhere", at).unwrap()
+        }),
+    ];
+    for (store, put) in things {
+        ingest_each(&lab, &files[..3], store, "");
+        let at = base(&lab, store);
+        fs::remove_file(&at).unwrap();
+        put(&at);
+        let own = at.with_file_name("notes.txt");
+        fs::write(&own, "mine").unwrap();
+        lab.run(&format!("ingest {} --store {store}", files[3]))
+            .exits(0)
+            .says(&["warning: ", "base/", "settled from the start"]);
+        bound_is_true(&lab, store);
+        lab.run(&format!("verify --store {store}")).exits(0);
+        lab.run(&format!("settle --store {store} --until 1e-9"))
+            .exits(0);
+        assert_eq!(fs::read(own).unwrap(), b"mine");
+    }
+}
+
 /// A stop makes no base where it stopped, and looks by the clock make none: the same command goes on, and ends with the
 /// same bytes.
 #[test]
