@@ -132,7 +132,7 @@ const SCOPE: Parameter<Asked> = Parameter {
     name: "scope",
     takes: Takes::Values("PAGES"),
     default: None,
-    help: "Only these pages: host:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN; with `!` in front: all but these.",
+    help: "Only these pages: host:NAME, barehost:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN; with `!` in front: all but these.",
     excludes: &[],
     set: |asked, text| {
         asked.scope.add(parsed(text)?);

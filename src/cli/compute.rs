@@ -85,7 +85,7 @@ pub struct Args {
 #[derive(clap::Args)]
 struct ParameterArgs {
     /// personalised: the pages at which surfers begin; spam-mass: the pages that are trusted. Each line of FILE is a URL,
-    /// host:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN with * for anything; a weight, a whole number, may follow behind a tab. The
+    /// host:NAME, barehost:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN with * for anything; a weight, a whole number, may follow behind a tab. The
     /// first line that names a page counts; a site has the largest weight of its pages.
     #[arg(long, visible_alias = "trusted", value_name = "FILE")]
     teleport: Option<PathBuf>,

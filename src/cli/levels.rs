@@ -74,7 +74,7 @@ impl LevelArgs {
 /// Which pages are shown.
 #[derive(clap::Args)]
 pub struct ScopeArg {
-    /// Only these pages: host:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN, where * matches anything. With `!` in front: all but
+    /// Only these pages: host:NAME, barehost:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN, where * matches anything. With `!` in front: all but
     /// these. Ranks stay those among all pages. May be repeated [default: all].
     #[arg(long, value_name = "PAGES", value_parser = parsed::<Scope>)]
     scope: Vec<Scope>,

@@ -103,7 +103,7 @@ fn help(out: u64, skipped: u64, asked: &Asked) -> String {
     };
     match asked.format {
         _ if out > skipped => {
-            "Use a --scope that matches the URLs of the crawl: host:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN; url:* matches \
+            "Use a --scope that matches the URLs of the crawl: host:NAME, barehost:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN; url:* matches \
             all."
                 .into()
         }

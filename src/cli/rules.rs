@@ -21,7 +21,7 @@ pub struct RulesArgs {
     /// `tracking` and `session` stand for lists of common names [default: none].
     #[arg(long, value_name = "NAMES", value_parser = parsed::<DropParams>)]
     drop_params: Vec<DropParams>,
-    /// Count only these pages: host:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN, where * matches anything. With `!` in front: all
+    /// Count only these pages: host:NAME, barehost:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN, where * matches anything. With `!` in front: all
     /// but these. May be repeated [default: all].
     #[arg(long, value_name = "PAGES", value_parser = parsed::<Scope>)]
     scope: Vec<Scope>,

@@ -1,6 +1,6 @@
 //! Pages that somebody chose, with weights: those of a topic, or those that are trusted.
 //!
-//! Each line names pages: a URL in any form or an opaque name, or `host:NAME`, `domain:NAME`, `prefix:HOST/FOLDERS`
+//! Each line names pages: a URL in any form or an opaque name, or `host:NAME`, `barehost:NAME`, `domain:NAME`, `prefix:HOST/FOLDERS`
 //! or `url:PATTERN`, as a scope does.
 //! A whole number may follow behind a tab, the weight of each of these pages, 1 unless given. Of several lines that name a
 //! page the first counts. A site that is ranked has the largest weight of its pages.
@@ -51,7 +51,7 @@ impl Chosen {
         let pages = pages.trim();
         let number = self.lines;
         self.lines += 1;
-        let is_pattern = ["host:", "domain:", "prefix:", "url:"];
+        let is_pattern = ["host:", "barehost:", "domain:", "prefix:", "url:"];
         if is_pattern.iter().any(|kind| pages.starts_with(kind)) {
             let scope = pages.parse().map_err(|error: Error| error.to_string())?;
             self.patterns.push((scope, number, weight));
@@ -120,7 +120,7 @@ impl ChosenPages {
     pub fn teleport(self, sites: Option<&Sites>) -> Result<Teleport> {
         if self.found == 0 {
             return Err(Error::Missing(format!(
-                "no line of the list (`teleport`) names one of the {} pages that are known: lines are URLs, host:NAME, \
+                "no line of the list (`teleport`) names one of the {} pages that are known: lines are URLs, host:NAME, barehost:NAME, \
                  domain:NAME, prefix:HOST/FOLDERS or url:PATTERN, and a weight may follow behind a tab",
                 self.weights.len()
             )));

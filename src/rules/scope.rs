@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::url::{Form, canonical, host, path_and_query};
+use crate::url::{Form, canonical, host, path_and_query, without_www};
 use crate::{Error, Result};
 
 /// Which pages count. Records of other pages are left out, and links to them. With rules that name pages, a
@@ -24,6 +24,8 @@ struct Rule {
 enum Pages {
     /// On this host.
     Host(String),
+    /// On this host, with or without a leading `www.`.
+    BareHost(String),
     /// On this host or those below it.
     Domain(String),
     /// On a host, in these folders of it.
@@ -65,6 +67,7 @@ impl Pages {
     fn has(&self, url: &[u8]) -> bool {
         match self {
             Pages::Host(name) => host(url) == name.as_bytes(),
+            Pages::BareHost(name) => without_www(host(url)) == name.as_bytes(),
             Pages::Domain(name) => {
                 let above = host(url).strip_suffix(name.as_bytes());
                 above.is_some_and(|above| above.is_empty() || above.ends_with(b"."))
@@ -112,7 +115,7 @@ impl FromStr for Rule {
         };
         let wrong = || {
             Error::Usage(format!(
-                "{text:?}: host:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN with * for anything, optionally \
+                "{text:?}: host:NAME, barehost:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN with * for anything, optionally \
                 with ! in front; names as in canonical URLs"
             ))
         };
@@ -133,6 +136,9 @@ impl FromStr for Rule {
         };
         let pages = match kind {
             "host" if is_host() => Pages::Host(name.into()),
+            "barehost" if is_host() && without_www(name.as_bytes()) == name.as_bytes() => {
+                Pages::BareHost(name.into())
+            }
             "domain" if is_host() => Pages::Domain(name.into()),
             "prefix" if is_prefix() => Pages::Prefix(name.into()),
             "url" if !name.is_empty() => Pages::Url(name.into()),
@@ -146,6 +152,7 @@ impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, name) = match &self.pages {
             Pages::Host(name) => ("host", name),
+            Pages::BareHost(name) => ("barehost", name),
             Pages::Domain(name) => ("domain", name),
             Pages::Prefix(name) => ("prefix", name),
             Pages::Url(pattern) => ("url", pattern),
@@ -176,7 +183,7 @@ impl Rule {
     /// Refuses a `*` in the name of a host, which none has; stores of earlier versions may have such a rule.
     fn check_stars(&self) -> Result<()> {
         let name = match &self.pages {
-            Pages::Host(name) | Pages::Domain(name) => name.as_str(),
+            Pages::Host(name) | Pages::BareHost(name) | Pages::Domain(name) => name.as_str(),
             Pages::Prefix(name) => name.split('/').next().unwrap_or_default(),
             Pages::Url(_) => return Ok(()),
         };
@@ -225,6 +232,15 @@ mod tests {
         assert!(inside(&["host:a.org"], "https://u@a.org:8080/x"));
         assert!(!inside(&["host:a.org"], "http://www.a.org/"));
         assert!(inside(&["domain:a.org"], "http://www.a.org/"));
+        for (url, is_in) in [
+            ("http://a.org/", true),
+            ("http://www.a.org:81/x", true),
+            ("http://b.a.org/", false),
+            ("http://www.b.a.org/", false),
+            ("http://wwwa.org/", false),
+        ] {
+            assert_eq!(inside(&["barehost:a.org"], url), is_in, "{url}");
+        }
         assert!(!inside(&["domain:a.org"], "http://aa.org/"));
         assert!(inside(&["host:b.org", "host:a.org"], "http://a.org/"));
         assert!(!inside(
@@ -281,6 +297,7 @@ mod tests {
     #[test]
     fn rules_come_back_and_wrong_ones_do_not() {
         let rules = [
+            "barehost:b.org",
             "domain:a.org",
             "prefix:a.org/x%20y/z",
             "!url:*/x?y=*",
@@ -293,6 +310,8 @@ mod tests {
             "host:A.org",
             "host:a.org/x",
             "site:a",
+            "barehost:",
+            "barehost:www.a.org",
             "prefix:",
             "prefix:A.org/x",
             "prefix:a.org/x/",

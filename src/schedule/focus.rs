@@ -35,7 +35,7 @@ impl FromStr for FocusRule {
     fn from_str(text: &str) -> Result<FocusRule, String> {
         let wrong = || {
             format!(
-                "{text:?}: PAGES=SHARE, with host:NAME, domain:NAME, prefix:HOST/FOLDERS, url:PATTERN or unread, and the share of the \
+                "{text:?}: PAGES=SHARE, with host:NAME, barehost:NAME, domain:NAME, prefix:HOST/FOLDERS, url:PATTERN or unread, and the share of the \
                  virtual page's payments, above 0 and at most 1, as in url:*news*=0.3"
             )
         };

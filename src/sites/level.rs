@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::url::{domain, host, path_and_query};
+use crate::url::{domain, host, path_and_query, without_www};
 use crate::{Error, Result};
 
 /// What is ranked: pages, or sites of some kind.
@@ -88,12 +88,6 @@ impl Level {
     pub fn is_page(self) -> bool {
         self == Level::Page
     }
-}
-
-/// A host without a leading `www.`, unless nothing but a single label follows.
-pub(crate) fn without_www(host: &[u8]) -> &[u8] {
-    let rest = host.strip_prefix(b"www.");
-    rest.filter(|rest| rest.contains(&b'.')).unwrap_or(host)
 }
 
 /// The first folders of a path, which a query may follow, without the `/` behind them. The part behind the last `/` is no

@@ -17,6 +17,5 @@ mod roll;
 
 pub use graph::{PAIR_BYTES, Pairing, SiteGraph, SiteLinks};
 pub use level::Level;
-pub(crate) use level::without_www;
 pub use map::{NO_SITE, Sites, SitesBuilder};
 pub use roll::{PageFacts, RollUp, RollUpBy, SiteTotal};

@@ -19,8 +19,8 @@ use std::io::{BufWriter, Write};
 use super::export::reversed;
 use super::{LevelRanking, Snapshot};
 use crate::model::check_room;
-use crate::sites::{Level, without_www};
-use crate::url::domain;
+use crate::sites::Level;
+use crate::url::{domain, without_www};
 use crate::{Error, Result};
 
 /// Bytes of memory for a site, beside its name.

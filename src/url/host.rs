@@ -58,6 +58,12 @@ pub fn domain(host: &[u8]) -> &[u8] {
     psl::domain(host).map_or(host, |domain| domain.as_bytes())
 }
 
+/// A host without a leading `www.`, unless nothing but a single label follows.
+pub(crate) fn without_www(host: &[u8]) -> &[u8] {
+    let rest = host.strip_prefix(b"www.");
+    rest.filter(|rest| rest.contains(&b'.')).unwrap_or(host)
+}
+
 /// The bytes before the first that `stops`.
 fn upto(bytes: &[u8], stops: impl Fn(u8) -> bool) -> &[u8] {
     let len = bytes.iter().position(|&byte| stops(byte));

@@ -19,6 +19,7 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use host::without_www;
 pub use host::{domain, host, path_and_query};
 pub use join::Base;
 pub use scan::is_canonical;

@@ -349,7 +349,7 @@ fn a_focus_steers_the_order_only() {
     let lab = Lab::new();
     let links = [
         "http://a.example/1",
-        "http://b.example/2",
+        "http://www.b.example/2",
         "http://a.example/3",
     ];
     let record = serde_json::json!({"url": "http://root.example/", "links": links});
@@ -359,8 +359,14 @@ fn a_focus_steers_the_order_only() {
     for order in ["forecast", "settled", "xyleme"] {
         let line = format!("next --store s -n 1 --strategy {order}");
         assert_eq!(lab.run(&line).exits(0).out.trim(), links[0]);
-        let focused = lab.run(&format!("{line} --focus host:b.example=0.2"));
-        assert_eq!(focused.exits(0).out.trim(), links[1], "{order}");
+        for pages in [
+            "host:www.b.example",
+            "barehost:b.example",
+            "domain:b.example",
+        ] {
+            let focused = lab.run(&format!("{line} --focus {pages}=0.2"));
+            assert_eq!(focused.exits(0).out.trim(), links[1], "{order} {pages}");
+        }
     }
     assert_eq!(lab.export("s"), before);
     lab.run("next --store s --strategy backlink --focus unread=0.1")

@@ -53,7 +53,7 @@ Without -n the domain's pages are printed with their estimated ranks:
 pub struct Args {
     #[command(flatten)]
     crawl: CrawlArgs,
-    /// The domain: host:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN, where * matches anything (with `!` in front: all but these),
+    /// The domain: host:NAME, barehost:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN, where * matches anything (with `!` in front: all but these),
     /// or file:PATH, a list of URLs. May be repeated.
     #[arg(long, value_name = "PAGES", required = true)]
     domain: Vec<String>,

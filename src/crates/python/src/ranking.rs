@@ -150,7 +150,7 @@ impl Ranking {
 
     /// The n most important pages, best first: a list of Page.
     ///
-    /// scope: only these pages: "host:NAME", "domain:NAME" or "url:PATTERN" with * for anything, "!" in front for all but
+    /// scope: only these pages: "host:NAME", "barehost:NAME", "domain:NAME" or "url:PATTERN" with * for anything, "!" in front for all but
     /// these; or a list of such rules. It is for pages, not for sites.
     #[pyo3(signature = (n=20, scope=None))]
     fn top(
