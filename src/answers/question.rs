@@ -14,12 +14,14 @@ const PAGES_MAX: usize = 1_000;
 const URLS_MAX: usize = 100;
 /// Most snapshots of a question, each of which is opened.
 const SNAPSHOTS_MAX: usize = 1_000;
+/// Most pages of each site of an answer.
+const BEST_MAX: usize = 20;
 
 /// A question about a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
-    /// The most important pages or sites of a ranking that are in a scope, so many.
-    Top(usize, RankingName, Scope),
+    /// The most important pages or sites of a ranking that are in a scope, so many; of each site so many pages.
+    Top(usize, RankingName, Scope, Option<usize>),
     /// The largest moves since the previous snapshot.
     Movers(usize),
     /// The hosts of the largest importance.
@@ -37,6 +39,7 @@ pub enum Question {
 struct Asked {
     n: Option<usize>,
     history: Option<usize>,
+    best: Option<usize>,
     urls: Vec<String>,
     ranking: RankingName,
     scope: Scope,
@@ -62,6 +65,18 @@ const HISTORY: Parameter<Asked> = Parameter {
     excludes: &[],
     set: |asked, text| {
         asked.history = Some(count(text, SNAPSHOTS_MAX)?);
+        Ok(())
+    },
+};
+
+const BEST: Parameter<Asked> = Parameter {
+    name: "best",
+    takes: Takes::Value("N"),
+    default: None,
+    help: "Of sites: also the N most important pages of each.",
+    excludes: &[],
+    set: |asked, text| {
+        asked.best = Some(count(text, BEST_MAX)?);
         Ok(())
     },
 };
@@ -151,7 +166,7 @@ impl Question {
     /// [`Error::Usage`]: there is no such question, or it does not make sense.
     pub fn of(name: &str, given: &[(String, String)]) -> Result<Question> {
         let parameters: &[Parameter<Asked>] = match name {
-            "top" => &[N, MEASURE, LEVEL, ROLL_UP, SCOPE],
+            "top" => &[N, MEASURE, LEVEL, ROLL_UP, SCOPE, BEST],
             "rank" => &[URLS, MEASURE, LEVEL, ROLL_UP, HISTORY],
             "links" => &[URL, N],
             _ => &[N],
@@ -159,6 +174,7 @@ impl Question {
         let Asked {
             n,
             history,
+            best,
             mut urls,
             ranking,
             scope,
@@ -167,6 +183,11 @@ impl Question {
         if !(scope.is_all() || ranking.level.is_page()) {
             return Err(Error::Usage(
                 "scope: it names pages; leave it or level out".into(),
+            ));
+        }
+        if best.is_some() && ranking.level.is_page() {
+            return Err(Error::Usage(
+                "best: it is for pages of sites; give a level of sites, or leave it out".into(),
             ));
         }
         if history.is_some() && !ranking.level.is_page() {
@@ -178,7 +199,7 @@ impl Question {
             || Error::Usage("url: which page? Like ?url=https%3A%2F%2Fexample.org%2F".into());
         let most = n.unwrap_or(20);
         Ok(match name {
-            "top" => Question::Top(most, ranking, scope),
+            "top" => Question::Top(most, ranking, scope, best),
             "movers" => Question::Movers(most),
             "hosts" => Question::Hosts(most),
             "coverage" => Question::Coverage(most),
@@ -243,7 +264,7 @@ mod tests {
         let usual = RankingName::default();
         assert_eq!(
             asked("top", &[]).unwrap(),
-            Question::Top(20, usual.clone(), Scope::default())
+            Question::Top(20, usual.clone(), Scope::default(), None)
         );
         let by = RankingName {
             level: crate::sites::Level::Domain,
@@ -260,11 +281,16 @@ mod tests {
         );
         assert_eq!(
             asked("top", &[("scope", "host:a.org"), ("scope", "url:*x*")]).unwrap(),
-            Question::Top(20, usual.clone(), {
-                let mut scope: Scope = "host:a.org".parse().unwrap();
-                scope.add("url:*x*".parse().unwrap());
-                scope
-            })
+            Question::Top(
+                20,
+                usual.clone(),
+                {
+                    let mut scope: Scope = "host:a.org".parse().unwrap();
+                    scope.add("url:*x*".parse().unwrap());
+                    scope
+                },
+                None
+            )
         );
         assert_eq!(
             asked("hosts", &[("n", "1000")]).unwrap(),
@@ -293,6 +319,8 @@ mod tests {
             ("top", &[("m", "1")], "unknown parameter; use one of n"),
             ("top", &[("measure", "fame")], "fame"),
             ("top", &[("roll-up", "mean")], "sum, largest or count"),
+            ("top", &[("best", "2")], "give a level of sites"),
+            ("top", &[("best", "21"), ("level", "host")], "from 1 to 20"),
             ("top", &[("roll-up", "count")], "give a `level` of sites"),
             ("top", &[("level", "nation")], "nation"),
             (

@@ -105,12 +105,13 @@ struct RankAnswer {
 
 /// Answers.
 impl StoreBackend {
-    fn top(&self, n: usize, ranking: &RankingName, scope: &Scope) -> Result<Top> {
+    fn top(&self, n: usize, of: (&RankingName, &Scope, Option<usize>)) -> Result<Top> {
+        let (ranking, scope, _) = of;
         if ranking.is_usual() && scope.is_all() {
             let held = self.cache.with(Part::Best)?;
             return Ok(held.best()?.first(n));
         }
-        self.current()?.top(n, ranking, scope)
+        self.current()?.top(n, of)
     }
 
     /// With their ranks in so many of the newest snapshots.
@@ -276,7 +277,9 @@ impl Backend for StoreBackend {
 
     fn answer(&self, question: &str, parameters: &[(String, String)]) -> Result<Vec<u8>> {
         let answer = match Question::of(question, parameters).map_err(problem)? {
-            Question::Top(n, ranking, scope) => serde_json::to_vec(&self.top(n, &ranking, &scope)?),
+            Question::Top(n, ranking, scope, best) => {
+                serde_json::to_vec(&self.top(n, (&ranking, &scope, best))?)
+            }
             Question::Movers(n) => serde_json::to_vec(&self.movers(n)?),
             Question::Hosts(n) => serde_json::to_vec(&json!({ "hosts": self.hosts(n)? })),
             Question::Coverage(n) => serde_json::to_vec(&self.coverage(n)?),

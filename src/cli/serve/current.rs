@@ -201,10 +201,10 @@ impl OpenSnapshot {
         Ok(self.hosts.get(|| Rankings::hosts(&self.snapshot))?)
     }
 
-    /// The best of a ranking that are in a scope.
-    pub fn top(&self, n: usize, ranking: &RankingName, scope: &Scope) -> Result<Top> {
+    /// The best of a ranking that are in a scope, with so many pages of each site.
+    pub fn top(&self, n: usize, of: (&RankingName, &Scope, Option<usize>)) -> Result<Top> {
         debug_assert!(n <= BEST);
-        self.rankings.top(&self.snapshot, n, ranking, scope)
+        self.rankings.top(&self.snapshot, n, of)
     }
 
     /// Ranks in a ranking.

@@ -35,23 +35,28 @@ type Named = (RankingName, Option<SystemTime>);
 #[derive(Default)]
 pub struct Rankings {
     opened: Few<Named, LevelRanking, OPENED>,
-    tops: Few<(Named, Scope), Top, TOPS>,
+    /// With so many pages of each site.
+    tops: Few<(Named, Scope, Option<usize>), Top, TOPS>,
 }
 
 impl Rankings {
-    /// The best of a ranking that are in a scope.
+    /// The best of a ranking that are in a scope, with `pages` of each site.
     pub fn top(
         &self,
         snapshot: &Snapshot,
         n: usize,
-        name: &RankingName,
-        scope: &Scope,
+        (name, scope, pages): (&RankingName, &Scope, Option<usize>),
     ) -> Result<Top> {
-        let list = self.tops.of((named(snapshot, name), scope.clone()));
+        let list = self.tops.of((named(snapshot, name), scope.clone(), pages));
         let top = list.get(|| {
             let opened = self.opened(snapshot, name);
             let ranking = opened.get(|| open(snapshot, name))?;
-            Top::of(ranking, BEST, scope).map_err(problem)
+            let mut top = Top::of(ranking, BEST, scope).map_err(problem)?;
+            if let Some(pages) = pages {
+                let added = top.add_pages(ranking, pages, Some(SITES_BYTES));
+                added.map_err(problem)?;
+            }
+            Ok(top)
         })?;
         Ok(top.first(n))
     }
