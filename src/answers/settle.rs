@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use crate::model::Time;
-use crate::snapshot::{Info, Settle, Snapshot};
-use crate::store::{RealDisk, View};
+use crate::snapshot::{Info, Settle, Snapshot, verify_base};
+use crate::store::{Depth, RealDisk, View};
 use crate::{Error, Result};
 
 /// How a store is settled again, and the ranking that there is already.
@@ -15,16 +15,21 @@ pub struct Resettling {
     pub expire: Option<Time>,
     /// Path and info of the current snapshot, if it is a ranking of the same records that leaves out as much.
     pub published: Option<(PathBuf, Info)>,
+    /// Whether the next ranking can start from what the store has of the last one, if it has anything of it.
+    is_base_sound: bool,
 }
 
 impl Resettling {
     /// Of a store that keeps rows. `expire`: `None` stands for that of the current ranking.
     ///
     /// # Errors
-    /// [`Error::Missing`]: no rows are kept, which says why; [`Error::Usage`]: `expire`, and no record has a time;
+    /// [`Error::Missing`]: no rows are kept, which says why; [`Error::Usage`]: there are no pages, or `expire`, and no record has a time;
     /// [`Error::Io`]: the current ranking cannot be read.
     pub fn of(view: &View, expire: Option<Option<Time>>) -> Result<Resettling> {
         view.rows()?;
+        if view.state().totals.pages == 0 {
+            return Err(Error::Usage("nothing to settle: there are no pages".into()));
+        }
         let latest = match Snapshot::latest(&RealDisk, view.dir()) {
             Ok(latest) => Some((latest.path().to_path_buf(), latest.info().clone())),
             // There is none, or it is damaged, and is replaced.
@@ -44,6 +49,7 @@ impl Resettling {
         Ok(Resettling {
             expire,
             published: latest.filter(|(_, info)| is_same(info)),
+            is_base_sound: verify_base(view, Depth::Quick).is_ok(),
         })
     }
 
@@ -54,16 +60,23 @@ impl Resettling {
             .and_then(|(_, info)| info.bound_l1())
     }
 
-    /// Whether that ranking is certified to be within `until` of PageRank.
-    pub fn is_within(&self, until: f64) -> bool {
-        self.bound_l1().is_some_and(|bound| bound <= until)
+    /// Whether there is nothing to do: that ranking is certified to be within `until` of PageRank, and the next one can
+    /// start from it.
+    pub fn is_done(&self, until: f64) -> bool {
+        self.is_base_sound && self.bound_l1().is_some_and(|bound| bound <= until)
     }
 
-    /// Settling to `until`, to be published only if it is closer than the ranking that there is already.
+    /// Settling to `until`, to be published only if it is closer than the ranking that there is already. If that has no sound
+    /// base, it is replaced by one as close that has.
     pub fn settle(&self, until: f64) -> Settle {
+        let bound = self.bound_l1();
+        let (until, below) = match bound {
+            Some(bound) if !self.is_base_sound => (until.min(bound), None),
+            bound => (until, bound),
+        };
         Settle {
             expire: self.expire,
-            below: self.bound_l1(),
+            below,
             or_nothing: true,
             ..Settle::until(until)
         }

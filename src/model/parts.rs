@@ -52,8 +52,10 @@ pub const PARTS: [Part; 15] = [
     },
     Part {
         name: "base/*",
-        meaning: "nothing stops; the next ranking is computed from the start, which takes longer",
-        remedy: "nothing needs to be done: the next ranking that is computed writes another",
+        meaning: "nothing stops; the next ranking is computed from the start, which takes longer; it agrees with the one that \
+                  would have been made within the bounds of both",
+        remedy: "nothing needs to be done: the next ranking that is computed writes another; `cashrank settle` does so \
+                 at once",
     },
     Part {
         name: "urls",

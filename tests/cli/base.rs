@@ -153,6 +153,39 @@ fn a_base_that_is_damaged_is_named_and_not_used() {
     assert!(lab.snapshot("s-cut") == kept && lab.snapshot("s-pages") == kept);
 }
 
+/// Where no record comes any more, settling makes a base in the place of one that is lost or damaged.
+#[test]
+fn settling_mends_a_base() {
+    let lab = Lab::new();
+    lab.file("a", sample(200).concat());
+    ingest_each(&lab, &["a".into()], "s", "");
+    let bound = || lab.stat("s")["bound_l1"].as_f64().unwrap();
+    let before = bound();
+    let harms: [fn(&std::path::Path); 2] = [
+        |file| fs::remove_file(file).unwrap(),
+        |file| {
+            let mut bytes = fs::read(file).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            fs::write(file, bytes).unwrap();
+        },
+    ];
+    for harm in harms {
+        harm(&base(&lab, "s"));
+        lab.run("verify --store s").exits(5).says(&["base/"]);
+        lab.run("settle --store s --until 0.01").exits(0);
+        lab.run("verify --deep --store s").exits(0);
+        bound_is_true(&lab, "s");
+        assert!(bound() <= before);
+        let again = lab.run("settle --store s --until 0.01");
+        again.exits(0).says(&["nothing to do"]);
+    }
+    lab.file("none", "");
+    lab.run("ingest none --store empty").exits(3);
+    let empty = lab.run("settle --store empty");
+    empty.exits(2).says(&["there are no pages"]);
+}
+
 /// Something else in a base's place is a base that is damaged, and other people's files beside it stay.
 #[test]
 fn what_is_no_file_in_the_place_of_a_base_is_not_used() {

@@ -107,7 +107,7 @@ impl ScoringArgs {
         }
         anyhow::ensure!(
             self.score.is_none() || content != Content::Table,
-            "--score: {name} has the columns of a table; choose --to scores, solr, elasticsearch or vespa"
+            "--score: {name} has the columns of a table; choose --to scores, elasticsearch, vespa or, without --since, solr"
         );
         anyhow::ensure!(
             format != Format::Vespa || self.into.is_some(),
