@@ -1,6 +1,6 @@
 //! Settling in blocks against a dense solution and against one block, on random graphs and random splits of their pages.
 
-use super::tests::{DAMPINGS, Held, Kept, dense, distance, numbers};
+use super::tests::{DAMPINGS, Held, Kept, dense, hold_to, numbers};
 use super::*;
 use crate::rows::{Bits, Ghost};
 
@@ -113,23 +113,14 @@ fn owners(pick: &mut impl FnMut(u64) -> u64, blocks: u32) -> Vec<u32> {
 
 /// What was settled is what its bound says, its books balance, and D is the function of X that it should be.
 fn hold(split: &Split, settled: &Settled, exact: &[f64], damping: f64, what: &str) {
-    let parts = split.parts();
-    assert!(settled.ledger.is_function_of_own(&parts).unwrap(), "{what}");
-    let (received, distributed): (Vec<f64>, Vec<f64>) =
-        split.estimates(settled).into_iter().unzip();
-    let slack = 1e-13 / (1.0 - damping);
-    for (estimate, bound) in [
-        (&received, settled.certificate.received_l1),
-        (&distributed, settled.certificate.distributed_l1),
-    ] {
-        assert!((estimate.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{what}");
-        assert!(estimate.iter().all(|&importance| importance >= 0.0));
-        let off = distance(estimate, exact);
-        assert!(
-            off <= bound.unwrap_or(2.0) + slack,
-            "{what}: {off}, not {bound:?}"
-        );
-    }
+    hold_to(
+        settled,
+        &split.parts(),
+        split.estimates(settled),
+        exact,
+        damping,
+        what,
+    );
 }
 
 /// At one of the first `dampings`.

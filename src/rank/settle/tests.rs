@@ -327,14 +327,17 @@ fn hold_to_dense(kept: &Kept, damping: f64, until: f64, seed: u64) {
     hold_settled_to_dense(&settled, kept, damping, until, seed);
 }
 
-fn hold_settled_to_dense(settled: &Settled, kept: &Kept, damping: f64, until: f64, seed: u64) {
-    let options = Options::until((damping * 2f64.powi(32)) as u64, until);
-    let exact = dense(kept, options.damping());
-    let what = format!("seed {seed}, damping {damping}, until {until}");
-    let parts = [Part::whole(kept, &Teleport::default())];
-    assert!(settled.ledger.is_function_of_own(&parts).unwrap(), "{what}");
-    let (received, distributed): (Vec<f64>, Vec<f64>) =
-        settled.estimates(0, kept.pages as usize).unzip();
+/// What was settled is what its bound says, its books balance, and D is the function of X that it should be.
+pub(super) fn hold_to(
+    settled: &Settled,
+    parts: &[Part<'_>],
+    estimates: Vec<(f64, f64)>,
+    exact: &[f64],
+    damping: f64,
+    what: &str,
+) {
+    assert!(settled.ledger.is_function_of_own(parts).unwrap(), "{what}");
+    let (received, distributed): (Vec<f64>, Vec<f64>) = estimates.into_iter().unzip();
     // What the elimination may be off by.
     let slack = 1e-13 / (1.0 - damping);
     for (estimate, bound) in [
@@ -343,12 +346,21 @@ fn hold_settled_to_dense(settled: &Settled, kept: &Kept, damping: f64, until: f6
     ] {
         assert!((estimate.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{what}");
         assert!(estimate.iter().all(|&importance| importance >= 0.0));
-        let off = distance(estimate, &exact);
+        let off = distance(estimate, exact);
         assert!(
             off <= bound.unwrap_or(2.0) + slack,
             "{what}: {off}, not {bound:?}"
         );
     }
+}
+
+fn hold_settled_to_dense(settled: &Settled, kept: &Kept, damping: f64, until: f64, seed: u64) {
+    let options = Options::until((damping * 2f64.powi(32)) as u64, until);
+    let exact = dense(kept, options.damping());
+    let what = format!("seed {seed}, damping {damping}, until {until}");
+    let parts = [Part::whole(kept, &Teleport::default())];
+    let estimates = settled.estimates(0, kept.pages as usize).collect();
+    hold_to(settled, &parts, estimates, &exact, damping, &what);
     assert_eq!(
         settled.reached,
         settled.progress.bound.unwrap_or(2.0) <= until
