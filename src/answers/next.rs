@@ -87,7 +87,7 @@ pub const NEXT: [Parameter<NextOptions>; 12] = [
         name: "focus",
         takes: Takes::Values("PAGES=SHARE"),
         default: None,
-        help: "Bring these pages forward: they get SHARE of what the virtual page pays out. host:NAME, barehost:NAME, barehost:NAME, domain:NAME, \
+        help: "Bring these pages forward: they get SHARE of what the virtual page pays out. host:NAME, barehost:NAME, domain:NAME, \
             prefix:HOST/FOLDERS, url:PATTERN or unread, as in url:*news*=0.3. The first rule that matches a page counts. May be repeated. \
             For the \
             orders forecast, settled and xyleme.",

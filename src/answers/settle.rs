@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use crate::model::Time;
-use crate::snapshot::{Info, Settle, Snapshot, verify_base};
-use crate::store::{Depth, RealDisk, View};
+use crate::snapshot::{Info, Settle, Snapshot, check_base};
+use crate::store::{RealDisk, View};
 use crate::{Error, Result};
 
 /// How a store is settled again, and the ranking that there is already.
@@ -15,8 +15,6 @@ pub struct Resettling {
     pub expire: Option<Time>,
     /// Path and info of the current snapshot, if it is a ranking of the same records that leaves out as much.
     pub published: Option<(PathBuf, Info)>,
-    /// Whether the next ranking can start from what the store has of the last one, if it has anything of it.
-    is_base_sound: bool,
 }
 
 impl Resettling {
@@ -49,7 +47,6 @@ impl Resettling {
         Ok(Resettling {
             expire,
             published: latest.filter(|(_, info)| is_same(info)),
-            is_base_sound: verify_base(view, Depth::Quick).is_ok(),
         })
     }
 
@@ -60,18 +57,17 @@ impl Resettling {
             .and_then(|(_, info)| info.bound_l1())
     }
 
-    /// Whether there is nothing to do: that ranking is certified to be within `until` of PageRank, and the next one can
-    /// start from it.
-    pub fn is_done(&self, until: f64) -> bool {
-        self.is_base_sound && self.bound_l1().is_some_and(|bound| bound <= until)
+    /// Whether there is nothing to do: that ranking is certified to be within `until` of PageRank, and what the store has of
+    /// it, the next one can start from.
+    pub fn is_done(&self, view: &View, until: f64) -> bool {
+        self.bound_l1().is_some_and(|bound| bound <= until) && check_base(view).is_ok()
     }
 
-    /// Settling to `until`, to be published only if it is closer than the ranking that there is already. If that has no sound
-    /// base, it is replaced by one as close that has.
+    /// Settling to `until`, to be published only if it is closer than the ranking that there is already; where that is as
+    /// close, its base is damaged, and it is replaced by one that is settled as far.
     pub fn settle(&self, until: f64) -> Settle {
-        let bound = self.bound_l1();
-        let (until, below) = match bound {
-            Some(bound) if !self.is_base_sound => (until.min(bound), None),
+        let (until, below) = match self.bound_l1() {
+            Some(bound) if bound <= until => (bound, None),
             bound => (until, bound),
         };
         Settle {

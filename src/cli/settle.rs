@@ -70,7 +70,7 @@ impl Args {
         }
         let again = Resettling::of(&view, self.expire.map(|Age(expire)| expire))?;
         if let Some((path, info)) = &again.published
-            && again.is_done(self.until)
+            && again.is_done(&view, self.until)
         {
             self.report(path, info, None)?;
             return self.compute(&view, &Arc::default());

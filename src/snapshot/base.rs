@@ -194,6 +194,18 @@ fn settle_at(
     Ok((settled, wrong.map(BaseWarning::Unusable)))
 }
 
+/// Checks that the base of a commit can be a start, without taking memory for its pages: all of its file, and that the rows
+/// that changed since can be found.
+///
+/// # Errors
+///
+/// [`Error::Damaged`], and those of reading.
+pub(crate) fn check(view: &View) -> Result<()> {
+    let rows = view.rows()?;
+    let start = stored(view, &rows, None, view.counters().records)?;
+    start.map_or(Ok(()), |start| start.file.check())
+}
+
 /// Checks the base of a commit: all of its file, and that the rows that changed since can be found; deep, that it is what
 /// it should be for the rows that it was settled over.
 ///

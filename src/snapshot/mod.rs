@@ -40,7 +40,9 @@ use crate::store::{
 use crate::{Error, Result};
 
 pub use base::{BasePlan, BaseWarning};
-pub(crate) use base::{Keep, make_owed as make_owed_base, verify as verify_base};
+pub(crate) use base::{
+    Keep, check as check_base, make_owed as make_owed_base, verify as verify_base,
+};
 pub use common_crawl::write_ranks;
 #[cfg(any(test, fuzzing))]
 pub(crate) use computed::fuzz::ranking as ranking_fuzz;

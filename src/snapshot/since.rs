@@ -4,7 +4,7 @@
 //! side by side by number, in bounded memory, and what the older one does not have is new. A score changed if it moved by
 //! more than the bounds of both rankings let it move by themselves (`metrics/moved`), or by a ratio that was asked for.
 //!
-//! A page that was found gone (404, 410) stays in the ranking. It is told from the rows of the current snapshot.
+//! A page that was found gone (404, 410) stays in the ranking. The rows of the current snapshot say which are.
 
 use super::{Column, LevelRanking, Snapshot};
 use crate::engine::CHUNK_PAGES;

@@ -341,27 +341,66 @@ impl BaseFile {
     /// Reads and checks what its pages have, as many as `pages` has room for.
     pub fn load(&self, pages: SettledPagesMut<'_>) -> Result<()> {
         let chunk = CHUNK_PAGES as usize;
-        let mut sums = Xxh3::new();
-        sums.update(&self.head_sum);
-        let mut at = FIXED as u64;
+        let mut sums = self.sums();
         let numbers = pages.own.chunks_mut(chunk);
         let numbers = numbers.zip(pages.accounts.chunks_mut(chunk));
         for (number, ((own, accounts), costs)) in
             (0..).zip(numbers.zip(pages.costs.chunks_mut(chunk)))
         {
-            let mut sum = [0; 8];
-            let [own_bytes, account_bytes] =
-                [&mut *own, &mut *accounts].map(bytemuck::cast_slice_mut);
-            for bytes in [own_bytes, account_bytes, &mut *costs, &mut sum] {
-                let read = self.file.read_at(bytes, at);
-                read.map_err(Error::reading(&self.path))?;
-                at += bytes.len() as u64;
-            }
-            if u64::from_le_bytes(sum) != sum_of(number, own, accounts, costs) {
-                return Err(self.damaged(format!("the checksum of chunk {number} does not match")));
-            }
-            sums.update(&sum);
+            self.load_chunk(number, own, accounts, costs, &mut sums)?;
         }
+        self.check_sums(&sums)
+    }
+
+    /// Reads all of it for its checksums, a chunk at a time.
+    pub fn check(&self) -> Result<()> {
+        let mut sums = self.sums();
+        let mut left = self.head.totals.pages;
+        let len = left.min(CHUNK_PAGES) as usize;
+        let (mut own, mut accounts, mut costs) = (vec![0; len], vec![0; len], vec![0; len]);
+        for number in 0.. {
+            let len = left.min(CHUNK_PAGES) as usize;
+            if len == 0 {
+                break;
+            }
+            let (own, accounts) = (&mut own[..len], &mut accounts[..len]);
+            self.load_chunk(number, own, accounts, &mut costs[..len], &mut sums)?;
+            left -= len as u64;
+        }
+        self.check_sums(&sums)
+    }
+
+    /// The hash of its checksums so far: of the head's.
+    fn sums(&self) -> Xxh3 {
+        let mut sums = Xxh3::new();
+        sums.update(&self.head_sum);
+        sums
+    }
+
+    fn load_chunk(
+        &self,
+        number: u64,
+        own: &mut [i64],
+        accounts: &mut [i64],
+        costs: &mut [u8],
+        sums: &mut Xxh3,
+    ) -> Result<()> {
+        let mut sum = [0; 8];
+        let mut at = FIXED as u64 + number * (CHUNK_PAGES * PAGE + 8);
+        let [own_bytes, account_bytes] = [&mut *own, &mut *accounts].map(bytemuck::cast_slice_mut);
+        for bytes in [own_bytes, account_bytes, &mut *costs, &mut sum] {
+            let read = self.file.read_at(bytes, at);
+            read.map_err(Error::reading(&self.path))?;
+            at += bytes.len() as u64;
+        }
+        if u64::from_le_bytes(sum) != sum_of(number, own, accounts, costs) {
+            return Err(self.damaged(format!("the checksum of chunk {number} does not match")));
+        }
+        sums.update(&sum);
+        Ok(())
+    }
+
+    fn check_sums(&self, sums: &Xxh3) -> Result<()> {
         if sums.digest() == self.sum {
             Ok(())
         } else {

@@ -24,7 +24,7 @@ const LOOK_EVERY: u32 = 256;
 /// What is handed on to pages of one block: their numbers there, and units.
 pub(super) type Mail = Vec<(u32, i64)>;
 
-/// The whole as all blocks see it until they are told of it anew.
+/// The whole as all blocks see it until the next [`Block::tell`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Whole {
     /// T.

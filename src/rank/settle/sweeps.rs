@@ -164,7 +164,7 @@ impl<'p> Settling<'p> {
         }
     }
 
-    /// Goes on to the end. `None`: it was over before anything was known, or a base led nowhere.
+    /// Sweeps until the end. `None`: it was over before anything was known, or a base led nowhere.
     pub fn run(
         mut self,
         options: &Options,
