@@ -17,6 +17,7 @@ use crate::decode::{
 };
 use crate::model::{Error, Limits, Result, registry};
 use crate::rules::InputRules;
+use crate::source::PARQUET;
 
 /// How WARC and ARC files begin.
 const WARC: &[u8] = b"WARC/";
@@ -105,6 +106,10 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
     }
     let start = lines::trim(head).trim_ascii_start();
     let guessed = match start {
+        _ if head.starts_with(PARQUET) => Err(
+            "it is a Parquet file, which is read from its end: name it as a file, not compressed and not through a pipe"
+                .to_owned(),
+        ),
         // See `is_decided`.
         [b'{', ..] => Ok(match records::layout(start).0 {
             Layout::Documents(why) => (Format::Json, why.to_owned()),
@@ -150,6 +155,9 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
 /// # Errors
 /// [`Error::Unsupported`] with the place.
 pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
+    if head.starts_with(PARQUET) {
+        return guess(head).map(drop);
+    }
     if format == Format::Records {
         return check_records(head);
     }

@@ -61,6 +61,7 @@ pub const TARGETS: &[Target] = &[
     target("gzip", crate::source::fuzz::input),
     target("zstd", crate::source::fuzz::input),
     target("torn", crate::source::fuzz::torn),
+    target("parquet", crate::source::fuzz::table),
     target("graph", crate::load::fuzz::graph),
     target("varint", crate::store::fuzz::varint),
     target("rows", crate::store::fuzz::rows),

@@ -86,6 +86,12 @@ mod spool;
 mod store;
 #[path = "cli/support.rs"]
 mod support;
+#[cfg(feature = "parquet")]
+#[path = "common/table.rs"]
+mod table;
+#[cfg(feature = "parquet")]
+#[path = "cli/table.rs"]
+mod tables;
 #[path = "cli/takers.rs"]
 mod takers;
 #[path = "cli/terminal.rs"]

@@ -38,7 +38,7 @@ keeps the page, the time, its kind, its distinct links, and how many links were 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Files, or `-` for standard input; plain, gzip or zstd. Archives, too.
+    /// Files, or `-` for standard input; plain, gzip or zstd. Archives and Parquet tables, too.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
     #[command(flatten)]

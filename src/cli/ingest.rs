@@ -45,6 +45,7 @@ Examples:
   cashrank ingest graph.tsv.gz --store ranks --format adjacency
   crawler --log - | cashrank ingest - --store ranks --snapshot-every 60s --serve 127.0.0.1:8642
   cashrank ingest crawl.cza --store ranks --settle 1e-4
+  cashrank ingest crawl.parquet --store ranks
 
 Run the same command again to resume where the last one stopped. Files that were read before are recognised by their \
 content and skipped; new ones are added. A higher --repeat adds passes. Settings that you leave out are those of the \
@@ -58,7 +59,7 @@ only after 16 MiB, it is refused: use --new-stream or --resume to decide.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Files, or `-` for standard input; plain, gzip or zstd.
+    /// Files, or `-` for standard input; plain, gzip or zstd, or Parquet tables.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
     /// The store's directory; created if it does not exist [default: the environment variable CASHRANK_STORE].

@@ -34,7 +34,7 @@ Nothing is written. With --json there is one line per input.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Files, or `-` for standard input; plain, gzip or zstd.
+    /// Files, or `-` for standard input; plain, gzip or zstd, or Parquet tables.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
     /// The format of the inputs (see formats/). auto recognises it from the content.
@@ -232,8 +232,9 @@ fn packed(report: &Report) -> String {
         None => what.into(),
     };
     match report.compression {
-        None => "not read: it was to be verified first".into(),
+        None => "not read".into(),
         Some(Compression::Plain) => format!("plain, {unpacked}"),
+        Some(Compression::Table) => format!("a table, {unpacked} as text"),
         Some(packed) => {
             let parts = match packed {
                 Compression::Gzip => parts("gzip members"),

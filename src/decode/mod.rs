@@ -33,6 +33,8 @@ pub(crate) use crate::model::is_redirect;
 pub use crate::model::{Link, Names, Parsed, Reason, Record, Time, utc};
 pub use records::unread::Missing;
 pub(crate) use records::unread::Unread;
+#[cfg(feature = "parquet")]
+pub(crate) use records::{FieldKind, field_kind};
 pub(crate) use time::{
     from_archive as archive_time, from_fraction as time_of_seconds, from_text as time_of,
 };

@@ -57,6 +57,32 @@ pub(crate) const DOCUMENTS: FormatSpec = FormatSpec {
     },
 };
 
+/// What a field of a record holds, as far as a table's columns must know.
+#[cfg(feature = "parquet")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FieldKind {
+    /// The page.
+    Url,
+    /// Its links: URLs, or one text of them.
+    Links,
+    /// One or several URLs.
+    Several,
+    /// A text, a number or a time.
+    Other,
+}
+
+/// What the field of this name holds; `None`: it is not read.
+#[cfg(feature = "parquet")]
+pub(crate) fn field_kind(fields: &Fields, name: &str) -> Option<FieldKind> {
+    let known = Names::by(fields).field(name)?;
+    Some(match known.field {
+        Field::Url => FieldKind::Url,
+        Field::Links => FieldKind::Links,
+        Field::RequestedUrl => FieldKind::Several,
+        _ => FieldKind::Other,
+    })
+}
+
 /// See the module.
 pub(crate) struct Records {
     names: Names,

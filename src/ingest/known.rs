@@ -11,7 +11,7 @@
 
 use super::planned::{Plan, check_read};
 use super::{Job, Note, Observer};
-use crate::source::{InputName, Source};
+use crate::source::InputName;
 use crate::store::{Place, Progress};
 use crate::{Error, Result};
 
@@ -221,7 +221,7 @@ enum Comparison {
 /// Goes through a file as far as the inputs went, which `places` has by length.
 fn compare(job: &Job, input: &InputName, places: &[(Place, usize)]) -> Result<Comparison> {
     let mut found = Comparison::Nothing;
-    let mut source = match Source::open(input, &job.limits, &job.source) {
+    let mut source = match job.open(input) {
         Err(Error::Corrupt { .. }) => return Ok(found),
         source => source?,
     };

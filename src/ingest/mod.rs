@@ -32,7 +32,7 @@ use crate::model::{Limits, Time};
 use crate::rank::Goal;
 use crate::rank::computing::Computing;
 use crate::snapshot::{Info, KeepSnapshots};
-use crate::source::{InputName, SourceOptions};
+use crate::source::{InputName, Source, SourceOptions};
 use crate::store::rows::KeepRows;
 use crate::store::{RealDisk, Settings, SpoolOptions, settings_of};
 
@@ -131,6 +131,17 @@ pub enum OldFault {
     BaseTooNew,
     /// A store that is opened drops the rows of before a compaction that its settled base was settled over.
     BaseRowsDropped,
+}
+
+impl Job {
+    /// Opens an input.
+    fn open(&self, input: &InputName) -> Result<Source> {
+        let options = SourceOptions {
+            fields: self.settings.input.fields.clone(),
+            ..self.source.clone()
+        };
+        Source::open(input, &self.limits, &options)
+    }
 }
 
 impl Job {

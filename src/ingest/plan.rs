@@ -11,7 +11,7 @@ use super::planned::{Plan, check_read};
 use super::{Job, Note, Observer, Stream};
 use crate::model::InputSignature;
 use crate::pipeline::checked_format_of;
-use crate::source::{InputName, Source};
+use crate::source::InputName;
 use crate::store::rows::KeepRows;
 use crate::store::{Place, Progress, SpoolState};
 use crate::{Error, Result};
@@ -116,8 +116,10 @@ pub(super) fn check_first(job: &Job) -> Result<()> {
         return Ok(());
     };
     // What fails otherwise fails again, and is told, when it is read.
-    let Ok(mut source) = Source::open(input, &job.limits, &job.source) else {
-        return Ok(());
+    let mut source = match job.open(input) {
+        Err(error) if error.is_refusal() => return Err(error),
+        Err(_) => return Ok(()),
+        Ok(source) => source,
     };
     match checked_format_of(&mut source, job.format) {
         Err(error) if error.is_refusal() => Err(error),

@@ -1,7 +1,7 @@
 //! A plan of what is to be read, and the check of what it leaves out.
 
 use super::Job;
-use crate::source::{InputName, Source};
+use crate::source::InputName;
 use crate::store::{Place, Progress};
 use crate::{Error, Result};
 
@@ -18,7 +18,7 @@ pub(super) struct Plan {
 
 /// Checks that a file still holds what was read from it, and nothing more.
 pub(super) fn check_read(job: &Job, input: &InputName, end: Place) -> Result<()> {
-    let mut source = Source::open(input, &job.limits, &job.source)?;
+    let mut source = job.open(input)?;
     source.skip_to(end.offset, end.prefix)?;
     if source.head()?.is_empty() {
         return Ok(());

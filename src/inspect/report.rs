@@ -11,7 +11,7 @@ use crate::source::Compression;
 /// The report on an input, from its start to its end, to damage, or as far as asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Its compression; `None`: unknown, since it is damaged and was to be verified first.
+    /// Its compression; `None`: unknown, since it is damaged and was to be verified first, or is a table without its end.
     pub compression: Option<Compression>,
     /// Compressed bytes read.
     pub compressed: u64,

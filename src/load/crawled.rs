@@ -189,7 +189,7 @@ impl Crawled {
         mut store: Option<&mut Writer>,
         each: &mut Each<'_>,
     ) -> Result<()> {
-        let Some((source, format)) = open(input, format, &self.rules.limits, &options)? else {
+        let Some((source, format)) = open(input, format, &self.rules, options)? else {
             return Ok(());
         };
         if format == Format::Cza && store.is_some() {

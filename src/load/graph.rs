@@ -67,7 +67,7 @@ pub fn load(
     loading.memory = limits.memory;
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     for input in inputs {
-        if let Some((source, format)) = open(input, format, limits, &SourceOptions::default())? {
+        if let Some((source, format)) = open(input, format, &rules, SourceOptions::default())? {
             for remark in loading.input(source, format, &rules, threads)? {
                 match remark {
                     Remark::Caveat(caveat) => {

@@ -15,7 +15,6 @@ use crate::batch::{Batch, Rules};
 use crate::engine::{Admit, Index, PageId};
 use crate::formats::Format;
 use crate::graph::GraphBuilder;
-use crate::model::Limits;
 use crate::pipeline::{InputReader, Next, Remark, Start, checked_format_of};
 use crate::source::{InputName, Source, SourceOptions};
 
@@ -23,10 +22,14 @@ use crate::source::{InputName, Source, SourceOptions};
 fn open(
     input: &InputName,
     format: Option<Format>,
-    limits: &Limits,
-    options: &SourceOptions,
+    rules: &Rules,
+    options: SourceOptions,
 ) -> Result<Option<(Source, Format)>> {
-    let mut source = Source::open(input, limits, options)?;
+    let options = SourceOptions {
+        fields: rules.input.fields.clone(),
+        ..options
+    };
+    let mut source = Source::open(input, &rules.limits, &options)?;
     let found = checked_format_of(&mut source, format)?;
     Ok(found.map(|(format, _)| (source, format)))
 }

@@ -26,6 +26,8 @@ pub enum Compression {
     Gzip,
     /// RFC 8878, any number of frames, skippable ones too.
     Zstd,
+    /// A table, such as a Parquet file: it is read as text that stands for its rows.
+    Table,
 }
 
 impl fmt::Display for Compression {
@@ -34,6 +36,7 @@ impl fmt::Display for Compression {
             Compression::Plain => "plain",
             Compression::Gzip => "gzip",
             Compression::Zstd => "zstd",
+            Compression::Table => "table",
         })
     }
 }

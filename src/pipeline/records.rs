@@ -13,7 +13,7 @@ use super::{BufferPool, Next, Piece, Pipeline};
 use crate::archive::{self, Chain};
 use crate::batch::Rules;
 use crate::formats::{Format, check_text, guess, is_decided};
-use crate::source::{Chunk, Compression, InputName, Restart, Source, SourceOptions, Summary};
+use crate::source::{Chunk, Compression, InputName, Restart, Source, SourceOptions, Summary, Told};
 use crate::store::Place;
 use crate::{Error, Result};
 
@@ -30,6 +30,9 @@ pub(crate) fn format_of(
     source: &mut Source,
     asked: Option<Format>,
 ) -> Result<Option<(Format, String)>> {
+    if let Some(told) = source.told() {
+        return told_format(source.name(), told, asked).map(Some);
+    }
     let head = source.head_until(is_decided)?;
     if head.is_empty() {
         return Ok(None);
@@ -41,6 +44,20 @@ pub(crate) fn format_of(
     found
         .map(Some)
         .map_err(|error| Error::Unsupported(format!("{}: {error}", source.name())))
+}
+
+/// The format of a table, which is none but its own.
+fn told_format(input: &InputName, told: &Told, asked: Option<Format>) -> Result<(Format, String)> {
+    let format: Format = told.format.parse()?;
+    match asked {
+        Some(asked) if asked != format => Err(Error::Unsupported(format!(
+            "{input}: {}, which is read as `format` {}, not {}; leave `format` out",
+            told.why,
+            format.name(),
+            asked.name()
+        ))),
+        _ => Ok((format, told.why.clone())),
+    }
 }
 
 /// As [`format_of`]; refuses what is no text where a text format was asked for.
@@ -104,8 +121,11 @@ impl InputReader {
     /// A reader with `threads` decoders, at least one.
     pub fn new(rules: Rules, options: &SourceOptions, threads: usize) -> InputReader {
         InputReader {
+            options: SourceOptions {
+                fields: rules.input.fields.clone(),
+                ..options.clone()
+            },
             rules,
-            options: options.clone(),
             threads,
             pool: BufferPool::new(threads),
             keeps_written: false,

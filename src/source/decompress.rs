@@ -11,6 +11,7 @@ use std::io;
 
 use super::input::Raw;
 use super::sniff::sniff;
+use super::table::Text;
 use crate::model::Compression;
 use crate::model::DamageKind;
 
@@ -52,6 +53,8 @@ pub(super) enum Unpacker {
     Plain,
     Gzip(gzip::Gzip),
     Zstd(Box<zstd::Zstd>),
+    /// Reads its file by itself.
+    Table(Box<Text>),
 }
 
 impl Unpacker {
@@ -60,10 +63,11 @@ impl Unpacker {
         Unpacker::new(sniff(raw.peek(4)?), zstd_window_log)
     }
 
-    /// The decompressor of an input whose compression is known.
+    /// The decompressor of a stream whose compression is known.
     pub fn new(compression: Compression, zstd_window_log: u32) -> io::Result<Unpacker> {
         Ok(match compression {
-            Compression::Plain => Unpacker::Plain,
+            // A stream is no table; its text would be.
+            Compression::Plain | Compression::Table => Unpacker::Plain,
             Compression::Gzip => Unpacker::Gzip(gzip::Gzip::new()),
             Compression::Zstd => Unpacker::Zstd(Box::new(zstd::Zstd::new(zstd_window_log)?)),
         })
@@ -74,13 +78,14 @@ impl Unpacker {
             Unpacker::Plain => Compression::Plain,
             Unpacker::Gzip(_) => Compression::Gzip,
             Unpacker::Zstd(_) => Compression::Zstd,
+            Unpacker::Table(_) => Compression::Table,
         }
     }
 
     /// Returns whether what was read at the input's start is needed to read on from any later place.
     pub fn needs_start(&self) -> bool {
         match self {
-            Unpacker::Plain | Unpacker::Gzip(_) => false,
+            Unpacker::Plain | Unpacker::Gzip(_) | Unpacker::Table(_) => false,
             Unpacker::Zstd(zstd) => zstd.has_dictionary(),
         }
     }
@@ -95,6 +100,7 @@ impl Unpacker {
             }),
             Unpacker::Gzip(gzip) => gzip.step(raw, out),
             Unpacker::Zstd(zstd) => zstd.step(raw, out),
+            Unpacker::Table(text) => text.step(out),
         }
     }
 }

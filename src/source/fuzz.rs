@@ -1,6 +1,8 @@
 //! Fuzz targets: inputs of any bytes, and damaged ones of known content.
 
+use std::fs::File;
 use std::io::{self, Cursor, Read, Write};
+use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -55,6 +57,7 @@ fn read(data: &[u8], how: How) -> Outcome {
         accept_unverified: how.accept_unverified,
         preverify: false,
         chunk_bytes: how.chunk_bytes,
+        ..SourceOptions::default()
     };
     let reader = Box::new(Pieces(Cursor::new(data.to_vec()), how.piece));
     let name = InputName::File("input".into());
@@ -136,7 +139,7 @@ fn judge(data: &[u8], compression: Compression) -> (Vec<u8>, bool) {
     let mut content = Vec::new();
     let most = 1 << 20;
     let read = match compression {
-        Compression::Plain => data.take(most).read_to_end(&mut content),
+        Compression::Plain | Compression::Table => data.take(most).read_to_end(&mut content),
         Compression::Gzip => flate2::bufread::MultiGzDecoder::new(data)
             .take(most)
             .read_to_end(&mut content),
@@ -273,4 +276,54 @@ fn pack(part: &[u8], zstd: bool, flags: u8, out: &mut Vec<u8>) {
             .and_then(|()| encoder.finish().map(drop))
     };
     assert!(packed.is_ok());
+}
+
+/// A Parquet file: whatever its bytes, nothing panics, and what is read of it depends on nothing else.
+pub(crate) fn table(data: &[u8]) {
+    let mut dice = Dice::of(data);
+    let chunk_bytes = dice.one_of([1, 30, 1 << 16]);
+    let first = text(data, chunk_bytes);
+    assert!(first == text(data, 1 << 20), "other chunks, other bytes");
+}
+
+/// The text of a table, and whether it ended soundly; `None`: it is refused as a whole.
+fn text(data: &[u8], chunk_bytes: usize) -> Option<(Vec<u8>, bool)> {
+    let flags = rustix::fs::MemfdFlags::CLOEXEC;
+    let file = rustix::fs::memfd_create("table", flags).map(File::from);
+    let mut file = file.unwrap_or_else(|error| panic!("{error}"));
+    file.write_all(data)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let limits = Limits {
+        expansion_bytes: 1 << 20,
+        ..Limits::default()
+    };
+    let options = SourceOptions {
+        chunk_bytes,
+        ..SourceOptions::default()
+    };
+    let path = Path::new("input");
+    let table = match super::table::parquet(file, path, &options.fields) {
+        Ok(table) => table,
+        Err(Error::Corrupt { .. } | Error::Unsupported(_)) => return None,
+        Err(error) => panic!("{error}"),
+    };
+    let decoder = match table.told.format.parse::<Format>() {
+        Ok(format) => format.decoder(),
+        Err(error) => panic!("{error}"),
+    };
+    let name = InputName::File(path.into());
+    let mut source = Source::of_table(name, table, &limits, &options);
+    let mut all = Vec::new();
+    loop {
+        match source.next_chunk(decoder, Vec::new()) {
+            Ok(Some(chunk)) => {
+                assert_eq!(chunk.offset, all.len() as u64, "chunks follow on");
+                all.extend_from_slice(&chunk.bytes);
+                decoder.decode(&chunk.bytes, &mut |_, _| true);
+            }
+            Ok(None) => return Some((all, true)),
+            Err(Error::Corrupt { .. }) => return Some((all, false)),
+            Err(error) => panic!("{error}"),
+        }
+    }
 }

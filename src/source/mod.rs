@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! input (Raw) -> decompress (Unpacker) -> cut (Cutter) -> hold (Hold) -> Chunk
+//! table (Text) ------^
 //! ```
 //!
 //! Promises:
@@ -25,15 +26,19 @@ mod plain;
 mod position;
 mod sniff;
 mod stream;
+mod table;
 
 use xxhash_rust::xxh3::Xxh3;
 
 pub use crate::model::{Compression, Damage, DamageKind, Member, Restart};
+use crate::rules::Fields;
 pub use input::InputName;
 pub(crate) use input::PIPE_BYTES;
 pub use plain::{Plain, open_plain};
 pub(crate) use sniff::sniff;
 pub use stream::Source;
+pub(crate) use table::PARQUET;
+pub use table::Told;
 
 /// A run of whole records, in stream order.
 #[derive(Clone)]
@@ -71,6 +76,8 @@ pub struct SourceOptions {
     /// Usual size of a chunk in bytes, 1 MiB by default. Longer ones hold one long record, and
     /// perhaps some before it. Little above `line_bytes` at most.
     pub chunk_bytes: usize,
+    /// Names of a table's columns, where they are not the usual ones of records.
+    pub fields: Fields,
 }
 
 impl Default for SourceOptions {
@@ -79,6 +86,7 @@ impl Default for SourceOptions {
             accept_unverified: false,
             preverify: false,
             chunk_bytes: 1 << 20,
+            fields: Fields::default(),
         }
     }
 }

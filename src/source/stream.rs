@@ -7,7 +7,8 @@ use super::decompress::{Fault, Step, Unpacker};
 use super::hold::Hold;
 use super::input::{InputName, Raw, open_file};
 use super::members::Members;
-use super::{Chunk, Restart, SourceOptions, Summary};
+use super::table::{self, Table};
+use super::{Chunk, Restart, SourceOptions, Summary, Told};
 use crate::decode::Decoder;
 use crate::model::Compression;
 use crate::model::Limits;
@@ -30,6 +31,8 @@ pub struct Source {
     members: Members,
     cutter: Cutter,
     ending: Option<Ending>,
+    /// Of a table: the format of its text.
+    told: Option<Told>,
 }
 
 /// How the input ended.
@@ -60,6 +63,20 @@ impl Source {
                 return Source::live(name.clone(), reader, None, limits, options);
             }
         };
+        if let Some(table) = table::open(path, &options.fields)? {
+            if options.preverify {
+                Source::of_table(name.clone(), table, limits, options).verify()?;
+                return Source::open(
+                    name,
+                    limits,
+                    &SourceOptions {
+                        preverify: false,
+                        ..options.clone()
+                    },
+                );
+            }
+            return Ok(Source::of_table(name.clone(), table, limits, options));
+        }
         let (mut file, length) = open_file(path)?;
         if options.preverify {
             if length.is_none() {
@@ -149,6 +166,22 @@ impl Source {
         ))
     }
 
+    /// Reads a table.
+    pub(super) fn of_table(
+        name: InputName,
+        table: Table,
+        limits: &Limits,
+        options: &SourceOptions,
+    ) -> Source {
+        let mut text = Box::new(table.text);
+        text.limit(limits.expansion_bytes);
+        let unpacker = Unpacker::Table(text);
+        let raw = Raw::new(Box::new(std::io::empty()));
+        let mut source = Source::unpacked_by(unpacker, name, raw, limits, options, true);
+        source.told = Some(table.told);
+        source
+    }
+
     fn unpacked_by(
         unpacker: Unpacker,
         name: InputName,
@@ -172,6 +205,7 @@ impl Source {
             cutter: Cutter::new(options.chunk_bytes, limits.line_bytes, limits.held_bytes),
             members: Members::default(),
             ending: None,
+            told: None,
         }
     }
 
@@ -183,6 +217,11 @@ impl Source {
     /// The input's compression.
     pub fn compression(&self) -> Compression {
         self.unpacker.compression()
+    }
+
+    /// The format of a table's text; `None`: the input is none, and its format is to be guessed.
+    pub fn told(&self) -> Option<&Told> {
+        self.told.as_ref()
     }
 
     /// Length of the file in bytes as it lies on disk; `None` where it is not known.

@@ -62,8 +62,9 @@ pub fn fenced(panic: &PanicHookInfo<'_>) -> PanicFate {
     }
 }
 
-/// Runs `work`; `None` if it panicked.
-fn contained<T>(work: impl FnOnce() -> T) -> Option<T> {
+/// Runs `work` of another library that is not trusted with what it reads; `None` if it panicked. What it was called on must
+/// not be used again then.
+pub fn contained<T>(work: impl FnOnce() -> T) -> Option<T> {
     let outer = INSIDE.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));
     INSIDE.set(outer);

@@ -1,0 +1,435 @@
+//! The columns of a Parquet file, some rows at a time.
+//!
+//! Memory: of each column one page, and the values of the rows that are read together. A page, or rows read together, with
+//! more values than [`VALUES_MAX`] are refused: a kilobyte of run lengths may stand for billions.
+//!
+//! The parquet crate is not trusted: a panic of it is damage of the file.
+
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cashrank_fence::contained;
+use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type};
+use parquet::column::page::{Page, PageMetadata, PageReader};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
+use parquet::data_type::{ByteArray, DataType};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use parquet::schema::types::ColumnDescriptor;
+
+use super::super::decompress::Fault;
+use crate::model::DamageKind;
+
+/// Most values of a page, and of rows that are read together.
+const VALUES_MAX: u64 = 1 << 24;
+
+/// One value.
+pub(super) enum Cell {
+    Text(ByteArray),
+    Int(i64),
+    Unsigned(u64),
+    Float(f64),
+    Bool(bool),
+}
+
+/// What a column holds, as far as it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Int,
+    Unsigned,
+    /// A time, of which so many are a second.
+    Time(i64),
+    Days,
+    /// Nanoseconds of a Julian day, as older programs write times.
+    Int96,
+    Float,
+    Bool,
+}
+
+/// A column by the name that it has in the file.
+#[derive(Debug, Clone)]
+pub(super) struct Field {
+    pub name: String,
+    /// Its number among the columns without parts. `None`: it has several parts, or is nested deeper than a list.
+    pub leaf: Option<usize>,
+    /// What it holds; `None`: something that is not read.
+    pub kind: Option<Kind>,
+    pub is_list: bool,
+}
+
+/// A column being read.
+struct Column {
+    name: String,
+    leaf: usize,
+    kind: Kind,
+    levels: [i16; 2],
+    reader: Option<ColumnReader>,
+    /// Of the rows read last: levels of definition and repetition, and the values that are there.
+    defined: Vec<i16>,
+    repeated: Vec<i16>,
+    cells: Vec<Cell>,
+    /// Where the next row begins in the levels and in the values.
+    level: usize,
+    cell: usize,
+}
+
+/// A file, of which some columns are read.
+pub(super) struct Table {
+    file: Box<dyn FileReader>,
+    /// What messages begin with.
+    prefix: String,
+    columns: Vec<Column>,
+    /// The group being read, and its rows that were not read yet.
+    group: usize,
+    left: u64,
+    /// Rows before those that are read next.
+    row: u64,
+    values: Arc<AtomicU64>,
+    broken: bool,
+}
+
+impl Table {
+    /// Reads the file's end. `prefix` is what messages of damage begin with.
+    pub fn open(file: impl ChunkReader + 'static, prefix: String) -> Result<Table, Fault> {
+        let opened = contained(|| SerializedFileReader::new(file));
+        let file: Box<dyn FileReader> = match opened {
+            Some(Ok(file)) => Box::new(file),
+            Some(Err(error)) => return Err(fault(error, &prefix)),
+            None => return Err(unusable(&prefix)),
+        };
+        Ok(Table {
+            file,
+            prefix,
+            columns: Vec::new(),
+            group: 0,
+            left: 0,
+            row: 0,
+            values: Arc::default(),
+            broken: false,
+        })
+    }
+
+    /// All columns of the file.
+    pub fn fields(&self) -> Vec<Field> {
+        let schema = self.file.metadata().file_metadata().schema_descr();
+        let mut fields: Vec<Field> = Vec::new();
+        for (leaf, column) in schema.columns().iter().enumerate() {
+            let Some(name) = column.path().parts().first() else {
+                continue;
+            };
+            match fields.last_mut() {
+                // A second part.
+                Some(field) if field.name == *name => field.leaf = None,
+                _ => fields.push(Field {
+                    name: name.clone(),
+                    leaf: (column.max_rep_level() < 2).then_some(leaf),
+                    kind: kind_of(column),
+                    is_list: column.max_rep_level() > 0,
+                }),
+            }
+        }
+        fields
+    }
+
+    /// Reads this column from now on; they have the numbers in which they were chosen. False: it holds what is not read.
+    pub fn choose(&mut self, field: &Field) -> bool {
+        let (Some(leaf), Some(kind)) = (field.leaf, field.kind) else {
+            return false;
+        };
+        let column = self.descriptor(leaf);
+        self.columns.push(Column {
+            name: field.name.clone(),
+            leaf,
+            kind,
+            levels: [column.max_def_level(), column.max_rep_level()],
+            reader: None,
+            defined: Vec::new(),
+            repeated: Vec::new(),
+            cells: Vec::new(),
+            level: 0,
+            cell: 0,
+        });
+        true
+    }
+
+    fn descriptor(&self, leaf: usize) -> Arc<ColumnDescriptor> {
+        let schema = self.file.metadata().file_metadata().schema_descr();
+        schema.column(leaf)
+    }
+
+    /// Reads the next rows, at most so many, all of one row group. Returns how many; 0: there are no more.
+    pub fn fill(&mut self, most: usize) -> Result<usize, Fault> {
+        if self.broken {
+            return Err(unusable(&self.prefix));
+        }
+        let filled = contained(|| self.try_fill(most));
+        self.broken = !matches!(filled, Some(Ok(_)));
+        match filled {
+            Some(Ok(rows)) => {
+                self.row += rows as u64;
+                Ok(rows)
+            }
+            Some(Err(error)) => Err(fault(error, &self.place())),
+            None => Err(unusable(&self.place())),
+        }
+    }
+
+    /// For messages: where the rows are that are read next.
+    fn place(&self) -> String {
+        format!(
+            "{}row group {}, from row {} of the file on (counted from 0): ",
+            self.prefix,
+            self.group.saturating_sub(1),
+            self.row
+        )
+    }
+
+    fn try_fill(&mut self, most: usize) -> Result<usize, ParquetError> {
+        while self.left == 0 {
+            if self.group == self.file.num_row_groups() {
+                return Ok(0);
+            }
+            self.begin_group()?;
+        }
+        let rows = usize::try_from(self.left).unwrap_or(most).min(most);
+        for column in &mut self.columns {
+            self.values.store(0, Ordering::Relaxed);
+            let read = column.fill(rows)?;
+            if read != rows {
+                let what = format!("column `{}` has too few rows", column.name);
+                return Err(ParquetError::EOF(what));
+            }
+        }
+        self.left -= rows as u64;
+        Ok(rows)
+    }
+
+    fn begin_group(&mut self) -> Result<(), ParquetError> {
+        let group = self.file.get_row_group(self.group)?;
+        self.group += 1;
+        let rows = u64::try_from(group.metadata().num_rows());
+        self.left = rows.map_err(|_| general("a row group of fewer than no rows"))?;
+        let schema = self.file.metadata().file_metadata().schema_descr();
+        for column in &mut self.columns {
+            if column.leaf >= group.num_columns() {
+                return Err(general("a row group has fewer columns than the file"));
+            }
+            let pages = Pages {
+                pages: group.get_column_page_reader(column.leaf)?,
+                values: self.values.clone(),
+            };
+            let descriptor = schema.column(column.leaf);
+            column.reader = Some(get_column_reader(descriptor, Box::new(pages)));
+        }
+        Ok(())
+    }
+
+    /// The values of a column in its next row: none or one, or any number of a list.
+    pub fn next(&mut self, column: usize) -> &[Cell] {
+        let column = &mut self.columns[column];
+        let cells = column.next();
+        &column.cells[cells]
+    }
+}
+
+impl Column {
+    fn fill(&mut self, rows: usize) -> Result<usize, ParquetError> {
+        self.defined.clear();
+        self.repeated.clear();
+        self.cells.clear();
+        (self.level, self.cell) = (0, 0);
+        let Some(mut reader) = self.reader.take() else {
+            return Ok(0);
+        };
+        let kind = self.kind;
+        let int = |value: i64| match kind {
+            Kind::Time(per) => Cell::Int(value.div_euclid(per)),
+            Kind::Days => Cell::Int(value.saturating_mul(86_400)),
+            Kind::Unsigned => Cell::Unsigned(value as u64),
+            _ => Cell::Int(value),
+        };
+        let int32 = |value: i32| match kind {
+            Kind::Unsigned => Cell::Unsigned(u64::from(value as u32)),
+            _ => int(i64::from(value)),
+        };
+        use ColumnReader as Of;
+        let read = match &mut reader {
+            Of::ByteArrayColumnReader(reader) => self.take(reader, rows, Cell::Text),
+            Of::Int32ColumnReader(reader) => self.take(reader, rows, int32),
+            Of::Int64ColumnReader(reader) => self.take(reader, rows, int),
+            Of::Int96ColumnReader(reader) => {
+                self.take(reader, rows, |time| Cell::Int(time.to_seconds()))
+            }
+            Of::FloatColumnReader(reader) => {
+                self.take(reader, rows, |number| Cell::Float(f64::from(number)))
+            }
+            Of::DoubleColumnReader(reader) => self.take(reader, rows, Cell::Float),
+            Of::BoolColumnReader(reader) => self.take(reader, rows, Cell::Bool),
+            Of::FixedLenByteArrayColumnReader(_) => Err(general("a type that is not read")),
+        };
+        self.reader = Some(reader);
+        read
+    }
+
+    fn take<T: DataType>(
+        &mut self,
+        reader: &mut ColumnReaderImpl<T>,
+        rows: usize,
+        cell: impl Fn(T::T) -> Cell,
+    ) -> Result<usize, ParquetError> {
+        let mut values: Vec<T::T> = Vec::new();
+        let (defined, repeated) = (&mut self.defined, &mut self.repeated);
+        let (read, ..) = reader.read_records(rows, Some(defined), Some(repeated), &mut values)?;
+        self.cells.extend(values.into_iter().map(cell));
+        Ok(read)
+    }
+
+    /// The values of the next row.
+    fn next(&mut self) -> Range<usize> {
+        let [most, repeats] = self.levels;
+        let start = self.cell;
+        let mut values = 0;
+        if most == 0 && repeats == 0 {
+            values = 1;
+        } else {
+            let mut first = true;
+            while let Some(&defined) = self.defined.get(self.level)
+                && (first
+                    || self
+                        .repeated
+                        .get(self.level)
+                        .is_some_and(|&level| level > 0))
+            {
+                values += usize::from(defined == most);
+                self.level += 1;
+                first = false;
+            }
+        }
+        self.cell = (start + values).min(self.cells.len());
+        start..self.cell
+    }
+}
+
+/// The pages of a column, as long as they hold no more values than may be read together.
+struct Pages {
+    pages: Box<dyn PageReader>,
+    values: Arc<AtomicU64>,
+}
+
+impl Iterator for Pages {
+    type Item = Result<Page, ParquetError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl PageReader for Pages {
+    fn get_next_page(&mut self) -> Result<Option<Page>, ParquetError> {
+        let page = self.pages.get_next_page()?;
+        if let Some(page) = &page {
+            let values = u64::from(page.num_values());
+            let before = self.values.fetch_add(values, Ordering::Relaxed);
+            if before + values > VALUES_MAX {
+                return Err(general(format!(
+                    "a page or a few rows with more than {VALUES_MAX} values: write the table with smaller pages"
+                )));
+            }
+        }
+        Ok(page)
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>, ParquetError> {
+        self.pages.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> Result<(), ParquetError> {
+        self.pages.skip_next_page()
+    }
+
+    fn at_record_boundary(&mut self) -> Result<bool, ParquetError> {
+        self.pages.at_record_boundary()
+    }
+}
+
+/// What the column holds.
+fn kind_of(column: &ColumnDescriptor) -> Option<Kind> {
+    let logical = column.logical_type_ref();
+    let converted = column.converted_type();
+    let per_second = |unit: &TimeUnit| match unit {
+        TimeUnit::MILLIS => 1_000,
+        TimeUnit::MICROS => 1_000_000,
+        TimeUnit::NANOS => 1_000_000_000,
+    };
+    match (column.physical_type(), logical, converted) {
+        (Type::BYTE_ARRAY, Some(LogicalType::Decimal(_)), _) => None,
+        (Type::BYTE_ARRAY, None, ConvertedType::DECIMAL) => None,
+        (Type::BYTE_ARRAY, ..) => Some(Kind::Text),
+        (_, Some(LogicalType::Timestamp(time)), _) => Some(Kind::Time(per_second(&time.unit))),
+        (_, None, ConvertedType::TIMESTAMP_MILLIS) => Some(Kind::Time(1_000)),
+        (_, None, ConvertedType::TIMESTAMP_MICROS) => Some(Kind::Time(1_000_000)),
+        (Type::INT32, Some(LogicalType::Date), _) => Some(Kind::Days),
+        (Type::INT32, None, ConvertedType::DATE) => Some(Kind::Days),
+        (Type::INT32 | Type::INT64, Some(LogicalType::Integer(integer)), _) => {
+            Some(if integer.is_signed {
+                Kind::Int
+            } else {
+                Kind::Unsigned
+            })
+        }
+        (Type::INT32 | Type::INT64, None, converted) => match converted {
+            ConvertedType::UINT_8
+            | ConvertedType::UINT_16
+            | ConvertedType::UINT_32
+            | ConvertedType::UINT_64 => Some(Kind::Unsigned),
+            ConvertedType::DECIMAL
+            | ConvertedType::TIME_MILLIS
+            | ConvertedType::TIME_MICROS
+            | ConvertedType::INTERVAL => None,
+            _ => Some(Kind::Int),
+        },
+        (Type::INT96, ..) => Some(Kind::Int96),
+        (Type::FLOAT | Type::DOUBLE, ..) => Some(Kind::Float),
+        (Type::BOOLEAN, ..) => Some(Kind::Bool),
+        _ => None,
+    }
+}
+
+fn general(what: impl Into<String>) -> ParquetError {
+    ParquetError::General(what.into())
+}
+
+/// A panic of the crate.
+fn unusable(place: &str) -> Fault {
+    let what = format!("{place}the Parquet file is damaged, or written in a way that is not read");
+    Fault::Damage(DamageKind::InvalidData, what)
+}
+
+/// Returns whether reading failed; else a codec did, or the place of a page is outside the file.
+fn is_of_system(error: &std::io::Error) -> bool {
+    error.raw_os_error().is_some() && error.kind() != ErrorKind::InvalidInput
+}
+
+fn fault(error: ParquetError, place: &str) -> Fault {
+    let (kind, what) = match error {
+        ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
+            Ok(error) if is_of_system(&error) => return Fault::Io(*error),
+            Ok(error) => (DamageKind::InvalidData, error.to_string()),
+            Err(inner) => (DamageKind::InvalidData, inner.to_string()),
+        },
+        ParquetError::NYI(what) => (DamageKind::Unsupported, what),
+        ParquetError::General(what) if what.contains("Disabled feature") => {
+            (DamageKind::Unsupported, what)
+        }
+        ParquetError::EOF(what) => (DamageKind::Truncated, what),
+        ParquetError::General(what) => (DamageKind::InvalidData, what),
+        other => (DamageKind::InvalidData, other.to_string()),
+    };
+    Fault::Damage(
+        kind,
+        format!("{place}the Parquet file cannot be read: {what}"),
+    )
+}

@@ -1,0 +1,156 @@
+//! Tables as inputs: what is no stream of bytes is read row by row, and handed on as the text of a format that is one.
+//!
+//! So places, hashes, checkpoints, limits and damage are as of a file of that text, and whoever reads inputs reads tables.
+//!
+//! | input | read as |
+//! |---|---|
+//! | a Parquet file of records | a line of JSON a row |
+//! | a Parquet file of links, between URLs | a line of JSON for each run of rows with one source |
+//! | the same between other names, or numbers | a line of an adjacency list for each such run |
+
+#[cfg(feature = "parquet")]
+mod columns;
+#[cfg(feature = "parquet")]
+mod edges;
+#[cfg(feature = "parquet")]
+mod records;
+#[cfg_attr(not(feature = "parquet"), allow(dead_code))] // All tables are Parquet files.
+mod text;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use super::input::open_file;
+use crate::rules::Fields;
+use crate::{Error, Result};
+#[cfg(feature = "parquet")]
+use crate::{model::Damage, source::decompress::Fault};
+
+pub(super) use text::Text;
+
+/// First bytes of a Parquet file.
+pub(crate) const PARQUET: &[u8; 4] = b"PAR1";
+
+/// An input that is read as text.
+pub(super) struct Table {
+    pub text: Text,
+    pub told: Told,
+}
+
+/// What is known of an input's format.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// The format's name.
+    pub format: &'static str,
+    /// What it was recognised by, for people.
+    pub why: String,
+}
+
+/// Opens a table; `None`: the file is none.
+pub(super) fn open(path: &Path, fields: &Fields) -> Result<Option<Table>> {
+    let (file, length) = open_file(path)?;
+    let mut head = [0; PARQUET.len()];
+    // A pipe with a name is no table: what is read of it is gone.
+    if length.is_none() || (&file).read_exact(&mut head).is_err() || head != *PARQUET {
+        return Ok(None);
+    }
+    parquet(file, path, fields).map(Some)
+}
+
+#[cfg(feature = "parquet")]
+pub(super) fn parquet(file: File, path: &Path, fields: &Fields) -> Result<Table> {
+    let broken = |fault| failed(path, fault);
+    let table = columns::Table::open(file, String::new()).map_err(broken)?;
+    of_columns(table, fields).map_err(|error| match error {
+        Error::Unsupported(what) => Error::Unsupported(format!("{}: {what}", path.display())),
+        other => other,
+    })
+}
+
+#[cfg(not(feature = "parquet"))]
+pub(super) fn parquet(_: File, path: &Path, _: &Fields) -> Result<Table> {
+    Err(Error::Unsupported(format!(
+        "{}: a Parquet file, and this program was built without the feature `parquet`",
+        path.display()
+    )))
+}
+
+#[cfg(feature = "parquet")]
+fn of_columns(mut table: columns::Table, fields: &Fields) -> Result<Table> {
+    use crate::decode::{FieldKind, field_kind};
+    let found = table.fields();
+    let is_url = |field: &columns::Field| field_kind(fields, &field.name) == Some(FieldKind::Url);
+    if found.iter().any(is_url) {
+        return Ok(Table {
+            text: Text::of(records::Records::of(table, &found, fields)?),
+            told: Told {
+                format: "records",
+                why: format!("it is a Parquet table with {}", columns_of(&found)),
+            },
+        });
+    }
+    let Some(pair) = edges::pair(&found) else {
+        return Err(Error::Unsupported(format!(
+            "a Parquet table with {}: a table of records has `url` and `links` (or name them with `field`), one of \
+             links has `source` and `target`, or two columns",
+            columns_of(&found)
+        )));
+    };
+    let why = format!(
+        "it is a Parquet table of links from `{}` to `{}`",
+        pair[0].name, pair[1].name
+    );
+    edges::choose(&mut table, &found, pair)?;
+    let edges = edges::Edges::of(table);
+    Ok(Table {
+        told: Told {
+            format: edges.layout().format(),
+            why,
+        },
+        text: Text::of(edges),
+    })
+}
+
+/// The names of columns, for messages: not more than a line.
+#[cfg(feature = "parquet")]
+fn columns_of(found: &[columns::Field]) -> String {
+    const SHOWN: usize = 20;
+    let names = found.iter().take(SHOWN).map(|field| {
+        let name: String = field
+            .name
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(40)
+            .collect();
+        format!("`{name}`")
+    });
+    let names = names.collect::<Vec<_>>().join(", ");
+    match found.len().saturating_sub(SHOWN) {
+        0 if found.is_empty() => "no columns".into(),
+        0 => format!("the columns {names}"),
+        more => format!("the columns {names} and {more} more"),
+    }
+}
+
+/// The error for a table that cannot be opened.
+#[cfg(feature = "parquet")]
+fn failed(path: &Path, fault: Fault) -> Error {
+    match fault {
+        Fault::Io(error) => match error.downcast::<Error>() {
+            Ok(error) => error,
+            Err(error) => Error::io(path, "read")(error),
+        },
+        Fault::Damage(kind, what) => Error::Corrupt {
+            input: path.display().to_string(),
+            record: None,
+            damage: Box::new(Damage {
+                kind,
+                what,
+                member: None,
+                unverified_from: 0,
+                handed_out_to: 0,
+            }),
+        },
+    }
+}

@@ -1,0 +1,116 @@
+//! A Parquet table of crawl records: each row becomes a line of JSON with its columns, for the decoder of records.
+
+use super::columns::{Cell, Field, Kind, Table};
+use super::text::{PIECE, Rows, put_string};
+use super::{Fault, columns_of};
+use crate::Result;
+use crate::decode::{FieldKind, field_kind};
+use crate::model::Error;
+use crate::rules::Fields;
+
+/// Rows that are read together.
+const ROWS: usize = 64;
+
+/// See the module.
+pub(super) struct Records {
+    table: Table,
+    /// Of each column that is read: its name as JSON with a colon, and whether it is a list.
+    columns: Vec<(Vec<u8>, bool)>,
+}
+
+impl Records {
+    /// Of a table that has one column of URLs and one of links, by the names that records have.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if such a column holds something else; the text begins with what is wrong.
+    pub fn of(mut table: Table, found: &[Field], fields: &Fields) -> Result<Records> {
+        let mut columns = Vec::new();
+        let mut has_links = false;
+        for field in found {
+            let Some(kind) = field_kind(fields, &field.name) else {
+                continue;
+            };
+            has_links |= kind == FieldKind::Links;
+            let expected = match kind {
+                FieldKind::Links | FieldKind::Several => "a string or a list of strings",
+                FieldKind::Url => "a string",
+                FieldKind::Other => "a string, a number or a time",
+            };
+            let is_text = field.kind == Some(Kind::Text);
+            let fits = match kind {
+                FieldKind::Links | FieldKind::Several => is_text,
+                FieldKind::Url => is_text && !field.is_list,
+                FieldKind::Other => !field.is_list,
+            };
+            if !fits || !table.choose(field) {
+                return Err(Error::Unsupported(format!(
+                    "column `{}` holds something else than {expected}: write it so, or leave it out",
+                    field.name
+                )));
+            }
+            let mut name = Vec::new();
+            put_string(field.name.as_bytes(), &mut name);
+            name.push(b':');
+            columns.push((name, field.is_list));
+        }
+        if !has_links {
+            return Err(Error::Unsupported(format!(
+                "a table of pages without a column of links (a list of strings, `links`); it has {}. Name the column \
+                 with `field` links=NAME; the table of pages beside one of links is read with its folder",
+                columns_of(found)
+            )));
+        }
+        Ok(Records { table, columns })
+    }
+}
+
+impl Rows for Records {
+    fn more(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault> {
+        while out.len() < PIECE {
+            let rows = self.table.fill(ROWS)?;
+            if rows == 0 {
+                return Ok(false);
+            }
+            for _ in 0..rows {
+                out.push(b'{');
+                for (at, (name, is_list)) in self.columns.iter().enumerate() {
+                    if at > 0 {
+                        out.push(b',');
+                    }
+                    out.extend_from_slice(name);
+                    let cells = self.table.next(at);
+                    if *is_list {
+                        put_list(cells, out);
+                    } else {
+                        put(cells.first(), out);
+                    }
+                }
+                out.extend_from_slice(b"}\n");
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn put_list(cells: &[Cell], out: &mut Vec<u8>) {
+    out.push(b'[');
+    for (at, cell) in cells.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        put(Some(cell), out);
+    }
+    out.push(b']');
+}
+
+fn put(cell: Option<&Cell>, out: &mut Vec<u8>) {
+    let number = match cell {
+        Some(Cell::Text(text)) => return put_string(text.data(), out),
+        Some(Cell::Int(number)) => number.to_string(),
+        Some(Cell::Unsigned(number)) => number.to_string(),
+        Some(Cell::Float(number)) if number.is_finite() => number.to_string(),
+        Some(Cell::Bool(is)) => is.to_string(),
+        Some(Cell::Float(_)) | None => "null".into(),
+    };
+    out.extend_from_slice(number.as_bytes());
+}

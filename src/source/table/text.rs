@@ -1,0 +1,185 @@
+//! The text that rows become: JSON lines where names are URLs, else an adjacency list.
+
+use super::super::decompress::{Fault, Step};
+use crate::decode::lines;
+use crate::model::DamageKind;
+
+/// Bytes of text that are made at a time, about.
+pub(super) const PIECE: usize = 64 << 10;
+
+/// Names that tell whether all are URLs.
+pub(super) const TELLING: usize = 16;
+
+/// Something whose rows are written as text.
+pub(in crate::source) trait Rows: Send {
+    /// Appends the text of the next rows, about [`PIECE`] bytes; false: there are none.
+    fn more(&mut self, out: &mut Vec<u8>) -> Result<bool, Fault>;
+}
+
+/// All rows, as a decompressor gives its bytes.
+pub(in crate::source) struct Text {
+    rows: Box<dyn Rows>,
+    made: Vec<u8>,
+    given: usize,
+    /// Bytes made so far, and the most that there may be.
+    total: u64,
+    limit: u64,
+    /// What comes after `made`.
+    then: Option<Result<(), Fault>>,
+}
+
+impl Text {
+    pub fn of(rows: impl Rows + 'static) -> Text {
+        Text {
+            rows: Box::new(rows),
+            made: Vec::new(),
+            given: 0,
+            total: 0,
+            limit: u64::MAX,
+            then: None,
+        }
+    }
+
+    /// Allows so many bytes of text: a few bytes of a table may stand for very many rows.
+    pub fn limit(&mut self, bytes: u64) {
+        self.limit = bytes;
+    }
+
+    /// Appends text to `out`, within its capacity, of which some must be free.
+    pub fn step(&mut self, out: &mut Vec<u8>) -> Result<Step, Fault> {
+        if self.given == self.made.len() {
+            if let Some(end) = self.then.take() {
+                return end.map(|()| Step::Finished);
+            }
+            self.made.clear();
+            self.made.shrink_to(2 * PIECE);
+            self.given = 0;
+            self.then = match self.rows.more(&mut self.made) {
+                Ok(true) => None,
+                Ok(false) => Some(Ok(())),
+                Err(fault) => Some(Err(fault)),
+            };
+            self.total += self.made.len() as u64;
+            if self.total > self.limit {
+                self.made.clear();
+                let what = "the rows of the table are more text than `limit_expansion`";
+                self.then = Some(Err(Fault::Damage(DamageKind::Expansion, what.into())));
+            }
+        }
+        let room = out.capacity() - out.len();
+        let rest = &self.made[self.given..];
+        let next = &rest[..rest.len().min(room)];
+        out.extend_from_slice(next);
+        self.given += next.len();
+        Ok(Step::Data)
+    }
+}
+
+/// How pages and their links are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// `{"url":...,"links":[...]}`.
+    Records,
+    /// `name TAB target ...`.
+    Adjacency,
+}
+
+impl Layout {
+    /// The one for a graph that begins with these names: records where most are URLs.
+    pub fn of(names: &[Vec<u8>]) -> Layout {
+        let is_url =
+            |name: &&Vec<u8>| name.starts_with(b"http://") || name.starts_with(b"https://");
+        let urls = names.iter().filter(is_url).count();
+        if 2 * urls > names.len() {
+            Layout::Records
+        } else {
+            Layout::Adjacency
+        }
+    }
+
+    /// The name of the format.
+    pub fn format(self) -> &'static str {
+        match self {
+            Layout::Records => "records",
+            Layout::Adjacency => "adjacency",
+        }
+    }
+
+    /// Returns whether the text can hold this name.
+    pub fn holds(self, name: &[u8]) -> bool {
+        match self {
+            Layout::Records => !name.is_empty(),
+            Layout::Adjacency => {
+                !name.is_empty() && !name.contains(&b'\t') && lines::control(name).is_none()
+            }
+        }
+    }
+
+    /// Begins a page, and the list of its links. `fetched_at` is in seconds since 1970.
+    pub fn begin(self, name: &[u8], fetched_at: Option<i64>, out: &mut Vec<u8>) {
+        match self {
+            Layout::Records => {
+                out.extend_from_slice(br#"{"url":"#);
+                put_string(name, out);
+                if let Some(at) = fetched_at {
+                    out.extend_from_slice(format!(r#","fetched_at":{at}"#).as_bytes());
+                }
+                out.extend_from_slice(br#","links":["#);
+            }
+            Layout::Adjacency => out.extend_from_slice(name),
+        }
+    }
+
+    /// Adds a link, the page's first or another one.
+    pub fn link(self, name: &[u8], first: bool, out: &mut Vec<u8>) {
+        match self {
+            Layout::Records => {
+                if !first {
+                    out.push(b',');
+                }
+                put_string(name, out);
+            }
+            Layout::Adjacency => {
+                out.push(b'\t');
+                out.extend_from_slice(name);
+            }
+        }
+    }
+
+    /// Ends a page.
+    pub fn end(self, out: &mut Vec<u8>) {
+        match self {
+            Layout::Records => out.extend_from_slice(b"]}\n"),
+            Layout::Adjacency => out.push(b'\n'),
+        }
+    }
+
+    /// A record that is skipped and counted, in the place of a link whose names the text cannot hold.
+    pub fn unusable(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(match self {
+            Layout::Records => b"{\"url\":null}\n",
+            Layout::Adjacency => b"\t\n",
+        });
+    }
+}
+
+/// A string in JSON. What is not UTF-8 stays as it is, so that its record is refused for it.
+pub(super) fn put_string(text: &[u8], out: &mut Vec<u8>) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    out.push(b'"');
+    let mut rest = text;
+    let special = |byte: &u8| *byte < b' ' || matches!(*byte, b'"' | b'\\');
+    while let Some(at) = rest.iter().position(special) {
+        out.extend_from_slice(&rest[..at]);
+        let byte = rest[at];
+        if byte < b' ' {
+            out.extend_from_slice(b"\\u00");
+            out.extend([HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        } else {
+            out.extend([b'\\', byte]);
+        }
+        rest = &rest[at + 1..];
+    }
+    out.extend_from_slice(rest);
+    out.push(b'"');
+}

@@ -1,0 +1,286 @@
+//! Parquet tables as inputs.
+
+use serde_json::Value;
+
+use crate::crawl::crawl;
+use crate::support::Lab;
+use crate::table::{Column, Layout, layouts, write};
+
+const URL: &str = "OPTIONAL BYTE_ARRAY url (STRING);";
+const LINKS: &str =
+    "OPTIONAL GROUP links (LIST) { REPEATED GROUP list { OPTIONAL BYTE_ARRAY element (STRING); } }";
+
+/// The columns of records that are lines of JSON.
+fn columns(lines: &[String]) -> Vec<(&'static str, Column)> {
+    let records: Vec<Value> = lines
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let text = |name: &str| {
+        let text = |record: &Value| record[name].as_str().map(String::from);
+        Column::Text(records.iter().map(text).collect())
+    };
+    let list = |record: &Value| {
+        let links = record["links"].as_array()?.iter();
+        Some(links.map(|link| link.as_str().map(String::from)).collect())
+    };
+    let time = |record: &Value| Some(record["fetched_at"].as_i64()? * 1000 + 999);
+    let status = |record: &Value| Some(record["status"].as_i64()? as i32);
+    vec![
+        (URL, text("url")),
+        (
+            "OPTIONAL INT64 fetched_at (TIMESTAMP(MILLIS, true));",
+            Column::Long(records.iter().map(time).collect()),
+        ),
+        (LINKS, Column::Lists(records.iter().map(list).collect())),
+        (
+            "OPTIONAL INT32 status;",
+            Column::Int(records.iter().map(status).collect()),
+        ),
+        ("OPTIONAL BYTE_ARRAY redirect (STRING);", text("redirect")),
+        (
+            "OPTIONAL BYTE_ARRAY body;",
+            Column::Text(records.iter().map(|_| Some("<p>".repeat(100))).collect()),
+        ),
+    ]
+}
+
+fn texts(rows: &[&str]) -> Column {
+    Column::Text(rows.iter().map(|row| Some((*row).into())).collect())
+}
+
+fn longs(rows: &[i64]) -> Column {
+    Column::Long(rows.iter().copied().map(Some).collect())
+}
+
+/// A table's rows are the records that lines of JSON are, however the file is laid out.
+#[test]
+fn a_table_of_records_is_what_its_rows_are_as_lines() {
+    let lab = Lab::new();
+    let lines = crawl(17, 300);
+    lab.file("lines", lines.concat());
+    lab.run("ingest lines --store s").exits(0);
+    let expected = lab.export("s");
+    let counts = |store: &str| {
+        let stat = lab.stat(store);
+        let names = [
+            "records",
+            "gone",
+            "unchanged",
+            "failed",
+            "skipped",
+            "links",
+            "visits",
+            "last_fetch",
+        ];
+        names.map(|name| stat[name].clone())
+    };
+    assert!(counts("s").iter().all(|count| *count != Value::Null));
+    for (at, layout) in layouts().into_iter().enumerate() {
+        write(&lab.path("t.parquet"), &columns(&lines), layout);
+        lab.run(&format!("ingest t.parquet --store t{at}"))
+            .exits(0)
+            .says(&["Parquet table"]);
+        assert_eq!(lab.export(&format!("t{at}")), expected, "layout {at}");
+        assert_eq!(counts(&format!("t{at}")), counts("s"), "layout {at}");
+    }
+    let found = lab.run("inspect t.parquet --json").exits(0).json();
+    assert_eq!(found["records"], 300);
+    // By another reader of the file, and in memory.
+    let one = lab.run("pagerank t.parquet").exits(0).out;
+    assert_eq!(one, lab.run("pagerank lines").exits(0).out);
+    // An archive of it is the archive of the lines.
+    lab.run("convert t.parquet -o t.cza").exits(0);
+    lab.run("convert lines -o l.cza").exits(0);
+    assert_eq!(
+        std::fs::read(lab.path("t.cza")).unwrap(),
+        std::fs::read(lab.path("l.cza")).unwrap()
+    );
+}
+
+/// Stopped after some records, and killed at checkpoints, it goes on inside the table.
+#[test]
+fn an_ingest_goes_on_inside_a_table() {
+    let lab = Lab::new();
+    let lines = crawl(18, 500);
+    write(&lab.path("t.parquet"), &columns(&lines), layouts()[1]);
+    lab.run("ingest t.parquet --store whole").exits(0);
+    for pages in [20, 60, 61, 150] {
+        let line = format!("ingest t.parquet --store s --limit-pages {pages}");
+        lab.run(&line).exits(2).says(&["more than"]);
+    }
+    let mut run = lab.start("ingest t.parquet --store s --checkpoint-every 1");
+    lab.await_snapshot("s", 500);
+    run.join().exits(0);
+    assert_eq!(lab.export("s"), lab.export("whole"));
+    // The same file again is nothing new; another one under its name is refused.
+    lab.run("ingest t.parquet --store s").exits(0);
+    assert_eq!(lab.export("s"), lab.export("whole"));
+}
+
+/// Rows of links between URLs, other names, or numbers are the lines of an edge list.
+#[test]
+fn a_table_of_links_is_an_edge_list() {
+    let lab = Lab::new();
+    let urls = [
+        "http://a.example/",
+        "http://b.example/",
+        "http://c.example/x y",
+    ];
+    let names = ["a", "b\tb", "c c"];
+    let pairs = [(0, 1), (0, 2), (2, 0), (1, 2), (1, 0)];
+    let column = |names: &[&str], of: fn(&(usize, usize)) -> usize| {
+        texts(&pairs.iter().map(|pair| names[of(pair)]).collect::<Vec<_>>())
+    };
+    let layout = layouts()[2];
+    let from = "REQUIRED BYTE_ARRAY from (STRING);".replace("REQUIRED", "OPTIONAL");
+    let to = from.replace("from", "to");
+    let both = |names: &[&str]| {
+        [
+            (&*from, column(names, |pair| pair.0)),
+            (&*to, column(names, |pair| pair.1)),
+        ]
+    };
+    write(&lab.path("u.parquet"), &both(&urls), layout);
+    lab.run("ingest u.parquet --store u")
+        .exits(0)
+        .says(&["`from` to `to`"]);
+    assert_eq!(
+        lab.run("export --links --to tsv --store u").exits(0).out,
+        "http://a.example/\thttp://b.example/\nhttp://a.example/\thttp://c.example/x%20y\n\
+         http://b.example/\thttp://a.example/\nhttp://b.example/\thttp://c.example/x%20y\n\
+         http://c.example/x%20y\thttp://a.example/\n"
+    );
+    // A name that no line can hold is skipped with its links, and counted.
+    write(&lab.path("n.parquet"), &both(&names), layout);
+    lab.run("ingest n.parquet --store n").exits(3);
+    assert_eq!(lab.stat("n")["skipped"], 3);
+    assert_eq!(
+        lab.run("export --links --to tsv --store n").exits(0).out,
+        "a\tc c\nc c\ta\n"
+    );
+    let numbers = [
+        ("OPTIONAL INT64 u;", longs(&[7, 7, 8])),
+        ("OPTIONAL INT64 v;", longs(&[8, 9, 7])),
+    ];
+    write(&lab.path("i.parquet"), &numbers, layout);
+    lab.run("ingest i.parquet --store i").exits(0);
+    assert_eq!(
+        lab.run("export --links --to tsv --store i").exits(0).out,
+        "7\t8\n7\t9\n8\t7\n"
+    );
+}
+
+/// Columns by other names are those that `--field` names.
+#[test]
+fn fields_name_columns() {
+    let lab = Lab::new();
+    let table = [
+        (
+            "OPTIONAL BYTE_ARRAY response_url (STRING);",
+            texts(&["http://a.example/"]),
+        ),
+        (
+            "OPTIONAL BYTE_ARRAY links_url (STRING);",
+            texts(&["http://b.example/@@http://c.example/"]),
+        ),
+    ];
+    write(&lab.path("t.parquet"), &table, layouts()[0]);
+    // Two columns, else: a link.
+    lab.run("ingest t.parquet --store s --field url=response_url")
+        .exits(0);
+    assert_eq!(
+        lab.run("export --links --to tsv --store s").exits(0).out,
+        "http://a.example/\thttp://b.example/\nhttp://a.example/\thttp://c.example/\n"
+    );
+    lab.run("pagerank t.parquet --field url=response_url")
+        .exits(0);
+}
+
+#[test]
+fn what_is_no_table_of_a_crawl_is_refused_and_leaves_no_store() {
+    let lab = Lab::new();
+    let one = || texts(&["http://a.example/"]);
+    let list = || Column::Lists(vec![Some(vec![Some("http://b.example/".into())])]);
+    let number = || longs(&[1]);
+    let two = ("OPTIONAL BYTE_ARRAY to (STRING);", one());
+    for (columns, says) in [
+        (vec![(URL, one())], "without a column of links"),
+        (
+            vec![(URL, one()), ("OPTIONAL INT64 links;", number())],
+            "`links` holds something else",
+        ),
+        (
+            vec![("OPTIONAL INT64 url;", number()), (LINKS, list())],
+            "`url` holds something else",
+        ),
+        (
+            vec![(&*LINKS.replace("links", "url"), list()), (LINKS, list())],
+            "`url` holds something else than a string",
+        ),
+        (vec![("OPTIONAL INT64 a;", number())], "the columns `a`:"),
+        (
+            vec![("OPTIONAL INT64 from;", number()), two],
+            "one holds strings and one numbers",
+        ),
+        (
+            vec![
+                ("OPTIONAL INT64 source;", number()),
+                ("OPTIONAL INT64 target;", number()),
+                ("OPTIONAL INT64 weight;", number()),
+            ],
+            "weights",
+        ),
+        (
+            vec![("OPTIONAL INT64 a;", number()), (LINKS, list())],
+            "`links` holds something else",
+        ),
+    ] {
+        write(&lab.path("t.parquet"), &columns, layouts()[0]);
+        lab.run("ingest t.parquet --store s")
+            .exits(2)
+            .says(&["t.parquet: ", says]);
+        assert_eq!(lab.names(), ["t.parquet"], "{says}");
+    }
+    write(
+        &lab.path("t.parquet"),
+        &[(URL, one()), (LINKS, list())],
+        layouts()[0],
+    );
+    lab.run("ingest t.parquet --store s --format edges")
+        .exits(2)
+        .says(&["--format records"]);
+    let bytes = std::fs::read(lab.path("t.parquet")).unwrap();
+    let done = lab.feed("ingest - --store s", &bytes);
+    done.exits(2).says(&["name it as a file"]);
+}
+
+/// A file without its end, or with bytes that are none of it, is damaged: what comes before is used.
+#[test]
+fn a_damaged_table_is_used_up_to_the_damage() {
+    let lab = Lab::new();
+    let lines = crawl(19, 400);
+    let layout = Layout {
+        group_rows: 100,
+        ..layouts()[0]
+    };
+    write(&lab.path("whole.parquet"), &columns(&lines), layout);
+    let bytes = std::fs::read(lab.path("whole.parquet")).unwrap();
+    lab.file("t.parquet", &bytes[..bytes.len() - 9]);
+    lab.run("ingest t.parquet --store s")
+        .exits(4)
+        .says(&["t.parquet: ", "nothing of it was used"]);
+    lab.run("inspect t.parquet").exits(4);
+    // In the fourth group.
+    let mut bytes = bytes;
+    let at = bytes.len() / 2 + bytes.len() / 8;
+    bytes[at..at + 300].fill(0xAA);
+    lab.file("t.parquet", &bytes);
+    let done = lab.run("ingest t.parquet --store t").exits(4);
+    done.says(&["row group ", "from row 300 of the file"]);
+    let records = lab.stat("t")["records"].as_u64().unwrap();
+    assert_eq!(records, 300);
+    lab.file("lines", lines[..records as usize].concat());
+    lab.run("ingest lines --store l").exits(0);
+    assert_eq!(lab.export("t"), lab.export("l"));
+}
